@@ -14,11 +14,11 @@ use crate::shard::remote_connection::Guest;
 use crate::spill::Spill;
 use angarium_engine as engine;
 use angarium_engine::{
-    Bytes, Call, Confirm, ConnectionId, Delivery, Effects, Forward, Heard, Listen, Load, Lost,
-    Refusal, Reply, Returned, SessionId, ShardId, Shards, Time,
+    Bytes, Call, ChannelId, Confirm, ConnectionId, Delivery, Effects, Forward, Heard, Listen, Load,
+    Lost, Refusal, Reply, Returned, ShardId, Shards, Time,
 };
 use angarium_journal::{Journal, SharedRecord};
-use angarium_protocol::{Credentials, Outlet, Survey, World as ProtocolWorld};
+use angarium_protocol::{Credentials, Host, Outlet, Survey};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Credentials that the host is to check, off the shard's thread.
@@ -42,7 +42,7 @@ pub struct Verification {
 /// The answer to a request, on its way to its session.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    pub(crate) session: SessionId,
+    pub(crate) session: ChannelId,
     pub(crate) reply: Result<Reply, Refusal>,
     /// It waits until all shards know these news: what it allows may be done by way of any of them.
     pub(crate) after: u64,
@@ -75,7 +75,7 @@ pub(crate) struct World {
     /// Connections for which nothing waits there any more.
     pub(crate) caught_up: Vec<ConnectionId>,
     /// What listeners, by session and tag, do not get that had been handed to them.
-    pub(crate) lost: BTreeMap<(SessionId, u64), Lost>,
+    pub(crate) lost: BTreeMap<(ChannelId, u64), Lost>,
     /// Connections with output, each once.
     pub(crate) dirty: Vec<ConnectionId>,
     /// Connections that publishers waited for at the last look.
@@ -335,7 +335,7 @@ impl World {
     }
 
     /// The same for a message that no queue took.
-    pub(crate) fn return_here(&mut self, session: SessionId, returned: &Returned<'_>) {
+    pub(crate) fn return_here(&mut self, session: ChannelId, returned: &Returned<'_>) {
         self.touch(session.connection).returned(session, returned);
         if returned.message.shared.is_some() {
             self.end_with_large(session.connection);
@@ -367,7 +367,7 @@ impl Effects for World {
             return self.emit_to_guest(delivery);
         }
         let unsent = egress.unsent();
-        if unsent >= egress.plain_max || delivery.laggard.is_some() {
+        if unsent >= egress.plain_max || delivery.slow_consumer_policy.is_some() {
             return self.emit_by_policy(delivery, unsent);
         }
         self.write_direct(delivery, unsent)
@@ -409,32 +409,32 @@ impl Effects for World {
         self.told_in_call = self.mesh.told();
     }
 
-    fn confirm(&mut self, session: SessionId, confirm: Confirm) {
+    fn confirm(&mut self, session: ChannelId, confirm: Confirm) {
         if let Some((shard, name)) = self.name_of(session) {
             return self.mesh.say(shard, &Word::FromHome(FromHome::Confirm(name, confirm)));
         }
         self.touch(session.connection).confirm(session, confirm);
     }
 
-    fn returned(&mut self, session: SessionId, returned: &Returned<'_>) {
+    fn returned(&mut self, session: ChannelId, returned: &Returned<'_>) {
         match self.name_of(session) {
             Some((shard, name)) => self.mesh.return_to(shard, name, &returned.message),
             None => self.return_here(session, returned),
         }
     }
 
-    fn cancelled(&mut self, session: SessionId, subscription: &str) {
+    fn cancelled(&mut self, session: ChannelId, subscription: &str) {
         if let Some((shard, name)) = self.name_of(session) {
             return self.mesh.say(shard, &Word::FromHome(FromHome::Cancelled(name, subscription)));
         }
         self.touch(session.connection).cancelled(session, subscription);
     }
 
-    fn forbidden(&mut self, session: SessionId, listened: &Listen<'_>) {
+    fn forbidden(&mut self, session: ChannelId, listened: &Listen<'_>) {
         self.touch(session.connection).forbidden(listened);
     }
 
-    fn reply(&mut self, session: SessionId, reply: Result<Reply, Refusal>) {
+    fn reply(&mut self, session: ChannelId, reply: Result<Reply, Refusal>) {
         self.replies.push_back(Answer { session, reply, after: self.told_in_call });
     }
 
@@ -497,7 +497,7 @@ impl Effects for World {
     }
 }
 
-impl ProtocolWorld for World {
+impl Host for World {
     #[inline]
     fn outlet(&mut self, connection: ConnectionId) -> &mut Outlet {
         self.touch(connection)

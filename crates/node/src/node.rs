@@ -3,7 +3,7 @@
 use crate::administration::Operators;
 use crate::administration::deletions::Deletions;
 use crate::connection::Connection;
-use crate::connection::handler::AnySession;
+use crate::connection::handler::AnyHandler;
 use crate::connection::limits::Places;
 use crate::connection::query::Surveys;
 use crate::effects::{Verification, World};
@@ -16,7 +16,7 @@ use crate::storage::recovery;
 use crate::storage::writes::Writes;
 use angarium_engine::{ConnectionId, Engine, ShardId, Time};
 use angarium_journal::{State, Storage};
-use angarium_protocol::{Close, Peer, Protocol, Session, Turn};
+use angarium_protocol::{Close, Context, Peer, Protocol, Session};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -186,8 +186,8 @@ impl Node {
         self.stats.connections_total += 1;
         self.stats.connections += 1;
         self.world.egress[id.0 as usize].outlet.protocol = peer.protocol;
-        let mut session = AnySession::new(&self.options, (id, self.serial), &peer, now);
-        let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
+        let mut session = AnyHandler::new(&self.options, (id, self.serial), &peer, now);
+        let mut turn = Context { now, engine: &mut self.engine, world: &mut self.world };
         session.begin(&mut turn);
         if let Some(why) = &self.blocked {
             session.blocked(&mut turn, Some(why));
@@ -320,7 +320,7 @@ impl Node {
             self.rates.release(id, metered);
         }
         if connection.ended.is_none() {
-            let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
+            let mut turn = Context { now, engine: &mut self.engine, world: &mut self.world };
             connection.session.disconnected(&mut turn);
         }
         self.give_place_up(id);
@@ -480,20 +480,20 @@ impl Node {
         &mut self,
         now: Time,
         id: ConnectionId,
-        act: impl FnOnce(&mut AnySession, &mut Turn<'_, World>) -> T,
+        act: impl FnOnce(&mut AnyHandler, &mut Context<'_, World>) -> T,
     ) -> Option<T> {
         let connection = self.connections.get_mut(id.0 as usize)?.as_mut()?;
         if connection.ended.is_some() {
             return None;
         }
-        let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
+        let mut turn = Context { now, engine: &mut self.engine, world: &mut self.world };
         Some(act(&mut connection.session, &mut turn))
     }
 
     /// Ends a session from the broker's side: what it wrote is still sent.
     pub(crate) fn end(&mut self, now: Time, id: ConnectionId, close: Close) {
         let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
-        let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
+        let mut turn = Context { now, engine: &mut self.engine, world: &mut self.world };
         connection.session.disconnected(&mut turn);
         connection.ended = Some(close.reason);
         connection.carry = Vec::new();

@@ -4,7 +4,7 @@ use crate::json::ObjectWriter;
 
 /// A client that is too slow for direct messages, for as long as it is.
 #[derive(Clone, Copy, Debug)]
-pub struct LaggardAdvisory<'a> {
+pub struct SlowConsumerAdvisory<'a> {
     /// It has become so; else it is so no longer.
     pub has_begun: bool,
     /// The connection's number in listings.
@@ -27,7 +27,7 @@ pub struct LaggardAdvisory<'a> {
     pub is_disconnected: bool,
 }
 
-impl LaggardAdvisory<'_> {
+impl SlowConsumerAdvisory<'_> {
     /// Where it is told.
     #[must_use]
     pub fn subject(&self) -> &'static str {
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn an_advisory_is_json() {
-        let mut advisory = LaggardAdvisory {
+        let mut advisory = SlowConsumerAdvisory {
             has_begun: true,
             connection: 7,
             peer: "127.0.0.1:9",
@@ -71,7 +71,7 @@ mod tests {
             millis: 0,
             is_disconnected: false,
         };
-        let text = |advisory: &LaggardAdvisory<'_>| {
+        let text = |advisory: &SlowConsumerAdvisory<'_>| {
             let mut out = Vec::new();
             advisory.write(&mut out);
             String::from_utf8(out).unwrap()
@@ -82,8 +82,12 @@ mod tests {
             r#""policy":"spool","missed":0,"spooled":3,"millis":0,"disconnected":false}"#,
         );
         assert_eq!(text(&advisory), expected);
-        advisory =
-            LaggardAdvisory { has_begun: false, name: None, is_disconnected: true, ..advisory };
+        advisory = SlowConsumerAdvisory {
+            has_begun: false,
+            name: None,
+            is_disconnected: true,
+            ..advisory
+        };
         assert_eq!(advisory.subject(), "$SYS.ADVISORY.LAGGARD.ENDED");
         assert!(text(&advisory).ends_with(r#""disconnected":true}"#));
         assert!(!text(&advisory).contains("name"));

@@ -7,8 +7,8 @@
 use crate::LargeBody;
 use crate::connection_query::{Findings, Survey};
 use angarium_engine::{
-    ConnectionId, Delivery, Effects, Engine, Laggard, Listen, Refusal, Reply, Returned, SessionId,
-    Settle, Time,
+    ChannelId, ConnectionId, Delivery, Effects, Engine, Refusal, Reply, Returned, Settle,
+    SlowConsumerPolicy, Subscribe, Time,
 };
 
 /// What is spoken on a connection.
@@ -35,7 +35,7 @@ pub struct Peer {
     /// The verified name in the peer's TLS certificate.
     pub certificate_name: Option<String>,
     /// What becomes of direct messages for which it is too slow, where its listener says so.
-    pub laggard: Option<Laggard>,
+    pub slow_consumer_policy: Option<SlowConsumerPolicy>,
 }
 
 /// How a client says who it is. Its debug form leaves secrets out.
@@ -105,7 +105,7 @@ pub struct Identity {
 pub type Authentication = Result<Identity, String>;
 
 /// What a session can reach during one call.
-pub trait World: Effects {
+pub trait Host: Effects {
     /// Where output for a connection is written.
     fn outlet(&mut self, connection: ConnectionId) -> &mut Outlet;
     /// All who hear what the connection has just emitted have much unsent: the host may let it wait for them.
@@ -114,7 +114,7 @@ pub trait World: Effects {
     /// Somebody who hears what the connection has just emitted keeps up with it.
     fn kept_up(&mut self, now: Time, connection: ConnectionId);
     /// Whether messages that were handed to the connection wait elsewhere than in its outlet. Once they
-    /// do no longer, the host calls [`Session::caught_up`].
+    /// do no longer, the host calls [`ProtocolHandler::caught_up`].
     fn is_behind(&self, connection: ConnectionId) -> bool {
         let _ = connection;
         false
@@ -126,7 +126,7 @@ pub trait World: Effects {
         true
     }
     /// Whether all is done that the connection has asked for, and all has come that is said to it for that.
-    /// Where not, it is when the connection [is settled](Session::settled).
+    /// Where not, it is when the connection [is settled](ProtocolHandler::settled).
     fn is_done(&mut self, connection: ConnectionId) -> bool {
         let _ = connection;
         true
@@ -136,10 +136,10 @@ pub trait World: Effects {
         let _ = connection;
         true
     }
-    /// Has credentials checked; the answer comes by [`Session::authenticated`], later.
+    /// Has credentials checked; the answer comes by [`ProtocolHandler::authenticated`], later.
     fn authenticate(&mut self, connection: ConnectionId, credentials: Credentials);
-    /// Has the connections of all shards looked at; what is found comes by [`Session::surveyed`], at once or
-    /// later, and until then the session [waits](Session::is_waiting).
+    /// Has the connections of all shards looked at; what is found comes by [`ProtocolHandler::surveyed`], at once or
+    /// later, and until then the session [waits](ProtocolHandler::is_waiting).
     fn survey(&mut self, connection: ConnectionId, survey: Survey);
     /// A login was refused, for a reason that is not the host's answer to its credentials: the log is
     /// to say why, since the client is not told.
@@ -148,13 +148,13 @@ pub trait World: Effects {
 
 /// One call's surroundings.
 #[derive(Debug)]
-pub struct Turn<'a, W> {
+pub struct Context<'a, W> {
     /// The time of this turn.
     pub now: Time,
     /// The engine.
     pub engine: &'a mut Engine,
     /// The rest.
-    pub world: &'a mut W,
+    pub host: &'a mut W,
 }
 
 /// The connection is over: flush what is in its outlet, then close the transport.
@@ -179,7 +179,7 @@ pub struct Outlet {
     /// The peer understands headers (NATS, where that is said).
     pub takes_headers: bool,
     /// What becomes of direct messages for which the peer is too slow, where it says so itself.
-    pub laggard: Option<Laggard>,
+    pub slow_consumer_policy: Option<SlowConsumerPolicy>,
     /// What deliveries are written in.
     pub protocol: Protocol,
     /// Messages written so far.
@@ -190,70 +190,74 @@ pub struct Outlet {
 
 /// One connection's state machine, without the socket. Implemented once per protocol; the host holds
 /// an enum of them.
-pub trait Session {
+pub trait ProtocolHandler {
     /// The connection was accepted: where the server speaks first, it does. Called once, before all
     /// else.
-    fn begin<W: World>(&mut self, turn: &mut Turn<'_, W>) {
-        let _ = turn;
+    fn begin<W: Host>(&mut self, context: &mut Context<'_, W>) {
+        let _ = context;
     }
     /// Takes input and returns how many bytes of it were used; the host presents the rest again, at once or
-    /// with what follows it. While [`Session::is_waiting`], it uses nothing.
-    fn receive<W: World>(&mut self, turn: &mut Turn<'_, W>, input: &[u8]) -> Result<usize, Close>;
-    /// The engine's answer to this session's request. The host calls it after `receive` returned.
-    fn replied<W: World>(
+    /// with what follows it. While [`ProtocolHandler::is_waiting`], it uses nothing.
+    fn receive<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
-        session: SessionId,
+        context: &mut Context<'_, W>,
+        input: &[u8],
+    ) -> Result<usize, Close>;
+    /// The engine's answer to this session's request. The host calls it after `receive` returned.
+    fn replied<W: Host>(
+        &mut self,
+        context: &mut Context<'_, W>,
+        session: ChannelId,
         reply: Result<Reply, Refusal>,
     ) -> Result<(), Close>;
-    /// The answer to [`World::authenticate`].
-    fn authenticated<W: World>(
+    /// The answer to [`Host::authenticate`].
+    fn authenticated<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         answer: Authentication,
     ) -> Result<(), Close>;
-    /// What [`World::survey`] has found.
-    fn surveyed<W: World>(&mut self, turn: &mut Turn<'_, W>, found: &Findings) {
-        let _ = (turn, found);
+    /// What [`Host::survey`] has found.
+    fn surveyed<W: Host>(&mut self, context: &mut Context<'_, W>, found: &Findings) {
+        let _ = (context, found);
     }
     /// Nobody on another shard took a message that it had emitted, and asked about.
-    fn unheard<W: World>(&mut self, turn: &mut Turn<'_, W>, subject: &str, reply: &str) {
-        let _ = (turn, subject, reply);
+    fn unheard<W: Host>(&mut self, context: &mut Context<'_, W>, subject: &str, reply: &str) {
+        let _ = (context, subject, reply);
     }
     /// All shards know what it did before; where it waited for that, it goes on.
-    fn settled<W: World>(&mut self, turn: &mut Turn<'_, W>) -> Result<(), Close> {
-        let _ = turn;
+    fn settled<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close> {
+        let _ = context;
         Ok(())
     }
     /// A publish, or a settle, that had been taken here was refused at home; the session is closed there.
-    fn refused<W: World>(
+    fn refused<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
-        session: SessionId,
+        context: &mut Context<'_, W>,
+        session: ChannelId,
         settle: Option<Settle>,
         refusal: Refusal,
     ) {
-        let _ = (turn, session, settle, refusal);
+        let _ = (context, session, settle, refusal);
     }
     /// Whether an answer must come before more input can be taken.
     fn is_waiting(&self) -> bool;
     /// The broker can (`None`) or cannot (why) take persistent messages now. Called when that
     /// changes, and for a connection that begins while the broker cannot.
-    fn blocked<W: World>(&mut self, turn: &mut Turn<'_, W>, why: Option<&str>);
+    fn blocked<W: Host>(&mut self, context: &mut Context<'_, W>, why: Option<&str>);
     /// All that had waited elsewhere is in the outlet.
-    fn caught_up<W: World>(&mut self, turn: &mut Turn<'_, W>) {
-        let _ = turn;
+    fn caught_up<W: Host>(&mut self, context: &mut Context<'_, W>) {
+        let _ = context;
     }
     /// The host chose not to read from the peer up to `now`: its silence until then proves nothing.
     fn unread(&mut self, now: Time);
     /// The broker closes the connection: shutdown, or an operator's wish.
-    fn close<W: World>(&mut self, turn: &mut Turn<'_, W>, why: &str);
+    fn close<W: Host>(&mut self, context: &mut Context<'_, W>, why: &str);
     /// The transport is gone; tells the engine. Nothing is called after it.
-    fn disconnected<W: World>(&mut self, turn: &mut Turn<'_, W>);
-    /// When [`Session::expire`] next has something to do (heartbeats, handshake timeout).
+    fn disconnected<W: Host>(&mut self, context: &mut Context<'_, W>);
+    /// When [`ProtocolHandler::expire`] next has something to do (heartbeats, handshake timeout).
     fn deadline(&self) -> Option<Time>;
     /// Does what has become due.
-    fn expire<W: World>(&mut self, turn: &mut Turn<'_, W>) -> Result<(), Close>;
+    fn expire<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close>;
 }
 
 impl Outlet {
@@ -279,20 +283,20 @@ impl Outlet {
         crate::nats::write_burst(self, delivery, bodies);
     }
     /// Writes a returned message; only AMQP 0-9-1 asks for them.
-    pub fn returned(&mut self, session: SessionId, returned: &Returned<'_>) {
+    pub fn returned(&mut self, session: ChannelId, returned: &Returned<'_>) {
         crate::amqp091::write_returned(self, session, returned);
     }
     /// Writes a confirm; only AMQP 0-9-1 asks for them.
-    pub fn confirm(&mut self, session: SessionId, confirm: angarium_engine::Confirm) {
+    pub fn confirm(&mut self, session: ChannelId, confirm: angarium_engine::Confirm) {
         crate::amqp091::write_confirm(self, session, confirm);
     }
     /// Writes the end of a subscription to a queue; only AMQP 0-9-1 has them.
-    pub fn cancelled(&mut self, session: SessionId, subscription: &str) {
-        crate::amqp091::write_cancelled(self, session, subscription);
+    pub fn cancelled(&mut self, session: ChannelId, consumer: &str) {
+        crate::amqp091::write_cancelled(self, session, consumer);
     }
     /// Writes that a subscription to direct messages has ended, because its user may not have it any more;
     /// only NATS has them.
-    pub fn forbidden(&mut self, listened: &Listen<'_>) {
+    pub fn forbidden(&mut self, listened: &Subscribe<'_>) {
         crate::nats::write_forbidden(self, listened);
     }
 }

@@ -29,8 +29,9 @@ pub use crate::connection_query::{
     Figures, Findings, Order, PlaceInOrder, SUBJECT_BYTES_MAX, Survey, SurveyRow, Traffic,
 };
 pub use crate::handler::{
-    Authentication, Close, Credentials, Identity, Outlet, Peer, Protocol, Session, Turn, World,
+    Authentication, Close, Context, Credentials, Host, Identity, Outlet, Peer, Protocol,
+    ProtocolHandler,
 };
 pub use crate::shared_body::LargeBody;
-pub use advisory::LaggardAdvisory;
+pub use advisory::SlowConsumerAdvisory;
 pub use properties::{amended, read_headers};

@@ -4,7 +4,7 @@
 pub mod nats;
 
 use crate::history::QueueIndex;
-use angarium_engine::Laggard;
+use angarium_engine::SlowConsumerPolicy;
 use angarium_engine::{ExchangeKind, Overflow};
 use nats::Nats;
 
@@ -28,7 +28,7 @@ pub struct Plan {
     /// The broker's shards.
     pub shards: Shards,
     /// What becomes of clients that are too far behind for direct messages.
-    pub laggard: Laggard,
+    pub slow_consumer_policy: SlowConsumerPolicy,
     /// What goes wrong.
     pub faults: Faults,
     /// What becomes of direct messages that wait on a disk for slow clients.

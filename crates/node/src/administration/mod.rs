@@ -7,7 +7,7 @@ pub(crate) mod deletions;
 
 use crate::connection::read_pause::WaitsFor;
 use crate::node::Node;
-use angarium_engine::{ConnectionId, Laggard, Refusal, Reply, Request, SessionId, Time};
+use angarium_engine::{ChannelId, ConnectionId, Refusal, Reply, Request, SlowConsumerPolicy, Time};
 use angarium_protocol as protocol;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -60,7 +60,7 @@ pub struct ConnectionInfo<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LagInfo {
     /// What became of the first messages for which it was too slow.
-    pub policy: Laggard,
+    pub policy: SlowConsumerPolicy,
     /// Messages that it has missed.
     pub missed: u64,
     /// Messages that have waited on the disk for it.
@@ -138,7 +138,7 @@ impl Node {
         vhost: &str,
         request: Request,
     ) -> Result<(), Refusal> {
-        let session = SessionId { connection, number: 1 };
+        let session = ChannelId { connection, number: 1 };
         self.engine.connect_internal(connection, vhost)?;
         self.engine.open(session);
         self.engine.request(now, session, request, &mut self.world);

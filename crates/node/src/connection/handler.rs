@@ -1,15 +1,15 @@
 //! A connection's session, whichever protocol it speaks.
 
 use crate::options::Options;
-use angarium_engine::{ConnectionId, Engine, Refusal, Reply, SessionId, Settle, Time};
+use angarium_engine::{ChannelId, ConnectionId, Engine, Refusal, Reply, Settle, Time};
 use angarium_protocol::{
-    Authentication, Close, ConnectionInfo, Findings, Peer, Protocol, Session, Turn, World, amqp091,
-    nats,
+    Authentication, Close, ConnectionInfo, Context, Findings, Peer, Protocol, Session, World,
+    amqp091, nats,
 };
 
 /// One session of each protocol.
 #[derive(Debug)]
-pub(crate) enum AnySession {
+pub(crate) enum AnyHandler {
     Amqp091(amqp091::Connection),
     Nats(nats::Connection),
 }
@@ -17,30 +17,30 @@ pub(crate) enum AnySession {
 macro_rules! each {
     ($any:expr, $session:ident => $result:expr) => {
         match $any {
-            AnySession::Amqp091($session) => $result,
-            AnySession::Nats($session) => $result,
+            AnyHandler::Amqp091($session) => $result,
+            AnyHandler::Nats($session) => $result,
         }
     };
 }
 
-impl AnySession {
+impl AnyHandler {
     /// The session of a connection that has just been accepted.
     pub(crate) fn new(
         options: &Options,
         (id, serial): (ConnectionId, u64),
         peer: &Peer,
         now: Time,
-    ) -> AnySession {
+    ) -> AnyHandler {
         let peer = peer.clone();
         match peer.protocol {
             Protocol::Amqp091 => {
                 let settings = options.amqp091.clone();
-                AnySession::Amqp091(amqp091::Connection::new(id, peer, settings, now))
+                AnyHandler::Amqp091(amqp091::Connection::new(id, peer, settings, now))
             }
             Protocol::Nats => {
                 let settings = options.nats.clone();
                 let number = options.number_of(serial);
-                AnySession::Nats(nats::Connection::new(id, number, peer, settings, now))
+                AnyHandler::Nats(nats::Connection::new(id, number, peer, settings, now))
             }
         }
     }
@@ -48,17 +48,17 @@ impl AnySession {
     /// What [`crate::Node::turned_away`] says.
     pub(crate) fn turned_away(&mut self, engine: &mut Engine) -> Vec<u8> {
         match self {
-            AnySession::Nats(session) => session.turned_away(engine),
-            AnySession::Amqp091(_) => Vec::new(),
+            AnyHandler::Nats(session) => session.turned_away(engine),
+            AnyHandler::Amqp091(_) => Vec::new(),
         }
     }
 
     /// The transport was encrypted after the session had begun.
     pub(crate) fn encrypted(&mut self, certificate_name: Option<String>) {
         match self {
-            AnySession::Nats(session) => session.encrypted(certificate_name),
+            AnyHandler::Nats(session) => session.encrypted(certificate_name),
             // TLS comes first or not at all.
-            AnySession::Amqp091(_) => {}
+            AnyHandler::Amqp091(_) => {}
         }
     }
 
@@ -68,42 +68,46 @@ impl AnySession {
     }
 }
 
-impl Session for AnySession {
-    fn begin<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+impl Session for AnyHandler {
+    fn begin<W: World>(&mut self, turn: &mut Context<'_, W>) {
         each!(self, session => session.begin(turn));
     }
     #[inline]
-    fn receive<W: World>(&mut self, turn: &mut Turn<'_, W>, input: &[u8]) -> Result<usize, Close> {
+    fn receive<W: World>(
+        &mut self,
+        turn: &mut Context<'_, W>,
+        input: &[u8],
+    ) -> Result<usize, Close> {
         each!(self, session => session.receive(turn, input))
     }
     fn replied<W: World>(
         &mut self,
-        turn: &mut Turn<'_, W>,
-        id: SessionId,
+        turn: &mut Context<'_, W>,
+        id: ChannelId,
         reply: Result<Reply, Refusal>,
     ) -> Result<(), Close> {
         each!(self, session => session.replied(turn, id, reply))
     }
     fn authenticated<W: World>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        turn: &mut Context<'_, W>,
         answer: Authentication,
     ) -> Result<(), Close> {
         each!(self, session => session.authenticated(turn, answer))
     }
-    fn surveyed<W: World>(&mut self, turn: &mut Turn<'_, W>, found: &Findings) {
+    fn surveyed<W: World>(&mut self, turn: &mut Context<'_, W>, found: &Findings) {
         each!(self, session => session.surveyed(turn, found));
     }
-    fn unheard<W: World>(&mut self, turn: &mut Turn<'_, W>, subject: &str, reply: &str) {
+    fn unheard<W: World>(&mut self, turn: &mut Context<'_, W>, subject: &str, reply: &str) {
         each!(self, session => session.unheard(turn, subject, reply));
     }
-    fn settled<W: World>(&mut self, turn: &mut Turn<'_, W>) -> Result<(), Close> {
+    fn settled<W: World>(&mut self, turn: &mut Context<'_, W>) -> Result<(), Close> {
         each!(self, session => session.settled(turn))
     }
     fn refused<W: World>(
         &mut self,
-        turn: &mut Turn<'_, W>,
-        id: SessionId,
+        turn: &mut Context<'_, W>,
+        id: ChannelId,
         settle: Option<Settle>,
         refusal: Refusal,
     ) {
@@ -112,25 +116,25 @@ impl Session for AnySession {
     fn is_waiting(&self) -> bool {
         each!(self, session => session.is_waiting())
     }
-    fn blocked<W: World>(&mut self, turn: &mut Turn<'_, W>, why: Option<&str>) {
+    fn blocked<W: World>(&mut self, turn: &mut Context<'_, W>, why: Option<&str>) {
         each!(self, session => session.blocked(turn, why));
     }
-    fn caught_up<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+    fn caught_up<W: World>(&mut self, turn: &mut Context<'_, W>) {
         each!(self, session => session.caught_up(turn));
     }
     fn unread(&mut self, now: Time) {
         each!(self, session => session.unread(now));
     }
-    fn close<W: World>(&mut self, turn: &mut Turn<'_, W>, why: &str) {
+    fn close<W: World>(&mut self, turn: &mut Context<'_, W>, why: &str) {
         each!(self, session => session.close(turn, why));
     }
-    fn disconnected<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+    fn disconnected<W: World>(&mut self, turn: &mut Context<'_, W>) {
         each!(self, session => session.disconnected(turn));
     }
     fn deadline(&self) -> Option<Time> {
         each!(self, session => session.deadline())
     }
-    fn expire<W: World>(&mut self, turn: &mut Turn<'_, W>) -> Result<(), Close> {
+    fn expire<W: World>(&mut self, turn: &mut Context<'_, W>) -> Result<(), Close> {
         each!(self, session => session.expire(turn))
     }
 }

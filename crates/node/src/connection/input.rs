@@ -3,7 +3,7 @@
 use crate::connection::read_pause::WaitsFor;
 use crate::node::Node;
 use angarium_engine::{ConnectionId, Time};
-use angarium_protocol::{Session, Turn};
+use angarium_protocol::{Context, Session};
 
 /// How often a session is presented input before others get their turn: it stops after each request and each
 /// subscription, which cost far more for their bytes than messages do. It also stops once what it publishes
@@ -98,7 +98,7 @@ impl Node {
             let before = self.engine.taken();
             let Some(connection) = self.connections[id.0 as usize].as_mut() else { return used };
             self.world.begin_call();
-            let mut turn = Turn { now, engine: &mut self.engine, world: &mut self.world };
+            let mut turn = Context { now, engine: &mut self.engine, world: &mut self.world };
             let result = connection.session.receive(&mut turn, &input[used..end]);
             let published = self.engine.taken() - before;
             connection.received_messages += published;

@@ -1,7 +1,7 @@
 //! A user's connections to all shards, counted at home: another shard asks before it lets one in that has
 //! logged in. And what one hears for whom there is no place at all.
 
-use crate::connection::handler::AnySession;
+use crate::connection::handler::AnyHandler;
 use crate::node::Node;
 use crate::shard::message::{FromHome, ToHome, Word};
 use angarium_engine::{ConnectionId, ShardId, Time};
@@ -22,7 +22,7 @@ impl Node {
     /// words before the client's first.
     #[must_use]
     pub fn turned_away(&mut self, now: Time, peer: &Peer) -> Vec<u8> {
-        let mut session = AnySession::new(&self.options, (ConnectionId(0), 0), peer, now);
+        let mut session = AnyHandler::new(&self.options, (ConnectionId(0), 0), peer, now);
         session.turned_away(&mut self.engine)
     }
 

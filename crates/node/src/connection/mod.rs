@@ -8,7 +8,7 @@ pub(crate) mod query;
 pub(crate) mod read_pause;
 pub(crate) mod replies;
 
-use crate::connection::handler::AnySession;
+use crate::connection::handler::AnyHandler;
 use crate::connection::read_pause::WaitsFor;
 use crate::flow::rate::Metered;
 use crate::flow::throttle::HomeSaid;
@@ -18,7 +18,7 @@ use angarium_protocol::Peer;
 /// A connection as the node holds it; its output lies in the world, where the engine reaches it.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    pub(crate) session: AnySession,
+    pub(crate) session: AnyHandler,
     pub(crate) peer: Peer,
     pub(crate) connected_at: Time,
     /// Tells it from earlier connections in the same slot.

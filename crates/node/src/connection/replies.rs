@@ -3,7 +3,7 @@
 use crate::effects::{Answer, World};
 use crate::node::Node;
 use crate::shard::message::{FromHome, Value, Word};
-use angarium_engine::{Refusal, Reply, SessionId, Time};
+use angarium_engine::{ChannelId, Refusal, Reply, Time};
 use angarium_protocol::Session;
 
 impl Node {
@@ -11,7 +11,7 @@ impl Node {
     pub(crate) fn hand_reply(
         &mut self,
         now: Time,
-        session: SessionId,
+        session: ChannelId,
         reply: Result<Reply, Refusal>,
     ) {
         let id = session.connection;

@@ -23,9 +23,12 @@ impl Node {
         let info = connection.session.info();
         let of_user = self.engine.quota(info.user);
         let mut quota = of_user.or(&self.options.quota);
-        let own = self.world.egress[id.0 as usize].outlet.laggard;
-        let of_listener = info.peer.laggard;
-        quota.laggard = own.or(of_user.laggard).or(of_listener).or(self.options.quota.laggard);
+        let own = self.world.egress[id.0 as usize].outlet.slow_consumer_policy;
+        let of_listener = info.peer.slow_consumer_policy;
+        quota.slow_consumer_policy = own
+            .or(of_user.slow_consumer_policy)
+            .or(of_listener)
+            .or(self.options.quota.slow_consumer_policy);
         quota
     }
 
@@ -49,7 +52,7 @@ impl Node {
         let quota = self.quota_of(id);
         let unsent_max = quota.get(Bound::UnsentBytes).unwrap_or(u64::MAX);
         let unsent_max = usize::try_from(unsent_max).unwrap_or(usize::MAX);
-        self.world.set_policy(id, quota.laggard.unwrap_or_default(), unsent_max);
+        self.world.set_policy(id, quota.slow_consumer_policy.unwrap_or_default(), unsent_max);
         self.apply_rates(id, &quota);
     }
 

@@ -4,15 +4,15 @@
 use crate::administration::LagInfo;
 use crate::effects::World;
 use crate::node::Node;
-use angarium_engine::{ConnectionId, Content, Emit, Format, Laggard, SessionId, Time};
-use angarium_protocol::LaggardAdvisory;
+use angarium_engine::{ChannelId, ConnectionId, Content, Emit, Format, SlowConsumerPolicy, Time};
+use angarium_protocol::SlowConsumerAdvisory;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 /// Episodes that the host has not been told of yet; the oldest go.
 const UNTOLD_MAX: usize = 1_000;
 /// In whose name advisories are emitted: no client's.
-const BROKER: SessionId = SessionId { connection: ConnectionId(0), number: 1 };
+const BROKER: ChannelId = ChannelId { connection: ConnectionId(0), number: 1 };
 
 /// What a connection has missed, and what has waited for it, since its episode began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(crate) struct Lag {
     pub(crate) missed: u64,
     pub(crate) spooled: u64,
     /// What became of the first of these messages: the subscription's policy, where it has its own.
-    pub(crate) policy: Option<Laggard>,
+    pub(crate) policy: Option<SlowConsumerPolicy>,
 }
 
 /// One that has begun.
@@ -55,7 +55,7 @@ pub struct LagEvent {
     /// The name that the program gave it.
     pub name: Option<String>,
     /// What became of the first messages for which it was too slow.
-    pub policy: Laggard,
+    pub policy: SlowConsumerPolicy,
     /// Messages that it has missed meanwhile.
     pub missed: u64,
     /// Messages that have waited on the disk for it meanwhile.
@@ -69,16 +69,21 @@ pub struct LagEvent {
 impl World {
     /// A connection misses messages that it was to get, by that policy.
     #[cold]
-    pub(crate) fn note_missed(&mut self, id: ConnectionId, policy: Laggard, count: u64) {
+    pub(crate) fn note_missed(&mut self, id: ConnectionId, policy: SlowConsumerPolicy, count: u64) {
         self.note_lag(id, policy, (count, 0));
     }
 
     /// A message waits on the disk for a connection.
     pub(crate) fn note_spooled(&mut self, id: ConnectionId) {
-        self.note_lag(id, Laggard::Spool, (0, 1));
+        self.note_lag(id, SlowConsumerPolicy::Spool, (0, 1));
     }
 
-    fn note_lag(&mut self, id: ConnectionId, policy: Laggard, (missed, spooled): (u64, u64)) {
+    fn note_lag(
+        &mut self,
+        id: ConnectionId,
+        policy: SlowConsumerPolicy,
+        (missed, spooled): (u64, u64),
+    ) {
         let lag = &mut self.egress[id.0 as usize].lag;
         if *lag == Lag::default() {
             self.lagging.push(id);
@@ -106,7 +111,7 @@ impl Node {
         self.episodes.running.get(&id)?;
         let egress = &self.world.egress[id.0 as usize];
         let Lag { missed, spooled, policy } = egress.lag;
-        Some(LagInfo { policy: policy.unwrap_or(egress.laggard), missed, spooled })
+        Some(LagInfo { policy: policy.unwrap_or(egress.slow_consumer_policy), missed, spooled })
     }
 
     /// Begins the episodes of connections that were too slow in this turn for the first time.
@@ -179,7 +184,7 @@ impl Node {
 
     /// Tells those who listen in the client's virtual host.
     fn advise(&mut self, now: Time, event: &LagEvent) {
-        let advisory = LaggardAdvisory {
+        let advisory = SlowConsumerAdvisory {
             has_begun: event.has_begun,
             connection: event.connection,
             peer: &event.peer,

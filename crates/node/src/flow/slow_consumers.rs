@@ -5,7 +5,7 @@ use crate::flow::recent_subscribers::Hearer;
 use crate::node::Node;
 use crate::outbox::{Egress, Whose};
 use crate::spill::{Next, PASSED_MAX, SpillDone, SpillJob, SpillLoss, SpillStats, SpillStore};
-use angarium_engine::{ConnectionId, Delivery, Engine, Heard, Laggard, SessionId, Time};
+use angarium_engine::{ChannelId, ConnectionId, Delivery, Engine, Heard, SlowConsumerPolicy, Time};
 use angarium_protocol::Session;
 
 /// Unsent bytes from which on what is to be spooled is.
@@ -18,7 +18,12 @@ const FRAMING_BYTES: usize = 128;
 
 impl World {
     /// Says what becomes of a connection's direct messages once it has `unsent_max` bytes unsent.
-    pub(crate) fn set_policy(&mut self, id: ConnectionId, laggard: Laggard, unsent_max: usize) {
+    pub(crate) fn set_policy(
+        &mut self,
+        id: ConnectionId,
+        slow_consumer_policy: SlowConsumerPolicy,
+        unsent_max: usize,
+    ) {
         let egress = &mut self.egress[id.0 as usize];
         egress.unsent_max = unsent_max;
         egress.next_laggard = Some(laggard);
@@ -33,31 +38,37 @@ impl World {
         let egress = &mut self.egress[id.0 as usize];
         let is_late = unsent >= egress.unsent_max;
         if egress.is_given_up {
-            self.note_missed(id, Laggard::Disconnect, 1);
+            self.note_missed(id, SlowConsumerPolicy::Disconnect, 1);
             return Heard::Missed;
         }
-        let policy = match delivery.laggard.unwrap_or(egress.laggard) {
+        let policy = match delivery.slow_consumer_policy.unwrap_or(egress.slow_consumer_policy) {
             // Messages that are counted, as AMQP's are, can neither be taken out nor come later.
-            Laggard::Spool | Laggard::DropOldest if delivery.emission == 0 => Laggard::DropNew,
+            SlowConsumerPolicy::Spool | SlowConsumerPolicy::DropOldest
+                if delivery.emission == 0 =>
+            {
+                SlowConsumerPolicy::DropNew
+            }
             policy => policy,
         };
         match policy {
-            Laggard::Spool if egress.spooled.is_some() || unsent >= egress.spool_at() => {
+            SlowConsumerPolicy::Spool
+                if egress.spooled.is_some() || unsent >= egress.spool_at() =>
+            {
                 self.spool(delivery)
             }
-            Laggard::DropOldest => self.emit_droppable(delivery),
-            Laggard::Disconnect if is_late => {
+            SlowConsumerPolicy::DropOldest => self.emit_droppable(delivery),
+            SlowConsumerPolicy::Disconnect if is_late => {
                 self.give_up(id);
                 self.note_missed(id, policy, 1);
                 Heard::Missed
             }
-            Laggard::DropNew if is_late => {
+            SlowConsumerPolicy::DropNew if is_late => {
                 self.crowded.add_patient(delivery.emission, id);
                 self.note_missed(id, policy, 1);
                 Heard::Missed
             }
             // Nobody waits for one who can have what there is later.
-            Laggard::Spool if unsent >= self.egress_bytes_max => {
+            SlowConsumerPolicy::Spool if unsent >= self.egress_bytes_max => {
                 self.write_delivery(delivery);
                 self.crowded.add_patient(delivery.emission, id);
                 Heard::Crowded
@@ -104,7 +115,7 @@ impl World {
         if self.egress[slot].held() >= self.egress[slot].unsent_max {
             let missed = self.drop_oldest(id);
             let is_late = self.egress[slot].held() >= self.egress[slot].unsent_max;
-            self.note_missed(id, Laggard::DropOldest, missed + u64::from(is_late));
+            self.note_missed(id, SlowConsumerPolicy::DropOldest, missed + u64::from(is_late));
             if is_late {
                 self.crowded.add_patient(delivery.emission, id);
                 return Heard::Missed;
@@ -125,7 +136,7 @@ impl World {
         let mut missed = 0;
         let lost = &mut self.lost;
         self.egress[id.0 as usize].drop_oldest(|whose, count| {
-            let session = SessionId { connection: id, number: whose.session };
+            let session = ChannelId { connection: id, number: whose.session };
             *lost.entry((session, whose.tag)).or_default() += count;
             missed += count.messages;
         });
@@ -139,7 +150,7 @@ impl World {
         let id = delivery.session.connection;
         let egress = &mut self.egress[id.0 as usize];
         let Some(number) = self.spill.store(egress.spooled, delivery) else {
-            self.note_missed(id, Laggard::Spool, 1);
+            self.note_missed(id, SlowConsumerPolicy::Spool, 1);
             return Heard::Missed;
         };
         egress.spooled = Some(number);
@@ -206,7 +217,7 @@ impl World {
     pub(crate) fn tell_lost(&mut self, engine: &mut Engine) {
         for (session, tag, count) in self.spill.take_lost() {
             *self.lost.entry((session, tag)).or_default() += count;
-            self.note_missed(session.connection, Laggard::Spool, count.messages);
+            self.note_missed(session.connection, SlowConsumerPolicy::Spool, count.messages);
         }
         while let Some(((session, tag), count)) = self.lost.pop_first() {
             engine.missed(session, tag, count);
@@ -275,14 +286,14 @@ impl Egress {
         if self.spooled.is_none()
             && let Some(laggard) = self.next_laggard.take()
         {
-            self.laggard = laggard;
+            self.slow_consumer_policy = laggard;
         }
-        self.plain_max = match self.laggard {
+        self.plain_max = match self.slow_consumer_policy {
             _ if self.is_given_up => 0,
-            Laggard::Spool if self.spooled.is_some() => 0,
-            Laggard::Spool => self.spool_at().min(egress_bytes_max),
-            Laggard::DropOldest => 0,
-            Laggard::DropNew | Laggard::Disconnect => self.unsent_max,
+            SlowConsumerPolicy::Spool if self.spooled.is_some() => 0,
+            SlowConsumerPolicy::Spool => self.spool_at().min(egress_bytes_max),
+            SlowConsumerPolicy::DropOldest => 0,
+            SlowConsumerPolicy::DropNew | SlowConsumerPolicy::Disconnect => self.unsent_max,
         };
     }
 }

@@ -15,7 +15,7 @@ use self::piece::Piece;
 use crate::flow::recent_subscribers::Audience;
 use crate::flow::slow_consumer_events::Lag;
 use crate::shard::remote_connection::Guest;
-use angarium_engine::{ConnectionId, Laggard, ShardId, drop_elsewhere};
+use angarium_engine::{ConnectionId, ShardId, SlowConsumerPolicy, drop_elsewhere};
 use angarium_protocol::Outlet;
 use std::cell::Cell;
 use std::collections::{BTreeSet, VecDeque};
@@ -65,9 +65,9 @@ pub(crate) struct Egress {
     /// The engine was refused room; tell it when there is some.
     pub(crate) wants_room: Cell<bool>,
     /// What becomes of direct messages when it is too far behind.
-    pub(crate) laggard: Laggard,
+    pub(crate) slow_consumer_policy: SlowConsumerPolicy,
     /// What is to become of them from the time on when none waits in the spill log.
-    pub(crate) next_laggard: Option<Laggard>,
+    pub(crate) next_laggard: Option<SlowConsumerPolicy>,
     /// Unsent bytes with which it is.
     pub(crate) unsent_max: usize,
     /// It is too far behind for direct messages, and to be ended for that.

@@ -2,7 +2,7 @@
 //! what that costs, in bytes of memory and in bytes copied.
 
 use super::*;
-use angarium_engine::{Annotations, Bytes, Delivery, Format, Lost, MessageView, SessionId};
+use angarium_engine::{Annotations, Bytes, ChannelId, Delivery, Format, Lost, MessageView};
 use angarium_protocol::LargeBody;
 use std::collections::BTreeSet;
 
@@ -92,13 +92,13 @@ fn delivery<'a>(tag: u64, body: &'a [u8], shared: Option<&'a Bytes>) -> Delivery
         delayed: false,
     };
     Delivery {
-        session: SessionId { connection: ConnectionId(0), number: 1 },
+        session: ChannelId { connection: ConnectionId(0), number: 1 },
         subscription: "c",
         tag,
         redelivered: false,
         messages_left: 0,
         missed: 0,
-        laggard: None,
+        slow_consumer_policy: None,
         emission: 0,
         streak: 0,
         message: MessageView {

@@ -11,7 +11,7 @@ use crate::shard::message::{
     write_in_row, write_publish,
 };
 use angarium_engine::{
-    Bound, ConnectionId, Delivery, Forward, Heard, MessageView, Publish, Request, SessionId,
+    Bound, ChannelId, ConnectionId, Delivery, Forward, Heard, MessageView, Publish, Request,
     ShardId, Shards,
 };
 use angarium_protocol::Survey;
@@ -165,7 +165,7 @@ impl Mesh {
     }
 
     /// Hands home a request.
-    pub(crate) fn request_home(&mut self, session: SessionId, request: Request) {
+    pub(crate) fn request_home(&mut self, session: ChannelId, request: Request) {
         let word = Word::ToHome(ToHome::Request(session));
         self.say_with(ShardId::HOME, &word, Value::Request(request));
     }
@@ -237,7 +237,7 @@ impl Mesh {
 
     /// Sends home a message for queues.
     #[inline]
-    pub(crate) fn publish(&mut self, session: SessionId, publish: &Publish<'_>) {
+    pub(crate) fn publish(&mut self, session: ChannelId, publish: &Publish<'_>) {
         let link = self.open(ShardId::HOME);
         let bytes = write_publish(session, publish, &mut link.parcel.words);
         link.underway += (bytes + link.parcel.carry(publish.content.shared)) as u64;

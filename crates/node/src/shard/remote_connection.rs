@@ -2,7 +2,7 @@
 //! engine sees no difference; what it is to hear goes back in parcels.
 
 use crate::shard::message::SessionName;
-use angarium_engine::{ConnectionId, Refusal, SessionId, ShardId};
+use angarium_engine::{ChannelId, ConnectionId, Refusal, ShardId};
 use std::cell::Cell;
 
 /// As many times what may be unsent to a connection here may be on its way to one of another shard: how much
@@ -94,7 +94,7 @@ impl Guest {
     /// A session's name on its own shard.
     #[inline]
     pub(crate) fn name(&self, number: u16) -> SessionName {
-        let id = SessionId { connection: self.connection, number };
+        let id = ChannelId { connection: self.connection, number };
         let opening = self.session(number).map_or(0, |session| session.opening);
         SessionName { id, opening }
     }

@@ -8,8 +8,8 @@ use crate::shard::UNDERSTOOD;
 use crate::shard::message::{Delivered, FromHome, SessionName, ToHome, Value, Word, body_of};
 use crate::shard::remote_connection::Guest;
 use angarium_engine::{
-    Annotations, Bytes, Call, ConnectionId, Deletion, Delivery, Effects, Heard, MessageView,
-    Publish, Refusal, RefusalKind, Returned, SessionId, Settle, ShardId, Time,
+    Annotations, Bytes, Call, ChannelId, ConnectionId, Deletion, Delivery, Effects, Heard,
+    MessageView, Publish, Refusal, RefusalKind, Returned, Settle, ShardId, Time,
 };
 use angarium_protocol::Session;
 use std::collections::VecDeque;
@@ -166,7 +166,7 @@ impl Node {
 
     fn hand_delivery(
         &mut self,
-        session: SessionId,
+        session: ChannelId,
         delivered: &Delivered<'_>,
         body: Option<&Bytes>,
     ) {
@@ -180,14 +180,14 @@ impl Node {
             redelivered,
             messages_left,
             missed: 0,
-            laggard: None,
+            slow_consumer_policy: None,
             emission: 0,
             streak: 0,
             message,
         });
     }
 
-    fn hand_refusal(&mut self, now: Time, id: SessionId, settle: Option<Settle>, refusal: Refusal) {
+    fn hand_refusal(&mut self, now: Time, id: ChannelId, settle: Option<Settle>, refusal: Refusal) {
         let connection = id.connection;
         let told = self.at_session(now, connection, |session, turn| {
             session.refused(turn, id, settle, refusal);
@@ -203,7 +203,7 @@ impl Node {
 impl World {
     /// The shard and name of a session that is a guest's.
     #[inline]
-    pub(crate) fn name_of(&self, session: SessionId) -> Option<(ShardId, SessionName)> {
+    pub(crate) fn name_of(&self, session: ChannelId) -> Option<(ShardId, SessionName)> {
         let guest = self.egress[session.connection.0 as usize].guest.as_ref()?;
         Some((guest.shard, guest.name(session.number)))
     }
@@ -292,7 +292,7 @@ impl Node {
         &mut self,
         now: Time,
         from: ShardId,
-        id: SessionId,
+        id: ChannelId,
         message: &[u8],
         (body, bytes): (Option<&Bytes>, usize),
     ) {
@@ -310,7 +310,7 @@ impl Node {
 
     /// Tells a guest's shard if what it has just done was to store messages, or to outrun consumers, which it
     /// may have to wait for.
-    fn tell_what_it_did(&mut self, session: SessionId) {
+    fn tell_what_it_did(&mut self, session: ChannelId) {
         let World { has_stored, has_outrun, .. } = self.world;
         let Some(guest) = self.world.guest_mut(session.connection) else { return };
         let is_first = has_stored && !std::mem::replace(&mut guest.has_stored, has_stored);
@@ -350,14 +350,14 @@ impl Node {
     }
 
     /// A guest's session as home's engine knows it.
-    fn guest_session(&self, from: ShardId, id: SessionId) -> Option<SessionId> {
+    fn guest_session(&self, from: ShardId, id: ChannelId) -> Option<ChannelId> {
         let connection = self.world.mesh.guest(from, id.connection)?;
-        Some(SessionId { connection, number: id.number })
+        Some(ChannelId { connection, number: id.number })
     }
 
     /// The same, if what it asks for is done.
     #[inline]
-    fn served_session(&mut self, from: ShardId, id: SessionId) -> Option<SessionId> {
+    fn served_session(&mut self, from: ShardId, id: ChannelId) -> Option<ChannelId> {
         let session = self.guest_session(from, id)?;
         let guest = self.world.guest_mut(session.connection)?;
         if !guest.is_served(id.number) {
@@ -373,12 +373,12 @@ impl Node {
     }
 
     /// Closes a session that asked for what cannot be, and says why.
-    fn refuse(&mut self, now: Time, session: SessionId, settle: Option<Settle>, refusal: Refusal) {
+    fn refuse(&mut self, now: Time, session: ChannelId, settle: Option<Settle>, refusal: Refusal) {
         self.engine.close(now, session, &mut self.world);
         self.say_refused(session, settle, refusal);
     }
 
-    fn say_refused(&mut self, session: SessionId, settle: Option<Settle>, refusal: Refusal) {
+    fn say_refused(&mut self, session: ChannelId, settle: Option<Settle>, refusal: Refusal) {
         let Some((shard, name)) = self.world.name_of(session) else { return };
         let word = Word::FromHome(FromHome::Refused(name, settle));
         self.world.mesh.say_with(shard, &word, Value::Reply(Err(refusal)));

@@ -8,7 +8,7 @@ use angarium_engine::Lost;
 #[derive(Debug)]
 pub(super) struct Chunk {
     pub(super) bytes: usize,
-    /// How many messages it keeps from being missed, by laggard and listener, in this order.
+    /// How many messages it keeps from being missed, by slow_consumer and listener, in this order.
     pub(super) owed: Vec<Owed>,
     pub(super) place: Place,
 }
@@ -16,7 +16,7 @@ pub(super) struct Chunk {
 /// What a chunk holds for one listener.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owed {
-    pub(super) laggard: u32,
+    pub(super) slow_consumer: u32,
     pub(super) listener: u32,
     pub(super) count: Lost,
 }
@@ -41,11 +41,11 @@ pub(super) enum Place {
 }
 
 impl Chunk {
-    /// What it holds for a laggard.
-    pub(super) fn owed_to(&self, laggard: u32) -> &[Owed] {
-        let from = self.owed.partition_point(|owed| owed.laggard < laggard);
+    /// What it holds for a slow_consumer.
+    pub(super) fn owed_to(&self, slow_consumer: u32) -> &[Owed] {
+        let from = self.owed.partition_point(|owed| owed.slow_consumer < slow_consumer);
         let rest = &self.owed[from..];
-        &rest[..rest.partition_point(|owed| owed.laggard == laggard)]
+        &rest[..rest.partition_point(|owed| owed.slow_consumer == slow_consumer)]
     }
 
     /// Its bytes, where they are in memory.

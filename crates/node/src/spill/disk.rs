@@ -108,8 +108,9 @@ impl Spill {
     fn note_loaded(&mut self, number: u64) {
         self.loaded.push_back(number);
         self.unload();
-        let there = self.laggards.values().filter(|laggard| laggard.chunk == number);
-        self.stirred.extend(there.map(|laggard| laggard.connection));
+        let there =
+            self.slow_consumers.values().filter(|slow_consumer| slow_consumer.chunk == number);
+        self.stirred.extend(there.map(|slow_consumer| slow_consumer.connection));
     }
 
     /// What is stored is no longer needed.

@@ -6,7 +6,7 @@ pub enum SpillLoss {
     /// It was among the oldest, and there was more than there may be; or nothing may wait at all.
     Limit,
     /// So many clients are slow that nothing waits for one more.
-    Laggards,
+    SlowConsumers,
     /// It could not be written, or not be read back.
     FailedDisk,
     /// Too much was to be written already: the disk did not keep up.
@@ -19,7 +19,7 @@ impl SpillLoss {
     /// All there are.
     pub const ALL: [SpillLoss; 5] = [
         SpillLoss::Limit,
-        SpillLoss::Laggards,
+        SpillLoss::SlowConsumers,
         SpillLoss::FailedDisk,
         SpillLoss::SlowDisk,
         SpillLoss::FullJournal,
@@ -30,7 +30,7 @@ impl SpillLoss {
     pub fn name(self) -> &'static str {
         match self {
             SpillLoss::Limit => "limit",
-            SpillLoss::Laggards => "laggards",
+            SpillLoss::SlowConsumers => "slow_consumers",
             SpillLoss::FailedDisk => "failed_disk",
             SpillLoss::SlowDisk => "slow_disk",
             SpillLoss::FullJournal => "full_journal",

@@ -24,8 +24,8 @@ use self::loss::Losses;
 use self::record::Recipient;
 use self::store::Staying;
 use crate::outbox::Whose;
-use crate::spill::slow_consumer::Laggard;
-use angarium_engine::{Bytes, ConnectionId, Delivery, Lost, MessageView, SessionId, ShardId};
+use crate::spill::slow_consumer::SlowConsumer;
+use angarium_engine::{Bytes, ChannelId, ConnectionId, Delivery, Lost, MessageView, ShardId};
 use angarium_protocol::amended;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ const LAGGARDS_MAX: usize = 1_000;
 /// A body is shared by those who read it if it has that part of a chunk's bytes, all of which it keeps in
 /// memory.
 const SHARED_PART: usize = 2;
-/// Bytes of others' messages that a laggard's cursor passes at a time.
+/// Bytes of others' messages that a slow_consumer's cursor passes at a time.
 pub(crate) const PASSED_MAX: usize = 1 << 20;
 
 /// The sizes of the spill logs of a broker's shards, each of which has a clone of this.
@@ -75,7 +75,7 @@ pub struct SpillStats {
     /// Messages stored, each once.
     pub messages: u64,
     /// Clients with something in it now.
-    pub laggards: u64,
+    pub slow_consumers: u64,
     /// Bytes in memory that are not stored yet; home's has those of all shards' files besides.
     pub bytes: u64,
     /// Chunks that could not be written or not be read.
@@ -92,8 +92,8 @@ pub(crate) struct Spill {
     is_home: bool,
     /// The part of the room that it need not share.
     own_max: u64,
-    laggards: BTreeMap<u32, Laggard>,
-    next_laggard: u32,
+    slow_consumers: BTreeMap<u32, SlowConsumer>,
+    next_slow_consumer: u32,
     /// The number of the oldest chunk.
     first: u64,
     chunks: VecDeque<Chunk>,
@@ -120,16 +120,16 @@ pub(crate) struct Spill {
     /// Others need the disk more: nothing is written.
     yields: bool,
     /// What listeners miss that had been taken for them.
-    lost: Vec<(SessionId, u64, Lost)>,
+    lost: Vec<(ChannelId, u64, Lost)>,
     /// Connections whose cursors are where something has changed.
     stirred: VecDeque<ConnectionId>,
-    /// The body of the message that a laggard found last, where it is shared.
+    /// The body of the message that a slow_consumer found last, where it is shared.
     handed: Option<Bytes>,
     stats: SpillStats,
     losses: Losses,
 }
 
-/// What a laggard finds at its place.
+/// What a slow_consumer finds at its place.
 #[derive(Debug)]
 pub(crate) enum Next<'a> {
     /// Its next message.
@@ -142,7 +142,7 @@ pub(crate) enum Next<'a> {
     CaughtUp,
 }
 
-/// Where a laggard's next message is.
+/// Where a slow_consumer's next message is.
 enum Step {
     At { chunk: u64, offset: usize, recipient: Recipient },
     Waits,
@@ -157,8 +157,8 @@ impl Spill {
             is_home: shard == ShardId::HOME,
             own_max: options.bytes_max / shards as u64,
             options,
-            laggards: BTreeMap::new(),
-            next_laggard: 1,
+            slow_consumers: BTreeMap::new(),
+            next_slow_consumer: 1,
             first: 0,
             chunks: VecDeque::new(),
             open: Filling::default(),
@@ -185,7 +185,7 @@ impl Spill {
         let all = || self.options.bytes.load(Ordering::Relaxed);
         let in_memory = (self.open.len() + self.unwritten) as u64;
         SpillStats {
-            laggards: self.laggards.len() as u64,
+            slow_consumers: self.slow_consumers.len() as u64,
             bytes: in_memory + if self.is_home { all() } else { 0 },
             ..self.stats.clone()
         }
@@ -197,30 +197,39 @@ impl Spill {
         self.losses.of(loss)
     }
 
-    /// Stores a message for a laggard, or for one who becomes one with it (`None`). Returns its number,
+    /// Stores a message for a slow_consumer, or for one who becomes one with it (`None`). Returns its number,
     /// by which it reads on; `None`: there is no room.
-    pub(crate) fn store(&mut self, laggard: Option<u32>, delivery: &Delivery<'_>) -> Option<u32> {
-        if let Err(loss) = self.prepare(laggard, delivery) {
+    pub(crate) fn store(
+        &mut self,
+        slow_consumer: Option<u32>,
+        delivery: &Delivery<'_>,
+    ) -> Option<u32> {
+        if let Err(loss) = self.prepare(slow_consumer, delivery) {
             self.losses.add(loss, 1);
             return None;
         }
-        let id = laggard.unwrap_or_else(|| self.add(delivery.session.connection));
-        let laggard = self.laggards.get_mut(&id).expect("a laggard stays until it ends");
-        let listener = laggard.listener(delivery);
+        let id = slow_consumer.unwrap_or_else(|| self.add(delivery.session.connection));
+        let slow_consumer =
+            self.slow_consumers.get_mut(&id).expect("a slow_consumer stays until it ends");
+        let listener = slow_consumer.listener(delivery);
         let missed = u32::try_from(delivery.missed).unwrap_or(u32::MAX);
-        laggard.listeners[listener as usize].owed += Lost::one(missed.into());
-        let recipient = Recipient { laggard: id, listener, missed };
+        slow_consumer.listeners[listener as usize].owed += Lost::one(missed.into());
+        let recipient = Recipient { slow_consumer: id, listener, missed };
         self.open.add_recipient(recipient);
         Some(id)
     }
 
     /// Has the record of a message end the log, where there is room for it.
-    fn prepare(&mut self, laggard: Option<u32>, delivery: &Delivery<'_>) -> Result<(), SpillLoss> {
+    fn prepare(
+        &mut self,
+        slow_consumer: Option<u32>,
+        delivery: &Delivery<'_>,
+    ) -> Result<(), SpillLoss> {
         if self.options.bytes_max == 0 {
             return Err(SpillLoss::Limit);
         }
-        if laggard.is_none() && self.laggards.len() >= LAGGARDS_MAX {
-            return Err(SpillLoss::Laggards);
+        if slow_consumer.is_none() && self.slow_consumers.len() >= LAGGARDS_MAX {
+            return Err(SpillLoss::SlowConsumers);
         }
         if self.open.ends_with(delivery.emission) {
             return Ok(());
@@ -252,10 +261,11 @@ impl Spill {
     }
 
     fn add(&mut self, connection: ConnectionId) -> u32 {
-        let id = self.next_laggard;
-        self.next_laggard = self.next_laggard.wrapping_add(1).max(1);
-        let laggard = Laggard::new(connection, self.open_number(), self.open.last_record());
-        self.laggards.insert(id, laggard);
+        let id = self.next_slow_consumer;
+        self.next_slow_consumer = self.next_slow_consumer.wrapping_add(1).max(1);
+        let slow_consumer =
+            SlowConsumer::new(connection, self.open_number(), self.open.last_record());
+        self.slow_consumers.insert(id, slow_consumer);
         id
     }
 
@@ -267,11 +277,11 @@ impl Spill {
     /// Ends the chunk that is being filled, and begins another one.
     fn seal(&mut self) {
         let mut owed = Vec::new();
-        for (id, laggard) in &mut self.laggards {
-            for (at, listener) in (0..).zip(&mut laggard.listeners) {
+        for (id, slow_consumer) in &mut self.slow_consumers {
+            for (at, listener) in (0..).zip(&mut slow_consumer.listeners) {
                 let count = std::mem::take(&mut listener.owed);
                 if !count.is_none() {
-                    owed.push(Owed { laggard: *id, listener: at, count });
+                    owed.push(Owed { slow_consumer: *id, listener: at, count });
                 }
             }
         }
@@ -330,13 +340,15 @@ impl Spill {
     fn lose_first(&mut self, why: SpillLoss) {
         let passed = self.first;
         self.lose(passed, why);
-        for laggard in self.laggards.values_mut().filter(|laggard| laggard.chunk == passed) {
-            laggard.enter(passed + 1);
+        for slow_consumer in
+            self.slow_consumers.values_mut().filter(|slow_consumer| slow_consumer.chunk == passed)
+        {
+            slow_consumer.enter(passed + 1);
         }
         self.give_back_first();
     }
 
-    /// A laggard's next message. The same one is not given twice.
+    /// A slow_consumer's next message. The same one is not given twice.
     pub(crate) fn next(&mut self, id: u32) -> Next<'_> {
         let (chunk, offset, recipient) = match self.step(id) {
             Step::At { chunk, offset, recipient } => (chunk, offset, recipient),
@@ -344,8 +356,8 @@ impl Spill {
             Step::Rests => return Next::Rests,
             Step::CaughtUp => return Next::CaughtUp,
         };
-        let laggard = &self.laggards[&id];
-        let listener = &laggard.listeners[recipient.listener as usize];
+        let slow_consumer = &self.slow_consumers[&id];
+        let listener = &slow_consumer.listeners[recipient.listener as usize];
         let record = match chunk.checked_sub(self.first).map(|at| self.chunks.get(at as usize)) {
             Some(Some(chunk)) => {
                 let content = chunk.in_memory().expect("it was looked at just now");
@@ -359,44 +371,49 @@ impl Spill {
             }
         };
         Next::Message(Delivery {
-            session: SessionId { connection: laggard.connection, number: listener.whose.session },
+            session: ChannelId {
+                connection: slow_consumer.connection,
+                number: listener.whose.session,
+            },
             subscription: &listener.name,
             tag: listener.whose.tag,
             redelivered: false,
             messages_left: 0,
             missed: recipient.missed.into(),
-            laggard: None,
+            slow_consumer: None,
             emission: 0,
             streak: 0,
             message: MessageView { shared: self.handed.as_ref(), ..record.message },
         })
     }
 
-    /// Moves a laggard's cursor to its next message and past it.
+    /// Moves a slow_consumer's cursor to its next message and past it.
     fn step(&mut self, id: u32) -> Step {
         loop {
             let open = self.open_number();
-            let Some(laggard) = self.laggards.get_mut(&id) else { return Step::CaughtUp };
-            let number = laggard.chunk;
+            let Some(slow_consumer) = self.slow_consumers.get_mut(&id) else {
+                return Step::CaughtUp;
+            };
+            let number = slow_consumer.chunk;
             let (record, bytes) = if number == open {
-                if laggard.offset >= self.open.len() {
+                if slow_consumer.offset >= self.open.len() {
                     return Step::CaughtUp;
                 }
                 if self.open.is_apart() {
                     self.seal();
                     continue;
                 }
-                (self.open.read(laggard.offset), self.open.len())
+                (self.open.read(slow_consumer.offset), self.open.len())
             } else {
                 let chunk = &mut self.chunks[(number - self.first) as usize];
-                let is_passed = laggard.offset >= chunk.bytes || chunk.owed_to(id).is_empty();
+                let is_passed = slow_consumer.offset >= chunk.bytes || chunk.owed_to(id).is_empty();
                 if is_passed {
-                    laggard.enter(number + 1);
+                    slow_consumer.enter(number + 1);
                     self.give_back_passed();
                     continue;
                 }
                 match chunk.in_memory() {
-                    Some(content) => (content.record(laggard.offset), chunk.bytes),
+                    Some(content) => (content.record(slow_consumer.offset), chunk.bytes),
                     None => {
                         self.want(number);
                         return Step::Waits;
@@ -405,14 +422,15 @@ impl Spill {
             };
             let Some(record) = record else {
                 // Its checksum was right, so this cannot be; whatever it is, the client goes on.
-                laggard.offset = bytes;
+                slow_consumer.offset = bytes;
                 continue;
             };
-            match record.recipient(id, laggard.recipient) {
+            match record.recipient(id, slow_consumer.recipient) {
                 Some((at, recipient)) => {
-                    laggard.recipient = at + 1;
-                    let offset = laggard.offset;
-                    let Some(listener) = laggard.listeners.get_mut(recipient.listener as usize)
+                    slow_consumer.recipient = at + 1;
+                    let offset = slow_consumer.offset;
+                    let Some(listener) =
+                        slow_consumer.listeners.get_mut(recipient.listener as usize)
                     else {
                         continue;
                     };
@@ -420,12 +438,12 @@ impl Spill {
                     return Step::At { chunk: number, offset, recipient };
                 }
                 None => {
-                    laggard.offset += record.bytes;
-                    laggard.recipient = 0;
-                    laggard.passed += record.bytes;
-                    if laggard.passed > PASSED_MAX {
-                        laggard.passed = 0;
-                        self.stirred.push_back(laggard.connection);
+                    slow_consumer.offset += record.bytes;
+                    slow_consumer.recipient = 0;
+                    slow_consumer.passed += record.bytes;
+                    if slow_consumer.passed > PASSED_MAX {
+                        slow_consumer.passed = 0;
+                        self.stirred.push_back(slow_consumer.connection);
                         return Step::Rests;
                     }
                 }
@@ -433,9 +451,9 @@ impl Spill {
         }
     }
 
-    /// A laggard is none any more: it has caught up, or is gone.
+    /// A slow_consumer is none any more: it has caught up, or is gone.
     pub(crate) fn end(&mut self, id: u32) {
-        self.laggards.remove(&id);
+        self.slow_consumers.remove(&id);
         self.give_back_passed();
     }
 
@@ -450,12 +468,12 @@ impl Spill {
 
     /// Gives chunks back that no cursor will come to.
     fn give_back_passed(&mut self) {
-        let needed = self.laggards.values().map(|laggard| laggard.chunk).min();
+        let needed = self.slow_consumers.values().map(|slow_consumer| slow_consumer.chunk).min();
         let needed = needed.unwrap_or_else(|| self.open_number());
         while self.first < needed {
             self.give_back_first();
         }
-        if self.laggards.is_empty() {
+        if self.slow_consumers.is_empty() {
             self.open = Filling::default();
         }
     }
@@ -484,12 +502,17 @@ impl Spill {
         let place = std::mem::replace(&mut chunk.place, Place::Lost);
         let owed = std::mem::take(&mut chunk.owed);
         self.give_room_back(bytes, place);
-        let there = self.laggards.values().filter(|laggard| laggard.chunk == number);
-        self.stirred.extend(there.map(|laggard| laggard.connection));
+        let there =
+            self.slow_consumers.values().filter(|slow_consumer| slow_consumer.chunk == number);
+        self.stirred.extend(there.map(|slow_consumer| slow_consumer.connection));
         for owed in owed {
-            let Some(laggard) = self.laggards.get(&owed.laggard) else { continue };
-            let Some(listener) = laggard.listeners.get(owed.listener as usize) else { continue };
-            let missed = match laggard.chunk.cmp(&number) {
+            let Some(slow_consumer) = self.slow_consumers.get(&owed.slow_consumer) else {
+                continue;
+            };
+            let Some(listener) = slow_consumer.listeners.get(owed.listener as usize) else {
+                continue;
+            };
+            let missed = match slow_consumer.chunk.cmp(&number) {
                 std::cmp::Ordering::Less => owed.count,
                 std::cmp::Ordering::Equal => owed.count.without(listener.read),
                 std::cmp::Ordering::Greater => Lost::default(),
@@ -497,7 +520,7 @@ impl Spill {
             if !missed.is_none() {
                 self.losses.add(why, missed.messages);
                 let Whose { session, tag } = listener.whose;
-                let session = SessionId { connection: laggard.connection, number: session };
+                let session = ChannelId { connection: slow_consumer.connection, number: session };
                 self.lost.push((session, tag, missed));
             }
         }
@@ -513,7 +536,7 @@ impl Spill {
     }
 
     /// Takes what listeners miss that had been taken for them: their session, their tag, how many.
-    pub(crate) fn take_lost(&mut self) -> Vec<(SessionId, u64, Lost)> {
+    pub(crate) fn take_lost(&mut self) -> Vec<(ChannelId, u64, Lost)> {
         std::mem::take(&mut self.lost)
     }
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// Length of all, format, flags, lengths of exchange, key, properties and body.
 const HEAD_BYTES: usize = 4 + 1 + 1 + 2 + 2 + 4 + 4;
-/// A laggard, one of its listeners, how many it missed before.
+/// A slow_consumer, one of its listeners, how many it missed before.
 pub(super) const RECIPIENT_BYTES: usize = 4 + 4 + 4;
 const PERSISTENT: u8 = 1;
 
@@ -24,7 +24,7 @@ static NO_ANNOTATIONS: Annotations = Annotations {
 /// Somebody whom a message waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Recipient {
-    pub(super) laggard: u32,
+    pub(super) slow_consumer: u32,
     /// Which of its listeners.
     pub(super) listener: u32,
     /// How many messages it missed before this one.
@@ -65,7 +65,7 @@ pub(super) fn begin(out: &mut Vec<u8>, message: &MessageView<'_>) -> bool {
 /// Appends a recipient to the record that begins at `start` and ends with `out`, but for so many bytes that
 /// lie apart.
 pub(super) fn add_recipient(out: &mut Vec<u8>, start: usize, apart: usize, recipient: Recipient) {
-    for number in [recipient.laggard, recipient.listener, recipient.missed] {
+    for number in [recipient.slow_consumer, recipient.listener, recipient.missed] {
         out.extend_from_slice(&number.to_le_bytes());
     }
     let length = u32::try_from(out.len() - start + apart).unwrap_or(u32::MAX);
@@ -165,25 +165,25 @@ impl<'a> Record<'a> {
         if is_whole { head.record(body, recipients) } else { None }
     }
 
-    /// The next recipient, from number `from` on, that is this laggard; and its number.
-    pub(super) fn recipient(&self, laggard: u32, from: usize) -> Option<(usize, Recipient)> {
-        let wanted = laggard.to_le_bytes();
+    /// The next recipient, from number `from` on, that is this slow_consumer; and its number.
+    pub(super) fn recipient(&self, slow_consumer: u32, from: usize) -> Option<(usize, Recipient)> {
+        let wanted = slow_consumer.to_le_bytes();
         let mut recipients = self.recipients.chunks_exact(RECIPIENT_BYTES).enumerate().skip(from);
         let (at, found) = recipients.find(|(_, recipient)| recipient[..4] == wanted)?;
         let number = |at: usize| {
             u32::from_le_bytes(found[at..at + 4].try_into().expect("a recipient has its length"))
         };
-        Some((at, Recipient { laggard, listener: number(4), missed: number(8) }))
+        Some((at, Recipient { slow_consumer, listener: number(4), missed: number(8) }))
     }
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use angarium_engine::{ConnectionId, Delivery, SessionId};
+    use angarium_engine::{ChannelId, ConnectionId, Delivery};
 
     pub(in crate::spill) fn delivery<'a>(key: &'a str, body: &'a [u8]) -> Delivery<'a> {
-        let session = SessionId { connection: ConnectionId(1), number: 0 };
+        let session = ChannelId { connection: ConnectionId(1), number: 0 };
         let message = MessageView {
             exchange: "amq.topic",
             routing_key: key,
@@ -201,7 +201,7 @@ pub(super) mod tests {
             redelivered: false,
             messages_left: 0,
             missed: 0,
-            laggard: None,
+            slow_consumer: None,
             emission: 1,
             streak: 0,
             message,
@@ -218,8 +218,8 @@ pub(super) mod tests {
     fn a_record_comes_back_with_each_recipient() {
         let mut bytes = b"before".to_vec();
         add(&mut bytes, "a.b");
-        for (laggard, listener, missed) in [(1, 0, 0), (2, 0, 7), (1, 3, 0)] {
-            add_recipient(&mut bytes, 6, 0, Recipient { laggard, listener, missed });
+        for (slow_consumer, listener, missed) in [(1, 0, 0), (2, 0, 7), (1, 3, 0)] {
+            add_recipient(&mut bytes, 6, 0, Recipient { slow_consumer, listener, missed });
         }
         bytes.extend_from_slice(b"after");
         let record = Record::read(&bytes[6..]).unwrap();
@@ -228,8 +228,8 @@ pub(super) mod tests {
         assert_eq!(record.message.body, b"body");
         assert_eq!(record.message.properties, b"\0\0");
         assert!(record.message.persistent);
-        let of = |laggard, from| {
-            let found = record.recipient(laggard, from);
+        let of = |slow_consumer, from| {
+            let found = record.recipient(slow_consumer, from);
             found.map(|(at, recipient)| (at, recipient.listener, recipient.missed))
         };
         assert_eq!(of(1, 0), Some((0, 0, 0)));
@@ -245,8 +245,8 @@ pub(super) mod tests {
         for (key, recipients) in [("a.b", 1), ("c", 0), ("a.b", 3)] {
             let start = bytes.len();
             add(&mut bytes, key);
-            for laggard in 0..recipients {
-                let recipient = Recipient { laggard, listener: 1, missed: 0 };
+            for slow_consumer in 0..recipients {
+                let recipient = Recipient { slow_consumer, listener: 1, missed: 0 };
                 add_recipient(&mut bytes, start, 0, recipient);
             }
         }
@@ -263,7 +263,7 @@ pub(super) mod tests {
     fn nonsense_is_no_record() {
         let mut bytes = Vec::new();
         add(&mut bytes, "a.b");
-        add_recipient(&mut bytes, 0, 0, Recipient { laggard: 1, listener: 1, missed: 0 });
+        add_recipient(&mut bytes, 0, 0, Recipient { slow_consumer: 1, listener: 1, missed: 0 });
         assert!(Record::read(&bytes).is_some());
         for length in 0..bytes.len() {
             assert!(Record::read(&bytes[..length]).is_none(), "{length}");

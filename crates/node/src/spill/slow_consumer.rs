@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// One client's place in the log.
 #[derive(Debug)]
-pub(super) struct Laggard {
+pub(super) struct SlowConsumer {
     pub(super) connection: ConnectionId,
     pub(super) chunk: u64,
     pub(super) offset: usize,
@@ -29,10 +29,10 @@ pub(super) struct Listener {
     pub(super) read: Lost,
 }
 
-impl Laggard {
+impl SlowConsumer {
     /// One that begins at a place in a chunk.
-    pub(super) fn new(connection: ConnectionId, chunk: u64, offset: usize) -> Laggard {
-        Laggard {
+    pub(super) fn new(connection: ConnectionId, chunk: u64, offset: usize) -> SlowConsumer {
+        SlowConsumer {
             connection,
             chunk,
             offset,

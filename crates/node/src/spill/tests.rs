@@ -1,4 +1,4 @@
-//! The log by itself: laggards as letters, messages as numbers, a disk in memory.
+//! The log by itself: slow_consumers as letters, messages as numbers, a disk in memory.
 
 mod bodies;
 mod shards;
@@ -11,13 +11,13 @@ use angarium_journal::{Fault, FaultyStorage, Storage};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The log, its disk and its laggards.
+/// The log, its disk and its slow_consumers.
 struct World {
     spill: Spill,
     store: Rc<RefCell<SpillStore>>,
     disk: Rc<FaultyStorage>,
     jobs: VecDeque<SpillJob>,
-    laggards: BTreeMap<char, u32>,
+    slow_consumers: BTreeMap<char, u32>,
     emission: u64,
     missed: BTreeMap<char, u64>,
 }
@@ -40,26 +40,26 @@ impl World {
             store: Rc::clone(&store),
             disk: Rc::clone(&disk),
             jobs: VecDeque::new(),
-            laggards: BTreeMap::new(),
+            slow_consumers: BTreeMap::new(),
             emission: 0,
             missed: BTreeMap::new(),
         };
         (0..shards).map(world).collect()
     }
 
-    /// Stores a message of `bytes` for laggards; says who of them it was taken for.
-    fn store(&mut self, laggards: &str, bytes: usize) -> String {
+    /// Stores a message of `bytes` for slow_consumers; says who of them it was taken for.
+    fn store(&mut self, slow_consumers: &str, bytes: usize) -> String {
         self.emission += 1;
         let (key, body) = (self.emission.to_string(), Bytes::from(vec![7; bytes]));
         let mut taken = String::new();
-        for name in laggards.chars() {
-            let session = SessionId { connection: ConnectionId(name.into()), number: 0 };
+        for name in slow_consumers.chars() {
+            let session = ChannelId { connection: ConnectionId(name.into()), number: 0 };
             let message = delivery(&key, &body);
             let shared = MessageView { shared: Some(&body), ..message.message };
             let message = Delivery { session, emission: self.emission, message: shared, ..message };
-            let known = self.laggards.get(&name).copied();
+            let known = self.slow_consumers.get(&name).copied();
             if let Some(number) = self.spill.store(known, &message) {
-                self.laggards.insert(name, number);
+                self.slow_consumers.insert(name, number);
                 taken.push(name);
             }
         }
@@ -87,10 +87,10 @@ impl World {
         true
     }
 
-    /// What a laggard reads, at most so many, without the disk's doing anything; `~` where it has to
+    /// What a slow_consumer reads, at most so many, without the disk's doing anything; `~` where it has to
     /// wait, `-` where it rests, `.` where it has caught up and is none any more.
     fn read(&mut self, name: char, most: usize) -> (Vec<u64>, char) {
-        let number = self.laggards[&name];
+        let number = self.slow_consumers[&name];
         let mut read = Vec::new();
         while read.len() < most {
             match self.spill.next(number) {
@@ -105,7 +105,7 @@ impl World {
                 Next::Rests => return (read, '-'),
                 Next::CaughtUp => {
                     self.spill.end(number);
-                    self.laggards.remove(&name);
+                    self.slow_consumers.remove(&name);
                     return (read, '.');
                 }
             }
@@ -113,7 +113,7 @@ impl World {
         (read, '+')
     }
 
-    /// All that is there for a laggard.
+    /// All that is there for a slow_consumer.
     fn drain(&mut self, name: char) -> Vec<u64> {
         let mut all = Vec::new();
         loop {
@@ -166,7 +166,7 @@ fn each_reads_its_own_in_order_and_each_message_is_stored_once() {
         world.work();
     }
     let stats = world.spill.stats();
-    assert_eq!((stats.messages, stats.laggards), (100, 3));
+    assert_eq!((stats.messages, stats.slow_consumers), (100, 3));
     assert!(stats.bytes < 110 * LARGE as u64, "{stats:?}");
     assert!(world.disk.used() < 110 * LARGE as u64, "{}", world.disk.used());
     for name in ['b', 'a', 'c'] {
@@ -416,8 +416,8 @@ fn what_waits_is_as_the_broker_has_changed_it() {
     let plain = delivery("a", b"");
     let message = MessageView { properties, annotations, ..plain.message };
     let mut spill = Spill::new(SpillOptions::default(), ShardId::HOME, 1);
-    let laggard = spill.store(None, &Delivery { message, ..plain }).unwrap();
-    let Next::Message(read) = spill.next(laggard) else { panic!("nothing waits") };
+    let slow_consumer = spill.store(None, &Delivery { message, ..plain }).unwrap();
+    let Next::Message(read) = spill.next(slow_consumer) else { panic!("nothing waits") };
     assert_eq!(read.message.properties, b"\0\0NATS/1.0\r\nk: v\r\n\r\n");
 }
 
@@ -435,11 +435,11 @@ fn one_that_goes_leaves_nothing_behind() {
     }
     world.jobs.push_back(world.spill.next_job().unwrap());
     for name in ['a', 'b'] {
-        world.spill.end(world.laggards[&name]);
+        world.spill.end(world.slow_consumers[&name]);
     }
     world.work();
     let stats = world.spill.stats();
-    assert_eq!((world.files(), stats.bytes, stats.laggards), (0, 0, 0));
+    assert_eq!((world.files(), stats.bytes, stats.slow_consumers), (0, 0, 0));
     assert_eq!(world.spill.unwritten, 0);
 }
 
@@ -533,7 +533,7 @@ fn any_history_loses_nothing_and_keeps_order() {
             happen(&mut worlds[shard], &mut expected[shard], &mut draw);
         }
         for (world, mut expected) in worlds.iter_mut().zip(expected) {
-            for name in world.laggards.keys().copied().collect::<Vec<char>>() {
+            for name in world.slow_consumers.keys().copied().collect::<Vec<char>>() {
                 assert_eq!(world.drain(name), Vec::from(expected.remove(&name).unwrap()));
             }
             world.work();
@@ -564,7 +564,9 @@ fn happen(
             world.do_next();
         }
         _ => {
-            let Some(name) = world.laggards.keys().nth(draw(4) as usize).copied() else { return };
+            let Some(name) = world.slow_consumers.keys().nth(draw(4) as usize).copied() else {
+                return;
+            };
             let (read, end) = world.read(name, draw(40) as usize);
             let waiting = expected.get_mut(&name).unwrap();
             for number in read {

@@ -4,8 +4,8 @@ use crate::effects::World;
 use crate::options::Options;
 use angarium_engine as engine;
 use angarium_engine::{
-    Confirm, ConnectionId, Delivery, Effects, Engine, Heard, Load, Refusal, Reply, Returned,
-    SessionId, Shards, Time,
+    ChannelId, Confirm, ConnectionId, Delivery, Effects, Engine, Heard, Load, Refusal, Reply,
+    Returned, Shards, Time,
 };
 use angarium_journal::{Journal, Position, Recovery, Storage};
 use angarium_protocol as protocol;
@@ -52,10 +52,10 @@ impl Effects for Replay<'_> {
     fn emit(&mut self, _: &Delivery<'_>) -> Heard {
         Heard::Missed
     }
-    fn confirm(&mut self, _: SessionId, _: Confirm) {}
-    fn returned(&mut self, _: SessionId, _: &Returned<'_>) {}
-    fn cancelled(&mut self, _: SessionId, _: &str) {}
-    fn reply(&mut self, _: SessionId, _: Result<Reply, Refusal>) {}
+    fn confirm(&mut self, _: ChannelId, _: Confirm) {}
+    fn returned(&mut self, _: ChannelId, _: &Returned<'_>) {}
+    fn cancelled(&mut self, _: ChannelId, _: &str) {}
+    fn reply(&mut self, _: ChannelId, _: Result<Reply, Refusal>) {}
     fn has_room(&self, _: ConnectionId) -> bool {
         false
     }

@@ -4,8 +4,8 @@ use super::broker::Broker;
 use super::host::{Host, Said};
 use super::takers::World;
 use angarium_engine::{
-    Arguments, Binding, BindingTarget, Durability, Laggard, QueueDeclaration, QueueOptions,
-    Request, ShardId, Time,
+    Arguments, Binding, BindingTarget, Durability, QueueDeclaration, QueueOptions, Request,
+    ShardId, SlowConsumerPolicy, Time,
 };
 use angarium_protocol::amqp091::codec::{Method, Table};
 use angarium_protocol::amqp091::frame;
@@ -41,7 +41,9 @@ fn deliveries_that_come_too_late_for_their_session_take_no_room_from_the_next() 
 
 #[test]
 fn a_newcomer_is_not_disconnected_for_the_one_before_it() {
-    let mut world = World::new(|options| options.quota.laggard = Some(Laggard::Disconnect));
+    let mut world = World::new(|options| {
+        options.quota.slow_consumer_policy = Some(SlowConsumerPolicy::Disconnect)
+    });
     let (slow, publisher) = (world.connect(""), world.connect(""));
     world.send(slow, "SUB s 1\r\n");
     world.takes(slow, 0);
@@ -78,7 +80,9 @@ fn a_newcomer_does_not_wait_for_the_end_of_subscriptions_of_the_one_before_it() 
 
 #[test]
 fn one_who_reads_slowly_does_not_gather_those_that_waited_for_it() {
-    let mut world = World::new(|options| options.quota.laggard = Some(Laggard::DropOldest));
+    let mut world = World::new(|options| {
+        options.quota.slow_consumer_policy = Some(SlowConsumerPolicy::DropOldest)
+    });
     let (slow, quick, publisher) = (world.connect(""), world.connect(""), world.connect(""));
     world.send(slow, "SUB s 1\r\n");
     world.send(quick, "SUB q 1\r\n");

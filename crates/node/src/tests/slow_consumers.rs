@@ -4,7 +4,7 @@ use super::administer;
 use super::host::EGRESS_BYTES_MAX;
 use super::takers::{CONNECT, Got, World};
 use crate::{LagInfo, Options};
-use angarium_engine::{Bound, Laggard, Quota, Request};
+use angarium_engine::{Bound, Quota, Request, SlowConsumerPolicy};
 use angarium_journal::Storage;
 use angarium_protocol::Peer;
 use angarium_protocol::nats::codec::ServerOp;
@@ -13,12 +13,12 @@ use std::time::Duration;
 /// What is to be unsent at most.
 const UNSENT_MAX: u64 = 4 * EGRESS_BYTES_MAX as u64;
 
-fn everybody(laggard: Laggard) -> impl FnOnce(&mut Options) {
-    move |options| options.quota.laggard = Some(laggard)
+fn everybody(slow_consumer_policy: SlowConsumerPolicy) -> impl FnOnce(&mut Options) {
+    move |options| options.quota.slow_consumer_policy = Some(laggard)
 }
 
 /// A world with a client that takes nothing, subscribed to `subject`, and a publisher.
-fn behind(laggard: Laggard, subject: &str) -> (World, usize, usize) {
+fn behind(slow_consumer_policy: SlowConsumerPolicy, subject: &str) -> (World, usize, usize) {
     let mut world = World::new(everybody(laggard));
     let (slow, publisher) = (world.connect(""), world.connect(""));
     world.send(slow, &format!("SUB {subject} 1\r\n"));
@@ -33,14 +33,14 @@ fn in_order(numbers: &[u64]) {
 
 #[test]
 fn one_that_is_to_be_disconnected_is() {
-    let (mut world, slow, publisher) = behind(Laggard::Disconnect, "s");
+    let (mut world, slow, publisher) = behind(SlowConsumerPolicy::Disconnect, "s");
     world.publish(publisher, "s", 0..200);
     assert!(!world.is_connected(slow));
 }
 
 #[test]
 fn one_that_is_given_up_is_noted_once_and_gets_nothing_more() {
-    let (mut world, slow, publisher) = behind(Laggard::Disconnect, "s");
+    let (mut world, slow, publisher) = behind(SlowConsumerPolicy::Disconnect, "s");
     let slot = world.clients[slow].slot.unwrap();
     let message = format!("PUB s 1000\r\n{:1000}\r\n", "");
     for _ in 0..40 {
@@ -62,7 +62,7 @@ fn one_that_is_given_up_is_noted_once_and_gets_nothing_more() {
 
 #[test]
 fn drop_new_keeps_the_oldest() {
-    let (mut world, slow, publisher) = behind(Laggard::DropNew, "s");
+    let (mut world, slow, publisher) = behind(SlowConsumerPolicy::DropNew, "s");
     world.publish(publisher, "s", 0..200);
     world.takes(slow, usize::MAX);
     world.publish(publisher, "s", 200..201);
@@ -76,7 +76,7 @@ fn drop_new_keeps_the_oldest() {
 
 #[test]
 fn drop_oldest_keeps_the_newest_and_what_was_begun() {
-    let (mut world, slow, publisher) = behind(Laggard::DropOldest, "s");
+    let (mut world, slow, publisher) = behind(SlowConsumerPolicy::DropOldest, "s");
     world.publish(publisher, "s", 0..3);
     world.clients[slow].takes = 1_500;
     world.turn();
@@ -96,7 +96,7 @@ fn drop_oldest_keeps_the_newest_and_what_was_begun() {
 
 #[test]
 fn a_pong_stays_where_it_was() {
-    let (mut world, slow, publisher) = behind(Laggard::DropOldest, "s");
+    let (mut world, slow, publisher) = behind(SlowConsumerPolicy::DropOldest, "s");
     world.publish(publisher, "s", 0..10);
     world.send(slow, "PING\r\n");
     world.publish(publisher, "s", 10..200);
@@ -108,7 +108,7 @@ fn a_pong_stays_where_it_was() {
 
 #[test]
 fn spooled_messages_come_in_order_and_all_of_them() {
-    let (mut world, slow, publisher) = behind(Laggard::Spool, "s");
+    let (mut world, slow, publisher) = behind(SlowConsumerPolicy::Spool, "s");
     world.publish(publisher, "s", 0..4_000);
     assert!(world.node.outgoing(world.clients[slow].slot.unwrap()).len() < 70_000);
     assert!(!world.spill.list().unwrap().is_empty());
@@ -126,7 +126,7 @@ fn spooled_messages_come_in_order_and_all_of_them() {
 
 #[test]
 fn what_many_wait_for_is_stored_once() {
-    let mut world = World::new(everybody(Laggard::Spool));
+    let mut world = World::new(everybody(SlowConsumerPolicy::Spool));
     let publisher = world.connect("");
     let slow: Vec<usize> = (0..10).map(|_| world.connect("")).collect();
     for client in &slow {
@@ -149,7 +149,7 @@ fn what_many_wait_for_is_stored_once() {
 #[test]
 fn what_comes_at_once_is_stored_once_for_all_who_wait() {
     let mut world = World::new(|options| {
-        everybody(Laggard::Spool)(options);
+        everybody(SlowConsumerPolicy::Spool)(options);
         options.limits.handed_at_once = 4 << 20;
     });
     let publisher = world.connect("");
@@ -175,7 +175,7 @@ fn what_comes_at_once_is_stored_once_for_all_who_wait() {
 
 #[test]
 fn beyond_the_spools_limit_the_oldest_are_missed_and_told_of() {
-    let (mut world, slow, publisher) = behind(Laggard::Spool, "s");
+    let (mut world, slow, publisher) = behind(SlowConsumerPolicy::Spool, "s");
     world.publish(publisher, "s", 0..16_000);
     assert!(world.spill.used() <= 10 << 20, "{}", world.spill.used());
     world.takes(slow, usize::MAX);
@@ -189,7 +189,7 @@ fn beyond_the_spools_limit_the_oldest_are_missed_and_told_of() {
 
 #[test]
 fn a_spool_without_a_disk_is_told_of() {
-    let (mut world, slow, publisher) = behind(Laggard::Spool, "s");
+    let (mut world, slow, publisher) = behind(SlowConsumerPolicy::Spool, "s");
     world.spill.set_capacity(Some(0));
     world.publish(publisher, "s", 0..4_000);
     world.takes(slow, usize::MAX);
@@ -202,7 +202,7 @@ fn a_spool_without_a_disk_is_told_of() {
 
 #[test]
 fn who_drains_gets_what_waits_before_the_answer() {
-    let (mut world, slow, publisher) = behind(Laggard::Spool, "s");
+    let (mut world, slow, publisher) = behind(SlowConsumerPolicy::Spool, "s");
     world.publish(publisher, "s", 0..3_000);
     // Enough is read that it is listened to again, and most still waits.
     world.clients[slow].takes = 60_000;
@@ -228,7 +228,7 @@ fn who_drains_gets_what_waits_before_the_answer() {
 fn who_asks_much_while_it_drains_waits_and_is_answered_each_time() {
     const READS: usize = 40;
     const PINGS: usize = 1_000;
-    let (mut world, slow, publisher) = behind(Laggard::Spool, "s");
+    let (mut world, slow, publisher) = behind(SlowConsumerPolicy::Spool, "s");
     world.publish(publisher, "s", 0..3_000);
     world.clients[slow].takes = 60_000;
     world.turn();
@@ -254,7 +254,7 @@ fn who_asks_much_while_it_drains_waits_and_is_answered_each_time() {
 
 #[test]
 fn one_that_is_told_to_go_gets_no_more_from_the_spool() {
-    let (mut world, slow, publisher) = behind(Laggard::Spool, "s");
+    let (mut world, slow, publisher) = behind(SlowConsumerPolicy::Spool, "s");
     world.publish(publisher, "s", 0..2_000);
     world.send(slow, "NONSENSE\r\n");
     world.takes(slow, usize::MAX);
@@ -265,7 +265,7 @@ fn one_that_is_told_to_go_gets_no_more_from_the_spool() {
 
 #[test]
 fn a_new_login_gets_nothing_of_the_one_before() {
-    let (mut world, slow, publisher) = behind(Laggard::Spool, "s");
+    let (mut world, slow, publisher) = behind(SlowConsumerPolicy::Spool, "s");
     world.publish(publisher, "s", 0..2_000);
     world.send(slow, &format!("{CONNECT}}}\r\n"));
     world.takes(slow, usize::MAX);
@@ -276,7 +276,7 @@ fn a_new_login_gets_nothing_of_the_one_before() {
 
 #[test]
 fn one_that_goes_frees_its_spool() {
-    let (mut world, slow, publisher) = behind(Laggard::Spool, "s");
+    let (mut world, slow, publisher) = behind(SlowConsumerPolicy::Spool, "s");
     world.publish(publisher, "s", 0..4_000);
     world.holds_jobs = true;
     world.publish(publisher, "s", 4_000..6_000);
@@ -290,7 +290,7 @@ fn one_that_goes_frees_its_spool() {
 
 #[test]
 fn a_subscription_has_its_own_policy() {
-    let mut world = World::new(everybody(Laggard::DropNew));
+    let mut world = World::new(everybody(SlowConsumerPolicy::DropNew));
     let (slow, publisher) = (world.connect(""), world.connect(""));
     world.send(slow, "SUB s 1\r\nSUB $LAGGARD.spool.s 2\r\nSUB $LAGGARD.drop-oldest.s 3\r\n");
     world.takes(slow, 0);
@@ -309,7 +309,7 @@ fn a_subscription_has_its_own_policy() {
 
 #[test]
 fn a_subscription_that_wants_to_be_disconnected_is() {
-    let mut world = World::new(everybody(Laggard::DropNew));
+    let mut world = World::new(everybody(SlowConsumerPolicy::DropNew));
     let (slow, publisher) = (world.connect(""), world.connect(""));
     world.send(slow, "SUB $LAGGARD.disconnect.s 2\r\n");
     world.takes(slow, 0);
@@ -320,16 +320,17 @@ fn a_subscription_that_wants_to_be_disconnected_is() {
 #[test]
 fn the_nearest_word_counts() {
     let disconnect = |options: &mut Options| {
-        options.quota =
-            Quota::default().with_laggard(Laggard::Disconnect).with(Bound::UnsentBytes, UNSENT_MAX);
+        options.quota = Quota::default()
+            .with_laggard(SlowConsumerPolicy::Disconnect)
+            .with(Bound::UnsentBytes, UNSENT_MAX);
     };
     // What the listener, the user and CONNECT say, and whether the client stays.
     for (listener, user, own, stays) in [
         (None, None, "", false),
-        (Some(Laggard::DropNew), None, "", true),
-        (Some(Laggard::DropNew), Some(Laggard::Disconnect), "", false),
-        (None, Some(Laggard::DropOldest), "", true),
-        (None, Some(Laggard::DropNew), r#","laggard":"disconnect""#, false),
+        (Some(SlowConsumerPolicy::DropNew), None, "", true),
+        (Some(SlowConsumerPolicy::DropNew), Some(SlowConsumerPolicy::Disconnect), "", false),
+        (None, Some(SlowConsumerPolicy::DropOldest), "", true),
+        (None, Some(SlowConsumerPolicy::DropNew), r#","laggard":"disconnect""#, false),
         (None, None, r#","laggard":"spool""#, true),
     ] {
         let mut world = World::new(disconnect);
@@ -338,7 +339,7 @@ fn the_nearest_word_counts() {
             let set = Request::SetQuota { user, quota };
             administer(&mut world.node, world.now, "/", set);
         }
-        let peer = Peer { laggard: listener, ..Peer::default() };
+        let peer = Peer { slow_consumer_policy: listener, ..Peer::default() };
         let slow = world.connect_from(peer, &format!(r#","user":"ann","pass":""{own}"#));
         let publisher = world.connect("");
         world.send(slow, "SUB s 1\r\n");
@@ -350,12 +351,13 @@ fn the_nearest_word_counts() {
 
 #[test]
 fn a_changed_quota_holds_for_who_is_connected() {
-    let mut world = World::new(everybody(Laggard::Disconnect));
+    let mut world = World::new(everybody(SlowConsumerPolicy::Disconnect));
     let slow = world.connect(r#","user":"ann","pass":"""#);
     let publisher = world.connect("");
     world.send(slow, "SUB s 1\r\n");
     world.takes(slow, 0);
-    let quota = Quota::default().with_laggard(Laggard::DropNew).with(Bound::UnsentBytes, 10_000);
+    let quota =
+        Quota::default().with_laggard(SlowConsumerPolicy::DropNew).with(Bound::UnsentBytes, 10_000);
     let set = Request::SetQuota { user: "ann".to_owned(), quota };
     administer(&mut world.node, world.now, "/", set);
     world.publish(publisher, "s", 0..200);
@@ -365,7 +367,7 @@ fn a_changed_quota_holds_for_who_is_connected() {
 
 #[test]
 fn a_stalled_spooler_holds_nobody_up() {
-    let (mut world, slow, publisher) = behind(Laggard::Spool, "s");
+    let (mut world, slow, publisher) = behind(SlowConsumerPolicy::Spool, "s");
     world.publish(publisher, "s", 0..200);
     assert!(world.node.wants_read(world.clients[publisher].slot.unwrap()));
     world.pass(Duration::from_secs(10));
@@ -420,12 +422,12 @@ fn a_publisher_beyond_its_rate_waits_and_loses_nothing() {
 #[test]
 fn an_episode_names_the_policy_by_which_messages_went() {
     for (prefix, policy) in [
-        ("", Laggard::DropNew),
-        ("$LAGGARD.drop-oldest.", Laggard::DropOldest),
-        ("$LAGGARD.spool.", Laggard::Spool),
-        ("$LAGGARD.disconnect.", Laggard::Disconnect),
+        ("", SlowConsumerPolicy::DropNew),
+        ("$LAGGARD.drop-oldest.", SlowConsumerPolicy::DropOldest),
+        ("$LAGGARD.spool.", SlowConsumerPolicy::Spool),
+        ("$LAGGARD.disconnect.", SlowConsumerPolicy::Disconnect),
     ] {
-        let mut world = World::new(everybody(Laggard::DropNew));
+        let mut world = World::new(everybody(SlowConsumerPolicy::DropNew));
         let (slow, publisher) = (world.connect(""), world.connect(""));
         world.send(slow, &format!("SUB {prefix}s 1\r\n"));
         world.takes(slow, 0);
@@ -462,9 +464,9 @@ fn listed(world: &World, client: usize) -> Option<LagInfo> {
 #[test]
 fn an_episode_is_told_when_it_begins_and_when_it_ends() {
     for (policy, count, expected) in [
-        (Laggard::DropNew, 200, ["\"missed\":", "\"spooled\":0,"]),
-        (Laggard::DropOldest, 200, ["\"missed\":", "\"spooled\":0,"]),
-        (Laggard::Spool, 4_000, ["\"missed\":0,", "\"spooled\":"]),
+        (SlowConsumerPolicy::DropNew, 200, ["\"missed\":", "\"spooled\":0,"]),
+        (SlowConsumerPolicy::DropOldest, 200, ["\"missed\":", "\"spooled\":0,"]),
+        (SlowConsumerPolicy::Spool, 4_000, ["\"missed\":0,", "\"spooled\":"]),
     ] {
         let (mut world, slow, publisher) = behind(policy, "s");
         let observer = world.connect("");
@@ -502,7 +504,7 @@ fn an_episode_is_told_when_it_begins_and_when_it_ends() {
 
 #[test]
 fn who_is_disconnected_is_told_of_in_its_virtual_host_alone() {
-    let (mut world, slow, publisher) = behind(Laggard::Disconnect, "s");
+    let (mut world, slow, publisher) = behind(SlowConsumerPolicy::Disconnect, "s");
     for request in [
         Request::CreateVhost { name: "other".to_owned() },
         Request::SetPermissions {

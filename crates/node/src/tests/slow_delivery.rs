@@ -2,14 +2,14 @@
 //! left of that.
 
 use super::takers::World;
-use angarium_engine::{Bound, Laggard, Quota, Request};
+use angarium_engine::{Bound, Quota, Request, SlowConsumerPolicy};
 use std::time::Duration;
 
 /// As many as hear the same messages, and take none before they wait on the disk.
 fn spooling(count: usize, messages: usize) -> (World, Vec<usize>) {
     let mut world = World::new(|options| {
         options.egress_bytes_max = 256 << 10;
-        options.quota = Quota::default().with_laggard(Laggard::Spool);
+        options.quota = Quota::default().with_laggard(SlowConsumerPolicy::Spool);
         options.spill.bytes_max = 1 << 30;
     });
     let publisher = world.connect("");
@@ -60,15 +60,19 @@ fn a_piece_that_comes_from_the_disk_is_handed_out_in_many_turns() {
 
 /// A world, and in it one that listens to `s`, with that bound and policy, and takes nothing; and one who
 /// publishes.
-fn stalled(most: u64, laggard: Laggard) -> (World, usize, usize) {
+fn stalled(most: u64, slow_consumer_policy: SlowConsumerPolicy) -> (World, usize, usize) {
     stalled_on("SUB s 1\r\n", most, laggard)
 }
 
 /// The same with other subscriptions.
-fn stalled_on(subscriptions: &str, most: u64, laggard: Laggard) -> (World, usize, usize) {
+fn stalled_on(
+    subscriptions: &str,
+    most: u64,
+    slow_consumer_policy: SlowConsumerPolicy,
+) -> (World, usize, usize) {
     let mut world = World::new(|options| {
         options.quota = Quota::default().with(Bound::UnsentBytes, most);
-        options.quota.laggard = Some(laggard);
+        options.quota.slow_consumer_policy = Some(laggard);
     });
     let (slow, publisher) = (world.connect(""), world.connect(""));
     world.send(slow, subscriptions);
@@ -79,7 +83,12 @@ fn stalled_on(subscriptions: &str, most: u64, laggard: Laggard) -> (World, usize
 #[test]
 fn one_that_is_behind_is_heard() {
     let most = 40 * super::host::EGRESS_BYTES_MAX as u64;
-    for laggard in [Laggard::DropNew, Laggard::DropOldest, Laggard::Disconnect, Laggard::Spool] {
+    for laggard in [
+        SlowConsumerPolicy::DropNew,
+        SlowConsumerPolicy::DropOldest,
+        SlowConsumerPolicy::Disconnect,
+        SlowConsumerPolicy::Spool,
+    ] {
         let (mut world, slow, publisher) = stalled(most, laggard);
         let other = world.connect("");
         world.send(other, "SUB other 1\r\n");
@@ -92,15 +101,15 @@ fn one_that_is_behind_is_heard() {
         world.send(slow, "PUB other 2\r\nme\r\nUNSUB 1\r\n");
         world.turns();
         let text = String::from_utf8_lossy(&world.clients[other].input).into_owned();
-        assert!(text.ends_with("MSG other 1 2\r\nme\r\n"), "{laggard:?}: {text}");
-        assert_eq!(world.node.engine().subjects_listened_to(slot), 0, "{laggard:?}");
+        assert!(text.ends_with("MSG other 1 2\r\nme\r\n"), "{slow_consumer_policy:?}: {text}");
+        assert_eq!(world.node.engine().subjects_listened_to(slot), 0, "{slow_consumer_policy:?}");
     }
 }
 
 #[test]
 fn one_that_takes_nothing_is_given_up_for_its_silence_and_one_that_takes_a_little_is_there() {
     for takes in [0, 1] {
-        let (mut world, slow, publisher) = stalled(1 << 20, Laggard::DropNew);
+        let (mut world, slow, publisher) = stalled(1 << 20, SlowConsumerPolicy::DropNew);
         world.publish(publisher, "s", 0..2_000);
         let slot = world.clients[slow].slot.unwrap();
         for _ in 0..8 * 60 {
@@ -118,7 +127,7 @@ fn one_that_takes_nothing_is_given_up_for_its_silence_and_one_that_takes_a_littl
 #[test]
 fn one_that_others_wait_for_is_offered_more_and_counts_as_silent_after_two_seconds() {
     for takes in [0, 1] {
-        let (mut world, slow, publisher) = stalled(8 << 20, Laggard::Disconnect);
+        let (mut world, slow, publisher) = stalled(8 << 20, SlowConsumerPolicy::Disconnect);
         world.publish(publisher, "s", 0..2_000);
         let slot = world.clients[slow].slot.unwrap();
         let publisher_slot = world.clients[publisher].slot.unwrap();
@@ -136,7 +145,7 @@ fn one_that_others_wait_for_is_offered_more_and_counts_as_silent_after_two_secon
 
 #[test]
 fn one_that_was_choked_goes_on_when_its_oldest_messages_are_dropped() {
-    let (mut world, slow, publisher) = stalled(1 << 20, Laggard::DropOldest);
+    let (mut world, slow, publisher) = stalled(1 << 20, SlowConsumerPolicy::DropOldest);
     let slot = world.clients[slow].slot.unwrap();
     let mut number = 0;
     let mut publish = |world: &mut World| {
@@ -163,7 +172,7 @@ fn one_that_was_choked_goes_on_when_its_oldest_messages_are_dropped() {
 
 #[test]
 fn one_that_has_caught_up_keeps_no_room_for_what_it_was_behind() {
-    let (mut world, slow, publisher) = stalled(8 << 20, Laggard::DropOldest);
+    let (mut world, slow, publisher) = stalled(8 << 20, SlowConsumerPolicy::DropOldest);
     world.publish(publisher, "s", 0..9_000);
     let slot = world.clients[slow].slot.unwrap();
     let kept = |world: &World| world.node.world.egress[slot.0 as usize].room_and_copied().0;
@@ -177,7 +186,8 @@ fn one_that_has_caught_up_keeps_no_room_for_what_it_was_behind() {
 /// What one client takes of memory that takes nothing while much is published in messages of `bytes`, and how
 /// many bytes are copied within its output for one read of its publisher at most.
 fn room_and_copied(bytes: usize, subscriptions: &str) -> (usize, usize) {
-    let (mut world, slow, publisher) = stalled_on(subscriptions, 2 << 20, Laggard::DropOldest);
+    let (mut world, slow, publisher) =
+        stalled_on(subscriptions, 2 << 20, SlowConsumerPolicy::DropOldest);
     let slot = world.clients[slow].slot.unwrap();
     let read = format!("PUB s {bytes}\r\n{:bytes$}\r\n", "").repeat((16 << 10) / (bytes + 14));
     let (mut room_max, mut copied_max, mut before) = (0, 0, 0);
@@ -210,7 +220,8 @@ fn one_that_drops_its_oldest_takes_little_more_than_its_bound_and_copies_little(
 #[test]
 fn a_message_that_may_be_dropped_moves_nothing_of_what_waits_before_it() {
     let subscriptions = "SUB s 1\r\nSUB $LAGGARD.drop-oldest.u 2\r\n";
-    let (mut world, slow, publisher) = stalled_on(subscriptions, 8 << 20, Laggard::DropNew);
+    let (mut world, slow, publisher) =
+        stalled_on(subscriptions, 8 << 20, SlowConsumerPolicy::DropNew);
     world.publish(publisher, "s", 0..7_000);
     world.publish(publisher, "u", 7_000..7_001);
     let slot = world.clients[slow].slot.unwrap();

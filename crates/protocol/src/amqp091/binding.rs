@@ -3,10 +3,10 @@
 use super::codec::Table;
 use super::fault::Fault;
 use super::mapping;
-use crate::amqp091::handler::Connection;
+use crate::amqp091::handler::Handler;
 use angarium_engine::{Binding, BindingTarget};
 
-impl Connection {
+impl Handler {
     /// The binding of a queue that a method names: with neither queue nor key given, both are the last
     /// declared queue's name (spec, queue.bind).
     pub(super) fn queue_binding(

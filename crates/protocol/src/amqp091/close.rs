@@ -4,30 +4,30 @@ use super::channel::Mode;
 use super::codec::Method;
 use super::fault::{Code, Fault, Reach};
 use super::frame::{self, Frame, FrameError};
-use crate::amqp091::handler::{Connection, State, Waiting};
-use crate::{Close, Turn, World};
+use crate::amqp091::handler::{Handler, State, Waiting};
+use crate::{Close, Context, Host};
 
-impl Connection {
+impl Handler {
     /// What follows a broken frame cannot be understood: all of it is dropped.
-    pub(super) fn bad_frame<W: World>(
+    pub(super) fn bad_frame<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         error: FrameError,
         input_bytes: usize,
     ) -> usize {
-        if !self.is_its_turn(turn) {
+        if !self.is_its_turn(context) {
             return 0;
         }
         self.current = (0, 0);
-        self.end(turn, &Fault::new(Code::FRAME_ERROR, error.to_string()));
+        self.end(context, &Fault::new(Code::FRAME_ERROR, error.to_string()));
         self.state = State::Deaf;
         input_bytes
     }
 
     /// After our connection.close, only the peer's answer counts (spec 1.4.2.9).
-    pub(super) fn while_closing<W: World>(
+    pub(super) fn while_closing<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         frame: Frame<'_>,
     ) -> Result<(), Close> {
         if frame.kind != frame::METHOD || frame.channel != 0 {
@@ -36,7 +36,7 @@ impl Connection {
         match Method::decode(frame.payload) {
             Ok(Method::ConnectionCloseOk {}) => Err(self.closed()),
             Ok(Method::ConnectionClose { .. }) => {
-                self.send(turn, 0, &Method::ConnectionCloseOk {});
+                self.send(context, 0, &Method::ConnectionCloseOk {});
                 Err(self.closed())
             }
             _ => Ok(()),
@@ -51,44 +51,49 @@ impl Connection {
 
     /// Whether what comes next may be answered here: nothing that was asked for before is answered
     /// later. Where not, it waits.
-    pub(super) fn is_its_turn<W: World>(&mut self, turn: &mut Turn<'_, W>) -> bool {
-        let is_its_turn = !self.connected || turn.world.is_done(self.id);
+    pub(super) fn is_its_turn<W: Host>(&mut self, context: &mut Context<'_, W>) -> bool {
+        let is_its_turn = !self.connected || context.host.is_done(self.id);
         if !is_its_turn {
-            self.waiting = Some(Waiting::Turn);
+            self.waiting = Some(Waiting::NextTurn);
         }
         is_its_turn
     }
 
     /// Whether what was looked at is presented again, when its turn has come.
     pub(super) fn comes_again(&self) -> bool {
-        matches!(self.waiting, Some(Waiting::Turn))
+        matches!(self.waiting, Some(Waiting::NextTurn))
     }
 
     /// Tells the client of an error in a frame that has changed nothing, and ends what it ends. Where it is
     /// not its turn, the frame comes again: it may be for a channel that has failed before, and then is no
     /// error.
-    pub(super) fn fail<W: World>(&mut self, turn: &mut Turn<'_, W>, channel: u16, fault: Fault) {
-        if self.is_its_turn(turn) {
-            self.fail_now(turn, channel, fault);
+    pub(super) fn fail<W: Host>(
+        &mut self,
+        context: &mut Context<'_, W>,
+        channel: u16,
+        fault: Fault,
+    ) {
+        if self.is_its_turn(context) {
+            self.fail_now(context, channel, fault);
         }
     }
 
     /// The same for a message that was gathered and is gone.
-    pub(super) fn fail_message<W: World>(
+    pub(super) fn fail_message<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         channel: u16,
         fault: Fault,
     ) {
-        if self.is_its_turn(turn) {
-            return self.fail_now(turn, channel, fault);
+        if self.is_its_turn(context) {
+            return self.fail_now(context, channel, fault);
         }
         self.waiting = Some(Waiting::Fault(channel, Box::new(fault)));
     }
 
-    pub(super) fn fail_now<W: World>(
+    pub(super) fn fail_now<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         channel: u16,
         fault: Fault,
     ) {
@@ -101,40 +106,40 @@ impl Connection {
             found.content = None;
             found.inbox = None;
             found.mode = Mode::Plain;
-            turn.engine.close(turn.now, self.session(channel), turn.world);
+            context.engine.close(context.now, self.session(channel), context.host);
             let (class_id, method_id) = self.current;
             let reply_text = &fault.reply_text();
             let reply_code = fault.code.0;
             let method = Method::ChannelClose { reply_code, reply_text, class_id, method_id };
-            self.send(turn, channel, &method);
+            self.send(context, channel, &method);
             return;
         }
-        self.end(turn, &fault);
+        self.end(context, &fault);
     }
 
     /// Sends connection.close and waits for the answer.
-    pub(super) fn end<W: World>(&mut self, turn: &mut Turn<'_, W>, fault: &Fault) {
+    pub(super) fn end<W: Host>(&mut self, context: &mut Context<'_, W>, fault: &Fault) {
         if matches!(self.state, State::Closing | State::Deaf | State::Over) {
             return;
         }
-        self.leave(turn);
+        self.leave(context);
         let reply_text = &fault.reply_text();
         let (class_id, method_id) = self.current;
         let reply_code = fault.code.0;
         let method = Method::ConnectionClose { reply_code, reply_text, class_id, method_id };
-        self.send(turn, 0, &method);
+        self.send(context, 0, &method);
         self.state = State::Closing;
-        self.patience = turn.now.plus(self.settings.close_timeout);
+        self.patience = context.now.plus(self.settings.close_timeout);
         self.ending = Some(reply_text.as_str().into());
     }
 
     /// Tells the engine, once, that the connection is gone.
-    pub(super) fn leave<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+    pub(super) fn leave<W: Host>(&mut self, context: &mut Context<'_, W>) {
         self.waiting = None;
         self.channels.clear();
         if self.connected {
             self.connected = false;
-            turn.engine.disconnect(turn.now, self.id, turn.world);
+            context.engine.disconnect(context.now, self.id, context.host);
         }
     }
 }

@@ -5,10 +5,10 @@ use super::channel::{Inbox, Mode};
 use super::codec::{Method, Table};
 use super::fault::{Code, Fault};
 use super::mapping;
-use crate::amqp091::handler::{Connection, Waiting};
-use crate::{Turn, World};
+use crate::amqp091::handler::{Handler, Waiting};
+use crate::{Context, Host};
 use angarium_engine::{
-    Credit, ExchangeDeclaration, QueueDeclaration, Refusal, RefusalKind, Reply, Request, Subscribe,
+    Consume, Credit, ExchangeDeclaration, QueueDeclaration, Refusal, RefusalKind, Reply, Request,
 };
 
 /// A method that waits for the engine.
@@ -35,7 +35,7 @@ enum Answer {
     /// queue.delete-ok.
     Deleted,
     /// basic.consume-ok; the tag that was asked for.
-    Subscribed(String),
+    Consuming(String),
     /// basic.consume-ok with that tag.
     Inbox(String),
     /// basic.cancel-ok with that tag.
@@ -46,11 +46,11 @@ enum Answer {
     Mode(Mode, Method<'static>),
 }
 
-impl Connection {
+impl Handler {
     /// Takes a method on a channel.
-    pub(super) fn channel_method<W: World>(
+    pub(super) fn channel_method<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         number: u16,
         method: &Method<'_>,
     ) -> Result<(), Fault> {
@@ -63,26 +63,30 @@ impl Connection {
             return Err(Fault::new(Code::CHANNEL_ERROR, text).hard());
         }
         match method {
-            Method::ChannelOpen { .. } => return self.open_channel(turn, number),
+            Method::ChannelOpen { .. } => return self.open_channel(context, number),
             Method::ChannelCloseOk {}
                 if self.channels.get(number).is_some_and(|channel| channel.closing) =>
             {
                 self.channels.remove(number);
                 return Ok(());
             }
-            Method::ChannelClose { .. } => return self.close_channel(turn, number),
+            Method::ChannelClose { .. } => return self.close_channel(context, number),
             _ => {}
         }
         let Some(index) = self.usable(number, method.name())? else { return Ok(()) };
         match self.current.0 {
-            40 => self.exchange_method(turn, index, method),
-            50 => self.queue_method(turn, index, method),
-            60 => self.basic_method(turn, index, method),
-            _ => self.other_method(turn, index, method),
+            40 => self.exchange_method(context, index, method),
+            50 => self.queue_method(context, index, method),
+            60 => self.basic_method(context, index, method),
+            _ => self.other_method(context, index, method),
         }
     }
 
-    fn open_channel<W: World>(&mut self, turn: &mut Turn<'_, W>, number: u16) -> Result<(), Fault> {
+    fn open_channel<W: Host>(
+        &mut self,
+        context: &mut Context<'_, W>,
+        number: u16,
+    ) -> Result<(), Fault> {
         match self.channels.get(number) {
             Some(channel) if channel.closing => return Ok(()),
             Some(_) => {
@@ -97,17 +101,17 @@ impl Connection {
             return Err(Fault::new(Code::NOT_ALLOWED, text));
         }
         self.channels.insert(number);
-        turn.engine.open(self.session(number));
-        self.send(turn, number, &Method::ChannelOpenOk { channel_id: b"" });
+        context.engine.open(self.session(number));
+        self.send(context, number, &Method::ChannelOpenOk { channel_id: b"" });
         Ok(())
     }
 
-    fn close_channel<W: World>(
+    fn close_channel<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         number: u16,
     ) -> Result<(), Fault> {
-        if !self.is_its_turn(turn) {
+        if !self.is_its_turn(context) {
             return Ok(());
         }
         let Some(channel) = self.channels.get(number) else {
@@ -117,19 +121,19 @@ impl Connection {
         // Both sides closed at once: we answer theirs, and theirs to ours may still come.
         if !channel.closing {
             self.channels.remove(number);
-            turn.engine.close(turn.now, self.session(number), turn.world);
+            context.engine.close(context.now, self.session(number), context.host);
         }
-        if !turn.world.is_settled(self.id) {
+        if !context.host.is_settled(self.id) {
             self.waiting = Some(Waiting::Settled(number));
             return Ok(());
         }
-        self.send(turn, number, &Method::ChannelCloseOk {});
+        self.send(context, number, &Method::ChannelCloseOk {});
         Ok(())
     }
 
-    fn request<W: World>(
+    fn request<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         index: usize,
         request: Request,
         answer: Answer,
@@ -138,14 +142,19 @@ impl Connection {
         let channel = self.channels[index].number;
         let pending = Pending { channel, method: self.current, answer, no_wait };
         self.waiting = Some(Waiting::Reply(pending));
-        turn.engine.request(turn.now, self.session(channel), request, turn.world);
+        context.engine.request(context.now, self.session(channel), request, context.host);
         Ok(())
     }
 
     /// Answers what the engine need not be asked, once all is said of what came before.
-    fn answer_here<W: World>(&mut self, turn: &mut Turn<'_, W>, index: usize, answer: &Method<'_>) {
-        if self.is_its_turn(turn) {
-            self.send(turn, self.channels[index].number, answer);
+    fn answer_here<W: Host>(
+        &mut self,
+        context: &mut Context<'_, W>,
+        index: usize,
+        answer: &Method<'_>,
+    ) {
+        if self.is_its_turn(context) {
+            self.send(context, self.channels[index].number, answer);
         }
     }
 
@@ -158,9 +167,9 @@ impl Connection {
         Ok(())
     }
 
-    fn exchange_method<W: World>(
+    fn exchange_method<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         index: usize,
         method: &Method<'_>,
     ) -> Result<(), Fault> {
@@ -171,27 +180,27 @@ impl Connection {
                 let declaration = ExchangeDeclaration { name: exchange.to_owned(), options };
                 let answer = Answer::Done(Method::ExchangeDeclareOk {});
                 let request = Request::DeclareExchange(declaration);
-                self.request(turn, index, request, answer, no_wait)
+                self.request(context, index, request, answer, no_wait)
             }
             Method::ExchangeDelete { exchange, if_unused, no_wait, .. } => {
                 self.not_default(exchange)?;
                 let request = Request::DeleteExchange { name: exchange.to_owned(), if_unused };
                 let answer = Answer::Done(Method::ExchangeDeleteOk {});
-                self.request(turn, index, request, answer, no_wait)
+                self.request(context, index, request, answer, no_wait)
             }
             Method::ExchangeBind {
                 destination, source, routing_key, no_wait, arguments, ..
             } => {
                 let binding = self.exchange_binding(destination, source, routing_key, arguments)?;
                 let answer = Answer::Done(Method::ExchangeBindOk {});
-                self.request(turn, index, Request::Bind(binding), answer, no_wait)
+                self.request(context, index, Request::Bind(binding), answer, no_wait)
             }
             Method::ExchangeUnbind {
                 destination, source, routing_key, no_wait, arguments, ..
             } => {
                 let binding = self.exchange_binding(destination, source, routing_key, arguments)?;
                 let answer = Answer::Done(Method::ExchangeUnbindOk {});
-                self.request(turn, index, Request::Unbind(binding), answer, no_wait)
+                self.request(context, index, Request::Unbind(binding), answer, no_wait)
             }
             _ => Err(misdirected(method)),
         }
@@ -228,40 +237,40 @@ impl Connection {
         Ok(last.clone())
     }
 
-    fn queue_method<W: World>(
+    fn queue_method<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         index: usize,
         method: &Method<'_>,
     ) -> Result<(), Fault> {
         match *method {
-            Method::QueueDeclare { .. } => self.declare_queue(turn, index, method),
+            Method::QueueDeclare { .. } => self.declare_queue(context, index, method),
             Method::QueueBind { queue, exchange, routing_key, no_wait, arguments, .. } => {
                 let binding = self.queue_binding(index, queue, exchange, routing_key, arguments)?;
                 let answer = Answer::Done(Method::QueueBindOk {});
-                self.request(turn, index, Request::Bind(binding), answer, no_wait)
+                self.request(context, index, Request::Bind(binding), answer, no_wait)
             }
             Method::QueueUnbind { queue, exchange, routing_key, arguments, .. } => {
                 let binding = self.queue_binding(index, queue, exchange, routing_key, arguments)?;
                 let answer = Answer::Done(Method::QueueUnbindOk {});
-                self.request(turn, index, Request::Unbind(binding), answer, false)
+                self.request(context, index, Request::Unbind(binding), answer, false)
             }
             Method::QueuePurge { queue, no_wait, .. } => {
                 let name = self.queue_name(index, queue)?;
-                self.request(turn, index, Request::PurgeQueue { name }, Answer::Purged, no_wait)
+                self.request(context, index, Request::PurgeQueue { name }, Answer::Purged, no_wait)
             }
             Method::QueueDelete { queue, if_unused, if_empty, no_wait, .. } => {
                 let name = self.queue_name(index, queue)?;
                 let request = Request::DeleteQueue { name, if_unused, if_empty };
-                self.request(turn, index, request, Answer::Deleted, no_wait)
+                self.request(context, index, request, Answer::Deleted, no_wait)
             }
             _ => Err(misdirected(method)),
         }
     }
 
-    fn declare_queue<W: World>(
+    fn declare_queue<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         index: usize,
         method: &Method<'_>,
     ) -> Result<(), Fault> {
@@ -280,9 +289,9 @@ impl Connection {
         };
         // The name that asks for direct replies always exists.
         if queue == DIRECT_REPLY_TO {
-            if !no_wait && self.is_its_turn(turn) {
+            if !no_wait && self.is_its_turn(context) {
                 let answer = Method::QueueDeclareOk { queue, message_count: 0, consumer_count: 1 };
-                self.send(turn, self.channels[index].number, &answer);
+                self.send(context, self.channels[index].number, &answer);
             }
             return Ok(());
         }
@@ -298,12 +307,12 @@ impl Connection {
             options.auto_delete = auto_delete;
             QueueDeclaration { name: queue.to_owned(), options: Some(options) }
         };
-        self.request(turn, index, Request::DeclareQueue(declaration), Answer::Declared, no_wait)
+        self.request(context, index, Request::DeclareQueue(declaration), Answer::Declared, no_wait)
     }
 
-    fn basic_method<W: World>(
+    fn basic_method<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         index: usize,
         method: &Method<'_>,
     ) -> Result<(), Fault> {
@@ -313,16 +322,16 @@ impl Connection {
                     Credit { messages: prefetch_count.into(), bytes: prefetch_size.into() };
                 if global {
                     let answer = Answer::Done(Method::BasicQosOk {});
-                    let request = Request::SetSessionCredit(credit);
-                    return self.request(turn, index, request, answer, false);
+                    let request = Request::SetChannelCredit(credit);
+                    return self.request(context, index, request, answer, false);
                 }
                 self.channels[index].consumer_credit = credit;
-                self.answer_here(turn, index, &Method::BasicQosOk {});
+                self.answer_here(context, index, &Method::BasicQosOk {});
                 Ok(())
             }
             Method::BasicConsume {
                 queue: DIRECT_REPLY_TO, consumer_tag, no_ack, no_wait, ..
-            } => self.consume_replies(turn, index, consumer_tag, no_ack, no_wait),
+            } => self.consume_replies(context, index, consumer_tag, no_ack, no_wait),
             Method::BasicConsume {
                 queue,
                 consumer_tag,
@@ -333,7 +342,7 @@ impl Connection {
                 ..
             } => {
                 let queue = self.queue_name(index, queue)?;
-                let subscribe = Subscribe {
+                let subscribe = Consume {
                     name: self.consumer_tag(index, consumer_tag),
                     presettled: no_ack,
                     exclusive,
@@ -341,26 +350,26 @@ impl Connection {
                     credit: self.channels[index].consumer_credit,
                     queue,
                 };
-                let answer = Answer::Subscribed(subscribe.name.clone());
-                let request = Request::Subscribe(subscribe);
-                self.request(turn, index, request, answer, no_wait)
+                let answer = Answer::Consuming(subscribe.name.clone());
+                let request = Request::Consume(subscribe);
+                self.request(context, index, request, answer, no_wait)
             }
             Method::BasicCancel { consumer_tag, no_wait } => {
                 let answer = Answer::Cancelled(consumer_tag.to_owned());
-                let request = Request::Unsubscribe { name: consumer_tag.to_owned() };
-                self.request(turn, index, request, answer, no_wait)
+                let request = Request::CancelConsumer { name: consumer_tag.to_owned() };
+                self.request(context, index, request, answer, no_wait)
             }
             Method::BasicGet { queue, no_ack, .. } => {
                 let queue = self.queue_name(index, queue)?;
                 let request = Request::Get { queue, presettled: no_ack };
-                self.request(turn, index, request, Answer::Got, false)
+                self.request(context, index, request, Answer::Got, false)
             }
             Method::BasicRecover { requeue: true } => {
                 let answer = Answer::Done(Method::BasicRecoverOk {});
-                self.request(turn, index, Request::Recover, answer, false)
+                self.request(context, index, Request::Recover, answer, false)
             }
             Method::BasicRecoverAsync { requeue: true } => {
-                self.request(turn, index, Request::Recover, Answer::Nothing, false)
+                self.request(context, index, Request::Recover, Answer::Nothing, false)
             }
             Method::BasicRecover { .. } | Method::BasicRecoverAsync { .. } => {
                 Err(Fault::new(Code::NOT_IMPLEMENTED, "requeue=false"))
@@ -383,9 +392,9 @@ impl Connection {
         format!("amq.ctag-{connection}.{channel}.{}", self.tags_made)
     }
 
-    fn consume_replies<W: World>(
+    fn consume_replies<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         index: usize,
         tag: &str,
         no_ack: bool,
@@ -398,14 +407,14 @@ impl Connection {
         } else {
             let tag = self.consumer_tag(index, tag);
             let request = Request::OpenInbox { name: tag.clone() };
-            return self.request(turn, index, request, Answer::Inbox(tag), no_wait);
+            return self.request(context, index, request, Answer::Inbox(tag), no_wait);
         };
         Err(Fault::new(Code::PRECONDITION_FAILED, wrong))
     }
 
-    fn other_method<W: World>(
+    fn other_method<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         index: usize,
         method: &Method<'_>,
     ) -> Result<(), Fault> {
@@ -415,40 +424,40 @@ impl Connection {
         match *method {
             Method::ChannelFlow { active } => {
                 let answer = Answer::Done(Method::ChannelFlowOk { active });
-                self.request(turn, index, Request::SetFlow(active), answer, false)
+                self.request(context, index, Request::SetFlow(active), answer, false)
             }
             Method::ChannelFlowOk { .. } => Ok(()),
             // Rights are a user's, not a ticket's; any ticket will do (spec 0-8, access).
             Method::AccessRequest { .. } => {
-                self.answer_here(turn, index, &Method::AccessRequestOk { ticket: 1 });
+                self.answer_here(context, index, &Method::AccessRequestOk { ticket: 1 });
                 Ok(())
             }
             Method::ConfirmSelect { no_wait } => {
                 let ok = Method::ConfirmSelectOk {};
-                self.select(turn, index, Mode::Confirm, ok, no_wait)
+                self.select(context, index, Mode::Confirm, ok, no_wait)
             }
             Method::TxSelect {} => {
-                self.select(turn, index, Mode::Transaction, Method::TxSelectOk {}, false)
+                self.select(context, index, Mode::Transaction, Method::TxSelectOk {}, false)
             }
             Method::TxCommit {} | Method::TxRollback {} if mode != Mode::Transaction => {
                 Err(not_transactional())
             }
             Method::TxCommit {} => {
                 let answer = Answer::Done(Method::TxCommitOk {});
-                self.request(turn, index, Request::Commit, answer, false)
+                self.request(context, index, Request::Commit, answer, false)
             }
             Method::TxRollback {} => {
                 let answer = Answer::Done(Method::TxRollbackOk {});
-                self.request(turn, index, Request::Rollback, answer, false)
+                self.request(context, index, Request::Rollback, answer, false)
             }
             _ => Err(misdirected(method)),
         }
     }
 
     /// Switches a plain channel to `mode`; once is enough.
-    fn select<W: World>(
+    fn select<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         index: usize,
         mode: Mode,
         ok: Method<'static>,
@@ -457,7 +466,7 @@ impl Connection {
         let channel = &self.channels[index];
         if channel.mode == mode {
             if !no_wait {
-                self.answer_here(turn, index, &ok);
+                self.answer_here(context, index, &ok);
             }
             return Ok(());
         }
@@ -468,13 +477,13 @@ impl Connection {
         if channel.mode != Mode::Plain {
             return Err(Fault::new(Code::PRECONDITION_FAILED, refused));
         }
-        self.request(turn, index, request, Answer::Mode(mode, ok), no_wait)
+        self.request(context, index, request, Answer::Mode(mode, ok), no_wait)
     }
 
     /// The engine has answered: tells the client.
-    pub(super) fn answer<W: World>(
+    pub(super) fn answer<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         pending: Pending,
         reply: Result<Reply, Refusal>,
     ) -> Result<(), Fault> {
@@ -507,7 +516,7 @@ impl Connection {
             _ => {}
         }
         if !no_wait && let Some(method) = response(&answer, &reply) {
-            self.send(turn, number, &method);
+            self.send(context, number, &method);
         }
         Ok(())
     }
@@ -518,9 +527,9 @@ fn response<'a>(answer: &'a Answer, reply: &'a Reply) -> Option<Method<'a>> {
     let count = |messages: u64| u32::try_from(messages).unwrap_or(u32::MAX);
     Some(match (answer, reply) {
         (Answer::Done(method) | Answer::Mode(_, method), _) => *method,
-        (Answer::Declared, Reply::Queue { name, messages, subscriptions }) => {
+        (Answer::Declared, Reply::Queue { name, messages, consumers }) => {
             let message_count = count(*messages);
-            Method::QueueDeclareOk { queue: name, message_count, consumer_count: *subscriptions }
+            Method::QueueDeclareOk { queue: name, message_count, consumer_count: *consumers }
         }
         (Answer::Purged, Reply::Messages(messages)) => {
             Method::QueuePurgeOk { message_count: count(*messages) }
@@ -528,7 +537,7 @@ fn response<'a>(answer: &'a Answer, reply: &'a Reply) -> Option<Method<'a>> {
         (Answer::Deleted, Reply::Messages(messages)) => {
             Method::QueueDeleteOk { message_count: count(*messages) }
         }
-        (Answer::Subscribed(_), Reply::Subscribed { name }) => {
+        (Answer::Consuming(_), Reply::Consuming { name }) => {
             Method::BasicConsumeOk { consumer_tag: name }
         }
         (Answer::Inbox(tag), _) => Method::BasicConsumeOk { consumer_tag: tag },
@@ -539,7 +548,7 @@ fn response<'a>(answer: &'a Answer, reply: &'a Reply) -> Option<Method<'a>> {
 }
 
 fn refused(refusal: Refusal, answer: &Answer) -> Fault {
-    if let (Answer::Subscribed(tag) | Answer::Inbox(tag), RefusalKind::NotAllowed) =
+    if let (Answer::Consuming(tag) | Answer::Inbox(tag), RefusalKind::NotAllowed) =
         (answer, refusal.kind)
     {
         // A consumer tag that is taken ends the connection in RabbitMQ, and clients know it so.

@@ -14,14 +14,16 @@ use super::publish::BASIC_PUBLISH;
 use super::settings::Settings;
 use crate::amqp091::client_properties::Capabilities;
 use crate::amqp091::publish_memo::LastMethod;
-use crate::{Authentication, ClientProperties, Close, ConnectionInfo, Peer, Session, Turn, World};
-use angarium_engine::{ConnectionId, Outcome, Refusal, Reply, SessionId, Settle, Time};
+use crate::{
+    Authentication, ClientProperties, Close, ConnectionInfo, Context, Host, Peer, ProtocolHandler,
+};
+use angarium_engine::{ChannelId, ConnectionId, Outcome, Refusal, Reply, Settle, Time};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A connection that speaks AMQP 0-9-1.
 #[derive(Debug)]
-pub struct Connection {
+pub struct Handler {
     pub(super) id: ConnectionId,
     pub(super) settings: Arc<Settings>,
     pub(super) peer: Peer,
@@ -87,7 +89,7 @@ pub(super) enum Waiting {
     /// That all is done which a channel had asked for, or the connection (0), before it was closed.
     Settled(u16),
     /// That all is done which was asked for before: only then is what comes next answered.
-    Turn,
+    NextTurn,
     /// The same, before the client is told what is wrong with a message that it sent on this channel.
     Fault(u16, Box<Fault>),
 }
@@ -104,12 +106,12 @@ pub(super) fn syntax(what: &str, malformed: Malformed) -> Fault {
     Fault::new(Code::SYNTAX_ERROR, format!("{what} {malformed}"))
 }
 
-impl Connection {
+impl Handler {
     /// A connection that has just been accepted.
     #[must_use]
-    pub fn new(id: ConnectionId, peer: Peer, settings: Arc<Settings>, now: Time) -> Connection {
+    pub fn new(id: ConnectionId, peer: Peer, settings: Arc<Settings>, now: Time) -> Handler {
         let patience = now.plus(settings.handshake_timeout);
-        Connection {
+        Handler {
             id,
             peer,
             state: State::Greeting,
@@ -167,41 +169,50 @@ impl Connection {
         self.channels.gathered_bytes()
     }
 
-    pub(super) fn session(&self, number: u16) -> SessionId {
-        SessionId { connection: self.id, number }
+    pub(super) fn session(&self, number: u16) -> ChannelId {
+        ChannelId { connection: self.id, number }
     }
 
-    pub(super) fn send<W: World>(&self, turn: &mut Turn<'_, W>, channel: u16, method: &Method<'_>) {
-        method.write_frame(channel, &mut turn.world.outlet(self.id).bytes);
+    pub(super) fn send<W: Host>(
+        &self,
+        context: &mut Context<'_, W>,
+        channel: u16,
+        method: &Method<'_>,
+    ) {
+        method.write_frame(channel, &mut context.host.outlet(self.id).bytes);
     }
 
     /// Takes one step: a frame, or a part of one. 0: more input is needed.
     #[inline]
-    fn step<W: World>(&mut self, turn: &mut Turn<'_, W>, input: &[u8]) -> Result<usize, Close> {
+    fn step<W: Host>(
+        &mut self,
+        context: &mut Context<'_, W>,
+        input: &[u8],
+    ) -> Result<usize, Close> {
         match self.state {
             State::Open | State::Closing => {}
-            State::Greeting => return self.greet(turn, input),
+            State::Greeting => return self.greet(context, input),
             State::Starting | State::Tuning | State::Opening => {}
             State::Deaf => return Ok(input.len()),
             State::Over => return Err(self.closed()),
         }
         if let Some(part) = self.part {
-            return Ok(self.body_part(turn, part, input));
+            return Ok(self.body_part(context, part, input));
         }
         let Some(head) = frame::head(input) else { return Ok(0) };
         match frame::read(input, self.frame_bytes_max) {
-            Ok(Some((frame, bytes))) => self.frame(turn, frame, bytes, input),
-            Ok(None) if head.kind == frame::BODY => Ok(self.begin_part(turn, head)),
+            Ok(Some((frame, bytes))) => self.frame(context, frame, bytes, input),
+            Ok(None) if head.kind == frame::BODY => Ok(self.begin_part(context, head)),
             Ok(None) => Ok(0),
-            Err(error) => Ok(self.bad_frame(turn, error, input.len())),
+            Err(error) => Ok(self.bad_frame(context, error, input.len())),
         }
     }
 
     /// Takes a whole frame, which `input` begins with, and returns how much of the input was used.
     #[inline]
-    fn frame<W: World>(
+    fn frame<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         frame: Frame<'_>,
         bytes: usize,
         input: &[u8],
@@ -211,16 +222,16 @@ impl Connection {
             && frame.kind == frame::METHOD
             && let Some((&content::PUBLISH, fields)) = frame.payload.split_first_chunk::<4>()
         {
-            let taken = self.publish_method(turn, frame.channel, fields, &input[bytes..]);
+            let taken = self.publish_method(context, frame.channel, fields, &input[bytes..]);
             return Ok(taken.map_or(0, |taken| bytes + taken));
         }
         if self.state == State::Closing {
-            return self.while_closing(turn, frame).map(|()| bytes);
+            return self.while_closing(context, frame).map(|()| bytes);
         }
         let taken = match frame.kind {
-            frame::METHOD => self.method_frame(turn, frame)?,
-            frame::HEADER => self.header_frame(turn, frame),
-            frame::BODY => self.body_frame(turn, frame),
+            frame::METHOD => self.method_frame(context, frame)?,
+            frame::HEADER => self.header_frame(context, frame),
+            frame::BODY => self.body_frame(context, frame),
             _ if frame.channel == 0 => Ok(()),
             _ => {
                 self.current = (0, 0);
@@ -229,20 +240,20 @@ impl Connection {
             }
         };
         if let Err(fault) = taken {
-            self.fail(turn, frame.channel, fault);
+            self.fail(context, frame.channel, fault);
         }
         if self.comes_again() { Ok(0) } else { Ok(bytes) }
     }
 
     #[inline]
-    fn method_frame<W: World>(
+    fn method_frame<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         frame: Frame<'_>,
     ) -> Result<Result<(), Fault>, Close> {
         if self.state == State::Open
             && frame.channel != 0
-            && let Some(done) = self.settle_method(turn, frame)
+            && let Some(done) = self.settle_method(context, frame)
         {
             return Ok(done);
         }
@@ -252,9 +263,9 @@ impl Connection {
         };
         self.current = method.ids();
         if frame.channel == 0 {
-            return self.connection_method(turn, &method);
+            return self.connection_method(context, &method);
         }
-        Ok(self.channel_method(turn, frame.channel, &method))
+        Ok(self.channel_method(context, frame.channel, &method))
     }
 
     fn undecodable(&mut self, payload: &[u8], error: DecodeError) -> Fault {
@@ -288,33 +299,37 @@ impl Connection {
     }
 }
 
-impl Session for Connection {
-    fn receive<W: World>(&mut self, turn: &mut Turn<'_, W>, input: &[u8]) -> Result<usize, Close> {
+impl ProtocolHandler for Handler {
+    fn receive<W: Host>(
+        &mut self,
+        context: &mut Context<'_, W>,
+        input: &[u8],
+    ) -> Result<usize, Close> {
         let mut used = 0;
-        self.heard = turn.now;
+        self.heard = context.now;
         while self.waiting.is_none() && used < input.len() {
-            match self.step(turn, &input[used..])? {
+            match self.step(context, &input[used..])? {
                 0 => break,
                 step => used += step,
             }
-            if turn.engine.is_step_over() {
+            if context.engine.is_step_over() {
                 break;
             }
         }
         Ok(used)
     }
 
-    fn replied<W: World>(
+    fn replied<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
-        session: SessionId,
+        context: &mut Context<'_, W>,
+        session: ChannelId,
         reply: Result<Reply, Refusal>,
     ) -> Result<(), Close> {
         match self.waiting.take() {
             Some(Waiting::Reply(pending)) if pending.channel == session.number => {
                 self.current = pending.method;
-                if let Err(fault) = self.answer(turn, pending, reply) {
-                    self.fail_now(turn, session.number, fault);
+                if let Err(fault) = self.answer(context, pending, reply) {
+                    self.fail_now(context, session.number, fault);
                 }
             }
             // The connection or channel ended while the engine was at it.
@@ -323,9 +338,9 @@ impl Session for Connection {
         Ok(())
     }
 
-    fn authenticated<W: World>(
+    fn authenticated<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         answer: Authentication,
     ) -> Result<(), Close> {
         if !matches!(self.waiting, Some(Waiting::Authentication)) {
@@ -335,31 +350,31 @@ impl Session for Connection {
         match answer {
             Ok(identity) => {
                 self.user = identity.user;
-                self.tune(turn);
+                self.tune(context);
                 Ok(())
             }
-            Err(why) => self.refuse_login(turn, &why),
+            Err(why) => self.refuse_login(context, &why),
         }
     }
 
-    fn settled<W: World>(&mut self, turn: &mut Turn<'_, W>) -> Result<(), Close> {
-        if !turn.world.is_settled(self.id) {
+    fn settled<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close> {
+        if !context.host.is_settled(self.id) {
             return Ok(());
         }
         match self.waiting.take() {
             Some(Waiting::Settled(0)) => {
-                self.send(turn, 0, &Method::ConnectionCloseOk {});
+                self.send(context, 0, &Method::ConnectionCloseOk {});
                 return Err(self.closed());
             }
             Some(Waiting::Settled(channel)) => {
-                self.send(turn, channel, &Method::ChannelCloseOk {});
+                self.send(context, channel, &Method::ChannelCloseOk {});
             }
-            Some(Waiting::Turn) | None => {}
+            Some(Waiting::NextTurn) | None => {}
             Some(Waiting::Fault(channel, fault)) => {
                 // What came for a channel that had failed before was not looked at.
                 if self.channels.get(channel).is_none_or(|channel| !channel.closing) {
                     self.current = BASIC_PUBLISH;
-                    self.fail_now(turn, channel, *fault);
+                    self.fail_now(context, channel, *fault);
                 }
             }
             other => self.waiting = other,
@@ -367,10 +382,10 @@ impl Session for Connection {
         Ok(())
     }
 
-    fn refused<W: World>(
+    fn refused<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
-        session: SessionId,
+        context: &mut Context<'_, W>,
+        session: ChannelId,
         settle: Option<Settle>,
         refusal: Refusal,
     ) {
@@ -391,20 +406,20 @@ impl Session for Connection {
                 (content::BASIC, rejected_by)
             }
         };
-        self.fail_now(turn, channel, fault);
+        self.fail_now(context, channel, fault);
     }
 
     fn is_waiting(&self) -> bool {
         self.waiting.is_some()
     }
 
-    fn blocked<W: World>(&mut self, turn: &mut Turn<'_, W>, why: Option<&str>) {
+    fn blocked<W: Host>(&mut self, context: &mut Context<'_, W>, why: Option<&str>) {
         let told = self.blocked.is_some();
         self.blocked = why.map(Into::into);
         if self.published && self.state == State::Open && self.capabilities.connection_blocked {
             match why {
-                Some(reason) => self.send(turn, 0, &Method::ConnectionBlocked { reason }),
-                None if told => self.send(turn, 0, &Method::ConnectionUnblocked {}),
+                Some(reason) => self.send(context, 0, &Method::ConnectionBlocked { reason }),
+                None if told => self.send(context, 0, &Method::ConnectionUnblocked {}),
                 None => {}
             }
         }
@@ -414,23 +429,23 @@ impl Session for Connection {
         self.heard = self.heard.max(now);
     }
 
-    fn close<W: World>(&mut self, turn: &mut Turn<'_, W>, why: &str) {
+    fn close<W: Host>(&mut self, context: &mut Context<'_, W>, why: &str) {
         match self.state {
             State::Closing | State::Deaf | State::Over => {}
             State::Greeting => {
                 self.state = State::Over;
                 self.ending = Some(why.into());
-                self.patience = turn.now;
+                self.patience = context.now;
             }
             _ => {
                 self.current = (0, 0);
-                self.end(turn, &Fault::new(Code::CONNECTION_FORCED, why));
+                self.end(context, &Fault::new(Code::CONNECTION_FORCED, why));
             }
         }
     }
 
-    fn disconnected<W: World>(&mut self, turn: &mut Turn<'_, W>) {
-        self.leave(turn);
+    fn disconnected<W: Host>(&mut self, context: &mut Context<'_, W>) {
+        self.leave(context);
         self.state = State::Over;
     }
 
@@ -444,8 +459,8 @@ impl Session for Connection {
         }
     }
 
-    fn expire<W: World>(&mut self, turn: &mut Turn<'_, W>) -> Result<(), Close> {
-        let now = turn.now;
+    fn expire<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close> {
+        let now = context.now;
         if self.state != State::Open {
             if now < self.patience {
                 return Ok(());
@@ -470,7 +485,7 @@ impl Session for Connection {
             return Err(self.closed());
         }
         if now >= self.beat {
-            let out = &mut turn.world.outlet(self.id).bytes;
+            let out = &mut context.host.outlet(self.id).bytes;
             // Bytes that wait to be sent are a sign of life themselves.
             if out.is_empty() {
                 frame::write_heartbeat(out);

@@ -4,9 +4,9 @@ use super::codec::{FieldValue, Method, Table, put_table, table};
 use super::fault::{Code, Fault};
 use super::frame::{self, PROTOCOL_HEADER};
 use crate::amqp091::client_properties::Capabilities;
-use crate::amqp091::handler::{Connection, State, Waiting};
+use crate::amqp091::handler::{Handler, State, Waiting};
 use crate::login_refusal;
-use crate::{ClientProperties, Close, Credentials, Turn, World};
+use crate::{ClientProperties, Close, Context, Credentials, Host};
 use angarium_engine::RefusalKind;
 
 /// What clients may find us able to do.
@@ -22,16 +22,16 @@ const CAPABILITIES: &[&str] = &[
     "direct_reply_to",
 ];
 
-impl Connection {
+impl Handler {
     /// Takes the protocol header (spec 4.2.2).
-    pub(super) fn greet<W: World>(
+    pub(super) fn greet<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         input: &[u8],
     ) -> Result<usize, Close> {
         let seen = input.len().min(PROTOCOL_HEADER.len());
         if input[..seen] != PROTOCOL_HEADER[..seen] {
-            turn.world.outlet(self.id).bytes.extend_from_slice(&PROTOCOL_HEADER);
+            context.host.outlet(self.id).bytes.extend_from_slice(&PROTOCOL_HEADER);
             self.ending = Some("the client does not speak AMQP 0-9-1".into());
             return Err(self.closed());
         }
@@ -51,7 +51,7 @@ impl Connection {
             mechanisms,
             locales: b"en_US",
         };
-        self.send(turn, 0, &method);
+        self.send(context, 0, &method);
         self.state = State::Starting;
         Ok(seen)
     }
@@ -72,43 +72,43 @@ impl Connection {
     }
 
     /// Takes a method on channel 0.
-    pub(super) fn connection_method<W: World>(
+    pub(super) fn connection_method<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         method: &Method<'_>,
     ) -> Result<Result<(), Fault>, Close> {
         Ok(match (self.state, *method) {
             (
                 State::Starting,
                 Method::ConnectionStartOk { client_properties, mechanism, response, .. },
-            ) => self.start_ok(turn, client_properties, mechanism, response)?,
+            ) => self.start_ok(context, client_properties, mechanism, response)?,
             (State::Tuning, Method::ConnectionTuneOk { channel_max, frame_max, heartbeat }) => {
-                self.tune_ok(turn, channel_max, frame_max, heartbeat)
+                self.tune_ok(context, channel_max, frame_max, heartbeat)
             }
             (State::Opening, Method::ConnectionOpen { virtual_host, .. }) => {
-                self.open(turn, virtual_host)
+                self.open(context, virtual_host)
             }
             (_, Method::ConnectionClose { .. } | Method::ConnectionUpdateSecret { .. })
-                if !self.is_its_turn(turn) =>
+                if !self.is_its_turn(context) =>
             {
                 Ok(())
             }
             (_, Method::ConnectionClose { reply_code, reply_text, .. }) => {
-                self.leave(turn);
+                self.leave(context);
                 self.ending =
                     Some(format!("closed by the client: {reply_code} {reply_text}").into());
-                if !turn.world.is_settled(self.id) {
+                if !context.host.is_settled(self.id) {
                     self.state = State::Closing;
-                    self.patience = turn.now.plus(self.settings.close_timeout);
+                    self.patience = context.now.plus(self.settings.close_timeout);
                     self.waiting = Some(Waiting::Settled(0));
                     return Ok(Ok(()));
                 }
-                self.send(turn, 0, &Method::ConnectionCloseOk {});
+                self.send(context, 0, &Method::ConnectionCloseOk {});
                 return Err(self.closed());
             }
             // A login does not age here, so a fresh secret changes nothing.
             (State::Open, Method::ConnectionUpdateSecret { .. }) => {
-                self.send(turn, 0, &Method::ConnectionUpdateSecretOk {});
+                self.send(context, 0, &Method::ConnectionUpdateSecretOk {});
                 Ok(())
             }
             (State::Open, _) if self.current.0 != 10 => {
@@ -128,16 +128,16 @@ impl Connection {
         })
     }
 
-    fn start_ok<W: World>(
+    fn start_ok<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         client: Table<'_>,
         mechanism: &str,
         response: &[u8],
     ) -> Result<Result<(), Fault>, Close> {
         *self.client = ClientProperties::read(client);
         self.capabilities = Capabilities::read(client);
-        let outlet = turn.world.outlet(self.id);
+        let outlet = context.host.outlet(self.id);
         outlet.takes_cancels = self.capabilities.consumer_cancel_notify;
         let credentials = match mechanism {
             "PLAIN" => {
@@ -154,18 +154,18 @@ impl Connection {
             }
             other => {
                 let text = format!("unknown authentication mechanism '{other}'");
-                turn.world.login_refused(login_refusal::from(&text, &self.peer));
+                context.host.login_refused(login_refusal::from(&text, &self.peer));
                 return Ok(Err(Fault::new(Code::COMMAND_INVALID, text)));
             }
         };
         match credentials {
             Some(credentials) => {
                 self.waiting = Some(Waiting::Authentication);
-                turn.world.authenticate(self.id, credentials);
+                context.host.authenticate(self.id, credentials);
             }
             None => {
-                turn.world.login_refused(login_refusal::from("malformed response", &self.peer));
-                self.refuse_login(turn, "malformed response")?;
+                context.host.login_refused(login_refusal::from("malformed response", &self.peer));
+                self.refuse_login(context, "malformed response")?;
             }
         }
         Ok(Ok(()))
@@ -173,9 +173,9 @@ impl Connection {
 
     /// Says that the login failed to clients that understand it; others see the connection end
     /// (spec 1.4.2.2).
-    pub(super) fn refuse_login<W: World>(
+    pub(super) fn refuse_login<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         why: &str,
     ) -> Result<(), Close> {
         if self.capabilities.authentication_failure_close {
@@ -185,27 +185,27 @@ impl Connection {
                  logfile.",
                 self.mechanism
             );
-            self.end(turn, &Fault::new(Code::ACCESS_REFUSED, text));
+            self.end(context, &Fault::new(Code::ACCESS_REFUSED, text));
         }
         self.ending = Some(format!("login refused: {why}").into());
         if self.state == State::Closing { Ok(()) } else { Err(self.closed()) }
     }
 
     /// Suggests limits.
-    pub(super) fn tune<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+    pub(super) fn tune<W: Host>(&mut self, context: &mut Context<'_, W>) {
         let method = Method::ConnectionTune {
             channel_max: self.settings.channels_max,
             frame_max: self.settings.frame_bytes_max,
             heartbeat: self.settings.heartbeat_seconds,
         };
-        self.send(turn, 0, &method);
+        self.send(context, 0, &method);
         self.state = State::Tuning;
     }
 
     /// Takes the limits that the client settled on: none may be beyond ours.
-    fn tune_ok<W: World>(
+    fn tune_ok<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         channel_max: u16,
         frame_max: u32,
         heartbeat: u16,
@@ -215,16 +215,16 @@ impl Connection {
         within("frame_max", frame_max, ours.frame_bytes_max, frame::MIN_MAX_BYTES)?;
         self.channels_max = if channel_max == 0 { u16::MAX } else { channel_max };
         self.frame_bytes_max = frame_max;
-        turn.world.outlet(self.id).frame_bytes_max = frame_max;
+        context.host.outlet(self.id).frame_bytes_max = frame_max;
         self.heartbeat_seconds = heartbeat;
         self.state = State::Opening;
         Ok(())
     }
 
-    fn open<W: World>(&mut self, turn: &mut Turn<'_, W>, vhost: &str) -> Result<(), Fault> {
-        turn.engine.connect(self.id, &self.user, vhost).map_err(|refusal| {
+    fn open<W: Host>(&mut self, context: &mut Context<'_, W>, vhost: &str) -> Result<(), Fault> {
+        context.engine.connect(self.id, &self.user, vhost).map_err(|refusal| {
             let why = login_refusal::refused(&refusal, &self.user, vhost, &self.peer);
-            turn.world.login_refused(why);
+            context.host.login_refused(why);
             let text = match refusal.kind {
                 RefusalKind::NotFound => format!("vhost {vhost} not found"),
                 RefusalKind::AccessRefused => {
@@ -236,9 +236,9 @@ impl Connection {
         })?;
         self.connected = true;
         vhost.clone_into(&mut self.vhost);
-        self.send(turn, 0, &Method::ConnectionOpenOk { known_hosts: "" });
+        self.send(context, 0, &Method::ConnectionOpenOk { known_hosts: "" });
         self.state = State::Open;
-        self.start_heartbeats(turn.now);
+        self.start_heartbeats(context.now);
         Ok(())
     }
 }

@@ -25,7 +25,7 @@ pub(crate) mod tests;
 mod translate;
 mod writer;
 
-pub use crate::amqp091::handler::Connection;
+pub use crate::amqp091::handler::Handler;
 pub(crate) use crate::amqp091::writer::{
     amended, write_cancelled, write_confirm, write_delivery, write_returned,
 };

@@ -11,9 +11,9 @@ use super::fault::{Code, Fault};
 use super::frame::{self, FrameError, HEAD_BYTES, Head};
 use super::mapping;
 use super::{DIRECT_REPLY_TO, codec::Method};
-use crate::amqp091::handler::{Connection, Part, State, syntax};
+use crate::amqp091::handler::{Handler, Part, State, syntax};
 use crate::properties::DELAY_HEADER;
-use crate::{Turn, World};
+use crate::{Context, Host};
 use angarium_engine::{Bytes, Format, Outcome, Publish, Settle};
 use std::time::Duration;
 
@@ -65,31 +65,31 @@ fn unexpected(text: impl Into<String>) -> Fault {
     Fault::new(Code::UNEXPECTED_FRAME, text)
 }
 
-impl Connection {
+impl Handler {
     /// Takes basic.publish and returns how much of `following`, the input after it, it took too; `None`: it
     /// comes again.
     #[inline]
-    pub(super) fn publish_method<W: World>(
+    pub(super) fn publish_method<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         number: u16,
         fields: &[u8],
         following: &[u8],
     ) -> Option<usize> {
         self.current = BASIC_PUBLISH;
-        match self.try_publish_method(turn, number, fields, following) {
+        match self.try_publish_method(context, number, fields, following) {
             Ok(taken) => Some(taken),
             Err((taken, fault)) => {
-                self.fail(turn, number, fault);
+                self.fail(context, number, fault);
                 (!self.comes_again()).then_some(taken)
             }
         }
     }
 
     #[inline]
-    fn try_publish_method<W: World>(
+    fn try_publish_method<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         number: u16,
         fields: &[u8],
         following: &[u8],
@@ -99,11 +99,11 @@ impl Connection {
         };
         let mut last = std::mem::take(&mut self.last_method);
         let taken = match last.meaning(fields) {
-            Some(method) => self.publish_first(turn, index, &method, fields, following),
+            Some(method) => self.publish_first(context, index, &method, fields, following),
             None => match PublishMethod::decode(fields) {
                 Ok(method) => {
                     last.missed(fields, &method);
-                    self.publish_first(turn, index, &method, fields, following)
+                    self.publish_first(context, index, &method, fields, following)
                 }
                 Err(malformed) => Err((0, syntax("basic.publish", malformed))),
             },
@@ -114,9 +114,9 @@ impl Connection {
 
     /// Publishes where the rest of the message is there already; otherwise begins to gather it.
     #[inline]
-    fn publish_first<W: World>(
+    fn publish_first<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         index: usize,
         method: &PublishMethod<'_>,
         fields: &[u8],
@@ -129,8 +129,8 @@ impl Connection {
             self.channels[index].content = Some(Box::new(content));
             return Ok(0);
         };
-        let copy = turn.engine.copy_of_large(whole.body);
-        match self.publish(turn, index, method, whole.properties, (whole.body, copy.as_ref())) {
+        let copy = context.engine.copy_of_large(whole.body);
+        match self.publish(context, index, method, whole.properties, (whole.body, copy.as_ref())) {
             Ok(()) => Ok(whole.bytes),
             Err(fault) => Err((whole.bytes, fault)),
         }
@@ -174,9 +174,9 @@ impl Connection {
         Ok(Some(index))
     }
 
-    pub(super) fn header_frame<W: World>(
+    pub(super) fn header_frame<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         frame: frame::Frame<'_>,
     ) -> Result<(), Fault> {
         let Some(index) = self.continued(frame.channel, "header")? else { return Ok(()) };
@@ -211,14 +211,14 @@ impl Connection {
         content.body_bytes = Some(header.body_bytes);
         content.properties = header.properties.to_vec();
         if header.body_bytes == 0 {
-            self.complete(turn, index, &[], None);
+            self.complete(context, index, &[], None);
         }
         Ok(())
     }
 
-    pub(super) fn body_frame<W: World>(
+    pub(super) fn body_frame<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         frame: frame::Frame<'_>,
     ) -> Result<(), Fault> {
         let Some(index) = self.room_for(frame.channel, frame.payload.len() as u64)? else {
@@ -227,13 +227,13 @@ impl Connection {
         let Some(content) = &mut self.channels[index].content else { return Ok(()) };
         let is_last = content.missing() == frame.payload.len() as u64;
         if is_last && content.body.is_empty() {
-            let copy = turn.engine.copy_of_large(frame.payload);
-            self.complete(turn, index, frame.payload, copy.as_ref());
+            let copy = context.engine.copy_of_large(frame.payload);
+            self.complete(context, index, frame.payload, copy.as_ref());
             return Ok(());
         }
         content.gather(frame.payload);
         if is_last {
-            self.complete_gathered(turn, index);
+            self.complete_gathered(context, index);
         }
         Ok(())
     }
@@ -255,11 +255,15 @@ impl Connection {
 
     /// Starts on a body frame that has not arrived whole: what is there is taken now, so that the
     /// host need not keep it.
-    pub(super) fn begin_part<W: World>(&mut self, turn: &mut Turn<'_, W>, head: Head) -> usize {
+    pub(super) fn begin_part<W: Host>(
+        &mut self,
+        context: &mut Context<'_, W>,
+        head: Head,
+    ) -> usize {
         if self.state != State::Closing
             && let Err(fault) = self.room_for(head.channel, head.size.into())
         {
-            self.fail(turn, head.channel, fault);
+            self.fail(context, head.channel, fault);
             if self.comes_again() {
                 return 0;
             }
@@ -269,9 +273,9 @@ impl Connection {
     }
 
     /// Takes more of a body frame that began in earlier input.
-    pub(super) fn body_part<W: World>(
+    pub(super) fn body_part<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         part: Part,
         input: &[u8],
     ) -> usize {
@@ -288,7 +292,7 @@ impl Connection {
         }
         match input.first() {
             Some(&frame::END) => self.part = None,
-            Some(&other) => return self.bad_frame(turn, FrameError::BadEnd(other), input.len()),
+            Some(&other) => return self.bad_frame(context, FrameError::BadEnd(other), input.len()),
             None => return 0,
         }
         if let Some(index) = self.channels.find(part.channel)
@@ -296,52 +300,52 @@ impl Connection {
             && content.missing() == 0
         {
             self.current = BASIC_PUBLISH;
-            self.complete_gathered(turn, index);
+            self.complete_gathered(context, index);
         }
         1
     }
 
     /// All of a message is here whose body came in parts.
-    fn complete_gathered<W: World>(&mut self, turn: &mut Turn<'_, W>, index: usize) {
+    fn complete_gathered<W: Host>(&mut self, context: &mut Context<'_, W>, index: usize) {
         let Some(content) = &mut self.channels[index].content else { return };
         let body = std::mem::take(&mut content.body);
-        if body.len() < turn.engine.large_body_bytes() {
-            return self.complete(turn, index, &body, None);
+        if body.len() < context.engine.large_body_bytes() {
+            return self.complete(context, index, &body, None);
         }
         let body = body.into_shared();
-        self.complete(turn, index, &body, Some(&body));
+        self.complete(context, index, &body, Some(&body));
     }
 
     /// All of a message is here.
-    fn complete<W: World>(
+    fn complete<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         index: usize,
         body: &[u8],
         shared: Option<&Bytes>,
     ) {
         let number = self.channels[index].number;
-        if let Err(fault) = self.publish_gathered(turn, index, (body, shared)) {
-            self.fail_message(turn, number, fault);
+        if let Err(fault) = self.publish_gathered(context, index, (body, shared)) {
+            self.fail_message(context, number, fault);
         }
     }
 
-    fn publish_gathered<W: World>(
+    fn publish_gathered<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         index: usize,
         body: Body<'_>,
     ) -> Result<(), Fault> {
         let Some(content) = self.channels[index].content.take() else { return Ok(()) };
         let method = PublishMethod::decode(&content.method)
             .map_err(|malformed| syntax("basic.publish", malformed))?;
-        self.publish(turn, index, &method, &content.properties, body)
+        self.publish(context, index, &method, &content.properties, body)
     }
 
     #[inline]
-    fn publish<W: World>(
+    fn publish<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         index: usize,
         method: &PublishMethod<'_>,
         raw: &[u8],
@@ -353,7 +357,7 @@ impl Connection {
             return Err(Fault::new(Code::NOT_IMPLEMENTED, "immediate=true"));
         }
         if !self.published {
-            self.first_publish(turn);
+            self.first_publish(context);
         }
         let publish = Publish {
             exchange: method.exchange,
@@ -376,26 +380,26 @@ impl Connection {
             || scan.reply_to.is_some()
             || scan.user_id.is_some()
         {
-            return self.publish_with_care(turn, index, &publish, &scan);
+            return self.publish_with_care(context, index, &publish, &scan);
         }
-        self.hand_over(turn, index, &publish)
+        self.hand_over(context, index, &publish)
     }
 
     #[inline]
-    fn hand_over<W: World>(
+    fn hand_over<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         index: usize,
         publish: &Publish<'_>,
     ) -> Result<(), Fault> {
         let session = self.session(self.channels[index].number);
-        turn.engine.publish(turn.now, session, publish, turn.world).map_err(mapping::fault)
+        context.engine.publish(context.now, session, publish, context.host).map_err(mapping::fault)
     }
 
     /// A message with properties that mean something to the broker.
-    fn publish_with_care<W: World>(
+    fn publish_with_care<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         index: usize,
         publish: &Publish<'_>,
         scan: &Scan<'_>,
@@ -426,13 +430,13 @@ impl Connection {
         let mut publish = Publish { also_to: &also_to, delay: after, ..*publish };
         publish.content.ttl = ttl;
         if edit.reply_to.is_none() && edit.drop_headers.is_empty() {
-            return self.hand_over(turn, index, &publish);
+            return self.hand_over(context, index, &publish);
         }
         let mut rewritten = Vec::with_capacity(publish.content.properties.len() + 64);
         properties::rewrite(publish.content.properties, &edit, &mut rewritten)
             .map_err(|malformed| syntax("content header", malformed))?;
         let content = angarium_engine::Content { properties: &rewritten, ..publish.content };
-        self.hand_over(turn, index, &Publish { content, ..publish })
+        self.hand_over(context, index, &Publish { content, ..publish })
     }
 
     /// A message cannot say that somebody else has published it.
@@ -450,18 +454,18 @@ impl Connection {
     }
 
     #[cold]
-    fn first_publish<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+    fn first_publish<W: Host>(&mut self, context: &mut Context<'_, W>) {
         self.published = true;
         if let (Some(reason), true) = (&self.blocked, self.capabilities.connection_blocked) {
-            self.send(turn, 0, &Method::ConnectionBlocked { reason });
+            self.send(context, 0, &Method::ConnectionBlocked { reason });
         }
     }
 
     /// Takes basic.ack, basic.nack and basic.reject; `None`: it is another method.
     #[inline]
-    pub(super) fn settle_method<W: World>(
+    pub(super) fn settle_method<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         frame: frame::Frame<'_>,
     ) -> Option<Result<(), Fault>> {
         let (method, fields) = frame.payload.split_first_chunk::<4>()?;
@@ -472,13 +476,13 @@ impl Connection {
             _ => return None,
         };
         self.current = (content::BASIC, id);
-        Some(self.settle(turn, frame.channel, name, fields))
+        Some(self.settle(context, frame.channel, name, fields))
     }
 
     #[inline]
-    fn settle<W: World>(
+    fn settle<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         number: u16,
         name: &str,
         fields: &[u8],
@@ -499,7 +503,7 @@ impl Connection {
             }
         };
         let session = self.session(number);
-        let settled = turn.engine.settle(turn.now, session, settle, turn.world);
+        let settled = context.engine.settle(context.now, session, settle, context.host);
         settled.map_err(|refusal| mapping::settle_fault(tag, refusal))
     }
 }

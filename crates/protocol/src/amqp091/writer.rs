@@ -10,8 +10,8 @@ use super::{frame, mapping};
 use crate::properties::{DELAY_HEADER, DELIVERY_COUNT_HEADER, is_plain, withdrawn};
 use crate::{LargeBody, Outlet};
 use angarium_engine::{
-    Annotations, Bytes, Confirm, Death, DeathReason, Delivery, Format, MessageView, Returned,
-    SessionId,
+    Annotations, Bytes, ChannelId, Confirm, Death, DeathReason, Delivery, Format, MessageView,
+    Returned,
 };
 
 /// What a delivery takes beyond its strings, properties and body, unless the body is split.
@@ -21,18 +21,18 @@ const DELIVERY_FIXED_BYTES: usize = 72;
 #[inline]
 pub(crate) fn write_delivery(outlet: &mut Outlet, delivery: &Delivery<'_>) {
     let message = &delivery.message;
-    let channel = delivery.session.number;
+    let channel = delivery.channel.number;
     let out = &mut outlet.bytes;
-    let strings = delivery.subscription.len() + message.exchange.len() + message.routing_key.len();
+    let strings = delivery.consumer.len() + message.exchange.len() + message.routing_key.len();
     if message.shared.is_none() {
         let content = message.properties.len() + message.body.len();
         out.reserve(DELIVERY_FIXED_BYTES + strings + content);
     }
-    if delivery.subscription.is_empty() {
+    if delivery.consumer.is_empty() {
         write_get_ok(out, delivery);
     } else {
         let deliver = Deliver {
-            consumer_tag: delivery.subscription,
+            consumer_tag: delivery.consumer,
             delivery_tag: delivery.tag,
             redelivered: delivery.redelivered,
             exchange: message.exchange,
@@ -52,11 +52,11 @@ fn write_get_ok(out: &mut Vec<u8>, delivery: &Delivery<'_>) {
         routing_key: delivery.message.routing_key,
         message_count: u32::try_from(delivery.messages_left).unwrap_or(u32::MAX),
     };
-    method.write_frame(delivery.session.number, out);
+    method.write_frame(delivery.channel.number, out);
 }
 
 /// Writes basic.return: the only reason for it is that no queue took the message.
-pub(crate) fn write_returned(outlet: &mut Outlet, session: SessionId, returned: &Returned<'_>) {
+pub(crate) fn write_returned(outlet: &mut Outlet, session: ChannelId, returned: &Returned<'_>) {
     let message = &returned.message;
     let method = Method::BasicReturn {
         reply_code: 312,
@@ -70,16 +70,16 @@ pub(crate) fn write_returned(outlet: &mut Outlet, session: SessionId, returned: 
 
 /// Writes basic.ack or basic.nack to a publisher.
 #[inline]
-pub(crate) fn write_confirm(outlet: &mut Outlet, session: SessionId, confirm: Confirm) {
+pub(crate) fn write_confirm(outlet: &mut Outlet, session: ChannelId, confirm: Confirm) {
     let method = if confirm.accepted { ACK } else { NACK };
     let tagged = Tagged { delivery_tag: confirm.number, bits: confirm.multiple.into() };
     tagged.write_frame(method, session.number, &mut outlet.bytes);
 }
 
 /// Writes basic.cancel to clients that said they understand it.
-pub(crate) fn write_cancelled(outlet: &mut Outlet, session: SessionId, subscription: &str) {
+pub(crate) fn write_cancelled(outlet: &mut Outlet, session: ChannelId, consumer: &str) {
     if outlet.takes_cancels {
-        let method = Method::BasicCancel { consumer_tag: subscription, no_wait: true };
+        let method = Method::BasicCancel { consumer_tag: consumer, no_wait: true };
         method.write_frame(session.number, &mut outlet.bytes);
     }
 }

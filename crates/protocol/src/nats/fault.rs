@@ -2,16 +2,16 @@
 
 use super::codec::Malformed;
 use super::mapping;
-use angarium_engine::Listen;
+use angarium_engine::Subscribe;
 
 /// Not who it says, or nobody.
 pub const AUTHORIZATION_VIOLATION: &str = "Authorization Violation";
 /// It did not say in time who it is.
 pub const AUTHENTICATION_TIMEOUT: &str = "Authentication Timeout";
 /// It has not answered our pings.
-pub const STALE_CONNECTION: &str = "Stale Connection";
+pub const STALE_CONNECTION: &str = "Stale Handler";
 /// It has to begin TLS first.
-pub const TLS_REQUIRED: &str = "Secure Connection - TLS Required";
+pub const TLS_REQUIRED: &str = "Secure Handler - TLS Required";
 /// `no_responders` without `headers`, in which the answer would come.
 pub const NO_RESPONDERS_NEEDS_HEADERS: &str = "no responders requires headers support";
 /// A protocol version that does not exist.
@@ -44,7 +44,7 @@ pub(super) fn publish_violation(subject: &str) -> String {
 
 /// What a client hears where it may not subscribe. Libraries find the subscription by the subject, so it is
 /// the one that the client named.
-pub(super) fn subscription_violation(listen: &Listen<'_>) -> String {
+pub(super) fn subscription_violation(listen: &Subscribe<'_>) -> String {
     let subject = mapping::asked_subject(listen);
     let text = format!("Permissions Violation for Subscription to {subject:?}");
     match listen.group {

@@ -11,8 +11,8 @@ use crate::connection_info::{ClientProperties, ConnectionInfo};
 use crate::connection_query::Findings;
 use crate::nats::reassembly::Gathering;
 use crate::nats::sys_requests::Asked;
-use crate::{Authentication, Close, Peer, Session, Turn, World};
-use angarium_engine::{ConnectionId, Listen, Refusal, Reply, SessionId, Streak, Time};
+use crate::{Authentication, Close, Context, Host, Peer, ProtocolHandler};
+use angarium_engine::{ChannelId, ConnectionId, Refusal, Reply, Streak, Subscribe, Time};
 use std::sync::Arc;
 
 /// PINGs whose answers may wait for messages from the disk. More than who means to use the answers sends;
@@ -21,7 +21,7 @@ const PONGS_OWED_MAX: u32 = 1_024;
 
 /// A connection that speaks NATS's client protocol.
 #[derive(Debug)]
-pub struct Connection {
+pub struct Handler {
     pub(super) id: ConnectionId,
     /// The number by which people know it.
     pub(super) number: u64,
@@ -86,9 +86,9 @@ pub(super) struct Wishes {
     pub(super) infos: bool,
 }
 
-impl Connection {
+impl Handler {
     /// A connection that has just been accepted and that people know by `number`;
-    /// [`Connection::begin`] comes next.
+    /// [`Handler::begin`] comes next.
     #[must_use]
     pub fn new(
         id: ConnectionId,
@@ -96,8 +96,8 @@ impl Connection {
         peer: Peer,
         settings: Arc<Settings>,
         now: Time,
-    ) -> Connection {
-        Connection {
+    ) -> Handler {
+        Handler {
             id,
             number,
             limits: Limits {
@@ -155,8 +155,8 @@ impl Connection {
         self.peer.certificate_name = certificate_name;
     }
 
-    pub(super) fn session(&self) -> SessionId {
-        SessionId { connection: self.id, number: 0 }
+    pub(super) fn session(&self) -> ChannelId {
+        ChannelId { connection: self.id, number: 0 }
     }
 
     /// The engine knows the connection.
@@ -164,34 +164,34 @@ impl Connection {
         matches!(self.state, State::Open | State::Leaving)
     }
 
-    pub(super) fn out<'a, W: World>(&self, turn: &'a mut Turn<'_, W>) -> &'a mut Vec<u8> {
-        &mut turn.world.outlet(self.id).bytes
+    pub(super) fn out<'a, W: Host>(&self, context: &'a mut Context<'_, W>) -> &'a mut Vec<u8> {
+        &mut context.host.outlet(self.id).bytes
     }
 
     /// Tells the client of an error after which it goes on.
-    pub(super) fn complain<W: World>(&self, turn: &mut Turn<'_, W>, text: &str) {
-        server::write_error(self.out(turn), text);
+    pub(super) fn complain<W: Host>(&self, context: &mut Context<'_, W>, text: &str) {
+        server::write_error(self.out(context), text);
     }
 
     /// Tells the client of an error that ends the connection.
-    pub(super) fn fail<W: World>(&self, turn: &mut Turn<'_, W>, text: &str) -> Close {
-        self.complain(turn, text);
+    pub(super) fn fail<W: Host>(&self, context: &mut Context<'_, W>, text: &str) -> Close {
+        self.complain(context, text);
         Close { reason: text.to_owned() }
     }
 
     /// Tells verbose clients that it is done.
-    pub(super) fn done<W: World>(&self, turn: &mut Turn<'_, W>) {
+    pub(super) fn done<W: Host>(&self, context: &mut Context<'_, W>) {
         if self.wishes.verbose {
-            server::write_ok(self.out(turn));
+            server::write_ok(self.out(context));
         }
     }
 
     /// Does what an operation asks for; says whether the next one may be taken at once. Subscriptions cost
     /// more than messages do: after each, and after messages that many hear, the host may turn to others.
     #[inline]
-    fn take<W: World>(
+    fn take<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         op: ClientOp<'_>,
         streak: &mut Option<Streak>,
         rest: &[u8],
@@ -202,26 +202,26 @@ impl Connection {
             ClientOp::Publish(message) => {
                 *streak = found;
                 return Ok(
-                    self.publish(turn, &message, None, streak) && !turn.engine.is_step_over()
+                    self.publish(context, &message, None, streak) && !context.engine.is_step_over()
                 );
             }
             ClientOp::Subscribe { subject, group, sid } => {
-                self.subscribe(turn, subject, group, sid);
+                self.subscribe(context, subject, group, sid);
                 return Ok(false);
             }
             ClientOp::Unsubscribe { sid, max } => {
                 // A sid that is no text was never subscribed with.
                 if let Ok(sid) = str::from_utf8(sid) {
                     let after = max.map(|max| max as u64);
-                    turn.engine.unlisten(self.session(), sid, after, turn.world);
-                    self.has_left |= turn.world.is_behind(self.id);
+                    context.engine.unsubscribe(self.session(), sid, after, context.host);
+                    self.has_left |= context.host.is_behind(self.id);
                 }
-                self.done(turn);
+                self.done(context);
                 return Ok(false);
             }
-            ClientOp::Ping => self.ping(turn, rest),
+            ClientOp::Ping => self.ping(context, rest),
             ClientOp::Pong => self.pings_out = 0,
-            ClientOp::Connect(options) => self.connect(turn, options)?,
+            ClientOp::Connect(options) => self.connect(context, options)?,
             ClientOp::Ignored => {}
             ClientOp::Error(text) => {
                 let reason = format!("the client said -ERR {}", String::from_utf8_lossy(text));
@@ -234,31 +234,31 @@ impl Connection {
     /// Some clients (nats.py) write PING before the subscriptions that they flush with it, so it is answered
     /// behind those that come with it. Where all is answered, answers keep their order.
     #[cold]
-    fn ping<W: World>(&mut self, turn: &mut Turn<'_, W>, rest: &[u8]) {
+    fn ping<W: Host>(&mut self, context: &mut Context<'_, W>, rest: &[u8]) {
         self.pongs_owed = self.pongs_owed.saturating_add(1);
         let subscribes = matches!(rest, [b'S' | b's' | b'U' | b'u', ..]);
         if !subscribes || self.wishes.verbose {
-            self.pong(turn);
+            self.pong(context);
         }
     }
 
     /// Answers PINGs, unless something has to come before.
-    pub(super) fn pong<W: World>(&mut self, turn: &mut Turn<'_, W>) {
-        if self.pongs_owed == 0 || self.has_left || !turn.world.is_done(self.id) {
+    pub(super) fn pong<W: Host>(&mut self, context: &mut Context<'_, W>) {
+        if self.pongs_owed == 0 || self.has_left || !context.host.is_done(self.id) {
             return;
         }
         for _ in 0..std::mem::take(&mut self.pongs_owed) {
-            client::write_pong(self.out(turn));
+            client::write_pong(self.out(context));
         }
         if !self.told_account && self.wishes.infos {
             self.told_account = true;
-            self.write_info(turn, true, false);
+            self.write_info(context, true, false);
         }
     }
 
-    fn subscribe<W: World>(
+    fn subscribe<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         subject: &[u8],
         group: &[u8],
         sid: &[u8],
@@ -266,27 +266,27 @@ impl Connection {
         let (Ok(subject), Ok(group), Ok(sid)) =
             (str::from_utf8(subject), str::from_utf8(group), str::from_utf8(sid))
         else {
-            return self.complain(turn, fault::INVALID_SUBJECT);
+            return self.complain(context, fault::INVALID_SUBJECT);
         };
-        let Some((laggard, subject)) = mapping::with_laggard(subject) else {
-            return self.complain(turn, fault::INVALID_SUBJECT);
+        let Some((slow_consumer_policy, subject)) = mapping::with_laggard(subject) else {
+            return self.complain(context, fault::INVALID_SUBJECT);
         };
         let group = Some(group).filter(|group| !group.is_empty());
-        let listen = Listen { subject, group, name: sid, laggard };
-        match turn.engine.listen(self.session(), listen, turn.world) {
-            Ok(()) => self.done(turn),
+        let subscribe = Subscribe { subject, group, name: sid, slow_consumer_policy };
+        match context.engine.subscribe(self.session(), subscribe, context.host) {
+            Ok(()) => self.done(context),
             Err(refusal) => {
-                let violation = || fault::subscription_violation(&listen);
+                let violation = || fault::subscription_violation(&subscribe);
                 let text = mapping::subscription_refused(&refusal, violation);
-                self.complain(turn, &text);
+                self.complain(context, &text);
             }
         }
     }
 
     /// Tells the engine, once, that the connection is gone.
-    pub(super) fn leave<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+    pub(super) fn leave<W: Host>(&mut self, context: &mut Context<'_, W>) {
         if self.is_open() {
-            turn.engine.disconnect(turn.now, self.id, turn.world);
+            context.engine.disconnect(context.now, self.id, context.host);
         }
         self.state = State::Greeting;
     }
@@ -297,19 +297,19 @@ impl Connection {
     }
 
     /// Asks whether the client is still there, if it was silent, or gives it up.
-    fn look_for_silence<W: World>(&mut self, turn: &mut Turn<'_, W>) -> Result<(), Close> {
+    fn look_for_silence<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close> {
         let silent_until = self.heard.plus(self.settings.ping_interval);
-        if turn.now < silent_until {
+        if context.now < silent_until {
             self.due = silent_until;
             return Ok(());
         }
         if self.pings_out >= self.settings.pings_out_max {
-            return Err(self.fail(turn, fault::STALE_CONNECTION));
+            return Err(self.fail(context, fault::STALE_CONNECTION));
         }
         (self.scratch, self.subject) = (Vec::new(), String::new());
-        client::write_ping(self.out(turn));
+        client::write_ping(self.out(context));
         self.pings_out += 1;
-        self.due = turn.now.plus(self.settings.ping_interval);
+        self.due = context.now.plus(self.settings.ping_interval);
         Ok(())
     }
 
@@ -319,17 +319,21 @@ impl Connection {
     }
 }
 
-impl Session for Connection {
-    fn begin<W: World>(&mut self, turn: &mut Turn<'_, W>) {
-        self.greet(turn);
+impl ProtocolHandler for Handler {
+    fn begin<W: Host>(&mut self, context: &mut Context<'_, W>) {
+        self.greet(context);
     }
 
-    fn receive<W: World>(&mut self, turn: &mut Turn<'_, W>, input: &[u8]) -> Result<usize, Close> {
-        self.heard = turn.now;
+    fn receive<W: Host>(
+        &mut self,
+        context: &mut Context<'_, W>,
+        input: &[u8],
+    ) -> Result<usize, Close> {
+        self.heard = context.now;
         let (mut used, mut streak) = (0, None);
         let mut goes_on = !self.is_waiting();
         if goes_on && self.gathering.is_some() {
-            (used, goes_on) = self.gather(turn, input, &mut streak)?;
+            (used, goes_on) = self.gather(context, input, &mut streak)?;
         }
         while goes_on && used < input.len() {
             match ClientOp::decode(&input[used..], &self.limits) {
@@ -340,75 +344,75 @@ impl Session for Connection {
                         matches!(op, ClientOp::Subscribe { .. } | ClientOp::Unsubscribe { .. });
                     let may_follow = is_subscription
                         && self.pongs_owed == 0
-                        && turn.world.may_tell_more(self.id);
-                    if !may_follow && !turn.world.is_settled(self.id) {
+                        && context.host.may_tell_more(self.id);
+                    if !may_follow && !context.host.is_settled(self.id) {
                         break;
                     }
                     // What may end all that was comes after what is owed for that.
                     let may_end = matches!(op, ClientOp::Connect(_) | ClientOp::Error(_));
-                    if may_end && self.is_open() && !turn.world.is_done(self.id) {
+                    if may_end && self.is_open() && !context.host.is_done(self.id) {
                         break;
                     }
                     if self.state == State::Greeting && !matches!(op, ClientOp::Connect(_)) {
                         // It is presented again once the client is known to be nobody in particular.
-                        self.log_in_nobody(turn)?;
+                        self.log_in_nobody(context)?;
                         break;
                     }
                     used += bytes;
-                    goes_on = self.take(turn, op, &mut streak, &input[used..])?;
+                    goes_on = self.take(context, op, &mut streak, &input[used..])?;
                     if goes_on && streak.is_some() {
-                        used += self.publish_burst(turn, &input[used..], &mut streak);
-                        goes_on = !turn.engine.is_step_over();
+                        used += self.publish_burst(context, &input[used..], &mut streak);
+                        goes_on = !context.engine.is_step_over();
                     }
                 }
                 Ok(None) => {
                     // A payload is not waited for before the client is known.
                     if self.state == State::Greeting && !matches!(input[used], b'C' | b'c') {
-                        self.log_in_nobody(turn)?;
+                        self.log_in_nobody(context)?;
                     }
                     if self.is_open() {
-                        used += self.begin_gathering(turn, &input[used..])?;
+                        used += self.begin_gathering(context, &input[used..])?;
                     }
                     break;
                 }
                 // It is presented again when all is answered that came before.
-                Err(_) if self.is_open() && !turn.world.is_done(self.id) => break,
+                Err(_) if self.is_open() && !context.host.is_done(self.id) => break,
                 Err(malformed) => {
-                    self.pong(turn);
-                    return Err(self.fail(turn, fault::text(malformed)));
+                    self.pong(context);
+                    return Err(self.fail(context, fault::text(malformed)));
                 }
             }
         }
-        self.pong(turn);
+        self.pong(context);
         Ok(used)
     }
 
-    fn replied<W: World>(
+    fn replied<W: Host>(
         &mut self,
-        _: &mut Turn<'_, W>,
-        _: SessionId,
+        _: &mut Context<'_, W>,
+        _: ChannelId,
         _: Result<Reply, Refusal>,
     ) -> Result<(), Close> {
         Ok(())
     }
 
-    fn authenticated<W: World>(
+    fn authenticated<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         answer: Authentication,
     ) -> Result<(), Close> {
-        if self.state == State::Waiting { self.log_in(turn, answer) } else { Ok(()) }
+        if self.state == State::Waiting { self.log_in(context, answer) } else { Ok(()) }
     }
 
-    fn surveyed<W: World>(&mut self, turn: &mut Turn<'_, W>, found: &Findings) {
+    fn surveyed<W: Host>(&mut self, context: &mut Context<'_, W>, found: &Findings) {
         if self.is_open() {
-            self.tell_findings(turn, found);
+            self.tell_findings(context, found);
         }
     }
 
-    fn unheard<W: World>(&mut self, turn: &mut Turn<'_, W>, subject: &str, reply: &str) {
+    fn unheard<W: Host>(&mut self, context: &mut Context<'_, W>, subject: &str, reply: &str) {
         if self.is_open() {
-            self.unanswered(turn, subject, reply.as_bytes());
+            self.unanswered(context, subject, reply.as_bytes());
         }
     }
 
@@ -419,15 +423,15 @@ impl Session for Connection {
     }
 
     /// Direct messages are not stored; what a queue catches is as good as its disk.
-    fn blocked<W: World>(&mut self, _: &mut Turn<'_, W>, _: Option<&str>) {}
+    fn blocked<W: Host>(&mut self, _: &mut Context<'_, W>, _: Option<&str>) {}
 
-    fn caught_up<W: World>(&mut self, turn: &mut Turn<'_, W>) {
+    fn caught_up<W: Host>(&mut self, context: &mut Context<'_, W>) {
         self.has_left = false;
-        self.pong(turn);
+        self.pong(context);
     }
 
-    fn settled<W: World>(&mut self, turn: &mut Turn<'_, W>) -> Result<(), Close> {
-        self.pong(turn);
+    fn settled<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close> {
+        self.pong(context);
         Ok(())
     }
 
@@ -435,41 +439,41 @@ impl Session for Connection {
         self.heard = self.heard.max(now);
     }
 
-    fn close<W: World>(&mut self, turn: &mut Turn<'_, W>, why: &str) {
+    fn close<W: Host>(&mut self, context: &mut Context<'_, W>, why: &str) {
         if self.ending.is_some() {
             return;
         }
         self.ending = Some(why.into());
         if self.state == State::Open {
             if self.wishes.infos {
-                self.write_info(turn, false, true);
+                self.write_info(context, false, true);
             }
             self.state = State::Leaving;
-            self.due = turn.now.plus(self.settings.lame_duck);
+            self.due = context.now.plus(self.settings.lame_duck);
         } else {
-            self.due = turn.now;
+            self.due = context.now;
         }
     }
 
-    fn disconnected<W: World>(&mut self, turn: &mut Turn<'_, W>) {
-        self.leave(turn);
+    fn disconnected<W: Host>(&mut self, context: &mut Context<'_, W>) {
+        self.leave(context);
     }
 
     fn deadline(&self) -> Option<Time> {
         Some(self.due)
     }
 
-    fn expire<W: World>(&mut self, turn: &mut Turn<'_, W>) -> Result<(), Close> {
-        if turn.now < self.due {
+    fn expire<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close> {
+        if context.now < self.due {
             return Ok(());
         }
         if let Some(why) = &self.ending {
             return Err(Close { reason: why.to_string() });
         }
         match self.state {
-            State::Open => self.look_for_silence(turn),
+            State::Open => self.look_for_silence(context),
             State::Waiting => Ok(()),
-            _ => Err(self.fail(turn, fault::AUTHENTICATION_TIMEOUT)),
+            _ => Err(self.fail(context, fault::AUTHENTICATION_TIMEOUT)),
         }
     }
 }

@@ -6,9 +6,9 @@ use super::{fault, mapping};
 use crate::amqp091::codec::wire::truncated;
 use crate::connection_info::ClientProperties;
 use crate::login_refusal;
-use crate::nats::handler::{Connection, State, Wishes};
-use crate::{Authentication, Close, Credentials, Turn, World};
-use angarium_engine::{Engine, Laggard};
+use crate::nats::handler::{Handler, State, Wishes};
+use crate::{Authentication, Close, Context, Credentials, Host};
+use angarium_engine::{Engine, SlowConsumerPolicy};
 
 // Why logins are refused, for the log.
 const WITHOUT_TLS: &str = "the client came without TLS, which is required here";
@@ -42,22 +42,22 @@ impl Wishes {
     }
 }
 
-impl Connection {
+impl Handler {
     /// Sends the first INFO.
-    pub(super) fn greet<W: World>(&mut self, turn: &mut Turn<'_, W>) {
-        self.nonce = turn.engine.secret(NONCE_LETTERS);
-        turn.world.outlet(self.id).protocol = crate::Protocol::Nats;
-        self.write_info(turn, false, false);
+    pub(super) fn greet<W: Host>(&mut self, context: &mut Context<'_, W>) {
+        self.nonce = context.engine.secret(NONCE_LETTERS);
+        context.host.outlet(self.id).protocol = crate::Protocol::Nats;
+        self.write_info(context, false, false);
     }
 
     /// Sends INFO: as the answer to a login, or because the server is about to go.
-    pub(super) fn write_info<W: World>(
+    pub(super) fn write_info<W: Host>(
         &self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         connect_info: bool,
         ldm: bool,
     ) {
-        self.about_server(connect_info, ldm).write(self.out(turn));
+        self.about_server(connect_info, ldm).write(self.out(context));
     }
 
     /// What one hears who is not let in, because there are too many: INFO is what clients wait for first.
@@ -101,47 +101,48 @@ impl Connection {
     }
 
     /// Takes CONNECT.
-    pub(super) fn connect<W: World>(
+    pub(super) fn connect<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         options: &[u8],
     ) -> Result<(), Close> {
         self.check_stays()?;
         if self.lacks_tls() {
-            turn.world.login_refused(login_refusal::from(WITHOUT_TLS, &self.peer));
-            return Err(self.fail(turn, fault::TLS_REQUIRED));
+            context.host.login_refused(login_refusal::from(WITHOUT_TLS, &self.peer));
+            return Err(self.fail(context, fault::TLS_REQUIRED));
         }
         let Ok(connect) = Connect::decode(options) else {
-            return Err(self.fail(turn, fault::text(super::codec::Malformed::Arguments)));
+            return Err(self.fail(context, fault::text(super::codec::Malformed::Arguments)));
         };
         // A second CONNECT begins anew: its subscriptions are gone.
-        self.leave(turn);
+        self.leave(context);
         self.has_left = false;
         self.wishes = Wishes::of(&connect);
         *self.client = client_properties(&connect);
         if !(0..=1).contains(&connect.protocol) {
-            return Err(self.fail(turn, fault::BAD_PROTOCOL));
+            return Err(self.fail(context, fault::BAD_PROTOCOL));
         }
         if connect.no_responders && !connect.headers {
-            return Err(self.fail(turn, fault::NO_RESPONDERS_NEEDS_HEADERS));
+            return Err(self.fail(context, fault::NO_RESPONDERS_NEEDS_HEADERS));
         }
-        let outlet = turn.world.outlet(self.id);
+        let outlet = context.host.outlet(self.id);
         outlet.takes_headers = connect.headers;
         self.limits.takes_headers = connect.headers;
-        outlet.laggard = connect.laggard.as_deref().and_then(Laggard::named);
-        if connect.laggard.is_some() && outlet.laggard.is_none() {
-            return Err(self.fail(turn, fault::text(super::codec::Malformed::Arguments)));
+        outlet.slow_consumer_policy =
+            connect.slow_consumer_policy.as_deref().and_then(SlowConsumerPolicy::named);
+        if connect.slow_consumer_policy.is_some() && outlet.slow_consumer_policy.is_none() {
+            return Err(self.fail(context, fault::text(super::codec::Malformed::Arguments)));
         }
-        let credentials = match self.credentials(connect, turn.engine) {
+        let credentials = match self.credentials(connect, context.engine) {
             Ok(credentials) => credentials,
             Err(why) => {
-                turn.world.login_refused(login_refusal::from(why, &self.peer));
-                self.fail(turn, fault::AUTHORIZATION_VIOLATION);
+                context.host.login_refused(login_refusal::from(why, &self.peer));
+                self.fail(context, fault::AUTHORIZATION_VIOLATION);
                 return Err(Close { reason: format!("login refused: {why}") });
             }
         };
         self.state = State::Waiting;
-        turn.world.authenticate(self.id, credentials);
+        context.host.authenticate(self.id, credentials);
         Ok(())
     }
 
@@ -151,9 +152,12 @@ impl Connection {
     }
 
     /// A client that begins without CONNECT is one that says nothing of itself.
-    pub(super) fn log_in_nobody<W: World>(&mut self, turn: &mut Turn<'_, W>) -> Result<(), Close> {
+    pub(super) fn log_in_nobody<W: Host>(
+        &mut self,
+        context: &mut Context<'_, W>,
+    ) -> Result<(), Close> {
         self.is_nobody = true;
-        self.connect(turn, b"{}")
+        self.connect(context, b"{}")
     }
 
     /// Who a client says it is, or why that is nobody that there can be.
@@ -208,9 +212,9 @@ impl Connection {
     }
 
     /// The credentials were checked.
-    pub(super) fn log_in<W: World>(
+    pub(super) fn log_in<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         answer: Authentication,
     ) -> Result<(), Close> {
         self.check_stays()?;
@@ -219,27 +223,27 @@ impl Connection {
             Ok(identity) => {
                 self.user = identity.user;
                 if self.vhost.is_empty() {
-                    let vhost = turn.engine.usual_vhost(&self.user, &self.settings.vhost);
+                    let vhost = context.engine.usual_vhost(&self.user, &self.settings.vhost);
                     vhost.clone_into(&mut self.vhost);
                 }
-                let granted = turn.engine.connect(self.id, &self.user, &self.vhost);
+                let granted = context.engine.connect(self.id, &self.user, &self.vhost);
                 granted.map_err(|refusal| {
                     let why = login_refusal::refused(&refusal, &self.user, &self.vhost, &self.peer);
-                    turn.world.login_refused(why);
+                    context.host.login_refused(why);
                     (mapping::login_refused(&refusal), refusal.text)
                 })
             }
             Err(why) => Err((fault::AUTHORIZATION_VIOLATION, why)),
         };
         if let Err((error, why)) = granted {
-            self.fail(turn, error);
+            self.fail(context, error);
             return Err(Close { reason: format!("login refused: {why}") });
         }
-        turn.engine.open(self.session());
+        context.engine.open(self.session());
         self.state = State::Open;
-        self.await_silence(turn.now);
+        self.await_silence(context.now);
         if !std::mem::take(&mut self.is_nobody) {
-            self.done(turn);
+            self.done(context);
         }
         Ok(())
     }

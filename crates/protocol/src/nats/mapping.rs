@@ -5,7 +5,8 @@ use super::codec::headers::{HeadersWriter, without};
 use super::{fault, subject};
 use crate::properties::{HeaderValue, Property, REPLY_TO_HEADER, TextProperty, visit, withdrawn};
 use angarium_engine::{
-    Annotations, Format, Laggard, Listen, MessageView, QUEUE_SUBJECT_PREFIX, Refusal, RefusalKind,
+    Annotations, Format, MessageView, QUEUE_SUBJECT_PREFIX, Refusal, RefusalKind,
+    SlowConsumerPolicy, Subscribe,
 };
 use std::borrow::Cow;
 
@@ -222,16 +223,16 @@ pub(super) fn with_missed(block: &[u8], missed: u64) -> Vec<u8> {
 
 /// What a subscription says about its client's slowness, and the subject that is meant. `None`: it
 /// asks for what there is not.
-pub(super) fn with_laggard(subject: &str) -> Option<(Option<Laggard>, &str)> {
+pub(super) fn with_laggard(subject: &str) -> Option<(Option<SlowConsumerPolicy>, &str)> {
     let Some(rest) = subject.strip_prefix(LAGGARD_PREFIX) else { return Some((None, subject)) };
     let (policy, subject) =
         rest.split_once('.').filter(|(_, it)| !it.starts_with(LAGGARD_PREFIX))?;
-    Some((Some(Laggard::named(policy)?), subject))
+    Some((Some(SlowConsumerPolicy::named(policy)?), subject))
 }
 
 /// The subject by which a client asked for that, as [`with_laggard`] reads it.
-pub(super) fn asked_subject<'a>(listen: &Listen<'a>) -> Cow<'a, str> {
-    match listen.laggard {
+pub(super) fn asked_subject<'a>(listen: &Subscribe<'a>) -> Cow<'a, str> {
+    match listen.slow_consumer_policy {
         Some(policy) => format!("{LAGGARD_PREFIX}{}.{}", policy.name(), listen.subject).into(),
         None => listen.subject.into(),
     }
@@ -263,10 +264,10 @@ mod tests {
         for (subject, expected) in [
             ("a.b", Some((None, "a.b"))),
             ("$LAGGARD", Some((None, "$LAGGARD"))),
-            ("$LAGGARD.spool.a.>", Some((Some(Laggard::Spool), "a.>"))),
-            ("$LAGGARD.drop-oldest.a", Some((Some(Laggard::DropOldest), "a"))),
-            ("$LAGGARD.drop-new.$SYS.x", Some((Some(Laggard::DropNew), "$SYS.x"))),
-            ("$LAGGARD.disconnect.*", Some((Some(Laggard::Disconnect), "*"))),
+            ("$LAGGARD.spool.a.>", Some((Some(SlowConsumerPolicy::Spool), "a.>"))),
+            ("$LAGGARD.drop-oldest.a", Some((Some(SlowConsumerPolicy::DropOldest), "a"))),
+            ("$LAGGARD.drop-new.$SYS.x", Some((Some(SlowConsumerPolicy::DropNew), "$SYS.x"))),
+            ("$LAGGARD.disconnect.*", Some((Some(SlowConsumerPolicy::Disconnect), "*"))),
             ("$LAGGARD.spool", None),
             ("$LAGGARD.never.a", None),
             ("$LAGGARD.*.a", None),

@@ -19,7 +19,7 @@ mod sys_requests;
 mod tests;
 mod writer;
 
-pub use crate::nats::handler::Connection;
+pub use crate::nats::handler::Handler;
 pub(crate) use crate::nats::writer::{ControlLine, write_burst, write_delivery, write_forbidden};
 pub use mapping::{LAGGARD_PREFIX, reply_of};
 pub(crate) use mapping::{amended, visit_properties};

@@ -3,17 +3,17 @@
 use super::codec::client::PublishRow;
 use super::codec::{Message, Publish};
 use super::{fault, mapping, subject};
-use crate::nats::handler::Connection;
+use crate::nats::handler::Handler;
 use crate::nats::sys_requests::Question;
-use crate::{Turn, World};
+use crate::{Context, Host};
 use angarium_engine::{Burst, Bytes, Content, Emit, Format, Reached, Refusal, RefusalKind, Streak};
 
-impl Connection {
+impl Handler {
     /// Says whether the next operation may be taken. `shared`: the body again, where it is large and shared.
     #[inline]
-    pub(super) fn publish<W: World>(
+    pub(super) fn publish<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         message: &Publish<'_>,
         shared: Option<&Bytes>,
         streak: &mut Option<Streak>,
@@ -21,32 +21,32 @@ impl Connection {
         if self.subject.as_bytes() != message.subject {
             *streak = None;
             if !self.keep_literal(message.subject) {
-                self.not_literal(turn, message);
+                self.not_literal(context, message);
                 return true;
             }
             if let Some(question) = Question::at(&self.subject) {
-                return self.ask(turn, question, message);
+                return self.ask(context, question, message);
             }
         }
-        let before = self.out(turn).len();
-        self.done(turn);
+        let before = self.out(context).len();
+        self.done(context);
         self.scratch.clear();
         mapping::put_properties(&mut self.scratch, message.reply, message.headers);
-        let copy = shared.is_none().then(|| turn.engine.copy_of_large(message.body)).flatten();
+        let copy = shared.is_none().then(|| context.engine.copy_of_large(message.body)).flatten();
         let shared = shared.or(copy.as_ref());
         let content = Content { shared, ..published(&self.scratch, message.body) };
         let asks = self.wishes.no_responders && !message.reply.is_empty();
         let emit = Emit { subject: &self.subject, echo: self.wishes.echo, asks, content };
-        match turn.engine.emit_next(turn.now, self.session(), &emit, streak, turn.world) {
+        match context.engine.emit_next(context.now, self.session(), &emit, streak, context.host) {
             Ok(reached) if reached.is_nobody() && !message.reply.is_empty() => {
                 let name = std::mem::take(&mut self.subject);
-                self.unanswered(turn, &name, message.reply);
+                self.unanswered(context, &name, message.reply);
                 self.subject = name;
             }
-            Ok(reached) => self.note_reached(turn, reached),
+            Ok(reached) => self.note_reached(context, reached),
             Err(refusal) => {
                 let name = std::mem::take(&mut self.subject);
-                self.not_done(turn, &name, before, &refusal);
+                self.not_done(context, &name, before, &refusal);
                 self.subject = name;
             }
         }
@@ -56,9 +56,9 @@ impl Connection {
     /// Takes messages that follow one of a streak and differ from it in payload alone, if several do; returns
     /// their bytes.
     #[inline]
-    pub(super) fn publish_burst<W: World>(
+    pub(super) fn publish_burst<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         input: &[u8],
         streak: &mut Option<Streak>,
     ) -> usize {
@@ -66,7 +66,7 @@ impl Connection {
         if !self.scratch.is_empty() || self.wishes.verbose {
             return 0;
         }
-        let Some(mut room) = streak.as_ref().and_then(|streak| turn.engine.burst_room(streak))
+        let Some(mut room) = streak.as_ref().and_then(|streak| context.engine.burst_room(streak))
         else {
             return 0;
         };
@@ -85,35 +85,35 @@ impl Connection {
         let (subject, echo) = (self.subject.as_str(), self.wishes.echo);
         let bodies = &bodies[..count];
         let burst = Burst { subject, echo, format: Format::Nats, persistent: true, bodies };
-        let reached = turn.engine.emit_burst(self.session(), &burst, streak, turn.world);
-        self.note_reached(turn, reached);
+        let reached = context.engine.emit_burst(self.session(), &burst, streak, context.host);
+        self.note_reached(context, reached);
         used
     }
 
     /// Notes how those keep up who hear what it publishes.
     #[inline]
-    fn note_reached<W: World>(&self, turn: &mut Turn<'_, W>, reached: Reached) {
+    fn note_reached<W: Host>(&self, context: &mut Context<'_, W>, reached: Reached) {
         if reached.crowded {
-            turn.world.ahead(turn.now, self.id);
-        } else if reached.listeners > 0 {
-            turn.world.kept_up(turn.now, self.id);
+            context.host.ahead(context.now, self.id);
+        } else if reached.subscribers > 0 {
+            context.host.kept_up(context.now, self.id);
         }
     }
 
     /// It was not done after all: what was said since `before` is taken back.
     #[cold]
-    pub(super) fn not_done<W: World>(
+    pub(super) fn not_done<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         name: &str,
         before: usize,
         refusal: &Refusal,
     ) {
-        self.out(turn).truncate(before);
+        self.out(context).truncate(before);
         if refusal.kind == RefusalKind::LimitExceeded {
-            self.complain(turn, &refusal.text);
+            self.complain(context, &refusal.text);
         } else {
-            self.complain(turn, &fault::publish_violation(name));
+            self.complain(context, &fault::publish_violation(name));
         }
     }
 
@@ -133,25 +133,25 @@ impl Connection {
     /// Nobody can subscribe to such a subject, so nobody gets the message. Who may not publish there is told
     /// that, as of any other.
     #[cold]
-    fn not_literal<W: World>(&mut self, turn: &mut Turn<'_, W>, message: &Publish<'_>) {
+    fn not_literal<W: Host>(&mut self, context: &mut Context<'_, W>, message: &Publish<'_>) {
         let name = String::from_utf8_lossy(message.subject);
         if self.wishes.pedantic {
-            self.complain(turn, fault::INVALID_PUBLISH_SUBJECT);
+            self.complain(context, fault::INVALID_PUBLISH_SUBJECT);
         }
-        if turn.engine.check_subject(self.session(), &name).is_err() {
-            return self.complain(turn, &fault::publish_violation(&name));
+        if context.engine.check_subject(self.session(), &name).is_err() {
+            return self.complain(context, &fault::publish_violation(&name));
         }
-        self.done(turn);
+        self.done(context);
         if !message.reply.is_empty() {
-            self.unanswered(turn, &name, message.reply);
+            self.unanswered(context, &name, message.reply);
         }
     }
 
     /// Nobody took a request: says that nobody will.
     #[cold]
-    pub(super) fn unanswered<W: World>(
+    pub(super) fn unanswered<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         name: &str,
         reply: &[u8],
     ) {
@@ -159,7 +159,7 @@ impl Connection {
         if !self.wishes.no_responders {
             return;
         }
-        let Some(sid) = turn.engine.listener(self.session(), reply).map(str::to_owned) else {
+        let Some(sid) = context.engine.subscriber(self.session(), reply).map(str::to_owned) else {
             return;
         };
         let headers = format!("NATS/1.0 503\r\nNats-Subject: {name}\r\n\r\n");
@@ -170,7 +170,7 @@ impl Connection {
             headers: headers.as_bytes(),
             body: &[],
         };
-        message.write(self.out(turn));
+        message.write(self.out(context));
     }
 }
 

@@ -10,8 +10,8 @@ use super::settings::Settings;
 use super::{mapping, subject};
 use crate::connection_query::{Figures, Findings, Order, SUBJECT_BYTES_MAX, Survey, SurveyRow};
 use crate::json::{self, ObjectWriter, Value};
-use crate::nats::handler::Connection;
-use crate::{Turn, World};
+use crate::nats::handler::Handler;
+use crate::{Context, Host};
 use angarium_engine::{Content, Emit, Format, SubjectPermissions, SubjectRules, Time};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -61,58 +61,58 @@ impl Question {
     }
 }
 
-impl Connection {
+impl Handler {
     /// A request to the server, which answers it whoever else listens; says whether the next operation may be
     /// taken before that.
     #[cold]
-    pub(super) fn ask<W: World>(
+    pub(super) fn ask<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         question: Question,
         message: &Publish<'_>,
     ) -> bool {
-        let before = self.out(turn).len();
-        self.done(turn);
+        let before = self.out(context).len();
+        self.done(context);
         self.scratch.clear();
         mapping::put_properties(&mut self.scratch, message.reply, message.headers);
         let content = published(&self.scratch, message.body);
         // The next one is to come here too.
         let subject = std::mem::take(&mut self.subject);
         let emit = Emit { subject: &subject, echo: self.wishes.echo, asks: false, content };
-        let emitted = turn.engine.emit(turn.now, self.session(), &emit, turn.world);
+        let emitted = context.engine.emit(context.now, self.session(), &emit, context.host);
         match (emitted, str::from_utf8(message.reply)) {
-            (Err(refusal), _) => self.not_done(turn, &subject, before, &refusal),
+            (Err(refusal), _) => self.not_done(context, &subject, before, &refusal),
             (Ok(_), Ok(reply)) if subject::is_literal(reply.as_bytes()) => match question {
-                Question::UserInfo => self.tell_user(turn, reply),
-                _ => self.look_around(turn, question, message.body, reply),
+                Question::UserInfo => self.tell_user(context, reply),
+                _ => self.look_around(context, question, message.body, reply),
             },
             _ => {}
         }
         self.asked.is_none()
     }
 
-    fn tell_user<W: World>(&mut self, turn: &mut Turn<'_, W>, reply: &str) {
+    fn tell_user<W: Host>(&mut self, context: &mut Context<'_, W>, reply: &str) {
         let body = answer(&self.settings, |object| {
             let mut user = object.object("data");
             user.text("user", &self.user);
             user.text("account", &self.vhost);
-            if let Some(SubjectPermissions { publish, listen }) =
-                turn.engine.subject_permissions(self.id)
+            if let Some(SubjectPermissions { publish, subscribe }) =
+                context.engine.subject_permissions(self.id)
             {
                 let mut permissions = user.object("permissions");
                 put_rules(&mut permissions, "publish", publish);
-                put_rules(&mut permissions, "subscribe", listen);
+                put_rules(&mut permissions, "subscribe", subscribe);
                 permissions.end();
             }
             user.end();
         });
-        self.tell(turn, reply, &body);
+        self.tell(context, reply, &body);
     }
 
     /// Has the connections of its virtual host looked at.
-    fn look_around<W: World>(
+    fn look_around<W: Host>(
         &mut self,
-        turn: &mut Turn<'_, W>,
+        context: &mut Context<'_, W>,
         question: Question,
         options: &[u8],
         reply: &str,
@@ -124,9 +124,9 @@ impl Connection {
                 let (survey, only_ended) = (asked.survey.clone(), asked.only_ended);
                 self.asked = Some(Box::new(asked));
                 if only_ended {
-                    self.tell_findings(turn, &Findings::default());
+                    self.tell_findings(context, &Findings::default());
                 } else {
-                    turn.world.survey(self.id, survey);
+                    context.host.survey(self.id, survey);
                 }
             }
             // It asks other servers.
@@ -138,28 +138,32 @@ impl Connection {
                     error.text("description", &description);
                     error.end();
                 });
-                self.tell(turn, reply, &body);
+                self.tell(context, reply, &body);
             }
         }
     }
 
     /// Answers what was asked about connections.
-    pub(super) fn tell_findings<W: World>(&mut self, turn: &mut Turn<'_, W>, found: &Findings) {
+    pub(super) fn tell_findings<W: Host>(
+        &mut self,
+        context: &mut Context<'_, W>,
+        found: &Findings,
+    ) {
         let Some(asked) = self.asked.take() else { return };
         let body = answer(&self.settings, |object| {
             let mut data = object.object("data");
             data.text("server_id", &self.settings.server_id);
-            data.text("now", &date(turn.now));
+            data.text("now", &date(context.now));
             match asked.question {
                 Question::Statistics => put_statistics(&mut data, &self.vhost, found),
-                _ => asked.put_connections(&mut data, &self.vhost, found, turn.now),
+                _ => asked.put_connections(&mut data, &self.vhost, found, context.now),
             }
             data.end();
         });
-        self.tell(turn, &asked.reply, &body);
+        self.tell(context, &asked.reply, &body);
     }
 
-    fn tell<W: World>(&self, turn: &mut Turn<'_, W>, reply: &str, body: &[u8]) {
+    fn tell<W: Host>(&self, context: &mut Context<'_, W>, reply: &str, body: &[u8]) {
         let content = Content {
             format: Format::Nats,
             properties: &[],
@@ -169,7 +173,7 @@ impl Connection {
             priority: 0,
             ttl: None,
         };
-        turn.engine.emit_to_self(self.session(), reply, content, turn.world);
+        context.engine.emit_to_self(self.session(), reply, content, context.host);
     }
 }
 

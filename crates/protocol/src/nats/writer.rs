@@ -5,7 +5,7 @@ use super::frame::{END, put_last_number};
 use super::{fault, mapping};
 use crate::properties::{amended, is_plain};
 use crate::{LargeBody, Outlet};
-use angarium_engine::{Delivery, Format, Listen};
+use angarium_engine::{Delivery, Format, Subscribe};
 
 /// Writes MSG, or HMSG where the message has headers and the client understands them.
 #[inline]
@@ -26,7 +26,7 @@ pub(crate) fn write_delivery(outlet: &mut Outlet, delivery: &Delivery<'_>) {
 pub(crate) fn write_burst(outlet: &mut Outlet, delivery: &Delivery<'_>, bodies: &[&[u8]]) {
     let message = Message {
         subject: delivery.message.routing_key.as_bytes(),
-        sid: delivery.subscription.as_bytes(),
+        sid: delivery.consumer.as_bytes(),
         reply: &[],
         headers: &[],
         body: &[],
@@ -55,7 +55,7 @@ fn write_reworded(outlet: &mut Outlet, delivery: &Delivery<'_>) {
 }
 
 /// Writes what a client hears where a subscription has ended that it may not have any more.
-pub(crate) fn write_forbidden(outlet: &mut Outlet, listened: &Listen<'_>) {
+pub(crate) fn write_forbidden(outlet: &mut Outlet, listened: &Subscribe<'_>) {
     let text = fault::subscription_violation(listened);
     server::write_error(&mut outlet.bytes, &text);
 }
@@ -121,7 +121,7 @@ fn write(
 ) {
     let message = Message {
         subject: subject.as_bytes(),
-        sid: delivery.subscription.as_bytes(),
+        sid: delivery.consumer.as_bytes(),
         reply,
         headers: if outlet.takes_headers { headers } else { &[] },
         body: delivery.message.body,

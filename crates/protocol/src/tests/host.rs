@@ -1,11 +1,13 @@
 //! A host for tests: the real engine, a journal that flushes at the end of each turn, and
 //! connections whose bytes are given and taken by hand.
 
-use crate::{Authentication, Close, Credentials, Identity, Outlet, Peer, Session, Turn, World};
+use crate::{
+    Authentication, Close, Context, Credentials, Host, Identity, Outlet, Peer, ProtocolHandler,
+};
 use crate::{Figures, Findings, Survey, SurveyRow, Traffic, amqp091, nats, read_headers};
 use angarium_engine::{
-    Confirm, ConnectionId, Delivery, Effects, Engine, Heard, Listen, Load, Options, Position,
-    Refusal, Reply, Request, Returned, SessionId, Time,
+    ChannelId, Confirm, ConnectionId, Delivery, Effects, Engine, Heard, Load, Options, Position,
+    Refusal, Reply, Request, Returned, Subscribe, Time,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -20,7 +22,7 @@ const ADMIN: ConnectionId = ConnectionId(63);
 #[derive(Debug, Default)]
 pub(crate) struct Surroundings {
     outlets: Vec<Outlet>,
-    replies: VecDeque<(SessionId, Result<Reply, Refusal>)>,
+    replies: VecDeque<(ChannelId, Result<Reply, Refusal>)>,
     logins: VecDeque<(ConnectionId, Credentials)>,
     surveys: VecDeque<(ConnectionId, Survey)>,
     refused: Vec<String>,
@@ -31,27 +33,27 @@ pub(crate) struct Surroundings {
 
 impl Effects for Surroundings {
     fn deliver(&mut self, delivery: &Delivery<'_>) {
-        self.outlet(delivery.session.connection).deliver(delivery);
-        self.outlet(delivery.session.connection).copy_large();
+        self.outlet(delivery.channel.connection).deliver(delivery);
+        self.outlet(delivery.channel.connection).copy_large();
     }
     fn emit(&mut self, delivery: &Delivery<'_>) -> Heard {
         self.deliver(delivery);
         Heard::Well
     }
-    fn confirm(&mut self, session: SessionId, confirm: Confirm) {
+    fn confirm(&mut self, session: ChannelId, confirm: Confirm) {
         self.outlet(session.connection).confirm(session, confirm);
     }
-    fn returned(&mut self, session: SessionId, returned: &Returned<'_>) {
+    fn returned(&mut self, session: ChannelId, returned: &Returned<'_>) {
         self.outlet(session.connection).returned(session, returned);
         self.outlet(session.connection).copy_large();
     }
-    fn cancelled(&mut self, session: SessionId, subscription: &str) {
-        self.outlet(session.connection).cancelled(session, subscription);
+    fn cancelled(&mut self, session: ChannelId, consumer: &str) {
+        self.outlet(session.connection).cancelled(session, consumer);
     }
-    fn forbidden(&mut self, session: SessionId, listened: &Listen<'_>) {
+    fn forbidden(&mut self, session: ChannelId, listened: &Subscribe<'_>) {
         self.outlet(session.connection).forbidden(listened);
     }
-    fn reply(&mut self, session: SessionId, reply: Result<Reply, Refusal>) {
+    fn reply(&mut self, session: ChannelId, reply: Result<Reply, Refusal>) {
         self.replies.push_back((session, reply));
     }
     fn has_room(&self, _: ConnectionId) -> bool {
@@ -71,7 +73,7 @@ impl Effects for Surroundings {
     }
 }
 
-impl World for Surroundings {
+impl Host for Surroundings {
     fn outlet(&mut self, connection: ConnectionId) -> &mut Outlet {
         &mut self.outlets[connection.0 as usize]
     }
@@ -90,27 +92,27 @@ impl World for Surroundings {
 
 /// A session of any protocol.
 #[derive(Debug)]
-pub(crate) enum AnySession {
-    Amqp091(Box<amqp091::Connection>),
-    Nats(Box<nats::Connection>),
+pub(crate) enum AnyHandler {
+    Amqp091(Box<amqp091::Handler>),
+    Nats(Box<nats::Handler>),
 }
 
 /// Calls a method of the session inside.
 macro_rules! of_any {
     ($session:expr, $inner:ident => $call:expr) => {
         match $session {
-            AnySession::Amqp091($inner) => $call,
-            AnySession::Nats($inner) => $call,
+            AnyHandler::Amqp091($inner) => $call,
+            AnyHandler::Nats($inner) => $call,
         }
     };
 }
 
-type Here<'a> = Turn<'a, Surroundings>;
+type Here<'a> = Context<'a, Surroundings>;
 
 /// One client's connection.
 #[derive(Debug)]
 struct Client {
-    session: AnySession,
+    session: AnyHandler,
     input: Vec<u8>,
     /// Why it ended.
     closed: Option<String>,
@@ -118,44 +120,44 @@ struct Client {
 
 /// The engine and its connections.
 #[derive(Debug)]
-pub(crate) struct Host {
+pub(crate) struct TestHost {
     engine: Engine,
-    world: Surroundings,
+    host: Surroundings,
     clients: Vec<Client>,
     amqp091: Arc<amqp091::Settings>,
     nats: Arc<nats::Settings>,
     pub(crate) now: Time,
 }
 
-impl Host {
+impl TestHost {
     /// One whose NATS connections have default settings.
-    pub(crate) fn new(amqp091: amqp091::Settings) -> Host {
-        Host::of(amqp091, nats::Settings::default())
+    pub(crate) fn new(amqp091: amqp091::Settings) -> TestHost {
+        TestHost::of(amqp091, nats::Settings::default())
     }
 
     /// One where all bodies are large.
-    pub(crate) fn sharing() -> Host {
-        Host::made(amqp091::Settings::default(), nats::Settings::default(), 1)
+    pub(crate) fn sharing() -> TestHost {
+        TestHost::made(amqp091::Settings::default(), nats::Settings::default(), 1)
     }
 
-    pub(crate) fn of(amqp091: amqp091::Settings, nats: nats::Settings) -> Host {
-        Host::made(amqp091, nats, usize::MAX)
+    pub(crate) fn of(amqp091: amqp091::Settings, nats: nats::Settings) -> TestHost {
+        TestHost::made(amqp091, nats, usize::MAX)
     }
 
-    fn made(amqp091: amqp091::Settings, nats: nats::Settings, large_body_bytes: usize) -> Host {
+    fn made(amqp091: amqp091::Settings, nats: nats::Settings, large_body_bytes: usize) -> TestHost {
         let mut options = Options::alone([7; 32], read_headers);
         // Each direct message is the last one of a step: the next one has to be presented again.
         options.limits.handed_at_once = 1;
         options.limits.large_body_bytes = large_body_bytes;
-        let mut host = Host {
+        let mut host = TestHost {
             engine: Engine::new(options),
-            world: Surroundings::default(),
+            host: Surroundings::default(),
             clients: Vec::new(),
             amqp091: Arc::new(amqp091),
             nats: Arc::new(nats),
             now: START,
         };
-        host.world.outlets.resize_with(64, Outlet::default);
+        host.host.outlets.resize_with(64, Outlet::default);
         host.add_users();
         host
     }
@@ -164,7 +166,7 @@ impl Host {
     /// rights at all; `UAPART`, `both` and `x:y` have some in virtual host `apart`.
     fn add_users(&mut self) {
         self.engine.connect_internal(ADMIN, "/").unwrap();
-        let session = SessionId { connection: ADMIN, number: 1 };
+        let session = ChannelId { connection: ADMIN, number: 1 };
         self.engine.open(session);
         self.admin(session, Request::CreateVhost { name: "apart".to_owned() });
         for (user, vhost, configure, write, read) in [
@@ -195,17 +197,15 @@ impl Host {
         self.turn_ends();
     }
 
-    fn admin(&mut self, session: SessionId, request: Request) {
-        self.engine.request(self.now, session, request, &mut self.world);
+    fn admin(&mut self, session: ChannelId, request: Request) {
+        self.engine.request(self.now, session, request, &mut self.host);
     }
 
     /// Accepts an AMQP 0-9-1 connection and returns its number.
     pub(crate) fn accept(&mut self, peer: Peer) -> usize {
         let settings = self.amqp091.clone();
         let now = self.now;
-        self.add(|id| {
-            AnySession::Amqp091(Box::new(amqp091::Connection::new(id, peer, settings, now)))
-        })
+        self.add(|id| AnyHandler::Amqp091(Box::new(amqp091::Handler::new(id, peer, settings, now))))
     }
 
     /// Accepts a NATS connection and returns its number.
@@ -214,15 +214,15 @@ impl Host {
         let now = self.now;
         self.add(|id| {
             let number = id.0.into();
-            AnySession::Nats(Box::new(nats::Connection::new(id, number, peer, settings, now)))
+            AnyHandler::Nats(Box::new(nats::Handler::new(id, number, peer, settings, now)))
         })
     }
 
-    fn add(&mut self, session: impl FnOnce(ConnectionId) -> AnySession) -> usize {
+    fn add(&mut self, session: impl FnOnce(ConnectionId) -> AnyHandler) -> usize {
         let number = self.clients.len();
         let session = session(ConnectionId(number as u32));
         self.clients.push(Client { session, input: Vec::new(), closed: None });
-        self.with(number, |session, turn| of_any!(session, inner => inner.begin(turn)));
+        self.with(number, |session, context| of_any!(session, inner => inner.begin(context)));
         number
     }
 
@@ -234,9 +234,10 @@ impl Host {
             if client.closed.is_some() {
                 return;
             }
-            let mut turn = Turn { now: self.now, engine: &mut self.engine, world: &mut self.world };
+            let mut context =
+                Context { now: self.now, engine: &mut self.engine, host: &mut self.host };
             let input = &client.input;
-            let used = match of_any!(&mut client.session, inner => inner.receive(&mut turn, input))
+            let used = match of_any!(&mut client.session, inner => inner.receive(&mut context, input))
             {
                 Ok(used) => used,
                 Err(close) => return self.ended(number, close.reason),
@@ -253,14 +254,17 @@ impl Host {
     fn with<T>(
         &mut self,
         number: usize,
-        act: impl FnOnce(&mut AnySession, &mut Here<'_>) -> T,
+        act: impl FnOnce(&mut AnyHandler, &mut Here<'_>) -> T,
     ) -> T {
-        let mut turn = Turn { now: self.now, engine: &mut self.engine, world: &mut self.world };
-        act(&mut self.clients[number].session, &mut turn)
+        let mut context = Context { now: self.now, engine: &mut self.engine, host: &mut self.host };
+        act(&mut self.clients[number].session, &mut context)
     }
 
     fn ended(&mut self, number: usize, reason: String) {
-        self.with(number, |session, turn| of_any!(session, inner => inner.disconnected(turn)));
+        self.with(
+            number,
+            |session, context| of_any!(session, inner => inner.disconnected(context)),
+        );
         self.clients[number].closed = Some(reason);
     }
 
@@ -268,26 +272,26 @@ impl Host {
     pub(crate) fn turn_ends(&mut self) {
         loop {
             let mut idle = true;
-            while let Some((id, credentials)) = self.world.logins.pop_front() {
+            while let Some((id, credentials)) = self.host.logins.pop_front() {
                 idle = false;
                 let number = id.0 as usize;
                 let answer = login(credentials);
                 let done: Result<(), Close> = self.with(
                     number,
-                    |session, turn| of_any!(session, inner => inner.authenticated(turn, answer)),
+                    |session, context| of_any!(session, inner => inner.authenticated(context, answer)),
                 );
                 if let Err(close) = done {
                     self.ended(number, close.reason);
                 }
             }
-            while let Some((id, survey)) = self.world.surveys.pop_front() {
+            while let Some((id, survey)) = self.host.surveys.pop_front() {
                 idle = false;
                 let found = self.look_around(&survey);
-                self.with(id.0 as usize, |session, turn| {
-                    of_any!(session, inner => inner.surveyed(turn, &found));
+                self.with(id.0 as usize, |session, context| {
+                    of_any!(session, inner => inner.surveyed(context, &found));
                 });
             }
-            while let Some((session, reply)) = self.world.replies.pop_front() {
+            while let Some((session, reply)) = self.host.replies.pop_front() {
                 idle = false;
                 let number = session.connection.0 as usize;
                 if session.connection == ADMIN {
@@ -295,22 +299,22 @@ impl Host {
                 } else {
                     self.with(
                         number,
-                        |any, turn| of_any!(any, inner => inner.replied(turn, session, reply)),
+                        |any, context| of_any!(any, inner => inner.replied(context, session, reply)),
                     )
                     .unwrap();
                 }
             }
-            while let Some(load) = self.world.loads.pop_front() {
+            while let Some(load) = self.host.loads.pop_front() {
                 idle = false;
                 let records =
-                    load.positions.iter().map(|at| self.world.records[at].as_slice().into());
+                    load.positions.iter().map(|at| self.host.records[at].as_slice().into());
                 let records = Ok(records.collect());
-                self.engine.loaded(self.now, load.id, records, &mut self.world);
+                self.engine.loaded(self.now, load.id, records, &mut self.host);
             }
-            let flushed = Position(self.world.next_position + 1);
-            self.engine.durable(flushed, &mut self.world);
-            self.engine.dispatch(self.now, &mut self.world);
-            if idle && self.world.replies.is_empty() && self.world.loads.is_empty() {
+            let flushed = Position(self.host.next_position + 1);
+            self.engine.durable(flushed, &mut self.host);
+            self.engine.dispatch(self.now, &mut self.host);
+            if idle && self.host.replies.is_empty() && self.host.loads.is_empty() {
                 return;
             }
         }
@@ -319,7 +323,7 @@ impl Host {
     /// Lets time pass.
     pub(crate) fn wait(&mut self, time: Duration) {
         self.now = self.now.plus(time);
-        self.engine.expire(self.now, &mut self.world);
+        self.engine.expire(self.now, &mut self.host);
         for number in 0..self.clients.len() {
             let session = &self.clients[number].session;
             let deadline = of_any!(session, inner => inner.deadline());
@@ -327,7 +331,7 @@ impl Host {
             if due
                 && self.clients[number].closed.is_none()
                 && let Err(close) =
-                    self.with(number, |any, turn| of_any!(any, inner => inner.expire(turn)))
+                    self.with(number, |any, context| of_any!(any, inner => inner.expire(context)))
             {
                 self.ended(number, close.reason);
             }
@@ -343,28 +347,28 @@ impl Host {
 
     pub(crate) fn blocked(&mut self, why: Option<&str>) {
         for number in 0..self.clients.len() {
-            self.with(number, |any, turn| of_any!(any, inner => inner.blocked(turn, why)));
+            self.with(number, |any, context| of_any!(any, inner => inner.blocked(context, why)));
         }
     }
 
     pub(crate) fn shut_down(&mut self, number: usize, why: &str) {
-        self.with(number, |any, turn| of_any!(any, inner => inner.close(turn, why)));
+        self.with(number, |any, context| of_any!(any, inner => inner.close(context, why)));
         self.turn_ends();
     }
 
     /// The session of an AMQP 0-9-1 connection.
-    pub(crate) fn amqp091(&self, number: usize) -> &amqp091::Connection {
+    pub(crate) fn amqp091(&self, number: usize) -> &amqp091::Handler {
         match &self.clients[number].session {
-            AnySession::Amqp091(session) => session,
-            AnySession::Nats(_) => panic!("connection {number} speaks NATS"),
+            AnyHandler::Amqp091(session) => session,
+            AnyHandler::Nats(_) => panic!("connection {number} speaks NATS"),
         }
     }
 
     /// What a client of NATS has to sign.
     pub(crate) fn nonce(&self, number: usize) -> String {
         match &self.clients[number].session {
-            AnySession::Nats(session) => session.nonce.clone(),
-            AnySession::Amqp091(_) => String::new(),
+            AnyHandler::Nats(session) => session.nonce.clone(),
+            AnyHandler::Amqp091(_) => String::new(),
         }
     }
 
@@ -375,7 +379,7 @@ impl Host {
 
     /// Takes what was written to a connection.
     pub(crate) fn output(&mut self, number: usize) -> Vec<u8> {
-        std::mem::take(&mut self.world.outlets[number].bytes)
+        std::mem::take(&mut self.host.outlets[number].bytes)
     }
 
     /// What a survey finds, of the clients here; what is counted of each is made up from its number.
@@ -412,7 +416,7 @@ impl Host {
 
     /// Takes what the log is to say of refused logins.
     pub(crate) fn refused_logins(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.world.refused)
+        std::mem::take(&mut self.host.refused)
     }
 
     /// Takes the reason why a connection ended, if it did since the last call.

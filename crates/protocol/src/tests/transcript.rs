@@ -5,29 +5,29 @@
 //! `wait` and milliseconds, `cut`, `blocked`, `unblocked` and `shutdown`, each with why; `nothing`.
 //! After what clients get comes what the log says of refused logins (`log:`).
 
-use super::host::Host;
+use super::host::TestHost;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// What the lines of a transcript stand for, with bytes of some protocol.
 pub(crate) trait Speech {
     /// Accepts the connection of that name, and has it say what transcripts leave out.
-    fn connect(&self, host: &mut Host, name: char) -> usize;
+    fn connect(&self, host: &mut TestHost, name: char) -> usize;
     /// Gives a connection what a line stands for.
-    fn send(&self, host: &mut Host, name: char, number: usize, line: &str);
+    fn send(&self, host: &mut TestHost, name: char, number: usize, line: &str);
     /// What a connection got, as lines.
     fn lines(&self, name: char, output: &[u8]) -> Vec<String>;
 }
 
 /// A transcript that is being played.
 pub(crate) struct Play<S> {
-    host: Host,
+    host: TestHost,
     speech: S,
     numbers: BTreeMap<char, usize>,
 }
 
 impl<S: Speech> Play<S> {
-    pub(crate) fn new(host: Host, speech: S) -> Play<S> {
+    pub(crate) fn new(host: TestHost, speech: S) -> Play<S> {
         Play { host, speech, numbers: BTreeMap::new() }
     }
 

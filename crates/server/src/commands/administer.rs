@@ -80,7 +80,7 @@ fn quota_command() -> Command {
         let help = match bound {
             Bound::Connections => "Connections at once",
             Bound::Listeners => "Subjects that all of them together listen to",
-            Bound::ConnectionListeners => "Subjects that each of them listens to",
+            Bound::ConnectionSubscriptions => "Subjects that each of them listens to",
             Bound::UnsentBytes => "Unsent bytes beyond which each is too slow",
             Bound::Messages => "Messages that it publishes in a second",
             Bound::Bytes => "Bytes that it sends in a second",

@@ -151,7 +151,7 @@ pub(crate) fn options(settings: &Settings, shards: usize) -> Result<Options, Str
             subscriptions_max: count(settings.subscriptions_max),
             user_connections_max: settings.user_connections_max.unwrap_or(u64::MAX),
             listeners_max: count(settings.listeners_max),
-            user_listeners_max: settings.user_listeners_max.unwrap_or(u64::MAX),
+            user_subscriptions_max: settings.user_subscriptions_max.unwrap_or(u64::MAX),
             unsettled_max: narrow(settings.unsettled_max),
             body_bytes_max: settings.body_bytes_max.0,
             transaction_operations_max: count(settings.transaction_operations_max),
@@ -187,7 +187,7 @@ pub(crate) fn options(settings: &Settings, shards: usize) -> Result<Options, Str
 /// What everybody may use.
 fn quota(settings: &Settings) -> Quota {
     use engine::Bound::{Bytes, ConnectionBytes, ConnectionMessages, Messages, UnsentBytes};
-    let mut quota = Quota::default().with_laggard(settings.laggard);
+    let mut quota = Quota::default().with_laggard(settings.slow_consumer_policy);
     let bytes = |setting: Option<ByteCount>| setting.map(|bytes| bytes.0);
     for (bound, value) in [
         (UnsentBytes, Some(settings.direct_bytes_max.0)),

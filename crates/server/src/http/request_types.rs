@@ -3,8 +3,8 @@
 use crate::settings::DIRECT_BYTES_LEAST;
 use angarium_engine::limits::PRIORITY_MAX;
 use angarium_engine::{
-    Binding, BindingTarget, Bound, Durability, ExchangeKind, ExchangeOptions, Laggard, Overflow,
-    QueueOptions, Quota, Value,
+    Binding, BindingTarget, Bound, Durability, ExchangeKind, ExchangeOptions, Overflow,
+    QueueOptions, Quota, SlowConsumerPolicy, Value,
 };
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -45,7 +45,8 @@ pub(super) struct QuotaBody(BTreeMap<String, serde_json::Value>);
 
 impl QuotaBody {
     pub(super) fn of(quota: &Quota) -> QuotaBody {
-        let policy = quota.laggard.map(|policy| (LAGGARD.to_owned(), policy.name().into()));
+        let policy =
+            quota.slow_consumer_policy.map(|policy| (LAGGARD.to_owned(), policy.name().into()));
         let bounds = Bound::NAMES
             .into_iter()
             .filter_map(|(bound, name)| Some((name.replace('-', "_"), quota.get(bound)?.into())));
@@ -65,9 +66,9 @@ impl QuotaBody {
         let mut quota = Quota::default();
         for (field, value) in self.0 {
             if field == LAGGARD {
-                let policy = value.as_str().and_then(Laggard::named);
-                let names = Laggard::NAMES.map(|(_, name)| name).join(", ");
-                quota.laggard =
+                let policy = value.as_str().and_then(SlowConsumerPolicy::named);
+                let names = SlowConsumerPolicy::NAMES.map(|(_, name)| name).join(", ");
+                quota.slow_consumer_policy =
                     Some(policy.ok_or_else(|| format!("{LAGGARD}: expected one of {names}"))?);
                 continue;
             }
@@ -103,7 +104,7 @@ fn least(bound: Bound) -> (u64, &'static str) {
             (DIRECT_BYTES_LEAST.0, "without the field it is bounded as everybody is")
         }
         // Who is to listen to nothing may well be told so.
-        Bound::Listeners | Bound::ConnectionListeners => (0, ""),
+        Bound::Listeners | Bound::ConnectionSubscriptions => (0, ""),
     }
 }
 
@@ -315,7 +316,7 @@ mod tests {
             let least = if bound == Bound::UnsentBytes { 65_536 } else { 1 };
             assert_eq!(quota(least).unwrap().get(bound), Some(least));
             match (bound, quota(least - 1)) {
-                (Bound::Listeners | Bound::ConnectionListeners, quota) => {
+                (Bound::Listeners | Bound::ConnectionSubscriptions, quota) => {
                     assert_eq!(quota.unwrap().get(bound), Some(0))
                 }
                 (_, quota) => {

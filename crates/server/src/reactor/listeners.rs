@@ -2,7 +2,7 @@
 
 use crate::hints;
 use crate::settings::Settings;
-use angarium_engine::Laggard;
+use angarium_engine::SlowConsumerPolicy;
 use angarium_protocol::{Peer, Protocol};
 use rustix::io::Errno;
 use rustix::net::{
@@ -30,7 +30,7 @@ pub(crate) struct Listener {
     pub(crate) kind: Kind,
     protocol: Protocol,
     /// What becomes of its clients that are too slow, where it says so.
-    laggard: Option<Laggard>,
+    slow_consumer_policy: Option<SlowConsumerPolicy>,
     /// The congestion control for clients elsewhere: the machine's.
     congestion_control: Option<String>,
     /// A Unix socket's file, removed when the broker stops.
@@ -87,7 +87,7 @@ pub(crate) fn listen_all(bound: Vec<Bound>, settings: &Settings) -> Result<Vec<L
             fd: socket.into(),
             kind: Kind::Unix,
             protocol: Protocol::Amqp091,
-            laggard: None,
+            slow_consumer_policy: None,
             congestion_control: None,
             file: Some(path.clone()),
             shown: format!("amqp on {}", path.display()),
@@ -212,7 +212,7 @@ impl Listener {
             local,
             encrypted: self.kind == Kind::Tls,
             certificate_name: None,
-            laggard: self.laggard,
+            slow_consumer_policy: self.slow_consumer_policy,
         }
     }
 

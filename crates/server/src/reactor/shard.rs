@@ -16,7 +16,7 @@ use crate::reactor::input_coalescing::Moderation;
 use crate::reactor::parallel_send;
 use crate::reactor::read_budget::{SHARE_BYTES_MAX, Share};
 use crate::reactor::shard_directory::Neighbours;
-use crate::reactor::slow_consumer_log::Laggards;
+use crate::reactor::slow_consumer_log::SlowConsumers;
 use crate::reactor::storage_alerts::Damage;
 use crate::settings::Settings;
 use crate::spill_thread::SpillThread;
@@ -111,7 +111,7 @@ pub struct Shard {
     /// Threads that may help it with a wave.
     pub(super) helpers: usize,
     damage: Damage,
-    laggards: Laggards,
+    laggards: SlowConsumers,
     pub(super) watchdog: Watchdog,
     stage: Stage,
 }
@@ -179,7 +179,7 @@ impl Shard {
             moderation: Moderation::default(),
             polling: Polling::default(),
             damage: Damage::default(),
-            laggards: Laggards::default(),
+            laggards: SlowConsumers::default(),
             watchdog: Watchdog::default(),
             stage: Stage::Serving,
         })

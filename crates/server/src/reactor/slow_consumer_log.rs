@@ -8,7 +8,7 @@ use std::time::Instant;
 
 /// What was said already.
 #[derive(Debug, Default)]
-pub(super) struct Laggards {
+pub(super) struct SlowConsumers {
     failed_disk: Losses,
     slow_disk: Losses,
     full_journal: Losses,
@@ -33,7 +33,7 @@ impl Losses {
     }
 }
 
-impl Laggards {
+impl SlowConsumers {
     /// Says what is new.
     pub(super) fn look(&mut self, node: &mut Node) {
         while let Some(event) = node.next_lag_event() {
@@ -98,7 +98,7 @@ fn news(event: &LagEvent) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use angarium_engine::Laggard;
+    use angarium_engine::SlowConsumerPolicy;
     use std::time::Duration;
 
     #[test]
@@ -129,7 +129,7 @@ mod tests {
             user: String::new(),
             vhost: String::new(),
             name: None,
-            policy: Laggard::Spool,
+            policy: SlowConsumerPolicy::Spool,
             missed: 0,
             spooled: 0,
             lasted: Duration::ZERO,

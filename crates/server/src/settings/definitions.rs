@@ -5,7 +5,7 @@ use super::bounds::{Allowed, Any, at_least, between};
 use super::value::{
     BacklogRate, ByteCount, Encryption, Listen, LogFormat, LogLevel, SettingValue, ShardCount, Span,
 };
-use angarium_engine::Laggard;
+use angarium_engine::SlowConsumerPolicy;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -213,9 +213,9 @@ settings! {
     /// What becomes of direct messages for a client that has so many: `spool`: from 1 MiB on they wait
     /// on the disk; `drop-oldest`, `drop-new`: it misses the oldest ones or the new ones, and is told
     /// how many; `disconnect`. A user's quota and the client itself may say otherwise.
-    laggard("laggard"): Laggard = Laggard::Disconnect, Restart, Any;
+    laggard("laggard"): SlowConsumerPolicy = SlowConsumerPolicy::Disconnect, Restart, Any;
     /// The same for clients of `nats-tls`, where it differs; nothing where `nats-tls` is off.
-    nats_tls_laggard("nats-tls-laggard"): Option<Laggard> = None, Restart, Any;
+    nats_tls_laggard("nats-tls-laggard"): Option<SlowConsumerPolicy> = None, Restart, Any;
     /// Bytes on the disk of direct messages that wait for slow clients (`spool`), each stored once however
     /// many it waits for. Beyond them those who are furthest behind miss the oldest, on the shards where
     /// more than their part waits; there may be 2 MiB, or two larger messages, more for each shard before
@@ -229,7 +229,7 @@ settings! {
     user_connections_max("user-connections-max"): Option<u64> = None, Restart,
         at_least(Some(1)).or(None);
     /// Subjects that all connections of one user listen to, without queues, unless its quota says otherwise.
-    user_listeners_max("user-listeners-max"): Option<u64> = None, Restart,
+    user_subscriptions_max("user-listeners-max"): Option<u64> = None, Restart,
         at_least(Some(1)).or(None);
     /// Messages that all connections of one user publish in a second, unless its quota says otherwise.
     /// Who sends more is read from more slowly, and loses nothing.

@@ -1,6 +1,6 @@
 //! The types a setting can have: how each is written, read back and refused.
 
-use angarium_engine::Laggard;
+use angarium_engine::SlowConsumerPolicy;
 use angarium_engine::limits::SHARDS_MAX;
 use std::fmt;
 use std::net::SocketAddr;
@@ -170,20 +170,20 @@ choice!(Encryption, "optional|required",
     "optional" => Encryption::Optional, "required" => Encryption::Required);
 choice!(LogFormat, "text|json", "text" => LogFormat::Text, "json" => LogFormat::Json);
 
-impl SettingValue for Laggard {
+impl SettingValue for SlowConsumerPolicy {
     const FORM: &'static str = "spool|drop-oldest|drop-new|disconnect";
     fn parse(text: &str) -> Result<Self, String> {
-        Laggard::named(text).ok_or_else(|| format!("expected one of {}", Self::FORM))
+        SlowConsumerPolicy::named(text).ok_or_else(|| format!("expected one of {}", Self::FORM))
     }
     fn show(&self) -> String {
         self.name().into()
     }
 }
 
-impl SettingValue for Option<Laggard> {
+impl SettingValue for Option<SlowConsumerPolicy> {
     const FORM: &'static str = "spool|drop-oldest|drop-new|disconnect|off";
     fn parse(text: &str) -> Result<Self, String> {
-        if text == "off" { Ok(None) } else { Laggard::parse(text).map(Some) }
+        if text == "off" { Ok(None) } else { SlowConsumerPolicy::parse(text).map(Some) }
     }
     fn show(&self) -> String {
         self.map_or_else(|| "off".into(), |policy| policy.show())

@@ -2,11 +2,11 @@
 //! has such ones go.
 
 use crate::history::{Event, History};
-use angarium_engine::Laggard;
+use angarium_engine::SlowConsumerPolicy;
 
 pub(super) fn check(history: &History) -> Result<(), String> {
     let plan = &history.plan;
-    let may_go = plan.laggard == Laggard::Disconnect && plan.can_lag();
+    let may_go = plan.slow_consumer_policy == SlowConsumerPolicy::Disconnect && plan.can_lag();
     for (_, event) in &history.events {
         let Event::Dropped { client, why } = event else { continue };
         if !may_go || !why.starts_with("slow consumer") {

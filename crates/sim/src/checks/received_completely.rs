@@ -4,7 +4,7 @@
 
 use crate::checks::subscriptions::{Ear, Hearing, Said};
 use crate::history::{History, MessageId};
-use angarium_engine::Laggard;
+use angarium_engine::SlowConsumerPolicy;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn check(history: &History) -> Result<(), String> {
@@ -13,7 +13,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
     for ear in hearing.ears.values().filter(|ear| ear.group().is_none()) {
         // Without headers there is no place in which it could be told.
         if !can_lag || ear.listen.takes_headers {
-            judge(&hearing, ear, can_lag, history.plan.laggard)?;
+            judge(&hearing, ear, can_lag, history.plan.slow_consumer_policy)?;
         }
     }
     Ok(())
@@ -23,24 +23,25 @@ fn judge(
     hearing: &Hearing<'_>,
     ear: &Ear<'_>,
     can_lag: bool,
-    laggard: Laggard,
+    slow_consumer_policy: SlowConsumerPolicy,
 ) -> Result<(), String> {
     // What was written before the oldest messages were taken out, or waited on the disk when others were
     // lost there, tells nothing of that: last words do, and the very last where they too may be taken out.
     // One that is takes with it what it told of, and none that came with it tells of that again.
     let last = ear.heard.iter().filter_map(|(_, hear)| hear.message).next_back();
     let tells = |message| match laggard {
-        Laggard::DropOldest => {
+        SlowConsumerPolicy::DropOldest => {
             Some(message) == last
                 && hearing.is_last_word(message)
                 && !misses_last_words(hearing, ear)
         }
-        Laggard::Spool => hearing.is_last_word(message),
-        Laggard::DropNew | Laggard::Disconnect => true,
+        SlowConsumerPolicy::Spool => hearing.is_last_word(message),
+        SlowConsumerPolicy::DropNew | SlowConsumerPolicy::Disconnect => true,
     };
     // Where a disk keeps next to nothing they may get lost themselves, and nothing comes after them. And
     // what is taken out for others that come with it is told of once all of these are written.
-    let keeps_last_words = !matches!(laggard, Laggard::Spool | Laggard::DropOldest);
+    let keeps_last_words =
+        !matches!(laggard, SlowConsumerPolicy::Spool | SlowConsumerPolicy::DropOldest);
     let counts =
         |said: &&Said<'_>| keeps_last_words || !can_lag || !hearing.is_last_word(said.emit.message);
     let who = ear.listen.listener;

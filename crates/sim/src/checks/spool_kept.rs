@@ -2,11 +2,11 @@
 //! waits that the oldest had to go, or where it made room for the journal.
 
 use crate::history::{DISK_FULL, Event, History, SPOOL_FAULTS};
-use angarium_engine::Laggard;
+use angarium_engine::SlowConsumerPolicy;
 
 pub(super) fn check(history: &History) -> Result<(), String> {
     let plan = &history.plan;
-    if plan.laggard != Laggard::Spool || plan.spool.chunks_max.is_some() {
+    if plan.slow_consumer_policy != SlowConsumerPolicy::Spool || plan.spool.chunks_max.is_some() {
         return Ok(());
     }
     for (_, event) in &history.events {

@@ -8,7 +8,7 @@ use crate::history::{
 };
 use crate::plan::{Acks, Consumer, Exchange, Faults, Plan, Queue, Role, Shards, Sizes, Spool};
 use crate::workload;
-use angarium_engine::Laggard;
+use angarium_engine::SlowConsumerPolicy;
 use angarium_engine::{ExchangeKind, Time};
 
 /// Queue 0 is durable and plain, 1 is limited to two messages and a second, 2 dead-letters into 3.
@@ -39,7 +39,7 @@ fn plan() -> Plan {
         },
         faults: Faults::default(),
         shards: Shards::ONE,
-        laggard: Laggard::DropNew,
+        slow_consumer_policy: SlowConsumerPolicy::DropNew,
         spool: Spool::default(),
         may_refuse: false,
     }

@@ -1,7 +1,7 @@
 //! What clients that speak NATS are going to do, as data.
 
 use super::{Plan, Role};
-use angarium_engine::{Laggard, QUEUE_SUBJECT_PREFIX, SUBJECT_EXCHANGE};
+use angarium_engine::{QUEUE_SUBJECT_PREFIX, SUBJECT_EXCHANGE, SlowConsumerPolicy};
 
 /// Bytes of a message beside its body: names, numbers, headers.
 const AROUND_BYTES: usize = 600;
@@ -127,7 +127,10 @@ impl Plan {
     pub fn can_lag(&self) -> bool {
         // What is spooled makes room for the journal.
         let makes_room = self.faults.disk_fulls > 0;
-        if self.laggard == Laggard::Spool && !self.spool.loses() && !makes_room {
+        if self.slow_consumer_policy == SlowConsumerPolicy::Spool
+            && !self.spool.loses()
+            && !makes_room
+        {
             return false;
         }
         let answers = self.parts().filter(|part| matches!(part, Part::Respond(_))).count();

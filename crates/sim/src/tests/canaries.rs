@@ -4,7 +4,7 @@ use crate::canary::Canary;
 use crate::plan::Plan;
 use crate::random::Random;
 use crate::{run, workload};
-use angarium_engine::Laggard;
+use angarium_engine::SlowConsumerPolicy;
 
 /// Runs within which each must be found.
 const RUNS: usize = 60;
@@ -135,7 +135,7 @@ fn missed_messages_that_nobody_is_told_of_are_found() {
 
 /// Messages wait on a disk for clients that are slow.
 fn spools(plan: &Plan) -> bool {
-    plan.laggard == Laggard::Spool && plan.sizes.egress_bytes_max < 1 << 20
+    plan.slow_consumer_policy == SlowConsumerPolicy::Spool && plan.sizes.egress_bytes_max < 1 << 20
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::{consumer, empty, exchange, producer, queue};
 use crate::plan::nats::{Listening, Nats, Part, Publishing, Requesting, Responding};
 use crate::plan::{Binding, Exchange, Plan, Role};
 use crate::random::Random;
-use angarium_engine::Laggard;
+use angarium_engine::SlowConsumerPolicy;
 use angarium_engine::{ExchangeKind, QUEUE_SUBJECT_PREFIX, SUBJECT_EXCHANGE};
 
 const SUBJECTS: &[&str] = &["a", "a.b", "a.c", "a.b.c", "b.b", "b"];
@@ -26,8 +26,13 @@ pub(super) fn plan(random: &mut Random) -> Plan {
         // What the network holds is not behind yet.
         plan.faults.pipe_bytes = plan.faults.pipe_bytes.min(2 << 10);
     }
-    let policies = [Laggard::Disconnect, Laggard::DropNew, Laggard::Spool, Laggard::DropNew];
-    plan.laggard = *random.pick(&policies);
+    let policies = [
+        SlowConsumerPolicy::Disconnect,
+        SlowConsumerPolicy::DropNew,
+        SlowConsumerPolicy::Spool,
+        SlowConsumerPolicy::DropNew,
+    ];
+    plan.slow_consumer_policy = *random.pick(&policies);
     let pattern = |random: &mut Random| (*random.pick(PATTERNS)).to_owned();
     for _ in 0..random.between(1, 3) {
         let mut client = client(random);
@@ -56,8 +61,8 @@ pub(super) fn plan(random: &mut Random) -> Plan {
     if random.percent(50) {
         add_queues(&mut plan, random);
     }
-    if plan.laggard == Laggard::DropNew && random.percent(50) {
-        plan.laggard = Laggard::DropOldest;
+    if plan.slow_consumer_policy == SlowConsumerPolicy::DropNew && random.percent(50) {
+        plan.slow_consumer_policy = SlowConsumerPolicy::DropOldest;
     }
     plan
 }

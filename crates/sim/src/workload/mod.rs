@@ -18,7 +18,7 @@ use crate::plan::{
 };
 use crate::random::Random;
 use angarium_engine::ExchangeKind;
-use angarium_engine::Laggard;
+use angarium_engine::SlowConsumerPolicy;
 
 /// All kinds.
 const KINDS: &[fn(&mut Random) -> Plan] = &[
@@ -71,7 +71,7 @@ pub fn plan(random: &mut Random) -> Plan {
     if sharding.percent(SHARDED_PERCENT) {
         plan.shards = several_shards(&mut sharding);
     }
-    if plan.laggard == Laggard::Spool {
+    if plan.slow_consumer_policy == SlowConsumerPolicy::Spool {
         plan.spool = spool(&mut spooling);
         if spooling.percent(70) {
             direct::lag(&mut plan);
@@ -116,7 +116,7 @@ fn empty(workload: &'static str, random: &mut Random) -> Plan {
         sizes: sizes(random),
         faults: faults(random),
         shards: Shards::ONE,
-        laggard: Laggard::DropNew,
+        slow_consumer_policy: SlowConsumerPolicy::DropNew,
         spool: Spool::default(),
         may_refuse: false,
     }

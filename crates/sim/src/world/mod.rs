@@ -339,7 +339,7 @@ impl World {
             nats: nats_settings().into(),
             egress_bytes_max: sizes.egress_bytes_max,
             quota: Quota::default()
-                .with_laggard(self.plan.laggard)
+                .with_laggard(self.plan.slow_consumer_policy)
                 .with(Bound::UnsentBytes, sizes.direct_bytes_max() as u64),
             spill: self.spill_options(),
             shards: self.plan.shards.count,

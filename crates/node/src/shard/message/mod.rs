@@ -13,7 +13,7 @@ pub(crate) use write::{write_delivery, write_forward, write_in_row, write_publis
 
 use crate::flow::slow_subscribers::Behind;
 use angarium_engine::{
-    Bytes, Confirm, ConnectionId, Deletion, Refusal, Reply, Request, SessionId, Settle,
+    Bytes, ChannelId, Confirm, ConnectionId, Deletion, Refusal, Reply, Request, Settle,
     is_body_apart,
 };
 use angarium_protocol::{Findings, Survey};
@@ -88,7 +88,7 @@ impl Parcel {
 /// A session as two shards know it: named by its own shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SessionName {
-    pub(crate) id: SessionId,
+    pub(crate) id: ChannelId,
     /// Tells it from earlier ones of its number.
     pub(crate) opening: u32,
 }
@@ -151,11 +151,11 @@ pub(crate) enum ToHome<'a> {
     /// It has ended.
     Left(ConnectionId),
     /// A message, as [`angarium_engine::Publish::parse`] reads it.
-    Publish(SessionId, &'a [u8]),
-    Settle(SessionId, Settle),
+    Publish(ChannelId, &'a [u8]),
+    Settle(ChannelId, Settle),
     /// Its value is the request.
-    Request(SessionId),
-    Close(SessionId),
+    Request(ChannelId),
+    Close(ChannelId),
     Disconnect(ConnectionId),
     /// So many bytes of deliveries to a connection have left its shard.
     Drained {

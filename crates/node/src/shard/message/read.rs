@@ -2,7 +2,7 @@
 
 use super::{Delivered, FromHome, HEAD_BYTES, IN_ROW_HEAD_BYTES, SessionName, ToHome, Word, kind};
 use crate::flow::slow_subscribers::Behind;
-use angarium_engine::{Confirm, ConnectionId, Deletion, Outcome, SessionId, Settle};
+use angarium_engine::{ChannelId, Confirm, ConnectionId, Deletion, Outcome, Settle};
 
 /// Takes a parcel apart. It comes from this very program, so what it cannot read is a bug, which is
 /// said and ends the parcel.
@@ -169,11 +169,11 @@ impl<'a> Fields<'a> {
         Some(*byte != 0)
     }
 
-    fn session(&mut self) -> Option<SessionId> {
+    fn session(&mut self) -> Option<ChannelId> {
         let connection = ConnectionId(self.u32()?);
         let (number, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
-        Some(SessionId { connection, number: u16::from_le_bytes(*number) })
+        Some(ChannelId { connection, number: u16::from_le_bytes(*number) })
     }
 
     fn name(&mut self) -> Option<SessionName> {

@@ -5,7 +5,7 @@ use crate::flow::slow_subscribers::Behind;
 use angarium_engine::Outcome;
 
 const NAME: SessionName = SessionName {
-    id: SessionId { connection: ConnectionId(7), number: 513 },
+    id: ChannelId { connection: ConnectionId(7), number: 513 },
     opening: u32::MAX - 1,
 };
 const SETTLE_ALL: Settle = Settle { tag: u64::MAX, multiple: true, outcome: Outcome::Discard };

@@ -2,7 +2,7 @@
 
 use super::{Delivered, FromHome, HEAD_BYTES, IN_ROW_HEAD_BYTES, SessionName, ToHome, Word, kind};
 use crate::flow::slow_subscribers::Behind;
-use angarium_engine::{Confirm, Deletion, Delivery, Forward, Outcome, Publish, SessionId, Settle};
+use angarium_engine::{ChannelId, Confirm, Deletion, Delivery, Forward, Outcome, Publish, Settle};
 
 impl Word<'_> {
     /// Appends it to a parcel's words.
@@ -132,7 +132,7 @@ impl FromHome<'_> {
     }
 }
 
-fn session_bytes(session: SessionId) -> [u8; 6] {
+fn session_bytes(session: ChannelId) -> [u8; 6] {
     let mut bytes = [0; 6];
     bytes[..4].copy_from_slice(&session.connection.0.to_le_bytes());
     bytes[4..].copy_from_slice(&session.number.to_le_bytes());
@@ -204,7 +204,7 @@ fn put_in_row(parcel: &mut Vec<u8>, properties: &[u8], body: &[u8]) {
 /// The same as [`write_forward`] for [`ToHome::Publish`].
 #[inline]
 pub(crate) fn write_publish(
-    session: SessionId,
+    session: ChannelId,
     publish: &Publish<'_>,
     parcel: &mut Vec<u8>,
 ) -> usize {

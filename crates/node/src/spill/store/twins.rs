@@ -115,15 +115,15 @@ mod tests {
 
     const BODY: [u8; 100] = [b'x'; 100];
 
-    /// A chunk of messages, each for so many laggards.
-    fn chunk(keys: &[&str], laggards: u32) -> Vec<u8> {
+    /// A chunk of messages, each for so many slow_consumers.
+    fn chunk(keys: &[&str], slow_consumers: u32) -> Vec<u8> {
         let mut bytes = Vec::new();
         for key in keys {
             let start = bytes.len();
             assert!(record::begin(&mut bytes, &delivery(key, &BODY).message));
             bytes.extend_from_slice(&BODY);
-            for laggard in 1..=laggards {
-                let recipient = Recipient { laggard, listener: 0, missed: 0 };
+            for slow_consumer in 1..=slow_consumers {
+                let recipient = Recipient { slow_consumer, listener: 0, missed: 0 };
                 record::add_recipient(&mut bytes, start, 0, recipient);
             }
         }
@@ -135,7 +135,7 @@ mod tests {
     fn check(stored: &[&[&str]], keys: &[&str], expected: &[(&str, u64)]) {
         let mut twins = Twins::new(1);
         let chunks: Vec<Vec<u8>> =
-            (1..).zip(stored).map(|(laggards, keys)| chunk(keys, laggards)).collect();
+            (1..).zip(stored).map(|(slow_consumers, keys)| chunk(keys, slow_consumers)).collect();
         for (number, chunk) in (1..).zip(&chunks) {
             twins.remember(number, chunk, &[]);
         }

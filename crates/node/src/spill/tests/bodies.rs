@@ -14,7 +14,7 @@ fn check_shared(bytes: usize, is_on_disk: bool, expected: bool) {
         world.work();
     }
     let mut place = |name| {
-        let number = world.laggards[&name];
+        let number = world.slow_consumers[&name];
         if is_on_disk && name == 'a' {
             assert!(matches!(world.spill.next(number), Next::Waits));
             world.work();

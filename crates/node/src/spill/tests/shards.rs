@@ -1,4 +1,4 @@
-//! The logs of several shards, whose laggards wait for the same messages.
+//! The logs of several shards, whose slow_consumers wait for the same messages.
 
 use super::*;
 
@@ -28,7 +28,7 @@ fn shards_share_the_room_and_each_keeps_its_part() {
     let all = options.bytes.load(Ordering::Relaxed);
     assert!(all <= bytes_max, "{all}");
     for world in &mut worlds {
-        for name in world.laggards.keys().copied().collect::<Vec<_>>() {
+        for name in world.slow_consumers.keys().copied().collect::<Vec<_>>() {
             world.drain(name);
         }
         world.work();
@@ -37,7 +37,7 @@ fn shards_share_the_room_and_each_keeps_its_part() {
     assert_eq!(worlds[0].files(), 0);
 }
 
-/// Shards with laggards that hear the same messages, one after the other by so many messages.
+/// Shards with slow_consumers that hear the same messages, one after the other by so many messages.
 fn alike(
     options: &SpillOptions,
     shards: usize,
@@ -180,7 +180,7 @@ fn what_cannot_be_read_is_missed_by_all_who_have_it_in_common() {
     assert_eq!((worlds[0].files(), options.bytes.load(Ordering::Relaxed)), (0, 0));
 }
 
-/// Shards whose laggards hear the same messages, and whose chunks begin and end elsewhere: each has half a
+/// Shards whose slow_consumers hear the same messages, and whose chunks begin and end elsewhere: each has half a
 /// chunk more of its own before.
 fn shifted(options: &SpillOptions, shards: usize) -> Vec<World> {
     let mut worlds = World::shards(options, shards);
@@ -192,7 +192,7 @@ fn shifted(options: &SpillOptions, shards: usize) -> Vec<World> {
     worlds
 }
 
-/// Stores so many messages on each, of which a laggard is always so many behind. Returns most room that was
+/// Stores so many messages on each, of which a slow_consumer is always so many behind. Returns most room that was
 /// taken.
 fn follow(worlds: &mut [World], options: &SpillOptions, messages: u64, behind: u64) -> u64 {
     let (mut room, mut read) = (0, vec![Vec::new(); worlds.len()]);

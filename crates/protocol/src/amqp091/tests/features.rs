@@ -362,10 +362,10 @@ fn credit_is_per_consumer_or_per_channel() {
 
 #[test]
 fn a_request_and_its_reply() {
-    use super::{Host, open, script};
-    let mut host = Host::new(crate::amqp091::Settings::default());
+    use super::{TestHost, open, script};
+    let mut host = TestHost::new(crate::amqp091::Settings::default());
     let (asks, answers) = (open(&mut host), open(&mut host));
-    let send = |host: &mut Host, number, line: &str| {
+    let send = |host: &mut TestHost, number, line: &str| {
         host.receive(number, &script::encode(line, 0));
         host.turn_ends();
         script::decode(&host.output(number), 0)
@@ -396,7 +396,6 @@ fn a_request_and_its_reply() {
 
 #[test]
 fn a_connection_and_a_channel_are_small() {
-    let bytes =
-        size_of::<crate::amqp091::Connection>() + size_of::<super::super::channel::Channel>();
+    let bytes = size_of::<crate::amqp091::Handler>() + size_of::<super::super::channel::Channel>();
     assert!(bytes <= 768, "{bytes} bytes");
 }

@@ -1,6 +1,6 @@
 //! However a session's bytes are cut into pieces, the output is the same.
 
-use super::{HELLO, Host, script};
+use super::{HELLO, TestHost, script};
 use crate::Peer;
 use crate::amqp091::Settings;
 use crate::amqp091::frame::PROTOCOL_HEADER;
@@ -39,12 +39,12 @@ pub(super) fn recorded() -> Vec<u8> {
 /// The output where the input comes in pieces of those sizes; a turn ends only where the session
 /// waits, so that cuts are the only difference. It is the same whether or not bodies are large.
 fn output(pieces: &[&[u8]]) -> Vec<u8> {
-    let copied = output_of(Host::new(Settings::default()), pieces);
-    assert_eq!(output_of(Host::sharing(), pieces), copied);
+    let copied = output_of(TestHost::new(Settings::default()), pieces);
+    assert_eq!(output_of(TestHost::sharing(), pieces), copied);
     copied
 }
 
-fn output_of(mut host: Host, pieces: &[&[u8]]) -> Vec<u8> {
+fn output_of(mut host: TestHost, pieces: &[&[u8]]) -> Vec<u8> {
     let number = host.accept(Peer::default());
     for piece in pieces {
         host.receive(number, piece);

@@ -2,7 +2,7 @@
 //! is whole frames, and memory stays bounded by what arrived.
 
 use super::fragmentation::recorded;
-use super::{HELLO, Host, script};
+use super::{HELLO, TestHost, script};
 use crate::Peer;
 use crate::amqp091::Settings;
 use crate::amqp091::codec::{ContentHeader, METHODS, Method};
@@ -69,7 +69,7 @@ fn run(seed: u64, frames: &[Vec<u8>]) {
         }
         bytes.extend_from_slice(&frame);
     }
-    let mut host = Host::new(Settings { body_bytes_max: 1 << 40, ..Settings::default() });
+    let mut host = TestHost::new(Settings { body_bytes_max: 1 << 40, ..Settings::default() });
     let number = host.accept(Peer::default());
     for piece in random.pieces(&bytes, 200) {
         host.receive(number, piece);

@@ -1,10 +1,10 @@
 //! How connections begin, stay alive and end.
 
-use super::{Host, check, check_raw, play};
+use super::{TestHost, check, check_raw, play};
 use crate::amqp091::Settings;
 use crate::amqp091::frame::PROTOCOL_HEADER;
 use crate::amqp091::tests::script;
-use crate::{Peer, Session};
+use crate::{Peer, ProtocolHandler};
 
 const START: &str = "0 connection.start version_minor=9 \
     server_properties={capabilities:{publisher_confirms:true,exchange_exchange_bindings:true,\
@@ -114,7 +114,7 @@ fn mechanisms_we_do_not_have() {
 
 #[test]
 fn a_certificate_is_enough() {
-    let mut host = Host::new(Settings::default());
+    let mut host = TestHost::new(Settings::default());
     let certificate_name = Some("guest".to_owned());
     let number = host.accept(Peer { certificate_name, ..Peer::default() });
     host.receive(number, &PROTOCOL_HEADER);
@@ -311,7 +311,7 @@ fn channel_numbers_have_a_limit() {
 
 #[test]
 fn a_connection_that_ends_frees_its_channels() {
-    let mut host = Host::new(Settings::default());
+    let mut host = TestHost::new(Settings::default());
     let number = host.accept(Peer::default());
     host.cut(number);
     assert_eq!(host.amqp091(number).info().channels, 0);

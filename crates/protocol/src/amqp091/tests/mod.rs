@@ -13,7 +13,7 @@ pub(crate) mod script;
 use super::Settings;
 use super::frame::PROTOCOL_HEADER;
 use crate::Peer;
-use crate::tests::host::Host;
+use crate::tests::host::TestHost;
 use crate::tests::transcript::{self, Play};
 
 /// A handshake as clients have it, and a first channel.
@@ -26,13 +26,13 @@ const HELLO: &[&str] = &[
     "1 channel.open",
 ];
 
-fn accept(host: &mut Host) -> usize {
+fn accept(host: &mut TestHost) -> usize {
     let address = "127.0.0.1:9".to_owned();
     host.accept(Peer { local: true, address, ..Peer::default() })
 }
 
 /// A connection that has shaken hands and has channel 1.
-fn open(host: &mut Host) -> usize {
+fn open(host: &mut TestHost) -> usize {
     let number = accept(host);
     host.receive(number, &PROTOCOL_HEADER);
     for line in HELLO {
@@ -51,11 +51,11 @@ pub(crate) struct Speech {
 }
 
 impl transcript::Speech for Speech {
-    fn connect(&self, host: &mut Host, _: char) -> usize {
+    fn connect(&self, host: &mut TestHost, _: char) -> usize {
         if self.greeted { open(host) } else { accept(host) }
     }
 
-    fn send(&self, host: &mut Host, _: char, number: usize, line: &str) {
+    fn send(&self, host: &mut TestHost, _: char, number: usize, line: &str) {
         let bytes = match line.split_once(' ') {
             None if line == "header" => PROTOCOL_HEADER.to_vec(),
             Some(("bytes", digits)) => hex(digits),
@@ -77,7 +77,7 @@ fn hex(text: &str) -> Vec<u8> {
 
 fn play(transcript: &str, greeted: bool, settings: Settings) {
     let speech = Speech { greeted, frame_max: settings.frame_bytes_max };
-    transcript::check(transcript, Play::new(Host::new(settings), speech));
+    transcript::check(transcript, Play::new(TestHost::new(settings), speech));
 }
 
 /// Plays a transcript with connections that are open, with channel 1.

@@ -32,7 +32,7 @@ pub struct Connect {
     /// The client understands headers.
     pub headers: bool,
     /// What is to become of direct messages for which the client is too slow: no option of NATS's.
-    pub laggard: Option<String>,
+    pub slow_consumer_policy: Option<String>,
     /// An account is asked for, which no server grants.
     pub account: bool,
     /// It asked for one to be made.
@@ -59,7 +59,7 @@ impl Default for Connect {
             echo: true,
             no_responders: false,
             headers: false,
-            laggard: None,
+            slow_consumer_policy: None,
             account: false,
             new_account: false,
         }
@@ -104,7 +104,7 @@ impl Connect {
             "name" => &mut self.name,
             "lang" => &mut self.lang,
             "version" => &mut self.version,
-            "laggard" => &mut self.laggard,
+            "laggard" => &mut self.slow_consumer_policy,
             "account" => {
                 self.account = value != Value::Text("".into());
                 return true;
@@ -162,7 +162,7 @@ impl Connect {
             ("name", &self.name),
             ("lang", &self.lang),
             ("version", &self.version),
-            ("laggard", &self.laggard),
+            ("laggard", &self.slow_consumer_policy),
         ] {
             if let Some(value) = value {
                 object.text(name, value);

@@ -3,7 +3,7 @@
 use super::CONNECT;
 use crate::Peer;
 use crate::tests::fragmentation;
-use crate::tests::host::Host;
+use crate::tests::host::TestHost;
 
 /// What a client does in one session.
 const SESSION: &[&str] = &[
@@ -33,12 +33,12 @@ pub(super) fn recorded() -> Vec<u8> {
 
 /// The output where the input comes in pieces of those sizes, whether or not bodies are large.
 fn output(pieces: &[&[u8]]) -> Vec<u8> {
-    let copied = output_of(Host::new(crate::amqp091::Settings::default()), pieces);
-    assert_eq!(output_of(Host::sharing(), pieces), copied);
+    let copied = output_of(TestHost::new(crate::amqp091::Settings::default()), pieces);
+    assert_eq!(output_of(TestHost::sharing(), pieces), copied);
     copied
 }
 
-fn output_of(mut host: Host, pieces: &[&[u8]]) -> Vec<u8> {
+fn output_of(mut host: TestHost, pieces: &[&[u8]]) -> Vec<u8> {
     let number = host.accept_nats(Peer::default());
     for piece in pieces {
         host.receive(number, piece);

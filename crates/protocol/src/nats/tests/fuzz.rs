@@ -5,7 +5,7 @@ use super::fragmentation::recorded;
 use super::{CONNECT, decode};
 use crate::Peer;
 use crate::amqp091;
-use crate::tests::host::Host;
+use crate::tests::host::TestHost;
 use crate::tests::random::Random;
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ fn run(seed: u64, lines: &[Vec<u8>]) {
         }
         bytes.extend_from_slice(&line);
     }
-    let mut host = Host::new(amqp091::Settings::default());
+    let mut host = TestHost::new(amqp091::Settings::default());
     let number = host.accept_nats(Peer::default());
     for piece in random.pieces(&bytes, 200) {
         host.receive(number, piece);

@@ -2,7 +2,7 @@
 
 use super::{check_raw, play};
 use crate::nats::Settings;
-use crate::tests::host::Host;
+use crate::tests::host::TestHost;
 
 /// A login that is refused because of its credentials, and why the connection ends: hosts log that.
 fn refused(options: &str, why: &str) {
@@ -162,7 +162,7 @@ fn a_second_connect_begins_anew() {
 #[test]
 fn a_payload_is_not_waited_for_before_it_is_known_whose() {
     let settings = Settings { anonymous_user: None, ..Settings::default() };
-    let mut host = Host::of(crate::amqp091::Settings::default(), settings);
+    let mut host = TestHost::of(crate::amqp091::Settings::default(), settings);
     let number = host.accept_nats(crate::Peer::default());
     host.receive(number, b"PUB a 1048576\r\n");
     host.turn_ends();

@@ -13,7 +13,7 @@ mod login;
 
 use super::Settings;
 use super::codec::ServerOp;
-use crate::tests::host::Host;
+use crate::tests::host::TestHost;
 use crate::tests::transcript::{self, Play};
 use crate::{Peer, amqp091};
 
@@ -29,7 +29,7 @@ struct Speech {
 }
 
 impl transcript::Speech for Speech {
-    fn connect(&self, host: &mut Host, name: char) -> usize {
+    fn connect(&self, host: &mut TestHost, name: char) -> usize {
         if name.is_ascii_uppercase() {
             return self.amqp091.connect(host, name);
         }
@@ -43,7 +43,7 @@ impl transcript::Speech for Speech {
         number
     }
 
-    fn send(&self, host: &mut Host, name: char, number: usize, line: &str) {
+    fn send(&self, host: &mut TestHost, name: char, number: usize, line: &str) {
         if name.is_ascii_uppercase() {
             return self.amqp091.send(host, name, number, line);
         }
@@ -114,7 +114,7 @@ fn info_text(json: &[u8]) -> String {
 
 fn begin(greeted: bool, settings: Settings) -> Play<Speech> {
     let amqp091 = amqp091::tests::Speech { greeted: true, frame_max: 131_072 };
-    let host = Host::of(amqp091::Settings::default(), settings);
+    let host = TestHost::of(amqp091::Settings::default(), settings);
     Play::new(host, Speech { greeted, amqp091 })
 }
 

@@ -9,7 +9,7 @@ use crate::history::{
 };
 use crate::plan::nats::{Nats, Part, Publishing};
 use crate::plan::{Faults, Plan, Role, Spool};
-use angarium_engine::Laggard;
+use angarium_engine::SlowConsumerPolicy;
 
 /// Nobody can be behind.
 fn roomy() -> Plan {
@@ -206,12 +206,16 @@ fn who_is_behind_must_be_told() {
 
 /// Slow clients miss the oldest.
 fn oldest() -> Plan {
-    Plan { laggard: Laggard::DropOldest, ..tight() }
+    Plan { slow_consumer_policy: SlowConsumerPolicy::DropOldest, ..tight() }
 }
 
 /// Slow clients' messages wait on a disk that fails now and then.
 fn spooling() -> Plan {
-    Plan { laggard: Laggard::Spool, spool: Spool { rots: 1, ..Spool::default() }, ..tight() }
+    Plan {
+        slow_consumer_policy: SlowConsumerPolicy::Spool,
+        spool: Spool { rots: 1, ..Spool::default() },
+        ..tight()
+    }
 }
 
 #[test]
@@ -382,7 +386,7 @@ fn clients_that_go_without_a_cause_are_found() {
     let dropped = |why: &str| vec![Event::Dropped { client: 0, why: why.to_owned() }];
     let slow = "slow consumer: more than 1 bytes unsent";
     broken(check, "slow", dropped(slow));
-    let going = || Plan { laggard: Laggard::Disconnect, ..tight() };
+    let going = || Plan { slow_consumer_policy: SlowConsumerPolicy::Disconnect, ..tight() };
     kept_in(&history_of(going(), dropped(slow)));
     broken_in(check, "slow", &history_of(tight(), dropped(slow)));
     broken_in(check, "Stale", &history_of(going(), dropped("Stale Connection")));
