@@ -124,8 +124,8 @@ impl Host {
                 node.sent(id, bytes);
                 self.sent += bytes;
             }
-            while let Some((to, parcel)) = self.nodes[shard].next_parcel() {
-                self.nodes[usize::from(to.0)].arrived(NOW, ShardId(shard as u8), parcel);
+            while let Some((to, batch)) = self.nodes[shard].next_batch() {
+                self.nodes[usize::from(to.0)].arrived(NOW, ShardId(shard as u8), batch);
                 is_busy = true;
             }
             is_busy |= self.nodes[shard].has_work();

@@ -7,15 +7,15 @@ use crate::flow::recent_subscribers::{Audience, HeardBy, Hearer};
 use crate::flow::slow_subscribers::{Behind, Crowded};
 use crate::options::Options;
 use crate::outbox::batch::Burst;
-use crate::outbox::{Egress, Publisher};
-use crate::shard::links::Mesh;
-use crate::shard::message::{FromHome, Word};
+use crate::outbox::{Outbox, Publisher};
+use crate::shard::links::ShardLinks;
+use crate::shard::message::{FromHome, ShardMessage};
 use crate::shard::remote_connection::Guest;
 use crate::spill::Spill;
 use angarium_engine as engine;
 use angarium_engine::{
-    Bytes, Call, ChannelId, Confirm, ConnectionId, Delivery, Effects, Forward, Heard, Listen, Load,
-    Lost, Refusal, Reply, Returned, ShardId, Shards, Time,
+    Bytes, Call, ChannelId, Confirm, ConnectionId, Delivery, Effects, Forward, Heard, Load, Lost,
+    Refusal, Reply, Returned, ShardId, Shards, Subscribe, Time,
 };
 use angarium_journal::{Journal, SharedRecord};
 use angarium_protocol::{Credentials, Host, Outlet, Survey};
@@ -42,7 +42,7 @@ pub struct Verification {
 /// The answer to a request, on its way to its session.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    pub(crate) session: ChannelId,
+    pub(crate) channel: ChannelId,
     pub(crate) reply: Result<Reply, Refusal>,
     /// It waits until all shards know these news: what it allows may be done by way of any of them.
     pub(crate) after: u64,
@@ -50,11 +50,11 @@ pub(crate) struct Answer {
 
 /// The surroundings of engine and sessions.
 #[derive(Debug)]
-pub(crate) struct World {
+pub(crate) struct NodeEffects {
     /// Home's; other shards have none.
     pub(crate) journal: Option<Journal>,
-    pub(crate) mesh: Mesh,
-    pub(crate) egress: Vec<Egress>,
+    pub(crate) links: ShardLinks,
+    pub(crate) outbox: Vec<Outbox>,
     /// By connection: it publishes faster than all who listen to it can take, and waits for one of
     /// them.
     pub(crate) held: Vec<bool>,
@@ -98,15 +98,15 @@ pub(crate) struct World {
     /// Home was asked for something during this call.
     pub(crate) has_called: bool,
     /// Unsent bytes beyond which a connection gets no further deliveries.
-    pub(crate) egress_bytes_max: usize,
+    pub(crate) outbox_bytes_max: usize,
 }
 
-impl World {
-    pub(crate) fn new(journal: Option<Journal>, options: &Options) -> World {
-        World {
+impl NodeEffects {
+    pub(crate) fn new(journal: Option<Journal>, options: &Options) -> NodeEffects {
+        NodeEffects {
             journal,
-            mesh: Mesh::new(options),
-            egress: Vec::new(),
+            links: ShardLinks::new(options),
+            outbox: Vec::new(),
             held: Vec::new(),
             held_briefly: Vec::new(),
             burst: Burst::default(),
@@ -128,7 +128,7 @@ impl World {
             has_outrun: false,
             told_in_call: 0,
             has_called: false,
-            egress_bytes_max: options.egress_bytes_max,
+            outbox_bytes_max: options.outbox_bytes_max,
         }
     }
 
@@ -140,11 +140,11 @@ impl World {
     /// Notes that `bytes` of the connection's output were sent; says whether the engine waits for the
     /// room that made.
     pub(crate) fn sent(&mut self, connection: ConnectionId, bytes: usize) -> bool {
-        let egress = &mut self.egress[connection.0 as usize];
-        let has_ended_piece = egress.advance(bytes);
-        let has_room = egress.unsent() <= self.egress_bytes_max / 2;
+        let outbox = &mut self.outbox[connection.0 as usize];
+        let has_ended_piece = outbox.advance(bytes);
+        let has_room = outbox.unsent() <= self.outbox_bytes_max / 2;
         if has_room {
-            let held = egress.release();
+            let held = outbox.release();
             self.let_go(held, true);
             self.refill(connection);
         }
@@ -152,15 +152,15 @@ impl World {
             // The host sends what comes next as it does other output.
             self.touch(connection);
         }
-        has_room && self.egress[connection.0 as usize].wants_room.replace(false)
+        has_room && self.outbox[connection.0 as usize].wants_room.replace(false)
     }
 
     /// Lets publishers go on that wait for a peer which takes nothing.
     pub(crate) fn look_for_stalls(&mut self) {
-        for slot in 0..self.egress.len() {
-            let held = self.egress[slot].look_for_stall();
+        for slot in 0..self.outbox.len() {
+            let held = self.outbox[slot].look_for_stall();
             self.let_go(held, false);
-            if self.egress[slot].is_awaited() {
+            if self.outbox[slot].is_awaited() {
                 self.awaited.push(ConnectionId(slot as u32));
             }
         }
@@ -175,7 +175,7 @@ impl World {
         for publisher in publishers {
             match publisher {
                 Publisher::Here(connection) => self.held[connection.0 as usize] = false,
-                Publisher::There(shard, id) => self.mesh.let_go(shard, id, keep_up),
+                Publisher::There(shard, id) => self.links.let_go(shard, id, keep_up),
             }
         }
     }
@@ -186,14 +186,14 @@ impl World {
     pub(crate) fn hold_elsewhere(&mut self, now: Time, shard: ShardId, publisher: ConnectionId) {
         let there = Publisher::There(shard, publisher);
         let waits = self.hold_for_crowded(there);
-        if matches!(self.mesh.told_behind(shard, publisher), Some(Behind::Awaited { .. })) {
+        if matches!(self.links.told_behind(shard, publisher), Some(Behind::Awaited { .. })) {
             return;
         }
         let has_others = self.has_others(now, there);
         if waits {
-            self.mesh.tell_behind(shard, publisher, Behind::Awaited { has_others });
+            self.links.tell_behind(shard, publisher, Behind::Awaited { has_others });
         } else if !has_others && self.crowded.there().is_empty() {
-            self.mesh.tell_behind(shard, publisher, Behind::Far);
+            self.links.tell_behind(shard, publisher, Behind::Far);
         }
         if waits && has_others {
             self.hold_briefly(there);
@@ -206,10 +206,10 @@ impl World {
         let mut waits = false;
         for behind in self.crowded.here() {
             let is_other = publisher != Publisher::Here(*behind);
-            waits |= is_other && self.egress[behind.0 as usize].hold(publisher);
+            waits |= is_other && self.outbox[behind.0 as usize].hold(publisher);
         }
         for patient in self.crowded.patient() {
-            self.egress[patient.0 as usize].free(publisher);
+            self.outbox[patient.0 as usize].free(publisher);
         }
         waits
     }
@@ -220,20 +220,20 @@ impl World {
         let mut has_others = false;
         for hearer in self.audience(publisher).of_late(now) {
             has_others |= match (hearer, publisher) {
-                (Hearer::Connection(id), _) if !self.egress[id.0 as usize].has_listener() => {
+                (Hearer::Connection(id), _) if !self.outbox[id.0 as usize].has_listener() => {
                     self.audience(publisher).forget(hearer);
                     false
                 }
                 (Hearer::Connection(id), _) => {
-                    let egress = &mut self.egress[id.0 as usize];
-                    let keeps_up = egress.keeps_up(self.egress_bytes_max);
+                    let outbox = &mut self.outbox[id.0 as usize];
+                    let keeps_up = outbox.keeps_up(self.outbox_bytes_max);
                     if !keeps_up {
-                        egress.free(publisher);
+                        outbox.free(publisher);
                     }
                     keeps_up
                 }
                 (Hearer::Shard(shard), _) if self.crowded.there().contains(shard) => false,
-                (Hearer::Shard(shard), Publisher::Here(id)) => self.mesh.may_keep_up(shard, id),
+                (Hearer::Shard(shard), Publisher::Here(id)) => self.links.may_keep_up(shard, id),
                 (Hearer::Shard(_), Publisher::There(..)) => true,
             };
         }
@@ -243,8 +243,8 @@ impl World {
     /// Who hears a publisher.
     fn audience(&mut self, publisher: Publisher) -> &mut Audience {
         match publisher {
-            Publisher::Here(id) => &mut self.egress[id.0 as usize].audience,
-            Publisher::There(shard, id) => self.mesh.audience(shard, id),
+            Publisher::Here(id) => &mut self.outbox[id.0 as usize].audience,
+            Publisher::There(shard, id) => self.links.audience(shard, id),
         }
     }
 
@@ -260,15 +260,15 @@ impl World {
     /// a moment only.
     #[inline]
     pub(crate) fn heard_elsewhere(&mut self, now: Time, shard: ShardId, publisher: ConnectionId) {
-        self.mesh.audience(shard, publisher).heard(now, std::mem::take(&mut self.hearer));
-        match self.mesh.told_behind(shard, publisher) {
+        self.links.audience(shard, publisher).heard(now, std::mem::take(&mut self.hearer));
+        match self.links.told_behind(shard, publisher) {
             None => {}
             Some(Behind::Awaited { .. }) => self.hold_briefly(Publisher::There(shard, publisher)),
-            Some(Behind::Far) => self.mesh.let_go(shard, publisher, true),
+            Some(Behind::Far) => self.links.let_go(shard, publisher, true),
         }
     }
 
-    /// Whether any connection had output since the last [`World::take_dirty`].
+    /// Whether any connection had output since the last [`NodeEffects::take_dirty`].
     pub(crate) fn has_dirty(&self) -> bool {
         !self.dirty.is_empty()
     }
@@ -276,9 +276,9 @@ impl World {
     /// Takes the connections with output since the last call; each once.
     pub(crate) fn take_dirty(&mut self, into: &mut Vec<ConnectionId>) {
         for connection in self.dirty.drain(..) {
-            let egress = &mut self.egress[connection.0 as usize];
-            egress.is_dirty = false;
-            egress.part();
+            let outbox = &mut self.outbox[connection.0 as usize];
+            outbox.is_dirty = false;
+            outbox.part();
             into.push(connection);
         }
     }
@@ -293,36 +293,36 @@ impl World {
         self.has_called = false;
     }
 
-    /// Makes the connection's egress new, for the next connection in this slot.
+    /// Makes the connection's outbox new, for the next connection in this slot.
     pub(crate) fn reset(&mut self, connection: ConnectionId) {
         let slot = connection.0 as usize;
-        if slot >= self.egress.len() {
-            self.egress.resize_with(slot + 1, Egress::default);
+        if slot >= self.outbox.len() {
+            self.outbox.resize_with(slot + 1, Outbox::default);
             self.held.resize(slot + 1, false);
         }
         self.end_spooling(connection);
-        let held = self.egress[slot].release();
+        let held = self.outbox[slot].release();
         self.let_go(held, false);
-        self.mesh.reset(connection);
+        self.links.reset(connection);
         self.held[slot] = false;
-        self.egress[slot].renew();
+        self.outbox[slot].renew();
     }
 
     /// Marks the connection as one with output, and gives its outlet out.
     #[inline]
     pub(crate) fn touch(&mut self, connection: ConnectionId) -> &mut Outlet {
-        let egress = &mut self.egress[connection.0 as usize];
-        if !egress.is_dirty {
-            egress.is_dirty = true;
+        let outbox = &mut self.outbox[connection.0 as usize];
+        if !outbox.is_dirty {
+            outbox.is_dirty = true;
             self.dirty.push(connection);
         }
-        &mut egress.outlet
+        &mut outbox.outlet
     }
 
     /// Writes a delivery into its connection's outlet.
     #[inline(always)]
     pub(crate) fn write_delivery(&mut self, delivery: &Delivery<'_>) {
-        let connection = delivery.session.connection;
+        let connection = delivery.channel.connection;
         self.touch(connection).deliver(delivery);
         if delivery.message.shared.is_some() {
             self.end_with_large(connection);
@@ -331,7 +331,7 @@ impl World {
 
     #[cold]
     fn end_with_large(&mut self, connection: ConnectionId) {
-        self.egress[connection.0 as usize].end_with_large();
+        self.outbox[connection.0 as usize].end_with_large();
     }
 
     /// The same for a message that no queue took.
@@ -343,13 +343,13 @@ impl World {
     }
 }
 
-impl Effects for World {
+impl Effects for NodeEffects {
     #[inline]
     fn deliver(&mut self, delivery: &Delivery<'_>) {
-        let session = delivery.session;
-        if let Some(guest) = &mut self.egress[session.connection.0 as usize].guest {
+        let session = delivery.channel;
+        if let Some(guest) = &mut self.outbox[session.connection.0 as usize].guest {
             let name = guest.name(session.number);
-            guest.underway += self.mesh.deliver(guest.shard, name, delivery) as u64;
+            guest.underway += self.links.deliver(guest.shard, name, delivery) as u64;
             return;
         }
         self.write_delivery(delivery);
@@ -361,13 +361,13 @@ impl Effects for World {
 
     #[inline]
     fn emit(&mut self, delivery: &Delivery<'_>) -> Heard {
-        let connection = delivery.session.connection;
-        let egress = &self.egress[connection.0 as usize];
-        if egress.guest.is_some() {
+        let connection = delivery.channel.connection;
+        let outbox = &self.outbox[connection.0 as usize];
+        if outbox.guest.is_some() {
             return self.emit_to_guest(delivery);
         }
-        let unsent = egress.unsent();
-        if unsent >= egress.plain_max || delivery.slow_consumer_policy.is_some() {
+        let unsent = outbox.unsent();
+        if unsent >= outbox.plain_max || delivery.slow_consumer_policy.is_some() {
             return self.emit_by_policy(delivery, unsent);
         }
         self.write_direct(delivery, unsent)
@@ -381,15 +381,15 @@ impl Effects for World {
     fn forward(&mut self, to: Shards, forward: &Forward<'_>) -> Heard {
         // Of what came by way of another shard, that one tells its publisher.
         if forward.asks
-            && let Some(publisher) = forward.publisher.filter(|_| self.mesh.is_own(forward.origin))
+            && let Some(publisher) = forward.publisher.filter(|_| self.links.is_own(forward.origin))
         {
-            self.egress[publisher.0 as usize].is_owed = true;
+            self.outbox[publisher.0 as usize].is_owed = true;
         }
         self.forward_burst(to, forward, &[forward.message.body])
     }
 
     fn forward_burst(&mut self, to: Shards, forward: &Forward<'_>, bodies: &[&[u8]]) -> Heard {
-        let (heard, those) = self.mesh.forward(to, forward, bodies);
+        let (heard, those) = self.links.forward(to, forward, bodies);
         if heard == Heard::Well {
             let well = those.into_iter().next().map(Hearer::Shard);
             self.hearer = well.map(HeardBy::from).unwrap_or_default();
@@ -400,55 +400,59 @@ impl Effects for World {
     }
 
     fn tell(&mut self, by: Option<ConnectionId>, news: &[u8]) {
-        self.mesh.tell(by, news);
-        self.told_in_call = self.mesh.told();
+        self.links.tell(by, news);
+        self.told_in_call = self.links.told();
     }
 
     fn was_told(&mut self, by: ConnectionId) {
-        self.mesh.was_told(by);
-        self.told_in_call = self.mesh.told();
+        self.links.was_told(by);
+        self.told_in_call = self.links.told();
     }
 
     fn confirm(&mut self, session: ChannelId, confirm: Confirm) {
         if let Some((shard, name)) = self.name_of(session) {
-            return self.mesh.say(shard, &Word::FromHome(FromHome::Confirm(name, confirm)));
+            return self
+                .links
+                .say(shard, &ShardMessage::FromHome(FromHome::Confirm(name, confirm)));
         }
         self.touch(session.connection).confirm(session, confirm);
     }
 
     fn returned(&mut self, session: ChannelId, returned: &Returned<'_>) {
         match self.name_of(session) {
-            Some((shard, name)) => self.mesh.return_to(shard, name, &returned.message),
+            Some((shard, name)) => self.links.return_to(shard, name, &returned.message),
             None => self.return_here(session, returned),
         }
     }
 
     fn cancelled(&mut self, session: ChannelId, subscription: &str) {
         if let Some((shard, name)) = self.name_of(session) {
-            return self.mesh.say(shard, &Word::FromHome(FromHome::Cancelled(name, subscription)));
+            return self
+                .links
+                .say(shard, &ShardMessage::FromHome(FromHome::Cancelled(name, subscription)));
         }
         self.touch(session.connection).cancelled(session, subscription);
     }
 
-    fn forbidden(&mut self, session: ChannelId, listened: &Listen<'_>) {
+    fn forbidden(&mut self, session: ChannelId, listened: &Subscribe<'_>) {
         self.touch(session.connection).forbidden(listened);
     }
 
     fn reply(&mut self, session: ChannelId, reply: Result<Reply, Refusal>) {
-        self.replies.push_back(Answer { session, reply, after: self.told_in_call });
+        self.replies.push_back(Answer { channel: session, reply, after: self.told_in_call });
     }
 
     #[inline]
     fn has_room(&self, connection: ConnectionId) -> bool {
-        let egress = &self.egress[connection.0 as usize];
-        if let Some(guest) = &egress.guest {
-            let has_room = guest.underway < Guest::underway_max(self.egress_bytes_max);
+        let outbox = &self.outbox[connection.0 as usize];
+        if let Some(guest) = &outbox.guest {
+            let has_room = guest.underway < Guest::underway_max(self.outbox_bytes_max);
             guest.wants_room.set(guest.wants_room.get() || !has_room);
             return has_room;
         }
-        let has_room = egress.unsent() < self.egress_bytes_max;
+        let has_room = outbox.unsent() < self.outbox_bytes_max;
         if !has_room {
-            egress.wants_room.set(true);
+            outbox.wants_room.set(true);
         }
         has_room
     }
@@ -497,21 +501,21 @@ impl Effects for World {
     }
 }
 
-impl Host for World {
+impl Host for NodeEffects {
     #[inline]
     fn outlet(&mut self, connection: ConnectionId) -> &mut Outlet {
         self.touch(connection)
     }
 
     fn is_behind(&self, connection: ConnectionId) -> bool {
-        self.egress[connection.0 as usize].spooled.is_some()
+        self.outbox[connection.0 as usize].spooled.is_some()
     }
 
     #[inline]
     fn kept_up(&mut self, now: Time, publisher: ConnectionId) {
         let slot = publisher.0 as usize;
         self.crowded.clear();
-        self.egress[slot].audience.heard(now, std::mem::take(&mut self.hearer));
+        self.outbox[slot].audience.heard(now, std::mem::take(&mut self.hearer));
         if self.held[slot] {
             self.hold_briefly(Publisher::Here(publisher));
         }
@@ -520,7 +524,7 @@ impl Host for World {
     #[cold]
     fn ahead(&mut self, now: Time, publisher: ConnectionId) {
         let there = self.crowded.there();
-        self.mesh.wait_for(there, publisher);
+        self.links.wait_for(there, publisher);
         let waits_here = self.hold_for_crowded(Publisher::Here(publisher));
         if waits_here || !there.is_empty() {
             self.held[publisher.0 as usize] = true;
@@ -533,19 +537,19 @@ impl Host for World {
 
     #[inline]
     fn is_settled(&self, connection: ConnectionId) -> bool {
-        self.mesh.is_settled(connection)
+        self.links.is_settled(connection)
     }
 
     fn is_done(&mut self, connection: ConnectionId) -> bool {
-        if std::mem::take(&mut self.egress[connection.0 as usize].is_owed) {
-            self.mesh.sync(connection);
+        if std::mem::take(&mut self.outbox[connection.0 as usize].is_owed) {
+            self.links.sync(connection);
         }
-        self.mesh.is_settled(connection)
+        self.links.is_settled(connection)
     }
 
     #[inline]
     fn may_tell_more(&self, connection: ConnectionId) -> bool {
-        !self.mesh.is_far_ahead(connection)
+        !self.links.is_far_ahead(connection)
     }
 
     fn authenticate(&mut self, connection: ConnectionId, credentials: Credentials) {

@@ -6,7 +6,7 @@ use crate::connection::Connection;
 use crate::connection::handler::AnyHandler;
 use crate::connection::limits::Places;
 use crate::connection::query::Surveys;
-use crate::effects::{Verification, World};
+use crate::effects::{NodeEffects, Verification};
 use crate::flow::rate::Rates;
 use crate::flow::slow_consumer_events::Episodes;
 use crate::flow::throttle::{Company, HomeSaid, Slowed, Visit};
@@ -16,7 +16,7 @@ use crate::storage::recovery;
 use crate::storage::writes::Writes;
 use angarium_engine::{ConnectionId, Engine, ShardId, Time};
 use angarium_journal::{State, Storage};
-use angarium_protocol::{Close, Context, Peer, Protocol, Session};
+use angarium_protocol::{Close, Context, Peer, Protocol, ProtocolHandler};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
 /// Buffers of a connection that was idle for a sweep are freed beyond this size.
 const IDLE_BUFFER_BYTES_MAX: usize = 0;
 
-/// As many times [`Options::egress_bytes_max`] unsent, beyond what direct messages may be, and a connection's
+/// As many times [`Options::outbox_bytes_max`] unsent, beyond what direct messages may be, and a connection's
 /// input waits: answers to what it asks are written whether or not it reads them.
 const CHOKED: usize = 4;
 
@@ -55,7 +55,7 @@ pub struct Stats {
 pub struct Node {
     pub(crate) options: Options,
     pub(crate) engine: Engine,
-    pub(crate) world: World,
+    pub(crate) effects: NodeEffects,
     pub(crate) connections: Vec<Option<Box<Connection>>>,
     pub(crate) free: Vec<ConnectionId>,
     serial: u64,
@@ -69,7 +69,7 @@ pub struct Node {
     pub(crate) resumable: Vec<ConnectionId>,
     /// Sessions that go on in the next turn.
     pub(crate) resting: Vec<ConnectionId>,
-    /// Parcels of other shards that are not taken yet, oldest first.
+    /// ShardBatch of other shards that are not taken yet, oldest first.
     pub(crate) arrivals: VecDeque<Arrival>,
     pub(crate) next_sweep: Option<Time>,
     /// Those that were told to go, and when they are gone at the latest; no sweep is that punctual. Who is
@@ -101,8 +101,8 @@ pub struct Node {
 impl Node {
     /// A broker's home shard, with everything that `storage` holds.
     pub fn recover(options: Options, storage: &dyn Storage, now: Time) -> Result<Node, String> {
-        let (engine, world) = recovery::recover(&options, storage, now)?;
-        let mut node = Node::new(options, engine, world);
+        let (engine, effects) = recovery::recover(&options, storage, now)?;
+        let mut node = Node::new(options, engine, effects);
         node.watch_storage(now);
         Ok(node)
     }
@@ -110,22 +110,22 @@ impl Node {
     /// Another shard of a broker, which is told by home's [`Node::introduction`] what it has to know.
     pub fn join(options: Options, introduction: &[Vec<u8>]) -> Result<Node, String> {
         let mut engine = recovery::engine(&options);
-        let mut world = World::new(None, &options);
+        let mut effects = NodeEffects::new(None, &options);
         for news in introduction {
-            engine.told(ShardId::HOME, news, &mut world)?;
+            engine.told(ShardId::HOME, news, &mut effects)?;
         }
-        Ok(Node::new(options, engine, world))
+        Ok(Node::new(options, engine, effects))
     }
 
-    fn new(options: Options, engine: Engine, mut world: World) -> Node {
+    fn new(options: Options, engine: Engine, mut effects: NodeEffects) -> Node {
         // Slot 0 is never a client's: the broker's own advisories come from there.
-        world.reset(ConnectionId(0));
+        effects.reset(ConnectionId(0));
         let shards = options.shards;
         let slowed = Slowed::new(options.limits.backlog_bytes_per_second);
         Node {
             options,
             engine,
-            world,
+            effects,
             connections: vec![None],
             free: Vec::new(),
             serial: 0,
@@ -185,15 +185,15 @@ impl Node {
         self.serial += 1;
         self.stats.connections_total += 1;
         self.stats.connections += 1;
-        self.world.egress[id.0 as usize].outlet.protocol = peer.protocol;
-        let mut session = AnyHandler::new(&self.options, (id, self.serial), &peer, now);
-        let mut turn = Context { now, engine: &mut self.engine, world: &mut self.world };
-        session.begin(&mut turn);
+        self.effects.outbox[id.0 as usize].outlet.protocol = peer.protocol;
+        let mut handler = AnyHandler::new(&self.options, (id, self.serial), &peer, now);
+        let mut context = Context { now, engine: &mut self.engine, host: &mut self.effects };
+        handler.begin(&mut context);
         if let Some(why) = &self.blocked {
-            session.blocked(&mut turn, Some(why));
+            handler.blocked(&mut context, Some(why));
         }
         self.connections[id.0 as usize] = Some(Box::new(Connection {
-            session,
+            handler,
             peer,
             connected_at: now,
             serial: self.serial,
@@ -229,7 +229,7 @@ impl Node {
             self.connections.push(None);
             ConnectionId(u32::try_from(self.connections.len() - 1).expect("fewer than 2^32 slots"))
         });
-        self.world.reset(id);
+        self.effects.reset(id);
         id
     }
 
@@ -242,38 +242,38 @@ impl Node {
     /// A connection's transport became encrypted after it had been taken over.
     pub fn encrypted(&mut self, id: ConnectionId, certificate_name: Option<String>) {
         if let Some(connection) = self.connections[id.0 as usize].as_mut() {
-            connection.session.encrypted(certificate_name);
+            connection.handler.encrypted(certificate_name);
         }
     }
 
     /// Whether so much is unsent that the connection may ask for no more. Whoever is behind with what others
     /// publish is still heard: it may want to hear less of it, and has others who hear what it says.
     pub(crate) fn is_choked(&self, id: ConnectionId) -> bool {
-        let egress = &self.world.egress[id.0 as usize];
-        let most = self.options.egress_bytes_max.saturating_mul(CHOKED);
-        let unasked = match egress.outlet.protocol {
-            Protocol::Nats => egress.unsent_max,
+        let outbox = &self.effects.outbox[id.0 as usize];
+        let most = self.options.outbox_bytes_max.saturating_mul(CHOKED);
+        let unasked = match outbox.outlet.protocol {
+            Protocol::Nats => outbox.unsent_max,
             // What queues deliver is held to less than that.
             Protocol::Amqp091 => 0,
         };
-        egress.unsent() > most.saturating_add(unasked)
+        outbox.unsent() > most.saturating_add(unasked)
     }
 
     /// How many bytes are to be sent to the connection.
     pub fn unsent(&self, id: ConnectionId) -> usize {
-        self.world.egress[id.0 as usize].unsent()
+        self.effects.outbox[id.0 as usize].unsent()
     }
 
     /// Those that are to be sent next; where there are more, the connection has output again once these are
     /// sent.
     pub fn outgoing(&self, id: ConnectionId) -> &[u8] {
-        self.world.egress[id.0 as usize].pending()
+        self.effects.outbox[id.0 as usize].pending()
     }
 
     /// What is to be sent to the connection part by part, these ones first, where it lies in several places.
     pub fn outgoing_parts(&self, id: ConnectionId) -> Option<impl Iterator<Item = &[u8]>> {
-        let egress = &self.world.egress[id.0 as usize];
-        egress.has_pieces().then(|| egress.parts())
+        let outbox = &self.effects.outbox[id.0 as usize];
+        outbox.has_pieces().then(|| outbox.parts())
     }
 
     /// So many of them were sent.
@@ -283,10 +283,10 @@ impl Node {
             connection.sent_bytes += bytes as u64;
             connection.is_active = true;
         }
-        if self.world.sent(id, bytes) {
+        if self.effects.sent(id, bytes) {
             self.engine.writable(id);
         }
-        self.world.tell_drained(id);
+        self.effects.tell_drained(id);
         if self.is_choked(id) {
             return;
         }
@@ -320,32 +320,32 @@ impl Node {
             self.rates.release(id, metered);
         }
         if connection.ended.is_none() {
-            let mut turn = Context { now, engine: &mut self.engine, world: &mut self.world };
-            connection.session.disconnected(&mut turn);
+            let mut context = Context { now, engine: &mut self.engine, host: &mut self.effects };
+            connection.handler.disconnected(&mut context);
         }
         self.give_place_up(id);
         self.stats.connections -= 1;
         self.stats.received_bytes += connection.received_bytes;
         self.stats.sent_bytes += connection.sent_bytes;
-        self.world.replies.retain(|answer| answer.session.connection != id);
-        self.world.reset(id);
+        self.effects.replies.retain(|answer| answer.channel.connection != id);
+        self.effects.reset(id);
         self.free.push(id);
     }
 
     /// Whether any connection has had output, or is to be closed, since [`Node::take_dirty`].
     pub fn has_dirty(&self) -> bool {
-        self.world.has_dirty()
+        self.effects.has_dirty()
     }
 
     /// Takes the connections that have output, or that are to be closed, since the last call; each once.
     pub fn take_dirty(&mut self, into: &mut Vec<ConnectionId>) {
-        self.world.take_dirty(into);
+        self.effects.take_dirty(into);
     }
 
     /// Takes the connections that publishers wait for, of the last look at who takes nothing: they are to be
     /// offered their output even if there seems to be no room for it, before the next look.
     pub fn take_awaited(&mut self) -> Vec<ConnectionId> {
-        std::mem::take(&mut self.world.awaited)
+        std::mem::take(&mut self.effects.awaited)
     }
 
     // ---- turns ----
@@ -353,7 +353,7 @@ impl Node {
     /// Ends a turn: consumers that became able to take messages get them, answered sessions go on,
     /// a due checkpoint is made.
     pub fn end_turn(&mut self, now: Time) {
-        self.world.begin_call();
+        self.effects.begin_call();
         self.take_arrivals(now);
         self.answer(now);
         if self.surveys.are_looked_for() {
@@ -368,19 +368,19 @@ impl Node {
             self.drive_carry(now, id);
             self.answer(now);
         }
-        self.engine.dispatch(now, &mut self.world);
+        self.engine.dispatch(now, &mut self.effects);
         self.answer(now);
         self.apply_changed_quotas();
-        self.world.refill_stirred();
+        self.effects.refill_stirred();
         self.tell_caught_up(now);
-        self.world.tell_lost(&mut self.engine);
+        self.effects.tell_lost(&mut self.engine);
         self.begin_episodes(now);
         self.end_laggards(now);
-        self.slowed.hold(now, &mut self.world.held_briefly);
+        self.slowed.hold(now, &mut self.effects.held_briefly);
         self.forget_outran();
         self.tell_congestion();
         self.tell_spent();
-        self.world.mesh.acknowledge();
+        self.effects.links.acknowledge();
         self.end_turn_of_disk(now);
     }
 
@@ -393,7 +393,7 @@ impl Node {
             || !self.arrivals.is_empty()
             || self.surveys.are_looked_for()
             || self.deletions.are_under_way()
-            || self.world.spill.has_stirred()
+            || self.effects.spill.has_stirred()
     }
 
     /// When [`Node::expire`], or the end of a turn, next has something to do.
@@ -406,7 +406,7 @@ impl Node {
     /// Does what has become due.
     pub fn expire(&mut self, now: Time) {
         if self.engine.deadline().is_some_and(|due| due <= now) {
-            self.engine.expire(now, &mut self.world);
+            self.engine.expire(now, &mut self.effects);
         }
         if self.next_sweep.is_some_and(|due| due <= now) {
             self.sweep(now);
@@ -431,9 +431,9 @@ impl Node {
 
     /// Closes one connection; says whether there was one.
     pub fn close_connection(&mut self, now: Time, id: ConnectionId, why: &str) -> bool {
-        self.at_session(now, id, |session, turn| session.close(turn, why));
+        self.at_session(now, id, |session, context| session.close(context, why));
         let Some(Some(connection)) = self.connections.get(id.0 as usize) else { return false };
-        if let Some(due) = connection.session.deadline() {
+        if let Some(due) = connection.handler.deadline() {
             self.closing.insert((due, id));
         }
         true
@@ -456,7 +456,7 @@ impl Node {
         self.engine.give_up_snapshot();
         let mut snapshot = Vec::new();
         self.engine.snapshot(&mut snapshot);
-        if let Some(journal) = &mut self.world.journal {
+        if let Some(journal) = &mut self.effects.journal {
             journal.close(snapshot);
         }
     }
@@ -480,38 +480,38 @@ impl Node {
         &mut self,
         now: Time,
         id: ConnectionId,
-        act: impl FnOnce(&mut AnyHandler, &mut Context<'_, World>) -> T,
+        act: impl FnOnce(&mut AnyHandler, &mut Context<'_, NodeEffects>) -> T,
     ) -> Option<T> {
         let connection = self.connections.get_mut(id.0 as usize)?.as_mut()?;
         if connection.ended.is_some() {
             return None;
         }
-        let mut turn = Context { now, engine: &mut self.engine, world: &mut self.world };
-        Some(act(&mut connection.session, &mut turn))
+        let mut context = Context { now, engine: &mut self.engine, host: &mut self.effects };
+        Some(act(&mut connection.handler, &mut context))
     }
 
     /// Ends a session from the broker's side: what it wrote is still sent.
     pub(crate) fn end(&mut self, now: Time, id: ConnectionId, close: Close) {
         let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
-        let mut turn = Context { now, engine: &mut self.engine, world: &mut self.world };
-        connection.session.disconnected(&mut turn);
+        let mut context = Context { now, engine: &mut self.engine, host: &mut self.effects };
+        connection.handler.disconnected(&mut context);
         connection.ended = Some(close.reason);
         connection.carry = Vec::new();
-        self.world.end_spooling(id);
-        self.world.touch(id);
+        self.effects.end_spooling(id);
+        self.effects.touch(id);
     }
 
     /// Ends connections that are too far behind for direct messages; nothing more is sent to them.
     fn end_laggards(&mut self, now: Time) {
-        while let Some(id) = self.world.laggards.pop() {
+        while let Some(id) = self.effects.laggards.pop() {
             // Another one may be in its place by now.
-            if self.is_open(id) && self.world.egress[id.0 as usize].is_given_up {
-                let most = self.world.egress[id.0 as usize].unsent_max;
+            if self.is_open(id) && self.effects.outbox[id.0 as usize].is_given_up {
+                let most = self.effects.outbox[id.0 as usize].unsent_max;
                 let reason = format!("slow consumer: more than {most} bytes unsent");
                 self.stats.laggards += 1;
                 self.end_episode(now, id, true);
                 self.end(now, id, Close { reason });
-                self.world.egress[id.0 as usize].discard();
+                self.effects.outbox[id.0 as usize].discard();
             }
         }
     }
@@ -519,19 +519,19 @@ impl Node {
     /// Looks at every connection (heartbeats, timeouts, buffers of idle ones) and, if the disk is full,
     /// whether it still is.
     fn sweep(&mut self, now: Time) {
-        self.world.look_for_stalls();
-        self.world.spill.sweep();
+        self.effects.look_for_stalls();
+        self.effects.spill.sweep();
         self.end_episodes(now);
         for id in self.slots() {
             let proves_nothing = self.proves_nothing(id);
             let slot = id.0 as usize;
             let Some(connection) = self.connections[slot].as_mut() else { continue };
             if proves_nothing {
-                connection.session.unread(now);
+                connection.handler.unread(now);
             }
             if !std::mem::take(&mut connection.is_active) {
                 shrink(&mut connection.carry);
-                shrink(&mut self.world.egress[slot].outlet.bytes);
+                shrink(&mut self.effects.outbox[slot].outlet.bytes);
             }
             self.expire_connection(now, id);
         }
@@ -552,9 +552,9 @@ impl Node {
     /// Has a connection do what has become due there.
     fn expire_connection(&mut self, now: Time, id: ConnectionId) {
         let connection = self.connections.get(id.0 as usize).and_then(Option::as_ref);
-        let deadline = connection.and_then(|connection| connection.session.deadline());
+        let deadline = connection.and_then(|connection| connection.handler.deadline());
         if deadline.is_some_and(|due| due <= now)
-            && let Some(Err(close)) = self.at_session(now, id, |at, turn| at.expire(turn))
+            && let Some(Err(close)) = self.at_session(now, id, |at, context| at.expire(context))
         {
             self.end(now, id, close);
         }

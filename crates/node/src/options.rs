@@ -20,7 +20,7 @@ pub struct Options {
     /// What NATS connections are told and held to.
     pub nats: Arc<nats::Settings>,
     /// Unsent bytes beyond which a connection gets no further deliveries.
-    pub egress_bytes_max: usize,
+    pub outbox_bytes_max: usize,
     /// What everybody may use; quotas of users and what connections say themselves come first.
     pub quota: Quota,
     /// The log of direct messages that wait for connections that are too slow.
@@ -42,7 +42,7 @@ impl Options {
             journal: angarium_journal::Options::default(),
             amqp091: amqp091::Settings::default().into(),
             nats: nats::Settings::default().into(),
-            egress_bytes_max: 256 << 10,
+            outbox_bytes_max: 256 << 10,
             quota: Quota::default(),
             spill: SpillOptions::default(),
             local_users: Vec::new(),

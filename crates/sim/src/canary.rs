@@ -60,9 +60,9 @@ pub enum Canary {
     CaughtLost,
     /// Nobody hears that nobody takes a request.
     NoRespondersLost,
-    /// Parcels between shards get lost.
+    /// Batches between shards get lost.
     ParcelsLost,
-    /// Parcels of a pair of shards arrive in another order.
+    /// Batches of a pair of shards arrive in another order.
     ParcelsSwapped,
     /// The answer to PING does not wait until all shards know what was subscribed before.
     NewsUnawaited,

@@ -291,8 +291,8 @@ pub struct Sizes {
     pub checkpoint_bytes: u64,
     /// `journal::Options::backlog_bytes_max`.
     pub backlog_bytes_max: u64,
-    /// `node::Options::egress_bytes_max`.
-    pub egress_bytes_max: usize,
+    /// `node::Options::outbox_bytes_max`.
+    pub outbox_bytes_max: usize,
     /// Bytes of the disk.
     pub disk_bytes: u64,
 }
@@ -302,7 +302,7 @@ pub struct Sizes {
 pub struct Shards {
     /// How many.
     pub count: usize,
-    /// Longest way of a parcel between two of them, in microseconds.
+    /// Longest way of a batch between two of them, in microseconds.
     pub delay_max: u64,
     /// How many in a hundred turns are late, by up to [`Shards::nap_max`].
     pub nap_percent: u64,
@@ -488,7 +488,7 @@ impl Sizes {
     /// Bytes unsent to a client beyond which it is too far behind for direct messages.
     #[must_use]
     pub fn direct_bytes_max(&self) -> usize {
-        4 * self.egress_bytes_max
+        4 * self.outbox_bytes_max
     }
 }
 

@@ -4,7 +4,7 @@
 //! Does not know how something is deleted.
 
 use crate::node::Node;
-use crate::shard::message::{ToHome, Word};
+use crate::shard::message::{ShardMessage, ToHome};
 use angarium_engine::{
     ConnectionId, Deletion, Refusal, RefusalKind, Request, ShardId, Shards, Time,
 };
@@ -116,9 +116,9 @@ impl Node {
         if !self.can_delete(deletion) {
             return Ok(Some(request));
         }
-        self.world.mesh.say_to_all(&Word::Ended(deletion));
+        self.effects.links.say_to_all(&ShardMessage::Ended(deletion));
         self.deletions.begin(deletion);
-        let shards = Shards::one(self.options.shard).and(self.world.mesh.others());
+        let shards = Shards::one(self.options.shard).and(self.effects.links.others());
         let asked_in = asked_in.to_owned();
         let deletion = deletion.to_owned();
         self.deletions.waiting.push_back(Waiting { id, asked_in, deletion, shards });
@@ -155,7 +155,7 @@ impl Node {
         if self.is_home() {
             self.ended_at(now, self.options.shard);
         } else {
-            self.world.mesh.ask_home(&ToHome::Ended);
+            self.effects.links.ask_home(&ToHome::Ended);
         }
     }
 
@@ -196,7 +196,7 @@ impl Node {
             return true;
         }
         let connection = self.connections[id.0 as usize].as_ref();
-        let info = connection.filter(|it| it.ended.is_none()).map(|it| it.session.info());
+        let info = connection.filter(|it| it.ended.is_none()).map(|it| it.handler.info());
         if !info.is_some_and(|info| deletion.includes(info.user, info.vhost)) {
             return false;
         }

@@ -75,7 +75,7 @@ impl Node {
         self.operators.asked += 1;
         let ticket = Ticket(self.operators.asked);
         self.operators.waiting.insert(id, ticket);
-        self.world.begin_call();
+        self.effects.begin_call();
         match self.await_endings(id, vhost, request) {
             Ok(Some(request)) => self.ask_as_operator(now, id, vhost, request),
             Ok(None) => self.end_some_connections(now),
@@ -141,7 +141,7 @@ impl Node {
         let session = ChannelId { connection, number: 1 };
         self.engine.connect_internal(connection, vhost)?;
         self.engine.open(session);
-        self.engine.request(now, session, request, &mut self.world);
+        self.engine.request(now, session, request, &mut self.effects);
         Ok(())
     }
 
@@ -153,8 +153,8 @@ impl Node {
         answer: Result<Reply, Refusal>,
     ) {
         let Some(ticket) = self.operators.waiting.remove(&id) else { return };
-        self.engine.disconnect(now, id, &mut self.world);
-        self.world.reset(id);
+        self.engine.disconnect(now, id, &mut self.effects);
+        self.effects.reset(id);
         self.free.push(id);
         self.operators.answers.push_back((ticket, answer));
     }
@@ -193,7 +193,7 @@ impl Node {
     /// One of them.
     pub fn connection(&self, now: Time, id: ConnectionId) -> Option<ConnectionInfo<'_>> {
         let connection = self.connections.get(id.0 as usize)?.as_ref()?;
-        let mut session = connection.session.info();
+        let mut session = connection.handler.info();
         // What is unsent to it may keep it for a while.
         if connection.ended.is_some() {
             session.state = "closing";
@@ -205,11 +205,11 @@ impl Node {
             age: now.since(connection.connected_at),
             session,
             received_messages: connection.received_messages,
-            sent_messages: self.world.egress[id.0 as usize].outlet.messages,
+            sent_messages: self.effects.outbox[id.0 as usize].outlet.messages,
             received_bytes: connection.received_bytes,
             sent_bytes: connection.sent_bytes,
-            unsent_bytes: self.world.egress[id.0 as usize].unsent() as u64,
-            subjects: self.engine.subjects_listened_to(id),
+            unsent_bytes: self.effects.outbox[id.0 as usize].unsent() as u64,
+            subjects: self.engine.subjects_subscribed_to(id),
             lag: self.lag_of(id),
             waits_for: self.shown_wait(now, id),
         })

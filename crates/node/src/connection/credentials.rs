@@ -3,7 +3,7 @@
 use crate::effects::Verification;
 use crate::node::Node;
 use angarium_engine::{ConnectionId, Time};
-use angarium_protocol::{Authentication, Session};
+use angarium_protocol::{Authentication, ProtocolHandler};
 
 impl Node {
     /// The next credentials to check, if any; the answer comes back by [`Node::verified`].
@@ -13,7 +13,7 @@ impl Node {
 
     /// Why the next login was refused, for the log, where that is not the host's own answer.
     pub fn next_refused_login(&mut self) -> Option<String> {
-        self.world.refused_logins.pop_front()
+        self.effects.refused_logins.pop_front()
     }
 
     /// The answer to a [`Verification`].
@@ -32,10 +32,10 @@ impl Node {
 
     /// Hands a session the answer to its credentials.
     pub(crate) fn logged_in(&mut self, now: Time, id: ConnectionId, answer: Authentication) {
-        match self.at_session(now, id, |at, turn| at.authenticated(turn, answer)) {
+        match self.at_session(now, id, |at, context| at.authenticated(context, answer)) {
             Some(Ok(())) => {
                 // What waited was for another login.
-                self.world.end_spooling(id);
+                self.effects.end_spooling(id);
                 self.apply_quota(id);
                 self.resumable.push(id);
             }
@@ -46,7 +46,7 @@ impl Node {
 
     /// Completes credentials that sessions handed in to verifications for the host.
     pub(crate) fn take_credentials(&mut self, now: Time) {
-        for (id, credentials) in std::mem::take(&mut self.world.credentials) {
+        for (id, credentials) in std::mem::take(&mut self.effects.credentials) {
             let Some(connection) = self.connections[id.0 as usize].as_ref() else { continue };
             let serial = connection.serial;
             if !connection.peer.local
@@ -55,7 +55,7 @@ impl Node {
                 let user = credentials.user();
                 let why = format!("user '{user}' can only connect from the broker's own host");
                 let from = &connection.peer.address;
-                self.world.refused_logins.push_back(format!("{why}, and came from {from}"));
+                self.effects.refused_logins.push_back(format!("{why}, and came from {from}"));
                 self.verified(now, id, serial, Err(why));
                 continue;
             }

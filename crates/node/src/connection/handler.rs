@@ -3,15 +3,15 @@
 use crate::options::Options;
 use angarium_engine::{ChannelId, ConnectionId, Engine, Refusal, Reply, Settle, Time};
 use angarium_protocol::{
-    Authentication, Close, ConnectionInfo, Context, Findings, Peer, Protocol, Session, World,
-    amqp091, nats,
+    Authentication, Close, ConnectionInfo, Context, Findings, Host, Peer, Protocol,
+    ProtocolHandler, amqp091, nats,
 };
 
 /// One session of each protocol.
 #[derive(Debug)]
 pub(crate) enum AnyHandler {
-    Amqp091(amqp091::Connection),
-    Nats(nats::Connection),
+    Amqp091(amqp091::Handler),
+    Nats(nats::Handler),
 }
 
 macro_rules! each {
@@ -35,12 +35,12 @@ impl AnyHandler {
         match peer.protocol {
             Protocol::Amqp091 => {
                 let settings = options.amqp091.clone();
-                AnyHandler::Amqp091(amqp091::Connection::new(id, peer, settings, now))
+                AnyHandler::Amqp091(amqp091::Handler::new(id, peer, settings, now))
             }
             Protocol::Nats => {
                 let settings = options.nats.clone();
                 let number = options.number_of(serial);
-                AnyHandler::Nats(nats::Connection::new(id, number, peer, settings, now))
+                AnyHandler::Nats(nats::Handler::new(id, number, peer, settings, now))
             }
         }
     }
@@ -48,7 +48,7 @@ impl AnyHandler {
     /// What [`crate::Node::turned_away`] says.
     pub(crate) fn turned_away(&mut self, engine: &mut Engine) -> Vec<u8> {
         match self {
-            AnyHandler::Nats(session) => session.turned_away(engine),
+            AnyHandler::Nats(handler) => handler.turned_away(engine),
             AnyHandler::Amqp091(_) => Vec::new(),
         }
     }
@@ -56,7 +56,7 @@ impl AnyHandler {
     /// The transport was encrypted after the session had begun.
     pub(crate) fn encrypted(&mut self, certificate_name: Option<String>) {
         match self {
-            AnyHandler::Nats(session) => session.encrypted(certificate_name),
+            AnyHandler::Nats(handler) => handler.encrypted(certificate_name),
             // TLS comes first or not at all.
             AnyHandler::Amqp091(_) => {}
         }
@@ -64,77 +64,77 @@ impl AnyHandler {
 
     /// What listings show.
     pub(crate) fn info(&self) -> ConnectionInfo<'_> {
-        each!(self, session => session.info())
+        each!(self, handler => handler.info())
     }
 }
 
-impl Session for AnyHandler {
-    fn begin<W: World>(&mut self, turn: &mut Context<'_, W>) {
-        each!(self, session => session.begin(turn));
+impl ProtocolHandler for AnyHandler {
+    fn begin<W: Host>(&mut self, context: &mut Context<'_, W>) {
+        each!(self, handler => handler.begin(context));
     }
     #[inline]
-    fn receive<W: World>(
+    fn receive<W: Host>(
         &mut self,
-        turn: &mut Context<'_, W>,
+        context: &mut Context<'_, W>,
         input: &[u8],
     ) -> Result<usize, Close> {
-        each!(self, session => session.receive(turn, input))
+        each!(self, handler => handler.receive(context, input))
     }
-    fn replied<W: World>(
+    fn replied<W: Host>(
         &mut self,
-        turn: &mut Context<'_, W>,
+        context: &mut Context<'_, W>,
         id: ChannelId,
         reply: Result<Reply, Refusal>,
     ) -> Result<(), Close> {
-        each!(self, session => session.replied(turn, id, reply))
+        each!(self, handler => handler.replied(context, id, reply))
     }
-    fn authenticated<W: World>(
+    fn authenticated<W: Host>(
         &mut self,
-        turn: &mut Context<'_, W>,
+        context: &mut Context<'_, W>,
         answer: Authentication,
     ) -> Result<(), Close> {
-        each!(self, session => session.authenticated(turn, answer))
+        each!(self, handler => handler.authenticated(context, answer))
     }
-    fn surveyed<W: World>(&mut self, turn: &mut Context<'_, W>, found: &Findings) {
-        each!(self, session => session.surveyed(turn, found));
+    fn surveyed<W: Host>(&mut self, context: &mut Context<'_, W>, found: &Findings) {
+        each!(self, handler => handler.surveyed(context, found));
     }
-    fn unheard<W: World>(&mut self, turn: &mut Context<'_, W>, subject: &str, reply: &str) {
-        each!(self, session => session.unheard(turn, subject, reply));
+    fn unheard<W: Host>(&mut self, context: &mut Context<'_, W>, subject: &str, reply: &str) {
+        each!(self, handler => handler.unheard(context, subject, reply));
     }
-    fn settled<W: World>(&mut self, turn: &mut Context<'_, W>) -> Result<(), Close> {
-        each!(self, session => session.settled(turn))
+    fn settled<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close> {
+        each!(self, handler => handler.settled(context))
     }
-    fn refused<W: World>(
+    fn refused<W: Host>(
         &mut self,
-        turn: &mut Context<'_, W>,
+        context: &mut Context<'_, W>,
         id: ChannelId,
         settle: Option<Settle>,
         refusal: Refusal,
     ) {
-        each!(self, session => session.refused(turn, id, settle, refusal));
+        each!(self, handler => handler.refused(context, id, settle, refusal));
     }
     fn is_waiting(&self) -> bool {
-        each!(self, session => session.is_waiting())
+        each!(self, handler => handler.is_waiting())
     }
-    fn blocked<W: World>(&mut self, turn: &mut Context<'_, W>, why: Option<&str>) {
-        each!(self, session => session.blocked(turn, why));
+    fn blocked<W: Host>(&mut self, context: &mut Context<'_, W>, why: Option<&str>) {
+        each!(self, handler => handler.blocked(context, why));
     }
-    fn caught_up<W: World>(&mut self, turn: &mut Context<'_, W>) {
-        each!(self, session => session.caught_up(turn));
+    fn caught_up<W: Host>(&mut self, context: &mut Context<'_, W>) {
+        each!(self, handler => handler.caught_up(context));
     }
     fn unread(&mut self, now: Time) {
-        each!(self, session => session.unread(now));
+        each!(self, handler => handler.unread(now));
     }
-    fn close<W: World>(&mut self, turn: &mut Context<'_, W>, why: &str) {
-        each!(self, session => session.close(turn, why));
+    fn close<W: Host>(&mut self, context: &mut Context<'_, W>, why: &str) {
+        each!(self, handler => handler.close(context, why));
     }
-    fn disconnected<W: World>(&mut self, turn: &mut Context<'_, W>) {
-        each!(self, session => session.disconnected(turn));
+    fn disconnected<W: Host>(&mut self, context: &mut Context<'_, W>) {
+        each!(self, handler => handler.disconnected(context));
     }
     fn deadline(&self) -> Option<Time> {
-        each!(self, session => session.deadline())
+        each!(self, handler => handler.deadline())
     }
-    fn expire<W: World>(&mut self, turn: &mut Context<'_, W>) -> Result<(), Close> {
-        each!(self, session => session.expire(turn))
+    fn expire<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close> {
+        each!(self, handler => handler.expire(context))
     }
 }

@@ -3,7 +3,7 @@
 use crate::connection::read_pause::WaitsFor;
 use crate::node::Node;
 use angarium_engine::{ConnectionId, Time};
-use angarium_protocol::{Context, Session};
+use angarium_protocol::{Context, ProtocolHandler};
 
 /// How often a session is presented input before others get their turn: it stops after each request and each
 /// subscription, which cost far more for their bytes than messages do. It also stops once what it publishes
@@ -21,7 +21,7 @@ impl Node {
         if connection.ended.is_some() {
             return;
         }
-        self.engine.begin_step();
+        self.engine.begin_work_budget();
         connection.received_bytes += bytes.len() as u64;
         connection.is_active = true;
         if connection.carry.is_empty() {
@@ -87,7 +87,7 @@ impl Node {
             if connection.ended.is_some() {
                 return input.len();
             }
-            if connection.session.is_waiting() || connection.is_throttled() {
+            if connection.handler.is_waiting() || connection.is_throttled() {
                 return used;
             }
             if self.is_choked(id) {
@@ -97,14 +97,14 @@ impl Node {
             let end = input.len().min(used.saturating_add(portion));
             let before = self.engine.taken();
             let Some(connection) = self.connections[id.0 as usize].as_mut() else { return used };
-            self.world.begin_call();
-            let mut turn = Context { now, engine: &mut self.engine, world: &mut self.world };
-            let result = connection.session.receive(&mut turn, &input[used..end]);
+            self.effects.begin_call();
+            let mut context = Context { now, engine: &mut self.engine, host: &mut self.effects };
+            let result = connection.handler.receive(&mut context, &input[used..end]);
             let published = self.engine.taken() - before;
             connection.received_messages += published;
-            connection.stores |= self.world.has_stored;
-            connection.uses_home |= self.world.has_called;
-            if self.world.has_outrun {
+            connection.stores |= self.effects.has_stored;
+            connection.uses_home |= self.effects.has_called;
+            if self.effects.has_outrun {
                 self.slow_down(now, id, WaitsFor::Consumers);
             }
             let progress = match result {
@@ -162,7 +162,7 @@ impl Node {
 
     fn is_ahead_of_shards(&self, id: ConnectionId) -> bool {
         let connection = self.connections[id.0 as usize].as_ref();
-        connection.is_some_and(|it| it.ended.is_none()) && !self.world.mesh.is_settled(id)
+        connection.is_some_and(|it| it.ended.is_none()) && !self.effects.links.is_settled(id)
     }
 
     fn has_kept_input(&self, id: ConnectionId) -> bool {
@@ -173,7 +173,7 @@ impl Node {
     /// Presents a connection's kept input again.
     pub(crate) fn drive_carry(&mut self, now: Time, id: ConnectionId) {
         let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
-        self.engine.begin_step();
+        self.engine.begin_work_budget();
         connection.is_resting = false;
         let mut carry = std::mem::take(&mut connection.carry);
         let used = self.drive(now, id, &carry);

@@ -3,7 +3,7 @@
 
 use crate::connection::handler::AnyHandler;
 use crate::node::Node;
-use crate::shard::message::{FromHome, ToHome, Word};
+use crate::shard::message::{FromHome, ShardMessage, ToHome};
 use angarium_engine::{ConnectionId, ShardId, Time};
 use angarium_protocol::{Identity, Peer};
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ impl Node {
     /// A connection here has logged in: asks home whether it may be.
     pub(crate) fn ask_for_place(&mut self, id: ConnectionId, serial: u64, identity: Identity) {
         let user = &identity.user;
-        self.world.mesh.ask_home(&ToHome::Admit { connection: id, serial, user });
+        self.effects.links.ask_home(&ToHome::Admit { connection: id, serial, user });
         self.places.asked.insert(id, identity);
     }
 
@@ -50,7 +50,7 @@ impl Node {
     pub(crate) fn give_place_up(&mut self, id: ConnectionId) {
         self.places.asked.remove(&id);
         if !self.is_home() {
-            self.world.mesh.ask_home(&ToHome::Left(id));
+            self.effects.links.ask_home(&ToHome::Left(id));
         }
     }
 
@@ -63,7 +63,7 @@ impl Node {
             self.places.taken.insert((from, id), user.to_owned());
         }
         let answer = FromHome::Admitted { connection: id, serial, is_admitted };
-        self.world.mesh.say(from, &Word::FromHome(answer));
+        self.effects.links.say(from, &ShardMessage::FromHome(answer));
     }
 
     /// At home: a connection of another shard has gone.

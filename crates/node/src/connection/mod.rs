@@ -15,15 +15,15 @@ use crate::flow::throttle::HomeSaid;
 use angarium_engine::Time;
 use angarium_protocol::Peer;
 
-/// A connection as the node holds it; its output lies in the world, where the engine reaches it.
+/// A connection as the node holds it; its output lies in the effects, where the engine reaches it.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    pub(crate) session: AnyHandler,
+    pub(crate) handler: AnyHandler,
     pub(crate) peer: Peer,
     pub(crate) connected_at: Time,
     /// Tells it from earlier connections in the same slot.
     pub(crate) serial: u64,
-    /// Tells its sessions from theirs: how many had begun before ([`crate::shard::message::SessionName`]).
+    /// Tells its sessions from theirs: how many had begun before ([`crate::shard::message::ChannelName`]).
     pub(crate) openings_before: u32,
     /// Input that is not used yet: the start of a frame, or what came while the session waited.
     pub(crate) carry: Vec<u8>,

@@ -6,10 +6,10 @@
 
 use crate::administration::ConnectionInfo;
 use crate::node::Node;
-use crate::shard::message::{Value, Word};
+use crate::shard::message::{ShardMessage, Value};
 use angarium_engine::{ConnectionId, Engine, ShardId, Time, subjects_overlap};
 use angarium_protocol::{
-    Figures, Findings, PlaceInOrder, SUBJECT_BYTES_MAX, Session, Survey, SurveyRow, Traffic,
+    Figures, Findings, PlaceInOrder, ProtocolHandler, SUBJECT_BYTES_MAX, Survey, SurveyRow, Traffic,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -81,11 +81,11 @@ impl Node {
     /// Begins what sessions have asked for.
     #[cold]
     pub(crate) fn take_surveys(&mut self) {
-        for (id, survey) in std::mem::take(&mut self.world.surveys) {
+        for (id, survey) in std::mem::take(&mut self.effects.surveys) {
             let Some(connection) = self.connections[id.0 as usize].as_ref() else { continue };
             let asker = (id, connection.serial);
             if self.options.shards > 1 {
-                self.world.mesh.survey(id, connection.serial, &survey);
+                self.effects.links.survey(id, connection.serial, &survey);
             }
             let (left, found) = (self.options.shards, Findings::default());
             self.surveys.look_for(self.options.shard, asker, survey.clone());
@@ -106,7 +106,11 @@ impl Node {
             return self.take_findings(now, look.asker, look.found);
         }
         let found = Value::Findings(Box::new(look.found));
-        self.world.mesh.say_with(look.for_shard, &Word::Surveyed { connection, serial }, found);
+        self.effects.links.say_with(
+            look.for_shard,
+            &ShardMessage::Surveyed { connection, serial },
+            found,
+        );
     }
 
     fn look_at_connections(&self, now: Time, look: &mut Look) {
@@ -160,7 +164,9 @@ impl Node {
 
     fn tell_findings(&mut self, now: Time, (id, serial): Asker, found: &Findings) {
         if self.is_serial(id, serial)
-            && self.at_session(now, id, |session, turn| session.surveyed(turn, found)).is_some()
+            && self
+                .at_session(now, id, |session, context| session.surveyed(context, found))
+                .is_some()
         {
             self.resumable.push(id);
         }
@@ -168,7 +174,7 @@ impl Node {
 
     /// What is told of one connection; of what it listens to as much as is left of `subject_bytes`.
     fn row(&self, connection: &ConnectionInfo<'_>, subject_bytes: &mut usize) -> SurveyRow {
-        let subjects = self.engine.listened_subjects(connection.id).map_while(|subject| {
+        let subjects = self.engine.subscribed_subjects(connection.id).map_while(|subject| {
             *subject_bytes = subject_bytes.checked_sub(subject.len())?;
             Some(subject.to_owned())
         });
@@ -191,7 +197,8 @@ fn is_meant(survey: &Survey, connection: &ConnectionInfo<'_>, engine: &Engine) -
         && survey.user.as_ref().is_none_or(|user| user == connection.session.user)
         && survey.number.is_none_or(|number| number == connection.number)
         && survey.subject.as_ref().is_none_or(|wanted| {
-            let mut subjects = engine.listened_subjects(connection.id).take(SUBJECTS_COMPARED_MAX);
+            let mut subjects =
+                engine.subscribed_subjects(connection.id).take(SUBJECTS_COMPARED_MAX);
             subjects.any(|subject| subjects_overlap(wanted, subject))
         })
 }

@@ -3,7 +3,7 @@
 
 use crate::node::Node;
 use angarium_engine::{ConnectionId, ShardId, Time};
-use angarium_protocol::Session;
+use angarium_protocol::ProtocolHandler;
 use std::time::Duration;
 
 /// For so long a pause of a moment is shown: whoever is paused so is paused again and again.
@@ -50,7 +50,7 @@ impl WaitsFor {
             WaitsFor::Queues => "the queues' shard",
             WaitsFor::Shards => "other shards",
             WaitsFor::Room => "its own reading",
-            WaitsFor::Context => "its turn",
+            WaitsFor::Context => "its context",
             WaitsFor::Answer => "an answer",
         }
     }
@@ -78,16 +78,16 @@ impl Node {
         if connection.is_slowed {
             return connection.last_slowed.map(|(why, _)| why);
         }
-        let mesh = &self.world.mesh;
+        let links = &self.effects.links;
         [
-            (self.world.held[id.0 as usize], WaitsFor::Listeners),
+            (self.effects.held[id.0 as usize], WaitsFor::Listeners),
             (connection.stores && self.is_journal_congested(), WaitsFor::Disk),
-            (connection.uses_home && mesh.is_behind(ShardId::HOME), WaitsFor::Queues),
-            (!connection.carry.is_empty() && !mesh.is_settled(id), WaitsFor::Shards),
-            (mesh.is_far_ahead(id), WaitsFor::Shards),
+            (connection.uses_home && links.is_behind(ShardId::HOME), WaitsFor::Queues),
+            (!connection.carry.is_empty() && !links.is_settled(id), WaitsFor::Shards),
+            (links.is_far_ahead(id), WaitsFor::Shards),
             (self.is_choked(id), WaitsFor::Room),
             (connection.is_resting, WaitsFor::Context),
-            (connection.session.is_waiting(), WaitsFor::Answer),
+            (connection.handler.is_waiting(), WaitsFor::Answer),
         ]
         .into_iter()
         .find_map(|(waits, why)| waits.then_some(why))

@@ -1,10 +1,10 @@
 //! Answers on their way to the sessions that wait for them.
 
-use crate::effects::{Answer, World};
+use crate::effects::{Answer, NodeEffects};
 use crate::node::Node;
-use crate::shard::message::{FromHome, Value, Word};
+use crate::shard::message::{FromHome, ShardMessage, Value};
 use angarium_engine::{ChannelId, Refusal, Reply, Time};
-use angarium_protocol::Session;
+use angarium_protocol::ProtocolHandler;
 
 impl Node {
     /// Hands a session the answer to its request.
@@ -19,7 +19,7 @@ impl Node {
             return self.answer_operator(now, id, reply);
         };
         let has_input = !connection.carry.is_empty();
-        match self.at_session(now, id, |at, turn| at.replied(turn, session, reply)) {
+        match self.at_session(now, id, |at, context| at.replied(context, session, reply)) {
             Some(Ok(())) if has_input => self.resumable.push(id),
             Some(Err(close)) => self.end(now, id, close),
             _ => {}
@@ -28,9 +28,9 @@ impl Node {
 
     /// The next answer that may be given.
     fn next_answer(&mut self) -> Option<Answer> {
-        let World { replies, mesh, .. } = &mut self.world;
+        let NodeEffects { replies, links, .. } = &mut self.effects;
         // Those that wait are about bindings, users and the like; all others go past them.
-        let at = replies.iter().position(|answer| mesh.is_known(answer.after))?;
+        let at = replies.iter().position(|answer| links.is_known(answer.after))?;
         replies.remove(at)
     }
 
@@ -39,16 +39,16 @@ impl Node {
     pub(crate) fn answer(&mut self, now: Time) -> bool {
         let mut has_answered = false;
         while let Some(answer) = self.next_answer() {
-            let Answer { session, reply, .. } = answer;
+            let Answer { channel: session, reply, .. } = answer;
             has_answered = true;
-            if let Some((shard, name)) = self.world.name_of(session) {
+            if let Some((shard, name)) = self.effects.name_of(session) {
                 // A refusal ends the session on its own shard.
                 if reply.is_err() {
-                    self.engine.tell_confirms_of(session, &mut self.world);
+                    self.engine.tell_confirms_of(session, &mut self.effects);
                 }
-                self.world.mesh.say_with(
+                self.effects.links.say_with(
                     shard,
-                    &Word::FromHome(FromHome::Reply(name)),
+                    &ShardMessage::FromHome(FromHome::Reply(name)),
                     Value::Reply(reply),
                 );
                 continue;
@@ -56,7 +56,7 @@ impl Node {
             self.hand_reply(now, session, reply);
         }
         self.take_credentials(now);
-        if !self.world.surveys.is_empty() {
+        if !self.effects.surveys.is_empty() {
             self.take_surveys();
         }
         has_answered

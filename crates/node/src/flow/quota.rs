@@ -2,7 +2,7 @@
 
 use crate::flow::rate::Metered;
 use crate::node::Node;
-use crate::shard::message::Word;
+use crate::shard::message::ShardMessage;
 use angarium_engine::{Bound, ConnectionId, Quota, Time};
 
 /// Bytes that are taken at once from a connection whose rate is bounded.
@@ -20,10 +20,10 @@ impl Node {
         let Some(connection) = self.connections[id.0 as usize].as_ref() else {
             return self.options.quota;
         };
-        let info = connection.session.info();
+        let info = connection.handler.info();
         let of_user = self.engine.quota(info.user);
         let mut quota = of_user.or(&self.options.quota);
-        let own = self.world.egress[id.0 as usize].outlet.slow_consumer_policy;
+        let own = self.effects.outbox[id.0 as usize].outlet.slow_consumer_policy;
         let of_listener = info.peer.slow_consumer_policy;
         quota.slow_consumer_policy = own
             .or(of_user.slow_consumer_policy)
@@ -52,13 +52,13 @@ impl Node {
         let quota = self.quota_of(id);
         let unsent_max = quota.get(Bound::UnsentBytes).unwrap_or(u64::MAX);
         let unsent_max = usize::try_from(unsent_max).unwrap_or(usize::MAX);
-        self.world.set_policy(id, quota.slow_consumer_policy.unwrap_or_default(), unsent_max);
+        self.effects.set_policy(id, quota.slow_consumer_policy.unwrap_or_default(), unsent_max);
         self.apply_rates(id, &quota);
     }
 
     fn apply_rates(&mut self, id: ConnectionId, quota: &Quota) {
         let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
-        let user = connection.session.info().user.to_owned();
+        let user = connection.handler.info().user.to_owned();
         let (messages, bytes) = (quota.get(Bound::Messages), quota.get(Bound::Bytes));
         let has_user = !user.is_empty() && self.rates.set_user(&user, messages, bytes);
         let mut metered = connection.metered.take().unwrap_or_default();
@@ -112,7 +112,7 @@ impl Node {
     /// Tells the other shards what users have sent whose rates are bounded.
     pub(crate) fn tell_spent(&mut self) {
         while let Some((user, messages, bytes)) = self.rates.next_untold() {
-            self.world.mesh.say_to_all(&Word::Spent { user: &user, messages, bytes });
+            self.effects.links.say_to_all(&ShardMessage::Spent { user: &user, messages, bytes });
         }
     }
 

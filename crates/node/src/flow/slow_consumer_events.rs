@@ -2,7 +2,7 @@
 //! and once when it ends, to those who listen and to the host's log.
 
 use crate::administration::LagInfo;
-use crate::effects::World;
+use crate::effects::NodeEffects;
 use crate::node::Node;
 use angarium_engine::{ChannelId, ConnectionId, Content, Emit, Format, SlowConsumerPolicy, Time};
 use angarium_protocol::SlowConsumerAdvisory;
@@ -66,7 +66,7 @@ pub struct LagEvent {
     pub is_gone: bool,
 }
 
-impl World {
+impl NodeEffects {
     /// A connection misses messages that it was to get, by that policy.
     #[cold]
     pub(crate) fn note_missed(&mut self, id: ConnectionId, policy: SlowConsumerPolicy, count: u64) {
@@ -84,7 +84,7 @@ impl World {
         policy: SlowConsumerPolicy,
         (missed, spooled): (u64, u64),
     ) {
-        let lag = &mut self.egress[id.0 as usize].lag;
+        let lag = &mut self.outbox[id.0 as usize].lag;
         if *lag == Lag::default() {
             self.lagging.push(id);
         }
@@ -109,15 +109,15 @@ impl Node {
     /// How it stands with a connection that is too slow.
     pub(crate) fn lag_of(&self, id: ConnectionId) -> Option<LagInfo> {
         self.episodes.running.get(&id)?;
-        let egress = &self.world.egress[id.0 as usize];
-        let Lag { missed, spooled, policy } = egress.lag;
-        Some(LagInfo { policy: policy.unwrap_or(egress.slow_consumer_policy), missed, spooled })
+        let outbox = &self.effects.outbox[id.0 as usize];
+        let Lag { missed, spooled, policy } = outbox.lag;
+        Some(LagInfo { policy: policy.unwrap_or(outbox.slow_consumer_policy), missed, spooled })
     }
 
     /// Begins the episodes of connections that were too slow in this turn for the first time.
     pub(crate) fn begin_episodes(&mut self, now: Time) {
-        for id in std::mem::take(&mut self.world.lagging) {
-            let seen = self.world.egress[id.0 as usize].lag;
+        for id in std::mem::take(&mut self.effects.lagging) {
+            let seen = self.effects.outbox[id.0 as usize].lag;
             let is_there = self.connections[id.0 as usize].is_some() && seen != Lag::default();
             if is_there && !self.episodes.running.contains_key(&id) {
                 self.episodes.running.insert(id, Episode { began: now, seen });
@@ -131,10 +131,10 @@ impl Node {
     pub(crate) fn end_episodes(&mut self, now: Time) {
         let mut ended = Vec::new();
         for (id, episode) in &mut self.episodes.running {
-            let egress = &self.world.egress[id.0 as usize];
-            let is_quiet = std::mem::replace(&mut episode.seen, egress.lag) == egress.lag;
-            let has_room = egress.unsent() < self.options.egress_bytes_max;
-            if is_quiet && has_room && egress.spooled.is_none() {
+            let outbox = &self.effects.outbox[id.0 as usize];
+            let is_quiet = std::mem::replace(&mut episode.seen, outbox.lag) == outbox.lag;
+            let has_room = outbox.unsent() < self.options.outbox_bytes_max;
+            if is_quiet && has_room && outbox.spooled.is_none() {
                 ended.push(*id);
             }
         }
@@ -148,7 +148,7 @@ impl Node {
         let Some(Episode { began, .. }) = self.episodes.running.get(&id).copied() else { return };
         self.tell_episode(now, id, began, false, is_gone);
         self.episodes.running.remove(&id);
-        self.world.egress[id.0 as usize].lag = Lag::default();
+        self.effects.outbox[id.0 as usize].lag = Lag::default();
     }
 
     fn tell_episode(
@@ -160,7 +160,7 @@ impl Node {
         is_gone: bool,
     ) {
         let Some(connection) = self.connections[id.0 as usize].as_ref() else { return };
-        let info = connection.session.info();
+        let info = connection.handler.info();
         let Some(LagInfo { policy, missed, spooled }) = self.lag_of(id) else { return };
         let event = LagEvent {
             has_begun,
@@ -214,7 +214,7 @@ impl Node {
         };
         let emit = Emit { subject: advisory.subject(), echo: true, asks: false, content };
         // Whether anybody hears it is no concern of the broker's.
-        let _ = self.engine.emit(now, BROKER, &emit, &mut self.world);
-        self.engine.disconnect(now, BROKER.connection, &mut self.world);
+        let _ = self.engine.emit(now, BROKER, &emit, &mut self.effects);
+        self.engine.disconnect(now, BROKER.connection, &mut self.effects);
     }
 }

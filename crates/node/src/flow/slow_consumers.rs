@@ -1,12 +1,12 @@
 //! Direct messages for connections that are too far behind, each by its policy.
 
-use crate::effects::World;
+use crate::effects::NodeEffects;
 use crate::flow::recent_subscribers::Hearer;
 use crate::node::Node;
-use crate::outbox::{Egress, Whose};
+use crate::outbox::{Outbox, Whose};
 use crate::spill::{Next, PASSED_MAX, SpillDone, SpillJob, SpillLoss, SpillStats, SpillStore};
 use angarium_engine::{ChannelId, ConnectionId, Delivery, Engine, Heard, SlowConsumerPolicy, Time};
-use angarium_protocol::Session;
+use angarium_protocol::ProtocolHandler;
 
 /// Unsent bytes from which on what is to be spooled is.
 const SPOOL_AT_BYTES: usize = 1 << 20;
@@ -16,7 +16,7 @@ const REFILL_BYTES: usize = 256 << 10;
 /// Bytes that a message takes beside its content and its names, or fewer.
 const FRAMING_BYTES: usize = 128;
 
-impl World {
+impl NodeEffects {
     /// Says what becomes of a connection's direct messages once it has `unsent_max` bytes unsent.
     pub(crate) fn set_policy(
         &mut self,
@@ -24,24 +24,24 @@ impl World {
         slow_consumer_policy: SlowConsumerPolicy,
         unsent_max: usize,
     ) {
-        let egress = &mut self.egress[id.0 as usize];
-        egress.unsent_max = unsent_max;
-        egress.next_laggard = Some(laggard);
-        egress.choose_path(self.egress_bytes_max);
+        let outbox = &mut self.outbox[id.0 as usize];
+        outbox.unsent_max = unsent_max;
+        outbox.next_laggard = Some(slow_consumer_policy);
+        outbox.choose_path(self.outbox_bytes_max);
     }
 
     /// A direct message for a connection that is behind, or whose messages are looked at one by one.
     #[cold]
     pub(crate) fn emit_by_policy(&mut self, delivery: &Delivery<'_>, unsent: usize) -> Heard {
         self.burst.forget();
-        let id = delivery.session.connection;
-        let egress = &mut self.egress[id.0 as usize];
-        let is_late = unsent >= egress.unsent_max;
-        if egress.is_given_up {
+        let id = delivery.channel.connection;
+        let outbox = &mut self.outbox[id.0 as usize];
+        let is_late = unsent >= outbox.unsent_max;
+        if outbox.is_given_up {
             self.note_missed(id, SlowConsumerPolicy::Disconnect, 1);
             return Heard::Missed;
         }
-        let policy = match delivery.slow_consumer_policy.unwrap_or(egress.slow_consumer_policy) {
+        let policy = match delivery.slow_consumer_policy.unwrap_or(outbox.slow_consumer_policy) {
             // Messages that are counted, as AMQP's are, can neither be taken out nor come later.
             SlowConsumerPolicy::Spool | SlowConsumerPolicy::DropOldest
                 if delivery.emission == 0 =>
@@ -52,7 +52,7 @@ impl World {
         };
         match policy {
             SlowConsumerPolicy::Spool
-                if egress.spooled.is_some() || unsent >= egress.spool_at() =>
+                if outbox.spooled.is_some() || unsent >= outbox.spool_at() =>
             {
                 self.spool(delivery)
             }
@@ -68,7 +68,7 @@ impl World {
                 Heard::Missed
             }
             // Nobody waits for one who can have what there is later.
-            SlowConsumerPolicy::Spool if unsent >= self.egress_bytes_max => {
+            SlowConsumerPolicy::Spool if unsent >= self.outbox_bytes_max => {
                 self.write_delivery(delivery);
                 self.crowded.add_patient(delivery.emission, id);
                 Heard::Crowded
@@ -79,9 +79,9 @@ impl World {
 
     /// The connection is to be ended, and gets no direct messages until then.
     fn give_up(&mut self, id: ConnectionId) {
-        let egress = &mut self.egress[id.0 as usize];
-        egress.is_given_up = true;
-        egress.choose_path(self.egress_bytes_max);
+        let outbox = &mut self.outbox[id.0 as usize];
+        outbox.is_given_up = true;
+        outbox.choose_path(self.outbox_bytes_max);
         self.laggards.push(id);
     }
 
@@ -89,7 +89,7 @@ impl World {
     #[inline]
     pub(crate) fn write_direct(&mut self, delivery: &Delivery<'_>, unsent: usize) -> Heard {
         self.write_delivery(delivery);
-        self.has_written(delivery.session.connection, delivery.emission, unsent)
+        self.has_written(delivery.channel.connection, delivery.emission, unsent)
     }
 
     /// A direct message was written behind `unsent` bytes, alone or as the last of several.
@@ -100,7 +100,7 @@ impl World {
         emission: u64,
         unsent: usize,
     ) -> Heard {
-        if unsent < self.egress_bytes_max {
+        if unsent < self.outbox_bytes_max {
             self.hearer = Hearer::Connection(connection).into();
             return Heard::Well;
         }
@@ -110,51 +110,51 @@ impl World {
 
     /// Writes a message that may be taken out again, if need be in the place of older ones.
     fn emit_droppable(&mut self, delivery: &Delivery<'_>) -> Heard {
-        let id = delivery.session.connection;
+        let id = delivery.channel.connection;
         let slot = id.0 as usize;
-        if self.egress[slot].held() >= self.egress[slot].unsent_max {
+        if self.outbox[slot].held() >= self.outbox[slot].unsent_max {
             let missed = self.drop_oldest(id);
-            let is_late = self.egress[slot].held() >= self.egress[slot].unsent_max;
+            let is_late = self.outbox[slot].held() >= self.outbox[slot].unsent_max;
             self.note_missed(id, SlowConsumerPolicy::DropOldest, missed + u64::from(is_late));
             if is_late {
                 self.crowded.add_patient(delivery.emission, id);
                 return Heard::Missed;
             }
         }
-        let whose = Whose { session: delivery.session.number, tag: delivery.tag };
-        let egress = &mut self.egress[slot];
-        let unsent = egress.unsent();
+        let whose = Whose { session: delivery.channel.number, tag: delivery.tag };
+        let outbox = &mut self.outbox[slot];
+        let unsent = outbox.unsent();
         let has_large = delivery.message.shared.is_some();
-        let start = egress.prepare_droppable(about_bytes(delivery), has_large);
+        let start = outbox.prepare_droppable(about_bytes(delivery), has_large);
         self.touch(id).deliver(delivery);
-        self.egress[slot].written_droppable(start, whose, delivery.missed);
-        self.has_written(delivery.session.connection, delivery.emission, unsent)
+        self.outbox[slot].written_droppable(start, whose, delivery.missed);
+        self.has_written(delivery.channel.connection, delivery.emission, unsent)
     }
 
     /// Takes a connection's oldest messages out, those that may be, until there is room; returns how many.
     fn drop_oldest(&mut self, id: ConnectionId) -> u64 {
         let mut missed = 0;
         let lost = &mut self.lost;
-        self.egress[id.0 as usize].drop_oldest(|whose, count| {
+        self.outbox[id.0 as usize].drop_oldest(|whose, count| {
             let session = ChannelId { connection: id, number: whose.session };
             *lost.entry((session, whose.tag)).or_default() += count;
             missed += count.messages;
         });
-        let outlet = &mut self.egress[id.0 as usize].outlet;
+        let outlet = &mut self.outbox[id.0 as usize].outlet;
         outlet.messages = outlet.messages.saturating_sub(missed);
         missed
     }
 
     /// Puts a message into the spill log. Nobody waits for who reads from there, whose pace is nobody else's.
     fn spool(&mut self, delivery: &Delivery<'_>) -> Heard {
-        let id = delivery.session.connection;
-        let egress = &mut self.egress[id.0 as usize];
-        let Some(number) = self.spill.store(egress.spooled, delivery) else {
+        let id = delivery.channel.connection;
+        let outbox = &mut self.outbox[id.0 as usize];
+        let Some(number) = self.spill.store(outbox.spooled, delivery) else {
             self.note_missed(id, SlowConsumerPolicy::Spool, 1);
             return Heard::Missed;
         };
-        egress.spooled = Some(number);
-        egress.choose_path(self.egress_bytes_max);
+        outbox.spooled = Some(number);
+        outbox.choose_path(self.outbox_bytes_max);
         self.note_spooled(id);
         self.crowded.add_patient(delivery.emission, id);
         Heard::Crowded
@@ -163,15 +163,15 @@ impl World {
     /// Writes what a connection has in the spill log into its outlet, as far as there is room; returns how
     /// many bytes were looked at.
     pub(crate) fn refill(&mut self, id: ConnectionId) -> usize {
-        let Some(number) = self.egress[id.0 as usize].spooled else { return 0 };
+        let Some(number) = self.outbox[id.0 as usize].spooled else { return 0 };
         let (mut has_output, mut looked_at) = (false, 0);
-        let before = self.egress[id.0 as usize].unsent();
-        while self.egress[id.0 as usize].unsent() < self.egress_bytes_max {
+        let before = self.outbox[id.0 as usize].unsent();
+        while self.outbox[id.0 as usize].unsent() < self.outbox_bytes_max {
             match self.spill.next(number) {
                 Next::Message(delivery) => {
-                    let egress = &mut self.egress[id.0 as usize];
-                    egress.outlet.deliver(&delivery);
-                    egress.end_with_large();
+                    let outbox = &mut self.outbox[id.0 as usize];
+                    outbox.outlet.deliver(&delivery);
+                    outbox.end_with_large();
                     has_output = true;
                 }
                 Next::Waits => break,
@@ -181,7 +181,7 @@ impl World {
                 }
                 Next::CaughtUp => {
                     self.end_spooling(id);
-                    let held = self.egress[id.0 as usize].release();
+                    let held = self.outbox[id.0 as usize].release();
                     self.let_go(held, true);
                     self.caught_up.push(id);
                     break;
@@ -191,7 +191,7 @@ impl World {
         if has_output {
             self.touch(id);
         }
-        looked_at + self.egress[id.0 as usize].unsent() - before
+        looked_at + self.outbox[id.0 as usize].unsent() - before
     }
 
     /// Writes what has come from the disk for whom there is room; where those are many, for some of them.
@@ -206,11 +206,11 @@ impl World {
 
     /// The connection has nothing in the spill log any more.
     pub(crate) fn end_spooling(&mut self, id: ConnectionId) {
-        let egress = &mut self.egress[id.0 as usize];
-        if let Some(number) = egress.spooled.take() {
+        let outbox = &mut self.outbox[id.0 as usize];
+        if let Some(number) = outbox.spooled.take() {
             self.spill.end(number);
         }
-        egress.choose_path(self.egress_bytes_max);
+        outbox.choose_path(self.outbox_bytes_max);
     }
 
     /// Tells the engine what listeners do not get that had been handed to them.
@@ -228,7 +228,7 @@ impl World {
 /// About how many bytes a message is as it is sent: seldom more.
 fn about_bytes(delivery: &Delivery<'_>) -> usize {
     let message = &delivery.message;
-    let names = message.routing_key.len() + delivery.subscription.len();
+    let names = message.routing_key.len() + delivery.consumer.len();
     message.body.len() + message.properties.len() + names + FRAMING_BYTES
 }
 
@@ -244,54 +244,54 @@ impl Node {
     /// The next work of the spill log for the store, if any; its result comes back by
     /// [`Node::spill_done`]. The host carries these out one after the other.
     pub fn next_spill_job(&mut self) -> Option<SpillJob> {
-        self.world.spill.next_job()
+        self.effects.spill.next_job()
     }
 
     /// A job of the spill log ended.
     pub fn spill_done(&mut self, done: SpillDone) {
-        self.world.spill.done(done);
+        self.effects.spill.done(done);
     }
 
     /// Messages that were to wait in the spill log and that listeners have missed for that reason.
     #[inline]
     pub fn spill_missed(&self, loss: SpillLoss) -> u64 {
-        self.world.spill.missed(loss)
+        self.effects.spill.missed(loss)
     }
 
     /// What the spill log has done.
     pub fn spill_stats(&self) -> SpillStats {
-        self.world.spill.stats()
+        self.effects.spill.stats()
     }
 
     /// Tells sessions that nothing waits for them in the spill log any more; what they have said
     /// meanwhile may have waited for that.
     pub(crate) fn tell_caught_up(&mut self, now: Time) {
-        while let Some(id) = self.world.caught_up.pop() {
-            if self.at_session(now, id, |session, turn| session.caught_up(turn)).is_some() {
+        while let Some(id) = self.effects.caught_up.pop() {
+            if self.at_session(now, id, |session, context| session.caught_up(context)).is_some() {
                 self.resumable.push(id);
             }
         }
     }
 }
 
-impl Egress {
+impl Outbox {
     /// Unsent bytes from which on what is to be spooled is.
     fn spool_at(&self) -> usize {
         SPOOL_AT_BYTES.min(self.unsent_max)
     }
 
     /// Chooses up to how much is unsent direct messages are written without a further look.
-    fn choose_path(&mut self, egress_bytes_max: usize) {
+    fn choose_path(&mut self, outbox_bytes_max: usize) {
         // While something waits in the spill log, what comes after it has to go there too.
         if self.spooled.is_none()
-            && let Some(laggard) = self.next_laggard.take()
+            && let Some(slow_consumer_policy) = self.next_laggard.take()
         {
-            self.slow_consumer_policy = laggard;
+            self.slow_consumer_policy = slow_consumer_policy;
         }
         self.plain_max = match self.slow_consumer_policy {
             _ if self.is_given_up => 0,
             SlowConsumerPolicy::Spool if self.spooled.is_some() => 0,
-            SlowConsumerPolicy::Spool => self.spool_at().min(egress_bytes_max),
+            SlowConsumerPolicy::Spool => self.spool_at().min(outbox_bytes_max),
             SlowConsumerPolicy::DropOldest => 0,
             SlowConsumerPolicy::DropNew | SlowConsumerPolicy::Disconnect => self.unsent_max,
         };

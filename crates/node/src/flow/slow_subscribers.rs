@@ -1,6 +1,6 @@
 //! Who is behind with a direct message, of those whom its publisher may have to wait for.
 //!
-//! Knows who, not how far: that is each connection's egress, or its shard's business.
+//! Knows who, not how far: that is each connection's outbox, or its shard's business.
 
 use angarium_engine::{ConnectionId, Shards};
 

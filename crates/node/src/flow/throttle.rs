@@ -4,7 +4,7 @@
 use crate::connection::read_pause::WaitsFor;
 use crate::node::Node;
 use crate::outbox::Publisher;
-use crate::shard::message::{FromHome, Word};
+use crate::shard::message::{FromHome, ShardMessage};
 use angarium_engine::{ConnectionId, Time};
 use std::time::Duration;
 
@@ -230,13 +230,13 @@ impl Node {
             self.company.heard_from(now, slot);
             return;
         }
-        // Little of it may be a piece of a flood, cut off by the end of a parcel: neither flood nor company.
+        // Little of it may be a piece of a flood, cut off by the end of a batch: neither flood nor company.
         if bytes >= FLOOD_BYTES
-            && let Some(guest) = &self.world.egress[slot.0 as usize].guest
+            && let Some(guest) = &self.effects.outbox[slot.0 as usize].guest
         {
             let disturbs = self.company.is_there(now, slot);
             let word = FromHome::Flood(guest.last_name(), disturbs);
-            self.world.mesh.say(guest.shard, &Word::FromHome(word));
+            self.effects.links.say(guest.shard, &ShardMessage::FromHome(word));
         }
     }
 
@@ -259,7 +259,7 @@ impl Node {
     /// Lets those go on whose moment is over.
     pub(crate) fn let_slowed_go_on(&mut self, now: Time) {
         let held = self.slowed.publishers.take_due(now);
-        self.world.let_go(held, true);
+        self.effects.let_go(held, true);
         let alone = self.slowed.alone.take_due(now);
         for id in alone.into_iter().chain(self.slowed.beside_others.take_due(now)) {
             if let Some(connection) = self.connections[id.0 as usize].as_mut() {

@@ -1,7 +1,7 @@
 //! Several direct messages at once for one connection after the other: what one was sent is copied for the
 //! next one where that is called the same, as it is for most.
 
-use crate::effects::World;
+use crate::effects::NodeEffects;
 use angarium_engine::{ConnectionId, Delivery, Heard};
 use angarium_protocol::Protocol;
 use std::ops::Range;
@@ -35,23 +35,23 @@ impl Burst {
     #[inline]
     fn same(&self, delivery: &Delivery<'_>) -> Option<(ConnectionId, Range<usize>)> {
         let is_same = self.emission == delivery.emission
-            && self.connection != delivery.session.connection
-            && self.subscription == delivery.subscription;
+            && self.connection != delivery.channel.connection
+            && self.subscription == delivery.consumer;
         is_same.then(|| (self.connection, self.range.clone()))
     }
 
     fn keep(&mut self, delivery: &Delivery<'_>, range: Range<usize>) {
         self.emission = delivery.emission;
-        self.connection = delivery.session.connection;
+        self.connection = delivery.channel.connection;
         self.range = range;
-        if self.subscription != delivery.subscription {
+        if self.subscription != delivery.consumer {
             self.subscription.clear();
-            self.subscription.push_str(delivery.subscription);
+            self.subscription.push_str(delivery.consumer);
         }
     }
 }
 
-impl World {
+impl NodeEffects {
     /// Writes messages with these payloads into their connection's outlet, if there is room for all of them;
     /// says how the last one is heard.
     pub(crate) fn write_burst(
@@ -59,22 +59,22 @@ impl World {
         delivery: &Delivery<'_>,
         bodies: &[&[u8]],
     ) -> Option<Heard> {
-        let connection = delivery.session.connection;
+        let connection = delivery.channel.connection;
         let slot = connection.0 as usize;
-        let egress = &self.egress[slot];
-        let names = delivery.message.routing_key.len() + delivery.subscription.len();
+        let outbox = &self.outbox[slot];
+        let names = delivery.message.routing_key.len() + delivery.consumer.len();
         let payload: usize = bodies.iter().map(|body| body.len()).sum();
         let bytes = payload + bodies.len() * (names + FRAMING_BYTES);
-        let unsent = egress.unsent() + bytes;
-        if egress.guest.is_some()
-            || egress.outlet.protocol != Protocol::Nats
-            || unsent >= egress.plain_max
+        let unsent = outbox.unsent() + bytes;
+        if outbox.guest.is_some()
+            || outbox.outlet.protocol != Protocol::Nats
+            || unsent >= outbox.plain_max
         {
             return None;
         }
         if let Some((other, range)) = self.burst.same(delivery) {
             self.touch(connection);
-            let both = self.egress.get_disjoint_mut([other.0 as usize, slot]);
+            let both = self.outbox.get_disjoint_mut([other.0 as usize, slot]);
             let [from, to] = both.expect("two connections have two places");
             to.outlet.bytes.extend_from_slice(&from.outlet.bytes[range]);
             to.outlet.messages += bodies.len() as u64;

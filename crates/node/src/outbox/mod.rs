@@ -51,7 +51,7 @@ pub(crate) enum Publisher {
 
 /// A connection's output and what the host must know about it.
 #[derive(Debug, Default)]
-pub(crate) struct Egress {
+pub(crate) struct Outbox {
     pub(crate) outlet: Outlet,
     /// What comes before the outlet's bytes. The row is small, since it moves when it grows: those of many
     /// laggards that are sent the same grow in the same step.
@@ -60,7 +60,7 @@ pub(crate) struct Egress {
     pieces_bytes: usize,
     /// Bytes at the start of the first piece, or of `outlet.bytes`, that are already sent.
     sent: usize,
-    /// It is in `World::dirty`.
+    /// It is in `NodeEffects::dirty`.
     pub(crate) is_dirty: bool,
     /// The engine was refused room; tell it when there is some.
     pub(crate) wants_room: Cell<bool>,
@@ -94,11 +94,11 @@ pub(crate) struct Egress {
     pub(crate) is_owed: bool,
     /// Who hears what it publishes.
     pub(crate) audience: Audience,
-    /// Something of it was sent since [`Egress::look_for_stall`].
+    /// Something of it was sent since [`Outbox::look_for_stall`].
     has_moved: bool,
 }
 
-impl Egress {
+impl Outbox {
     /// How many bytes are still to be sent.
     #[inline]
     pub(crate) fn unsent(&self) -> usize {
@@ -253,8 +253,8 @@ impl Egress {
     }
 
     /// Whether direct messages are heard without delay.
-    pub(crate) fn keeps_up(&self, egress_bytes_max: usize) -> bool {
-        self.unsent() < self.unsent_max.min(egress_bytes_max) && self.spooled.is_none()
+    pub(crate) fn keeps_up(&self, outbox_bytes_max: usize) -> bool {
+        self.unsent() < self.unsent_max.min(outbox_bytes_max) && self.spooled.is_none()
     }
 
     /// Whether nobody waits for it, because it takes nothing.
@@ -312,7 +312,7 @@ impl Egress {
     /// Makes it that of the next connection in its slot, which may be listed as dirty already.
     pub(crate) fn renew(&mut self) {
         self.drop_pieces();
-        *self = Egress { is_dirty: self.is_dirty, ..Egress::default() };
+        *self = Outbox { is_dirty: self.is_dirty, ..Outbox::default() };
     }
 
     /// Drops all that is unsent: its peer is not waited for.

@@ -2,7 +2,7 @@
 //! its messages lie, so that dropping costs what is dropped and not what waits. A message with a large body
 //! is a piece.
 
-use super::Egress;
+use super::Outbox;
 use super::marks::{Marks, Message, Whose};
 use super::piece::Piece;
 use angarium_engine::Lost;
@@ -70,7 +70,7 @@ impl Droppable {
     }
 }
 
-impl Egress {
+impl Outbox {
     /// Bytes of a piece of output from which something may be taken out.
     pub(super) fn small_piece_bytes(&self) -> usize {
         (self.unsent_max / PIECE_PART).min(PIECE_BYTES)

@@ -15,69 +15,69 @@ fn byte(at: usize) -> u8 {
 /// is ever to become large.
 #[track_caller]
 fn check(writes: usize, bytes: usize, takes: fn(usize) -> usize) {
-    let mut egress = Egress::default();
+    let mut outbox = Outbox::default();
     let (mut written, mut taken) = (0, 0);
-    let mut take = |egress: &mut Egress, most: usize| {
-        let pending: Vec<u8> = egress.parts().flatten().copied().collect();
-        let pending = if egress.has_pieces() { &pending[..] } else { egress.pending() };
-        assert!(pending.starts_with(egress.pending()));
+    let mut take = |outbox: &mut Outbox, most: usize| {
+        let pending: Vec<u8> = outbox.parts().flatten().copied().collect();
+        let pending = if outbox.has_pieces() { &pending[..] } else { outbox.pending() };
+        assert!(pending.starts_with(outbox.pending()));
         let count = pending.len().min(most);
         assert!(pending[..count].iter().enumerate().all(|(at, &it)| it == byte(taken + at)));
         taken += count;
-        let has_more = egress.advance(count);
-        assert!(!has_more || !egress.pending().is_empty());
+        let has_more = outbox.advance(count);
+        assert!(!has_more || !outbox.pending().is_empty());
         taken
     };
-    for turn in 0..writes {
+    for context in 0..writes {
         let middle = written + bytes / 2;
-        egress.outlet.bytes.extend((written..middle).map(byte));
+        outbox.outlet.bytes.extend((written..middle).map(byte));
         written += bytes;
         let second: Vec<u8> = (middle..written).map(byte).collect();
-        if turn % 3 == 1 {
-            egress.outlet.large = Some(LargeBody::plain(&Bytes::from(second), b"").into());
-            egress.end_with_large();
+        if context % 3 == 1 {
+            outbox.outlet.large = Some(LargeBody::plain(&Bytes::from(second), b"").into());
+            outbox.end_with_large();
         } else {
-            egress.outlet.bytes.extend(second);
+            outbox.outlet.bytes.extend(second);
         }
-        egress.part();
-        assert!(egress.outlet.bytes.capacity() <= PIECE_CAPACITY * 2);
-        let taken = take(&mut egress, takes(turn));
-        assert_eq!(egress.unsent(), written - taken);
+        outbox.part();
+        assert!(outbox.outlet.bytes.capacity() <= PIECE_CAPACITY * 2);
+        let taken = take(&mut outbox, takes(context));
+        assert_eq!(outbox.unsent(), written - taken);
     }
-    while egress.unsent() > 0 {
-        take(&mut egress, usize::MAX);
+    while outbox.unsent() > 0 {
+        take(&mut outbox, usize::MAX);
     }
     assert_eq!(taken, written);
-    assert!(egress.pending().is_empty() && egress.pieces.is_empty());
+    assert!(outbox.pending().is_empty() && outbox.pieces.is_empty());
 }
 
 /// AMQP's deliveries with large bodies, in frames, are the same bytes however much of them leaves at once.
 #[test]
 fn large_bodies_leave_whole_by_steps_of_any_size() {
     let body = Bytes::from((0..1_000).map(byte).collect::<Vec<u8>>());
-    let written = |egress: &mut Egress, is_shared: bool| {
-        egress.outlet.frame_bytes_max = 308;
+    let written = |outbox: &mut Outbox, is_shared: bool| {
+        outbox.outlet.frame_bytes_max = 308;
         for tag in 1..=3 {
             let shared = is_shared.then_some(&body);
-            egress.outlet.deliver(&delivery(tag, &body, shared));
-            egress.end_with_large();
-            egress.outlet.bytes.extend(b"between");
+            outbox.outlet.deliver(&delivery(tag, &body, shared));
+            outbox.end_with_large();
+            outbox.outlet.bytes.extend(b"between");
         }
     };
-    let mut copied = Egress::default();
+    let mut copied = Outbox::default();
     written(&mut copied, false);
     let expected = copied.outlet.bytes;
     for step in (1..400).chain([1_000, 5_000]) {
-        let (mut egress, mut taken) = (Egress::default(), Vec::new());
-        written(&mut egress, true);
-        while egress.unsent() > 0 {
-            assert_eq!(egress.unsent(), expected.len() - taken.len());
-            assert!(!egress.pending().is_empty());
-            let pending: Vec<u8> = egress.parts().flatten().copied().collect();
-            let pending = if egress.has_pieces() { &pending[..] } else { egress.pending() };
+        let (mut outbox, mut taken) = (Outbox::default(), Vec::new());
+        written(&mut outbox, true);
+        while outbox.unsent() > 0 {
+            assert_eq!(outbox.unsent(), expected.len() - taken.len());
+            assert!(!outbox.pending().is_empty());
+            let pending: Vec<u8> = outbox.parts().flatten().copied().collect();
+            let pending = if outbox.has_pieces() { &pending[..] } else { outbox.pending() };
             let count = pending.len().min(step);
             taken.extend_from_slice(&pending[..count]);
-            egress.advance(count);
+            outbox.advance(count);
         }
         assert!(taken == expected, "by {step}");
     }
@@ -92,8 +92,8 @@ fn delivery<'a>(tag: u64, body: &'a [u8], shared: Option<&'a Bytes>) -> Delivery
         delayed: false,
     };
     Delivery {
-        session: ChannelId { connection: ConnectionId(0), number: 1 },
-        subscription: "c",
+        channel: ChannelId { connection: ConnectionId(0), number: 1 },
+        consumer: "c",
         tag,
         redelivered: false,
         messages_left: 0,
@@ -118,9 +118,9 @@ fn delivery<'a>(tag: u64, body: &'a [u8], shared: Option<&'a Bytes>) -> Delivery
 fn much_that_is_unsent_lies_in_pieces_and_leaves_in_order() {
     const TURN: usize = 65_000;
     check(50, TURN, |_| 0);
-    check(50, TURN, |turn| turn * 1_000);
+    check(50, TURN, |context| context * 1_000);
     check(50, TURN, |_| usize::MAX);
-    check(50, TURN, |turn| if turn < 30 { 7 } else { usize::MAX });
+    check(50, TURN, |context| if context < 30 { 7 } else { usize::MAX });
     check(5, 2 * PIECE_BYTES, |_| PIECE_BYTES);
     check(5, 8 * PIECE_BYTES, |_| 3 * PIECE_BYTES);
 }
@@ -146,11 +146,11 @@ fn large(message: &[u8]) -> Box<LargeBody> {
 }
 
 impl Reader {
-    fn take(&mut self, egress: &mut Egress, most: usize) {
-        let pending = egress.pending();
+    fn take(&mut self, outbox: &mut Outbox, most: usize) {
+        let pending = outbox.pending();
         let count = pending.len().min(most);
         self.input.extend_from_slice(&pending[..count]);
-        egress.advance(count);
+        outbox.advance(count);
     }
 
     /// The numbers of all that came.
@@ -171,7 +171,7 @@ impl Reader {
 
 /// Output in which some messages may be taken out again, and what was.
 struct Output {
-    egress: Egress,
+    outbox: Outbox,
     next: u32,
     lost: BTreeSet<u32>,
     /// Those that may be.
@@ -181,22 +181,22 @@ struct Output {
 
 impl Output {
     fn new(unsent_max: usize) -> Output {
-        let egress = Egress { unsent_max, ..Egress::default() };
+        let outbox = Outbox { unsent_max, ..Outbox::default() };
         let (lost, droppable) = (BTreeSet::new(), BTreeSet::new());
-        Output { egress, next: 0, lost, droppable, missed: Lost::default() }
+        Output { outbox, next: 0, lost, droppable, missed: Lost::default() }
     }
 
     fn write_plain(&mut self, bytes: usize) {
-        self.egress.outlet.bytes.extend(message(self.next, bytes));
+        self.outbox.outlet.bytes.extend(message(self.next, bytes));
         self.next += 1;
     }
 
     /// The same with a body that is shared.
     fn write_large(&mut self, bytes: usize) {
         let message = message(self.next, bytes);
-        self.egress.outlet.bytes.extend(&message[..MESSAGE_MIN]);
-        self.egress.outlet.large = Some(large(&message));
-        self.egress.end_with_large();
+        self.outbox.outlet.bytes.extend(&message[..MESSAGE_MIN]);
+        self.outbox.outlet.large = Some(large(&message));
+        self.outbox.end_with_large();
         self.next += 1;
     }
 
@@ -212,9 +212,9 @@ impl Output {
 
     /// The same with a body that is shared, where it is large.
     fn write_as(&mut self, bytes: usize, tag: Option<u64>, is_large: bool) -> bool {
-        let Output { egress, lost, droppable, missed, .. } = self;
+        let Output { outbox, lost, droppable, missed, .. } = self;
         let newest_lost = lost.last().copied();
-        egress.drop_oldest(|whose, count| {
+        outbox.drop_oldest(|whose, count| {
             *missed += count;
             if tag.is_none() {
                 let number = whose.tag as u32;
@@ -224,20 +224,20 @@ impl Output {
                 lost.insert(number);
             }
         });
-        if egress.held() >= egress.unsent_max {
+        if outbox.held() >= outbox.unsent_max {
             return false;
         }
         let untold = if tag.is_none() { self.next % 3 } else { 0 };
         let whose = Whose { session: 1, tag: tag.unwrap_or(self.next.into()) };
         let message = message(self.next, bytes);
-        let start = egress.prepare_droppable(bytes, is_large);
+        let start = outbox.prepare_droppable(bytes, is_large);
         if is_large {
-            egress.outlet.bytes.extend(&message[..MESSAGE_MIN]);
-            egress.outlet.large = Some(large(&message));
+            outbox.outlet.bytes.extend(&message[..MESSAGE_MIN]);
+            outbox.outlet.large = Some(large(&message));
         } else {
-            egress.outlet.bytes.extend(message);
+            outbox.outlet.bytes.extend(message);
         }
-        egress.written_droppable(start, whose, untold.into());
+        outbox.written_droppable(start, whose, untold.into());
         self.droppable.insert(self.next);
         self.next += 1;
         true
@@ -268,18 +268,18 @@ fn any_history_leaves_whole_messages_in_order_and_the_oldest_are_lost() {
                 output.write_as(bytes, None, draw(20) < large_part);
             }
             if draw(8) == 0 {
-                output.egress.part();
+                output.outbox.part();
             }
             if draw(4) == 0 {
-                reader.take(&mut output.egress, draw(takes + 1) as usize);
+                reader.take(&mut output.outbox, draw(takes + 1) as usize);
             }
         }
-        while output.egress.unsent() > 0 {
-            reader.take(&mut output.egress, 1_000);
+        while output.outbox.unsent() > 0 {
+            reader.take(&mut output.outbox, 1_000);
         }
         let expected: Vec<u32> = (0..output.next).filter(|it| !output.lost.contains(it)).collect();
         assert_eq!(reader.numbers(), expected);
-        assert_eq!((output.egress.held(), output.egress.pieces.len()), (0, 0));
+        assert_eq!((output.outbox.held(), output.outbox.pieces.len()), (0, 0));
         lost += output.lost.len();
     }
     assert!(lost > 50_000, "{lost}");
@@ -292,14 +292,14 @@ fn one_that_is_sent_in_part_stays_and_those_behind_it_go_first() {
     while output.lost.is_empty() {
         output.write(100);
         if output.next == 20 {
-            reader.take(&mut output.egress, 150);
+            reader.take(&mut output.outbox, 150);
         }
     }
     let lost: Vec<u32> = output.lost.iter().copied().collect();
     // A piece goes at once: a sixteenth of what may be unsent.
     assert_eq!(lost, [2, 3, 4, 5]);
-    while output.egress.unsent() > 0 {
-        reader.take(&mut output.egress, 1_000);
+    while output.outbox.unsent() > 0 {
+        reader.take(&mut output.outbox, 1_000);
     }
     assert_eq!(reader.numbers()[..4], [0, 1, 6, 7]);
 }
@@ -317,9 +317,9 @@ fn check_bound(sizes: &[usize], listeners: u64) {
         assert!(output.write_for(bytes, Some(count as u64 % listeners)));
         written += bytes;
         if count % 100 == 0 {
-            output.egress.part();
+            output.outbox.part();
         }
-        let (room, copied) = output.egress.room_and_copied();
+        let (room, copied) = output.outbox.room_and_copied();
         copied_max = copied_max.max(copied - std::mem::replace(&mut before, copied));
         room_max = room_max.max(room);
         if written > 3 * BOUND {
@@ -335,26 +335,26 @@ fn check_bound(sizes: &[usize], listeners: u64) {
 #[test]
 fn few_that_may_go_between_many_that_may_not_are_dropped_without_copying_those() {
     let mut output = Output::new(BOUND);
-    while output.egress.held() < BOUND - 61_000 {
+    while output.outbox.held() < BOUND - 61_000 {
         output.write(100);
         output.write_plain(60_000);
-        output.egress.part();
+        output.outbox.part();
     }
-    output.write_plain(BOUND - output.egress.held());
-    let (_, before) = output.egress.room_and_copied();
+    output.write_plain(BOUND - output.outbox.held());
+    let (_, before) = output.outbox.room_and_copied();
     // Each piece has one.
     for _ in 0..25 {
         assert!(output.write(100));
     }
     assert!((25..30).contains(&output.lost.len()));
-    let (room, copied) = output.egress.room_and_copied();
+    let (room, copied) = output.outbox.room_and_copied();
     assert!(copied - before < 3 * (64 << 10), "{} bytes were copied", copied - before);
     assert!(room < BOUND + BOUND / 100 * 15, "{room} bytes for {BOUND}");
     // What is left in their places closes up as it is sent, piece by piece.
     let (mut reader, mut before) = (Reader::default(), copied);
-    while output.egress.unsent() > 0 {
-        reader.take(&mut output.egress, 1_000);
-        let (_, copied) = output.egress.room_and_copied();
+    while output.outbox.unsent() > 0 {
+        reader.take(&mut output.outbox, 1_000);
+        let (_, copied) = output.outbox.room_and_copied();
         assert!(copied - std::mem::replace(&mut before, copied) <= 2 * (64 << 10));
     }
     let expected: Vec<u32> = (0..output.next).filter(|it| !output.lost.contains(it)).collect();
@@ -368,9 +368,9 @@ fn answers_between_messages_that_go_leave_no_pieces_behind() {
         output.write(10_000);
         output.write_plain(MESSAGE_MIN);
     }
-    let spent = output.egress.pieces.iter().take_while(|piece| piece.len() < 30_000).count();
+    let spent = output.outbox.pieces.iter().take_while(|piece| piece.len() < 30_000).count();
     assert!(spent <= 1 && output.lost.len() > 3 * BOUND / 10_000, "{spent}");
-    let (room, _) = output.egress.room_and_copied();
+    let (room, _) = output.outbox.room_and_copied();
     assert!(room < BOUND + BOUND / 100 * 15, "{room} bytes for {BOUND}");
 }
 

@@ -7,7 +7,7 @@ use crate::flow::recent_subscribers::Audience;
 use crate::flow::slow_subscribers::Behind;
 use crate::options::Options;
 use crate::shard::message::{
-    FromHome, Parcel, SessionName, ToHome, Value, Word, write_delivery, write_forward,
+    ChannelName, FromHome, ShardBatch, ShardMessage, ToHome, Value, write_delivery, write_forward,
     write_in_row, write_publish,
 };
 use angarium_engine::{
@@ -19,11 +19,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Bytes of messages on their way to a shard beyond which publishers wait for it.
 pub const UNDERWAY_BYTES_MAX: u64 = 4 << 20;
-/// With words of such a weight a parcel is complete; the last words may go beyond. Its receiver takes it in
+/// With words of such a weight a batch is complete; the last words may go beyond. Its receiver takes it in
 /// one step, in which it serves nobody else.
-pub const PARCEL_BYTES: usize = 64 << 10;
-/// Room that a parcel begins with, at most: what is read from a client at once, and its words' heads.
-const ROOM_BYTES_MAX: usize = PARCEL_BYTES + (16 << 10);
+pub const SHARD_BATCH_BYTES: usize = 64 << 10;
+/// Room that a batch begins with, at most: what is read from a client at once, and its words' heads.
+const ROOM_BYTES_MAX: usize = SHARD_BATCH_BYTES + (16 << 10);
 /// News that shards may not know yet before who tells more has to wait.
 const NEWS_UNDERWAY_MAX: u64 = 4_096;
 /// Of how much a listener may have unsent, the part that may be on its way to its shard before publishers of
@@ -35,13 +35,13 @@ const TAKEN_PART: u64 = 8;
 /// One other shard.
 #[derive(Debug, Default)]
 struct Link {
-    /// Parcels that are complete and not on their way yet.
-    complete: VecDeque<Parcel>,
+    /// ShardBatch that are complete and not on their way yet.
+    complete: VecDeque<ShardBatch>,
     /// The words after those.
-    parcel: Parcel,
+    batch: ShardBatch,
     /// The streak of the last row in it; zero: there is none.
     row: u64,
-    /// How many bytes of words the last parcel had: the next one begins with as much room.
+    /// How many bytes of words the last batch had: the next one begins with as much room.
     last_bytes: usize,
     /// Bytes of messages that it was sent, or is to be sent, and has not taken.
     underway: u64,
@@ -65,17 +65,17 @@ struct Link {
 }
 
 impl Link {
-    /// Takes what has been said, and begins a new parcel.
-    fn take_parcel(&mut self) -> Parcel {
-        self.last_bytes = self.parcel.words.len().min(ROOM_BYTES_MAX);
+    /// Takes what has been said, and begins a new batch.
+    fn take_batch(&mut self) -> ShardBatch {
+        self.last_bytes = self.batch.words.len().min(ROOM_BYTES_MAX);
         self.row = 0;
-        std::mem::take(&mut self.parcel)
+        std::mem::take(&mut self.batch)
     }
 }
 
 /// All links of one shard.
 #[derive(Debug)]
-pub(crate) struct Mesh {
+pub(crate) struct ShardLinks {
     shard: ShardId,
     others: Shards,
     /// Bytes on their way to a shard beyond which who publishes direct messages waits for it.
@@ -96,12 +96,12 @@ pub(crate) struct Mesh {
     known_elsewhere: Vec<bool>,
 }
 
-impl Mesh {
+impl ShardLinks {
     /// The links of one shard.
-    pub(crate) fn new(options: &Options) -> Mesh {
+    pub(crate) fn new(options: &Options) -> ShardLinks {
         let Options { shard, shards: count, .. } = *options;
         let unsent_max = options.quota.get(Bound::UnsentBytes).unwrap_or(u64::MAX);
-        Mesh {
+        ShardLinks {
             shard,
             others: Shards::others(shard, count),
             direct_max: UNDERWAY_BYTES_MAX.min(unsent_max / UNDERWAY_PART),
@@ -127,14 +127,14 @@ impl Mesh {
 
     // ---- what is sent ----
 
-    /// Takes a parcel that is to be sent.
-    pub(crate) fn next_parcel(&mut self) -> Option<(ShardId, Parcel)> {
+    /// Takes a batch that is to be sent.
+    pub(crate) fn next_batch(&mut self) -> Option<(ShardId, ShardBatch)> {
         let shard = self.talking.into_iter().next()?;
         let link = self.link(shard);
         if let Some(complete) = link.complete.pop_front() {
             return Some((shard, complete));
         }
-        let last = link.take_parcel();
+        let last = link.take_batch();
         self.talking = self.talking.without(shard);
         Some((shard, last))
     }
@@ -144,36 +144,36 @@ impl Mesh {
     fn open(&mut self, to: ShardId) -> &mut Link {
         self.talking = self.talking.and(Shards::one(to));
         let link = self.link(to);
-        if link.parcel.weight() >= PARCEL_BYTES {
-            let parcel = link.take_parcel();
-            link.complete.push_back(parcel);
+        if link.batch.weight() >= SHARD_BATCH_BYTES {
+            let batch = link.take_batch();
+            link.complete.push_back(batch);
         }
-        if link.parcel.words.capacity() == 0 {
-            link.parcel.words.reserve(link.last_bytes);
+        if link.batch.words.capacity() == 0 {
+            link.batch.words.reserve(link.last_bytes);
         }
         link
     }
 
     /// Says a word to one shard.
-    pub(crate) fn say(&mut self, to: ShardId, word: &Word<'_>) {
-        word.write(&mut self.open(to).parcel.words);
+    pub(crate) fn say(&mut self, to: ShardId, word: &ShardMessage<'_>) {
+        word.write(&mut self.open(to).batch.words);
     }
 
     /// Asks home for something.
     pub(crate) fn ask_home(&mut self, word: &ToHome<'_>) {
-        self.say(ShardId::HOME, &Word::ToHome(*word));
+        self.say(ShardId::HOME, &ShardMessage::ToHome(*word));
     }
 
     /// Hands home a request.
     pub(crate) fn request_home(&mut self, session: ChannelId, request: Request) {
-        let word = Word::ToHome(ToHome::Request(session));
+        let word = ShardMessage::ToHome(ToHome::Request(session));
         self.say_with(ShardId::HOME, &word, Value::Request(request));
     }
 
     /// Says a word with its value to one shard.
-    pub(crate) fn say_with(&mut self, to: ShardId, word: &Word<'_>, value: Value) {
+    pub(crate) fn say_with(&mut self, to: ShardId, word: &ShardMessage<'_>, value: Value) {
         self.say(to, word);
-        self.link(to).parcel.values.push_back(value);
+        self.link(to).batch.values.push_back(value);
     }
 
     /// All but this one.
@@ -185,12 +185,12 @@ impl Mesh {
     pub(crate) fn survey(&mut self, connection: ConnectionId, serial: u64, survey: &Survey) {
         for shard in self.others {
             let value = Value::Survey(Box::new(survey.clone()));
-            self.say_with(shard, &Word::Survey { connection, serial }, value);
+            self.say_with(shard, &ShardMessage::Survey { connection, serial }, value);
         }
     }
 
     /// Says a word to all.
-    pub(crate) fn say_to_all(&mut self, word: &Word<'_>) {
+    pub(crate) fn say_to_all(&mut self, word: &ShardMessage<'_>) {
         for shard in self.others {
             self.say(shard, word);
         }
@@ -214,14 +214,14 @@ impl Mesh {
         let direct_max = self.direct_max;
         for shard in to {
             let link = self.open(shard);
-            let words = &mut link.parcel.words;
+            let words = &mut link.batch.words;
             let shared = forward.message.shared;
             let bytes = if forward.streak == 0 || shared.is_some() {
                 write_forward(forward, words)
             } else {
                 write_in_row(forward, bodies, &mut link.row, words)
             };
-            link.underway += (bytes + link.parcel.carry(shared)) as u64;
+            link.underway += (bytes + link.batch.carry(shared)) as u64;
             match publisher.and_then(|publisher| link.behind.get(&publisher)) {
                 Some(Behind::Awaited { .. }) => awaited = awaited.and(Shards::one(shard)),
                 _ if link.underway > direct_max => awaited = awaited.and(Shards::one(shard)),
@@ -239,8 +239,8 @@ impl Mesh {
     #[inline]
     pub(crate) fn publish(&mut self, session: ChannelId, publish: &Publish<'_>) {
         let link = self.open(ShardId::HOME);
-        let bytes = write_publish(session, publish, &mut link.parcel.words);
-        link.underway += (bytes + link.parcel.carry(publish.content.shared)) as u64;
+        let bytes = write_publish(session, publish, &mut link.batch.words);
+        link.underway += (bytes + link.batch.carry(publish.content.shared)) as u64;
     }
 
     /// Sends a delivery to the shard of its session; returns how many bytes that took.
@@ -248,24 +248,24 @@ impl Mesh {
     pub(crate) fn deliver(
         &mut self,
         to: ShardId,
-        session: SessionName,
+        session: ChannelName,
         delivery: &Delivery<'_>,
     ) -> usize {
-        let parcel = &mut self.open(to).parcel;
-        write_delivery(session, delivery, &mut parcel.words) + parcel.carry(delivery.message.shared)
+        let batch = &mut self.open(to).batch;
+        write_delivery(session, delivery, &mut batch.words) + batch.carry(delivery.message.shared)
     }
 
     /// Gives a message that no queue took back to the shard of its session.
     pub(crate) fn return_to(
         &mut self,
         to: ShardId,
-        session: SessionName,
+        session: ChannelName,
         message: &MessageView<'_>,
     ) {
         let mut bytes = Vec::new();
         message.write(&mut bytes);
-        self.say(to, &Word::FromHome(FromHome::Returned(session, &bytes)));
-        self.link(to).parcel.carry(message.shared);
+        self.say(to, &ShardMessage::FromHome(FromHome::Returned(session, &bytes)));
+        self.link(to).batch.carry(message.shared);
     }
 
     /// Whether so much is on its way to a shard that those who send there wait.
@@ -300,18 +300,18 @@ impl Mesh {
 
     /// Tells all others news, on account of a connection or of none.
     pub(crate) fn tell(&mut self, by: Option<ConnectionId>, news: &[u8]) {
-        self.tell_word(by, &Word::News(news));
+        self.tell_word(by, &ShardMessage::News(news));
         for shard in self.others {
-            self.link(shard).parcel.news += 1;
+            self.link(shard).batch.news += 1;
         }
     }
 
     /// What a connection has home do is to be done before what it does next.
     pub(crate) fn sync(&mut self, by: ConnectionId) {
-        self.tell_word(Some(by), &Word::Sync);
+        self.tell_word(Some(by), &ShardMessage::Sync);
     }
 
-    fn tell_word(&mut self, by: Option<ConnectionId>, word: &Word<'_>) {
+    fn tell_word(&mut self, by: Option<ConnectionId>, word: &ShardMessage<'_>) {
         self.told += 1;
         self.say_to_all(word);
         if let Some(by) = by {
@@ -403,7 +403,8 @@ impl Mesh {
                 continue;
             }
             link.news_taken = link.news;
-            let taken = Word::Taken { news: link.news, bytes: std::mem::take(&mut link.taken) };
+            let taken =
+                ShardMessage::Taken { news: link.news, bytes: std::mem::take(&mut link.taken) };
             self.say(shard, &taken);
         }
     }
@@ -456,7 +457,7 @@ impl Mesh {
     /// Tells another shard that none of those here who hear its publisher keeps up.
     pub(crate) fn tell_behind(&mut self, shard: ShardId, publisher: ConnectionId, behind: Behind) {
         if self.link(shard).told_behind.insert(publisher, behind) != Some(behind) {
-            self.say(shard, &Word::Behind(publisher, Some(behind)));
+            self.say(shard, &ShardMessage::Behind(publisher, Some(behind)));
         }
     }
 
@@ -464,9 +465,9 @@ impl Mesh {
     pub(crate) fn let_go(&mut self, shard: ShardId, publisher: ConnectionId, keep_up: bool) {
         if let Some(told) = self.link(shard).told_behind.remove(&publisher) {
             if !keep_up && told != (Behind::Awaited { has_others: true }) {
-                self.say(shard, &Word::Behind(publisher, Some(Behind::Far)));
+                self.say(shard, &ShardMessage::Behind(publisher, Some(Behind::Far)));
             }
-            self.say(shard, &Word::Behind(publisher, None));
+            self.say(shard, &ShardMessage::Behind(publisher, None));
         }
     }
 
@@ -517,7 +518,7 @@ impl Mesh {
         }
         let is_known = self.known_elsewhere.get_mut(connection.0 as usize).map(std::mem::take);
         if is_known == Some(true) {
-            self.say_to_all(&Word::Forgotten(connection));
+            self.say_to_all(&ShardMessage::Forgotten(connection));
         }
         if let Some(told) = self.told_by.get_mut(connection.0 as usize) {
             *told = 0;

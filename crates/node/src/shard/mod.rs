@@ -1,4 +1,4 @@
-//! The node as one shard of a broker: parcels out and in.
+//! The node as one shard of a broker: batches out and in.
 //!
 //! Home is the shard with queues, journal, users and virtual hosts; the others have copies of the last
 //! two. A client of any of them reaches all who listen, wherever they are.
@@ -13,18 +13,18 @@ pub(crate) mod varint;
 use crate::flow::recent_subscribers::Hearer;
 use crate::flow::slow_subscribers::Behind;
 use crate::node::Node;
-use crate::shard::links::Mesh;
-use crate::shard::message::{FromHome, Parcel, Value, Word, Words, body_of};
+use crate::shard::links::ShardLinks;
+use crate::shard::message::{FromHome, ShardBatch, ShardMessage, Value, Words, body_of};
 use angarium_engine::{
     Annotations, Burst, ConnectionId, Deletion, Forward, Reached, Row, ShardId, Streak, Time,
 };
-use angarium_protocol::{Session, World as _, nats};
+use angarium_protocol::{Host as _, ProtocolHandler, nats};
 use std::collections::VecDeque;
 
 /// Why what another shard sends can be read.
 pub(crate) const UNDERSTOOD: &str = "shards of one program understand each other";
 
-/// Messages in a row, in the parcel at hand.
+/// Messages in a row, in the batch at hand.
 #[derive(Debug, Default)]
 pub(crate) struct Rows<'a> {
     /// What they have in common.
@@ -38,25 +38,25 @@ impl Node {
     /// its first turn; what it would have told them until then is in it.
     #[must_use]
     pub fn introduction(&mut self) -> Vec<Vec<u8>> {
-        self.world.mesh = Mesh::new(&self.options);
+        self.effects.links = ShardLinks::new(&self.options);
         if let Some(why) = &self.blocked {
-            self.world.mesh.say_to_all(&Word::FromHome(FromHome::Blocked(Some(why))));
+            self.effects.links.say_to_all(&ShardMessage::FromHome(FromHome::Blocked(Some(why))));
         }
         if self.spill_resumes.is_some() {
-            self.world.mesh.say_to_all(&Word::FromHome(FromHome::Yield(true)));
+            self.effects.links.say_to_all(&ShardMessage::FromHome(FromHome::Yield(true)));
         }
         self.engine.introduction()
     }
 
-    /// The next parcel for another shard, which gets it by [`Node::arrived`], in order. The host asks
+    /// The next batch for another shard, which gets it by [`Node::arrived`], in order. The host asks
     /// at the end of each turn.
-    pub fn next_parcel(&mut self) -> Option<(ShardId, Parcel)> {
-        self.world.mesh.next_parcel()
+    pub fn next_batch(&mut self) -> Option<(ShardId, ShardBatch)> {
+        self.effects.links.next_batch()
     }
 
     /// Lets those go on of whom all shards know what they have told.
     pub(crate) fn let_settled_go_on(&mut self, now: Time) {
-        while let Some(connection) = self.world.mesh.next_settled() {
+        while let Some(connection) = self.effects.links.next_settled() {
             self.settled(now, connection);
         }
     }
@@ -66,80 +66,80 @@ impl Node {
         &mut self,
         now: Time,
         from: ShardId,
-        word: &Word<'a>,
+        word: &ShardMessage<'a>,
         bytes: usize,
         (values, rows): (&mut VecDeque<Value>, &mut Rows<'a>),
     ) {
         // What was found out holds for as long as nothing but messages of the row arrives.
         let found = rows.streak.take();
         match *word {
-            Word::News(news) => {
-                self.world.mesh.learned(from);
+            ShardMessage::News(news) => {
+                self.effects.links.learned(from);
                 if let Some(deletion) = Deletion::told_by(news) {
                     self.end_all(now, deletion);
                 }
-                let told = self.engine.told(from, news, &mut self.world);
+                let told = self.engine.told(from, news, &mut self.effects);
                 told.expect(UNDERSTOOD);
             }
-            Word::Spent { user, messages, bytes } => {
+            ShardMessage::Spent { user, messages, bytes } => {
                 self.spent_elsewhere(now, user, messages, bytes);
             }
-            Word::Survey { connection, serial } => {
+            ShardMessage::Survey { connection, serial } => {
                 let Some(Value::Survey(survey)) = values.pop_front() else { return };
                 self.surveys.look_for(from, (connection, serial), *survey);
             }
-            Word::Surveyed { connection, serial } => {
+            ShardMessage::Surveyed { connection, serial } => {
                 let Some(Value::Findings(found)) = values.pop_front() else { return };
                 self.take_findings(now, (connection, serial), *found);
             }
-            Word::Sync => self.world.mesh.learned(from),
-            Word::Forward(message) => {
+            ShardMessage::Sync => self.effects.links.learned(from),
+            ShardMessage::Forward(message) => {
                 let (body, bytes) = body_of(message, bytes, values);
-                self.world.mesh.took(from, bytes);
+                self.effects.links.took(from, bytes);
                 let mut annotations = Annotations::default();
                 let forward = Forward::parse(message, &mut annotations, body.as_ref());
                 let forward = forward.expect(UNDERSTOOD);
                 self.take_forward(now, &forward, &mut None);
             }
-            Word::Row(head) => {
-                self.world.mesh.took(from, bytes);
+            ShardMessage::Row(head) => {
+                self.effects.links.took(from, bytes);
                 rows.row = Some(Row::parse(head).expect(UNDERSTOOD));
             }
-            Word::InRow { properties, body } => {
-                self.world.mesh.took(from, bytes);
+            ShardMessage::InRow { properties, body } => {
+                self.effects.links.took(from, bytes);
                 rows.streak = found;
                 let forward = rows.row.expect(UNDERSTOOD).forward(properties, body);
                 self.take_forward(now, &forward, &mut rows.streak);
             }
-            Word::Taken { news, bytes } => {
-                for publisher in self.world.mesh.taken(from, news, bytes) {
-                    self.world.held[publisher.0 as usize] = false;
+            ShardMessage::Taken { news, bytes } => {
+                for publisher in self.effects.links.taken(from, news, bytes) {
+                    self.effects.held[publisher.0 as usize] = false;
                 }
             }
-            Word::Behind(publisher, behind) => self.learn_behind(from, publisher, behind),
-            Word::Forgotten(publisher) => self.world.mesh.forgotten(from, publisher),
-            Word::Unheard { publisher, subject, reply } => {
+            ShardMessage::Behind(publisher, behind) => self.learn_behind(from, publisher, behind),
+            ShardMessage::Forgotten(publisher) => self.effects.links.forgotten(from, publisher),
+            ShardMessage::Unheard { publisher, subject, reply } => {
                 self.tell_unheard(now, publisher, subject, reply);
             }
-            Word::Ended(deletion) => self.deletions.begin(deletion),
-            Word::ToHome(word) => self.serve_guest(now, from, &word, bytes, values),
-            Word::FromHome(word) => self.take_from_home(now, &word, bytes, values),
+            ShardMessage::Ended(deletion) => self.deletions.begin(deletion),
+            ShardMessage::ToHome(word) => self.serve_guest(now, from, &word, bytes, values),
+            ShardMessage::FromHome(word) => self.take_from_home(now, &word, bytes, values),
         }
     }
 
     /// How those on another shard keep up who hear a publisher.
     fn learn_behind(&mut self, on: ShardId, publisher: ConnectionId, behind: Option<Behind>) {
         if behind == Some(Behind::Far) {
-            self.world.egress[publisher.0 as usize].audience.forget(Hearer::Shard(on));
+            self.effects.outbox[publisher.0 as usize].audience.forget(Hearer::Shard(on));
         }
-        if self.world.mesh.learn_behind(on, publisher, behind) {
-            self.world.held[publisher.0 as usize] = false;
+        if self.effects.links.learn_behind(on, publisher, behind) {
+            self.effects.held[publisher.0 as usize] = false;
         }
     }
 
     /// All shards know what a connection has told: it goes on.
     fn settled(&mut self, now: Time, id: ConnectionId) {
-        match self.at_session(now, id, |session, turn| session.settled(turn)) {
+        match self.at_session(now, id, |session, context| session.settled(context)) {
             Some(Ok(())) => self.resumable.push(id),
             Some(Err(close)) => self.end(now, id, close),
             None => {}
@@ -148,8 +148,8 @@ impl Node {
 
     #[inline]
     fn take_forward(&mut self, now: Time, forward: &Forward<'_>, streak: &mut Option<Streak>) {
-        self.world.crowded.clear();
-        let reached = self.engine.forwarded(now, forward, streak, &mut self.world);
+        self.effects.crowded.clear();
+        let reached = self.engine.forwarded(now, forward, streak, &mut self.effects);
         let Forward { origin, subject, message, .. } = *forward;
         let Some(publisher) = forward.publisher else { return };
         self.note_reached(now, origin, publisher, reached);
@@ -159,12 +159,14 @@ impl Node {
             if is_own {
                 self.tell_unheard(now, publisher, subject, reply);
             } else {
-                self.world.mesh.say(origin, &Word::Unheard { publisher, subject, reply });
+                self.effects
+                    .links
+                    .say(origin, &ShardMessage::Unheard { publisher, subject, reply });
             }
         }
     }
 
-    /// Takes the messages of a row that come next in a parcel and have no properties, if there are several;
+    /// Takes the messages of a row that come next in a batch and have no properties, if there are several;
     /// says how many bytes they took.
     #[inline]
     pub(crate) fn take_burst(
@@ -191,10 +193,10 @@ impl Node {
         if count < Burst::MESSAGES_MIN {
             return 0;
         }
-        self.world.mesh.took(from, used);
-        self.world.crowded.clear();
+        self.effects.links.took(from, used);
+        self.effects.crowded.clear();
         let burst = row.burst(&bodies[..count]);
-        let reached = self.engine.forwarded_burst(&burst, &mut rows.streak, &mut self.world);
+        let reached = self.engine.forwarded_burst(&burst, &mut rows.streak, &mut self.effects);
         if let Some(publisher) = row.publisher {
             self.note_reached(now, row.origin, publisher, reached);
         }
@@ -213,16 +215,18 @@ impl Node {
     ) {
         let is_own = origin == self.options.shard;
         if reached.crowded && is_own {
-            self.world.ahead(now, publisher);
+            self.effects.ahead(now, publisher);
         } else if reached.crowded {
-            self.world.hold_elsewhere(now, origin, publisher);
-        } else if reached.listeners > 0 && !is_own {
-            self.world.heard_elsewhere(now, origin, publisher);
+            self.effects.hold_elsewhere(now, origin, publisher);
+        } else if reached.subscribers > 0 && !is_own {
+            self.effects.heard_elsewhere(now, origin, publisher);
         }
     }
 
     fn tell_unheard(&mut self, now: Time, publisher: ConnectionId, subject: &str, reply: &str) {
         // It may have gone, and another one be in its place, which does not listen to such a reply.
-        self.at_session(now, publisher, |session, turn| session.unheard(turn, subject, reply));
+        self.at_session(now, publisher, |session, context| {
+            session.unheard(context, subject, reply)
+        });
     }
 }

@@ -1,7 +1,7 @@
 //! A connection of another shard, as home has it: in a slot like its own connections, so that the
-//! engine sees no difference; what it is to hear goes back in parcels.
+//! engine sees no difference; what it is to hear goes back in batches.
 
-use crate::shard::message::SessionName;
+use crate::shard::message::ChannelName;
 use angarium_engine::{ChannelId, ConnectionId, Refusal, ShardId};
 use std::cell::Cell;
 
@@ -63,8 +63,8 @@ impl Guest {
 
     /// How much may be on its way to one, where so much may be unsent to a connection here.
     #[inline]
-    pub(crate) fn underway_max(egress_bytes_max: usize) -> u64 {
-        UNDERWAY_TIMES * egress_bytes_max as u64
+    pub(crate) fn underway_max(outbox_bytes_max: usize) -> u64 {
+        UNDERWAY_TIMES * outbox_bytes_max as u64
     }
 
     /// A session began.
@@ -93,14 +93,14 @@ impl Guest {
 
     /// A session's name on its own shard.
     #[inline]
-    pub(crate) fn name(&self, number: u16) -> SessionName {
+    pub(crate) fn name(&self, number: u16) -> ChannelName {
         let id = ChannelId { connection: self.connection, number };
         let opening = self.session(number).map_or(0, |session| session.opening);
-        SessionName { id, opening }
+        ChannelName { id, opening }
     }
 
     /// The name of the session that began last.
-    pub(crate) fn last_name(&self) -> SessionName {
+    pub(crate) fn last_name(&self) -> ChannelName {
         self.name(self.sessions.last().map_or(0, |session| session.number))
     }
 

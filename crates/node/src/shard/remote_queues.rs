@@ -2,16 +2,18 @@
 //! own shard does with what comes back.
 
 use crate::connection::Connection;
-use crate::effects::World;
+use crate::effects::NodeEffects;
 use crate::node::Node;
 use crate::shard::UNDERSTOOD;
-use crate::shard::message::{Delivered, FromHome, SessionName, ToHome, Value, Word, body_of};
+use crate::shard::message::{
+    ChannelName, Delivered, FromHome, ShardMessage, ToHome, Value, body_of,
+};
 use crate::shard::remote_connection::Guest;
 use angarium_engine::{
     Annotations, Bytes, Call, ChannelId, ConnectionId, Deletion, Delivery, Effects, Heard,
     MessageView, Publish, Refusal, RefusalKind, Returned, Settle, ShardId, Time,
 };
-use angarium_protocol::Session;
+use angarium_protocol::ProtocolHandler;
 use std::collections::VecDeque;
 
 /// As a part of what may be unsent to a client: how much of what home has delivered may have left its
@@ -20,48 +22,48 @@ const DRAINED_PART: u64 = 8;
 
 // ---- on the connection's shard ----
 
-impl World {
+impl NodeEffects {
     /// Hands home what concerns queues.
     pub(crate) fn carry_home(&mut self, call: Call<'_>) {
         self.has_called = true;
         match call {
             Call::Publish(session, publish) => {
-                self.egress[session.connection.0 as usize].is_owed = true;
-                self.mesh.publish(session, publish);
+                self.outbox[session.connection.0 as usize].is_owed = true;
+                self.links.publish(session, publish);
             }
             Call::Settle(session, settle) => {
-                self.egress[session.connection.0 as usize].is_owed = true;
-                self.mesh.ask_home(&ToHome::Settle(session, settle));
+                self.outbox[session.connection.0 as usize].is_owed = true;
+                self.links.ask_home(&ToHome::Settle(session, settle));
             }
             Call::Request(session, request) => {
-                self.mesh.request_home(session, request);
+                self.links.request_home(session, request);
             }
             Call::Connect { connection, user, vhost } => {
-                self.mesh.ask_home(&ToHome::Connect { connection, user, vhost });
+                self.links.ask_home(&ToHome::Connect { connection, user, vhost });
             }
-            Call::Open { session, opening } => {
-                self.mesh.ask_home(&ToHome::Open(SessionName { id: session, opening }));
+            Call::Open { channel: session, opening } => {
+                self.links.ask_home(&ToHome::Open(ChannelName { id: session, opening }));
             }
             Call::Close(session) => {
-                self.mesh.ask_home(&ToHome::Close(session));
-                self.mesh.sync(session.connection);
+                self.links.ask_home(&ToHome::Close(session));
+                self.links.sync(session.connection);
             }
             Call::Disconnect(connection) => {
-                self.mesh.ask_home(&ToHome::Disconnect(connection));
-                self.mesh.sync(connection);
+                self.links.ask_home(&ToHome::Disconnect(connection));
+                self.links.sync(connection);
             }
         }
     }
 
     /// Tells home how much of its deliveries has left, where that is worth a word.
     pub(crate) fn tell_drained(&mut self, connection: ConnectionId) {
-        let most = self.egress_bytes_max as u64;
-        let egress = &mut self.egress[connection.0 as usize];
-        if egress.delivered < most / DRAINED_PART || egress.unsent() as u64 > most / 2 {
+        let most = self.outbox_bytes_max as u64;
+        let outbox = &mut self.outbox[connection.0 as usize];
+        if outbox.delivered < most / DRAINED_PART || outbox.unsent() as u64 > most / 2 {
             return;
         }
-        let bytes = std::mem::take(&mut egress.delivered);
-        self.mesh.ask_home(&ToHome::Drained { connection, bytes });
+        let bytes = std::mem::take(&mut outbox.delivered);
+        self.links.ask_home(&ToHome::Drained { connection, bytes });
     }
 }
 
@@ -80,7 +82,7 @@ impl Node {
                 self.deliver_here(name, &delivered, (body.as_ref(), bytes));
             }
             FromHome::Confirm(name, confirm) if self.is_here(name) => {
-                self.world.touch(name.id.connection).confirm(name.id, confirm);
+                self.effects.touch(name.id.connection).confirm(name.id, confirm);
             }
             FromHome::Returned(name, message) => {
                 let (body, _) = body_of(message, bytes, values);
@@ -88,11 +90,11 @@ impl Node {
                     let mut annotations = Annotations::default();
                     let message = MessageView::parse(message, &mut annotations, body.as_ref());
                     let returned = Returned { message: message.expect(UNDERSTOOD) };
-                    self.world.return_here(name.id, &returned);
+                    self.effects.return_here(name.id, &returned);
                 }
             }
             FromHome::Cancelled(name, subscription) if self.is_here(name) => {
-                self.world.touch(name.id.connection).cancelled(name.id, subscription);
+                self.effects.touch(name.id.connection).cancelled(name.id, subscription);
             }
             FromHome::Reply(name) => {
                 let Some(Value::Reply(reply)) = values.pop_front() else { return };
@@ -122,7 +124,7 @@ impl Node {
             }
             FromHome::Blocked(why) => self.set_blocked(now, why.map(str::to_owned)),
             FromHome::Congested(is_congested) => self.is_congested = is_congested,
-            FromHome::Yield(yields) => self.world.spill.set_yields(yields),
+            FromHome::Yield(yields) => self.effects.spill.set_yields(yields),
             FromHome::Confirm(..)
             | FromHome::Cancelled(..)
             | FromHome::Outrun(_)
@@ -131,14 +133,14 @@ impl Node {
     }
 
     /// Whether a session that home names is still there.
-    fn is_here(&self, name: SessionName) -> bool {
+    fn is_here(&self, name: ChannelName) -> bool {
         self.engine.is_opening(name.id, name.opening)
     }
 
     /// A delivery came that takes so many bytes, its body included, which may go along.
     fn deliver_here(
         &mut self,
-        name: SessionName,
+        name: ChannelName,
         delivered: &Delivered<'_>,
         (body, bytes): (Option<&Bytes>, usize),
     ) {
@@ -149,17 +151,17 @@ impl Node {
             return;
         }
         // What came too late for its session is no longer on its way to the connection either.
-        self.world.egress[connection.0 as usize].delivered += bytes as u64;
-        self.world.tell_drained(connection);
+        self.effects.outbox[connection.0 as usize].delivered += bytes as u64;
+        self.effects.tell_drained(connection);
     }
 
     /// Whether a session was one of the connection that is there now.
-    fn was_here(&mut self, name: SessionName) -> bool {
+    fn was_here(&mut self, name: ChannelName) -> bool {
         self.connection_named(name).is_some()
     }
 
     /// The connection that a session is one of, or was.
-    fn connection_named(&mut self, name: SessionName) -> Option<&mut Connection> {
+    fn connection_named(&mut self, name: ChannelName) -> Option<&mut Connection> {
         let connection = self.connections[name.id.connection.0 as usize].as_deref_mut();
         connection.filter(|connection| name.opening > connection.openings_before)
     }
@@ -173,9 +175,9 @@ impl Node {
         let Delivered { subscription, tag, redelivered, messages_left, message } = *delivered;
         let mut annotations = Annotations::default();
         let message = MessageView::parse(message, &mut annotations, body).expect(UNDERSTOOD);
-        self.world.write_delivery(&Delivery {
-            session,
-            subscription,
+        self.effects.write_delivery(&Delivery {
+            channel: session,
+            consumer: subscription,
             tag,
             redelivered,
             messages_left,
@@ -189,8 +191,8 @@ impl Node {
 
     fn hand_refusal(&mut self, now: Time, id: ChannelId, settle: Option<Settle>, refusal: Refusal) {
         let connection = id.connection;
-        let told = self.at_session(now, connection, |session, turn| {
-            session.refused(turn, id, settle, refusal);
+        let told = self.at_session(now, connection, |session, context| {
+            session.refused(context, id, settle, refusal);
         });
         if told.is_some() {
             self.resumable.push(connection);
@@ -200,18 +202,18 @@ impl Node {
 
 // ---- at home ----
 
-impl World {
+impl NodeEffects {
     /// The shard and name of a session that is a guest's.
     #[inline]
-    pub(crate) fn name_of(&self, session: ChannelId) -> Option<(ShardId, SessionName)> {
-        let guest = self.egress[session.connection.0 as usize].guest.as_ref()?;
+    pub(crate) fn name_of(&self, session: ChannelId) -> Option<(ShardId, ChannelName)> {
+        let guest = self.outbox[session.connection.0 as usize].guest.as_ref()?;
         Some((guest.shard, guest.name(session.number)))
     }
 
     /// Hands a guest the answer to a request of its own, if it keeps up.
     #[cold]
     pub(crate) fn emit_to_guest(&mut self, delivery: &Delivery<'_>) -> Heard {
-        if !self.has_room(delivery.session.connection) {
+        if !self.has_room(delivery.channel.connection) {
             return Heard::Missed;
         }
         self.deliver(delivery);
@@ -219,7 +221,7 @@ impl World {
     }
 
     fn guest_mut(&mut self, slot: ConnectionId) -> Option<&mut Guest> {
-        self.egress[slot.0 as usize].guest.as_deref_mut()
+        self.outbox[slot.0 as usize].guest.as_deref_mut()
     }
 }
 
@@ -237,9 +239,9 @@ impl Node {
             ToHome::Connect { connection, user, vhost } => {
                 self.welcome(from, connection, (user, vhost));
             }
-            ToHome::Open(SessionName { id, opening }) => {
+            ToHome::Open(ChannelName { id, opening }) => {
                 let Some(session) = self.guest_session(from, id) else { return };
-                let guest = self.world.guest_mut(session.connection).expect("it was found");
+                let guest = self.effects.guest_mut(session.connection).expect("it was found");
                 guest.opened(id.number, opening);
                 if guest.refusal.is_none() {
                     self.engine.open(session);
@@ -248,8 +250,8 @@ impl Node {
             ToHome::Settle(id, settle) => {
                 let Some(session) = self.served_session(from, id) else { return };
                 self.visited(now, session.connection, bytes);
-                self.world.begin_call();
-                let settled = self.engine.settle(now, session, settle, &mut self.world);
+                self.effects.begin_call();
+                let settled = self.engine.settle(now, session, settle, &mut self.effects);
                 if let Err(refusal) = settled {
                     self.refuse(now, session, Some(settle), refusal);
                 }
@@ -258,16 +260,16 @@ impl Node {
                 let Some(Value::Request(request)) = values.pop_front() else { return };
                 let Some(session) = self.served_session(from, id) else { return };
                 self.visited(now, session.connection, bytes);
-                self.world.begin_call();
-                self.engine.request(now, session, request, &mut self.world);
+                self.effects.begin_call();
+                self.engine.request(now, session, request, &mut self.effects);
                 self.tell_what_it_did(session);
                 // Before what others do next: the cancelling of what was just begun, say.
                 self.answer(now);
             }
             ToHome::Close(id) => {
                 let Some(session) = self.guest_session(from, id) else { return };
-                self.engine.close(now, session, &mut self.world);
-                if let Some(guest) = self.world.guest_mut(session.connection) {
+                self.engine.close(now, session, &mut self.effects);
+                if let Some(guest) = self.effects.guest_mut(session.connection) {
                     guest.closed(id.number);
                 }
             }
@@ -280,7 +282,7 @@ impl Node {
             ToHome::Drained { connection, bytes } => self.drained(from, connection, bytes),
             ToHome::Publish(session, message) => {
                 let (body, bytes) = body_of(message, bytes, values);
-                self.world.mesh.took(from, bytes);
+                self.effects.links.took(from, bytes);
                 self.publish_for(now, from, session, message, (body.as_ref(), bytes));
             }
         }
@@ -300,8 +302,8 @@ impl Node {
         self.visited(now, session.connection, bytes);
         let mut further = Vec::new();
         let publish = Publish::parse(message, &mut further, body).expect(UNDERSTOOD);
-        self.world.begin_call();
-        let published = self.engine.publish(now, session, &publish, &mut self.world);
+        self.effects.begin_call();
+        let published = self.engine.publish(now, session, &publish, &mut self.effects);
         self.tell_what_it_did(session);
         if let Err(refusal) = published {
             self.refuse(now, session, None, refusal);
@@ -311,8 +313,8 @@ impl Node {
     /// Tells a guest's shard if what it has just done was to store messages, or to outrun consumers, which it
     /// may have to wait for.
     fn tell_what_it_did(&mut self, session: ChannelId) {
-        let World { has_stored, has_outrun, .. } = self.world;
-        let Some(guest) = self.world.guest_mut(session.connection) else { return };
+        let NodeEffects { has_stored, has_outrun, .. } = self.effects;
+        let Some(guest) = self.effects.guest_mut(session.connection) else { return };
         let is_first = has_stored && !std::mem::replace(&mut guest.has_stored, has_stored);
         let is_ahead = has_outrun && !std::mem::replace(&mut guest.has_outrun, has_outrun);
         if !is_first && !is_ahead {
@@ -320,10 +322,10 @@ impl Node {
         }
         let (shard, name) = (guest.shard, guest.name(session.number));
         if is_first {
-            self.world.mesh.say(shard, &Word::FromHome(FromHome::Stores(name)));
+            self.effects.links.say(shard, &ShardMessage::FromHome(FromHome::Stores(name)));
         }
         if is_ahead {
-            self.world.mesh.say(shard, &Word::FromHome(FromHome::Outrun(name)));
+            self.effects.links.say(shard, &ShardMessage::FromHome(FromHome::Outrun(name)));
             self.outran.push(session.connection);
         }
     }
@@ -334,24 +336,24 @@ impl Node {
         // Its virtual host may have been deleted since its own shard let it in.
         let refusal = self.engine.connect_guest(slot, user, vhost).err();
         let guest = Guest::new(shard, connection, (user, vhost), refusal);
-        self.world.egress[slot.0 as usize].guest = Some(Box::new(guest));
-        self.world.mesh.set_guest(shard, connection, Some(slot));
+        self.effects.outbox[slot.0 as usize].guest = Some(Box::new(guest));
+        self.effects.links.set_guest(shard, connection, Some(slot));
     }
 
     /// It has gone.
     fn farewell(&mut self, now: Time, shard: ShardId, connection: ConnectionId) {
-        let Some(slot) = self.world.mesh.guest(shard, connection) else { return };
-        self.world.mesh.set_guest(shard, connection, None);
+        let Some(slot) = self.effects.links.guest(shard, connection) else { return };
+        self.effects.links.set_guest(shard, connection, None);
         self.end_visit(now);
-        self.engine.disconnect(now, slot, &mut self.world);
-        self.world.replies.retain(|answer| answer.session.connection != slot);
-        self.world.reset(slot);
+        self.engine.disconnect(now, slot, &mut self.effects);
+        self.effects.replies.retain(|answer| answer.channel.connection != slot);
+        self.effects.reset(slot);
         self.free.push(slot);
     }
 
     /// A guest's session as home's engine knows it.
     fn guest_session(&self, from: ShardId, id: ChannelId) -> Option<ChannelId> {
-        let connection = self.world.mesh.guest(from, id.connection)?;
+        let connection = self.effects.links.guest(from, id.connection)?;
         Some(ChannelId { connection, number: id.number })
     }
 
@@ -359,7 +361,7 @@ impl Node {
     #[inline]
     fn served_session(&mut self, from: ShardId, id: ChannelId) -> Option<ChannelId> {
         let session = self.guest_session(from, id)?;
-        let guest = self.world.guest_mut(session.connection)?;
+        let guest = self.effects.guest_mut(session.connection)?;
         if !guest.is_served(id.number) {
             return None;
         }
@@ -374,24 +376,24 @@ impl Node {
 
     /// Closes a session that asked for what cannot be, and says why.
     fn refuse(&mut self, now: Time, session: ChannelId, settle: Option<Settle>, refusal: Refusal) {
-        self.engine.close(now, session, &mut self.world);
+        self.engine.close(now, session, &mut self.effects);
         self.say_refused(session, settle, refusal);
     }
 
     fn say_refused(&mut self, session: ChannelId, settle: Option<Settle>, refusal: Refusal) {
-        let Some((shard, name)) = self.world.name_of(session) else { return };
-        let word = Word::FromHome(FromHome::Refused(name, settle));
-        self.world.mesh.say_with(shard, &word, Value::Reply(Err(refusal)));
-        if let Some(guest) = self.world.guest_mut(session.connection) {
+        let Some((shard, name)) = self.effects.name_of(session) else { return };
+        let word = ShardMessage::FromHome(FromHome::Refused(name, settle));
+        self.effects.links.say_with(shard, &word, Value::Reply(Err(refusal)));
+        if let Some(guest) = self.effects.guest_mut(session.connection) {
             guest.failed(session.number);
         }
     }
 
     /// Deliveries to a guest have left its shard.
     fn drained(&mut self, from: ShardId, connection: ConnectionId, bytes: u64) {
-        let most = Guest::underway_max(self.world.egress_bytes_max);
-        let Some(slot) = self.world.mesh.guest(from, connection) else { return };
-        let Some(guest) = self.world.guest_mut(slot) else { return };
+        let most = Guest::underway_max(self.effects.outbox_bytes_max);
+        let Some(slot) = self.effects.links.guest(from, connection) else { return };
+        let Some(guest) = self.effects.guest_mut(slot) else { return };
         guest.underway = guest.underway.saturating_sub(bytes);
         if guest.underway <= most / 2 && guest.wants_room.replace(false) {
             self.engine.writable(slot);
@@ -406,20 +408,20 @@ impl Node {
         slot: ConnectionId,
         deletion: Deletion<&str>,
     ) -> bool {
-        let Some(guest) = self.world.guest_mut(slot) else { return false };
+        let Some(guest) = self.effects.guest_mut(slot) else { return false };
         if guest.refusal.is_some() || !deletion.includes(&guest.user, &guest.vhost) {
             return false;
         }
         let text = "the user or virtual host was deleted";
         guest.refusal = Some(Refusal::new(RefusalKind::AccessRefused, text));
-        self.engine.disconnect(now, slot, &mut self.world);
+        self.engine.disconnect(now, slot, &mut self.effects);
         true
     }
 
     /// Ends a turn: those that outran consumers in it may be said to do so again.
     pub(crate) fn forget_outran(&mut self) {
         for slot in std::mem::take(&mut self.outran) {
-            if let Some(guest) = self.world.guest_mut(slot) {
+            if let Some(guest) = self.effects.guest_mut(slot) {
                 guest.has_outrun = false;
             }
         }

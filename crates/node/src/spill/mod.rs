@@ -208,7 +208,7 @@ impl Spill {
             self.losses.add(loss, 1);
             return None;
         }
-        let id = slow_consumer.unwrap_or_else(|| self.add(delivery.session.connection));
+        let id = slow_consumer.unwrap_or_else(|| self.add(delivery.channel.connection));
         let slow_consumer =
             self.slow_consumers.get_mut(&id).expect("a slow_consumer stays until it ends");
         let listener = slow_consumer.listener(delivery);
@@ -371,16 +371,16 @@ impl Spill {
             }
         };
         Next::Message(Delivery {
-            session: ChannelId {
+            channel: ChannelId {
                 connection: slow_consumer.connection,
                 number: listener.whose.session,
             },
-            subscription: &listener.name,
+            consumer: &listener.name,
             tag: listener.whose.tag,
             redelivered: false,
             messages_left: 0,
             missed: recipient.missed.into(),
-            slow_consumer: None,
+            slow_consumer_policy: None,
             emission: 0,
             streak: 0,
             message: MessageView { shared: self.handed.as_ref(), ..record.message },

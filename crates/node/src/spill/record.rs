@@ -195,13 +195,13 @@ pub(super) mod tests {
             annotations: &NO_ANNOTATIONS,
         };
         Delivery {
-            session,
-            subscription: "1",
+            channel: session,
+            consumer: "1",
             tag: 1,
             redelivered: false,
             messages_left: 0,
             missed: 0,
-            slow_consumer: None,
+            slow_consumer_policy: None,
             emission: 1,
             streak: 0,
             message,

@@ -45,11 +45,11 @@ impl SlowConsumer {
 
     /// The number of the listener that a delivery is for.
     pub(super) fn listener(&mut self, delivery: &Delivery<'_>) -> u32 {
-        let whose = Whose { session: delivery.session.number, tag: delivery.tag };
+        let whose = Whose { session: delivery.channel.number, tag: delivery.tag };
         let next = u32::try_from(self.listeners.len()).expect("limits keep listeners below 2^32");
         let number = *self.by_whose.entry(whose).or_insert(next);
         if number == next {
-            let name = delivery.subscription.into();
+            let name = delivery.consumer.into();
             self.listeners.push(Listener {
                 whose,
                 name,

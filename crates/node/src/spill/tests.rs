@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 /// The log, its disk and its slow_consumers.
-struct World {
+struct TestHost {
     spill: Spill,
     store: Rc<RefCell<SpillStore>>,
     disk: Rc<FaultyStorage>,
@@ -22,20 +22,20 @@ struct World {
     missed: BTreeMap<char, u64>,
 }
 
-impl World {
-    fn new(bytes_max: u64) -> World {
-        World::of(&SpillOptions { bytes_max, ..SpillOptions::default() })
+impl TestHost {
+    fn new(bytes_max: u64) -> TestHost {
+        TestHost::of(&SpillOptions { bytes_max, ..SpillOptions::default() })
     }
 
-    fn of(options: &SpillOptions) -> World {
-        World::shards(options, 1).remove(0)
+    fn of(options: &SpillOptions) -> TestHost {
+        TestHost::shards(options, 1).remove(0)
     }
 
     /// The logs of so many shards, which have store and disk in common.
-    fn shards(options: &SpillOptions, shards: usize) -> Vec<World> {
+    fn shards(options: &SpillOptions, shards: usize) -> Vec<TestHost> {
         let store = Rc::new(RefCell::new(SpillStore::new(options, shards, 1)));
         let disk = Rc::new(FaultyStorage::new(1));
-        let world = |shard| World {
+        let effects = |shard| TestHost {
             spill: Spill::new(options.clone(), ShardId(shard as u8), shards),
             store: Rc::clone(&store),
             disk: Rc::clone(&disk),
@@ -44,7 +44,7 @@ impl World {
             emission: 0,
             missed: BTreeMap::new(),
         };
-        (0..shards).map(world).collect()
+        (0..shards).map(effects).collect()
     }
 
     /// Stores a message of `bytes` for slow_consumers; says who of them it was taken for.
@@ -56,7 +56,8 @@ impl World {
             let session = ChannelId { connection: ConnectionId(name.into()), number: 0 };
             let message = delivery(&key, &body);
             let shared = MessageView { shared: Some(&body), ..message.message };
-            let message = Delivery { session, emission: self.emission, message: shared, ..message };
+            let message =
+                Delivery { channel: session, emission: self.emission, message: shared, ..message };
             let known = self.slow_consumers.get(&name).copied();
             if let Some(number) = self.spill.store(known, &message) {
                 self.slow_consumers.insert(name, number);
@@ -95,7 +96,7 @@ impl World {
         while read.len() < most {
             match self.spill.next(number) {
                 Next::Message(delivery) => {
-                    assert_eq!(delivery.session.connection.0, u32::from(name));
+                    assert_eq!(delivery.channel.connection.0, u32::from(name));
                     let MessageView { body, shared, .. } = delivery.message;
                     assert!(body.iter().all(|byte| *byte == 7));
                     assert!(shared.is_none_or(|shared| shared == body));
@@ -136,22 +137,22 @@ const MANY: u64 = 1 << 30;
 
 #[test]
 fn what_fits_memory_never_sees_the_disk() {
-    let mut world = World::new(MANY);
-    assert_eq!(world.store("ab", 10), "ab");
-    world.store("b", 10);
-    world.store("a", 10);
-    world.work();
-    assert_eq!(world.read('a', 9), (vec![1, 3], '.'));
-    assert_eq!(world.read('b', 1), (vec![1], '+'));
-    world.store("b", 10);
-    assert_eq!(world.read('b', 9), (vec![2, 4], '.'));
-    assert_eq!((world.files(), world.disk.operations()), (0, 0));
-    assert_eq!(world.spill.stats().bytes, 0);
+    let mut effects = TestHost::new(MANY);
+    assert_eq!(effects.store("ab", 10), "ab");
+    effects.store("b", 10);
+    effects.store("a", 10);
+    effects.work();
+    assert_eq!(effects.read('a', 9), (vec![1, 3], '.'));
+    assert_eq!(effects.read('b', 1), (vec![1], '+'));
+    effects.store("b", 10);
+    assert_eq!(effects.read('b', 9), (vec![2, 4], '.'));
+    assert_eq!((effects.files(), effects.disk.operations()), (0, 0));
+    assert_eq!(effects.spill.stats().bytes, 0);
 }
 
 #[test]
 fn each_reads_its_own_in_order_and_each_message_is_stored_once() {
-    let mut world = World::new(MANY);
+    let mut effects = TestHost::new(MANY);
     let mut expected: BTreeMap<char, Vec<u64>> = BTreeMap::new();
     for number in 1..=100 {
         let whose = match number % 3 {
@@ -159,117 +160,117 @@ fn each_reads_its_own_in_order_and_each_message_is_stored_once() {
             1 => "a",
             _ => "bc",
         };
-        assert_eq!(world.store(whose, LARGE), whose);
+        assert_eq!(effects.store(whose, LARGE), whose);
         for name in whose.chars() {
             expected.entry(name).or_default().push(number);
         }
-        world.work();
+        effects.work();
     }
-    let stats = world.spill.stats();
+    let stats = effects.spill.stats();
     assert_eq!((stats.messages, stats.slow_consumers), (100, 3));
     assert!(stats.bytes < 110 * LARGE as u64, "{stats:?}");
-    assert!(world.disk.used() < 110 * LARGE as u64, "{}", world.disk.used());
+    assert!(effects.disk.used() < 110 * LARGE as u64, "{}", effects.disk.used());
     for name in ['b', 'a', 'c'] {
-        assert_eq!(world.drain(name), expected[&name], "{name}");
-        world.work();
+        assert_eq!(effects.drain(name), expected[&name], "{name}");
+        effects.work();
     }
-    assert_eq!((world.files(), world.spill.stats().bytes), (0, 0));
-    assert!(world.missed.is_empty());
+    assert_eq!((effects.files(), effects.spill.stats().bytes), (0, 0));
+    assert!(effects.missed.is_empty());
 }
 
 #[test]
 fn files_are_used_again_and_go_when_nobody_lags() {
-    let mut world = World::new(MANY);
-    world.store("a", LARGE);
+    let mut effects = TestHost::new(MANY);
+    effects.store("a", LARGE);
     let mut read = Vec::new();
     for _ in 0..300 {
-        world.store("a", LARGE);
-        world.work();
-        read.append(&mut world.read('a', 1).0);
-        world.work();
+        effects.store("a", LARGE);
+        effects.work();
+        read.append(&mut effects.read('a', 1).0);
+        effects.work();
     }
-    assert!(world.files() <= 25, "{} files", world.files());
-    read.append(&mut world.drain('a'));
+    assert!(effects.files() <= 25, "{} files", effects.files());
+    read.append(&mut effects.drain('a'));
     assert_eq!(read, (1..=301).collect::<Vec<u64>>());
-    world.work();
-    assert_eq!(world.files(), 0);
+    effects.work();
+    assert_eq!(effects.files(), 0);
 }
 
 #[test]
 fn memory_is_freed_once_it_is_written_and_bounded_before() {
-    let mut world = World::new(MANY);
+    let mut effects = TestHost::new(MANY);
     let mut taken = 0;
-    while taken < 1_000 && world.store("a", LARGE) == "a" {
+    while taken < 1_000 && effects.store("a", LARGE) == "a" {
         taken += 1;
     }
     assert!(taken * LARGE <= UNWRITTEN_BYTES_MAX, "{taken}");
     assert!(taken * LARGE > UNWRITTEN_BYTES_MAX / 2, "{taken}");
-    world.work();
+    effects.work();
     while taken < 1_000 {
-        assert_eq!(world.store("a", LARGE), "a");
+        assert_eq!(effects.store("a", LARGE), "a");
         taken += 1;
-        world.work();
+        effects.work();
     }
-    let in_memory = world.spill.chunks.iter().filter(|chunk| chunk.in_memory().is_some());
+    let in_memory = effects.spill.chunks.iter().filter(|chunk| chunk.in_memory().is_some());
     assert!(in_memory.count() <= SpillOptions::default().loaded_max + KEPT);
-    let read = world.drain('a');
+    let read = effects.drain('a');
     assert_eq!(read.len(), taken);
     assert!(read.windows(2).all(|pair| pair[0] < pair[1]), "{read:?}");
 }
 
 #[test]
 fn beyond_its_limit_those_who_are_furthest_behind_miss_the_oldest() {
-    let mut world = World::new(4 << 20);
-    world.store("a", LARGE);
+    let mut effects = TestHost::new(4 << 20);
+    effects.store("a", LARGE);
     for _ in 0..20 {
-        world.store("a", LARGE);
+        effects.store("a", LARGE);
     }
-    assert_eq!(world.read('a', 5).0, [1, 2, 3, 4, 5]);
+    assert_eq!(effects.read('a', 5).0, [1, 2, 3, 4, 5]);
     for _ in 0..100 {
-        world.store("ab", LARGE);
-        world.work();
+        effects.store("ab", LARGE);
+        effects.work();
     }
-    let (a, b) = (world.drain('a'), world.drain('b'));
-    world.work();
+    let (a, b) = (effects.drain('a'), effects.drain('b'));
+    effects.work();
     for (name, read, total) in [('a', &a, 116), ('b', &b, 100)] {
-        let missed = world.missed.get(&name).copied().unwrap_or(0);
+        let missed = effects.missed.get(&name).copied().unwrap_or(0);
         assert_eq!(read.len() as u64 + missed, total, "{name}");
         assert!(missed > 0 && read.windows(2).all(|pair| pair[0] < pair[1]), "{name} {read:?}");
         assert_eq!(read.last(), Some(&121));
     }
-    assert_eq!(world.files(), 0);
+    assert_eq!(effects.files(), 0);
 }
 
 #[test]
 fn a_chunk_that_cannot_be_written_or_read_is_missed_and_nothing_else() {
     for breaks in 0..3 {
-        let mut world = World::new(MANY);
+        let mut effects = TestHost::new(MANY);
         for number in 0..200 {
             if number == 60 && breaks < 2 {
-                let next = world.disk.operations();
-                world.disk.fail_at(next, Fault::Full, breaks == 1);
+                let next = effects.disk.operations();
+                effects.disk.fail_at(next, Fault::Full, breaks == 1);
             }
-            world.store("ab", LARGE);
-            world.work();
+            effects.store("ab", LARGE);
+            effects.work();
             if number == 160 {
-                world.disk.heal();
+                effects.disk.heal();
             }
         }
         if breaks == 2 {
-            world.disk.flip("spill-7", 70_000, 1);
-            world.spill.chunks.iter_mut().for_each(Chunk::unload);
+            effects.disk.flip("spill-7", 70_000, 1);
+            effects.spill.chunks.iter_mut().for_each(Chunk::unload);
         }
         let total = 200;
         for name in ['a', 'b'] {
-            let read = world.drain(name);
-            let missed = world.missed[&name];
+            let read = effects.drain(name);
+            let missed = effects.missed[&name];
             assert_eq!(read.len() as u64 + missed, total, "{breaks} {name}");
             assert!(missed > 0 && missed < 120, "{breaks} {name}: {missed}");
         }
-        assert!(world.spill.stats().failures > 0);
-        assert!(world.spill.stats().last_failure.is_some());
-        world.work();
-        assert_eq!(world.files(), 0, "{breaks}");
+        assert!(effects.spill.stats().failures > 0);
+        assert!(effects.spill.stats().last_failure.is_some());
+        effects.work();
+        assert_eq!(effects.files(), 0, "{breaks}");
     }
 }
 
@@ -277,136 +278,136 @@ fn a_chunk_that_cannot_be_written_or_read_is_missed_and_nothing_else() {
 fn what_the_disk_has_lost_takes_no_room() {
     const DISK: u64 = 4 << 20;
     let options = SpillOptions::default();
-    let mut world = World::of(&options);
-    world.disk.set_capacity(Some(DISK));
+    let mut effects = TestHost::of(&options);
+    effects.disk.set_capacity(Some(DISK));
     for _ in 0..200 {
-        world.store("a", LARGE);
-        world.work();
+        effects.store("a", LARGE);
+        effects.work();
     }
-    assert!(world.missed[&'a'] > 0);
+    assert!(effects.missed[&'a'] > 0);
     // Besides what has a file there are those that wait in memory, and the one that is being filled.
     let in_memory = (KEPT as u64 + 1) << 20;
-    let bytes = world.spill.stats().bytes;
+    let bytes = effects.spill.stats().bytes;
     assert!(bytes > DISK / 2 && bytes <= DISK + in_memory, "{bytes}");
-    assert!(world.spill.stored <= bytes, "{} of its own", world.spill.stored);
-    world.drain('a');
-    assert_eq!((world.spill.stats().bytes, options.bytes.load(Ordering::Relaxed)), (0, 0));
+    assert!(effects.spill.stored <= bytes, "{} of its own", effects.spill.stored);
+    effects.drain('a');
+    assert_eq!((effects.spill.stats().bytes, options.bytes.load(Ordering::Relaxed)), (0, 0));
 }
 
 #[test]
 fn where_it_yields_what_has_a_file_is_missed_and_what_fits_memory_waits_there() {
     let options = SpillOptions::default();
-    let mut world = World::of(&options);
+    let mut effects = TestHost::of(&options);
     for _ in 0..100 {
-        world.store("ab", LARGE);
-        world.work();
+        effects.store("ab", LARGE);
+        effects.work();
     }
     // One reads from the disk, and one chunk is on its way there.
-    world.spill.chunks.iter_mut().for_each(Chunk::unload);
-    assert_eq!(world.read('b', 9), (vec![], '~'));
-    world.store("ab", 1 << 20);
-    world.jobs.extend(std::iter::from_fn(|| world.spill.next_job()));
-    assert_eq!(world.jobs.len(), 2);
-    world.spill.set_yields(true);
-    world.work();
-    assert_eq!(world.files(), 0, "the disk is somebody else's");
-    let stats = world.spill.stats();
+    effects.spill.chunks.iter_mut().for_each(Chunk::unload);
+    assert_eq!(effects.read('b', 9), (vec![], '~'));
+    effects.store("ab", 1 << 20);
+    effects.jobs.extend(std::iter::from_fn(|| effects.spill.next_job()));
+    assert_eq!(effects.jobs.len(), 2);
+    effects.spill.set_yields(true);
+    effects.work();
+    assert_eq!(effects.files(), 0, "the disk is somebody else's");
+    let stats = effects.spill.stats();
     assert!(stats.bytes <= (KEPT as u64 + 2) << 20, "{stats:?}");
-    let operations = world.disk.operations();
+    let operations = effects.disk.operations();
     let mut taken = 101;
-    while world.store("ab", LARGE) == "ab" {
+    while effects.store("ab", LARGE) == "ab" {
         taken += 1;
-        world.work();
+        effects.work();
     }
     assert!((taken - 101) * LARGE as u64 > 24 << 20, "{taken} were taken");
-    assert_eq!(world.disk.operations(), operations, "nothing is written");
-    let read = world.drain('b');
-    assert_eq!(read.len() as u64 + world.missed[&'b'], taken);
+    assert_eq!(effects.disk.operations(), operations, "nothing is written");
+    let read = effects.drain('b');
+    assert_eq!(read.len() as u64 + effects.missed[&'b'], taken);
     assert_eq!(read.last(), Some(&taken));
     // Later it may write again.
-    world.spill.set_yields(false);
-    world.work();
-    assert!(world.files() > 20, "{} files", world.files());
-    let missed = world.missed[&'a'];
-    assert_eq!(missed, world.missed[&'b']);
-    assert_eq!(world.drain('a'), read, "and loses no more");
-    world.work();
-    assert_eq!((world.missed[&'a'], world.files()), (missed, 0));
-    assert_eq!((world.spill.unwritten, options.bytes.load(Ordering::Relaxed)), (0, 0));
+    effects.spill.set_yields(false);
+    effects.work();
+    assert!(effects.files() > 20, "{} files", effects.files());
+    let missed = effects.missed[&'a'];
+    assert_eq!(missed, effects.missed[&'b']);
+    assert_eq!(effects.drain('a'), read, "and loses no more");
+    effects.work();
+    assert_eq!((effects.missed[&'a'], effects.files()), (missed, 0));
+    assert_eq!((effects.spill.unwritten, options.bytes.load(Ordering::Relaxed)), (0, 0));
 }
 
 #[test]
 fn what_is_missed_is_counted_by_its_reason() {
-    let missed = |world: &World| SpillLoss::ALL.map(|loss| world.spill.missed(loss));
-    let fill = |world: &mut World, messages: u64, works: bool| {
+    let missed = |effects: &TestHost| SpillLoss::ALL.map(|loss| effects.spill.missed(loss));
+    let fill = |effects: &mut TestHost, messages: u64, works: bool| {
         let mut refused = 0;
         for _ in 0..messages {
-            refused += 2 - world.store("ab", LARGE).len() as u64;
+            refused += 2 - effects.store("ab", LARGE).len() as u64;
             if works {
-                world.work();
+                effects.work();
             }
         }
         refused
     };
-    let mut world = World::new(0);
-    assert_eq!(fill(&mut world, 3, true), 6);
-    assert_eq!(missed(&world), [6, 0, 0, 0, 0]);
+    let mut effects = TestHost::new(0);
+    assert_eq!(fill(&mut effects, 3, true), 6);
+    assert_eq!(missed(&effects), [6, 0, 0, 0, 0]);
     // A disk that keeps up with nothing.
-    let mut world = World::new(MANY);
-    let refused = fill(&mut world, 400, false);
+    let mut effects = TestHost::new(MANY);
+    let refused = fill(&mut effects, 400, false);
     assert!(refused > 0);
-    assert_eq!(missed(&world), [0, 0, 0, refused, 0]);
+    assert_eq!(missed(&effects), [0, 0, 0, refused, 0]);
     // One that is needed for more.
-    world.work();
-    world.spill.set_yields(true);
-    let more = fill(&mut world, 400, true);
-    let lost = world.missed.values().sum::<u64>();
+    effects.work();
+    effects.spill.set_yields(true);
+    let more = fill(&mut effects, 400, true);
+    let lost = effects.missed.values().sum::<u64>();
     assert!(more > 0 && lost > 0);
-    assert_eq!(missed(&world), [0, 0, 0, refused, more + lost]);
+    assert_eq!(missed(&effects), [0, 0, 0, refused, more + lost]);
     // A small one, and one that has failed.
     for (bytes_max, capacity, at) in [(4 << 20, None, 0), (MANY, Some(4 << 20), 2)] {
-        let mut world = World::new(bytes_max);
-        world.disk.set_capacity(capacity);
-        assert_eq!(fill(&mut world, 200, true), 0);
-        let lost = world.missed.values().sum::<u64>();
+        let mut effects = TestHost::new(bytes_max);
+        effects.disk.set_capacity(capacity);
+        assert_eq!(fill(&mut effects, 200, true), 0);
+        let lost = effects.missed.values().sum::<u64>();
         let mut expected = [0; 5];
         expected[at] = lost;
         assert!(lost > 0);
-        assert_eq!(missed(&world), expected);
+        assert_eq!(missed(&effects), expected);
     }
-    let mut world = World::new(MANY);
+    let mut effects = TestHost::new(MANY);
     let names: String = ('\u{4e00}'..).take(LAGGARDS_MAX + 5).collect();
-    world.store(&names, 1);
-    assert_eq!(missed(&world), [0, 5, 0, 0, 0]);
+    effects.store(&names, 1);
+    assert_eq!(missed(&effects), [0, 5, 0, 0, 0]);
 }
 
 #[test]
 fn who_passes_many_messages_of_others_rests_in_between() {
-    let mut world = World::new(MANY);
+    let mut effects = TestHost::new(MANY);
     for number in 0..40 {
-        world.store(if number % 10 == 0 { "ab" } else { "b" }, LARGE);
+        effects.store(if number % 10 == 0 { "ab" } else { "b" }, LARGE);
     }
     for expected in [vec![1, 11], vec![21], vec![31]] {
-        assert_eq!(world.read('a', 9), (expected, '-'));
-        assert_eq!(world.spill.take_stirred(), Some(ConnectionId('a'.into())));
+        assert_eq!(effects.read('a', 9), (expected, '-'));
+        assert_eq!(effects.spill.take_stirred(), Some(ConnectionId('a'.into())));
     }
-    assert_eq!(world.read('a', 9), (vec![], '.'));
+    assert_eq!(effects.read('a', 9), (vec![], '.'));
 }
 
 #[test]
 fn who_waits_for_a_chunk_that_is_given_up_goes_on() {
-    let mut world = World::new(4 << 20);
+    let mut effects = TestHost::new(4 << 20);
     for _ in 0..35 {
-        world.store("a", LARGE);
-        world.work();
+        effects.store("a", LARGE);
+        effects.work();
     }
-    world.spill.chunks.iter_mut().for_each(Chunk::unload);
-    assert_eq!(world.read('a', 9), (vec![], '~'));
+    effects.spill.chunks.iter_mut().for_each(Chunk::unload);
+    assert_eq!(effects.read('a', 9), (vec![], '~'));
     for _ in 0..20 {
-        world.store("a", LARGE);
+        effects.store("a", LARGE);
     }
-    assert_eq!(world.spill.take_stirred(), Some(ConnectionId('a'.into())));
-    assert_eq!(world.drain('a').last(), Some(&55));
+    assert_eq!(effects.spill.take_stirred(), Some(ConnectionId('a'.into())));
+    assert_eq!(effects.drain('a').last(), Some(&55));
 }
 
 #[test]
@@ -423,91 +424,91 @@ fn what_waits_is_as_the_broker_has_changed_it() {
 
 #[test]
 fn one_that_goes_leaves_nothing_behind() {
-    let mut world = World::new(MANY);
+    let mut effects = TestHost::new(MANY);
     for _ in 0..40 {
-        world.store("ab", LARGE);
-        world.work();
+        effects.store("ab", LARGE);
+        effects.work();
     }
     // A job is out when it goes.
-    world.store("a", LARGE);
+    effects.store("a", LARGE);
     for _ in 0..10 {
-        world.store("a", LARGE);
+        effects.store("a", LARGE);
     }
-    world.jobs.push_back(world.spill.next_job().unwrap());
+    effects.jobs.push_back(effects.spill.next_job().unwrap());
     for name in ['a', 'b'] {
-        world.spill.end(world.slow_consumers[&name]);
+        effects.spill.end(effects.slow_consumers[&name]);
     }
-    world.work();
-    let stats = world.spill.stats();
-    assert_eq!((world.files(), stats.bytes, stats.slow_consumers), (0, 0, 0));
-    assert_eq!(world.spill.unwritten, 0);
+    effects.work();
+    let stats = effects.spill.stats();
+    assert_eq!((effects.files(), stats.bytes, stats.slow_consumers), (0, 0, 0));
+    assert_eq!(effects.spill.unwritten, 0);
 }
 
 #[test]
 fn there_are_so_many_laggards_and_no_more() {
-    let mut world = World::new(MANY);
+    let mut effects = TestHost::new(MANY);
     let names = |range: std::ops::Range<u32>| -> String {
         range.map(|number| char::from_u32(0x4e00 + number).unwrap()).collect()
     };
     let most = LAGGARDS_MAX as u32;
-    assert_eq!(world.store(&names(0..most + 5), 1), names(0..most));
-    assert_eq!(world.store(&names(most - 1..most + 1), 1), names(most - 1..most));
+    assert_eq!(effects.store(&names(0..most + 5), 1), names(0..most));
+    assert_eq!(effects.store(&names(most - 1..most + 1), 1), names(most - 1..most));
 }
 
 #[test]
 fn one_larger_than_a_chunk_has_one_of_its_own() {
-    let mut world = World::new(MANY);
+    let mut effects = TestHost::new(MANY);
     for bytes in [10, 3 << 20, 10, 2 << 20, 10] {
-        world.store("a", bytes);
-        world.work();
+        effects.store("a", bytes);
+        effects.work();
     }
-    assert_eq!(world.drain('a'), [1, 2, 3, 4, 5]);
-    world.work();
-    assert_eq!(world.files(), 0);
+    assert_eq!(effects.drain('a'), [1, 2, 3, 4, 5]);
+    effects.work();
+    assert_eq!(effects.files(), 0);
 }
 
 #[test]
 fn large_messages_use_the_room_that_there_is() {
-    let mut world = World::new(MANY);
+    let mut effects = TestHost::new(MANY);
     let mut taken = 0;
     for _ in 0..10 {
-        taken += world.store("a", 12 << 20).len();
-        world.work();
+        taken += effects.store("a", 12 << 20).len();
+        effects.work();
     }
     assert_eq!(taken, 10);
 }
 
 #[test]
 fn one_larger_than_the_room_is_missed_and_pushes_nothing_out() {
-    let mut world = World::new(4 << 20);
+    let mut effects = TestHost::new(4 << 20);
     for _ in 0..30 {
-        world.store("a", LARGE);
-        world.work();
+        effects.store("a", LARGE);
+        effects.work();
     }
-    assert_eq!(world.store("a", 5 << 20), "");
-    world.store("a", LARGE);
-    world.work();
-    assert!(world.disk.used() <= 4 << 20, "{}", world.disk.used());
-    assert_eq!(world.spill.missed(SpillLoss::Limit), 1);
-    assert_eq!(world.drain('a').len(), 31);
+    assert_eq!(effects.store("a", 5 << 20), "");
+    effects.store("a", LARGE);
+    effects.work();
+    assert!(effects.disk.used() <= 4 << 20, "{}", effects.disk.used());
+    assert_eq!(effects.spill.missed(SpillLoss::Limit), 1);
+    assert_eq!(effects.drain('a').len(), 31);
 }
 
 #[test]
 fn files_of_large_messages_are_not_kept() {
     const ROOM: u64 = 32 << 20;
-    let mut world = World::new(ROOM);
+    let mut effects = TestHost::new(ROOM);
     for number in 0..40 {
         // Each a little larger than all before, so that it fits no file that there is.
-        world.store("a", (3 << 20) + number * 10_000);
-        world.work();
+        effects.store("a", (3 << 20) + number * 10_000);
+        effects.work();
     }
-    assert!(world.disk.used() <= ROOM + (8 << 20), "{} bytes on the disk", world.disk.used());
+    assert!(effects.disk.used() <= ROOM + (8 << 20), "{} bytes on the disk", effects.disk.used());
 }
 
 #[test]
 fn without_room_nothing_is_taken() {
-    let mut world = World::new(0);
-    assert_eq!(world.store("a", 1), "");
+    let mut effects = TestHost::new(0);
+    assert_eq!(effects.store("a", 1), "");
 }
 
 #[test]
@@ -525,19 +526,19 @@ fn any_history_loses_nothing_and_keeps_order() {
     for seed in 0..20 {
         let shards = if seed % 2 == 0 { 1 } else { 3 };
         let options = SpillOptions { chunk_bytes: 256 << 10, ..SpillOptions::default() };
-        let mut worlds = World::shards(&options, shards);
+        let mut worlds = TestHost::shards(&options, shards);
         let mut expected = vec![BTreeMap::new(); shards];
         let mut draw = draw_from(seed);
         for _ in 0..600 * shards {
             let shard = draw(shards as u64) as usize;
             happen(&mut worlds[shard], &mut expected[shard], &mut draw);
         }
-        for (world, mut expected) in worlds.iter_mut().zip(expected) {
-            for name in world.slow_consumers.keys().copied().collect::<Vec<char>>() {
-                assert_eq!(world.drain(name), Vec::from(expected.remove(&name).unwrap()));
+        for (effects, mut expected) in worlds.iter_mut().zip(expected) {
+            for name in effects.slow_consumers.keys().copied().collect::<Vec<char>>() {
+                assert_eq!(effects.drain(name), Vec::from(expected.remove(&name).unwrap()));
             }
-            world.work();
-            assert_eq!(world.spill.unwritten, 0);
+            effects.work();
+            assert_eq!(effects.spill.unwritten, 0);
         }
         assert_eq!((worlds[0].files(), options.bytes.load(Ordering::Relaxed)), (0, 0));
     }
@@ -545,29 +546,29 @@ fn any_history_loses_nothing_and_keeps_order() {
 
 /// Something happens on a shard; the same messages on each of them.
 fn happen(
-    world: &mut World,
+    effects: &mut TestHost,
     expected: &mut BTreeMap<char, VecDeque<u64>>,
     mut draw: impl FnMut(u64) -> u64,
 ) {
     match draw(4) {
         0 | 1 => {
             let names: String = ['a', 'b', 'c', 'd'].into_iter().filter(|_| draw(2) == 0).collect();
-            let bytes = (world.emission * 7_919 % 30_000) as usize;
-            assert_eq!(world.store(&names, bytes), names);
+            let bytes = (effects.emission * 7_919 % 30_000) as usize;
+            assert_eq!(effects.store(&names, bytes), names);
             for name in names.chars() {
-                expected.entry(name).or_default().push_back(world.emission);
+                expected.entry(name).or_default().push_back(effects.emission);
             }
         }
         2 => {
-            let jobs = std::iter::from_fn(|| world.spill.next_job());
-            world.jobs.extend(jobs);
-            world.do_next();
+            let jobs = std::iter::from_fn(|| effects.spill.next_job());
+            effects.jobs.extend(jobs);
+            effects.do_next();
         }
         _ => {
-            let Some(name) = world.slow_consumers.keys().nth(draw(4) as usize).copied() else {
+            let Some(name) = effects.slow_consumers.keys().nth(draw(4) as usize).copied() else {
                 return;
             };
-            let (read, end) = world.read(name, draw(40) as usize);
+            let (read, end) = effects.read(name, draw(40) as usize);
             let waiting = expected.get_mut(&name).unwrap();
             for number in read {
                 assert_eq!(waiting.pop_front(), Some(number));
@@ -575,7 +576,7 @@ fn happen(
             assert!(end != '.' || waiting.is_empty());
         }
     }
-    for chunk in &mut world.spill.chunks {
+    for chunk in &mut effects.spill.chunks {
         if draw(8) == 0 {
             chunk.unload();
         }

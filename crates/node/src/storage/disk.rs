@@ -2,14 +2,14 @@
 //!
 //! Only home has a journal; on other shards all of this is nothing.
 
-use crate::effects::World;
+use crate::effects::NodeEffects;
 use crate::node::{Node, SWEEP_INTERVAL};
-use crate::shard::message::{FromHome, Word};
+use crate::shard::message::{FromHome, ShardMessage};
 use crate::storage::reads;
 use crate::storage::reads::{ReadDone, ReadJob};
 use angarium_engine::{Position, StorageState, Time};
 use angarium_journal::{Done, Job, State};
-use angarium_protocol::Session;
+use angarium_protocol::ProtocolHandler;
 use std::time::Duration;
 
 /// How long the journal has had room before direct messages may wait on its disk again: where there is
@@ -22,42 +22,42 @@ impl Node {
     /// # Panics
     /// Where this shard is not home.
     pub fn journal(&self) -> &angarium_journal::Journal {
-        self.world.journal.as_ref().expect("only home is asked for the journal")
+        self.effects.journal.as_ref().expect("only home is asked for the journal")
     }
 
     /// The next work for the disk, if any; its result comes back by [`Node::job_done`].
     pub fn next_job(&mut self) -> Option<Job> {
         let is_put_off = self.writes.due().is_some() && self.is_unhurried();
-        let journal = self.world.journal.as_mut()?;
+        let journal = self.effects.journal.as_mut()?;
         if is_put_off { journal.next_space_job() } else { journal.next_job() }
     }
 
     /// Whether nobody waits for what the journal has to write, nor to read it.
     fn is_unhurried(&self) -> bool {
-        let Some(journal) = &self.world.journal else { return false };
+        let Some(journal) = &self.effects.journal else { return false };
         let written = journal.written();
         journal.can_defer_write()
-            && self.world.loads.iter().all(|load| reads::is_written(load, written))
+            && self.effects.loads.iter().all(|load| reads::is_written(load, written))
     }
 
     /// A disk job ended.
     pub fn job_done(&mut self, now: Time, done: Done) {
-        let Some(journal) = &mut self.world.journal else { return };
+        let Some(journal) = &mut self.effects.journal else { return };
         let before = journal.durable();
         journal.finished(done);
         let durable = journal.durable();
         if durable > before {
             // Answers that waited for the flush are about what was told at some time before.
-            self.world.begin_call();
-            self.world.told_in_call = self.world.mesh.told();
-            self.engine.durable(Position(durable.0), &mut self.world);
+            self.effects.begin_call();
+            self.effects.told_in_call = self.effects.links.told();
+            self.engine.durable(Position(durable.0), &mut self.effects);
         }
         self.watch_storage(now);
     }
 
     /// The next records to read back, if any may be read yet.
     pub fn next_read(&mut self) -> Option<ReadJob> {
-        let World { journal, loads, .. } = &mut self.world;
+        let NodeEffects { journal, loads, .. } = &mut self.effects;
         let journal = journal.as_mut()?;
         let (written, is_congested) = (journal.written(), journal.congested());
         let at = loads.iter().position(|load| reads::may_run(load, written, is_congested))?;
@@ -68,12 +68,12 @@ impl Node {
 
     /// A read ended.
     pub fn read_done(&mut self, now: Time, done: ReadDone) {
-        self.engine.loaded(now, done.id, done.records, &mut self.world);
+        self.engine.loaded(now, done.id, done.records, &mut self.effects);
     }
 
     /// Tells engine and clients when the journal's state changed.
     pub(crate) fn watch_storage(&mut self, now: Time) {
-        let state = self.world.journal.as_ref().map(|journal| journal.state());
+        let state = self.effects.journal.as_ref().map(|journal| journal.state());
         let Some(state) = state.filter(|state| **state != self.storage_state) else { return };
         self.storage_state = state.clone();
         if self.storage_state == State::Full && self.next_sweep.is_none() {
@@ -85,8 +85,8 @@ impl Node {
             State::Failed(_) => StorageState::Failed,
         };
         let why = reads::why_blocked(&self.storage_state);
-        self.engine.storage(state, &mut self.world);
-        self.world.mesh.say_to_all(&Word::FromHome(FromHome::Blocked(why.as_deref())));
+        self.engine.storage(state, &mut self.effects);
+        self.effects.links.say_to_all(&ShardMessage::FromHome(FromHome::Blocked(why.as_deref())));
         self.set_blocked(now, why);
         if self.storage_state == State::Full {
             self.spill_resumes = Some(now.plus(SPILL_PAUSE));
@@ -96,8 +96,8 @@ impl Node {
 
     /// At home: has the spill logs of all shards make room for the journal, or write again.
     fn have_spill_yield(&mut self, yields: bool) {
-        self.world.spill.set_yields(yields);
-        self.world.mesh.say_to_all(&Word::FromHome(FromHome::Yield(yields)));
+        self.effects.spill.set_yields(yields);
+        self.effects.links.say_to_all(&ShardMessage::FromHome(FromHome::Yield(yields)));
     }
 
     /// Has the spill logs write again once the journal has had room for long enough.
@@ -117,14 +117,14 @@ impl Node {
     /// Tells clients that persistent messages cannot be taken, or can again.
     pub(crate) fn set_blocked(&mut self, now: Time, why: Option<String>) {
         for id in self.slots() {
-            self.at_session(now, id, |session, turn| session.blocked(turn, why.as_deref()));
+            self.at_session(now, id, |session, context| session.blocked(context, why.as_deref()));
         }
         self.blocked = why;
     }
 
     /// Whether the journal has more than the disk takes.
     pub(crate) fn is_journal_congested(&self) -> bool {
-        match &self.world.journal {
+        match &self.effects.journal {
             Some(journal) => journal.congested(),
             None => self.is_congested,
         }
@@ -136,13 +136,15 @@ impl Node {
         let is_congested = self.is_journal_congested();
         if self.is_home() && self.is_congested != is_congested {
             self.is_congested = is_congested;
-            self.world.mesh.say_to_all(&Word::FromHome(FromHome::Congested(is_congested)));
+            self.effects
+                .links
+                .say_to_all(&ShardMessage::FromHome(FromHome::Congested(is_congested)));
         }
     }
 
     /// Looks whether a full disk still is; says whether it was.
     pub(crate) fn retry_if_full(&mut self) -> bool {
-        let journal = self.world.journal.as_mut();
+        let journal = self.effects.journal.as_mut();
         let Some(journal) = journal.filter(|journal| *journal.state() == State::Full) else {
             return false;
         };
@@ -164,23 +166,23 @@ impl Node {
             self.begin_due_checkpoint();
         }
         if let Some(snapshot) = self.engine.take_snapshot()
-            && let Some(journal) = &mut self.world.journal
+            && let Some(journal) = &mut self.effects.journal
         {
             journal.finish_checkpoint(snapshot);
         }
     }
 
     fn begin_due_checkpoint(&mut self) {
-        let journal = self.world.journal.as_mut();
+        let journal = self.effects.journal.as_mut();
         let Some(journal) = journal.filter(|journal| journal.checkpoint_due()) else { return };
         if self.is_closing {
             return;
         }
         if let Some(segment) = journal.sparse_segment() {
-            self.engine.relocate(segment, &mut self.world);
+            self.engine.relocate(segment, &mut self.effects);
         }
         self.engine.begin_snapshot();
-        if let Some(journal) = &mut self.world.journal {
+        if let Some(journal) = &mut self.effects.journal {
             journal.begin_checkpoint();
         }
     }

@@ -1,6 +1,6 @@
 //! From what is on the disk to a running node: restore the checkpoint, replay what came after it.
 
-use crate::effects::World;
+use crate::effects::NodeEffects;
 use crate::options::Options;
 use angarium_engine as engine;
 use angarium_engine::{
@@ -15,7 +15,7 @@ pub(crate) fn recover(
     options: &Options,
     storage: &dyn Storage,
     now: Time,
-) -> Result<(Engine, World), String> {
+) -> Result<(Engine, NodeEffects), String> {
     let mut engine = self::engine(options);
     let recovery = Recovery::open(storage, options.journal.clone())?;
     let is_clean = recovery.clean();
@@ -25,9 +25,9 @@ pub(crate) fn recover(
     let journal = recovery.replay(storage, |journal, position, record| {
         engine.replay(engine::Position(position.0), record, &mut Replay { journal })
     })?;
-    let mut world = World::new(Some(journal), options);
-    engine.recovered(now, is_clean, &mut world);
-    Ok((engine, world))
+    let mut effects = NodeEffects::new(Some(journal), options);
+    engine.recovered(now, is_clean, &mut effects);
+    Ok((engine, effects))
 }
 
 /// An engine that knows nothing yet.

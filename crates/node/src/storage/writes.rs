@@ -39,7 +39,7 @@ mod tests {
         let mut writes = Writes::default();
         for (at, &(now, is_unhurried, is_put_off)) in turns.iter().enumerate() {
             writes.end_turn(Time(now * 1_000), is_unhurried);
-            assert_eq!(writes.due().is_some(), is_put_off, "turn {at} of {turns:?}");
+            assert_eq!(writes.due().is_some(), is_put_off, "context {at} of {turns:?}");
         }
     }
 

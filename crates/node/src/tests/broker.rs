@@ -2,10 +2,10 @@
 //!
 //! A line `a@1> SUB s 1` has client `a` on shard 1 send that; `a> …` is the same client again. A line
 //! `a< MSG s 1 2|hi` is what it must have heard since the last time it was asked, with `|` for a line's
-//! end inside; `a<` alone: nothing. `hold` keeps parcels back, `carry` delivers them.
+//! end inside; `a<` alone: nothing. `hold` keeps batches back, `carry` delivers them.
 
 use super::{administer, small_journal, start};
-use crate::{Node, Options, Parcel, SpillStore, WaitsFor, shard_of};
+use crate::{Node, Options, ShardBatch, SpillStore, WaitsFor, shard_of};
 use angarium_engine::limits::Limits;
 use angarium_engine::{Bound, ConnectionId, Quota, Request, ShardId, Time};
 use angarium_journal::FaultyStorage;
@@ -42,7 +42,7 @@ pub(super) struct Broker {
     now: Time,
     clients: BTreeMap<String, Client>,
     /// From, to and what; in order for each pair.
-    pub(super) parcels: VecDeque<(usize, usize, Parcel)>,
+    pub(super) batches: VecDeque<(usize, usize, ShardBatch)>,
     pub(super) holds: bool,
 }
 
@@ -50,7 +50,7 @@ fn options(shard: usize, shards: usize) -> Options {
     Options {
         limits: Limits { handed_at_once: HANDED_AT_ONCE, ..Limits::default() },
         journal: small_journal(),
-        egress_bytes_max: EGRESS_BYTES_MAX,
+        outbox_bytes_max: EGRESS_BYTES_MAX,
         quota: Quota::default().with(Bound::UnsentBytes, DIRECT_BYTES_MAX as u64),
         shard: ShardId(shard as u8),
         shards,
@@ -63,10 +63,10 @@ impl Broker {
         let disk = FaultyStorage::new(1);
         let now = Time(1_000_000_000);
         let nodes = start(&disk, now, shards, options);
-        let (clients, parcels) = (BTreeMap::new(), VecDeque::new());
+        let (clients, batches) = (BTreeMap::new(), VecDeque::new());
         let (spill, spill_store) = (FaultyStorage::new(2), nodes[0].spill_store());
         let mut broker =
-            Broker { nodes, disk, spill, spill_store, now, clients, parcels, holds: false };
+            Broker { nodes, disk, spill, spill_store, now, clients, batches, holds: false };
         broker.settle_down();
         broker
     }
@@ -244,7 +244,7 @@ impl Broker {
 
     /// Whether something is to be done before a client says more.
     pub(super) fn has_work(&self) -> bool {
-        !self.parcels.is_empty() || self.nodes.iter().any(Node::has_work)
+        !self.batches.is_empty() || self.nodes.iter().any(Node::has_work)
     }
 
     /// Turns of all shards until nothing happens any more.
@@ -255,11 +255,11 @@ impl Broker {
     /// One turn of all shards; says whether anything happened.
     /// Delivers to one shard what others have sent it.
     pub(super) fn carry_to(&mut self, shard: usize) {
-        for (from, to, parcel) in std::mem::take(&mut self.parcels) {
+        for (from, to, batch) in std::mem::take(&mut self.batches) {
             if to == shard {
-                self.nodes[to].arrived(self.now, ShardId(from as u8), parcel);
+                self.nodes[to].arrived(self.now, ShardId(from as u8), batch);
             } else {
-                self.parcels.push_back((from, to, parcel));
+                self.batches.push_back((from, to, batch));
             }
         }
     }
@@ -270,16 +270,16 @@ impl Broker {
             is_busy |= self.turn_of(shard);
         }
         while !self.holds
-            && let Some((from, to, parcel)) = self.parcels.pop_front()
+            && let Some((from, to, batch)) = self.batches.pop_front()
         {
-            self.nodes[to].arrived(self.now, ShardId(from as u8), parcel);
+            self.nodes[to].arrived(self.now, ShardId(from as u8), batch);
             is_busy = true;
         }
         is_busy
     }
 
     fn turn_of(&mut self, shard: usize) -> bool {
-        let Broker { nodes, disk, spill, spill_store, now, clients, parcels, .. } = self;
+        let Broker { nodes, disk, spill, spill_store, now, clients, batches, .. } = self;
         let (node, now) = (&mut nodes[shard], *now);
         node.end_turn(now);
         let mut is_busy = node.has_work();
@@ -311,8 +311,8 @@ impl Broker {
                 is_busy = true;
             }
         }
-        while let Some((to, parcel)) = node.next_parcel() {
-            parcels.push_back((shard, usize::from(to.0), parcel));
+        while let Some((to, batch)) = node.next_batch() {
+            batches.push_back((shard, usize::from(to.0), batch));
             is_busy = true;
         }
         is_busy

@@ -69,7 +69,7 @@ pub(super) fn options(shard: usize, shards: usize) -> Options {
             ..Limits::default()
         },
         journal: small_journal(),
-        egress_bytes_max: EGRESS_BYTES_MAX,
+        outbox_bytes_max: EGRESS_BYTES_MAX,
         quota: Quota::default().with(Bound::UnsentBytes, 4 * EGRESS_BYTES_MAX as u64),
         spill: SpillOptions { bytes_max: 8 << 20, ..SpillOptions::default() },
         local_users: vec!["user".to_owned()],
@@ -234,8 +234,8 @@ impl Host {
             node.verified(now, asked.connection, asked.serial, answer);
             is_busy = true;
         }
-        while let Some((to, parcel)) = self.nodes[shard].next_parcel() {
-            self.nodes[usize::from(to.0)].arrived(now, ShardId(shard as u8), parcel);
+        while let Some((to, batch)) = self.nodes[shard].next_batch() {
+            self.nodes[usize::from(to.0)].arrived(now, ShardId(shard as u8), batch);
             is_busy = true;
         }
         is_busy

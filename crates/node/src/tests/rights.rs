@@ -33,7 +33,7 @@ fn permit(user: &str, vhost: &str) -> Request {
 fn narrow(allow: &[&str], deny: &[&str]) -> Request {
     let texts = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect();
     let listen = SubjectRules { allow: texts(allow), deny: texts(deny) };
-    let subjects = SubjectPermissions { listen, ..SubjectPermissions::default() };
+    let subjects = SubjectPermissions { subscribe: listen, ..SubjectPermissions::default() };
     Request::SetSubjectPermissions { user: "user".to_owned(), vhost: "/".to_owned(), subjects }
 }
 

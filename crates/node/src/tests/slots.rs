@@ -2,7 +2,7 @@
 
 use super::broker::Broker;
 use super::host::{Host, Said};
-use super::takers::World;
+use super::takers::TestHost;
 use angarium_engine::{
     Arguments, Binding, BindingTarget, Durability, QueueDeclaration, QueueOptions, Request,
     ShardId, SlowConsumerPolicy, Time,
@@ -41,25 +41,25 @@ fn deliveries_that_come_too_late_for_their_session_take_no_room_from_the_next() 
 
 #[test]
 fn a_newcomer_is_not_disconnected_for_the_one_before_it() {
-    let mut world = World::new(|options| {
+    let mut host = TestHost::new(|options| {
         options.quota.slow_consumer_policy = Some(SlowConsumerPolicy::Disconnect)
     });
-    let (slow, publisher) = (world.connect(""), world.connect(""));
-    world.send(slow, "SUB s 1\r\n");
-    world.takes(slow, 0);
+    let (slow, publisher) = (host.connect(""), host.connect(""));
+    host.send(slow, "SUB s 1\r\n");
+    host.takes(slow, 0);
     let message = format!("PUB s 1000\r\n{:1000}\r\n", "");
     for _ in 0..40 {
-        world.send(publisher, &message.repeat(5));
+        host.send(publisher, &message.repeat(5));
     }
-    let slot = world.clients[slow].slot.take().unwrap();
-    assert_eq!(world.node.world.laggards, [slot]);
+    let slot = host.clients[slow].slot.take().unwrap();
+    assert_eq!(host.node.effects.laggards, [slot]);
     // In the same turn it goes, and somebody else comes.
-    world.node.disconnected(world.now, slot);
+    host.node.disconnected(host.now, slot);
     let peer = Peer { protocol: Protocol::Nats, local: true, ..Peer::default() };
-    let next = world.node.connected(world.now, peer);
+    let next = host.node.connected(host.now, peer);
     assert_eq!(next, slot);
-    world.node.end_turn(world.now);
-    assert_eq!(world.node.end_reason(next), None);
+    host.node.end_turn(host.now);
+    assert_eq!(host.node.end_reason(next), None);
 }
 
 #[test]
@@ -80,28 +80,28 @@ fn a_newcomer_does_not_wait_for_the_end_of_subscriptions_of_the_one_before_it() 
 
 #[test]
 fn one_who_reads_slowly_does_not_gather_those_that_waited_for_it() {
-    let mut world = World::new(|options| {
+    let mut host = TestHost::new(|options| {
         options.quota.slow_consumer_policy = Some(SlowConsumerPolicy::DropOldest)
     });
-    let (slow, quick, publisher) = (world.connect(""), world.connect(""), world.connect(""));
-    world.send(slow, "SUB s 1\r\n");
-    world.send(quick, "SUB q 1\r\n");
-    world.takes(slow, 0);
-    let slot = world.clients[slow].slot.unwrap();
-    let from = world.clients[publisher].slot.unwrap();
+    let (slow, quick, publisher) = (host.connect(""), host.connect(""), host.connect(""));
+    host.send(slow, "SUB s 1\r\n");
+    host.send(quick, "SUB q 1\r\n");
+    host.takes(slow, 0);
+    let slot = host.clients[slow].slot.unwrap();
+    let from = host.clients[publisher].slot.unwrap();
     let message = format!("PUB s 1000\r\n{:1000}\r\n", "");
     let mut most = 0;
     for _ in 0..500 {
-        if world.node.wants_read(from) {
-            world.send(publisher, &format!("{}PUB q 1\r\nx\r\n", message.repeat(4)));
+        if host.node.wants_read(from) {
+            host.send(publisher, &format!("{}PUB q 1\r\nx\r\n", message.repeat(4)));
         }
-        world.turns();
+        host.turns();
         // It takes a little each time, and stays behind.
-        let count = world.node.outgoing(slot).len().min(10);
-        world.node.sent(slot, count);
-        world.now = world.now.plus(Duration::from_millis(1));
-        world.node.expire(world.now);
-        most = most.max(world.node.world.egress[slot.0 as usize].waiting());
+        let count = host.node.outgoing(slot).len().min(10);
+        host.node.sent(slot, count);
+        host.now = host.now.plus(Duration::from_millis(1));
+        host.node.expire(host.now);
+        most = most.max(host.node.effects.outbox[slot.0 as usize].waiting());
     }
     assert_eq!(most, 1);
 }
@@ -148,23 +148,23 @@ fn one_that_comes_to_a_virtual_host_while_its_deletion_is_told_ends_with_it() {
     host.settle_down();
     say(&mut host, &Method::ConnectionTuneOk { channel_max: 10, frame_max: 131_072, heartbeat: 0 });
     host.settle_down();
-    // Its virtual host is deleted, which takes more than one parcel to say.
+    // Its virtual host is deleted, which takes more than one batch to say.
     host.ask("/", Request::DeleteVhost { name: "other".to_owned() });
     let parcels_of = |host: &mut Host, shard: usize| -> Vec<_> {
         host.nodes[shard].end_turn(now);
-        std::iter::from_fn(|| host.nodes[shard].next_parcel()).collect()
+        std::iter::from_fn(|| host.nodes[shard].next_batch()).collect()
     };
     // The other shard has nobody there yet who has to go first.
     for (from, to) in [(0, 1), (1, 0)] {
-        for (_, parcel) in parcels_of(&mut host, from) {
-            host.nodes[to].arrived(now, ShardId(from as u8), parcel);
+        for (_, batch) in parcels_of(&mut host, from) {
+            host.nodes[to].arrived(now, ShardId(from as u8), batch);
         }
     }
-    let parcels = parcels_of(&mut host, 0);
-    assert!(parcels.len() > 1);
+    let batches = parcels_of(&mut host, 0);
+    assert!(batches.len() > 1);
     let open = Method::ConnectionOpen { virtual_host: "other", capabilities: "", insist: false };
-    for (at, (_, parcel)) in parcels.into_iter().enumerate() {
-        host.nodes[1].arrived(now, ShardId(0), parcel);
+    for (at, (_, batch)) in batches.into_iter().enumerate() {
+        host.nodes[1].arrived(now, ShardId(0), batch);
         if at == 0 {
             say(&mut host, &open);
         }
@@ -176,38 +176,38 @@ fn one_that_comes_to_a_virtual_host_while_its_deletion_is_told_ends_with_it() {
 
 #[test]
 fn who_comes_while_the_broker_stops_is_told_to_go() {
-    let mut world = World::new(|_| {});
+    let mut host = TestHost::new(|_| {});
     let peer = || Peer { protocol: Protocol::Nats, local: true, ..Peer::default() };
-    let early = world.node.connected(world.now, peer());
+    let early = host.node.connected(host.now, peer());
     let connect = format!("{}}}\r\n", super::takers::CONNECT);
-    world.node.received(world.now, early, connect.as_bytes());
-    world.node.end_turn(world.now);
+    host.node.received(host.now, early, connect.as_bytes());
+    host.node.end_turn(host.now);
     // Its password is being checked when the broker begins to stop.
-    world.node.shutdown(world.now, "the broker stops");
-    let asked = world.node.next_verification().unwrap();
+    host.node.shutdown(host.now, "the broker stops");
+    let asked = host.node.next_verification().unwrap();
     let user = asked.credentials.user().to_owned();
     let right = Ok(angarium_protocol::Identity { user });
-    world.node.verified(world.now, asked.connection, asked.serial, right);
-    let late = world.node.connected(world.now, peer());
-    world.pass(Duration::from_secs(2));
+    host.node.verified(host.now, asked.connection, asked.serial, right);
+    let late = host.node.connected(host.now, peer());
+    host.pass(Duration::from_secs(2));
     for slot in [early, late] {
-        assert_eq!(world.node.end_reason(slot), Some("the broker stops"));
+        assert_eq!(host.node.end_reason(slot), Some("the broker stops"));
     }
 }
 
 #[test]
 fn who_is_told_to_go_has_the_time_that_it_was_given_and_no_more() {
-    let mut world = World::new(|_| {});
-    let client = world.connect("");
-    let slot = world.clients[client].slot.unwrap();
+    let mut host = TestHost::new(|_| {});
+    let client = host.connect("");
+    let slot = host.clients[client].slot.unwrap();
     // The sweeps of half a second began a while ago.
-    world.pass(Duration::from_millis(300));
-    world.node.close_connection(world.now, slot, "to go");
-    let due = world.now.plus(Duration::from_millis(500));
+    host.pass(Duration::from_millis(300));
+    host.node.close_connection(host.now, slot, "to go");
+    let due = host.now.plus(Duration::from_millis(500));
     for (now, reason) in [(Time(due.0 - 1), None), (due, Some("to go"))] {
-        assert!(world.node.deadline().is_some_and(|deadline| deadline <= due));
-        world.node.expire(now);
-        assert_eq!(world.node.end_reason(slot), reason);
+        assert!(host.node.deadline().is_some_and(|deadline| deadline <= due));
+        host.node.expire(now);
+        assert_eq!(host.node.end_reason(slot), reason);
     }
 }
 

@@ -12,7 +12,7 @@ pub(super) const CONNECT: &str =
     r#"CONNECT {"verbose":false,"pedantic":false,"headers":true,"protocol":1,"echo":false"#;
 
 /// A node, its disks, and clients that are the bytes they got.
-pub(super) struct World {
+pub(super) struct TestHost {
     pub(super) node: Node,
     pub(super) disk: FaultyStorage,
     pub(super) spill: FaultyStorage,
@@ -37,8 +37,8 @@ pub(super) struct Got {
     pub(super) missed: u64,
 }
 
-impl World {
-    pub(super) fn new(change: impl FnOnce(&mut Options)) -> World {
+impl TestHost {
+    pub(super) fn new(change: impl FnOnce(&mut Options)) -> TestHost {
         let mut options = options(0, 1);
         change(&mut options);
         let disk = FaultyStorage::new(1);
@@ -49,7 +49,7 @@ impl World {
         }
         let (spill, spill_store) = (FaultyStorage::new(2), node.spill_store());
         let (clients, jobs) = (Vec::new(), Vec::new());
-        World { node, disk, spill, spill_store, now, clients, holds_jobs: false, jobs }
+        TestHost { node, disk, spill, spill_store, now, clients, holds_jobs: false, jobs }
     }
 
     /// A client that says more in CONNECT.

@@ -1,8 +1,8 @@
 //! What a connection may ask for in one turn.
 
 use super::broker::Broker;
-use crate::PARCEL_BYTES;
-use crate::shard::message::Parcel;
+use crate::SHARD_BATCH_BYTES;
+use crate::shard::message::ShardBatch;
 use angarium_engine::{ShardId, Time};
 
 #[test]
@@ -124,21 +124,21 @@ fn what_is_much_for_another_shard_goes_a_part_at_a_time() {
         broker.connect(name, shard);
     }
     broker.say("l", "SUB s.* 1\r\n");
-    // Each to another subject than the last, so that a parcel is not more than the listener may have unsent.
+    // Each to another subject than the last, so that a batch is not more than the listener may have unsent.
     let message = |at| format!("PUB s.{} 8\r\n{at:08}\r\n", at % 2);
     let all: Vec<String> = (0..MESSAGES).map(message).collect();
     for read in all.chunks(1_000) {
         broker.send("p", &read.concat());
     }
-    let mut parcels = Vec::new();
-    while let Some((to, parcel)) = broker.nodes[0].next_parcel() {
+    let mut batches = Vec::new();
+    while let Some((to, batch)) = broker.nodes[0].next_batch() {
         assert_eq!(to, ShardId(1));
-        assert!(parcel.weight() < (64 << 10) + 100, "{} bytes", parcel.weight());
-        parcels.push(parcel);
+        assert!(batch.weight() < (64 << 10) + 100, "{} bytes", batch.weight());
+        batches.push(batch);
     }
-    assert!(parcels.len() > 4, "{} parcels", parcels.len());
-    for parcel in parcels {
-        broker.nodes[1].arrived(Time(2_000_000_000), ShardId(0), parcel);
+    assert!(batches.len() > 4, "{} batches", batches.len());
+    for batch in batches {
+        broker.nodes[1].arrived(Time(2_000_000_000), ShardId(0), batch);
         broker.settle_down();
     }
     let heard = broker.heard("l");
@@ -157,16 +157,16 @@ fn who_subscribes_much_keeps_another_shard_for_a_moment_at_a_time() {
     while broker.nodes[0].has_work() {
         broker.turn();
     }
-    let mut parcels = Vec::new();
-    while let Some((_, _, parcel)) = broker.parcels.pop_front() {
-        parcels.push(parcel);
+    let mut batches = Vec::new();
+    while let Some((_, _, batch)) = broker.batches.pop_front() {
+        batches.push(batch);
     }
-    let most = parcels.iter().map(|parcel| parcel.news).max().unwrap();
+    let most = batches.iter().map(|batch| batch.news).max().unwrap();
     assert!(most < 520, "{most} at once");
-    let weights: usize = parcels.iter().map(Parcel::weight).sum();
-    assert!(weights > 6 * PARCEL_BYTES, "no more than six turns: {weights}");
-    for parcel in parcels {
-        broker.nodes[1].arrived(Time(2_000_000_000), ShardId(0), parcel);
+    let weights: usize = batches.iter().map(ShardBatch::weight).sum();
+    assert!(weights > 6 * SHARD_BATCH_BYTES, "no more than six turns: {weights}");
+    for batch in batches {
+        broker.nodes[1].arrived(Time(2_000_000_000), ShardId(0), batch);
     }
     broker.holds = false;
     broker.settle_down();

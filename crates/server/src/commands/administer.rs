@@ -79,7 +79,7 @@ fn quota_command() -> Command {
     Bound::NAMES.into_iter().fold(command, |command, (bound, name)| {
         let help = match bound {
             Bound::Connections => "Connections at once",
-            Bound::Listeners => "Subjects that all of them together listen to",
+            Bound::Subscribers => "Subjects that all of them together listen to",
             Bound::ConnectionSubscriptions => "Subjects that each of them listens to",
             Bound::UnsentBytes => "Unsent bytes beyond which each is too slow",
             Bound::Messages => "Messages that it publishes in a second",

@@ -148,9 +148,9 @@ pub(crate) fn options(settings: &Settings, shards: usize) -> Result<Options, Str
             queues_max: count(settings.queues_max),
             exchanges_max: count(settings.exchanges_max),
             bindings_max: count(settings.bindings_max),
-            subscriptions_max: count(settings.subscriptions_max),
+            consumers_max: count(settings.consumers_max),
             user_connections_max: settings.user_connections_max.unwrap_or(u64::MAX),
-            listeners_max: count(settings.listeners_max),
+            subscriptions_max: count(settings.subscriptions_max),
             user_subscriptions_max: settings.user_subscriptions_max.unwrap_or(u64::MAX),
             unsettled_max: narrow(settings.unsettled_max),
             body_bytes_max: settings.body_bytes_max.0,
@@ -187,7 +187,7 @@ pub(crate) fn options(settings: &Settings, shards: usize) -> Result<Options, Str
 /// What everybody may use.
 fn quota(settings: &Settings) -> Quota {
     use engine::Bound::{Bytes, ConnectionBytes, ConnectionMessages, Messages, UnsentBytes};
-    let mut quota = Quota::default().with_laggard(settings.slow_consumer_policy);
+    let mut quota = Quota::default().with_slow_consumer_policy(settings.slow_consumer_policy);
     let bytes = |setting: Option<ByteCount>| setting.map(|bytes| bytes.0);
     for (bound, value) in [
         (UnsentBytes, Some(settings.direct_bytes_max.0)),

@@ -138,8 +138,8 @@ async fn carry_out(state: &State, vhost: &str, request: Request) -> Answer {
     // The sender is dropped unused where the shard ends first.
     let reply = receiver.await.map_err(|_| Failure::gone(Gone))??;
     Ok(Json(match reply {
-        Reply::Queue { name, messages, subscriptions } => {
-            json!({ "name": name, "ready": messages, "consumers": subscriptions })
+        Reply::Queue { name, messages, consumers } => {
+            json!({ "name": name, "ready": messages, "consumers": consumers })
         }
         Reply::Messages(messages) => json!({ "messages": messages }),
         _ => json!({ "done": true }),

@@ -12,8 +12,8 @@ pub(super) fn counters(node: &Node) -> Vec<Series> {
         ("angarium_direct_heard_total", "Direct messages out.", engine.heard),
         ("angarium_direct_missed_total", "Missed by slow clients.", engine.missed),
         ("angarium_direct_unheard_total", "Heard by nobody.", engine.unheard),
-        ("angarium_laggard_episodes_total", "Times a client was too slow.", episodes),
-        ("angarium_laggards_disconnected_total", "Disconnected for it.", stats.laggards),
+        ("angarium_slow_consumer_episodes_total", "Times a client was too slow.", episodes),
+        ("angarium_slow_consumers_disconnected_total", "Disconnected for it.", stats.laggards),
         ("angarium_spill_messages_total", "Messages spooled for slow clients.", spill.messages),
         ("angarium_spill_failures_total", "Chunks of them lost by the disk.", spill.failures),
         ("angarium_throttled_total", "Times a client was read from later.", stats.throttled),
@@ -31,8 +31,8 @@ pub(super) fn gauges(node: &Node) -> Vec<Series> {
     let spill = node.spill_stats();
     let (laggards, _) = node.lag_episodes();
     vec![
-        ("angarium_laggards", "Clients that are too slow now.", laggards),
-        ("angarium_spill_laggards", "Clients with spooled messages.", spill.laggards),
+        ("angarium_slow_consumers", "Clients that are too slow now.", laggards),
+        ("angarium_spill_slow_consumers", "Clients with spooled messages.", spill.slow_consumers),
         ("angarium_spill_bytes", "Spooled messages, stored once.", spill.bytes),
     ]
 }

@@ -104,7 +104,7 @@ fn least(bound: Bound) -> (u64, &'static str) {
             (DIRECT_BYTES_LEAST.0, "without the field it is bounded as everybody is")
         }
         // Who is to listen to nothing may well be told so.
-        Bound::Listeners | Bound::ConnectionSubscriptions => (0, ""),
+        Bound::Subscribers | Bound::ConnectionSubscriptions => (0, ""),
     }
 }
 
@@ -316,7 +316,7 @@ mod tests {
             let least = if bound == Bound::UnsentBytes { 65_536 } else { 1 };
             assert_eq!(quota(least).unwrap().get(bound), Some(least));
             match (bound, quota(least - 1)) {
-                (Bound::Listeners | Bound::ConnectionSubscriptions, quota) => {
+                (Bound::Subscribers | Bound::ConnectionSubscriptions, quota) => {
                     assert_eq!(quota.unwrap().get(bound), Some(0))
                 }
                 (_, quota) => {

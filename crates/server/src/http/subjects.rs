@@ -27,7 +27,7 @@ impl SubjectsBody {
     /// In the engine's words; refused: a pattern that cannot mean what it looks like.
     pub(super) fn subjects(&self) -> Result<SubjectPermissions, String> {
         let (publish, listen) = (self.publish.rules(pattern)?, self.listen.rules(heard)?);
-        Ok(SubjectPermissions { publish, listen })
+        Ok(SubjectPermissions { publish, subscribe: listen })
     }
 }
 
@@ -46,7 +46,7 @@ impl From<&SubjectPermissions> for SubjectsBody {
             let SubjectRules { allow, deny } = rules.clone();
             RulesBody { allow, deny }
         };
-        SubjectsBody { publish: body(&subjects.publish), listen: body(&subjects.listen) }
+        SubjectsBody { publish: body(&subjects.publish), listen: body(&subjects.subscribe) }
     }
 }
 
@@ -96,7 +96,7 @@ fn heard(text: &str) -> Result<String, String> {
 pub(super) fn described(subjects: Option<&SubjectPermissions>) -> String {
     let none = SubjectRules::default();
     let (publish, listen) =
-        subjects.map_or((&none, &none), |subjects| (&subjects.publish, &subjects.listen));
+        subjects.map_or((&none, &none), |subjects| (&subjects.publish, &subjects.subscribe));
     let of = |rules: &SubjectRules| {
         let allowed = if rules.allow.is_empty() { "all".into() } else { rules.allow.join(", ") };
         match rules.deny.is_empty() {
@@ -139,7 +139,7 @@ mod tests {
                     let body: SubjectsBody = serde_json::from_value(body).unwrap();
                     match (body.subjects(), expected) {
                         (Ok(subjects), Ok(pattern)) => {
-                            let SubjectPermissions { publish, listen } = subjects;
+                            let SubjectPermissions { publish, subscribe: listen } = subjects;
                             let lists = [publish.allow, publish.deny, listen.allow, listen.deny];
                             assert_eq!(lists.concat(), [pattern]);
                         }

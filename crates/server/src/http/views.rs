@@ -201,7 +201,7 @@ fn queue_view(queue: &QueueListing<'_>) -> QueueView {
         auto_delete: queue.options.auto_delete,
         ready: queue.ready,
         unsettled: queue.unsettled,
-        consumers: queue.subscriptions as u64,
+        consumers: queue.consumers as u64,
         bytes: queue.ready_bytes,
         state: if queue.unreadable.is_some() { "stopped" } else { "running" },
         stopped_at: queue.unreadable.map(|position| PlaceView {

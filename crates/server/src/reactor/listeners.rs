@@ -72,14 +72,23 @@ pub(crate) fn listen_all(bound: Vec<Bound>, settings: &Settings) -> Result<Vec<L
     let mut listeners = Vec::new();
     for bound in bound {
         let Bound { kind, protocol, name, .. } = bound;
-        let laggard = if name == NATS_TLS { settings.nats_tls_laggard } else { None };
+        let slow_consumer_policy =
+            if name == NATS_TLS { settings.nats_tls_slow_consumer_policy } else { None };
         let congestion_control = expect_local(&bound.fd);
         let socket = bound.listen()?;
         let address = socket.local_addr().map_err(|error| format!("--{name}: {error}"))?;
         let shown = format!("{name} on {address}");
         let fd = socket.into();
         let file = None;
-        listeners.push(Listener { fd, kind, protocol, laggard, congestion_control, file, shown });
+        listeners.push(Listener {
+            fd,
+            kind,
+            protocol,
+            slow_consumer_policy,
+            congestion_control,
+            file,
+            shown,
+        });
     }
     if let Some(path) = &settings.amqp_socket {
         let socket = unix(Some("amqp-socket"), path)?;

@@ -2,7 +2,7 @@
 
 use angarium_engine::ShardId;
 use angarium_journal::Done;
-use angarium_node::{Parcel, ReadDone, SpillDone};
+use angarium_node::{ReadDone, ShardBatch, SpillDone};
 use angarium_protocol::Peer;
 use rustix::event::{EventfdFlags, eventfd};
 use std::fmt;
@@ -24,7 +24,7 @@ pub(crate) enum Letter {
     /// A job of the spill log ended.
     SpillDone(SpillDone),
     /// What another shard says.
-    Parcel(ShardId, Parcel),
+    ShardBatch(ShardId, ShardBatch),
     /// A client was accepted and is this shard's.
     Client(OwnedFd, Peer, MayEncrypt),
     /// Something to be done on the shard's own thread.

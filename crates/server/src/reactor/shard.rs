@@ -22,7 +22,7 @@ use crate::settings::Settings;
 use crate::spill_thread::SpillThread;
 use angarium_engine::{ConnectionId, ShardId, Time};
 use angarium_journal::Storage;
-use angarium_node::{Node, PARCEL_BYTES};
+use angarium_node::{Node, SHARD_BATCH_BYTES};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
@@ -357,14 +357,14 @@ impl Shard {
         }
         self.laggards.look(&mut self.node);
         self.hand_out();
-        self.send_parcels();
+        self.send_batchs();
         self.flush();
         self.drop_clients(gone);
         // Whoever was sent all that there was of it in memory wants more of what is on the disk.
         self.hand_out_spill();
         self.resume_paused();
         self.go_on_ending();
-        self.send_parcels();
+        self.send_batchs();
         self.watch_step(Step::Rest);
         self.polling.end_turn(self.now);
         let messages = || self.node.engine().taken();
@@ -378,17 +378,17 @@ impl Shard {
     fn open_letters(&mut self) -> bool {
         let mut weight = 0;
         // Whatever else comes in the meantime is for the next turn, and so is what comes after a full
-        // parcel of another shard's, which may go to as many listeners as what is read from a client, or
+        // batch of another shard's, which may go to as many listeners as what is read from a client, or
         // after a task: who asks for rows of a long listing has the next one here at once.
         for at in 0..LETTERS_PER_TURN {
             let Some(letter) = self.inbox.next() else { return at > 0 };
             weight += match &letter {
-                Letter::Parcel(_, parcel) => parcel.weight(),
-                Letter::Task(_) => PARCEL_BYTES,
+                Letter::ShardBatch(_, batch) => batch.weight(),
+                Letter::Task(_) => SHARD_BATCH_BYTES,
                 _ => 0,
             };
             self.open_letter(letter);
-            if weight >= PARCEL_BYTES {
+            if weight >= SHARD_BATCH_BYTES {
                 break;
             }
         }
@@ -409,9 +409,9 @@ impl Shard {
                 self.node.read_done(self.now, done);
             }
             Letter::SpillDone(done) => self.node.spill_done(done),
-            Letter::Parcel(from, parcel) => {
+            Letter::ShardBatch(from, batch) => {
                 self.polling.heard(Party::Shard(from));
-                self.node.arrived(self.now, from, parcel);
+                self.node.arrived(self.now, from, batch);
             }
             Letter::Client(fd, peer, tls) => self.take_client(fd, peer, tls),
             Letter::Task(task) => task(self),
@@ -425,10 +425,10 @@ impl Shard {
     }
 
     /// Sends other shards what there is for them.
-    fn send_parcels(&mut self) {
-        while let Some((to, parcel)) = self.node.next_parcel() {
+    fn send_batchs(&mut self) {
+        while let Some((to, batch)) = self.node.next_batch() {
             self.polling.sent(Party::Shard(to));
-            self.neighbours.send(to, Letter::Parcel(self.neighbours.here, parcel));
+            self.neighbours.send(to, Letter::ShardBatch(self.neighbours.here, batch));
         }
     }
 
@@ -530,7 +530,7 @@ impl Shard {
             self.close_all();
             self.stage = Stage::Drained;
             if !self.node.is_home() {
-                self.send_parcels();
+                self.send_batchs();
                 let task = |home: &mut Shard| home.serving_neighbours -= 1;
                 self.neighbours.send(ShardId::HOME, Letter::Task(Box::new(task)));
             }

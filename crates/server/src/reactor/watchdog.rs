@@ -35,7 +35,7 @@ fn processor_time() -> Duration {
 /// What a shard did last.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
-    /// Opened letters: results of disk jobs, requests of administration, parcels of other shards.
+    /// Opened letters: results of disk jobs, requests of administration, batches of other shards.
     Letters,
     /// Read from a client's socket, or wrote to it.
     Client(usize),

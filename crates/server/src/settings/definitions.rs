@@ -204,18 +204,18 @@ settings! {
     /// Bindings per virtual host.
     bindings_max("bindings-max"): u64 = 10_000_000, Restart, between(1, 1_000_000_000);
     /// Consumers per channel.
-    subscriptions_max("subscriptions-max"): u64 = 10_000, Restart, between(1, 1_000_000);
+    consumers_max("consumers-max"): u64 = 10_000, Restart, between(1, 1_000_000);
     /// Subjects that one connection listens to, without queues, unless its user's quota says otherwise.
-    listeners_max("listeners-max"): u64 = 1_000_000, Restart, between(1, 100_000_000);
+    subscriptions_max("subscriptions-max"): u64 = 1_000_000, Restart, between(1, 100_000_000);
     /// Unsent bytes beyond which a client gets no further direct messages.
     direct_bytes_max("direct-bytes-max"): ByteCount = ByteCount(64 << 20), Restart,
         at_least(DIRECT_BYTES_LEAST);
     /// What becomes of direct messages for a client that has so many: `spool`: from 1 MiB on they wait
     /// on the disk; `drop-oldest`, `drop-new`: it misses the oldest ones or the new ones, and is told
     /// how many; `disconnect`. A user's quota and the client itself may say otherwise.
-    laggard("laggard"): SlowConsumerPolicy = SlowConsumerPolicy::Disconnect, Restart, Any;
+    slow_consumer_policy("slow-consumer-policy"): SlowConsumerPolicy = SlowConsumerPolicy::Disconnect, Restart, Any;
     /// The same for clients of `nats-tls`, where it differs; nothing where `nats-tls` is off.
-    nats_tls_laggard("nats-tls-laggard"): Option<SlowConsumerPolicy> = None, Restart, Any;
+    nats_tls_slow_consumer_policy("nats-tls-slow-consumer-policy"): Option<SlowConsumerPolicy> = None, Restart, Any;
     /// Bytes on the disk of direct messages that wait for slow clients (`spool`), each stored once however
     /// many it waits for. Beyond them those who are furthest behind miss the oldest, on the shards where
     /// more than their part waits; there may be 2 MiB, or two larger messages, more for each shard before
@@ -229,7 +229,7 @@ settings! {
     user_connections_max("user-connections-max"): Option<u64> = None, Restart,
         at_least(Some(1)).or(None);
     /// Subjects that all connections of one user listen to, without queues, unless its quota says otherwise.
-    user_subscriptions_max("user-listeners-max"): Option<u64> = None, Restart,
+    user_subscriptions_max("user-subscriptions-max"): Option<u64> = None, Restart,
         at_least(Some(1)).or(None);
     /// Messages that all connections of one user publish in a second, unless its quota says otherwise.
     /// Who sends more is read from more slowly, and loses nothing.

@@ -19,7 +19,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
     let underway = (history.plan.shards.count as u64 - 1) * UNDERWAY_BYTES_MAX;
     let is_direct = |role: &Role| matches!(role, Role::Requester(_) | Role::Nats(_));
     let has_direct = history.plan.roles().any(is_direct);
-    let unsent = if has_direct { sizes.direct_bytes_max() } else { sizes.egress_bytes_max };
+    let unsent = if has_direct { sizes.direct_bytes_max() } else { sizes.outbox_bytes_max };
     let unsent = unsent as u64;
     let bounds = [
         ("resident", sizes.resident_bytes_max + slack + queues * AHEAD_BYTES),

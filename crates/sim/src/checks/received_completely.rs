@@ -29,7 +29,7 @@ fn judge(
     // lost there, tells nothing of that: last words do, and the very last where they too may be taken out.
     // One that is takes with it what it told of, and none that came with it tells of that again.
     let last = ear.heard.iter().filter_map(|(_, hear)| hear.message).next_back();
-    let tells = |message| match laggard {
+    let tells = |message| match slow_consumer_policy {
         SlowConsumerPolicy::DropOldest => {
             Some(message) == last
                 && hearing.is_last_word(message)
@@ -41,7 +41,7 @@ fn judge(
     // Where a disk keeps next to nothing they may get lost themselves, and nothing comes after them. And
     // what is taken out for others that come with it is told of once all of these are written.
     let keeps_last_words =
-        !matches!(laggard, SlowConsumerPolicy::Spool | SlowConsumerPolicy::DropOldest);
+        !matches!(slow_consumer_policy, SlowConsumerPolicy::Spool | SlowConsumerPolicy::DropOldest);
     let counts =
         |said: &&Said<'_>| keeps_last_words || !can_lag || !hearing.is_last_word(said.emit.message);
     let who = ear.listen.listener;

@@ -34,7 +34,7 @@ fn plan() -> Plan {
             segment_bytes: 1 << 20,
             checkpoint_bytes: 1 << 20,
             backlog_bytes_max: 1 << 20,
-            egress_bytes_max: 1 << 20,
+            outbox_bytes_max: 1 << 20,
             disk_bytes: 1 << 20,
         },
         faults: Faults::default(),

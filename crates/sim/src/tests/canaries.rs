@@ -135,7 +135,7 @@ fn missed_messages_that_nobody_is_told_of_are_found() {
 
 /// Messages wait on a disk for clients that are slow.
 fn spools(plan: &Plan) -> bool {
-    plan.slow_consumer_policy == SlowConsumerPolicy::Spool && plan.sizes.egress_bytes_max < 1 << 20
+    plan.slow_consumer_policy == SlowConsumerPolicy::Spool && plan.sizes.outbox_bytes_max < 1 << 20
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn direct_messages_that_a_queue_lost_are_found() {
 }
 
 #[test]
-fn lost_parcels_are_found() {
+fn lost_batchs_are_found() {
     found(
         Canary::ParcelsLost,
         &[
@@ -200,7 +200,7 @@ fn lost_parcels_are_found() {
 }
 
 #[test]
-fn swapped_parcels_are_found() {
+fn swapped_batchs_are_found() {
     found(Canary::ParcelsSwapped, &["heard in order", "heard completely", "order kept"]);
 }
 

@@ -20,7 +20,7 @@ const BINDINGS: &[&str] = &["a.#", "*.b", "a.b", "a.*.c"];
 pub(super) fn plan(random: &mut Random) -> Plan {
     let mut plan = empty("direct", random);
     let is_tight = random.percent(50);
-    plan.sizes.egress_bytes_max =
+    plan.sizes.outbox_bytes_max =
         if is_tight { *random.pick(&[1 << 10, 2 << 10, 8 << 10]) } else { 16 << 20 };
     if is_tight {
         // What the network holds is not behind yet.
@@ -69,7 +69,7 @@ pub(super) fn plan(random: &mut Random) -> Plan {
 
 /// Has whoever only listens fall behind soon, and much.
 pub(super) fn lag(plan: &mut Plan) {
-    plan.sizes.egress_bytes_max = 1 << 10;
+    plan.sizes.outbox_bytes_max = 1 << 10;
     plan.faults.pipe_bytes = plan.faults.pipe_bytes.min(2 << 10);
     for role in &mut plan.clients {
         let Role::Nats(client) = role else { continue };

@@ -131,7 +131,7 @@ fn sizes(random: &mut Random) -> Sizes {
         segment_bytes,
         checkpoint_bytes: u64::from(segment_bytes) * random.between(1, 6),
         backlog_bytes_max: *random.pick(&[16 << 10, 256 << 10, 4 << 20]),
-        egress_bytes_max: *random.pick(&[2 << 10, 32 << 10, 1 << 20]),
+        outbox_bytes_max: *random.pick(&[2 << 10, 32 << 10, 1 << 20]),
         disk_bytes: 256 << 20,
     }
 }

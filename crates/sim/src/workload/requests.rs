@@ -7,7 +7,7 @@ use crate::random::Random;
 pub(super) fn plan(random: &mut Random) -> Plan {
     let mut plan = empty("requests", random);
     // Who reads so little that this is not enough loses replies.
-    plan.sizes.egress_bytes_max = *random.pick(&[128 << 10, 1 << 20]);
+    plan.sizes.outbox_bytes_max = *random.pick(&[128 << 10, 1 << 20]);
     for number in 0..random.between(1, 2) {
         let mut requests = queue(format!("requests.{number}"));
         requests.durable = random.percent(70);

@@ -12,7 +12,7 @@ use crate::random::Random;
 use angarium_engine::{ShardId, Time};
 use angarium_journal::{Done, FaultyStorage, Job, State};
 use angarium_node::{
-    Node, Options, Parcel, ReadDone, SpillDone, SpillJob, SpillStore, Verification,
+    Node, Options, ReadDone, ShardBatch, SpillDone, SpillJob, SpillStore, Verification,
 };
 use angarium_protocol::{Authentication, Peer};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -33,7 +33,7 @@ pub(super) struct Broker {
     /// Shards with a job of the spill log under way: each does them one after the other.
     spilling: BTreeSet<usize>,
     /// On their way, oldest first.
-    parcels: BTreeMap<Route, VecDeque<Parcel>>,
+    batches: BTreeMap<Route, VecDeque<ShardBatch>>,
 }
 
 impl Broker {
@@ -49,7 +49,7 @@ impl Broker {
             nodes: vec![home],
             options,
             spilling: BTreeSet::new(),
-            parcels: BTreeMap::new(),
+            batches: BTreeMap::new(),
         })
     }
 
@@ -139,57 +139,57 @@ impl Broker {
         self.nodes[shard].expire(now);
     }
 
-    // ---- parcels ----
+    // ---- batches ----
 
-    /// Takes a shard's parcels on their way; says to which shards.
-    pub(super) fn take_parcels(&mut self, from: usize) -> Vec<usize> {
+    /// Takes a shard's batches on their way; says to which shards.
+    pub(super) fn take_batchs(&mut self, from: usize) -> Vec<usize> {
         let mut receivers = Vec::new();
-        while let Some((to, parcel)) = self.nodes[from].next_parcel() {
+        while let Some((to, batch)) = self.nodes[from].next_batch() {
             let to = usize::from(to.0);
-            self.parcels.entry(Route { from, to }).or_default().push_back(parcel);
+            self.batches.entry(Route { from, to }).or_default().push_back(batch);
             receivers.push(to);
         }
         receivers
     }
 
     /// How many are on their way.
-    pub(super) fn parcels(&self, route: Route) -> usize {
-        self.parcels.get(&route).map_or(0, VecDeque::len)
+    pub(super) fn batches(&self, route: Route) -> usize {
+        self.batches.get(&route).map_or(0, VecDeque::len)
     }
 
     /// The oldest arrives.
-    pub(super) fn parcel_arrives(&mut self, now: Time, route: Route) {
-        if let Some(parcel) = self.take_parcel(route) {
-            self.nodes[route.to].arrived(now, shard_id(route.from), parcel);
+    pub(super) fn batch_arrives(&mut self, now: Time, route: Route) {
+        if let Some(batch) = self.take_batch(route) {
+            self.nodes[route.to].arrived(now, shard_id(route.from), batch);
         }
     }
 
     /// Takes the oldest off its way.
-    pub(super) fn take_parcel(&mut self, route: Route) -> Option<Parcel> {
-        self.parcels.get_mut(&route)?.pop_front()
+    pub(super) fn take_batch(&mut self, route: Route) -> Option<ShardBatch> {
+        self.batches.get_mut(&route)?.pop_front()
     }
 
     /// The two oldest change places.
-    pub(super) fn swap_parcels(&mut self, route: Route) {
-        if let Some(parcels) = self.parcels.get_mut(&route).filter(|parcels| parcels.len() > 1) {
-            parcels.swap(0, 1);
+    pub(super) fn swap_batchs(&mut self, route: Route) {
+        if let Some(batches) = self.batches.get_mut(&route).filter(|batches| batches.len() > 1) {
+            batches.swap(0, 1);
         }
     }
 
-    /// Turns of all shards until all parcels have arrived and none follow.
+    /// Turns of all shards until all batches have arrived and none follow.
     pub(super) fn settle_down(&mut self, now: Time) {
         loop {
             for shard in 0..self.nodes.len() {
                 self.end_turn(now, shard);
-                self.take_parcels(shard);
+                self.take_batchs(shard);
             }
-            let waiting = self.parcels.iter().filter(|(_, parcels)| !parcels.is_empty());
+            let waiting = self.batches.iter().filter(|(_, batches)| !batches.is_empty());
             let waiting: Vec<Route> = waiting.map(|(route, _)| *route).collect();
             if waiting.is_empty() {
                 return;
             }
             for route in waiting {
-                self.parcel_arrives(now, route);
+                self.batch_arrives(now, route);
             }
         }
     }

@@ -79,8 +79,8 @@ enum Happening {
     Turn(usize),
     /// A shard's deadline.
     Deadline(usize),
-    /// Parcels arrive at a shard.
-    Parcels(Route),
+    /// Batches arrive at a shard.
+    Batches(Route),
     /// Something goes wrong.
     Fault(Fault),
     /// The node starts again.
@@ -119,7 +119,7 @@ pub struct World {
     shard_random: Random,
     /// Shards whose turn is about to end.
     turns_due: BTreeSet<usize>,
-    /// Pairs of shards with parcels that are about to arrive.
+    /// Pairs of shards with batches that are about to arrive.
     routes_due: BTreeSet<Route>,
     /// The node has been asked to close in order.
     is_shutting_down: bool,
@@ -246,7 +246,7 @@ impl World {
             Happening::Verified(flight) => self.verified(flight),
             Happening::Turn(shard) => self.turn(shard),
             Happening::Deadline(shard) => self.deadline(shard),
-            Happening::Parcels(route) => self.parcels(route),
+            Happening::Batches(route) => self.batches(route),
             Happening::Fault(fault) => self.fault(fault)?,
             Happening::Restart => self.restart()?,
             Happening::Stage => self.stage()?,
@@ -337,9 +337,9 @@ impl World {
                 backlog_bytes_max: sizes.backlog_bytes_max,
             },
             nats: nats_settings().into(),
-            egress_bytes_max: sizes.egress_bytes_max,
+            outbox_bytes_max: sizes.outbox_bytes_max,
             quota: Quota::default()
-                .with_laggard(self.plan.slow_consumer_policy)
+                .with_slow_consumer_policy(self.plan.slow_consumer_policy)
                 .with(Bound::UnsentBytes, sizes.direct_bytes_max() as u64),
             spill: self.spill_options(),
             shards: self.plan.shards.count,

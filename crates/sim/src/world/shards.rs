@@ -1,14 +1,14 @@
-//! The shards' turns, and the parcels between them: in order for each pair of shards, and with any
+//! The shards' turns, and the batches between them: in order for each pair of shards, and with any
 //! delay; a shard may not get its turn for a while.
 
 use super::stages::Stage;
 use super::{Happening, World};
 use crate::canary::{Canary, PERCENT};
 
-/// Longest way of a parcel once nothing is wrong any more, in microseconds.
+/// Longest way of a batch once nothing is wrong any more, in microseconds.
 const CALM_PARCEL_DELAY: u64 = 100;
 
-/// A way of parcels.
+/// A way of batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Route {
     pub(super) from: usize,
@@ -49,7 +49,7 @@ impl World {
         let has_work = broker.end_turn(self.now, shard);
         self.take_work(shard);
         self.send_dirty(shard);
-        self.send_parcels(shard);
+        self.send_batchs(shard);
         self.read_on();
         self.measure();
         self.schedule_deadline(shard);
@@ -80,46 +80,46 @@ impl World {
         }
     }
 
-    // ---- parcels ----
+    // ---- batches ----
 
     /// Sends what a shard has for others on its way.
-    fn send_parcels(&mut self, from: usize) {
+    fn send_batchs(&mut self, from: usize) {
         let Some(broker) = self.broker.as_mut() else { return };
-        for to in broker.take_parcels(from) {
+        for to in broker.take_batchs(from) {
             let route = Route { from, to };
             if self.routes_due.insert(route) {
-                self.schedule_parcels(route);
+                self.schedule_batchs(route);
             }
         }
     }
 
-    fn schedule_parcels(&mut self, route: Route) {
+    fn schedule_batchs(&mut self, route: Route) {
         let delay_max = match self.stage {
             Stage::Working => self.plan.shards.delay_max,
             _ => CALM_PARCEL_DELAY,
         };
         let pause = self.shard_random.below(delay_max);
-        self.schedule(pause, Happening::Parcels(route));
+        self.schedule(pause, Happening::Batches(route));
     }
 
-    /// The oldest parcels of a pair of shards arrive, or the oldest alone.
-    pub(super) fn parcels(&mut self, route: Route) {
+    /// The oldest batches of a pair of shards arrive, or the oldest alone.
+    pub(super) fn batches(&mut self, route: Route) {
         self.routes_due.remove(&route);
         let Some(broker) = self.broker.as_mut() else { return };
-        let waiting = broker.parcels(route) as u64;
+        let waiting = broker.batches(route) as u64;
         for _ in 0..self.shard_random.between(1, waiting.max(1)) {
             match self.canary {
                 Some(Canary::ParcelsLost) if self.shard_random.percent(PERCENT) => {
-                    broker.take_parcel(route);
+                    broker.take_batch(route);
                 }
-                Some(Canary::ParcelsSwapped) => broker.swap_parcels(route),
+                Some(Canary::ParcelsSwapped) => broker.swap_batchs(route),
                 _ => {}
             }
-            broker.parcel_arrives(self.now, route);
+            broker.batch_arrives(self.now, route);
         }
-        if broker.parcels(route) > 0 {
+        if broker.batches(route) > 0 {
             self.routes_due.insert(route);
-            self.schedule_parcels(route);
+            self.schedule_batchs(route);
         }
         self.want_turn(route.to);
     }

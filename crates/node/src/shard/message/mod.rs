@@ -1,6 +1,6 @@
-//! What shards send each other: parcels, which are words one after the other, and the words' bytes.
+//! What shards send each other: batches, which are words one after the other, and the words' bytes.
 //!
-//! Parcels never leave the process, so their layout has no version. Knows nothing of what is done
+//! ShardBatch never leave the process, so their layout has no version. Knows nothing of what is done
 //! about a word.
 
 mod read;
@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 
 /// What one shard sends another.
 #[derive(Debug, Default)]
-pub struct Parcel {
+pub struct ShardBatch {
     /// Words, in order.
     pub(crate) words: Vec<u8>,
     /// What some of them carry along, in the same order.
@@ -33,7 +33,7 @@ pub struct Parcel {
 /// News are short and much work: each counts for so many bytes more than it takes.
 const NEWS_BYTES: usize = 128;
 
-impl Parcel {
+impl ShardBatch {
     /// How much work it is to take it, as bytes of its words.
     #[inline]
     #[must_use]
@@ -77,7 +77,7 @@ pub(crate) fn body_of(
     (Some(body), bytes)
 }
 
-impl Parcel {
+impl ShardBatch {
     /// Whether there is nothing in it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -87,15 +87,15 @@ impl Parcel {
 
 /// A session as two shards know it: named by its own shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SessionName {
+pub(crate) struct ChannelName {
     pub(crate) id: ChannelId,
     /// Tells it from earlier ones of its number.
     pub(crate) opening: u32,
 }
 
-/// One word of a parcel.
+/// One word of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Word<'a> {
+pub(crate) enum ShardMessage<'a> {
     /// Something that every shard has to know, for [`angarium_engine::Engine::told`].
     News(&'a [u8]),
     /// A direct message, as [`angarium_engine::Forward::parse`] reads it.
@@ -138,9 +138,9 @@ pub(crate) enum ToHome<'a> {
         user: &'a str,
         vhost: &'a str,
     },
-    /// All connections have ended for the oldest [`Word::Ended`] that was not answered yet.
+    /// All connections have ended for the oldest [`ShardMessage::Ended`] that was not answered yet.
     Ended,
-    Open(SessionName),
+    Open(ChannelName),
     /// A connection has logged in: is it one more than its user may have? `serial` tells it from
     /// earlier ones in its slot.
     Admit {
@@ -167,15 +167,15 @@ pub(crate) enum ToHome<'a> {
 /// What home says to such a session, or its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FromHome<'a> {
-    Deliver(SessionName, Delivered<'a>),
-    Confirm(SessionName, Confirm),
+    Deliver(ChannelName, Delivered<'a>),
+    Confirm(ChannelName, Confirm),
     /// A message that no queue took, as [`angarium_engine::MessageView::parse`] reads it.
-    Returned(SessionName, &'a [u8]),
-    Cancelled(SessionName, &'a str),
+    Returned(ChannelName, &'a [u8]),
+    Cancelled(ChannelName, &'a str),
     /// Its value is the reply.
-    Reply(SessionName),
+    Reply(ChannelName),
     /// A publish, or a settle, was refused; its value says why.
-    Refused(SessionName, Option<Settle>),
+    Refused(ChannelName, Option<Settle>),
     /// The answer to [`ToHome::Admit`].
     Admitted {
         connection: ConnectionId,
@@ -183,11 +183,11 @@ pub(crate) enum FromHome<'a> {
         is_admitted: bool,
     },
     /// The session's connection stores messages.
-    Stores(SessionName),
+    Stores(ChannelName),
     /// It puts more into a queue than its consumers get.
-    Outrun(SessionName),
+    Outrun(ChannelName),
     /// Most of what it sent just now came to nothing; whether that disturbs others who send at home.
-    Flood(SessionName, bool),
+    Flood(ChannelName, bool),
     /// Persistent messages cannot be taken, or can again.
     Blocked(Option<&'a str>),
     /// The journal has more than the disk takes, or no longer.
@@ -210,7 +210,7 @@ pub(crate) struct Delivered<'a> {
 /// Bytes before each word: its kind, and how many follow.
 const HEAD_BYTES: usize = 5;
 
-/// Bytes before the properties of a [`Word::InRow`]: those, and how many bytes the properties are.
+/// Bytes before the properties of a [`ShardMessage::InRow`]: those, and how many bytes the properties are.
 const IN_ROW_HEAD_BYTES: usize = HEAD_BYTES + 4;
 
 /// Which word follows.

@@ -1,16 +1,18 @@
 //! Bytes to words.
 
-use super::{Delivered, FromHome, HEAD_BYTES, IN_ROW_HEAD_BYTES, SessionName, ToHome, Word, kind};
+use super::{
+    ChannelName, Delivered, FromHome, HEAD_BYTES, IN_ROW_HEAD_BYTES, ShardMessage, ToHome, kind,
+};
 use crate::flow::slow_subscribers::Behind;
 use angarium_engine::{ChannelId, Confirm, ConnectionId, Deletion, Outcome, Settle};
 
-/// Takes a parcel apart. It comes from this very program, so what it cannot read is a bug, which is
-/// said and ends the parcel.
+/// Takes a batch apart. It comes from this very program, so what it cannot read is a bug, which is
+/// said and ends the batch.
 #[derive(Debug)]
 pub(crate) struct Words<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Iterator for Words<'a> {
-    type Item = Result<(Word<'a>, usize), &'static str>;
+    type Item = Result<(ShardMessage<'a>, usize), &'static str>;
 
     /// The next word and how many bytes it took.
     fn next(&mut self) -> Option<Self::Item> {
@@ -22,12 +24,12 @@ impl<'a> Iterator for Words<'a> {
         if word.is_none() {
             self.0 = &[];
         }
-        Some(word.map(|word| (word, before - self.0.len())).ok_or("a parcel is malformed"))
+        Some(word.map(|word| (word, before - self.0.len())).ok_or("a batch is malformed"))
     }
 }
 
 impl<'a> Words<'a> {
-    /// The payload of the next word, where that is a [`Word::InRow`] without properties, and how many bytes
+    /// The payload of the next word, where that is a [`ShardMessage::InRow`] without properties, and how many bytes
     /// the word took.
     #[inline]
     pub(crate) fn next_plain_in_row(&mut self) -> Option<(&'a [u8], usize)> {
@@ -39,7 +41,7 @@ impl<'a> Words<'a> {
         Some((body, HEAD_BYTES + bytes))
     }
 
-    fn read(&mut self) -> Option<Word<'a>> {
+    fn read(&mut self) -> Option<ShardMessage<'a>> {
         let (&kind, rest) = self.0.split_first()?;
         let mut fields = Fields(rest);
         let bytes = fields.u32()? as usize;
@@ -47,42 +49,51 @@ impl<'a> Words<'a> {
         self.0 = rest;
         let mut fields = Fields(content);
         Some(match kind {
-            kind::NEWS => Word::News(content),
-            kind::FORWARD => Word::Forward(content),
-            kind::ROW => Word::Row(content),
+            kind::NEWS => ShardMessage::News(content),
+            kind::FORWARD => ShardMessage::Forward(content),
+            kind::ROW => ShardMessage::Row(content),
             kind::IN_ROW => {
                 let bytes = fields.u32()? as usize;
                 let (properties, body) = fields.0.split_at_checked(bytes)?;
-                Word::InRow { properties, body }
+                ShardMessage::InRow { properties, body }
             }
-            kind::TAKEN => Word::Taken { news: fields.u64()?, bytes: fields.u64()? },
+            kind::TAKEN => ShardMessage::Taken { news: fields.u64()?, bytes: fields.u64()? },
             kind::AWAITED => {
                 let publisher = ConnectionId(fields.u32()?);
-                Word::Behind(publisher, Some(Behind::Awaited { has_others: fields.bool()? }))
+                ShardMessage::Behind(
+                    publisher,
+                    Some(Behind::Awaited { has_others: fields.bool()? }),
+                )
             }
-            kind::FAR_BEHIND => Word::Behind(ConnectionId(fields.u32()?), Some(Behind::Far)),
-            kind::RELIEVED => Word::Behind(ConnectionId(fields.u32()?), None),
-            kind::FORGOTTEN => Word::Forgotten(ConnectionId(fields.u32()?)),
-            kind::UNHEARD => Word::Unheard {
+            kind::FAR_BEHIND => {
+                ShardMessage::Behind(ConnectionId(fields.u32()?), Some(Behind::Far))
+            }
+            kind::RELIEVED => ShardMessage::Behind(ConnectionId(fields.u32()?), None),
+            kind::FORGOTTEN => ShardMessage::Forgotten(ConnectionId(fields.u32()?)),
+            kind::UNHEARD => ShardMessage::Unheard {
                 publisher: ConnectionId(fields.u32()?),
                 subject: fields.text()?,
                 reply: fields.text()?,
             },
-            kind::USER_ENDED => Word::Ended(Deletion::User(fields.text()?)),
-            kind::VHOST_ENDED => Word::Ended(Deletion::Vhost(fields.text()?)),
-            kind::SPENT => {
-                Word::Spent { messages: fields.u64()?, bytes: fields.u64()?, user: fields.text()? }
-            }
-            kind::SURVEY => {
-                Word::Survey { connection: ConnectionId(fields.u32()?), serial: fields.u64()? }
-            }
-            kind::SURVEYED => {
-                Word::Surveyed { connection: ConnectionId(fields.u32()?), serial: fields.u64()? }
-            }
-            kind::SYNC => Word::Sync,
+            kind::USER_ENDED => ShardMessage::Ended(Deletion::User(fields.text()?)),
+            kind::VHOST_ENDED => ShardMessage::Ended(Deletion::Vhost(fields.text()?)),
+            kind::SPENT => ShardMessage::Spent {
+                messages: fields.u64()?,
+                bytes: fields.u64()?,
+                user: fields.text()?,
+            },
+            kind::SURVEY => ShardMessage::Survey {
+                connection: ConnectionId(fields.u32()?),
+                serial: fields.u64()?,
+            },
+            kind::SURVEYED => ShardMessage::Surveyed {
+                connection: ConnectionId(fields.u32()?),
+                serial: fields.u64()?,
+            },
+            kind::SYNC => ShardMessage::Sync,
             kind => match to_home(kind, fields) {
-                Some(word) => Word::ToHome(word),
-                None => Word::FromHome(from_home(kind, fields)?),
+                Some(word) => ShardMessage::ToHome(word),
+                None => ShardMessage::FromHome(from_home(kind, fields)?),
             },
         })
     }
@@ -176,8 +187,8 @@ impl<'a> Fields<'a> {
         Some(ChannelId { connection, number: u16::from_le_bytes(*number) })
     }
 
-    fn name(&mut self) -> Option<SessionName> {
-        Some(SessionName { id: self.session()?, opening: self.u32()? })
+    fn name(&mut self) -> Option<ChannelName> {
+        Some(ChannelName { id: self.session()?, opening: self.u32()? })
     }
 
     fn settle(&mut self) -> Option<Settle> {

@@ -1,133 +1,139 @@
 //! Words to bytes.
 
-use super::{Delivered, FromHome, HEAD_BYTES, IN_ROW_HEAD_BYTES, SessionName, ToHome, Word, kind};
+use super::{
+    ChannelName, Delivered, FromHome, HEAD_BYTES, IN_ROW_HEAD_BYTES, ShardMessage, ToHome, kind,
+};
 use crate::flow::slow_subscribers::Behind;
 use angarium_engine::{ChannelId, Confirm, Deletion, Delivery, Forward, Outcome, Publish, Settle};
 
-impl Word<'_> {
-    /// Appends it to a parcel's words.
-    pub(crate) fn write(&self, parcel: &mut Vec<u8>) {
+impl ShardMessage<'_> {
+    /// Appends it to a batch's words.
+    pub(crate) fn write(&self, batch: &mut Vec<u8>) {
         match *self {
-            Word::News(news) => put(parcel, kind::NEWS, &[news]),
-            Word::Forward(message) => put(parcel, kind::FORWARD, &[message]),
-            Word::Row(head) => put(parcel, kind::ROW, &[head]),
-            Word::InRow { properties, body } => put_in_row(parcel, properties, body),
-            Word::Taken { news, bytes } => {
-                put(parcel, kind::TAKEN, &[&news.to_le_bytes(), &bytes.to_le_bytes()]);
+            ShardMessage::News(news) => put(batch, kind::NEWS, &[news]),
+            ShardMessage::Forward(message) => put(batch, kind::FORWARD, &[message]),
+            ShardMessage::Row(head) => put(batch, kind::ROW, &[head]),
+            ShardMessage::InRow { properties, body } => put_in_row(batch, properties, body),
+            ShardMessage::Taken { news, bytes } => {
+                put(batch, kind::TAKEN, &[&news.to_le_bytes(), &bytes.to_le_bytes()]);
             }
-            Word::Behind(publisher, behind) => {
+            ShardMessage::Behind(publisher, behind) => {
                 let publisher = publisher.0.to_le_bytes();
                 match behind {
                     Some(Behind::Awaited { has_others }) => {
-                        put(parcel, kind::AWAITED, &[&publisher, &[u8::from(has_others)]])
+                        put(batch, kind::AWAITED, &[&publisher, &[u8::from(has_others)]])
                     }
-                    Some(Behind::Far) => put(parcel, kind::FAR_BEHIND, &[&publisher]),
-                    None => put(parcel, kind::RELIEVED, &[&publisher]),
+                    Some(Behind::Far) => put(batch, kind::FAR_BEHIND, &[&publisher]),
+                    None => put(batch, kind::RELIEVED, &[&publisher]),
                 }
             }
-            Word::Forgotten(connection) => {
-                put(parcel, kind::FORGOTTEN, &[&connection.0.to_le_bytes()])
+            ShardMessage::Forgotten(connection) => {
+                put(batch, kind::FORGOTTEN, &[&connection.0.to_le_bytes()])
             }
-            Word::Unheard { publisher, subject, reply } => {
+            ShardMessage::Unheard { publisher, subject, reply } => {
                 let publisher = publisher.0.to_le_bytes();
-                put(parcel, kind::UNHEARD, &[&publisher, &text(subject), &text(reply)]);
+                put(batch, kind::UNHEARD, &[&publisher, &text(subject), &text(reply)]);
             }
-            Word::Ended(Deletion::User(name)) => put(parcel, kind::USER_ENDED, &[&text(name)]),
-            Word::Ended(Deletion::Vhost(name)) => put(parcel, kind::VHOST_ENDED, &[&text(name)]),
-            Word::Spent { user, messages, bytes } => {
+            ShardMessage::Ended(Deletion::User(name)) => {
+                put(batch, kind::USER_ENDED, &[&text(name)])
+            }
+            ShardMessage::Ended(Deletion::Vhost(name)) => {
+                put(batch, kind::VHOST_ENDED, &[&text(name)])
+            }
+            ShardMessage::Spent { user, messages, bytes } => {
                 let amounts = [messages.to_le_bytes(), bytes.to_le_bytes()];
-                put(parcel, kind::SPENT, &[amounts.as_flattened(), &text(user)]);
+                put(batch, kind::SPENT, &[amounts.as_flattened(), &text(user)]);
             }
-            Word::Survey { connection, serial } => {
-                put(parcel, kind::SURVEY, &[&connection.0.to_le_bytes(), &serial.to_le_bytes()]);
+            ShardMessage::Survey { connection, serial } => {
+                put(batch, kind::SURVEY, &[&connection.0.to_le_bytes(), &serial.to_le_bytes()]);
             }
-            Word::Surveyed { connection, serial } => {
-                put(parcel, kind::SURVEYED, &[&connection.0.to_le_bytes(), &serial.to_le_bytes()]);
+            ShardMessage::Surveyed { connection, serial } => {
+                put(batch, kind::SURVEYED, &[&connection.0.to_le_bytes(), &serial.to_le_bytes()]);
             }
-            Word::Sync => put(parcel, kind::SYNC, &[]),
-            Word::ToHome(word) => word.write(parcel),
-            Word::FromHome(word) => word.write(parcel),
+            ShardMessage::Sync => put(batch, kind::SYNC, &[]),
+            ShardMessage::ToHome(word) => word.write(batch),
+            ShardMessage::FromHome(word) => word.write(batch),
         }
     }
 }
 
 impl ToHome<'_> {
-    fn write(&self, parcel: &mut Vec<u8>) {
+    fn write(&self, batch: &mut Vec<u8>) {
         match *self {
             ToHome::Connect { connection, user, vhost } => {
                 put(
-                    parcel,
+                    batch,
                     kind::CONNECT,
                     &[&connection.0.to_le_bytes(), &text(user), &text(vhost)],
                 );
             }
             ToHome::Admit { connection, serial, user } => {
                 let connection = connection.0.to_le_bytes();
-                put(parcel, kind::ADMIT, &[&connection, &serial.to_le_bytes(), &text(user)]);
+                put(batch, kind::ADMIT, &[&connection, &serial.to_le_bytes(), &text(user)]);
             }
-            ToHome::Left(connection) => put(parcel, kind::LEFT, &[&connection.0.to_le_bytes()]),
-            ToHome::Ended => put(parcel, kind::ENDED, &[]),
-            ToHome::Open(name) => put(parcel, kind::OPEN, &[&name_bytes(name)]),
+            ToHome::Left(connection) => put(batch, kind::LEFT, &[&connection.0.to_le_bytes()]),
+            ToHome::Ended => put(batch, kind::ENDED, &[]),
+            ToHome::Open(name) => put(batch, kind::OPEN, &[&name_bytes(name)]),
             ToHome::Publish(session, message) => {
-                put(parcel, kind::PUBLISH, &[&session_bytes(session), message]);
+                put(batch, kind::PUBLISH, &[&session_bytes(session), message]);
             }
             ToHome::Settle(session, settle) => {
-                put(parcel, kind::SETTLE, &[&session_bytes(session), &settle_bytes(settle)]);
+                put(batch, kind::SETTLE, &[&session_bytes(session), &settle_bytes(settle)]);
             }
-            ToHome::Request(session) => put(parcel, kind::REQUEST, &[&session_bytes(session)]),
-            ToHome::Close(session) => put(parcel, kind::CLOSE, &[&session_bytes(session)]),
+            ToHome::Request(session) => put(batch, kind::REQUEST, &[&session_bytes(session)]),
+            ToHome::Close(session) => put(batch, kind::CLOSE, &[&session_bytes(session)]),
             ToHome::Disconnect(connection) => {
-                put(parcel, kind::DISCONNECT, &[&connection.0.to_le_bytes()])
+                put(batch, kind::DISCONNECT, &[&connection.0.to_le_bytes()])
             }
             ToHome::Drained { connection, bytes } => {
-                put(parcel, kind::DRAINED, &[&connection.0.to_le_bytes(), &bytes.to_le_bytes()]);
+                put(batch, kind::DRAINED, &[&connection.0.to_le_bytes(), &bytes.to_le_bytes()]);
             }
         }
     }
 }
 
 impl FromHome<'_> {
-    fn write(&self, parcel: &mut Vec<u8>) {
+    fn write(&self, batch: &mut Vec<u8>) {
         match *self {
             FromHome::Deliver(name, delivered) => {
                 let Delivered { subscription, tag, redelivered, messages_left, message } =
                     delivered;
                 let head = delivery_bytes(name, tag, redelivered, messages_left);
-                put(parcel, kind::DELIVER, &[&head, &text(subscription), message]);
+                put(batch, kind::DELIVER, &[&head, &text(subscription), message]);
             }
             FromHome::Confirm(name, Confirm { number, multiple, accepted }) => {
                 let flags = [u8::from(multiple), u8::from(accepted)];
-                put(parcel, kind::CONFIRM, &[&name_bytes(name), &number.to_le_bytes(), &flags]);
+                put(batch, kind::CONFIRM, &[&name_bytes(name), &number.to_le_bytes(), &flags]);
             }
             FromHome::Returned(name, message) => {
-                put(parcel, kind::RETURNED, &[&name_bytes(name), message])
+                put(batch, kind::RETURNED, &[&name_bytes(name), message])
             }
             FromHome::Cancelled(name, subscription) => {
-                put(parcel, kind::CANCELLED, &[&name_bytes(name), &text(subscription)]);
+                put(batch, kind::CANCELLED, &[&name_bytes(name), &text(subscription)]);
             }
-            FromHome::Reply(name) => put(parcel, kind::REPLY, &[&name_bytes(name)]),
+            FromHome::Reply(name) => put(batch, kind::REPLY, &[&name_bytes(name)]),
             FromHome::Refused(name, settle) => match settle {
                 Some(settle) => {
-                    put(parcel, kind::REFUSED, &[&name_bytes(name), &settle_bytes(settle)])
+                    put(batch, kind::REFUSED, &[&name_bytes(name), &settle_bytes(settle)])
                 }
-                None => put(parcel, kind::REFUSED, &[&name_bytes(name)]),
+                None => put(batch, kind::REFUSED, &[&name_bytes(name)]),
             },
             FromHome::Admitted { connection, serial, is_admitted } => {
                 let connection = connection.0.to_le_bytes();
                 let is_admitted = [u8::from(is_admitted)];
-                put(parcel, kind::ADMITTED, &[&connection, &serial.to_le_bytes(), &is_admitted]);
+                put(batch, kind::ADMITTED, &[&connection, &serial.to_le_bytes(), &is_admitted]);
             }
-            FromHome::Stores(name) => put(parcel, kind::STORES, &[&name_bytes(name)]),
-            FromHome::Outrun(name) => put(parcel, kind::OUTRUN, &[&name_bytes(name)]),
+            FromHome::Stores(name) => put(batch, kind::STORES, &[&name_bytes(name)]),
+            FromHome::Outrun(name) => put(batch, kind::OUTRUN, &[&name_bytes(name)]),
             FromHome::Flood(name, disturbs) => {
-                put(parcel, kind::FLOOD, &[&name_bytes(name), &[u8::from(disturbs)]]);
+                put(batch, kind::FLOOD, &[&name_bytes(name), &[u8::from(disturbs)]]);
             }
-            FromHome::Blocked(Some(why)) => put(parcel, kind::BLOCKED, &[&text(why)]),
-            FromHome::Blocked(None) => put(parcel, kind::UNBLOCKED, &[]),
+            FromHome::Blocked(Some(why)) => put(batch, kind::BLOCKED, &[&text(why)]),
+            FromHome::Blocked(None) => put(batch, kind::UNBLOCKED, &[]),
             FromHome::Congested(is_congested) => {
-                put(parcel, kind::CONGESTED, &[&[u8::from(is_congested)]])
+                put(batch, kind::CONGESTED, &[&[u8::from(is_congested)]])
             }
-            FromHome::Yield(yields) => put(parcel, kind::YIELD, &[&[u8::from(yields)]]),
+            FromHome::Yield(yields) => put(batch, kind::YIELD, &[&[u8::from(yields)]]),
         }
     }
 }
@@ -139,7 +145,7 @@ fn session_bytes(session: ChannelId) -> [u8; 6] {
     bytes
 }
 
-fn name_bytes(name: SessionName) -> [u8; 10] {
+fn name_bytes(name: ChannelName) -> [u8; 10] {
     let mut bytes = [0; 10];
     bytes[..6].copy_from_slice(&session_bytes(name.id));
     bytes[6..].copy_from_slice(&name.opening.to_le_bytes());
@@ -158,7 +164,7 @@ fn settle_bytes(settle: Settle) -> [u8; 10] {
     bytes
 }
 
-fn delivery_bytes(name: SessionName, tag: u64, redelivered: bool, messages_left: u64) -> [u8; 27] {
+fn delivery_bytes(name: ChannelName, tag: u64, redelivered: bool, messages_left: u64) -> [u8; 27] {
     let mut bytes = [0; 27];
     bytes[..10].copy_from_slice(&name_bytes(name));
     bytes[10..18].copy_from_slice(&tag.to_le_bytes());
@@ -167,38 +173,38 @@ fn delivery_bytes(name: SessionName, tag: u64, redelivered: bool, messages_left:
     bytes
 }
 
-/// Appends [`Word::Forward`] of a message that has no bytes yet; returns how many it took.
+/// Appends [`ShardMessage::Forward`] of a message that has no bytes yet; returns how many it took.
 #[inline]
-pub(crate) fn write_forward(forward: &Forward<'_>, parcel: &mut Vec<u8>) -> usize {
-    put_with(parcel, kind::FORWARD, |out| forward.write(out))
+pub(crate) fn write_forward(forward: &Forward<'_>, batch: &mut Vec<u8>) -> usize {
+    put_with(batch, kind::FORWARD, |out| forward.write(out))
 }
 
-/// Appends messages of a streak, with these payloads, as a [`Word::InRow`] each, behind their [`Word::Row`]
-/// where that is another than `row`, the last one in this parcel; returns how many bytes they took.
+/// Appends messages of a streak, with these payloads, as a [`ShardMessage::InRow`] each, behind their [`ShardMessage::Row`]
+/// where that is another than `row`, the last one in this batch; returns how many bytes they took.
 #[inline]
 pub(crate) fn write_in_row(
     forward: &Forward<'_>,
     bodies: &[&[u8]],
     row: &mut u64,
-    parcel: &mut Vec<u8>,
+    batch: &mut Vec<u8>,
 ) -> usize {
-    let before = parcel.len();
+    let before = batch.len();
     if std::mem::replace(row, forward.streak) != forward.streak {
-        put_with(parcel, kind::ROW, |out| forward.write_row(out));
+        put_with(batch, kind::ROW, |out| forward.write_row(out));
     }
-    bodies.iter().for_each(|body| put_in_row(parcel, forward.message.properties, body));
-    parcel.len() - before
+    bodies.iter().for_each(|body| put_in_row(batch, forward.message.properties, body));
+    batch.len() - before
 }
 
 #[inline]
-fn put_in_row(parcel: &mut Vec<u8>, properties: &[u8], body: &[u8]) {
+fn put_in_row(batch: &mut Vec<u8>, properties: &[u8], body: &[u8]) {
     let mut head = [kind::IN_ROW; IN_ROW_HEAD_BYTES];
     head[1..5].copy_from_slice(&length(4 + properties.len() + body.len()));
     head[5..].copy_from_slice(&length(properties.len()));
-    parcel.reserve(head.len() + properties.len() + body.len());
-    parcel.extend_from_slice(&head);
-    parcel.extend_from_slice(properties);
-    parcel.extend_from_slice(body);
+    batch.reserve(head.len() + properties.len() + body.len());
+    batch.extend_from_slice(&head);
+    batch.extend_from_slice(properties);
+    batch.extend_from_slice(body);
 }
 
 /// The same as [`write_forward`] for [`ToHome::Publish`].
@@ -206,9 +212,9 @@ fn put_in_row(parcel: &mut Vec<u8>, properties: &[u8], body: &[u8]) {
 pub(crate) fn write_publish(
     session: ChannelId,
     publish: &Publish<'_>,
-    parcel: &mut Vec<u8>,
+    batch: &mut Vec<u8>,
 ) -> usize {
-    put_with(parcel, kind::PUBLISH, |out| {
+    put_with(batch, kind::PUBLISH, |out| {
         out.extend_from_slice(&session_bytes(session));
         publish.write(out);
     })
@@ -217,12 +223,13 @@ pub(crate) fn write_publish(
 /// The same for [`FromHome::Deliver`].
 #[inline]
 pub(crate) fn write_delivery(
-    name: SessionName,
+    name: ChannelName,
     delivery: &Delivery<'_>,
-    parcel: &mut Vec<u8>,
+    batch: &mut Vec<u8>,
 ) -> usize {
-    let Delivery { subscription, tag, redelivered, messages_left, message, .. } = *delivery;
-    put_with(parcel, kind::DELIVER, |out| {
+    let Delivery { consumer: subscription, tag, redelivered, messages_left, message, .. } =
+        *delivery;
+    put_with(batch, kind::DELIVER, |out| {
         out.extend_from_slice(&delivery_bytes(name, tag, redelivered, messages_left));
         out.extend_from_slice(&length(subscription.len()));
         out.extend_from_slice(subscription.as_bytes());
@@ -231,21 +238,21 @@ pub(crate) fn write_delivery(
 }
 
 #[inline]
-fn put_with(parcel: &mut Vec<u8>, kind: u8, write: impl FnOnce(&mut Vec<u8>)) -> usize {
-    let start = parcel.len();
-    parcel.extend_from_slice(&[kind, 0, 0, 0, 0]);
-    write(parcel);
-    let bytes = parcel.len() - start;
-    parcel[start + 1..start + HEAD_BYTES].copy_from_slice(&length(bytes - HEAD_BYTES));
+fn put_with(batch: &mut Vec<u8>, kind: u8, write: impl FnOnce(&mut Vec<u8>)) -> usize {
+    let start = batch.len();
+    batch.extend_from_slice(&[kind, 0, 0, 0, 0]);
+    write(batch);
+    let bytes = batch.len() - start;
+    batch[start + 1..start + HEAD_BYTES].copy_from_slice(&length(bytes - HEAD_BYTES));
     bytes
 }
 
 #[inline]
-fn put(parcel: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) {
-    parcel.push(kind);
-    parcel.extend_from_slice(&length(parts.iter().map(|part| part.len()).sum()));
+fn put(batch: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) {
+    batch.push(kind);
+    batch.extend_from_slice(&length(parts.iter().map(|part| part.len()).sum()));
     for part in parts {
-        parcel.extend_from_slice(part);
+        batch.extend_from_slice(part);
     }
 }
 

@@ -7,19 +7,19 @@ use super::*;
 #[track_caller]
 fn check_shared(bytes: usize, is_on_disk: bool, expected: bool) {
     let options = SpillOptions { loaded_max: 1, ..SpillOptions::default() };
-    let mut world = World::of(&options);
-    assert_eq!(world.store("ab", bytes), "ab");
+    let mut effects = TestHost::of(&options);
+    assert_eq!(effects.store("ab", bytes), "ab");
     for _ in 0..5 * usize::from(is_on_disk) {
-        world.store("c", 900_000);
-        world.work();
+        effects.store("c", 900_000);
+        effects.work();
     }
     let mut place = |name| {
-        let number = world.slow_consumers[&name];
+        let number = effects.slow_consumers[&name];
         if is_on_disk && name == 'a' {
-            assert!(matches!(world.spill.next(number), Next::Waits));
-            world.work();
+            assert!(matches!(effects.spill.next(number), Next::Waits));
+            effects.work();
         }
-        match world.spill.next(number) {
+        match effects.spill.next(number) {
             Next::Message(delivery) => delivery.message.shared.map(|body| body.as_ptr()),
             other => panic!("{other:?}"),
         }

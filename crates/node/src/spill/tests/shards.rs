@@ -7,14 +7,14 @@ fn shards_share_the_room_and_each_keeps_its_part() {
     const CHUNKS: u64 = 12;
     let bytes_max = CHUNKS << 20;
     let options = SpillOptions { bytes_max, ..SpillOptions::default() };
-    let mut worlds = World::shards(&options, 3);
-    let bytes = |world: &World| (world.spill.stored + world.spill.open.len() as u64) >> 20;
-    let store = |world: &mut World, chunks: u64| {
+    let mut worlds = TestHost::shards(&options, 3);
+    let bytes = |effects: &TestHost| (effects.spill.stored + effects.spill.open.len() as u64) >> 20;
+    let store = |effects: &mut TestHost, chunks: u64| {
         for _ in 0..(chunks << 20) / LARGE as u64 {
-            assert_eq!(world.store("a", LARGE), "a");
-            world.work();
+            assert_eq!(effects.store("a", LARGE), "a");
+            effects.work();
         }
-        bytes(world)
+        bytes(effects)
     };
     // One alone has all of it.
     assert!((10..=CHUNKS).contains(&store(&mut worlds[0], 20)));
@@ -27,11 +27,11 @@ fn shards_share_the_room_and_each_keeps_its_part() {
     worlds[0].work();
     let all = options.bytes.load(Ordering::Relaxed);
     assert!(all <= bytes_max, "{all}");
-    for world in &mut worlds {
-        for name in world.slow_consumers.keys().copied().collect::<Vec<_>>() {
-            world.drain(name);
+    for effects in &mut worlds {
+        for name in effects.slow_consumers.keys().copied().collect::<Vec<_>>() {
+            effects.drain(name);
         }
-        world.work();
+        effects.work();
     }
     assert_eq!(options.bytes.load(Ordering::Relaxed), 0);
     assert_eq!(worlds[0].files(), 0);
@@ -44,13 +44,13 @@ fn alike(
     behind: u64,
     messages: u64,
     bytes: usize,
-) -> Vec<World> {
-    let mut worlds = World::shards(options, shards);
+) -> Vec<TestHost> {
+    let mut worlds = TestHost::shards(options, shards);
     for number in 0..messages + behind * shards as u64 {
-        for (world, behind) in worlds.iter_mut().zip((0..).step_by(behind as usize)) {
+        for (effects, behind) in worlds.iter_mut().zip((0..).step_by(behind as usize)) {
             if (behind..messages + behind).contains(&number) {
-                world.store("ab", bytes);
-                world.work();
+                effects.store("ab", bytes);
+                effects.work();
             }
         }
     }
@@ -76,13 +76,15 @@ fn what_is_stored_once_is_there_for_each() {
     for first in 0..3 {
         let options = SpillOptions::default();
         let mut worlds = alike(&options, 3, 5, 400, LARGE);
-        worlds.iter_mut().for_each(|world| world.spill.chunks.iter_mut().for_each(Chunk::unload));
+        worlds
+            .iter_mut()
+            .for_each(|effects| effects.spill.chunks.iter_mut().for_each(Chunk::unload));
         worlds.rotate_left(first);
-        for world in &mut worlds {
-            assert_eq!(world.drain('b'), numbers);
-            assert_eq!(world.drain('a'), numbers);
-            world.work();
-            assert!(world.missed.is_empty());
+        for effects in &mut worlds {
+            assert_eq!(effects.drain('b'), numbers);
+            assert_eq!(effects.drain('a'), numbers);
+            effects.work();
+            assert!(effects.missed.is_empty());
         }
         assert_eq!((worlds[0].files(), options.bytes.load(Ordering::Relaxed)), (0, 0));
     }
@@ -94,15 +96,15 @@ fn where_there_is_too_much_all_who_wait_for_the_same_give_way() {
     let mut worlds = alike(&options, 3, 5, 800, LARGE);
     let (used, all) = (worlds[0].disk.used(), options.bytes.load(Ordering::Relaxed));
     assert!(used <= 20 << 20 && all <= 16 << 20, "{used} {all}");
-    for world in &mut worlds {
+    for effects in &mut worlds {
         for name in ['a', 'b'] {
-            let read = world.drain(name);
-            let missed = world.missed.get(&name).copied().unwrap_or(0);
+            let read = effects.drain(name);
+            let missed = effects.missed.get(&name).copied().unwrap_or(0);
             assert_eq!(read.len() as u64 + missed, 800);
             assert_eq!(read.last(), Some(&800));
             assert!(read.len() > 80, "{} were there", read.len());
         }
-        world.work();
+        effects.work();
     }
     assert_eq!((worlds[0].files(), options.bytes.load(Ordering::Relaxed)), (0, 0));
 }
@@ -111,16 +113,16 @@ fn where_there_is_too_much_all_who_wait_for_the_same_give_way() {
 fn what_is_in_memory_takes_no_room_on_the_disk() {
     // Sixteen shards wait for the same, as much as there is room for once.
     let options = SpillOptions { bytes_max: 16 << 20, ..SpillOptions::default() };
-    let mut worlds = World::shards(&options, 16);
+    let mut worlds = TestHost::shards(&options, 16);
     for _ in 0..150 {
-        for world in &mut worlds {
-            assert_eq!(world.store("a", LARGE), "a");
-            world.work();
+        for effects in &mut worlds {
+            assert_eq!(effects.store("a", LARGE), "a");
+            effects.work();
         }
     }
-    assert!(worlds.iter().all(|world| world.missed.is_empty()));
+    assert!(worlds.iter().all(|effects| effects.missed.is_empty()));
     // What the disk has no time for is missed as that, however little room there is.
-    let mut worlds = World::shards(&options, 2);
+    let mut worlds = TestHost::shards(&options, 2);
     for _ in 0..400 {
         worlds[0].store("a", LARGE);
         let _ = worlds[0].spill.next_job();
@@ -134,7 +136,7 @@ fn what_is_in_memory_takes_no_room_on_the_disk() {
 fn what_is_kept_for_little_that_is_copied_is_bounded_too() {
     const ROOM: u64 = 32 << 20;
     let options = SpillOptions { bytes_max: ROOM, ..SpillOptions::default() };
-    let mut worlds = World::shards(&options, 2);
+    let mut worlds = TestHost::shards(&options, 2);
     // One waits for all, and comes and goes; another one for each fifth only, and stays.
     for number in 1..2_000 {
         worlds[0].store("a", LARGE);
@@ -166,56 +168,56 @@ fn what_cannot_be_read_is_missed_by_all_who_have_it_in_common() {
         names.into_iter().max_by_key(|name| disk.size(name).unwrap()).unwrap()
     };
     disk.flip(&largest(&disk), 70_000, 1);
-    for world in &mut worlds {
-        world.spill.chunks.iter_mut().for_each(Chunk::unload);
-        world.store.borrow_mut().forget_recent();
+    for effects in &mut worlds {
+        effects.spill.chunks.iter_mut().for_each(Chunk::unload);
+        effects.store.borrow_mut().forget_recent();
         for name in ['a', 'b'] {
-            let read = world.drain(name);
-            let missed = world.missed.get(&name).copied().unwrap_or(0);
+            let read = effects.drain(name);
+            let missed = effects.missed.get(&name).copied().unwrap_or(0);
             assert_eq!(read.len() as u64 + missed, 400);
             assert!((1..=30).contains(&missed), "{missed}");
         }
-        world.work();
+        effects.work();
     }
     assert_eq!((worlds[0].files(), options.bytes.load(Ordering::Relaxed)), (0, 0));
 }
 
 /// Shards whose slow_consumers hear the same messages, and whose chunks begin and end elsewhere: each has half a
 /// chunk more of its own before.
-fn shifted(options: &SpillOptions, shards: usize) -> Vec<World> {
-    let mut worlds = World::shards(options, shards);
-    for (at, world) in worlds.iter_mut().enumerate() {
-        world.emission = 1_000_000 * (at as u64 + 1) - 1;
-        world.store("a", at * options.chunk_bytes / 2);
-        world.emission = 0;
+fn shifted(options: &SpillOptions, shards: usize) -> Vec<TestHost> {
+    let mut worlds = TestHost::shards(options, shards);
+    for (at, effects) in worlds.iter_mut().enumerate() {
+        effects.emission = 1_000_000 * (at as u64 + 1) - 1;
+        effects.store("a", at * options.chunk_bytes / 2);
+        effects.emission = 0;
     }
     worlds
 }
 
 /// Stores so many messages on each, of which a slow_consumer is always so many behind. Returns most room that was
 /// taken.
-fn follow(worlds: &mut [World], options: &SpillOptions, messages: u64, behind: u64) -> u64 {
+fn follow(worlds: &mut [TestHost], options: &SpillOptions, messages: u64, behind: u64) -> u64 {
     let (mut room, mut read) = (0, vec![Vec::new(); worlds.len()]);
     for number in 1..=messages {
-        for (world, read) in worlds.iter_mut().zip(&mut read) {
-            world.store("a", LARGE);
-            world.work();
-            world.spill.chunks.iter_mut().for_each(Chunk::unload);
+        for (effects, read) in worlds.iter_mut().zip(&mut read) {
+            effects.store("a", LARGE);
+            effects.work();
+            effects.spill.chunks.iter_mut().for_each(Chunk::unload);
             // Its own, which comes first, has a high number.
             let is_behind = |last: u64| last > messages || last + behind < number;
             while number > behind && read.last().is_none_or(|last| is_behind(*last)) {
-                read.append(&mut world.read('a', 1).0);
-                world.work();
+                read.append(&mut effects.read('a', 1).0);
+                effects.work();
             }
         }
         room = room.max(options.bytes.load(Ordering::Relaxed));
     }
-    for (at, (world, mut read)) in worlds.iter_mut().zip(read).enumerate() {
-        read.append(&mut world.drain('a'));
-        world.work();
+    for (at, (effects, mut read)) in worlds.iter_mut().zip(read).enumerate() {
+        read.append(&mut effects.drain('a'));
+        effects.work();
         let own = 1_000_000 * (at as u64 + 1);
         assert!(read.into_iter().eq(std::iter::once(own).chain(1..=messages)), "shard {at}");
-        assert!(world.missed.is_empty());
+        assert!(effects.missed.is_empty());
     }
     assert_eq!((worlds[0].files(), options.bytes.load(Ordering::Relaxed)), (0, 0));
     room
@@ -234,23 +236,23 @@ fn one_damaged_file_costs_what_is_in_it() {
     let options = SpillOptions::default();
     let mut worlds = shifted(&options, 2);
     for _ in 0..300 {
-        for world in &mut worlds {
-            world.store("a", LARGE);
-            world.work();
-            world.spill.chunks.iter_mut().for_each(Chunk::unload);
+        for effects in &mut worlds {
+            effects.store("a", LARGE);
+            effects.work();
+            effects.spill.chunks.iter_mut().for_each(Chunk::unload);
         }
     }
     let disk = Rc::clone(&worlds[0].disk);
     disk.flip("spill-5", 70_000, 1);
-    for world in &mut worlds {
-        world.store.borrow_mut().forget_recent();
-        let read = world.drain('a').len() as u64;
-        let missed = world.missed.get(&'a').copied().unwrap_or(0);
+    for effects in &mut worlds {
+        effects.store.borrow_mut().forget_recent();
+        let read = effects.drain('a').len() as u64;
+        let missed = effects.missed.get(&'a').copied().unwrap_or(0);
         assert_eq!(read + missed, 301);
         assert!(missed <= 20, "{missed}");
-        world.work();
+        effects.work();
     }
-    assert!(worlds.iter().any(|world| !world.missed.is_empty()));
+    assert!(worlds.iter().any(|effects| !effects.missed.is_empty()));
     assert_eq!((worlds[0].files(), options.bytes.load(Ordering::Relaxed)), (0, 0));
 }
 
@@ -261,20 +263,20 @@ fn a_damaged_list_costs_one_its_chunk_and_the_file_is_not_used_again() {
     let (file, at) = worlds[0].store.borrow().lists().nth(1).unwrap();
     worlds[0].disk.flip(&file, at, 1);
     let mut missed = Vec::new();
-    for world in &mut worlds {
+    for effects in &mut worlds {
         // Without them, files would not be kept.
         for _ in 0..100 {
-            world.store("c", LARGE);
-            world.work();
+            effects.store("c", LARGE);
+            effects.work();
         }
-        world.store.borrow_mut().forget_recent();
-        world.spill.chunks.iter_mut().for_each(Chunk::unload);
+        effects.store.borrow_mut().forget_recent();
+        effects.spill.chunks.iter_mut().for_each(Chunk::unload);
         for name in ['a', 'b'] {
-            let read = world.drain(name).len() as u64;
+            let read = effects.drain(name).len() as u64;
             missed.push(60 - read);
-            assert_eq!(world.missed.get(&name).copied().unwrap_or(0), 60 - read);
+            assert_eq!(effects.missed.get(&name).copied().unwrap_or(0), 60 - read);
         }
-        world.work();
+        effects.work();
     }
     assert!(matches!(missed[..], [0, 0, 1..=11, 1..=11] | [1..=11, 1..=11, 0, 0]), "{missed:?}");
     let files = worlds[0].disk.list().unwrap();
@@ -307,20 +309,20 @@ fn what_one_gives_up_that_another_one_has_is_no_reason_to_give_up_more() {
 #[test]
 fn messages_that_are_all_the_same_are_stored_once_too() {
     let options = SpillOptions::default();
-    let mut worlds = World::shards(&options, 4);
+    let mut worlds = TestHost::shards(&options, 4);
     for _ in 0..3_000 {
-        for world in &mut worlds {
-            world.emission = 0;
-            world.spill.open.forget_message();
-            assert_eq!(world.store("a", 10_000), "a");
-            world.work();
+        for effects in &mut worlds {
+            effects.emission = 0;
+            effects.spill.open.forget_message();
+            assert_eq!(effects.store("a", 10_000), "a");
+            effects.work();
         }
     }
     let (used, stored) = (worlds[0].disk.used(), worlds[0].spill.stored);
     assert!(stored > 20 << 20 && used < stored / 5, "{used} for {stored}");
-    for world in &mut worlds {
-        assert_eq!(world.drain('a').len(), 3_000);
-        world.work();
+    for effects in &mut worlds {
+        assert_eq!(effects.drain('a').len(), 3_000);
+        effects.work();
     }
     assert_eq!((worlds[0].files(), options.bytes.load(Ordering::Relaxed)), (0, 0));
 }
@@ -329,7 +331,7 @@ fn messages_that_are_all_the_same_are_stored_once_too() {
 fn what_is_alike_is_bounded_though_it_takes_little_room() {
     const MOST: u64 = 16 << 20;
     let options = SpillOptions { bytes_max: MOST, ..SpillOptions::default() };
-    let mut worlds = World::shards(&options, 2);
+    let mut worlds = TestHost::shards(&options, 2);
     for _ in 0..100 {
         worlds[0].emission = 0;
         worlds[0].spill.open.forget_message();
