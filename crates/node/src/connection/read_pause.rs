@@ -31,7 +31,7 @@ pub enum WaitsFor {
     /// It does not take what it is sent.
     Room,
     /// It asked for much at once: others have their turns.
-    Context,
+    NextTurn,
     /// What it has asked is not answered.
     Answer,
 }
@@ -50,7 +50,7 @@ impl WaitsFor {
             WaitsFor::Queues => "the queues' shard",
             WaitsFor::Shards => "other shards",
             WaitsFor::Room => "its own reading",
-            WaitsFor::Context => "its context",
+            WaitsFor::NextTurn => "its next turn",
             WaitsFor::Answer => "an answer",
         }
     }
@@ -86,7 +86,7 @@ impl Node {
             (!connection.carry.is_empty() && !links.is_settled(id), WaitsFor::Shards),
             (links.is_far_ahead(id), WaitsFor::Shards),
             (self.is_choked(id), WaitsFor::Room),
-            (connection.is_resting, WaitsFor::Context),
+            (connection.is_resting, WaitsFor::NextTurn),
             (connection.handler.is_waiting(), WaitsFor::Answer),
         ]
         .into_iter()

@@ -210,7 +210,7 @@ impl Spill {
         }
         let id = slow_consumer.unwrap_or_else(|| self.add(delivery.channel.connection));
         let slow_consumer =
-            self.slow_consumers.get_mut(&id).expect("a slow_consumer stays until it ends");
+            self.slow_consumers.get_mut(&id).expect("a slow consumer stays until it ends");
         let listener = slow_consumer.listener(delivery);
         let missed = u32::try_from(delivery.missed).unwrap_or(u32::MAX);
         slow_consumer.listeners[listener as usize].owed += Lost::one(missed.into());

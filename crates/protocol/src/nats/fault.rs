@@ -9,9 +9,9 @@ pub const AUTHORIZATION_VIOLATION: &str = "Authorization Violation";
 /// It did not say in time who it is.
 pub const AUTHENTICATION_TIMEOUT: &str = "Authentication Timeout";
 /// It has not answered our pings.
-pub const STALE_CONNECTION: &str = "Stale Handler";
+pub const STALE_CONNECTION: &str = "Stale Connection";
 /// It has to begin TLS first.
-pub const TLS_REQUIRED: &str = "Secure Handler - TLS Required";
+pub const TLS_REQUIRED: &str = "Secure Connection - TLS Required";
 /// `no_responders` without `headers`, in which the answer would come.
 pub const NO_RESPONDERS_NEEDS_HEADERS: &str = "no responders requires headers support";
 /// A protocol version that does not exist.

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 pub(super) const SOCKET_NAME: &str = "admin.sock";
 
 /// The flag of what becomes of slow clients.
-const LAGGARD: &str = "laggard";
+const SLOW_CONSUMER_POLICY: &str = "slow-consumer-policy";
 
 /// All of them.
 pub(super) fn commands() -> Vec<Command> {
@@ -72,7 +72,7 @@ fn quota_command() -> Command {
     let command = verb("quota", "Sets what a user may use; what is not said is as for everybody")
         .arg(name("NAME"))
         .arg(value(
-            LAGGARD,
+            SLOW_CONSUMER_POLICY,
             "spool|drop-oldest|drop-new|disconnect",
             "What becomes of direct messages for which its clients are too slow",
         ));
@@ -385,8 +385,8 @@ impl Asked<'_> {
     /// What a user may use: a field for each flag.
     fn quota(&self) -> Result<Value, String> {
         let mut body = Map::new();
-        if let Some(policy) = self.text(LAGGARD) {
-            body.insert(LAGGARD.into(), policy.into());
+        if let Some(policy) = self.text(SLOW_CONSUMER_POLICY) {
+            body.insert(SLOW_CONSUMER_POLICY.replace('-', "_"), policy.into());
         }
         for (_, name) in Bound::NAMES {
             if let Some(text) = self.text(name) {

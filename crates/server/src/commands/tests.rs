@@ -152,10 +152,12 @@ fn commands_become_requests() {
     asks("angarium vhost add v", "PUT", "/api/vhosts/v", None);
     asks("angarium connection close 7", "DELETE", "/api/connections/7", None);
     asks(
-        "angarium user quota u --laggard spool --connections 3 --bytes-per-second 2MiB",
+        "angarium user quota u --slow-consumer-policy spool --connections 3 --bytes-per-second 2MiB",
         "PUT",
         "/api/users/u/quota",
-        Some(json!({ "laggard": "spool", "connections": 3, "bytes_per_second": 2 << 20 })),
+        Some(
+            json!({ "slow_consumer_policy": "spool", "connections": 3, "bytes_per_second": 2 << 20 }),
+        ),
     );
     asks(
         "angarium permission subjects u --vhost v --publish a.>,b --listen-deny c",
@@ -385,13 +387,13 @@ fn everything_can_be_administered() {
     ask("PUT", "/api/users/ada", json!({ "password": "secret" })).unwrap();
     ask("PUT", "/api/permissions/v/ada", json!({ "read": ".*" })).unwrap();
     let subjects = json!({ "listen": { "deny": ["secret.>"] } });
-    let quota = json!({ "laggard": "drop-oldest", "connections": 2 });
+    let quota = json!({ "slow_consumer_policy": "drop-oldest", "connections": 2 });
     ask("PUT", "/api/users/ada/quota", quota.clone()).unwrap();
     let users = ask("GET", "/api/users", Value::Null).unwrap();
     let listed = users.as_array().unwrap().iter().find(|user| user["name"] == "ada").unwrap();
     assert_eq!(listed["quota"], quota);
     for wrong in [
-        json!({ "laggard": "never" }),
+        json!({ "slow_consumer_policy": "never" }),
         json!({ "conections": 1 }),
         json!({ "bytes_per_second": "x" }),
     ] {
@@ -483,7 +485,10 @@ fn who_sets_a_quota_hears_what_holds_then() {
     let running = Running::start();
     let broker = running.broker("guest");
     for (line, now) in [
-        ("--connections 2 --laggard spool", "connections 2, laggard spool"),
+        (
+            "--connections 2 --slow-consumer-policy spool",
+            "connections 2, slow consumer policy spool",
+        ),
         ("--bytes-per-second 1KiB", "bytes-per-second 1024"),
         ("", "all is as for everybody"),
     ] {

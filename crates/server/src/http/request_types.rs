@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The field of a quota that says what becomes of slow clients.
-const LAGGARD: &str = "laggard";
+const SLOW_CONSUMER_POLICY: &str = "slow_consumer_policy";
 
 /// A user to be created or changed.
 #[derive(Debug, Deserialize)]
@@ -45,8 +45,9 @@ pub(super) struct QuotaBody(BTreeMap<String, serde_json::Value>);
 
 impl QuotaBody {
     pub(super) fn of(quota: &Quota) -> QuotaBody {
-        let policy =
-            quota.slow_consumer_policy.map(|policy| (LAGGARD.to_owned(), policy.name().into()));
+        let policy = quota
+            .slow_consumer_policy
+            .map(|policy| (SLOW_CONSUMER_POLICY.to_owned(), policy.name().into()));
         let bounds = Bound::NAMES
             .into_iter()
             .filter_map(|(bound, name)| Some((name.replace('-', "_"), quota.get(bound)?.into())));
@@ -65,11 +66,13 @@ impl QuotaBody {
     pub(super) fn quota(self) -> Result<Quota, String> {
         let mut quota = Quota::default();
         for (field, value) in self.0 {
-            if field == LAGGARD {
+            if field == SLOW_CONSUMER_POLICY {
                 let policy = value.as_str().and_then(SlowConsumerPolicy::named);
                 let names = SlowConsumerPolicy::NAMES.map(|(_, name)| name).join(", ");
                 quota.slow_consumer_policy =
-                    Some(policy.ok_or_else(|| format!("{LAGGARD}: expected one of {names}"))?);
+                    Some(policy.ok_or_else(|| {
+                        format!("{SLOW_CONSUMER_POLICY}: expected one of {names}")
+                    })?);
                 continue;
             }
             let mut known = Bound::NAMES.into_iter();

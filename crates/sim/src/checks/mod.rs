@@ -60,7 +60,7 @@ pub const ALL: &[Check] = &[
     Check { name: "unsubscribed is deaf", check: unsubscribed_receives_nothing::check },
     Check { name: "until exact", check: until_exact::check },
     Check { name: "no echo", check: no_echo::check },
-    Check { name: "laggards alone go", check: only_slow_consumers_closed::check },
+    Check { name: "only slow consumers are closed", check: only_slow_consumers_closed::check },
     Check { name: "spool kept", check: spool_kept::check },
     Check { name: "memory bounded", check: memory_bounded::check },
     Check { name: "refused rightly", check: refused_rightly::check },

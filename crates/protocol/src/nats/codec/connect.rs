@@ -104,7 +104,7 @@ impl Connect {
             "name" => &mut self.name,
             "lang" => &mut self.lang,
             "version" => &mut self.version,
-            "laggard" => &mut self.slow_consumer_policy,
+            "slow_consumer_policy" => &mut self.slow_consumer_policy,
             "account" => {
                 self.account = value != Value::Text("".into());
                 return true;
@@ -162,7 +162,7 @@ impl Connect {
             ("name", &self.name),
             ("lang", &self.lang),
             ("version", &self.version),
-            ("laggard", &self.slow_consumer_policy),
+            ("slow_consumer_policy", &self.slow_consumer_policy),
         ] {
             if let Some(value) = value {
                 object.text(name, value);

@@ -12,7 +12,7 @@ fn what_is_no_operation_ends_the_connection() {
         ("SUB a", "Parser Error"),
         ("PUB a 1048577", "Maximum Payload Violation"),
         ("CONNECT []", "Parser Error"),
-        ("CONNECT {\"laggard\":\"never\"}", "Parser Error"),
+        ("CONNECT {\"slow_consumer_policy\":\"never\"}", "Parser Error"),
         ("CONNECT {\"verbose\":false,\"protocol\":2}", "invalid client protocol"),
         ("CONNECT {\"no_responders\":true}", "no responders requires headers support"),
     ] {

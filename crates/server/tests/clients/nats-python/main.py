@@ -6,7 +6,7 @@ import access  # noqa: F401  (each module registers its cases)
 import basic  # noqa: F401
 import bridge  # noqa: F401
 import errors  # noqa: F401
-import laggards  # noqa: F401
+import slow_consumers  # noqa: F401
 import life  # noqa: F401
 import requests  # noqa: F401
 import tls  # noqa: F401

@@ -382,7 +382,7 @@ fn caught_messages_that_are_gone_are_missed() {
 
 #[test]
 fn clients_that_go_without_a_cause_are_found() {
-    let check = "laggards alone go";
+    let check = "only slow consumers are closed";
     let dropped = |why: &str| vec![Event::Dropped { client: 0, why: why.to_owned() }];
     let slow = "slow consumer: more than 1 bytes unsent";
     broken(check, "slow", dropped(slow));

@@ -62,7 +62,7 @@ async def received(subscription, last):
 
 @case(ours=True, needs=PROGRAM)
 async def what_is_spooled_comes_later_and_in_order(world):
-    user, subject = User(world, "--laggard", "spool"), world.name()
+    user, subject = User(world, "--slow-consumer-policy", "spool"), world.name()
     relay, subscription = await stalled(world, user, subject)
     publisher = await world.connect()
     await publish(publisher, subject, range(MANY))
@@ -82,7 +82,7 @@ def listed(user):
 
 @case(ours=True, needs=PROGRAM)
 async def the_oldest_are_dropped_and_counted(world):
-    user = User(world, "--laggard", "drop-oldest", "--unsent-bytes", "1MiB")
+    user = User(world, "--slow-consumer-policy", "drop-oldest", "--unsent-bytes", "1MiB")
     subject = world.name()
     relay, subscription = await stalled(world, user, subject)
     publisher = await world.connect()
@@ -126,7 +126,7 @@ async def a_subscription_says_itself_that_new_ones_are_dropped(world):
 
 @case(ours=True, needs=PROGRAM)
 async def who_is_to_be_disconnected_is(world):
-    user, subject = User(world, "--laggard", "disconnect", "--unsent-bytes", "1MiB"), world.name()
+    user, subject = User(world, "--slow-consumer-policy", "disconnect", "--unsent-bytes", "1MiB"), world.name()
     relay = await world.relay()
     client = await world.connect(relay.url, user=user.name, password="pw")
     await client.subscribe(subject)
@@ -141,7 +141,7 @@ async def who_is_to_be_disconnected_is(world):
 
 @case(ours=True, needs=PROGRAM)
 async def the_only_one_to_hear_a_flood_gets_all_that_it_takes(world):
-    user, subject = User(world, "--laggard", "disconnect"), world.name()
+    user, subject = User(world, "--slow-consumer-policy", "disconnect"), world.name()
     login = json.dumps({"verbose": False, "user": user.name, "pass": "pw"})
     reader, writer = await world.raw()
     writer.write(f"CONNECT {login}\r\nSUB {subject} 1\r\nPING\r\n".encode())
@@ -239,7 +239,7 @@ async def what_a_publisher_waits_for_is_listed(world):
 
 @case(ours=True, needs=PROGRAM)
 async def who_listens_to_advisories_is_told(world):
-    user, subject = User(world, "--laggard", "drop-new", "--unsent-bytes", "1MiB"), world.name()
+    user, subject = User(world, "--slow-consumer-policy", "drop-new", "--unsent-bytes", "1MiB"), world.name()
     observer = await world.connect()
     advisories = await observer.subscribe("$SYS.ADVISORY.LAGGARD.*")
     await settle(observer)
