@@ -8,15 +8,15 @@ pub enum Error {
     /// The socket failed or the broker hung up.
     Io(io::Error),
     /// The broker sent malformed bytes; says which.
-    Nonsense(String),
+    Invalid(String),
     /// The broker refused something or closed the connection; its text.
     Closed(String),
 }
 
 impl Error {
     /// Malformed input, described by `what`.
-    pub(crate) fn nonsense(what: &str) -> Error {
-        Error::Nonsense(what.to_owned())
+    pub(crate) fn invalid(what: &str) -> Error {
+        Error::Invalid(what.to_owned())
     }
 
     /// The broker closed the socket.
@@ -39,7 +39,7 @@ impl std::fmt::Display for Error {
                 write!(f, "the broker did not answer in time")
             }
             Error::Io(error) => write!(f, "{error}"),
-            Error::Nonsense(what) => write!(f, "the broker sent {what}"),
+            Error::Invalid(what) => write!(f, "the broker sent {what}"),
             Error::Closed(text) => write!(f, "the broker closed it: {text}"),
         }
     }

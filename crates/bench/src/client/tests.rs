@@ -151,9 +151,9 @@ fn a_nats_refusal_is_an_error_with_its_text() {
 }
 
 #[test]
-fn a_nats_body_without_its_end_is_nonsense() {
+fn a_nats_body_without_its_end_is_invalid() {
     let outcome = receive(nats(b"MSG a 1 1\r\nxyz\r\n", 100)).1;
-    assert!(matches!(outcome, Err(Error::Nonsense(_))));
+    assert!(matches!(outcome, Err(Error::Invalid(_))));
 }
 
 #[test]

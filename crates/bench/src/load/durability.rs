@@ -126,7 +126,7 @@ impl Receiver for Confirmed {
     fn confirm(&mut self, confirm: Confirm) -> Result<(), Error> {
         let last = confirm.tag as usize;
         if last > self.tags.len() {
-            return Err(Error::Nonsense(format!("a confirm of {last}, which was never sent")));
+            return Err(Error::Invalid(format!("a confirm of {last}, which was never sent")));
         }
         // Tag 0 with `multiple` covers everything so far.
         let last = if last == 0 { self.tags.len() } else { last };

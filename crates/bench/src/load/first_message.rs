@@ -110,7 +110,7 @@ fn subscribe(
     link.subscribe(&Source::plain(name), 0)?;
     if !receive(&mut link, &mut judge, 1, FIRST_MAX)? {
         let what = format!("nothing to a new subscriber in {} s", FIRST_MAX.as_secs());
-        return Err(Error::Nonsense(what));
+        return Err(Error::Invalid(what));
     }
     let waited = start.elapsed();
     receive(&mut link, &mut judge, 1 + FOLLOWING, FOLLOWING_MAX)?;

@@ -67,7 +67,7 @@ impl IsolationPlan {
     pub fn check(&self) -> Result<(), String> {
         self.healthy.check()?;
         if !self.healthy.latency || self.healthy.rate == 0 {
-            return Err("isolation is seen by latencies at a rate".to_owned());
+            return Err("isolation needs latencies and a rate".to_owned());
         }
         let queues_only = self.misbehaving.unacking > 0 || self.misbehaving.backlog_bytes > 0;
         if self.healthy.target.protocol() != Protocol::Amqp091 && queues_only {

@@ -4,6 +4,7 @@ use super::batch::Batch;
 use super::control::Control;
 use super::pace::Pace;
 use super::plan::Plan;
+use super::topology::Topology;
 use super::window::Window;
 use crate::client::{Confirm, Error, Link, Receiver, Route};
 use crate::measure::latency::Latencies;
@@ -12,6 +13,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::time::Timespec;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -61,6 +63,18 @@ pub(super) struct Producer<'a> {
     free_ns: u64,
     lags: Latencies,
     committing: bool,
+}
+
+/// Connects these producers of a plan.
+pub(super) fn connect_producers<'a>(
+    plan: &'a Plan,
+    topology: &Topology,
+    control: &'a Control,
+    which: Range<usize>,
+) -> Result<Vec<Producer<'a>>, Error> {
+    which
+        .map(|index| Producer::connect(plan, control, index, &topology.route(plan, index)))
+        .collect()
 }
 
 impl<'a> Producer<'a> {
@@ -283,7 +297,7 @@ impl<F: FnMut(u64)> Receiver for Confirms<'_, F> {
         let count = window.confirm(confirm.tag, confirm.multiple, &mut self.record);
         let settled = if confirm.refused { &mut self.refused } else { &mut self.confirmed };
         *settled += count.ok_or_else(|| {
-            Error::Nonsense(format!("a confirm of tag {}, which was never sent", confirm.tag))
+            Error::Invalid(format!("a confirm of tag {}, which was never sent", confirm.tag))
         })?;
         Ok(())
     }

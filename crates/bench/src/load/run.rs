@@ -6,7 +6,7 @@ use super::control::Control;
 use super::drain::{forgotten, read_back};
 use super::outcome::Outcome;
 use super::plan::{End, Plan};
-use super::producer::{Produced, Producer};
+use super::producer::{Produced, connect_producers};
 use super::progress_timeout;
 use super::sampler::{SAMPLE, Sampler, Span};
 use super::threads::{join, rest};
@@ -51,10 +51,7 @@ fn drive<'scope>(
     broker_pid: Option<u32>,
 ) -> Result<Outcome, Error> {
     let consumers = start_consumers(scope, plan, topology, control, 0..plan.consumers)?;
-    let mut ready = Vec::new();
-    for index in 0..plan.producers {
-        ready.push(Producer::connect(plan, control, index, &topology.route(plan, index))?);
-    }
+    let ready = connect_producers(plan, topology, control, 0..plan.producers)?;
     let counting = matches!(plan.end, End::Count(_));
     let sampler = counting.then(|| Sampler::start(control, broker_pid));
     let producers: Vec<_> =

@@ -98,7 +98,7 @@ fn pass_first(link: &mut Link) -> Result<(), Error> {
     verdict.add_queue(judge.tally(), &[1]);
     match verdict.is_clean() {
         true => Ok(()),
-        false => Err(Error::Nonsense(format!("a first message: {}", verdict.describe()))),
+        false => Err(Error::Invalid(format!("a first message: {}", verdict.describe()))),
     }
 }
 

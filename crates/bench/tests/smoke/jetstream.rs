@@ -149,7 +149,7 @@ fn what_no_stream_of_the_real_one_keeps_is_an_error() {
             break error.to_string();
         }
     };
-    assert!(error.ends_with("no stream keeps what is published there"), "{error}");
+    assert!(error.ends_with("no stream stores this subject"), "{error}");
     // Without JetStream there are no streams.
     let target = &peer.targets()[0];
     let plain = Folder::new("jetstream-none");

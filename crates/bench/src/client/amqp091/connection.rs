@@ -16,19 +16,19 @@ pub const CHANNEL: u16 = 1;
 
 impl From<FrameError> for Error {
     fn from(error: FrameError) -> Error {
-        Error::Nonsense(format!("no frame: {error:?}"))
+        Error::Invalid(format!("an invalid frame: {error:?}"))
     }
 }
 
 impl From<DecodeError> for Error {
     fn from(error: DecodeError) -> Error {
-        Error::Nonsense(format!("no method: {error:?}"))
+        Error::Invalid(format!("an invalid method: {error:?}"))
     }
 }
 
 impl From<Malformed> for Error {
     fn from(error: Malformed) -> Error {
-        Error::Nonsense(format!("a malformed frame: {}", error.0))
+        Error::Invalid(format!("a malformed frame: {}", error.0))
     }
 }
 

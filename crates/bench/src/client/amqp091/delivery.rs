@@ -73,7 +73,7 @@ impl Content {
     fn body(&mut self, octets: &[u8], receiver: &mut impl Receiver) -> Result<(), Error> {
         self.received += octets.len() as u64;
         if self.received > self.expected {
-            return Err(Error::nonsense("a body longer than its header said"));
+            return Err(Error::invalid("a body longer than its header said"));
         }
         receiver.body(octets);
         if self.received == self.expected {

@@ -218,7 +218,7 @@ impl Connection {
     #[inline]
     fn confirm(&mut self, id: u16, receiver: &mut impl Receiver) -> Result<(), Error> {
         let tag = tag_of(id, self.confirmed)
-            .ok_or_else(|| Error::Nonsense(format!("a PUBACK of {id}, which was never sent")))?;
+            .ok_or_else(|| Error::Invalid(format!("a PUBACK of {id}, which was never sent")))?;
         self.confirmed = self.confirmed.max(tag);
         receiver.confirm(Confirm { tag, multiple: false, refused: false })
     }
@@ -231,11 +231,11 @@ impl Connection {
     ) -> Result<(), Error> {
         loop {
             let answer = self.incoming.take(|bytes| {
-                let Some(head) = Head::decode(bytes).map_err(Error::nonsense)? else {
+                let Some(head) = Head::decode(bytes).map_err(Error::invalid)? else {
                     return Ok(None);
                 };
                 if head.remaining > ANSWER_BYTES_MAX {
-                    return Err(Error::nonsense("an answer that is too long"));
+                    return Err(Error::invalid("an answer that is too long"));
                 }
                 let end = head.octets + head.remaining;
                 Ok(bytes.get(head.octets..end).map(|content| ((head.kind, content), end)))
@@ -260,13 +260,13 @@ enum Item {
 
 #[inline]
 fn next(bytes: &[u8], version: Version) -> Result<Option<(Item, usize)>, Error> {
-    let Some(head) = Head::decode(bytes).map_err(Error::nonsense)? else { return Ok(None) };
+    let Some(head) = Head::decode(bytes).map_err(Error::invalid)? else { return Ok(None) };
     if head.kind == packet::PUBLISH {
-        let publish = PublishHead::decode(bytes, &head, version).map_err(Error::nonsense)?;
+        let publish = PublishHead::decode(bytes, &head, version).map_err(Error::invalid)?;
         return Ok(publish.map(|publish| (Item::Publish(publish), publish.octets)));
     }
     if head.remaining > ANSWER_BYTES_MAX {
-        return Err(Error::nonsense("an answer that is too long"));
+        return Err(Error::invalid("an answer that is too long"));
     }
     let end = head.octets + head.remaining;
     let Some(content) = bytes.get(head.octets..end) else { return Ok(None) };

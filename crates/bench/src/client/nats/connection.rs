@@ -44,7 +44,7 @@ impl Connection {
             info = Info::decode(text).ok();
             true
         })?;
-        let info = info.ok_or_else(|| Error::nonsense("an INFO that is no JSON"))?;
+        let info = info.ok_or_else(|| Error::invalid("an INFO that is no JSON"))?;
         connection.payload_bytes_max = info.max_payload.min(PAYLOAD_BYTES_MAX);
         connection.incoming.reserve(connection.payload_bytes_max + LINE_BYTES);
         let mut out = Vec::new();
@@ -180,6 +180,6 @@ fn refused(text: &[u8]) -> Error {
 
 impl From<Malformed> for Error {
     fn from(error: Malformed) -> Error {
-        Error::Nonsense(format!("what is no operation: {error:?}"))
+        Error::Invalid(format!("an invalid operation: {error:?}"))
     }
 }

@@ -215,7 +215,7 @@ impl<'a> Cursor<'a> {
         let rest = &self.bytes[self.at..];
         match rest.first() {
             None => return Err(Stop::More),
-            Some(first) if *first != kind => return Err(Stop::Wrong("what was not asked for")),
+            Some(first) if *first != kind => return Err(Stop::Wrong("an unexpected reply")),
             Some(_) => {}
         }
         let mut value = 0;
@@ -228,11 +228,11 @@ impl<'a> Cursor<'a> {
                     self.end()?;
                     return Ok(value);
                 }
-                b'0'..=b'9' | b'\r' => return Err(Stop::Wrong("a length beyond all limits")),
-                _ => return Err(Stop::Wrong("a length that is no number")),
+                b'0'..=b'9' | b'\r' => return Err(Stop::Wrong("a length above the limit")),
+                _ => return Err(Stop::Wrong("an invalid length")),
             }
             if at > 20 {
-                return Err(Stop::Wrong("a length that is no number"));
+                return Err(Stop::Wrong("an invalid length"));
             }
         }
         Err(Stop::More)
@@ -293,10 +293,10 @@ impl<'a> Cursor<'a> {
             b'+' | b'-' | b':' | b'_' | b'#' | b',' | b'(' => return self.line().map(drop),
             b'*' | b'~' | b'>' => self.length(kind, ELEMENTS_MAX)?,
             b'%' => self.length(kind, ELEMENTS_MAX)? * 2,
-            _ => return Err(Stop::Wrong("what is no value")),
+            _ => return Err(Stop::Wrong("an invalid value")),
         };
         if depth == DEPTH_MAX {
-            return Err(Stop::Wrong("an answer that nests too deep"));
+            return Err(Stop::Wrong("a reply nested too deeply"));
         }
         (0..elements).try_for_each(|_| self.value(depth + 1))
     }

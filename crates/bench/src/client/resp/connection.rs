@@ -102,7 +102,7 @@ impl Connection {
         loop {
             let text = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
             let found = self.incoming.take(|bytes| {
-                let Some(((kind, said), octets)) = codec::answer(bytes).map_err(Error::nonsense)?
+                let Some(((kind, said), octets)) = codec::answer(bytes).map_err(Error::invalid)?
                 else {
                     return Ok(None);
                 };
@@ -296,8 +296,7 @@ impl Connection {
             }
             let in_stream = self.entries_left > 0;
             let next = |bytes| {
-                let Some((item, octets)) =
-                    codec::next(bytes, in_stream).map_err(Error::nonsense)?
+                let Some((item, octets)) = codec::next(bytes, in_stream).map_err(Error::invalid)?
                 else {
                     return Ok(None);
                 };
@@ -359,7 +358,7 @@ impl Connection {
                     receiver.body(&bytes[..left]);
                     Ok(Some((None, left + 2)))
                 }
-                Some(_) => Err(Error::nonsense("a body without its end")),
+                Some(_) => Err(Error::invalid("a body without its end")),
                 None => {
                     let count = bytes.len().min(left);
                     receiver.body(&bytes[..count]);
@@ -381,13 +380,13 @@ impl Connection {
     fn parse_claim(&mut self) -> Result<Option<bool>, Error> {
         let Some(member) = &mut self.member else { return Ok(Some(false)) };
         if member.awaits_gone() {
-            let gone = self.incoming.take(|bytes| codec::answer(bytes).map_err(Error::nonsense))?;
+            let gone = self.incoming.take(|bytes| codec::answer(bytes).map_err(Error::invalid))?;
             if gone.is_some() {
                 member.claimed();
             }
             return Ok(gone.map(|_| true));
         }
-        match self.incoming.take(|bytes| codec::claimed(bytes).map_err(Error::nonsense))? {
+        match self.incoming.take(|bytes| codec::claimed(bytes).map_err(Error::invalid))? {
             None => Ok(None),
             Some(None) => Ok(Some(false)),
             Some(Some(claimed)) => {

@@ -328,10 +328,10 @@ fn a_transaction_is_committed_when_the_last_of_its_results_came() {
 }
 
 #[test]
-fn a_body_without_its_end_is_nonsense() {
+fn a_body_without_its_end_is_invalid() {
     let script = b">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nabc+PONG\r\n";
     let (connection, server) = connect(script, 100);
-    assert!(matches!(receive(Link::Resp(connection)).1, Err(Error::Nonsense(_))));
+    assert!(matches!(receive(Link::Resp(connection)).1, Err(Error::Invalid(_))));
     server.join().expect("it does not panic");
 }
 

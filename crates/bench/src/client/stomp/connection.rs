@@ -173,13 +173,16 @@ impl Connection {
         let (unacked, spare) = (&mut self.unacked, &mut self.spare);
         self.incoming.take(|bytes| {
             let mut noted = Noted::default();
-            let head = FrameHead::scan(bytes, |line| noted.note(line)).map_err(Error::nonsense)?;
+            let head = FrameHead::scan(bytes, |line| noted.note(line)).map_err(Error::invalid)?;
             let Some(head) = head else { return Ok(None) };
             if head.command == b"MESSAGE" {
                 let size = noted.length.and_then(frame::number).map(|size| size as usize);
-                let size = size.ok_or_else(|| Error::nonsense("a body without length"))?;
+                let size =
+                    size.ok_or_else(|| Error::invalid("a message without a content-length"))?;
                 if acknowledges {
-                    let name = noted.ack.ok_or_else(|| Error::nonsense("no ack header"))?;
+                    let name = noted
+                        .ack
+                        .ok_or_else(|| Error::invalid("a message without an ack header"))?;
                     let mut kept = spare.pop().unwrap_or_default();
                     kept.clear();
                     kept.extend_from_slice(name);
@@ -197,7 +200,7 @@ impl Connection {
     fn expect(&mut self, mut wanted: impl FnMut(&FrameHead<'_>) -> bool) -> Result<(), Error> {
         loop {
             let found = self.incoming.take(|bytes| {
-                let Some(head) = FrameHead::decode(bytes).map_err(Error::nonsense)? else {
+                let Some(head) = FrameHead::decode(bytes).map_err(Error::invalid)? else {
                     return Ok(None);
                 };
                 let Some((event, octets)) = answer(&head, bytes)? else { return Ok(None) };
@@ -229,13 +232,13 @@ fn answer(head: &FrameHead<'_>, bytes: &[u8]) -> Result<Option<(Event, usize)>, 
     let rest = &bytes[head.octets..];
     let length = match head.content_length() {
         Some(length) if length > BARE_BYTES_MAX => {
-            return Err(Error::nonsense("an answer too long"));
+            return Err(Error::invalid("an answer that is too long"));
         }
         Some(length) => length,
         None => match rest.iter().position(|octet| *octet == 0) {
             Some(length) => length,
             None if rest.len() > BARE_BYTES_MAX => {
-                return Err(Error::nonsense("a frame without an end"));
+                return Err(Error::invalid("a frame without an end"));
             }
             None => return Ok(None),
         },

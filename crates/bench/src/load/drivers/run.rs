@@ -164,7 +164,7 @@ fn judged(
     load: &Plan,
 ) -> Result<Driven, Error> {
     if let Some(why) = &consumed.cut_off {
-        return Err(Error::Nonsense(format!("what its driver does not take: {why}")));
+        return Err(Error::Invalid(format!("something that its driver rejects: {why}")));
     }
     let mut verdict = Verdict::new(Checked::of(load.size_bytes, load.checksum));
     verdict.add_queue(&consumed.tally, &[played]);
@@ -221,7 +221,7 @@ impl Endpoint {
     pub(super) fn listen(scheme: &str, plan: &DriversPlan) -> Result<Endpoint, Error> {
         let listener = tcp::listen()?;
         let target = format!("{scheme}://{}", listener.local_addr()?).parse();
-        let load = plan.load(target.map_err(Error::Nonsense)?);
+        let load = plan.load(target.map_err(Error::Invalid)?);
         Ok(Endpoint { fake_broker: client::fake_broker(&load.target), listener, load })
     }
 

@@ -1,19 +1,19 @@
 //! The coordinator: distributes a plan over workers, measures, drains, aggregates.
 
-use super::super::aggregate::aggregate;
-use super::super::control::Control;
-use super::super::outcome::Outcome;
-use super::super::plan::{End, Plan};
-use super::super::progress_timeout;
-use super::super::run::{judge_left, measure_for, run as run_here, undelivered};
-use super::super::sampler::{Sampler, Span};
-use super::super::threads::rest;
-use super::super::topology::Topology;
 use super::wire::{
     Answer, Part, PartOutcome, Progress, Request, SIGN_EVERY, SILENCE_MAX, VERSION, Wire,
 };
 use crate::client::Error;
 use crate::interrupt;
+use crate::load::aggregate::aggregate;
+use crate::load::control::Control;
+use crate::load::outcome::Outcome;
+use crate::load::plan::{End, Plan};
+use crate::load::progress_timeout;
+use crate::load::run::{judge_left, measure_for, run as run_here, undelivered};
+use crate::load::sampler::{Sampler, Span};
+use crate::load::threads::rest;
+use crate::load::topology::Topology;
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,15 +1,15 @@
 //! The worker: runs its part of a plan for one coordinator after the other.
 
-use super::super::consumer::{Consuming, start_consumers};
-use super::super::control::Control;
-use super::super::plan::End;
-use super::super::producer::{Produced, Producer};
-use super::super::threads::{join, joined};
 use super::wire::{
     Answer, Part, PartOutcome, Progress, Request, SIGN_EVERY, SILENCE_MAX, VERSION, Wire,
 };
 use crate::client::Error;
 use crate::interrupt;
+use crate::load::consumer::{Consuming, start_consumers};
+use crate::load::control::Control;
+use crate::load::plan::End;
+use crate::load::producer::{Produced, Producer, connect_producers};
+use crate::load::threads::{join, joined};
 use crate::measure::process;
 use std::io::{self, ErrorKind};
 use std::net::{TcpListener, TcpStream};
@@ -133,11 +133,7 @@ fn connect<'scope>(
     let plan = &part.plan;
     let which = part.consumers.clone();
     let consumers = start_consumers(scope, plan, &part.topology, control, which)?;
-    let mut ready = Vec::new();
-    for index in part.producers.clone() {
-        let route = part.topology.route(plan, index);
-        ready.push(Producer::connect(plan, control, index, &route)?);
-    }
+    let ready = connect_producers(plan, &part.topology, control, part.producers.clone())?;
     Ok((ready, consumers))
 }
 
@@ -195,7 +191,7 @@ fn follow<'scope>(
                 return wire.send(&Answer::Outcome(Box::new(outcome)));
             }
             Request::Hello { .. } | Request::Clock | Request::Prepare(_) => {
-                return Err(io::Error::other("it asked out of its turn").into());
+                return Err(io::Error::other("it sent an unexpected request").into());
             }
         }
         wire.send(&Answer::Progress(Progress {

@@ -1,12 +1,12 @@
 //! Parts of a plan, and the wire format.
 
-use super::super::plan::Plan;
-use super::super::stamp::Stamp;
-use super::super::tally::{Tally, Verdict};
-use super::super::topology::Topology;
 use super::coordinate::share;
 use super::serve::serve;
 use super::wire::{Answer, Part, Request, SILENCE_MAX, Wire};
+use crate::load::plan::Plan;
+use crate::load::stamp::Stamp;
+use crate::load::tally::{Tally, Verdict};
+use crate::load::topology::Topology;
 use crate::measure::latency::Latencies;
 use std::net::{TcpListener, TcpStream};
 use std::thread;

@@ -1,10 +1,10 @@
 //! The protocol between coordinator and worker: JSON, one value per line.
 
-use super::super::consumer::Consumed;
-use super::super::plan::Plan;
-use super::super::producer::Produced;
-use super::super::topology::Topology;
 use crate::client::Error;
+use crate::load::consumer::Consumed;
+use crate::load::plan::Plan;
+use crate::load::producer::Produced;
+use crate::load::topology::Topology;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
@@ -123,7 +123,7 @@ impl Wire {
     }
 
     pub(super) fn send(&mut self, value: &impl Serialize) -> Result<(), Error> {
-        let mut line = serde_json::to_vec(value).map_err(|error| nonsense(&error))?;
+        let mut line = serde_json::to_vec(value).map_err(|error| invalid(&error))?;
         line.push(b'\n');
         let sent = self.reader.get_mut().write_all(&line);
         Ok(sent.map_err(|error| self.timeout_error(error, "taken"))?)
@@ -137,7 +137,7 @@ impl Wire {
         match line.last() {
             None => Ok(None),
             Some(b'\n') => {
-                Ok(Some(serde_json::from_slice(&line).map_err(|error| nonsense(&error))?))
+                Ok(Some(serde_json::from_slice(&line).map_err(|error| invalid(&error))?))
             }
             Some(_) => Err(io::Error::from(ErrorKind::UnexpectedEof).into()),
         }
@@ -156,6 +156,6 @@ impl Wire {
     }
 }
 
-fn nonsense(error: &serde_json::Error) -> Error {
-    io::Error::other(format!("it sent no line that is understood: {error}")).into()
+fn invalid(error: &serde_json::Error) -> Error {
+    io::Error::other(format!("it sent an invalid line: {error}")).into()
 }

@@ -126,7 +126,7 @@ impl Answer {
             }
             Some(status) => Err(status.into_error()),
             None => serde_json::from_slice(message.body)
-                .map_err(|_| Error::nonsense("what is no answer")),
+                .map_err(|_| Error::invalid("an invalid answer")),
         }
     }
 
@@ -153,7 +153,7 @@ impl Answer {
         self.done()?;
         let all = [Acks::None, Acks::Each, Acks::UpTo];
         let known = all.into_iter().find(|acks| policy.as_deref() == Some(ack_policy(*acks)));
-        known.ok_or_else(|| Error::nonsense("a consumer without a policy of acknowledgements"))
+        known.ok_or_else(|| Error::invalid("a consumer without an acknowledgement policy"))
     }
 }
 
@@ -219,18 +219,18 @@ impl PublishAcks {
     fn read_any(&mut self, message: &Message<'_>) -> Result<(), Error> {
         match status(message) {
             Some(Status { code: 503, .. }) => {
-                return Err(Error::Closed("no stream keeps what is published there".to_owned()));
+                return Err(Error::Closed("no stream stores this subject".to_owned()));
             }
             Some(status) => return Err(status.into_error()),
             None => {}
         }
         let ack: PublishAck = serde_json::from_slice(message.body)
-            .map_err(|_| Error::nonsense("what is no acknowledgement of a message"))?;
+            .map_err(|_| Error::invalid("an invalid publish acknowledgement"))?;
         if let Some(refusal) = ack.error {
             return Err(refusal.into_error());
         }
         if ack.seq == 0 || ack.duplicate {
-            return Err(Error::nonsense("an acknowledgement of a message that it did not add"));
+            return Err(Error::invalid("an acknowledgement of a message that it did not store"));
         }
         self.learn(message.body);
         Ok(())

@@ -261,7 +261,7 @@ impl Confirmed {
         message: &Message<'_>,
     ) -> Result<(), Error> {
         let tag = message.subject.strip_prefix(inbox).and_then(number);
-        let tag = tag.ok_or_else(|| Error::nonsense("what was not asked for"))?;
+        let tag = tag.ok_or_else(|| Error::invalid("a message to an unknown reply subject"))?;
         self.acks.read(message)?;
         // A stream acknowledges messages in order.
         if tag == self.up_to + 1 {

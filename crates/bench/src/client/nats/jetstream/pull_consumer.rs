@@ -144,7 +144,7 @@ impl PullConsumer {
             return Ok(false);
         }
         let found = (reply.len() <= SUBJECT_BYTES_MAX).then(|| deliveries(reply)).flatten();
-        let (at, count) = found.ok_or_else(|| Error::nonsense("a message that is of no stream"))?;
+        let (at, count) = found.ok_or_else(|| Error::invalid("a message without a stream"))?;
         self.reply_prefix = reply[..at].to_vec();
         Ok(count > 1)
     }

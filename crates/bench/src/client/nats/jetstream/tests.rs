@@ -27,9 +27,9 @@ fn answers_are_read_and_refusals_are_errors_with_their_text() {
         (b"", br#"{"error":{}}"#, "the broker closed it:  (JetStream's error 0, 0)"),
         (b"NATS/1.0 503\r\n\r\n", b"", "the broker closed it: JetStream is not enabled there"),
         (b"NATS/1.0 408 Late\r\n\r\n", b"", "the broker closed it: Late (status 408)"),
-        (b"", b"", "the broker sent what is no answer"),
-        (b"", b"[1]", "the broker sent what is no answer"),
-        (b"", b"\xff{}", "the broker sent what is no answer"),
+        (b"", b"", "the broker sent an invalid answer"),
+        (b"", b"[1]", "the broker sent an invalid answer"),
+        (b"", b"\xff{}", "the broker sent an invalid answer"),
     ] {
         assert_eq!(text(answer(headers, body).and_then(Answer::done)), wanted);
     }
@@ -48,7 +48,7 @@ fn how_a_consumer_is_acknowledged_is_what_its_server_says() {
     for body in ["{}", "{\"config\":{}}", "{\"config\":{\"ack_policy\":\"some\"}}"] {
         assert!(matches!(
             answer(b"", body.as_bytes()).and_then(Answer::acks),
-            Err(Error::Nonsense(_))
+            Err(Error::Invalid(_))
         ));
     }
 }
@@ -89,8 +89,8 @@ fn what_is_said_of_a_published_message_is_read() {
     let refused = "{\"error\":{\"code\":503,\"err_code\":10077,\"description\":\"no room\"},\
                    \"stream\":\"s\",\"seq\":0}";
     let no_room = "the broker closed it: no room (JetStream's error 503, 10077)";
-    let nonsense = "the broker sent what is no acknowledgement of a message";
-    let not_added = "the broker sent an acknowledgement of a message that it did not add";
+    let invalid = "the broker sent an invalid publish acknowledgement";
+    let not_added = "the broker sent an acknowledgement of a message that it did not store";
     for (headers, body, wanted) in [
         ("", "{\"stream\":\"s\",\"seq\":1}", ""),
         ("", "{\"stream\":\"s\",\"seq\":18446744073709551615}", ""),
@@ -102,16 +102,12 @@ fn what_is_said_of_a_published_message_is_read() {
         ("", "{\"stream\":\"s\",\"seq\":3,\"duplicate\":true}", not_added),
         ("", "{\"stream\":\"s\",\"seq\":0}", not_added),
         ("", "{\"stream\":\"s\"}", not_added),
-        ("", "{\"stream\":\"s\",\"seq\":}", nonsense),
-        ("", "{\"stream\":\"s\",\"seq\":-1}", nonsense),
-        ("", "{\"stream\":\"s\",\"seq\":1}}", nonsense),
-        ("", "+OK", nonsense),
-        ("", "", nonsense),
-        (
-            "NATS/1.0 503\r\n\r\n",
-            "",
-            "the broker closed it: no stream keeps what is published there",
-        ),
+        ("", "{\"stream\":\"s\",\"seq\":}", invalid),
+        ("", "{\"stream\":\"s\",\"seq\":-1}", invalid),
+        ("", "{\"stream\":\"s\",\"seq\":1}}", invalid),
+        ("", "+OK", invalid),
+        ("", "", invalid),
+        ("NATS/1.0 503\r\n\r\n", "", "the broker closed it: no stream stores this subject"),
     ] {
         let message =
             Message { headers: headers.as_bytes(), body: body.as_bytes(), ..Message::default() };
@@ -255,10 +251,10 @@ fn what_a_request_comes_to_is_noted_and_what_ends_a_consumer_is_an_error() {
     ] {
         assert_eq!(text(note(&mut it, headers)), format!("the broker closed it: {wanted}"));
     }
-    assert!(matches!(note(&mut it, ""), Err(Error::Nonsense(_))));
+    assert!(matches!(note(&mut it, ""), Err(Error::Invalid(_))));
     let long = format!("$JS.ACK.{}.c.1.2.3.4.5", "s".repeat(2_000));
     let message = Message { reply: long.as_bytes(), ..Message::default() };
-    assert!(matches!(it.take(&mut (), &message), Err(Error::Nonsense(_))));
+    assert!(matches!(it.take(&mut (), &message), Err(Error::Invalid(_))));
 }
 
 /// Connects to a server that accepts a subscription and sends this script, with the connection's inbox
@@ -291,13 +287,13 @@ fn acknowledgements_of_published_messages_are_confirms() {
         assert!(head.ends_with(".000000000042 5\r\n"), "{head}");
         let (kept, outcome) = receive(Link::JetStream(connection));
         assert_eq!(kept.confirmed, 2);
-        assert!(text(outcome).ends_with("no stream keeps what is published there"));
+        assert!(text(outcome).ends_with("no stream stores this subject"));
         assert!(server.join().expect("it does not panic").contains("PONG\r\n"));
     }
 }
 
 #[test]
-fn an_acknowledgement_of_nothing_is_nonsense() {
+fn an_acknowledgement_of_nothing_is_invalid() {
     for script in [
         "MSG elsewhere 1 24\r\n{\"stream\":\"s\",\"seq\":101}\r\n",
         "MSG @asked 1 24\r\n{\"stream\":\"s\",\"seq\":101}\r\n",
@@ -307,7 +303,7 @@ fn an_acknowledgement_of_nothing_is_nonsense() {
         let (mut connection, server) = connect(script, 1_000);
         connection.select_confirms().expect("it subscribes");
         assert!(
-            matches!(receive(Link::JetStream(connection)).1, Err(Error::Nonsense(_))),
+            matches!(receive(Link::JetStream(connection)).1, Err(Error::Invalid(_))),
             "{script}"
         );
         server.join().expect("it does not panic");
