@@ -1,322 +1,239 @@
-//! Plots as SVG text: lines over a linear or logarithmic axis, and bars. Knows nothing of brokers.
+//! Charts and bars of the page. uPlot draws charts in the browser from JSON beside the figure; bars are HTML
+//! and need no script. Independent of brokers.
 
-use std::fmt::Write;
+use maud::{Markup, PreEscaped, html};
+use serde::Serialize;
 
-const WIDTH: f64 = 430.0;
-const HEIGHT: f64 = 250.0;
-const LEFT: f64 = 52.0;
-const RIGHT: f64 = 18.0;
-const TOP: f64 = 30.0;
-const BOTTOM: f64 = 42.0;
-/// A factor between the least and the most from which on a linear axis hides the least.
+/// How many colours `page.css` has.
+pub(super) const COLORS: usize = 8;
+/// Ratio of the greatest to the least value above which a linear axis would hide the least.
 const LOG_FROM: f64 = 30.0;
+/// More points than this are drawn as a line without dots.
+const DOTS_MAX: usize = 40;
+/// At most this many measured places are the marks of the x axis; of more it has round ones.
+const MARKS_MAX: usize = 12;
 
-/// One line of a plot.
+/// A series as the legend names it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Line {
+pub(super) struct Key {
     pub(super) name: String,
-    /// Which colour, from a list that begins again after its end.
+    /// Index of the colour, modulo [`COLORS`].
     pub(super) color: usize,
-    /// Figures of a text rather than of a run.
+    /// A printed figure or a physical limit rather than a run.
     pub(super) dashed: bool,
-    pub(super) points: Vec<(f64, f64)>,
 }
 
-/// Lines over one axis.
+/// A point of a line.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Point {
+    pub(super) x: f64,
+    pub(super) y: f64,
+}
+
+/// One line of a chart.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Lines {
+pub(super) struct Line {
+    pub(super) key: Key,
+    pub(super) points: Vec<Point>,
+}
+
+/// Lines over one x axis.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Chart {
     pub(super) title: String,
     pub(super) x_label: String,
     pub(super) y_label: String,
+    /// Whether the x axis is logarithmic where its values allow it. The y axis decides by its values.
     pub(super) x_log: bool,
     pub(super) lines: Vec<Line>,
 }
 
-/// A scale from values to places.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Scale {
-    low: f64,
-    high: f64,
+/// A chart as `page.js` reads it.
+#[derive(Debug, Serialize)]
+struct ChartData<'a> {
+    x: XAxis<'a>,
+    y: YAxis<'a>,
+    series: Vec<Series<'a>>,
+    /// The places of all lines in order, then the values of each line there.
+    data: Vec<Vec<Option<f64>>>,
+}
+
+#[derive(Debug, Serialize)]
+struct XAxis<'a> {
+    label: &'a str,
     log: bool,
-    from: f64,
-    to: f64,
+    min: f64,
+    max: f64,
+    marks: Option<Vec<f64>>,
 }
 
-impl Scale {
-    fn place(&self, value: f64) -> f64 {
-        let part = if self.log {
-            (value.max(self.low) / self.low).ln() / (self.high / self.low).ln()
-        } else {
-            (value - self.low) / (self.high - self.low)
-        };
-        self.from + part * (self.to - self.from)
+#[derive(Debug, Serialize)]
+struct YAxis<'a> {
+    label: &'a str,
+    log: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Series<'a> {
+    name: &'a str,
+    color: usize,
+    dashed: bool,
+    dots: bool,
+}
+
+impl Chart {
+    /// Leaves out what cannot be drawn; `None` if nothing remains.
+    pub(super) fn drawable(mut self) -> Option<Chart> {
+        for line in &mut self.lines {
+            line.points.retain(|point| point.x.is_finite() && point.y.is_finite());
+        }
+        self.lines.retain(|line| !line.points.is_empty());
+        (!self.lines.is_empty()).then_some(self)
     }
 
-    /// Round values between the ends.
-    fn ticks(&self) -> Vec<f64> {
-        if self.log {
-            let (mut ticks, mut decade) = (Vec::new(), 10f64.powf(self.low.log10().floor()));
-            let decades = (self.high / self.low).log10();
-            let steps: &[f64] = if decades > 3.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
-            while decade <= self.high {
-                let within =
-                    |value: &f64| *value >= self.low * 0.999 && *value <= self.high * 1.001;
-                ticks.extend(steps.iter().map(|step| step * decade).filter(within));
-                decade *= 10.0;
+    /// The figure; of a chart that is [`Self::drawable`].
+    pub(super) fn figure(&self) -> Markup {
+        html! {
+            figure.chart {
+                h3 { (self.title) button type="button" hidden { "show all" } }
+                div.canvas role="img" aria-label=(self.title) {}
+                figcaption {}
+                script type="application/json" { (inline_json(&self.data())) }
             }
-            return ticks;
         }
-        let rough = (self.high - self.low) / 5.0;
-        let decade = 10f64.powf(rough.log10().floor());
-        let step =
-            [1.0, 2.0, 5.0, 10.0].map(|step| step * decade).into_iter().find(|it| *it >= rough);
-        let step = step.unwrap_or(rough);
-        let first = (self.low / step).ceil() as i64;
-        let last = (self.high / step + 1e-9).floor() as i64;
-        (first..=last).map(|count| count as f64 * step).collect()
-    }
-}
-
-impl Lines {
-    /// The whole plot; empty if there is nothing to draw.
-    pub(super) fn svg(&self) -> String {
-        let drawn = |(x, y): &&(f64, f64)| x.is_finite() && y.is_finite();
-        let points: Vec<(f64, f64)> =
-            self.lines.iter().flat_map(|line| line.points.iter().filter(drawn)).copied().collect();
-        if points.is_empty() {
-            return String::new();
-        }
-        let (x, y) = (self.x_scale(&points), y_scale(&points));
-        let mut svg = String::new();
-        open(&mut svg, &self.title, HEIGHT);
-        self.axes(&mut svg, &x, &y);
-        for line in &self.lines {
-            draw(&mut svg, line, &x, &y);
-        }
-        svg.push_str("</svg>");
-        format!("<figure>{svg}{}</figure>", self.legend())
     }
 
-    fn x_scale(&self, points: &[(f64, f64)]) -> Scale {
-        let (low, high) = extent(points.iter().map(|point| point.0));
-        let log = self.x_log && low > 0.0 && high > low;
-        let (low, high) = match (log, high > low) {
-            (true, _) => (low / 1.05, high * 1.05),
-            (false, true) => (low.min(if low <= high * 0.3 { 0.0 } else { low }), high),
-            (false, false) => (low - 1.0, high + 1.0),
-        };
-        Scale { low, high, log, from: LEFT, to: WIDTH - RIGHT }
-    }
-
-    fn axes(&self, svg: &mut String, x: &Scale, y: &Scale) {
-        for tick in y.ticks() {
-            let at = y.place(tick);
-            put(
-                svg,
-                &format!(
-                    "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\
-                 <text class=\"tick\" text-anchor=\"end\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-                    WIDTH - RIGHT,
-                    LEFT - 6.0,
-                    at + 3.5,
-                    short(tick)
-                ),
-            );
-        }
-        let xs = self.x_ticks(x);
-        let base = HEIGHT - BOTTOM;
-        for tick in xs {
-            let at = x.place(tick);
-            put(
-                svg,
-                &format!(
-                    "<line class=\"axis\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{base}\" y2=\"{:.1}\"/>\
-                 <text class=\"tick\" text-anchor=\"middle\" x=\"{at:.1}\" y=\"{:.1}\">{}</text>",
-                    base + 4.0,
-                    base + 16.0,
-                    short(tick)
-                ),
-            );
-        }
-        let middle = (LEFT + WIDTH - RIGHT) / 2.0;
-        put(
-            svg,
-            &format!(
-                "<line class=\"axis\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{base}\" y2=\"{base}\"/>\
-             <text class=\"label\" text-anchor=\"middle\" x=\"{middle:.1}\" y=\"{:.1}\">{}</text>\
-             <text class=\"label\" x=\"4\" y=\"{:.1}\">{}</text>",
-                WIDTH - RIGHT,
-                HEIGHT - 8.0,
-                escape(&self.x_label),
-                TOP - 9.0,
-                escape(&self.y_label)
-            ),
-        );
-    }
-
-    /// The places that were measured if they are few, round ones otherwise.
-    fn x_ticks(&self, x: &Scale) -> Vec<f64> {
-        let solid = self.lines.iter().filter(|line| !line.dashed);
-        let mut places: Vec<f64> =
-            solid.flat_map(|line| line.points.iter().map(|point| point.0)).collect();
+    fn data(&self) -> ChartData<'_> {
+        let points = || self.lines.iter().flat_map(|line| &line.points);
+        let mut places: Vec<f64> = points().map(|point| point.x).collect();
         places.sort_by(f64::total_cmp);
         places.dedup();
-        let ticks = if places.len() <= 12 { places } else { x.ticks() };
-        let mut shown: Vec<f64> = Vec::new();
-        for tick in ticks {
-            if shown.last().is_none_or(|last| x.place(tick) - x.place(*last) > 28.0) {
-                shown.push(tick);
-            }
+        let value = |line: &Line, x: f64| line.points.iter().find(|it| it.x == x).map(|it| it.y);
+        let mut data = vec![places.iter().copied().map(Some).collect()];
+        for line in &self.lines {
+            data.push(places.iter().map(|x| value(line, *x)).collect());
         }
-        shown
-    }
-
-    fn legend(&self) -> String {
-        let mut text = String::from("<figcaption>");
-        for line in self.lines.iter().filter(|line| !line.points.is_empty()) {
-            let class = if line.dashed { "key dash" } else { "key" };
-            let (color, name) = (line.color % COLORS, escape(&line.name));
-            put(&mut text, &format!("<span class=\"{class} c{color}\">{name}</span> "));
+        let y = Extent::of(points().map(|point| point.y));
+        let series = self.lines.iter().map(|line| Series {
+            name: &line.key.name,
+            color: line.key.color % COLORS,
+            dashed: line.key.dashed,
+            // A constant needs no dots, but one point alone has no line.
+            dots: line.points.len() == 1 || !line.key.dashed && line.points.len() <= DOTS_MAX,
+        });
+        ChartData {
+            x: self.x_axis(&places),
+            y: YAxis { label: &self.y_label, log: y.low > 0.0 && y.high / y.low > LOG_FROM },
+            series: series.collect(),
+            data,
         }
-        text + "</figcaption>"
+    }
+
+    fn x_axis(&self, places: &[f64]) -> XAxis<'_> {
+        let Extent { low, high } = Extent::of(places.iter().copied());
+        let log = self.x_log && low > 0.0 && high > low;
+        let (min, max) = match (log, high > low) {
+            (true, _) => (low / 1.05, high * 1.05),
+            (false, true) => (if low <= high * 0.3 { low.min(0.0) } else { low }, high),
+            (false, false) => (low - 1.0, high + 1.0),
+        };
+        let solid = self.lines.iter().filter(|line| !line.key.dashed);
+        let mut marks: Vec<f64> = solid.flat_map(|line| &line.points).map(|it| it.x).collect();
+        marks.sort_by(f64::total_cmp);
+        marks.dedup();
+        let few = (1..=MARKS_MAX).contains(&marks.len());
+        XAxis { label: &self.x_label, log, min, max, marks: few.then_some(marks) }
     }
 }
 
-/// How many colours there are.
-pub(super) const COLORS: usize = 8;
-
-fn open(svg: &mut String, title: &str, height: f64) {
-    put(
-        svg,
-        &format!(
-            "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{0}\">\
-         <text class=\"title\" x=\"{WIDTH}\" text-anchor=\"end\" y=\"14\">{0}</text>",
-            escape(title)
-        ),
-    );
+/// The least and the greatest of some values.
+#[derive(Debug, Clone, Copy)]
+struct Extent {
+    low: f64,
+    high: f64,
 }
 
-fn y_scale(points: &[(f64, f64)]) -> Scale {
-    let (low, high) = extent(points.iter().map(|point| point.1));
-    let log = low > 0.0 && high / low > LOG_FROM;
-    let (low, high) = match log {
-        true => (low / 1.3, high * 1.3),
-        false => (low.min(0.0), if high > 0.0 { high * 1.08 } else { 1.0 }),
-    };
-    Scale { low, high, log, from: HEIGHT - BOTTOM, to: TOP }
-}
-
-fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), it| (low.min(it), high.max(it)))
-}
-
-fn draw(svg: &mut String, line: &Line, x: &Scale, y: &Scale) {
-    let color = line.color % COLORS;
-    let dash = if line.dashed { " dash" } else { "" };
-    let path: Vec<String> = line
-        .points
-        .iter()
-        .filter(|(_, value)| value.is_finite())
-        .map(|(at, value)| format!("{:.1},{:.1}", x.place(*at), y.place(*value)))
-        .collect();
-    put(svg, &format!("<polyline class=\"line c{color}{dash}\" points=\"{}\"/>", path.join(" ")));
-    // Points that are many would hide the line, and those of a text are its constants; one alone has no
-    // line.
-    if line.points.len() > 40 || line.dashed && line.points.len() > 1 {
-        return;
+impl Extent {
+    fn of(values: impl Iterator<Item = f64>) -> Extent {
+        let none = Extent { low: f64::INFINITY, high: f64::NEG_INFINITY };
+        values.fold(none, |it, value| Extent { low: it.low.min(value), high: it.high.max(value) })
     }
-    for ((at, value), place) in line.points.iter().zip(&path) {
-        let Some((cx, cy)) = place.split_once(',') else { continue };
-        let (name, at, value) = (escape(&line.name), short(*at), full(*value));
-        put(
-            svg,
-            &format!(
-                "<circle class=\"dot c{color}\" cx=\"{cx}\" cy=\"{cy}\" r=\"3\"><title>{name}, {at}: {value}\
-             </title></circle>"
-            ),
-        );
-    }
+}
+
+/// JSON for a `script` element: no text within can end the element.
+fn inline_json(data: &impl Serialize) -> Markup {
+    let json = serde_json::to_string(data).expect("plain data");
+    PreEscaped(json.replace('<', "\\u003c"))
 }
 
 /// One bar.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Bar {
-    pub(super) name: String,
-    pub(super) color: usize,
-    pub(super) dashed: bool,
+    pub(super) key: Key,
     pub(super) value: f64,
 }
 
-/// Bars one below the other; on a logarithmic scale where a linear one would hide the least.
-pub(super) fn bars(title: &str, unit: &str, bars: &[Bar]) -> String {
-    let bars: Vec<&Bar> = bars.iter().filter(|bar| bar.value.is_finite()).collect();
-    let (low, high) = extent(bars.iter().map(|bar| bar.value).filter(|value| *value > 0.0));
-    if bars.is_empty() {
-        return String::new();
-    }
-    let (name_width, row) = (126.0, 24.0);
-    let height = TOP + row * bars.len() as f64 + 8.0;
-    let log = high / low > LOG_FROM;
-    let (low, high) = match (log, high.is_finite()) {
-        (true, _) => (low / 3.0, high),
-        (false, true) => (0.0, high),
-        (false, false) => (0.0, 1.0),
-    };
-    let scale = Scale { low, high, log, from: name_width, to: WIDTH - 84.0 };
-    let mut svg = String::new();
-    let scale_name = if log { ", logarithmic" } else { "" };
-    open(&mut svg, &format!("{title}, {unit}{scale_name}"), height);
-    for (index, bar) in bars.iter().enumerate() {
-        let y = TOP + row * index as f64;
-        let end = scale.place(bar.value).max(name_width + 1.0);
-        let dash = if bar.dashed { " text" } else { "" };
-        put(
-            &mut svg,
-            &format!(
-                "<text class=\"tick\" text-anchor=\"end\" x=\"{:.1}\" y=\"{:.1}\">{}</text>\
-             <rect class=\"bar c{}{dash}\" x=\"{name_width}\" y=\"{:.1}\" width=\"{:.1}\" \
-             height=\"15\" rx=\"2\"/>\
-             <text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-                name_width - 8.0,
-                y + 13.0,
-                escape(&bar.name),
-                bar.color % COLORS,
-                y + 1.0,
-                end - name_width,
-                end + 6.0,
-                y + 13.0,
-                full(bar.value)
-            ),
-        );
-    }
-    svg.push_str("</svg>");
-    format!("<figure>{svg}</figure>")
+/// Bars one below the other, on a logarithmic scale where a linear one would hide the least.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Bars {
+    pub(super) title: String,
+    pub(super) unit: &'static str,
+    pub(super) bars: Vec<Bar>,
 }
 
-fn put(text: &mut String, more: &str) {
-    text.write_str(more).expect("a String takes everything");
+impl Bars {
+    /// Leaves out what cannot be drawn; `None` if nothing remains.
+    pub(super) fn drawable(mut self) -> Option<Bars> {
+        self.bars.retain(|bar| bar.value.is_finite());
+        (!self.bars.is_empty()).then_some(self)
+    }
+
+    /// The figure; of bars that are [`Self::drawable`].
+    pub(super) fn figure(&self) -> Markup {
+        let values = self.bars.iter().map(|bar| bar.value);
+        let Extent { low, high } = Extent::of(values.filter(|value| *value > 0.0));
+        let log = high / low > LOG_FROM;
+        let percent = |value: f64| match value {
+            value if value <= 0.0 => 0.0,
+            value if log => 100.0 * (3.0 * value / low).ln() / (3.0 * high / low).ln(),
+            value => 100.0 * value / high,
+        };
+        let scale = if log { "log scale" } else { "linear scale" };
+        html! {
+            figure.bars {
+                h3 { (self.title) }
+                @for bar in &self.bars {
+                    div.bar-row data-name=(bar.key.name) {
+                        span { (bar.key.name) }
+                        span.track {
+                            span.bar.pale[bar.key.dashed].{ "c" (bar.key.color % COLORS) }
+                                style={ "width:" (format!("{:.1}", percent(bar.value))) "%" } {}
+                        }
+                        span.n { (full(bar.value)) }
+                    }
+                }
+                figcaption { @if !self.unit.is_empty() { (self.unit) " · " } (scale) }
+            }
+        }
+    }
 }
 
-/// A figure for an axis: `1.5M`, `20k`, `0.05`.
-pub(super) fn short(value: f64) -> String {
-    let (scaled, suffix) = match value.abs() {
-        it if it >= 1e9 => (value / 1e9, "G"),
-        it if it >= 1e6 => (value / 1e6, "M"),
-        it if it >= 1e4 => (value / 1e3, "k"),
-        _ => (value, ""),
-    };
-    let digits = match scaled.abs() {
-        it if it >= 100.0 || it == 0.0 => 0,
-        it if it >= 10.0 => 1,
-        it if it >= 1.0 => 2,
-        _ => 4,
-    };
-    let text = format!("{scaled:.digits$}");
-    let text = match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
-    };
-    text + suffix
+/// The legend of several figures: each series once.
+pub(super) fn legend<'a>(keys: impl Iterator<Item = &'a Key>) -> Markup {
+    let mut distinct: Vec<&Key> = Vec::new();
+    for key in keys {
+        if !distinct.iter().any(|it| it.name == key.name) {
+            distinct.push(key);
+        }
+    }
+    html! {
+        p.legend {
+            @for key in distinct {
+                button.key.dash[key.dashed].{ "c" (key.color % COLORS) } type="button"
+                    aria-pressed="true" { (key.name) }
+            }
+        }
+    }
 }
 
 fn full(value: f64) -> String {
@@ -327,81 +244,78 @@ fn full(value: f64) -> String {
     }
 }
 
-/// Text for HTML and SVG.
-pub(super) fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn scale(low: f64, high: f64, log: bool) -> Scale {
-        Scale { low, high, log, from: 0.0, to: 100.0 }
-    }
-
-    #[test]
-    fn scales_place_values_between_their_ends() {
-        assert_eq!(scale(0.0, 10.0, false).place(5.0), 50.0);
-        assert!((scale(1.0, 100.0, true).place(10.0) - 50.0).abs() < 1e-9);
-        assert_eq!(scale(0.0, 10.0, false).ticks(), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
-        assert_eq!(scale(1.0, 100.0, true).ticks(), [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0]);
-        assert_eq!(scale(1.0, 1e6, true).ticks().len(), 7);
-    }
-
-    #[test]
-    fn figures_are_short() {
-        for (value, text) in [
-            (0.0, "0"),
-            (0.05, "0.05"),
-            (1.0, "1"),
-            (2_048.0, "2048"),
-            (10_240.0, "10.2k"),
-            (1.5e6, "1.5M"),
-            (2e9, "2G"),
-        ] {
-            assert_eq!(short(value), text);
+    fn line(name: &str, points: &[(f64, f64)]) -> Line {
+        Line {
+            key: Key { name: name.to_owned(), color: 9, dashed: false },
+            points: points.iter().map(|(x, y)| Point { x: *x, y: *y }).collect(),
         }
     }
 
-    #[test]
-    fn a_plot_has_a_line_for_each_and_none_without_points() {
-        let line = |name: &str, points: &[(f64, f64)]| Line {
-            name: name.to_owned(),
-            color: 0,
-            dashed: false,
-            points: points.to_vec(),
-        };
-        let plot = |lines| Lines {
-            title: "a < b".to_owned(),
-            x_label: "x".to_owned(),
-            y_label: "y".to_owned(),
-            x_log: true,
-            lines,
-        };
-        let svg =
-            plot(vec![line("one", &[(1.0, 2.0), (10.0, 3.0)]), line("two", &[(1.0, 1.0)])]).svg();
-        assert_eq!((svg.matches("<polyline").count(), svg.matches("<circle").count()), (2, 3));
-        assert!(svg.contains("a &lt; b") && !svg.contains("NaN") && !svg.contains("inf"));
-        assert_eq!(plot(vec![line("none", &[])]).svg(), "");
-        // A figure of a text at one place is seen, too.
-        let svg = plot(vec![Line { dashed: true, ..line("text", &[(8.0, 9.0)]) }]).svg();
-        assert_eq!(svg.matches("<circle").count(), 1);
-        // One place only, and a figure of zero, are drawn all the same.
-        let svg = plot(vec![line("zero", &[(5.0, 0.0)])]).svg();
-        assert!(svg.contains("<circle") && !svg.contains("NaN"), "{svg}");
+    fn chart(lines: Vec<Line>) -> Chart {
+        let (title, x_label, y_label) = ("a < b".to_owned(), "x".to_owned(), "y".to_owned());
+        Chart { title, x_label, y_label, x_log: true, lines }
     }
 
     #[test]
-    fn bars_have_a_figure_each() {
-        let bar = |value| Bar { name: "b".to_owned(), color: 1, dashed: false, value };
-        let svg = bars("t", "us", &[bar(1.0), bar(1_000.0), bar(0.0)]);
-        assert_eq!(svg.matches("<rect").count(), 3);
-        assert!(
-            svg.contains("logarithmic") && !svg.contains("NaN") && !svg.contains("inf"),
-            "{svg}"
-        );
-        assert_eq!(bars("t", "us", &[]), "");
-        assert!(!bars("t", "us", &[bar(0.0)]).contains("NaN"));
+    fn lines_share_the_places_of_all() {
+        let chart = chart(vec![line("a", &[(1.0, 2.0), (10.0, 90.0)]), line("b", &[(5.0, 1.0)])]);
+        let data = chart.data();
+        let expected = [
+            vec![Some(1.0), Some(5.0), Some(10.0)],
+            vec![Some(2.0), None, Some(90.0)],
+            vec![None, Some(1.0), None],
+        ];
+        assert_eq!(data.data, expected);
+        assert_eq!(data.x.marks, Some(vec![1.0, 5.0, 10.0]));
+        assert!(data.x.log && data.y.log && data.series[0].color == 1);
+    }
+
+    #[test]
+    fn axes_are_logarithmic_only_where_values_are_positive_and_differ() {
+        let axes = |points: &[(f64, f64)]| {
+            let chart = chart(vec![line("a", points)]);
+            let data = chart.data();
+            (data.x.log, data.y.log, data.x.min, data.x.max)
+        };
+        assert_eq!(axes(&[(5.0, 0.0)]), (false, false, 4.0, 6.0));
+        assert_eq!(axes(&[(0.0, 1.0), (10.0, 31.0)]), (false, true, 0.0, 10.0));
+        assert_eq!(axes(&[(0.0, 0.0), (10.0, 31.0)]), (false, false, 0.0, 10.0));
+    }
+
+    #[test]
+    fn what_cannot_be_drawn_is_left_out() {
+        let bad = line("bad", &[(f64::NAN, 1.0), (1.0, f64::INFINITY)]);
+        assert_eq!(chart(vec![bad.clone(), line("none", &[])]).drawable(), None);
+        let both = chart(vec![bad, line("good", &[(1.0, 1.0)])]).drawable();
+        assert_eq!(both.map(|chart| chart.lines.len()), Some(1));
+    }
+
+    #[test]
+    fn no_text_leaves_its_element() {
+        let evil = "</script><script>alert(1)";
+        let text = chart(vec![line(evil, &[(1.0, 2.0)])]).figure().into_string();
+        assert_eq!((text.matches("<script").count(), text.matches("</script").count()), (1, 1));
+        assert!(text.contains("a &lt; b"), "{text}");
+    }
+
+    #[test]
+    fn bars_name_their_scale_and_have_a_figure_each() {
+        let bar = |value| Bar { key: line("b", &[]).key, value };
+        let bars = |values: &[f64]| Bars {
+            title: "t".to_owned(),
+            unit: "us",
+            bars: values.iter().copied().map(bar).collect(),
+        };
+        let text = bars(&[1.0, 1_000.0, 0.0]).figure().into_string();
+        assert_eq!(text.matches("bar-row").count(), 3);
+        assert!(text.contains("us · log scale") && text.contains("1,000"), "{text}");
+        assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+        assert!(bars(&[2.0, 4.0]).figure().into_string().contains("width:50.0%"));
+        assert!(!bars(&[0.0]).figure().into_string().contains("NaN"));
+        assert_eq!(bars(&[f64::NAN]).drawable(), None);
     }
 }

@@ -4,6 +4,7 @@ mod charts;
 mod drivers;
 mod html;
 mod machine;
+mod plots;
 mod result;
 mod result_diff;
 mod runs;

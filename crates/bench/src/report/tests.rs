@@ -124,12 +124,22 @@ fn how_times_came_about_is_said() {
 #[test]
 fn a_page_holds_everything_and_asks_for_nothing() {
     let mut report = report(&[&[5e5, 6e5], &[1e5, 2e5]]);
-    report.sides[0].label = "<script>".to_owned();
+    report.sides[0].label = "<script>alert(1)</script>".to_owned();
     let page = page(&report);
-    assert!(page.contains("<svg") && page.contains("solace-t2") && page.contains("VMR"));
-    assert!(!page.contains("<script>") && page.contains("&lt;script&gt;"));
-    for asks in ["http://", "https://", "src=", "@import", "url("] {
+    assert!(page.contains("figure class=\"chart\"") && page.contains("solace-t2"));
+    assert!(page.contains("uPlot=function") && page.contains("The MIT License"));
+    assert!(!page.contains("<script>alert") && page.contains("&lt;script&gt;"));
+    assert!(page.contains("default-src 'none'"));
+    for asks in ["src=\"", "href=\"http", "@import", "url(", "fetch(", "XMLHttpRequest"] {
         assert!(!page.contains(asks), "{asks}");
+    }
+}
+
+#[test]
+fn the_legend_of_a_preset_names_each_series_once() {
+    let page = page(&report(&[&[5e5], &[1e5]]));
+    for name in ["side-0", "side-1", "bare relay"] {
+        assert_eq!(page.matches(&format!("aria-pressed=\"true\">{name}<")).count(), 1, "{name}");
     }
 }
 

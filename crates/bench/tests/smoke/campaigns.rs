@@ -61,7 +61,7 @@ fn a_preset_leaves_a_table_a_result_and_a_page() {
     assert_eq!(run["verdict"]["delivered"], 250, "{run}");
     assert!(run["metrics"]["transfer_rate"].as_f64().is_some_and(|rate| rate > 0.0));
     let page = fs::read_to_string(place.0.join("r.html")).expect("it was written");
-    assert!(page.contains("<svg") && page.contains("pang-2"));
+    assert!(page.contains("figure class=\"chart\"") && page.contains("pang-2"));
     // The same result beside itself has no differences.
     let output = bench(&place.0, &["diff", "r.json", "r.json"]);
     let said = String::from_utf8_lossy(&output.stdout);

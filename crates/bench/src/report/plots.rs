@@ -1,0 +1,208 @@
+//! Which charts and bars the page shows of a preset's results.
+
+use super::charts::{Bar, Bars, COLORS, Chart, Key, Line, Point, legend};
+use super::result::{CaseResult, Measurement, PresetResult, Report};
+use super::table;
+use crate::load::Second;
+use crate::preset::{Plot, Points, Preset, metric};
+use maud::{Markup, html};
+
+/// Columns of which bars are drawn where there is no axis to draw lines over.
+const BAR_COLUMNS: usize = 4;
+
+/// The legend, the charts and the bars of a preset.
+pub(super) fn plots(report: &Report, result: &PresetResult, preset: &Preset) -> Markup {
+    let plots = Plots { report, result, preset };
+    let charts: Vec<Chart> = plots.charts().into_iter().filter_map(Chart::drawable).collect();
+    let bars: Vec<Bars> = plots.bars().into_iter().filter_map(Bars::drawable).collect();
+    let lines = charts.iter().flat_map(|chart| &chart.lines).map(|line| &line.key);
+    let keys = lines.chain(bars.iter().flat_map(|bars| &bars.bars).map(|bar| &bar.key));
+    html! {
+        (legend(keys))
+        div.plots {
+            @for chart in &charts { (chart.figure()) }
+            @for bars in &bars { (bars.figure()) }
+        }
+    }
+}
+
+struct Plots<'a> {
+    report: &'a Report,
+    result: &'a PresetResult,
+    preset: &'a Preset,
+}
+
+impl Plots<'_> {
+    fn charts(&self) -> Vec<Chart> {
+        let mut charts = Vec::new();
+        for plot in self.preset.plots {
+            match plot {
+                Plot::Against(key) => {
+                    charts.extend(self.series().into_iter().filter_map(|it| self.against(key, it)));
+                }
+                Plot::Travels => charts.extend(self.result.cases.iter().map(|it| self.travels(it))),
+                Plot::Seconds => {
+                    charts.extend(self.result.cases.iter().flat_map(|it| self.seconds(it)));
+                }
+            }
+        }
+        charts
+    }
+
+    /// Bars of the first columns where there is no axis, else of the cases that have no place on it.
+    fn bars(&self) -> Vec<Bars> {
+        let cases = &self.result.cases;
+        if self.preset.plots.is_empty() || cases.len() == 1 {
+            let columns = self.preset.columns.iter().take(BAR_COLUMNS);
+            return columns.flat_map(|key| cases.iter().map(|it| self.bars_of(it, key))).collect();
+        }
+        let keys = self.preset.plots.iter().filter_map(|plot| match plot {
+            Plot::Against(key) => Some(*key),
+            Plot::Travels | Plot::Seconds => None,
+        });
+        let free = || cases.iter().filter(|case| self.is_free(case));
+        keys.flat_map(|key| free().map(move |it| self.bars_of(it, key))).collect()
+    }
+
+    /// The series of the result, in order.
+    fn series(&self) -> Vec<&str> {
+        let mut series: Vec<&str> = Vec::new();
+        for case in &self.result.cases {
+            if !series.contains(&case.series.as_str()) {
+                series.push(&case.series);
+            }
+        }
+        series
+    }
+
+    /// Whether this is the case without a pace, which has no place on the axis.
+    fn is_free(&self, case: &CaseResult) -> bool {
+        self.preset.zero_is_free && case.x == 0.0
+    }
+
+    fn side_key(&self, side: usize) -> Key {
+        Key { name: self.report.sides[side].label.clone(), color: side, dashed: false }
+    }
+
+    /// The key of a system that the text printed figures of: the same colour in all figures.
+    fn system_key(&self, system: &str) -> Key {
+        let mut systems: Vec<&str> = Vec::new();
+        for history in self.preset.history {
+            if !systems.contains(&history.system) {
+                systems.push(history.system);
+            }
+        }
+        let index = systems.iter().position(|it| *it == system).unwrap_or(0);
+        let color = (self.report.sides.len() + index) % (COLORS - 1);
+        Key { name: system.to_owned(), color, dashed: true }
+    }
+
+    /// A line for each side, of what `points` gives of its first complete run.
+    fn side_lines(
+        &self,
+        case: &CaseResult,
+        points: impl Fn(&Measurement) -> Vec<Point>,
+    ) -> Vec<Line> {
+        let sides = (0..self.report.sides.len()).filter_map(|side| {
+            let measurement = case.done(side).next()?;
+            Some(Line { key: self.side_key(side), points: points(measurement) })
+        });
+        sides.collect()
+    }
+
+    /// A metric against the axis: a line for each side, dashed ones for the text's systems and for the
+    /// physical limit.
+    fn against(&self, key: &str, series: &str) -> Option<Chart> {
+        let (report, preset) = (self.report, self.preset);
+        let on_axis = |case: &&CaseResult| case.series == series && !self.is_free(case);
+        let cases = || self.result.cases.iter().filter(on_axis);
+        if cases().count() < 2 {
+            return None;
+        }
+        let mut lines: Vec<Line> = Vec::new();
+        for side in 0..report.sides.len() {
+            let point = |it: &CaseResult| Some(Point { x: it.x, y: it.median(side, key)? });
+            lines.push(Line {
+                key: self.side_key(side),
+                points: cases().filter_map(point).collect(),
+            });
+        }
+        let history = preset.history.iter().filter(|it| it.metric == key);
+        for history in history.filter(|it| it.series.is_empty() || it.series == series) {
+            let points = match history.points {
+                Points::All(y) => cases().map(|case| Point { x: case.x, y }).collect(),
+                Points::At(points) => points.iter().map(|(x, y)| Point { x: *x, y: *y }).collect(),
+            };
+            lines.push(Line { key: self.system_key(history.system), points });
+        }
+        let limit =
+            |it: &CaseResult| Some(Point { x: it.x, y: table::limit(report, preset, it, key)? });
+        let name = table::limit_name(preset.baseline).to_owned();
+        let points = cases().filter_map(limit).collect();
+        lines.push(Line { key: Key { name, color: COLORS - 1, dashed: true }, points });
+        let metric = metric(key);
+        let title = match series {
+            "" => metric.label.to_owned(),
+            series => format!("{}, {series}", metric.label),
+        };
+        // What stands in brackets is about places that are not drawn here.
+        let x_label = preset.axis.split(" (0:").next().unwrap_or(preset.axis).to_owned();
+        let y_label = metric.unit.to_owned();
+        Some(Chart { title, x_label, y_label, x_log: preset.axis_log, lines })
+    }
+
+    fn travels(&self, case: &CaseResult) -> Chart {
+        let lines = self.side_lines(case, |it| {
+            let point =
+                |(group, us): (usize, &f32)| Point { x: group as f64, y: f64::from(*us) / 1e3 };
+            it.travels_us.iter().enumerate().map(point).collect()
+        });
+        let mut runs = (0..self.report.sides.len()).filter_map(|side| case.done(side).next());
+        let group = runs.next_back().map_or(0, |it| it.travel_group);
+        Chart {
+            title: format!("travel time, {} {}", case.series, table::place(case.x)),
+            x_label: format!("groups of {group} deliveries"),
+            y_label: "ms".to_owned(),
+            x_log: false,
+            lines,
+        }
+    }
+
+    fn seconds(&self, case: &CaseResult) -> [Chart; 3] {
+        let chart = |what: &str, unit: &str, value: fn(&Second) -> f64| Chart {
+            title: format!("{what}, {} {}", case.series, table::place(case.x)),
+            x_label: "seconds".to_owned(),
+            y_label: unit.to_owned(),
+            x_log: false,
+            lines: self.side_lines(case, |it| {
+                it.seconds.iter().map(|it| Point { x: it.at_s, y: value(it) }).collect()
+            }),
+        };
+        [
+            chart("deliveries", "msg/s", |second| second.delivered),
+            chart("broker CPU", "cores", |second| second.broker_cpu_share),
+            chart("broker memory", "MiB", |second| second.broker_rss_kib as f64 / 1024.0),
+        ]
+    }
+
+    /// A metric of a case: a bar for each side, pale ones for the text's systems.
+    fn bars_of(&self, case: &CaseResult, key: &str) -> Bars {
+        let of_side =
+            |side: usize| Some(Bar { key: self.side_key(side), value: case.median(side, key)? });
+        let mut bars: Vec<Bar> = (0..self.report.sides.len()).filter_map(of_side).collect();
+        if !bars.is_empty() {
+            let history = self.preset.history.iter().filter(|it| it.metric == key);
+            bars.extend(history.filter_map(|it| {
+                let value = it.at(&case.series, case.x)?;
+                Some(Bar { key: self.system_key(it.system), value })
+            }));
+        }
+        let metric = metric(key);
+        let place = match self.result.cases.len() {
+            1 => String::new(),
+            _ if self.is_free(case) => format!(", {}, unlimited", case.series),
+            _ => format!(" {} {}", case.series, table::place(case.x)),
+        };
+        Bars { title: format!("{}{place}", metric.label), unit: metric.unit, bars }
+    }
+}
