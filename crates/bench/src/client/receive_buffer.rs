@@ -71,7 +71,7 @@ impl ReceiveBuffer {
             return Ok(None);
         };
         self.start += used;
-        debug_assert!(self.start <= self.end, "no more is parsed than came");
+        debug_assert!(self.start <= self.end, "no more is parsed than was received");
         Ok(Some(value))
     }
 }

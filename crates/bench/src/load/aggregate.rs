@@ -34,14 +34,14 @@ pub(super) fn aggregate(
     let machine = Machine::over(span);
     let cores = machine.map_or(1.0, |machine| machine.cores);
     let broker_share = broker.as_ref().map_or(0.0, |cost| cost.cpu_share);
-    let ours = (broker_share + tool_ns / 1e9 / measured_s) / cores;
+    let known = (broker_share + tool_ns / 1e9 / measured_s) / cores;
     let loads = Loads {
         broker_thread: broker.as_ref().map_or(0.0, |cost| cost.busiest_thread_share),
         tool_thread: busiest(produced, consumed),
-        machine: machine.map_or(0.0, |machine| machine.busy_with(ours)),
+        machine: machine.map_or(0.0, |machine| machine.busy_with(known)),
         others: machine
             .zip(broker.as_ref())
-            .map_or(0.0, |(machine, _)| (machine.processes - ours).max(0.0)),
+            .map_or(0.0, |(machine, _)| (machine.processes - known).max(0.0)),
         stolen: machine.map_or(0.0, |machine| machine.stolen),
         schedule_kept: schedule.as_ref().is_some_and(|it| it.achieved_part > 0.99),
     };

@@ -60,14 +60,14 @@ pub struct Durability {
 
 impl Durability {
     /// What the broker fails at, given whether its confirms are documented to wait for the disk.
-    pub fn faults(&self, said_to_flush: bool) -> Vec<String> {
+    pub fn faults(&self, documented_to_flush: bool) -> Vec<String> {
         let mut faults = Vec::new();
         if self.confirmed_lost > 0 {
             let (lost, confirmed) = (self.confirmed_lost, self.confirmed);
             faults.push(format!("{lost} of {confirmed} confirmed messages did not survive a kill"));
         }
         if let Some(flushes) = self.flushes_per_confirm
-            && said_to_flush
+            && documented_to_flush
             && flushes < FLUSHED_MIN
         {
             faults.push(format!("it confirms before it flushes: {flushes:.2} flushes a confirm"));

@@ -155,13 +155,13 @@ impl End {
         self.link.stream().set_read_timeout(Some(IDLE))?;
         loop {
             let mut written = Ok(());
-            let came = self.receive(|outbound| {
+            let arrived = self.receive(|outbound| {
                 if written.is_ok() {
                     written = stream.write_all(outbound.next());
                 }
             })?;
             written?;
-            if !came && over.load(Ordering::Relaxed) {
+            if !arrived && over.load(Ordering::Relaxed) {
                 return Ok(self);
             }
         }
@@ -175,8 +175,9 @@ impl End {
         let before = Instant::now();
         self.link.write(bytes)?;
         while answered.is_none() {
-            let came = self.receive(|_| answered = answered.or_else(|| Some(before.elapsed())))?;
-            if !came {
+            let arrived =
+                self.receive(|_| answered = answered.or_else(|| Some(before.elapsed())))?;
+            if !arrived {
                 return Ok(None);
             }
         }
@@ -229,11 +230,11 @@ pub fn measure(
     let verdict = judge(&requester.end()?, &responder.end()?, size_bytes);
     owner.delete_queue(&request)?;
     owner.delete_queue(&reply)?;
-    let whose = verdict.duplicated + verdict.reordered + verdict.invented == 0;
+    let matched = verdict.duplicated + verdict.reordered + verdict.invented == 0;
     Ok(RoundTrips {
         broker_uri: target.to_string(),
         size_bytes: size_bytes as u64,
-        latency: latencies.summary().filter(|_| whose),
+        latency: latencies.summary().filter(|_| matched),
         broker,
         verdict,
     })

@@ -215,12 +215,12 @@ impl Verdict {
         self.corrupt += tally.corrupt;
     }
 
-    /// Adds the faults of one producer, of whose published messages `came` arrived.
-    fn add_faults(&mut self, seen: &Seen, came: u64) {
+    /// Adds the faults of one producer, of whose published messages `arrived` were delivered.
+    fn add_faults(&mut self, seen: &Seen, arrived: u64) {
         self.duplicated += seen.duplicated;
         self.redelivered += seen.redelivered;
         self.reordered += seen.reordered;
-        self.invented += seen.foreign + (seen.count() - came);
+        self.invented += seen.foreign + (seen.count() - arrived);
     }
 
     /// Adds a queue that one producer published to until the broker was killed, given whether each
@@ -234,12 +234,12 @@ impl Verdict {
         let (mut kept, mut others) = (tally.bare.min(count), tally.bare.saturating_sub(count));
         for (index, seen) in tally.producers.iter().enumerate() {
             let sent = if index == producer { confirmed.len() as u64 } else { 0 };
-            let (came, is_there) = (seen.count_below(sent), |it: &u64| seen.has(*it));
+            let (arrived, is_there) = (seen.count_below(sent), |it: &u64| seen.has(*it));
             let wanted = (0..sent).zip(confirmed).filter(|(_, yes)| **yes);
             let kept_here = wanted.map(|(sequence, _)| sequence).filter(is_there).count() as u64;
             kept += kept_here;
-            others += came - kept_here;
-            self.add_faults(seen, came);
+            others += arrived - kept_here;
+            self.add_faults(seen, arrived);
         }
         self.delivered += kept;
         self.lost += count - kept;
@@ -254,9 +254,9 @@ impl Verdict {
             return self.add_bare(tally, tally.bare);
         };
         let delivered = seen.count_below(published);
-        let mut came = (0..published.min(seen.next)).filter(|sequence| seen.has(*sequence));
-        let first = came.next().unwrap_or(0);
-        let expected = came.next_back().map_or(delivered, |last| last + 1 - first);
+        let mut arrived = (0..published.min(seen.next)).filter(|sequence| seen.has(*sequence));
+        let first = arrived.next().unwrap_or(0);
+        let expected = arrived.next_back().map_or(delivered, |last| last + 1 - first);
         self.expected += expected;
         self.delivered += delivered;
         self.lost += expected - delivered;

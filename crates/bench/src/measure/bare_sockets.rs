@@ -261,9 +261,9 @@ mod tests {
                 scope.spawn(move || {
                     sender.write_all(&sent).and_then(|()| sender.shutdown(Shutdown::Write))
                 });
-                let mut came = Vec::new();
-                receiver.read_to_end(&mut came).expect("loopback works");
-                assert!(came == message.repeat(3), "{wire_bytes} octets each");
+                let mut arrived = Vec::new();
+                receiver.read_to_end(&mut arrived).expect("loopback works");
+                assert!(arrived == message.repeat(3), "{wire_bytes} octets each");
             });
         }
         let relayed = relabelled(100, Duration::from_millis(20)).expect("loopback works");

@@ -26,16 +26,16 @@ impl Instructions {
         let pid = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw)?;
         // perf prints its count when interrupted. If it has ended already, it has printed why.
         let _ = kill_process(pid, Signal::INT);
-        let mut said = String::new();
-        let read = self.0.stderr.take()?.read_to_string(&mut said);
+        let mut output = String::new();
+        let read = self.0.stderr.take()?.read_to_string(&mut output);
         self.0.wait().ok()?;
         read.ok()?;
-        parse(&said)
+        parse(&output)
     }
 }
 
 /// Parses a line such as `123456,,instructions:u,1000,100.00,,`.
-pub(super) fn parse(said: &str) -> Option<u64> {
-    let line = said.lines().find(|line| line.contains(",instructions"))?;
+pub(super) fn parse(output: &str) -> Option<u64> {
+    let line = output.lines().find(|line| line.contains(",instructions"))?;
     line.split(',').next()?.parse().ok()
 }

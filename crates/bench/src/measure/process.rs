@@ -255,9 +255,9 @@ pub fn command_line(pid: u32) -> Vec<String> {
     parse_words(&words)
 }
 
-pub(super) fn parse_words(said: &[u8]) -> Vec<String> {
-    let Some(said) = said.strip_suffix(&[0]) else { return Vec::new() };
-    let words = said.split(|octet| *octet == 0);
+pub(super) fn parse_words(bytes: &[u8]) -> Vec<String> {
+    let Some(bytes) = bytes.strip_suffix(&[0]) else { return Vec::new() };
+    let words = bytes.split(|octet| *octet == 0);
     words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 

@@ -34,8 +34,8 @@ pub(super) fn artemis(program: &str, folder: &Path, port: u16) -> Result<Foregro
     let create: Vec<String> = std::iter::once(program.to_owned()).chain(flags).collect();
     let output = Command::new(program).args(&create[1..]).output()?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(io::Error::other(format!("artemis create: {said}")).into());
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(io::Error::other(format!("artemis create: {stderr}")).into());
     }
     // Its durable queues wait for the disk by default; `create` has measured the disk.
     let path = instance.join("etc/broker.xml");

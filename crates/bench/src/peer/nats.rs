@@ -51,7 +51,7 @@ mod tests {
         let written = fs::read_to_string(folder.join("nats-server.conf"));
         drop(fs::remove_dir_all(&folder));
         let Foreground { command, targets, files } = with.expect("it is written");
-        assert_eq!(written.expect("it is there"), files.expect("it is said"));
+        assert_eq!(written.expect("it is there"), files.expect("it is described"));
         assert_eq!((command.len(), command[1].as_str()), (3, "-c"));
         assert_eq!(targets[0].to_string(), "jetstream://127.0.0.1:4222");
         assert_eq!(Kind::Nats.level(targets[0].protocol()), Level::Flushed);

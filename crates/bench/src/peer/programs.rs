@@ -42,20 +42,20 @@ impl Kind {
                 Command::new(program).arg("--version").output()
             }
         };
-        let said = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-        first_version(&said.unwrap_or_default()).unwrap_or_else(|| "of unknown version".to_owned())
+        let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        first_version(&text.unwrap_or_default()).unwrap_or_else(|| "of unknown version".to_owned())
     }
 }
 
 /// The first word that begins with a digit, after an optional `v` or `v=`.
-pub(super) fn first_version(said: &str) -> Option<String> {
+pub(super) fn first_version(text: &str) -> Option<String> {
     // ActiveMQ Classic prints its Java version first; Artemis does not.
     let classic =
-        said.rsplit("\nActiveMQ ").find(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    let said = classic.unwrap_or(said);
+        text.rsplit("\nActiveMQ ").find(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let text = classic.unwrap_or(text);
     let bare = |word: &'_ str| word.trim_start_matches(['v', '=']).to_owned();
     let is_version = |word: &String| word.starts_with(|c: char| c.is_ascii_digit());
-    said.split_whitespace().map(bare).find(is_version)
+    text.split_whitespace().map(bare).find(is_version)
 }
 
 fn on_path(name: &str) -> Option<PathBuf> {
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn versions_are_found_in_what_programs_say() {
-        for (said, version) in [
+        for (text, version) in [
             ("nats-server: v2.15.2\n", Some("2.15.2")),
             ("mosquitto version 2.0.11\n\nmosquitto is", Some("2.0.11")),
             ("angarium 0.1.0", Some("0.1.0")),
@@ -110,7 +110,7 @@ mod tests {
             ),
             ("nothing of that kind", None),
         ] {
-            assert_eq!(first_version(said).as_deref(), version);
+            assert_eq!(first_version(text).as_deref(), version);
         }
     }
 

@@ -217,13 +217,13 @@ fn environment(folder: &Path, ports: &Ports) -> Vec<(&'static str, OsString)> {
 fn describe(
     folder: &Path,
     ports: &Ports,
-    ours: impl Iterator<Item = (OsString, OsString)>,
+    inherited: impl Iterator<Item = (OsString, OsString)>,
     running: &[String],
 ) -> String {
     let set = environment(folder, ports);
     // Variables set here are not inherited.
-    let ours = ours.filter(|(name, _)| set.iter().all(|(other, _)| name != *other));
-    let mut all = configuration::inherited(Kind::RabbitMq, ours);
+    let inherited = inherited.filter(|(name, _)| set.iter().all(|(other, _)| name != *other));
+    let mut all = configuration::inherited(Kind::RabbitMq, inherited);
     let text = |value: &OsString| value.to_string_lossy().into_owned();
     all.extend(set.iter().map(|(name, value)| ((*name).to_owned(), text(value))));
     let (file, enabled) = (ports.configuration(), ports.enabled());
@@ -296,16 +296,16 @@ mod tests {
             peers: 3,
             plugins: Some(PluginPorts { stomp: 4, mqtt: 5 }),
         };
-        let ours = [
+        let inherited = [
             ("RABBITMQ_IO_THREAD_POOL_SIZE", "4"),
             ("RABBITMQ_BASE", "/elsewhere"),
             ("PATH", "/usr/bin"),
         ];
-        let ours = ours.map(|(name, value)| (name.into(), value.into())).into_iter();
+        let inherited = inherited.map(|(name, value)| (name.into(), value.into())).into_iter();
         let running = ["beam.smp", "-W", "w", "-s", "prelaunch"].map(str::to_owned);
-        let said = describe(Path::new("/data"), &ports, ours, &running);
+        let text = describe(Path::new("/data"), &ports, inherited, &running);
         assert_eq!(
-            said,
+            text,
             "RABBITMQ_IO_THREAD_POOL_SIZE=4\nHOME=/data\nRABBITMQ_BASE=/data/base\n\
              RABBITMQ_MNESIA_BASE=/data/mnesia\nRABBITMQ_LOG_BASE=/data/log\n\
              RABBITMQ_CONFIG_FILE=/data/rabbitmq.conf\n\
