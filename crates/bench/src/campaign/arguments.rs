@@ -235,10 +235,10 @@ pub(crate) fn diff(arguments: &DiffArguments) -> Result<(), String> {
         Ok(report)
     };
     let (a, b) = (read(&arguments.a)?, read(&arguments.b)?);
-    let (text, both) = report::diff(&a, &b);
-    output::put(&text);
+    let diff = report::diff(&a, &b);
+    output::put(&diff.text);
     if let Some(html) = &arguments.html {
-        fs::write(html, report::page(&both))
+        fs::write(html, report::page(&diff.both))
             .map_err(|error| format!("{}: {error}", html.display()))?;
     }
     Ok(())

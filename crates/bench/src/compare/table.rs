@@ -1,4 +1,5 @@
-//! The report of a comparison as Markdown, and the arithmetic of medians and targets.
+//! The report of a comparison as Markdown, and the arithmetic of medians and targets. Own: cells hold
+//! `<br>`, which makes them too wide to pad, and a row is one line of code.
 
 use super::perftest::{Row, Run};
 use super::side::{OURS, RABBITMQ};

@@ -1,6 +1,7 @@
 //! What drivers cost the tool, as a table.
 
 use super::grouped;
+use super::text_table::{Layout, text_table};
 use crate::load::drivers::{DriverCost, DriverCosts};
 use std::fmt::Write;
 
@@ -16,13 +17,11 @@ pub(crate) fn drivers(costs: &DriverCosts) -> String {
     let mut text = format!(
         "CPU nanoseconds per message of {size_bytes} B{with}: medians of {runs} runs of {span_s} s\n\n"
     );
-    row(
-        &mut text,
-        ["driver", "side", "octets", "in all", "bare socket", "own share", "of runs", "limit"],
-    );
-    for cost in &costs.drivers {
-        row(&mut text, cells(cost, costs.limit_ns).each_ref().map(String::as_str));
-    }
+    let head =
+        ["driver", "side", "octets", "in all", "bare socket", "own share", "of runs", "limit"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    rows.extend(costs.drivers.iter().map(|cost| cells(cost, costs.limit_ns).to_vec()));
+    text += &text_table(Layout { indent: 0, left_columns: 2 }, rows);
     for cost in costs.drivers.iter().filter(|cost| !cost.verdict.is_clean()) {
         let (driver, side) = (&cost.driver, cost.side.name());
         writeln!(text, "NOT CLEAN: {driver}, {side}: {}", cost.verdict.describe())
@@ -50,13 +49,4 @@ fn cells(cost: &DriverCost, limit_ns: f64) -> [String; 8] {
             Some(false) => format!("{limit_ns:.0} EXCEEDED"),
         },
     ]
-}
-
-fn row(text: &mut String, cells: [&str; 8]) {
-    let [driver, side, octets, all, bare, own, runs, limit] = cells;
-    writeln!(
-        text,
-        "{driver:<14} {side:<9} {octets:>7} {all:>8} {bare:>12} {own:>10} {runs:>14}  {limit}"
-    )
-    .expect("a String takes everything");
 }

@@ -9,6 +9,7 @@ mod result;
 mod result_diff;
 mod runs;
 mod table;
+mod text_table;
 
 pub(crate) use drivers::drivers;
 pub(crate) use html::page;

@@ -1,16 +1,28 @@
-//! Two results beside each other: what changed by more than the noise, and why they may not be
-//! compared.
+//! The difference of two results: which figures changed by more than the noise, and why results are not
+//! comparable.
 
 use super::result::{CaseResult, PresetResult, Report};
 use super::table::{figure, place};
-use crate::preset::{self, Better, metric};
+use super::text_table::{Layout, text_table};
+use crate::preset::{self, Better, Preset, metric};
 use std::fmt::Write;
 
-/// Differences below this are noise whatever the runs say: shared machines are no better.
+/// Differences below this part are noise even if the runs differ less: shared machines are no better.
 const NOISE_MIN: f64 = 0.05;
+/// Columns of a preset that are compared.
+const COLUMNS: usize = 3;
 
-/// The text of the comparison, and both results as one for a page.
-pub(crate) fn diff(a: &Report, b: &Report) -> (String, Report) {
+/// Two results beside each other.
+#[derive(Debug)]
+pub(crate) struct Diff {
+    /// What changed.
+    pub(crate) text: String,
+    /// Both results as one, for a page.
+    pub(crate) both: Report,
+}
+
+/// Compares `a`, the result before a change, with `b`, the result after it.
+pub(crate) fn diff(a: &Report, b: &Report) -> Diff {
     let mut text = String::new();
     let mut line = |line: &str| writeln!(text, "{line}").expect("a String takes everything");
     let machines = a.machine.differences(&b.machine);
@@ -27,81 +39,106 @@ pub(crate) fn diff(a: &Report, b: &Report) -> (String, Report) {
     }
     let noise = noise(a).into_iter().chain(noise(b)).fold(NOISE_MIN, f64::max);
     line(&format!("differences below {:.0}% are taken for noise", noise * 100.0));
-    for (result, other) in pairs(a, b) {
-        let Some(preset) = preset::find(&result.name) else { continue };
-        line(&format!("\n{}", preset.name));
-        if result.parameters != other.parameters {
-            line("  not compared: other parameters");
-            continue;
-        }
-        for (side, other_side) in same_sides(a, b) {
-            let (one, two) = (&a.sides[side], &b.sides[other_side]);
-            if one.level != two.level {
-                let levels = (one.level.name(), two.level.name());
-                line(&format!("  {}: not compared: {} / {}", one.label, levels.0, levels.1));
-                continue;
-            }
-            for case in &result.cases {
-                let same = |it: &&CaseResult| it.series == case.series && it.x == case.x;
-                let Some(after) = other.cases.iter().find(same) else { continue };
-                for key in preset.columns.iter().take(3) {
-                    if let Some(change) = change(case, side, after, other_side, key, noise) {
-                        line(&format!("  {:<14} {change}", one.label));
-                    }
-                }
-            }
-        }
+    for before in &a.presets {
+        let Some(after) = b.presets.iter().find(|it| it.name == before.name) else { continue };
+        let Some(preset) = preset::find(&before.name) else { continue };
+        text += &format!("\n{}\n", preset.name);
+        text += &PresetDiff { a, b, before, after, preset, noise }.text();
     }
-    (text, both(a, b))
+    Diff { text, both: both(a, b) }
 }
 
-fn pairs<'a>(
-    a: &'a Report,
-    b: &'a Report,
-) -> impl Iterator<Item = (&'a PresetResult, &'a PresetResult)> {
-    a.presets.iter().filter_map(|result| {
-        Some((result, b.presets.iter().find(|other| other.name == result.name)?))
-    })
+/// A side's index in each of the results.
+struct SidePair {
+    a: usize,
+    b: usize,
 }
 
-/// Sides of the same name; if each has only one, those.
-fn same_sides(a: &Report, b: &Report) -> Vec<(usize, usize)> {
+/// Sides of the same name; if each result has only one side, those.
+fn same_sides(a: &Report, b: &Report) -> Vec<SidePair> {
     if a.sides.len() == 1 && b.sides.len() == 1 {
-        return vec![(0, 0)];
+        return vec![SidePair { a: 0, b: 0 }];
     }
     let other = |label: &str| b.sides.iter().position(|side| side.label == label);
     let sides = a.sides.iter().enumerate();
-    sides.filter_map(|(index, side)| Some((index, other(&side.label)?))).collect()
+    sides.filter_map(|(a, side)| Some(SidePair { a, b: other(&side.label)? })).collect()
 }
 
-/// One line about a figure that changed by more than the noise and whose runs do not overlap.
-fn change(
-    before: &CaseResult,
-    side: usize,
-    after: &CaseResult,
-    other_side: usize,
-    key: &str,
+/// A preset that both results have.
+struct PresetDiff<'a> {
+    a: &'a Report,
+    b: &'a Report,
+    before: &'a PresetResult,
+    after: &'a PresetResult,
+    preset: &'a Preset,
     noise: f64,
-) -> Option<String> {
-    let (one, two) = (before.median(side, key)?, after.median(other_side, key)?);
-    let ratio = two / one;
-    let metric = metric(key);
-    let at = format!("{} {}", before.series, place(before.x));
-    let word = match judge(&before.values(side, key), &after.values(other_side, key), noise) {
-        Change::None => "same",
-        Change::More if metric.better == Better::Higher => "BETTER",
-        Change::Less if metric.better == Better::Lower => "BETTER",
-        Change::More | Change::Less => "WORSE",
-    };
-    let (one, two) = (figure(key, one), figure(key, two));
-    Some(format!(
-        "{:<18} {:<28} {one:>14} -> {two:>14}  {ratio:.2}x {word}",
-        at.trim(),
-        metric.label
-    ))
 }
 
-/// What became of a figure.
+impl PresetDiff<'_> {
+    fn text(&self) -> String {
+        if self.before.parameters != self.after.parameters {
+            return "  not compared: other parameters\n".to_owned();
+        }
+        let mut text = String::new();
+        let mut rows = Vec::new();
+        for sides in same_sides(self.a, self.b) {
+            let (before, after) = (&self.a.sides[sides.a], &self.b.sides[sides.b]);
+            if before.level != after.level {
+                let (label, level) = (&before.label, before.level.name());
+                let other = after.level.name();
+                text += &format!("  {label}: not compared: {level} / {other}\n");
+                continue;
+            }
+            rows.extend(self.rows(&sides));
+        }
+        if rows.is_empty() {
+            return text;
+        }
+        text + &text_table(Layout { indent: 2, left_columns: 3 }, rows)
+    }
+
+    fn rows(&self, sides: &SidePair) -> Vec<Vec<String>> {
+        let mut rows = Vec::new();
+        for case in &self.before.cases {
+            let same = |it: &&CaseResult| it.series == case.series && it.x == case.x;
+            let Some(after) = self.after.cases.iter().find(same) else { continue };
+            let columns = self.preset.columns.iter().take(COLUMNS);
+            rows.extend(columns.filter_map(|key| self.row(case, after, sides, key)));
+        }
+        rows
+    }
+
+    /// A metric of a case; `None` where one of the sides does not have it.
+    fn row(
+        &self,
+        before: &CaseResult,
+        after: &CaseResult,
+        sides: &SidePair,
+        key: &str,
+    ) -> Option<Vec<String>> {
+        let (one, two) = (before.median(sides.a, key)?, after.median(sides.b, key)?);
+        let metric = metric(key);
+        let runs = (before.values(sides.a, key), after.values(sides.b, key));
+        let word = match judge(&runs.0, &runs.1, self.noise) {
+            Change::None => "same",
+            Change::More if metric.better == Better::Higher => "BETTER",
+            Change::Less if metric.better == Better::Lower => "BETTER",
+            Change::More | Change::Less => "WORSE",
+        };
+        Some(vec![
+            self.a.sides[sides.a].label.clone(),
+            format!("{} {}", before.series, place(before.x)).trim().to_owned(),
+            metric.label.to_owned(),
+            figure(key, one),
+            "->".to_owned(),
+            figure(key, two),
+            format!("{:.2}x", two / one),
+            word.to_owned(),
+        ])
+    }
+}
+
+/// How a figure changed beyond the noise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
     None,
@@ -109,6 +146,7 @@ enum Change {
     Less,
 }
 
+/// A change is more than the noise, and the runs before and after do not overlap.
 fn judge(before: &[f64], after: &[f64], noise: f64) -> Change {
     let ends = |values: &[f64]| {
         values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), it| {
@@ -127,8 +165,8 @@ fn judge(before: &[f64], after: &[f64], noise: f64) -> Change {
     }
 }
 
-/// The largest difference between two copies of the same broker, of any first figure; none if there
-/// were no two copies.
+/// The largest difference between two copies of one broker in the first figure of any case; `None` without
+/// two copies.
 pub(crate) fn noise(report: &Report) -> Option<f64> {
     let copy = |label: &str| report.sides.iter().position(|side| side.label == format!("{label}'"));
     let (first, second) = report

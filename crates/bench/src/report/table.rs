@@ -3,6 +3,7 @@
 
 use super::grouped;
 use super::result::{CaseResult, Measurement, PresetResult, Report, Run};
+use super::text_table::{Layout, text_table};
 use crate::load::{Checked, Verdict};
 use crate::preset::{self, Baseline, Better, Preset, metric};
 use std::collections::BTreeMap;
@@ -154,7 +155,7 @@ pub(crate) fn preset(report: &Report, result: &PresetResult) -> String {
         let unit =
             if metric.unit.is_empty() { String::new() } else { format!(", {}", metric.unit) };
         line(&mut text, &format!("\n  {}{unit}", metric.label));
-        text += &align(&grid);
+        text += &align(grid);
     }
     for remark in remarks(report, result) {
         line(&mut text, &format!("  ! {remark}"));
@@ -169,19 +170,9 @@ fn line(text: &mut String, line: &str) {
     writeln!(text, "{line}").expect("a String takes everything");
 }
 
-fn align(grid: &Grid) -> String {
-    let width = |column: usize| {
-        let cells = grid.rows.iter().filter_map(|row| row.get(column));
-        cells.chain(grid.head.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..grid.head.len()).map(width).collect();
-    let mut text = String::new();
-    for row in std::iter::once(&grid.head).chain(&grid.rows) {
-        let cells: Vec<String> =
-            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}")).collect();
-        line(&mut text, &format!("    {}", cells.join("  ")));
-    }
-    text
+fn align(grid: Grid) -> String {
+    let rows = std::iter::once(grid.head).chain(grid.rows).collect();
+    text_table(Layout { indent: 4, left_columns: 0 }, rows)
 }
 
 /// What must be said beside the figures: failures, losses, refusals, unlike durability, and what held
@@ -327,5 +318,5 @@ pub(crate) fn summary(report: &Report) -> String {
             rows.push(row);
         }
     }
-    align(&Grid { head, rows })
+    align(Grid { head, rows })
 }

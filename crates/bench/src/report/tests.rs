@@ -1,6 +1,7 @@
 //! Results on values: words, medians, tables, pages.
 
 use super::result::{CaseResult, Measurement, PresetResult, Report, Run, SideInfo};
+use super::result_diff::Diff;
 use super::{Raw, diff, median, page, preset_table};
 use crate::load::Verdict;
 use crate::load::isolation::Isolation;
@@ -153,18 +154,18 @@ fn a_result_comes_back_as_it_was() {
 #[test]
 fn two_results_are_compared_where_they_can_be() {
     let (a, b) = (report(&[&[100.0, 101.0]]), report(&[&[150.0, 151.0]]));
-    let (text, both) = diff(&a, &b);
+    let Diff { text, both } = diff(&a, &b);
     assert_eq!(text.matches("BETTER").count(), 2, "{text}");
     assert_eq!(both.sides.len(), 2);
     assert_eq!(both.presets[0].cases[0].sides.len(), 2);
     let mut other = b.clone();
     other.machine.kernel = "another".to_owned();
     other.presets[0].parameters.insert("groups".to_owned(), "3".to_owned());
-    let (text, _) = diff(&a, &other);
+    let text = diff(&a, &other).text;
     assert!(text.contains("other machines") && text.contains("other parameters"), "{text}");
     let mut weaker = b;
     weaker.sides[0].level = Level::Memory;
-    assert!(diff(&a, &weaker).0.contains("not compared: flushed / in memory"));
+    assert!(diff(&a, &weaker).text.contains("not compared: flushed / in memory"));
 }
 
 #[test]
