@@ -7,7 +7,7 @@ use super::outcome::{Outcome, Rates, Schedule, Times, ToolCost};
 use super::plan::Plan;
 use super::producer::Produced;
 use super::sampler::Span;
-use super::tally::{Checked, Tally, Verdict};
+use super::verdict::{Checked, Tally, Verdict};
 use crate::interrupt;
 use crate::measure::latency::{Latencies, Summary};
 use crate::measure::process::Cost;

@@ -1,10 +1,10 @@
 //! A consumer: receives deliveries, records their stamps, acknowledges. Independent of producers.
 
 use super::control::Control;
-use super::judge::Judge;
 use super::plan::Plan;
-use super::tally::Tally;
 use super::topology::Topology;
+use super::verdict::Judge;
+use super::verdict::Tally;
 use crate::client::{Error, Head, Link, PATIENCE, Receiver, Source};
 use crate::measure::latency::Latencies;
 use crate::measure::process;

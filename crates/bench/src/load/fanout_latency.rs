@@ -1,10 +1,10 @@
 //! Fan-out latency: a wave is one message to very many connections; measured is the time until the last
 //! of them has it, and checked that each has it once and undamaged.
 
-use super::judge::Judge;
 use super::message;
 use super::stamp::{self, Stamp, TIMED_BYTES};
-use super::tally::{Checked, Verdict};
+use super::verdict::Judge;
+use super::verdict::{Checked, Verdict};
 use crate::client::Error;
 use crate::interrupt;
 use rustix::event::Timespec;

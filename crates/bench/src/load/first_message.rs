@@ -1,11 +1,11 @@
 //! How long a new subscriber waits for its first message while others are published.
 
-use super::judge::Judge;
 use super::message::{self, Message};
 use super::plan::Plan;
-use super::tally::{Checked, Tally, Verdict};
 use super::threads::joined;
 use super::topology::Names;
+use super::verdict::Judge;
+use super::verdict::{Checked, Tally, Verdict};
 use crate::client::{Error, Link, PATIENCE, Route, Source, Target};
 use crate::interrupt;
 use crate::measure::latency::{Latencies, Summary};

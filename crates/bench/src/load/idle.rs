@@ -3,8 +3,8 @@
 use super::fanout_latency::{self, FanoutReceivers};
 use super::message::Message;
 use super::plan::DRAIN;
-use super::tally::Verdict;
 use super::topology;
+use super::verdict::Verdict;
 use crate::client::{Error, Link, Protocol, Route, Source, Target};
 use crate::measure::process::Usage;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -1,7 +1,7 @@
 //! The outcome of a run, as a value for reports.
 
 use super::bottleneck::{Bottleneck, Loads};
-use super::tally::Verdict;
+use super::verdict::Verdict;
 use crate::measure::latency::Summary;
 use crate::measure::process::Cost;
 use crate::measure::stalls::Stalls;

@@ -1,12 +1,12 @@
 //! Request and reply between two connections, one message at a time: the time through the broker and
 //! back. A closed loop, which to nothing about a loaded broker.
 
-use super::judge::Judge;
 use super::message::{self, Message};
 use super::plan::Plan;
-use super::tally::{Checked, Verdict};
 use super::threads::joined;
 use super::topology::Names;
+use super::verdict::Judge;
+use super::verdict::{Checked, Verdict};
 use crate::client::{Error, Head, Link, PATIENCE, Receiver, Route, Source, Target};
 use crate::interrupt;
 use crate::measure::latency::{Latencies, Summary};

@@ -1,9 +1,9 @@
 //! The time from a broker's start to the first message at a consumer.
 
 use super::first_message::receive;
-use super::judge::Judge;
 use super::message::{self, Message};
-use super::tally::Verdict;
+use super::verdict::Judge;
+use super::verdict::Verdict;
 use crate::client::{Error, Link, PATIENCE, Route, Source, Target};
 use crate::process_reaper;
 use rustix::process::{Pid, Signal, kill_process};

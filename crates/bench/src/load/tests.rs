@@ -3,7 +3,7 @@
 use super::pace::Pace;
 use super::plan::{End, Plan};
 use super::stamp::{self, IDENTITY_BYTES, Stamp, TIMED_BYTES};
-use super::tally::{Tally, Verdict};
+use super::verdict::{Tally, Verdict};
 use super::window::Window;
 use std::collections::BTreeSet;
 

@@ -11,7 +11,7 @@ mod run;
 
 pub use plan::{DriversPlan, Side};
 
-use super::tally::Verdict;
+use super::verdict::Verdict;
 use crate::client::Error;
 use crate::interrupt;
 use run::Round;

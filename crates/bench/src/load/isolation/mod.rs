@@ -1,15 +1,20 @@
 //! Isolation: what is left of the rate and latency of healthy clients beside misbehaving ones, against
 //! runs alone before and after, and against a control run where the misbehaving ones load a null broker.
 
-use super::misbehaving_clients::{Activity, Fixture, Misbehaving};
-use super::null_broker::{self, Paces};
-use super::outcome::Outcome;
-use super::plan::Plan;
-use super::run::{run, run_in};
-use super::tally::Verdict;
-use super::topology::Topology;
+mod misbehaving_clients;
+mod null_broker;
+
+pub use misbehaving_clients::Misbehaving;
+
 use crate::client::{Error, Link, Protocol};
 use crate::interrupt;
+use crate::load::Verdict;
+use crate::load::outcome::Outcome;
+use crate::load::plan::Plan;
+use crate::load::run::{run, run_in};
+use crate::load::topology::Topology;
+use misbehaving_clients::{Activity, Fixture};
+use null_broker::Paces;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, Scope};

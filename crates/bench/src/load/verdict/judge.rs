@@ -1,12 +1,12 @@
 //! Checks each delivery: whether it is undamaged, and which message it is. Independent of sockets.
 
-use super::stamp::{self, IDENTITY_BYTES, Stamp, TIMED_BYTES};
 use super::tally::Tally;
 use crate::client::{Head, Receiver};
+use crate::load::stamp::{self, IDENTITY_BYTES, Stamp, TIMED_BYTES};
 
 /// Checks the deliveries of one consumer.
 #[derive(Debug)]
-pub(super) struct Judge {
+pub(in crate::load) struct Judge {
     size_bytes: u64,
     checksum: bool,
     /// Whether messages are long enough for a stamp.
@@ -21,7 +21,7 @@ pub(super) struct Judge {
 
 impl Judge {
     /// For messages of this size by this many producers.
-    pub(super) fn new(producers: usize, size_bytes: usize, checksum: bool) -> Judge {
+    pub(in crate::load) fn new(producers: usize, size_bytes: usize, checksum: bool) -> Judge {
         let identified = size_bytes >= IDENTITY_BYTES;
         Judge {
             size_bytes: size_bytes as u64,
@@ -38,29 +38,29 @@ impl Judge {
 
     /// Deliveries so far.
     #[inline]
-    pub(super) fn messages(&self) -> u64 {
+    pub(in crate::load) fn messages(&self) -> u64 {
         self.messages
     }
 
     /// The tally so far.
-    pub(super) fn tally(&self) -> &Tally {
+    pub(in crate::load) fn tally(&self) -> &Tally {
         &self.tally
     }
 
     /// The tally.
-    pub(super) fn into_tally(self) -> Tally {
+    pub(in crate::load) fn into_tally(self) -> Tally {
         self.tally
     }
 
     /// A delivery begins.
     #[inline]
-    pub(super) fn begin(&mut self, redelivered: bool) {
+    pub(in crate::load) fn begin(&mut self, redelivered: bool) {
         (self.redelivered, self.received) = (redelivered, 0);
     }
 
     /// A piece of its body.
     #[inline]
-    pub(super) fn body(&mut self, octets: &[u8]) {
+    pub(in crate::load) fn body(&mut self, octets: &[u8]) {
         let at = self.received as usize;
         let mut rest = octets;
         if at < TIMED_BYTES {
@@ -76,7 +76,7 @@ impl Judge {
 
     /// A delivery ends. Returns its stamp, if it is long enough to have one.
     #[inline]
-    pub(super) fn complete(&mut self) -> Option<Stamp> {
+    pub(in crate::load) fn complete(&mut self) -> Option<Stamp> {
         self.messages += 1;
         if !self.identified {
             match self.received == self.size_bytes {
@@ -101,14 +101,14 @@ impl Judge {
     }
 
     /// Judges a whole body.
-    pub(super) fn judge(&mut self, body: &[u8]) {
+    pub(in crate::load) fn judge(&mut self, body: &[u8]) {
         self.begin(false);
         self.body(body);
         self.complete();
     }
 
     /// Notes a damaged delivery of unknown identity.
-    pub(super) fn record_corrupt(&mut self) {
+    pub(in crate::load) fn record_corrupt(&mut self) {
         self.tally.record_corrupt();
     }
 

@@ -1,7 +1,7 @@
 //! The messages that a consumer received, and the verdict over all consumers. Independent of sockets.
 
 use super::bit_runs::{self, GAP_MAX};
-use super::stamp::{IDENTITY_BYTES, Stamp};
+use crate::load::stamp::{IDENTITY_BYTES, Stamp};
 use serde::{Deserialize, Serialize};
 
 /// What one consumer received of one producer: one bit per message.
@@ -152,7 +152,7 @@ pub enum Checked {
 
 impl Checked {
     /// How closely messages of this size can be checked.
-    pub(super) fn of(size_bytes: usize, checksum: bool) -> Checked {
+    pub(in crate::load) fn of(size_bytes: usize, checksum: bool) -> Checked {
         match size_bytes {
             0..IDENTITY_BYTES => Checked::Counted,
             _ if checksum => Checked::Checksums,

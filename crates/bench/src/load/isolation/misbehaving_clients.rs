@@ -1,11 +1,11 @@
 //! Clients that misbehave: stalled, slow, flooding, never acknowledging, and draining a backlog.
 //! Independent of the healthy clients.
 
-use super::control::Control;
-use super::plan::{End, Plan};
-use super::producer::Producer;
 use crate::client::amqp091::Argument;
 use crate::client::{Error, Head, Link, Protocol, Receiver, Route, Source, Target, is_timeout};
+use crate::load::control::Control;
+use crate::load::plan::{End, Plan};
+use crate::load::producer::Producer;
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustix::process::setpriority_process;
 use std::io::{self, Read, Write};
