@@ -233,12 +233,9 @@ fn about_bytes(delivery: &Delivery<'_>) -> usize {
 }
 
 impl Node {
-    /// The store for the spill logs of all shards, with nothing in it: they have one, which the host makes
-    /// when it starts them.
+    /// An empty store for the spill logs of all shards; the host makes one when it starts them.
     pub fn spill_store(&self) -> SpillStore {
-        let (seed, _) = self.options.seed.split_first_chunk().expect("it is longer");
-        let seed = u64::from_le_bytes(*seed);
-        SpillStore::new(&self.options.spill, self.options.shards, seed)
+        SpillStore::new(&self.options.spill)
     }
 
     /// The next work of the spill log for the store, if any; its result comes back by

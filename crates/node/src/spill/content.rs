@@ -83,12 +83,6 @@ impl Filling {
         !self.is_empty() && self.emission == emission
     }
 
-    /// What comes next is another message than the last one, whatever its number.
-    #[cfg(test)]
-    pub(super) fn forget_message(&mut self) {
-        self.emission = 0;
-    }
-
     /// Where its last record begins.
     pub(super) fn last_record(&self) -> usize {
         self.record

@@ -24,10 +24,11 @@ impl Spill {
             let number = self.wanted.pop_front()?;
             let Some(at) = number.checked_sub(self.first) else { continue };
             let Some(chunk) = self.chunks.get_mut(at as usize) else { continue };
-            let Place::Wanted(Stored { number: stored, bytes, .. }) = chunk.place else { continue };
+            let Place::Wanted(stored) = &chunk.place else { continue };
+            let stored = stored.number;
             chunk.take_stored(Place::Loading);
             self.reads += 1;
-            return Some(Work::Read { chunk: number, number: stored, bytes });
+            return Some(Work::Read { chunk: number, number: stored });
         }
         None
     }
@@ -86,13 +87,14 @@ impl Spill {
     }
 
     fn written(&mut self, number: u64, stored: Stored) {
-        let Some(chunk) = self.worked_on(number) else { return self.give_up(&stored) };
+        let Some(chunk) = self.worked_on(number) else {
+            return self.passed.push(stored.number);
+        };
         let filled = chunk.in_memory().expect("what is being written is in memory").clone();
-        let bytes = filled.len();
+        let (bytes, file_bytes) = (filled.len(), stored.file_bytes);
         chunk.place = Place::Loaded(stored, filled);
-        // From now on it takes the room of its file, which the store has counted.
         self.unwritten -= bytes;
-        self.stored += bytes as u64;
+        self.stored += file_bytes;
         self.note_loaded(number);
         self.give_way();
     }
@@ -111,12 +113,6 @@ impl Spill {
         let there =
             self.slow_consumers.values().filter(|slow_consumer| slow_consumer.chunk == number);
         self.stirred.extend(there.map(|slow_consumer| slow_consumer.connection));
-    }
-
-    /// What is stored is no longer needed.
-    pub(super) fn give_up(&mut self, stored: &Stored) {
-        self.given_up.extend(stored.staying());
-        self.passed.push(stored.number);
     }
 
     fn failed(&mut self, number: u64, why: String) {

@@ -1,21 +1,20 @@
-//! What a shard's spill log has its host do with the disk, by way of the store that all logs have in common.
+//! A spill log's jobs for the disk: the host hands them to the store that all shards share.
 
 use super::content::Content;
 use super::store::Stored;
 use angarium_engine::Bytes;
 
-/// Work of the spill log for the disk, on a thread where that may take its time. All of it is done in
-/// the order in which it was handed out.
+/// Work of a spill log for the disk, to be carried out on a thread that may block, in order.
 #[derive(Debug)]
 pub struct SpillJob(pub(super) Work);
 
 #[derive(Debug)]
 pub(super) enum Work {
-    /// A chunk is to be stored.
+    /// Stores a chunk.
     Write { chunk: u64, content: Content },
-    /// A chunk of so many bytes is to be read that was stored under this number.
-    Read { chunk: u64, number: u64, bytes: usize },
-    /// What was stored under these numbers is no longer needed.
+    /// Reads the chunk that was stored under this number.
+    Read { chunk: u64, number: u64 },
+    /// Removes the chunks that were stored under these numbers.
     Remove(Vec<u64>),
 }
 

@@ -3,9 +3,9 @@
 //!
 //! A value without I/O: it hands out jobs ([`SpillJob`]) and takes their results. The log is a row of
 //! chunks, of which the last one is being filled in memory; the others are stored, read back when a
-//! cursor comes to them, and given back when the last cursor has left them. The store is that of all
-//! shards ([`SpillStore`]), in which what is in several logs is once. Nothing of it outlives the
-//! process. Why it is so: `docs/decisions/0010-spill-log.md`.
+//! cursor comes to them, and given back when the last cursor has left them. All shards share the store
+//! ([`SpillStore`]); a message for clients of several shards is stored once per shard. Nothing of it
+//! outlives the process. Why: `docs/decisions/0010-spill-log.md`.
 
 mod chunk;
 mod content;
@@ -22,7 +22,6 @@ use self::chunk::{Chunk, Owed, Place};
 use self::content::Filling;
 use self::loss::Losses;
 use self::record::Recipient;
-use self::store::Staying;
 use crate::outbox::Whose;
 use crate::spill::slow_consumer::SlowConsumer;
 use angarium_engine::{Bytes, ChannelId, ConnectionId, Delivery, Lost, MessageView, ShardId};
@@ -54,7 +53,7 @@ pub struct SpillOptions {
     /// Bytes that they may have together on the disk; beyond, the oldest chunks go of those that have more
     /// than their part of it. 0: they take nothing.
     pub bytes_max: u64,
-    /// Bytes of the files that have their chunks.
+    /// Bytes of the files that hold their chunks.
     pub bytes: Arc<AtomicU64>,
     /// Bytes of a chunk, but for one that holds a single larger message.
     pub chunk_bytes: usize,
@@ -72,7 +71,7 @@ impl Default for SpillOptions {
 /// What the log has done.
 #[derive(Clone, Debug, Default)]
 pub struct SpillStats {
-    /// Messages stored, each once.
+    /// Messages stored.
     pub messages: u64,
     /// Clients with something in it now.
     pub slow_consumers: u64,
@@ -99,7 +98,7 @@ pub(crate) struct Spill {
     chunks: VecDeque<Chunk>,
     /// What is being filled: the chunk after those.
     open: Filling,
-    /// Bytes of the chunks that are stored, however many of them are copies.
+    /// Bytes of the files of its chunks.
     stored: u64,
     /// Those of chunks that have still to be.
     unwritten: usize,
@@ -112,9 +111,6 @@ pub(crate) struct Spill {
     loaded: VecDeque<u64>,
     /// The numbers of those that are stored and no longer needed.
     passed: Vec<u64>,
-    /// Files in which something was given up since the last sweep and that others keep still: they are as far
-    /// behind, and will give them up, too.
-    given_up: BTreeMap<u64, Staying>,
     /// Chunks being written.
     writes: usize,
     /// Others need the disk more: nothing is written.
@@ -169,7 +165,6 @@ impl Spill {
             reads: 0,
             loaded: VecDeque::new(),
             passed: Vec::new(),
-            given_up: BTreeMap::new(),
             writes: 0,
             yields: false,
             lost: Vec::new(),
@@ -291,38 +286,22 @@ impl Spill {
         self.chunks.push_back(Chunk { bytes, owed, place: Place::Filled(full) });
     }
 
-    /// Gives up what is too much on the disk, where that is more than its part. What others have copies of
-    /// leaves no room before they give it up, too.
+    /// Gives up the oldest chunks while there is too much on the disk and this log has more than its part.
     pub(crate) fn give_way(&mut self) {
         while !self.chunks.is_empty() && self.has_too_much() {
             self.lose_first(SpillLoss::Limit);
         }
     }
 
-    /// The same after a while, in which others have had the time to give up what they had of what was given
-    /// up here.
+    /// Called twice a second: other shards may have stored more since.
     pub(crate) fn sweep(&mut self) {
         self.handed = None;
-        self.given_up.clear();
         self.give_way();
     }
 
-    fn has_too_much(&mut self) -> bool {
-        let SpillOptions { bytes_max, bytes, .. } = &self.options;
-        // What is alike takes little room, but who is to have it is in memory.
-        if self.stored > *bytes_max {
-            return true;
-        }
-        let all = bytes.load(Ordering::Relaxed);
-        if all <= *bytes_max {
-            return false;
-        }
-        self.given_up.retain(|_, staying| staying.room().is_some());
-        let others: u64 = self.given_up.values().filter_map(Staying::room).sum();
-        let staying = all.saturating_sub(others);
-        // Of little that is copied, much may be kept: nobody's part may make it more than that.
-        let part = if staying > bytes_max + bytes_max / 2 { 0 } else { self.own_max };
-        staying > *bytes_max && self.stored > part
+    fn has_too_much(&self) -> bool {
+        let all = self.options.bytes.load(Ordering::Relaxed);
+        all > self.options.bytes_max && self.stored > self.own_max
     }
 
     /// Others need the disk more: what is there is given up, and nothing is written until they no longer do.
@@ -489,8 +468,8 @@ impl Spill {
         if place.is_unwritten() {
             self.unwritten -= bytes;
         } else if let Some(stored) = place.stored() {
-            self.stored -= bytes as u64;
-            self.give_up(&stored);
+            self.stored -= stored.file_bytes;
+            self.passed.push(stored.number);
         }
     }
 

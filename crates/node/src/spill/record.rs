@@ -3,7 +3,6 @@
 //! Stored bytes are not trusted: what does not fit together is no record.
 
 use angarium_engine::{Annotations, Format, MessageView};
-use std::ops::Range;
 
 /// Length of all, format, flags, lengths of exchange, key, properties and body.
 const HEAD_BYTES: usize = 4 + 1 + 1 + 2 + 2 + 4 + 4;
@@ -70,24 +69,6 @@ pub(super) fn add_recipient(out: &mut Vec<u8>, start: usize, apart: usize, recip
     }
     let length = u32::try_from(out.len() - start + apart).unwrap_or(u32::MAX);
     out[start..start + 4].copy_from_slice(&length.to_le_bytes());
-}
-
-/// Where in a row of records each message lies, whoever it waits for: behind the length of all, which counts
-/// recipients, and before those.
-pub(super) fn contents(records: &[u8]) -> impl Iterator<Item = Range<usize>> {
-    let mut next = 0;
-    std::iter::from_fn(move || {
-        let start = next;
-        let head = records.get(start..start + HEAD_BYTES)?;
-        let number = |at: usize, bytes: usize| {
-            let number = head[at..at + bytes].iter().rev();
-            number.fold(0, |number, byte| number << 8 | usize::from(*byte))
-        };
-        let parts = number(6, 2) + number(8, 2) + number(10, 4) + number(14, 4);
-        next = start + number(0, 4).max(HEAD_BYTES);
-        let content = start + 4..start + HEAD_BYTES + parts;
-        (content.end <= records.len().min(next)).then_some(content)
-    })
 }
 
 /// A record, taken apart.
@@ -237,26 +218,6 @@ pub(super) mod tests {
         assert_eq!(of(1, 3), None);
         assert_eq!(of(2, 0), Some((1, 0, 7)));
         assert_eq!(of(3, 0), None);
-    }
-
-    #[test]
-    fn the_same_message_is_found_whoever_it_waits_for() {
-        let mut bytes = Vec::new();
-        for (key, recipients) in [("a.b", 1), ("c", 0), ("a.b", 3)] {
-            let start = bytes.len();
-            add(&mut bytes, key);
-            for slow_consumer in 0..recipients {
-                let recipient = Recipient { slow_consumer, listener: 1, missed: 0 };
-                add_recipient(&mut bytes, start, 0, recipient);
-            }
-        }
-        let found: Vec<&[u8]> = contents(&bytes).map(|range| &bytes[range]).collect();
-        assert_eq!(found.len(), 3);
-        assert_eq!(found[0], found[2]);
-        assert!(found[1].ends_with(b"c\0\0body"));
-        for length in 0..bytes.len() {
-            assert!(contents(&bytes[..length]).all(|range| range.end <= length));
-        }
     }
 
     #[test]

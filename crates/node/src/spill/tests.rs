@@ -31,9 +31,9 @@ impl TestHost {
         TestHost::shards(options, 1).remove(0)
     }
 
-    /// The logs of so many shards, which have store and disk in common.
+    /// The logs of `shards` shards with a common store and disk.
     fn shards(options: &SpillOptions, shards: usize) -> Vec<TestHost> {
-        let store = Rc::new(RefCell::new(SpillStore::new(options, shards, 1)));
+        let store = Rc::new(RefCell::new(SpillStore::new(options)));
         let disk = Rc::new(FaultyStorage::new(1));
         let effects = |shard| TestHost {
             spill: Spill::new(options.clone(), ShardId(shard as u8), shards),

@@ -95,20 +95,3 @@ fn a_full_journal_gets_the_room_of_what_waits_for_slow_clients() {
         assert_eq!(spilled(&broker), 0, "{shards} shards");
     }
 }
-
-#[test]
-fn what_clients_of_several_shards_wait_for_is_on_the_disk_once() {
-    const EACH: usize = 8_000;
-    let [one, three] = [1, 3].map(|shards| {
-        let (mut broker, slow) = broker(shards);
-        publish(&mut broker, "s", EACH);
-        let room = spilled(&broker);
-        for name in &slow {
-            broker.set_deaf(name, false);
-            assert_eq!(got(&mut broker, name), (EACH, 0), "{name}");
-        }
-        assert_eq!(spilled(&broker), 0, "{shards} shards");
-        room
-    });
-    assert!(one > 4 << 20 && three < one + one / 5, "{one} bytes of one shard, {three} of three");
-}

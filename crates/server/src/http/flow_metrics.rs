@@ -33,6 +33,6 @@ pub(super) fn gauges(node: &Node) -> Vec<Series> {
     vec![
         ("angarium_slow_consumers", "Clients that are too slow now.", laggards),
         ("angarium_spill_slow_consumers", "Clients with spooled messages.", spill.slow_consumers),
-        ("angarium_spill_bytes", "Spooled messages, stored once.", spill.bytes),
+        ("angarium_spill_bytes", "Bytes of spooled messages.", spill.bytes),
     ]
 }

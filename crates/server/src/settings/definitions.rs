@@ -216,13 +216,12 @@ settings! {
     slow_consumer_policy("slow-consumer-policy"): SlowConsumerPolicy = SlowConsumerPolicy::Disconnect, Restart, Any;
     /// The same for clients of `nats-tls`, where it differs; nothing where `nats-tls` is off.
     nats_tls_slow_consumer_policy("nats-tls-slow-consumer-policy"): Option<SlowConsumerPolicy> = None, Restart, Any;
-    /// Bytes on the disk of direct messages that wait for slow clients (`spool`), each stored once however
-    /// many it waits for. Beyond them those who are furthest behind miss the oldest, on the shards where
-    /// more than their part waits; there may be 2 MiB, or two larger messages, more for each shard before
-    /// they do. Besides, each shard has up to 32 MiB in memory. Where persistent messages find no room on
-    /// the disk, all that waits there is missed, and for a minute no more waits than fits memory. Where
-    /// the disk does not keep up, what comes while 32 MiB of a shard are still to be written is missed. 0:
-    /// none wait, and `spool` is `drop-new`.
+    /// Disk space for direct messages that wait for slow clients (`spool`); each is stored once per shard.
+    /// Beyond it the clients that are furthest behind miss the oldest messages, on shards that use more
+    /// than their part; each shard may use 2 MiB more, or two larger messages, before that, and up to
+    /// 32 MiB of memory. When persistent messages find no space on the disk, everything that waits there is
+    /// missed, and for a minute no more waits than fits memory. When the disk does not keep up, messages
+    /// are missed while 32 MiB of a shard are unwritten. 0: none wait, and `spool` is `drop-new`.
     spool_bytes_max("spool-bytes-max"): ByteCount = ByteCount(1 << 30), Restart,
         at_least(ByteCount(4 << 20)).or(ByteCount(0));
     /// Connections of one user, unless its quota says otherwise; further ones are refused.

@@ -1,4 +1,4 @@
-//! Files with a chunk each: made, written, used again, removed. Knows nothing of what is in them.
+//! Files with a chunk each: created, written, used again, removed. Independent of what is in them.
 
 use angarium_journal::Storage;
 use std::io;
@@ -46,9 +46,9 @@ impl Files {
         Files { free: Vec::new(), made: 0, kept_bytes_max }
     }
 
-    /// Writes parts one behind the other into a file that takes not much more than they need.
-    pub(super) fn write(&mut self, parts: &[&[u8]], storage: &dyn Storage) -> io::Result<File> {
-        let needed = parts.iter().map(|part| part.len() as u64).sum();
+    /// Writes a chunk into a file that is not much larger.
+    pub(super) fn write(&mut self, chunk: &[u8], storage: &dyn Storage) -> io::Result<File> {
+        let needed = chunk.len() as u64;
         let bytes = size_for(needed);
         let file = match self.take(needed, bytes + bytes / 4) {
             Some(file) => file,
@@ -58,7 +58,7 @@ impl Files {
                 Err(error) => self.take(needed, u64::MAX).ok_or(error)?,
             },
         };
-        match storage.write_parts(&file.name(), 0, parts) {
+        match storage.write(&file.name(), 0, chunk) {
             Ok(()) => Ok(file),
             Err(error) => {
                 remove(file, storage);
@@ -133,7 +133,7 @@ mod tests {
     fn what_was_left_free_is_used_where_it_fits() {
         let disk = FaultyStorage::new(1);
         let mut files = Files::new(1 << 20);
-        let write = |files: &mut Files, bytes| files.write(&[&vec![1; bytes]], &disk);
+        let write = |files: &mut Files, bytes| files.write(&vec![1; bytes], &disk);
         let large = write(&mut files, 1_000_000).unwrap();
         let small = write(&mut files, 5_000).unwrap();
         files.give_back(large, false, &disk);
