@@ -1,129 +1,85 @@
-//! What is said while a campaign runs: one line that changes on a terminal, plain lines elsewhere.
+//! What a campaign shows while it runs: a line that changes on a terminal, by indicatif, and a line for each
+//! run that ended.
 
 use crate::load::live_rates;
 use crate::report::grouped;
-use std::io::{IsTerminal, Write};
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// How often the line on a terminal changes.
 const TICK: Duration = Duration::from_secs(1);
-/// The width of a terminal that does not say it.
-const COLUMNS: usize = 80;
 
-/// How far it is.
+/// How many runs are done, and the one that runs.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    state: Arc<Mutex<State>>,
-    terminal: bool,
+    /// Draws nothing where stderr is no terminal.
+    bar: ProgressBar,
+    /// When the current run began, if there is one.
+    since: Arc<Mutex<Option<Instant>>>,
     quiet: bool,
-    /// Dropped, it ends the thread that changes the line.
-    _ticker: Option<Sender<()>>,
-}
-
-#[derive(Debug)]
-struct State {
-    start: Instant,
-    done: usize,
-    total: usize,
-    /// What runs, and since when.
-    current: Option<(String, Instant)>,
 }
 
 impl Progress {
-    /// Of so many runs.
+    /// The progress of `total` runs. Where it is `quiet`, it shows notes only.
     pub(crate) fn new(total: usize, quiet: bool) -> Progress {
-        let terminal = std::io::stderr().is_terminal();
-        let state = State { start: Instant::now(), done: 0, total, current: None };
-        let state = Arc::new(Mutex::new(state));
-        let ticker = (terminal && !quiet).then(|| tick(Arc::clone(&state)));
-        Progress { state, terminal, quiet, _ticker: ticker.flatten() }
+        let since = Arc::new(Mutex::new(None));
+        let shown = Arc::clone(&since);
+        let now = move |_: &ProgressState, text: &mut dyn Write| {
+            if let Some(since) = *held(&shown) {
+                let (published, delivered) = live_rates::current();
+                let _ = text.write_str(&doing(since.elapsed(), published, delivered));
+            }
+        };
+        let style = ProgressStyle::with_template("[{pos}/{len} {elapsed} left {eta}] {msg}{now}");
+        let style = style.expect("the template is valid").with_key("now", now);
+        let target =
+            if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let bar = ProgressBar::with_draw_target(Some(total as u64), target).with_style(style);
+        bar.enable_steady_tick(TICK);
+        Progress { bar, since, quiet }
     }
 
     /// A run begins.
     pub(crate) fn begin(&self, what: &str) {
-        if self.terminal && !self.quiet {
-            let mut state = held(&self.state);
-            state.current = Some((what.to_owned(), Instant::now()));
-            say(&state.line());
-        }
+        *held(&self.since) = Some(Instant::now());
+        self.bar.set_message(what.to_owned());
     }
 
     /// A run has ended.
     pub(crate) fn end(&mut self, what: &str, result: &str) {
-        let mut state = held(&self.state);
-        state.one_done();
-        if self.quiet {
-            return;
+        *held(&self.since) = None;
+        self.bar.set_message("");
+        self.bar.inc(1);
+        let done = self.bar.position();
+        // Some cases are only known once their broker runs: then there are more than were counted.
+        let total = self.bar.length().unwrap_or(0).max(done);
+        self.bar.set_length(total);
+        if !self.quiet {
+            let elapsed = HumanDuration(self.bar.elapsed());
+            self.note(&format!("[{done}/{total} {elapsed:#}] {what}: {result}"));
         }
-        let line = format!("{} {what}: {result}", state.head());
-        say(&if self.terminal { format!("\r\x1b[2K{line}\n") } else { format!("{line}\n") });
     }
 
     /// Something that needs a line of its own.
     pub(crate) fn note(&self, text: &str) {
-        let clear = if self.terminal { "\r\x1b[2K" } else { "" };
-        let _state = held(&self.state);
-        say(&format!("{clear}{text}\n"));
+        self.bar.suspend(|| eprintln!("{text}"));
     }
 }
 
-/// Keeps the line up to date from a thread of its own, until the sender is dropped. Without the
-/// thread, the line changes with each run only.
-fn tick(state: Arc<Mutex<State>>) -> Option<Sender<()>> {
-    let (sender, ended) = mpsc::channel();
-    let ticking = move || {
-        while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
-            let state = held(&state);
-            if state.current.is_some() {
-                say(&state.line());
-            }
-        }
-    };
-    thread::Builder::new().name("progress".to_owned()).spawn(ticking).ok().map(|_| sender)
-}
-
-fn held(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(|poison| poison.into_inner())
-}
-
-fn say(text: &str) {
-    let mut error = std::io::stderr().lock();
-    // Progress that nobody can read is no reason to stop.
-    let _ = error.write_all(text.as_bytes()).and_then(|()| error.flush());
-}
-
-impl State {
-    /// Some cases are only known once their broker runs: then there are more than were counted.
-    fn one_done(&mut self) {
-        self.done += 1;
-        self.total = self.total.max(self.done);
-        self.current = None;
-    }
-
-    fn head(&self) -> String {
-        let elapsed = self.start.elapsed();
-        let left = remaining(elapsed, self.done, self.total).map_or("?".to_owned(), clock);
-        format!("[{}/{} {} left {left}]", self.done, self.total, clock(elapsed))
-    }
-
-    /// The line of what runs, in place of the one before.
-    fn line(&self) -> String {
-        let Some((what, since)) = &self.current else { return String::new() };
-        let now = doing(since.elapsed(), live_rates::current());
-        let columns = rustix::termios::tcgetwinsize(std::io::stderr())
-            .map_or(COLUMNS, |size| usize::from(size.ws_col));
-        // A line that is broken in two cannot be replaced.
-        let columns = if columns == 0 { COLUMNS } else { columns };
-        let line: String = format!("{} {what}{now}", self.head()).chars().take(columns).collect();
-        format!("\r\x1b[2K{line}")
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
     }
 }
 
-/// What a run has been doing.
-fn doing(since: Duration, (published, delivered): (u64, u64)) -> String {
+fn held(since: &Mutex<Option<Instant>>) -> MutexGuard<'_, Option<Instant>> {
+    since.lock().unwrap_or_else(|poison| poison.into_inner())
+}
+
+/// What the current run has been doing: its time, and messages published and delivered per second.
+fn doing(since: Duration, published: u64, delivered: u64) -> String {
     let rates = match (published, delivered) {
         (0, 0) => String::new(),
         _ => format!(": {} in/s, {} out/s", grouped(published as f64), grouped(delivered as f64)),
@@ -134,43 +90,24 @@ fn doing(since: Duration, (published, delivered): (u64, u64)) -> String {
     }
 }
 
-/// What is left if all runs take as long as those before.
-fn remaining(elapsed: Duration, done: usize, total: usize) -> Option<Duration> {
-    (done > 0).then(|| elapsed.mul_f64(total.saturating_sub(done) as f64 / done as f64))
-}
-
-fn clock(span: Duration) -> String {
-    let seconds = span.as_secs();
-    format!("{}:{:02}", seconds / 60, seconds % 60)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_rest_takes_as_long_as_what_was() {
-        let seconds = Duration::from_secs;
-        assert_eq!(remaining(seconds(30), 3, 9), Some(seconds(60)));
-        assert_eq!(remaining(seconds(30), 0, 9), None);
-        assert_eq!(remaining(seconds(30), 9, 9), Some(seconds(0)));
-        assert_eq!(clock(seconds(125)), "2:05");
-    }
-
-    #[test]
     fn no_more_runs_are_done_than_there_are() {
-        let mut state = State { start: Instant::now(), done: 0, total: 2, current: None };
-        for counted in [(1, 2), (2, 2), (3, 3)] {
-            state.one_done();
-            assert_eq!((state.done, state.total), counted);
+        let mut progress = Progress::new(2, true);
+        for (done, total) in [(1, 2), (2, 2), (3, 3)] {
+            progress.end("", "");
+            assert_eq!((progress.bar.position(), progress.bar.length()), (done, Some(total)));
         }
     }
 
     #[test]
     fn a_run_shows_how_long_it_takes_and_what_it_does() {
         let seconds = Duration::from_secs;
-        assert_eq!(doing(seconds(0), (0, 0)), "");
-        assert_eq!(doing(seconds(4), (0, 0)), ", 4 s");
-        assert_eq!(doing(seconds(4), (1_234_567, 80)), ", 4 s: 1,234,567 in/s, 80 out/s");
+        assert_eq!(doing(seconds(0), 0, 0), "");
+        assert_eq!(doing(seconds(4), 0, 0), ", 4 s");
+        assert_eq!(doing(seconds(4), 1_234_567, 80), ", 4 s: 1,234,567 in/s, 80 out/s");
     }
 }
