@@ -44,8 +44,8 @@ pub(crate) fn compare(
             let once = isolation::measure(&plan, Some(side.pid()))
                 .map_err(|error| format!("isolation on {}: {error}", side.name))?;
             eprintln!(
-                "isolation: {}: {:.1}% of the rate, p99 {} times that alone, {} times that beside a sink, {} \
-                 cut off, {} runs repeated",
+                "isolation: {}: {:.1}% of the rate, p99 {} times that alone, {} times that beside a null \
+                 broker, {} cut off, {} runs repeated",
                 side.name,
                 once.rate_part * 100.0,
                 shown(once.p99_times),

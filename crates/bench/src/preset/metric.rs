@@ -92,7 +92,7 @@ static METRICS: &[Metric] = &[
     more("rate_left", "rate left to the healthy", "%", 1),
     less("p99_times", "p99 of the healthy, beside alone", "x", 2),
     less("p99_times_control", "the same, beside a null broker", "x", 2),
-    less("p99_control_us", "latency p99 beside that sink", "us", 1),
+    less("p99_control_us", "latency p99 beside that null broker", "us", 1),
     less("cut_off", "misbehaving clients cut off", "", 0),
     more("confirmed", "confirmed before the kill", "msg", 0),
     less("confirmed_lost", "confirmed and lost", "msg", 0),

@@ -169,8 +169,8 @@ pub(crate) fn isolation(found: &Isolation) -> String {
         line("", format!("{times:.2} times that beside a null broker, without the broker"));
     }
     let flood = found.flooded_bytes_per_s / 1e6;
-    let on_sink = found.control_flooded_bytes_per_s / 1e6;
-    line("flood", format!("{flood:.1} MB/s, {on_sink:.1} MB/s on the sink"));
+    let on_null_broker = found.control_flooded_bytes_per_s / 1e6;
+    line("flood", format!("{flood:.1} MB/s, {on_null_broker:.1} MB/s on the null broker"));
     if found.backlog > 0 {
         let (drained, backlog) = (grouped(found.drained as f64), grouped(found.backlog as f64));
         line("backlog", format!("{drained} of {backlog} messages drained"));

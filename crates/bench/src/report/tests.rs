@@ -207,7 +207,7 @@ fn isolation_is_told_beside_alone_and_beside_a_sink() {
         "beside a null broker: ",
         "3.00 times that alone (? us before, ? after)\n",
         "1.05 times that beside a null broker",
-        "80.0 MB/s, 79.0 MB/s on the sink",
+        "80.0 MB/s, 79.0 MB/s on the null broker",
     ] {
         assert!(text.contains(wanted), "{text}");
     }
