@@ -40,6 +40,9 @@ pub use crate::interface::listings::{
 pub use crate::interface::message::{
     Annotations, Content, Death, DeathReason, Format, MessageView, ReadHeaders,
 };
+pub use crate::interface::options::{
+    EXCHANGE_OPTIONS, OptionDefinition, OptionType, QUEUE_OPTIONS,
+};
 pub use crate::interface::refusal::{Refusal, RefusalKind};
 pub use crate::interface::request::{
     AlternateTarget, Arguments, Binding, BindingTarget, Consume, Credit, Durability, Emit,

@@ -6,6 +6,7 @@ pub(crate) mod ids;
 pub mod limits;
 pub(crate) mod listings;
 pub(crate) mod message;
+pub(crate) mod options;
 pub(crate) mod refusal;
 pub(crate) mod request;
 pub(crate) mod time;

@@ -1,9 +1,8 @@
 //! In what a declaration differs from the queue there is, in the words that RabbitMQ has for it:
 //! programs look for them.
 
-use crate::{Durability, Overflow, QueueOptions, Value};
+use crate::{QUEUE_OPTIONS, QueueOptions, Value};
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 /// The first option in which a declaration differs, what it says, and what holds: `inequivalent arg
 /// 'x-max-length' ...`, less whose it is.
@@ -20,10 +19,11 @@ pub(crate) fn difference(
             return Some(told(name, &format!("'{received}'"), &format!("'{current}'")));
         }
     }
-    let (now, then) = (arguments(current), arguments(received));
-    for ((name, current), (_, received)) in now.iter().zip(&then) {
+    for option in QUEUE_OPTIONS {
+        let (current, received) = (option.get(current), option.get(received));
         if current != received {
-            return Some(told_argument(name, received.as_ref(), current.as_ref()));
+            let name = format!("x-{}", option.name);
+            return Some(told_argument(&name, received.as_ref(), current.as_ref()));
         }
     }
     let (now, then) = (&current.other, &received.other);
@@ -49,41 +49,6 @@ fn told_argument(
         }
         _ => told(name, &with_type(received), &with_type(current)),
     }
-}
-
-/// The options that arguments set, by the arguments' names.
-fn arguments(options: &QueueOptions) -> [(&'static str, Option<Value>); 12] {
-    let millis = |time: Option<Duration>| {
-        time.map(|time| Value::Int(i64::try_from(time.as_millis()).unwrap_or(i64::MAX)))
-    };
-    let number = |number: Option<u64>| {
-        number.map(|number| Value::Int(i64::try_from(number).unwrap_or(i64::MAX)))
-    };
-    let text = |text: &Option<String>| text.clone().map(Value::Text);
-    let overflow = match options.overflow {
-        Overflow::DropHead => None,
-        Overflow::RejectPublish => Some("reject-publish"),
-        Overflow::RejectPublishDeadLetter => Some("reject-publish-dlx"),
-    };
-    let durability = match options.durability {
-        Durability::Flushed => None,
-        Durability::Buffered => Some("buffered"),
-        Durability::Memory => Some("memory"),
-    };
-    [
-        ("x-durability", durability.map(|name| Value::Text(name.to_owned()))),
-        ("x-message-ttl", millis(options.message_ttl)),
-        ("x-expires", millis(options.expires)),
-        ("x-max-length", number(options.length_max)),
-        ("x-max-length-bytes", number(options.bytes_max)),
-        ("x-overflow", overflow.map(|name| Value::Text(name.to_owned()))),
-        ("x-dead-letter-exchange", text(&options.dead_letter_exchange)),
-        ("x-dead-letter-routing-key", text(&options.dead_letter_routing_key)),
-        ("x-max-priority", number(options.priority_max.map(u64::from))),
-        ("x-single-active-consumer", options.single_active.then_some(Value::Bool(true))),
-        ("x-delivery-limit", number(options.delivery_limit.map(u64::from))),
-        ("x-consumer-timeout", millis(options.settle_timeout)),
-    ]
 }
 
 fn with_type(value: Option<&Value>) -> String {
@@ -115,6 +80,8 @@ fn shown(value: &Value) -> (String, &'static str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Overflow;
+    use std::time::Duration;
 
     fn check(received: QueueOptions, name: &str, text: &str) {
         let current = QueueOptions { length_max: Some(5), ..QueueOptions::default() };

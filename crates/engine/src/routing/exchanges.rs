@@ -132,8 +132,8 @@ pub(super) fn check_same(
     if received.kind != current.kind {
         return differs(
             "x-delayed-type",
-            &quoted(base_name(received.kind)),
-            &quoted(base_name(current.kind)),
+            &quoted(received.kind.name()),
+            &quoted(current.kind.name()),
         );
     }
     if received.alternate != current.alternate {
@@ -154,16 +154,7 @@ fn quoted(value: impl std::fmt::Display) -> String {
     format!("'{value}'")
 }
 
-fn base_name(kind: ExchangeKind) -> &'static str {
-    match kind {
-        ExchangeKind::Direct => "direct",
-        ExchangeKind::Fanout => "fanout",
-        ExchangeKind::Topic => "topic",
-        ExchangeKind::Headers => "headers",
-    }
-}
-
 /// The type as a client declares it: a delaying exchange is a type of its own over another.
 fn kind_name(options: &ExchangeOptions) -> &'static str {
-    if options.delaying { "x-delayed-message" } else { base_name(options.kind) }
+    if options.delaying { "x-delayed-message" } else { options.kind.name() }
 }

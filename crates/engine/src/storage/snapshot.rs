@@ -2,7 +2,7 @@
 
 use crate::access::PermissionView;
 use crate::engine::Engine;
-use crate::publish::delay::{Held, LOAD_BYTES_MAX, Turn};
+use crate::publish::delay::{Held, Turn};
 use crate::queue::Queue;
 use crate::queue::entry::Entry;
 use crate::queue::lane::Lane;
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 /// second one not how large delayed messages are, the third one nothing of subjects, the fourth one
 /// nothing of quotas, the fifth one not what may have been delivered before a crash, the sixth one had
 /// all messages with their queues.
-const VERSION: u8 = 7;
+const VERSION: u8 = 8;
 
 impl Engine {
     /// `apart`: without the messages in memory and the delayed ones, which are to follow instead of the
@@ -208,14 +208,17 @@ impl Engine {
     pub(crate) fn restore_snapshot(&mut self, snapshot: &[u8]) -> Result<(), Malformed> {
         let mut reader = Reader(snapshot);
         let version = reader.u8()?;
-        if !(1..=VERSION).contains(&version) {
-            return Err(format!("snapshot version {version} is unknown"));
+        if version != VERSION {
+            return Err(format!(
+                "the store has format {version}; this program reads format {VERSION} only: start \
+                 with an empty data folder, or with the program that wrote this one"
+            ));
         }
         self.next_queue_number = reader.u64()?;
         self.delays.next_number = reader.u64()?;
         let vhosts = self.read_access(&mut reader)?;
         for _ in 0..reader.count()? {
-            self.read_queue(version, &mut reader)?;
+            self.read_queue(&mut reader)?;
         }
         for _ in 0..vhosts {
             for _ in 0..reader.count()? {
@@ -232,8 +235,7 @@ impl Engine {
             let vhost = self.vhost_slot(reader.text()?).map_err(|refusal| refusal.text)?;
             let due = Time(reader.u64()?);
             let position = Position(reader.u64()?);
-            // As large as a load may be: it is read alone.
-            let bytes = if version > 2 { reader.u32()? } else { LOAD_BYTES_MAX as u32 };
+            let bytes = reader.u32()?;
             let held = Held { position, vhost, bytes, persistent: true, mark: self.mark };
             self.delays.restore(Turn { due, number }, held);
         }
@@ -242,26 +244,20 @@ impl Engine {
             let count = reader.u64()?;
             self.transient_references.insert(segment, count);
         }
-        let narrowed = if version > 3 { reader.count()? } else { 0 };
-        for _ in 0..narrowed {
+        for _ in 0..reader.count()? {
             let (user, vhost) = (reader.text()?, reader.text()?);
             let subjects = record::read_subjects(&mut reader)?;
             self.access
                 .set_subject_permissions(user, vhost, &subjects)
                 .map_err(|refusal| refusal.text)?;
         }
-        let quotas = if version > 4 { reader.count()? } else { 0 };
-        for _ in 0..quotas {
+        for _ in 0..reader.count()? {
             let user = reader.text()?;
             let quota = record::read_quota(&mut reader)?;
             self.access.set_quota(user, quota).map_err(|refusal| refusal.text)?;
         }
-        if version > 5 {
-            self.read_recovered(&mut reader)?;
-        }
-        if version > 6 {
-            self.read_apart(&mut reader)?;
-        }
+        self.read_recovered(&mut reader)?;
+        self.read_apart(&mut reader)?;
         reader.end()
     }
 
@@ -297,7 +293,7 @@ impl Engine {
         Ok(vhosts)
     }
 
-    fn read_queue(&mut self, version: u8, reader: &mut Reader<'_>) -> Result<(), Malformed> {
+    fn read_queue(&mut self, reader: &mut Reader<'_>) -> Result<(), Malformed> {
         let number = reader.u64()?;
         let vhost = self.vhost_slot(reader.text()?).map_err(|refusal| refusal.text)?;
         let name = reader.text()?.to_owned();
@@ -326,8 +322,7 @@ impl Engine {
             let last = first.checked_add(reader.varint()?).ok_or("a range beyond 64 bits")?;
             queue.settled_in_pages.insert_range(first, last);
         }
-        let requeued = if version > 1 { reader.count()? } else { 0 };
-        for _ in 0..requeued {
+        for _ in 0..reader.count()? {
             let seq = reader.varint()?;
             queue.requeued_in_pages.insert(seq, reader.u32()?);
         }

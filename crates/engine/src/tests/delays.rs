@@ -241,26 +241,6 @@ fn a_large_fan_out_of_a_small_one_is_one_group() {
 }
 
 #[test]
-fn a_snapshot_that_does_not_say_how_large_they_are_is_read() {
-    let mut host = forgetful();
-    delay(&mut host, 0..1, 8, "persistent");
-    host.run("snapshot");
-    let mut snapshot = Vec::new();
-    host.engine.snapshot(&mut snapshot);
-    // That version ended with the count of what ends with the process: none. Before it comes the only
-    // one's size.
-    snapshot.truncate(snapshot.len() - 5);
-    let size = snapshot.len() - 5..snapshot.len() - 1;
-    snapshot.drain(size);
-    snapshot[0] = 2;
-    host.replace_snapshot(snapshot);
-    host.run("restart");
-    host.run("time 100");
-    assert_eq!(drain(&mut host), [0]);
-    assert!(host.fx.references.is_empty(), "{:?}", host.fx.references);
-}
-
-#[test]
 fn loads_say_whether_what_they_read_is_appended() {
     let appends =
         |host: &TestHost| host.fx.loads.iter().map(|load| load.appends).collect::<Vec<_>>();

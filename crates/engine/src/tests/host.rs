@@ -242,11 +242,6 @@ impl TestHost {
         (messages, rest)
     }
 
-    /// Has the snapshot that was taken last be those bytes.
-    pub(crate) fn replace_snapshot(&mut self, bytes: Vec<u8>) {
-        self.snapshot.as_mut().expect("one was taken").0 = bytes;
-    }
-
     /// Drops the engine and makes it again from what was stored.
     fn restart(&mut self, words: &Words<'_>) {
         while !words.has("early") && self.taking.is_some() {

@@ -4,8 +4,8 @@ use super::codec::table::Entry;
 use super::codec::{FieldValue, Table, properties};
 use super::fault::{Code, Fault, Reach};
 use angarium_engine::{
-    Arguments, Durability, ExchangeKind, ExchangeOptions, Overflow, QueueOptions, Refusal,
-    RefusalKind, Value,
+    Arguments, EXCHANGE_OPTIONS, ExchangeKind, ExchangeOptions, OptionDefinition, QUEUE_OPTIONS,
+    QueueOptions, Refusal, RefusalKind, Value,
 };
 use std::time::Duration;
 
@@ -86,28 +86,27 @@ pub(super) fn exchange_options(
     } else {
         kind
     };
-    let kind = match routing {
-        "direct" => ExchangeKind::Direct,
-        "fanout" => ExchangeKind::Fanout,
-        "topic" => ExchangeKind::Topic,
-        "headers" => ExchangeKind::Headers,
-        other if delaying => {
-            return Err(what.invalid("x-delayed-type", &format!("unknown exchange type '{other}'")));
-        }
-        other => {
-            let text = format!("unknown exchange type '{other}'");
-            return Err(Fault::new(Code::COMMAND_INVALID, text));
-        }
+    let Some(kind) = ExchangeKind::named(routing) else {
+        let text = format!("unknown exchange type '{routing}'");
+        return Err(match delaying {
+            true => what.invalid("x-delayed-type", &text),
+            false => Fault::new(Code::COMMAND_INVALID, text),
+        });
     };
-    let alternate = table.entries().find(|entry| entry.name == "alternate-exchange");
-    Ok(ExchangeOptions {
+    let mut options = ExchangeOptions {
         kind,
         delaying,
         durable: false,
         auto_delete: false,
         internal: false,
-        alternate: alternate.map(|entry| what.text(&entry)).transpose()?,
-    })
+        alternate: None,
+    };
+    for option in EXCHANGE_OPTIONS {
+        if let Some(entry) = table.entries().find(|entry| entry.name == option.name) {
+            what.set(&entry, option, &mut options)?;
+        }
+    }
+    Ok(options)
 }
 
 /// The options in the arguments of queue.declare.
@@ -120,25 +119,13 @@ pub(super) fn queue_options(
     let mut options = QueueOptions::default();
     for entry in table.entries() {
         let entry = &entry;
+        let option = entry.name.strip_prefix("x-");
+        let option = option.and_then(|name| QUEUE_OPTIONS.iter().find(|it| it.name == name));
+        if let Some(option) = option {
+            what.set(entry, option, &mut options)?;
+            continue;
+        }
         match entry.name {
-            "x-message-ttl" => options.message_ttl = Some(what.millis(entry, 0)?),
-            "x-expires" => options.expires = Some(what.millis(entry, 1)?),
-            "x-max-length" => options.length_max = Some(what.count(entry, 0, i64::MAX)?),
-            "x-max-length-bytes" => options.bytes_max = Some(what.count(entry, 0, i64::MAX)?),
-            "x-overflow" => options.overflow = what.overflow(entry)?,
-            "x-durability" => options.durability = what.durability(entry)?,
-            "x-dead-letter-exchange" => options.dead_letter_exchange = Some(what.text(entry)?),
-            "x-dead-letter-routing-key" => {
-                options.dead_letter_routing_key = Some(what.text(entry)?);
-            }
-            "x-max-priority" => options.priority_max = Some(what.count(entry, 0, 255)? as u8),
-            "x-single-active-consumer" => options.single_active = what.bool(entry)?,
-            "x-delivery-limit" => {
-                let limit = what.int(entry)?;
-                // As with quorum queues, a negative limit says that there is none.
-                options.delivery_limit = u32::try_from(limit.min(i64::from(u32::MAX))).ok();
-            }
-            "x-consumer-timeout" => options.settle_timeout = Some(what.millis(entry, 1)?),
             "x-queue-type" => {
                 // Classic is what a queue is where nothing is said, so it is not kept.
                 if what.queue_type(entry)? == "quorum" {
@@ -215,59 +202,19 @@ impl Declared<'_> {
             _ => Err(self.invalid(entry.name, "must be an integer")),
         }
     }
-    fn count(&self, entry: &Entry<'_>, min: i64, max: i64) -> Result<u64, Fault> {
-        let value = self.int(entry)?;
-        if value < min || value > max {
-            let why = match (value < 0, max) {
-                (true, _) => format!("{value} is negative"),
-                (false, i64::MAX) => format!("{value} is less than {min}"),
-                (false, _) => format!("{value} is not between {min} and {max}"),
-            };
-            return Err(self.invalid(entry.name, &why));
-        }
-        Ok(value as u64)
-    }
-    fn millis(&self, entry: &Entry<'_>, min: i64) -> Result<Duration, Fault> {
-        self.count(entry, min, i64::MAX).map(Duration::from_millis)
-    }
-    fn text(&self, entry: &Entry<'_>) -> Result<String, Fault> {
-        match value(entry.value) {
-            Value::Text(text) if text.len() <= 255 => Ok(text),
-            Value::Text(_) => Err(self.invalid(entry.name, "is longer than 255 bytes")),
-            _ => Err(self.invalid(entry.name, "must be a string")),
-        }
-    }
-    fn bool(&self, entry: &Entry<'_>) -> Result<bool, Fault> {
-        match entry.value {
-            FieldValue::Bool(value) => Ok(value),
-            _ => Err(self.invalid(entry.name, "must be true or false")),
-        }
-    }
-    fn overflow(&self, entry: &Entry<'_>) -> Result<Overflow, Fault> {
-        match self.text(entry)?.as_str() {
-            "drop-head" => Ok(Overflow::DropHead),
-            "reject-publish" => Ok(Overflow::RejectPublish),
-            "reject-publish-dlx" => Ok(Overflow::RejectPublishDeadLetter),
-            other => {
-                let why =
-                    format!("'{other}' is none of drop-head, reject-publish, reject-publish-dlx");
-                Err(self.invalid(entry.name, &why))
-            }
-        }
-    }
-    fn durability(&self, entry: &Entry<'_>) -> Result<Durability, Fault> {
-        match self.text(entry)?.as_str() {
-            "flushed" => Ok(Durability::Flushed),
-            "buffered" => Ok(Durability::Buffered),
-            "memory" => Ok(Durability::Memory),
-            other => {
-                let why = format!("'{other}' is none of flushed, buffered, memory");
-                Err(self.invalid(entry.name, &why))
-            }
-        }
+    fn set<O>(
+        &self,
+        entry: &Entry<'_>,
+        option: &OptionDefinition<O>,
+        options: &mut O,
+    ) -> Result<(), Fault> {
+        option.set(options, &value(entry.value)).map_err(|why| self.invalid(entry.name, &why))
     }
     fn queue_type(&self, entry: &Entry<'_>) -> Result<&'static str, Fault> {
-        match self.text(entry)?.as_str() {
+        let FieldValue::LongStr(name) = entry.value else {
+            return Err(self.invalid(entry.name, "must be a string"));
+        };
+        match str::from_utf8(name).unwrap_or_default() {
             "classic" => Ok("classic"),
             "quorum" => Ok("quorum"),
             "stream" => {
@@ -278,6 +225,21 @@ impl Declared<'_> {
                 let why = format!("unknown queue type '{other}', known are classic and quorum");
                 Err(self.invalid(entry.name, &why))
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documentation_names_every_option() {
+        let page = include_str!("../../../../docs/protocols/amqp-0-9-1.md");
+        let queue = QUEUE_OPTIONS.iter().map(|option| format!("`x-{}`", option.name));
+        let exchange = EXCHANGE_OPTIONS.iter().map(|option| format!("`{}`", option.name));
+        for name in queue.chain(exchange) {
+            assert!(page.contains(&name), "docs/protocols/amqp-0-9-1.md lacks {name}");
         }
     }
 }

@@ -5,8 +5,7 @@ use super::http_client::{Broker, escaped};
 use super::output;
 use super::table::table;
 use crate::settings::{ByteCount, SettingValue, Settings};
-use angarium_engine::Bound;
-use angarium_engine::limits::PRIORITY_MAX;
+use angarium_engine::{Bound, EXCHANGE_OPTIONS, OptionDefinition, OptionType, QUEUE_OPTIONS};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -122,18 +121,8 @@ fn queue_command(group: Command) -> Command {
         .arg(name("NAME"))
         .arg(vhost())
         .arg(flag("transient", "Gone after a restart"))
-        .arg(flag("auto-delete", "Goes when its last consumer goes"))
-        .arg(value("message-ttl-ms", "MS", "Time to live of its messages"))
-        .arg(value("expires-ms", "MS", "Goes after this long without use"))
-        .arg(value("length-max", "N", "Most messages ready in it"))
-        .arg(value("bytes-max", "N", "Most bytes ready in it"))
-        .arg(value("overflow", "drop-head|reject-publish|reject-publish-dlx", "What happens then"))
-        .arg(value("durability", "flushed|buffered|memory", "What a confirm waits for"))
-        .arg(value("dead-letter-exchange", "NAME", "Where dead letters go"))
-        .arg(value("dead-letter-routing-key", "KEY", "And with which key"))
-        .arg(value("priority-max", "N", "Highest priority it tells apart"))
-        .arg(flag("single-active", "One consumer gets everything until it goes"))
-        .arg(value("delivery-limit", "N", "Requeues after which a message is dead-lettered"));
+        .arg(flag("auto-delete", "Goes when its last consumer goes"));
+    let add = QUEUE_OPTIONS.iter().fold(add, |add, option| add.arg(option_flag(option)));
     group
         .subcommand(list().arg(any_vhost()))
         .subcommand(add)
@@ -151,12 +140,15 @@ fn exchange_command(group: Command) -> Command {
     let add = verb("add", "Declares an exchange")
         .arg(name("NAME"))
         .arg(vhost())
-        .arg(value("type", "direct|fanout|topic|headers", "How it routes").default_value("direct"))
+        .arg(
+            value("type", "KIND", "How it routes: direct, fanout, topic or headers")
+                .default_value("direct"),
+        )
         .arg(flag("transient", "Gone after a restart"))
         .arg(flag("auto-delete", "Goes when its last binding goes"))
         .arg(flag("internal", "Only exchanges publish to it"))
-        .arg(flag("delaying", "Holds messages with x-delay back"))
-        .arg(value("alternate", "EXCHANGE", "Where messages go that no binding takes"));
+        .arg(flag("delaying", "Holds messages with x-delay back"));
+    let add = EXCHANGE_OPTIONS.iter().fold(add, |add, option| add.arg(option_flag(option)));
     group.subcommand(list().arg(any_vhost())).subcommand(add).subcommand(
         verb("delete", "Deletes an exchange")
             .arg(name("NAME"))
@@ -208,6 +200,19 @@ fn name(shown: &'static str) -> Arg {
 }
 fn flag(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+}
+/// The flag of one of the options that declarations have.
+fn option_flag<O>(option: &OptionDefinition<O>) -> Arg {
+    let mut help = option.what.to_owned();
+    help[..1].make_ascii_uppercase();
+    match option.kind {
+        OptionType::Flag => Arg::new(option.name).long(option.name).action(ArgAction::SetTrue),
+        OptionType::Count { .. } => value(option.name, "N", ""),
+        OptionType::Millis { .. } => value(option.name, "MS", ""),
+        OptionType::Text => value(option.name, "NAME", ""),
+        OptionType::Choice(names) => value(option.name, "", "").value_name(names.join("|")),
+    }
+    .help(help)
 }
 fn value(name: &'static str, shown: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).value_name(shown).help(help)
@@ -398,37 +403,38 @@ impl Asked<'_> {
         Ok(Value::Object(body))
     }
 
-    /// The body of a declaration: a field for each flag, under the same name.
-    fn body(&self) -> Result<Value, String> {
-        const NUMBERS: [(&str, u64); 6] = [
-            ("message-ttl-ms", u64::MAX),
-            ("expires-ms", u64::MAX),
-            ("length-max", u64::MAX),
-            ("bytes-max", u64::MAX),
-            ("priority-max", PRIORITY_MAX as u64),
-            ("delivery-limit", u32::MAX as u64),
-        ];
-        const TEXTS: [&str; 9] = [
-            "overflow",
-            "durability",
-            "dead-letter-exchange",
-            "dead-letter-routing-key",
-            "type",
-            "alternate",
-            "configure",
-            "write",
-            "read",
-        ];
-        const FLAGS: [&str; 4] = ["auto-delete", "single-active", "internal", "delaying"];
-        let mut body = Map::new();
-        for (name, most) in NUMBERS {
-            if let Some(text) = self.text(name) {
-                let number = text.parse::<u64>().ok().filter(|number| *number <= most);
-                let number = number
-                    .ok_or_else(|| format!("--{name}: expected a whole number from 0 to {most}"))?;
-                body.insert(name.replace('-', "_"), number.into());
+    /// The options of a declaration: a field for each flag.
+    fn options<O>(
+        &self,
+        table: &[OptionDefinition<O>],
+        body: &mut Map<String, Value>,
+    ) -> Result<(), String> {
+        for option in table {
+            let name = option.name;
+            let value = match option.kind {
+                OptionType::Flag if self.flag(name) => Some(true.into()),
+                OptionType::Flag => None,
+                OptionType::Text | OptionType::Choice(_) => self.text(name).map(Value::from),
+                OptionType::Count { .. } | OptionType::Millis { .. } => {
+                    let number = |text: String| text.parse::<i64>().map(Value::from);
+                    let number = self.text(name).map(number).transpose();
+                    number.map_err(|_| format!("--{name}: expected a whole number"))?
+                }
+            };
+            if let Some(value) = value {
+                body.insert(name.replace('-', "_"), value);
             }
         }
+        Ok(())
+    }
+
+    /// The body of a declaration: a field for each flag, under the same name.
+    fn body(&self) -> Result<Value, String> {
+        const TEXTS: [&str; 4] = ["type", "configure", "write", "read"];
+        const FLAGS: [&str; 3] = ["auto-delete", "internal", "delaying"];
+        let mut body = Map::new();
+        self.options(QUEUE_OPTIONS, &mut body)?;
+        self.options(EXCHANGE_OPTIONS, &mut body)?;
         for name in TEXTS {
             if let Some(text) = self.text(name) {
                 body.insert(name.replace('-', "_"), text.into());

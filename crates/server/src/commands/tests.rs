@@ -170,10 +170,10 @@ fn commands_become_requests() {
     );
     asks("angarium permission clear u --vhost v", "DELETE", "/api/permissions/v/u", None);
     asks(
-        "angarium queue add q --length-max 3 --transient",
+        "angarium queue add q --max-length 3 --transient",
         "PUT",
         "/api/queues/%2F/q",
-        Some(json!({ "length_max": 3, "durable": false })),
+        Some(json!({ "max_length": 3, "durable": false })),
     );
     asks(
         "angarium user add ada --administrator",
@@ -201,15 +201,9 @@ fn commands_become_requests() {
     );
     let error = call_of("angarium binding add e").unwrap_err();
     assert_eq!(error, "binding add needs either --queue or --exchange");
-    for (flag, value, most) in [
-        ("length-max", "x", u64::MAX),
-        ("bytes-max", "1.5", u64::MAX),
-        ("priority-max", "256", 255),
-        ("delivery-limit", "4294967296", u64::from(u32::MAX)),
-        ("expires-ms", "18446744073709551616", u64::MAX),
-    ] {
+    for (flag, value) in [("max-length", "x"), ("max-length-bytes", "1.5"), ("expires", "1s")] {
         let error = call_of(&format!("angarium queue add q --{flag} {value}")).unwrap_err();
-        assert_eq!(error, format!("--{flag}: expected a whole number from 0 to {most}"));
+        assert_eq!(error, format!("--{flag}: expected a whole number"));
     }
 }
 
@@ -401,7 +395,7 @@ fn everything_can_be_administered() {
     }
     ask("PUT", "/api/permissions/v/ada/subjects", subjects).unwrap();
     ask("PUT", "/api/exchanges/v/e", json!({ "type": "topic" })).unwrap();
-    ask("PUT", "/api/queues/v/q", json!({ "length_max": 3 })).unwrap();
+    ask("PUT", "/api/queues/v/q", json!({ "max_length": 3 })).unwrap();
     ask("PUT", "/api/bindings/v", json!({ "source": "e", "queue": "q", "key": "a.#" })).unwrap();
     let names = |path: &str, field: &str| -> Vec<String> {
         let rows = ask("GET", path, json!(null)).unwrap();

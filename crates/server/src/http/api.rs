@@ -267,7 +267,8 @@ async fn declare_exchange(
     Path((vhost, name)): Path<(String, String)>,
     Body(body): Body<ExchangeBody>,
 ) -> Answer {
-    let declaration = ExchangeDeclaration { name, options: Some(body.options()) };
+    let options = body.options().map_err(|text| Failure::new(StatusCode::BAD_REQUEST, text))?;
+    let declaration = ExchangeDeclaration { name, options: Some(options) };
     carry_out(&state, &vhost, Request::DeclareExchange(declaration)).await
 }
 
@@ -287,7 +288,8 @@ async fn declare_queue(
     Path((vhost, name)): Path<(String, String)>,
     Body(body): Body<QueueBody>,
 ) -> Answer {
-    let declaration = QueueDeclaration { name, options: Some(body.options()) };
+    let options = body.options().map_err(|text| Failure::new(StatusCode::BAD_REQUEST, text))?;
+    let declaration = QueueDeclaration { name, options: Some(options) };
     carry_out(&state, &vhost, Request::DeclareQueue(declaration)).await
 }
 

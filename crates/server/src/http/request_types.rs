@@ -1,15 +1,12 @@
 //! What requests to the administration API carry, and the engine's words for it.
 
 use crate::settings::DIRECT_BYTES_LEAST;
-use angarium_engine::limits::PRIORITY_MAX;
 use angarium_engine::{
-    Binding, BindingTarget, Bound, Durability, ExchangeKind, ExchangeOptions, Overflow,
-    QueueOptions, Quota, SlowConsumerPolicy, Value,
+    Binding, BindingTarget, Bound, EXCHANGE_OPTIONS, ExchangeKind, ExchangeOptions,
+    OptionDefinition, QUEUE_OPTIONS, QueueOptions, Quota, SlowConsumerPolicy, Value,
 };
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// The field of a quota that says what becomes of slow clients.
 const SLOW_CONSUMER_POLICY: &str = "slow_consumer_policy";
@@ -111,94 +108,47 @@ fn least(bound: Bound) -> (u64, &'static str) {
     }
 }
 
-/// An exchange to be declared.
+/// An exchange to be declared: `type`, flags, and a field for each of [`EXCHANGE_OPTIONS`].
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ExchangeBody {
-    #[serde(rename = "type")]
-    kind: ExchangeKindBody,
-    #[serde(default = "yes")]
-    durable: bool,
-    #[serde(default)]
-    auto_delete: bool,
-    #[serde(default)]
-    internal: bool,
-    #[serde(default)]
-    delaying: bool,
-    alternate: Option<String>,
-}
+#[serde(transparent)]
+pub(super) struct ExchangeBody(Fields);
 
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum ExchangeKindBody {
-    Direct,
-    Fanout,
-    Topic,
-    Headers,
-}
-
-/// A queue to be declared.
+/// A queue to be declared: flags, and a field for each of [`QUEUE_OPTIONS`].
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct QueueBody {
-    #[serde(default = "yes")]
-    durable: bool,
-    #[serde(default)]
-    auto_delete: bool,
-    message_ttl_ms: Option<u64>,
-    expires_ms: Option<u64>,
-    length_max: Option<u64>,
-    bytes_max: Option<u64>,
-    #[serde(default)]
-    overflow: OverflowBody,
-    #[serde(default)]
-    durability: DurabilityBody,
-    dead_letter_exchange: Option<String>,
-    dead_letter_routing_key: Option<String>,
-    #[serde(default, deserialize_with = "priority_max")]
-    priority_max: Option<u8>,
-    #[serde(default)]
-    single_active: bool,
-    #[serde(default, deserialize_with = "delivery_limit")]
-    delivery_limit: Option<u32>,
-}
+#[serde(transparent)]
+pub(super) struct QueueBody(Fields);
 
-fn priority_max<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u8>, D::Error> {
-    whole_number(from, "priority_max", PRIORITY_MAX)
-}
+/// Named values of a declaration, taken out one after the other.
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+struct Fields(BTreeMap<String, serde_json::Value>);
 
-fn delivery_limit<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
-    whole_number(from, "delivery_limit", u32::MAX)
-}
+impl Fields {
+    /// A flag and its default.
+    fn flag(&mut self, name: &str, default: bool) -> Result<bool, String> {
+        match self.0.remove(name) {
+            None | Some(serde_json::Value::Null) => Ok(default),
+            Some(value) => value.as_bool().ok_or_else(|| format!("{name}: must be true or false")),
+        }
+    }
 
-/// A number that is refused with its range where it is outside.
-fn whole_number<'de, D: Deserializer<'de>, T: TryFrom<u64> + std::fmt::Display>(
-    from: D,
-    field: &str,
-    most: T,
-) -> Result<Option<T>, D::Error> {
-    let Some(value) = Option::<serde_json::Value>::deserialize(from)? else { return Ok(None) };
-    let number = value.as_u64().and_then(|number| T::try_from(number).ok());
-    let wrong = || D::Error::custom(format!("{field}: expected a whole number from 0 to {most}"));
-    number.map(Some).ok_or_else(wrong)
-}
+    /// All options of a table. Errors name the field.
+    fn options<O>(&mut self, table: &[OptionDefinition<O>], options: &mut O) -> Result<(), String> {
+        for option in table {
+            let field = option.name.replace('-', "_");
+            let Some(value) = self.0.remove(&field).filter(|value| !value.is_null()) else {
+                continue;
+            };
+            let value = engine_value(&value);
+            option.set(options, &value).map_err(|why| format!("{field}: {why}"))?;
+        }
+        Ok(())
+    }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum OverflowBody {
-    #[default]
-    DropHead,
-    RejectPublish,
-    RejectPublishDlx,
-}
-
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum DurabilityBody {
-    #[default]
-    Flushed,
-    Buffered,
-    Memory,
+    /// Refuses what no field was taken for.
+    fn end(self) -> Result<(), String> {
+        self.0.keys().next().map_or(Ok(()), |field| Err(format!("no field '{field}'")))
+    }
 }
 
 /// A binding to be made or taken away.
@@ -214,54 +164,37 @@ pub(super) struct BindingBody {
     arguments: BTreeMap<String, serde_json::Value>,
 }
 
-fn yes() -> bool {
-    true
-}
-
 impl ExchangeBody {
-    pub(super) fn options(self) -> ExchangeOptions {
-        ExchangeOptions {
-            kind: match self.kind {
-                ExchangeKindBody::Direct => ExchangeKind::Direct,
-                ExchangeKindBody::Fanout => ExchangeKind::Fanout,
-                ExchangeKindBody::Topic => ExchangeKind::Topic,
-                ExchangeKindBody::Headers => ExchangeKind::Headers,
-            },
-            delaying: self.delaying,
-            durable: self.durable,
-            auto_delete: self.auto_delete,
-            internal: self.internal,
-            alternate: self.alternate,
-        }
+    pub(super) fn options(self) -> Result<ExchangeOptions, String> {
+        let ExchangeBody(mut fields) = self;
+        let kind = fields.0.remove("type").ok_or("type: is missing")?;
+        let kind = kind.as_str().and_then(ExchangeKind::named);
+        let known = || format!("type: must be one of {}", ExchangeKind::NAMES.join(", "));
+        let mut options = ExchangeOptions {
+            kind: kind.ok_or_else(known)?,
+            delaying: fields.flag("delaying", false)?,
+            durable: fields.flag("durable", true)?,
+            auto_delete: fields.flag("auto_delete", false)?,
+            internal: fields.flag("internal", false)?,
+            alternate: None,
+        };
+        fields.options(EXCHANGE_OPTIONS, &mut options)?;
+        fields.end()?;
+        Ok(options)
     }
 }
 
 impl QueueBody {
-    pub(super) fn options(self) -> QueueOptions {
-        QueueOptions {
-            durable: self.durable,
-            auto_delete: self.auto_delete,
-            message_ttl: self.message_ttl_ms.map(Duration::from_millis),
-            expires: self.expires_ms.map(Duration::from_millis),
-            length_max: self.length_max,
-            bytes_max: self.bytes_max,
-            overflow: match self.overflow {
-                OverflowBody::DropHead => Overflow::DropHead,
-                OverflowBody::RejectPublish => Overflow::RejectPublish,
-                OverflowBody::RejectPublishDlx => Overflow::RejectPublishDeadLetter,
-            },
-            durability: match self.durability {
-                DurabilityBody::Flushed => Durability::Flushed,
-                DurabilityBody::Buffered => Durability::Buffered,
-                DurabilityBody::Memory => Durability::Memory,
-            },
-            dead_letter_exchange: self.dead_letter_exchange,
-            dead_letter_routing_key: self.dead_letter_routing_key,
-            priority_max: self.priority_max,
-            single_active: self.single_active,
-            delivery_limit: self.delivery_limit,
+    pub(super) fn options(self) -> Result<QueueOptions, String> {
+        let QueueBody(mut fields) = self;
+        let mut options = QueueOptions {
+            durable: fields.flag("durable", true)?,
+            auto_delete: fields.flag("auto_delete", false)?,
             ..QueueOptions::default()
-        }
+        };
+        fields.options(QUEUE_OPTIONS, &mut options)?;
+        fields.end()?;
+        Ok(options)
     }
 }
 
@@ -332,29 +265,25 @@ mod tests {
     }
 
     #[test]
-    fn numbers_out_of_range_are_refused_with_the_range() {
-        let refused = |body: &str| serde_json::from_str::<QueueBody>(body).unwrap_err().to_string();
-        let (priority, limit) = ("from 0 to 255", "from 0 to 4294967295");
-        for (body, range) in [
-            (r#"{"priority_max":256}"#, priority),
-            (r#"{"priority_max":-1}"#, priority),
-            (r#"{"priority_max":"high"}"#, priority),
-            (r#"{"delivery_limit":4294967296}"#, limit),
-            (r#"{"delivery_limit":1.5}"#, limit),
+    fn wrong_options_are_refused_by_field() {
+        let options = |body: &str| serde_json::from_str::<QueueBody>(body).unwrap().options();
+        for (body, expected) in [
+            (r#"{"max_priority":256}"#, "max_priority: 256 is not between 0 and 255"),
+            (r#"{"max_priority":-1}"#, "max_priority: -1 is negative"),
+            (r#"{"max_priority":"high"}"#, "max_priority: must be an integer"),
+            (r#"{"delivery_limit":1.5}"#, "delivery_limit: must be an integer"),
+            (r#"{"durable":1}"#, "durable: must be true or false"),
+            (r#"{"length":1}"#, "no field 'length'"),
         ] {
-            let said = refused(body);
-            let field = body.split('"').nth(1).unwrap();
-            let expected = format!("{field}: expected a whole number {range}");
-            assert!(said.contains(&expected), "{body}: {said}");
+            assert_eq!(options(body).unwrap_err(), expected, "{body}");
         }
         for (body, priority) in [
             ("{}", None),
-            (r#"{"priority_max":null}"#, None),
-            (r#"{"priority_max":0}"#, Some(0)),
-            (r#"{"priority_max":255}"#, Some(255)),
+            (r#"{"max_priority":null}"#, None),
+            (r#"{"max_priority":0}"#, Some(0)),
+            (r#"{"max_priority":255}"#, Some(255)),
         ] {
-            let queue: QueueBody = serde_json::from_str(body).unwrap();
-            assert_eq!(queue.options().priority_max, priority, "{body}");
+            assert_eq!(options(body).unwrap().priority_max, priority, "{body}");
         }
     }
 }

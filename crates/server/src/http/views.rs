@@ -6,7 +6,7 @@ use crate::authenticate::NO_PASSWORD;
 use crate::http::flow_metrics;
 use crate::http::request_types::QuotaBody;
 use crate::reactor::{Histogram, Shard};
-use angarium_engine::{Durability, QueueListing, QueueOptions};
+use angarium_engine::{Durability, QUEUE_OPTIONS, QueueListing, QueueOptions};
 use angarium_journal::State;
 use angarium_node::WaitsFor;
 use serde::Serialize;
@@ -21,6 +21,8 @@ pub(super) struct QueueView {
     pub(super) durable: bool,
     /// How well its persistent messages are kept: `flushed`, `buffered`, `memory`.
     pub(super) durability: &'static str,
+    /// Its options that are not the default, by the names that declarations use.
+    pub(super) options: serde_json::Map<String, Value>,
     pub(super) exclusive: bool,
     pub(super) auto_delete: bool,
     pub(super) ready: u64,
@@ -160,7 +162,7 @@ pub(super) fn exchanges(shard: &mut Shard, vhost: Option<&str>) -> Value {
         json!({
             "vhost": exchange.vhost,
             "name": exchange.name,
-            "type": format!("{:?}", exchange.options.kind).to_lowercase(),
+            "type": exchange.options.kind.name(),
             "durable": exchange.options.durable,
             "auto_delete": exchange.options.auto_delete,
             "internal": exchange.options.internal,
@@ -171,13 +173,19 @@ pub(super) fn exchanges(shard: &mut Shard, vhost: Option<&str>) -> Value {
     shown.collect()
 }
 
+/// How well a queue keeps persistent messages, whatever it was declared with.
 fn durability(options: &QueueOptions) -> &'static str {
-    match options.durability {
-        _ if !options.durable || options.exclusive => "memory",
-        Durability::Flushed => "flushed",
-        Durability::Buffered => "buffered",
-        Durability::Memory => "memory",
-    }
+    let is_stored = options.durable && !options.exclusive;
+    if is_stored { options.durability.name() } else { Durability::Memory.name() }
+}
+
+/// The options that are not the default, by name.
+fn shown_options(options: &QueueOptions) -> serde_json::Map<String, Value> {
+    let set = QUEUE_OPTIONS.iter().filter_map(|option| {
+        let value = json_value(&option.get(options)?);
+        Some((option.name.replace('-', "_"), value))
+    });
+    set.collect()
 }
 
 /// Queues, or those of one virtual host.
@@ -197,6 +205,7 @@ fn queue_view(queue: &QueueListing<'_>) -> QueueView {
         name: queue.name.to_owned(),
         durable: queue.options.durable,
         durability: durability(queue.options),
+        options: shown_options(queue.options),
         exclusive: queue.options.exclusive,
         auto_delete: queue.options.auto_delete,
         ready: queue.ready,

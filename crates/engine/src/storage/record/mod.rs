@@ -11,13 +11,12 @@ use self::values::{read_arguments, write_arguments};
 use crate::queue::page::{self, PageEntry};
 use crate::storage::codec::{Malformed, Reader, Writer};
 use crate::{
-    Arguments, BindingTarget, Durability, ExchangeKind, ExchangeOptions, Overflow, QueueOptions,
-    Quota, SubjectPermissions, Time,
+    Arguments, BindingTarget, EXCHANGE_OPTIONS, ExchangeKind, ExchangeOptions, QUEUE_OPTIONS,
+    QueueOptions, Quota, SubjectPermissions, Time,
 };
-use std::time::Duration;
 
 /// The version of every record so far.
-pub(crate) const VERSION: u8 = 1;
+pub(crate) const VERSION: u8 = 2;
 /// Bytes by which a record may exceed its message, places not counted.
 pub(crate) const EXTRA_BYTES_MAX: usize = 4096;
 /// Bytes of one of a message's places.
@@ -442,116 +441,47 @@ impl Record<'_> {
     }
 }
 
-fn write_duration(writer: &mut Writer<'_>, duration: Duration) {
-    writer.u64(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX));
-}
-
-fn read_duration(reader: &mut Reader<'_>) -> Result<Duration, Malformed> {
-    Ok(Duration::from_micros(reader.u64()?))
-}
-
 /// Appends a queue's options. `exclusive` is not among them: what is exclusive is never recorded.
 pub(crate) fn write_queue_options(writer: &mut Writer<'_>, options: &QueueOptions) {
     writer.bool(options.durable);
     writer.bool(options.auto_delete);
-    writer.option(options.message_ttl, write_duration);
-    writer.option(options.expires, write_duration);
-    writer.option(options.length_max, Writer::u64);
-    writer.option(options.bytes_max, Writer::u64);
-    // Both are small: queues that say nothing of durability are as they were before they could.
-    let overflow = match options.overflow {
-        Overflow::DropHead => 0,
-        Overflow::RejectPublish => 1,
-        Overflow::RejectPublishDeadLetter => 2,
-    };
-    let durability = match options.durability {
-        Durability::Flushed => 0,
-        Durability::Buffered => 1,
-        Durability::Memory => 2,
-    };
-    writer.u8(overflow | durability << DURABILITY_SHIFT);
-    writer.option(options.dead_letter_exchange.as_deref(), Writer::text);
-    writer.option(options.dead_letter_routing_key.as_deref(), Writer::text);
-    writer.option(options.priority_max, Writer::u8);
-    writer.bool(options.single_active);
-    writer.option(options.delivery_limit, Writer::u32);
-    writer.option(options.settle_timeout, write_duration);
+    values::write_options(writer, QUEUE_OPTIONS, options);
     write_arguments(writer, &options.other);
-}
-
-/// Where durability is in the byte of the overflow.
-const DURABILITY_SHIFT: u8 = 4;
-
-fn read_overflow(byte: u8) -> Result<(Overflow, Durability), Malformed> {
-    let overflow = match byte & ((1 << DURABILITY_SHIFT) - 1) {
-        0 => Overflow::DropHead,
-        1 => Overflow::RejectPublish,
-        2 => Overflow::RejectPublishDeadLetter,
-        other => return Err(format!("overflow {other} is unknown")),
-    };
-    let durability = match byte >> DURABILITY_SHIFT {
-        0 => Durability::Flushed,
-        1 => Durability::Buffered,
-        2 => Durability::Memory,
-        other => return Err(format!("durability {other} is unknown")),
-    };
-    Ok((overflow, durability))
 }
 
 /// Reads what [`write_queue_options`] wrote.
 pub(crate) fn read_queue_options(reader: &mut Reader<'_>) -> Result<QueueOptions, Malformed> {
-    let mut options = QueueOptions {
-        durable: reader.bool()?,
-        exclusive: false,
-        auto_delete: reader.bool()?,
-        message_ttl: reader.option(read_duration)?,
-        expires: reader.option(read_duration)?,
-        length_max: reader.option(Reader::u64)?,
-        bytes_max: reader.option(Reader::u64)?,
-        ..QueueOptions::default()
-    };
-    (options.overflow, options.durability) = read_overflow(reader.u8()?)?;
-    options.dead_letter_exchange = reader.option(|reader| reader.text().map(str::to_owned))?;
-    options.dead_letter_routing_key = reader.option(|reader| reader.text().map(str::to_owned))?;
-    options.priority_max = reader.option(Reader::u8)?;
-    options.single_active = reader.bool()?;
-    options.delivery_limit = reader.option(Reader::u32)?;
-    options.settle_timeout = reader.option(read_duration)?;
+    let (durable, auto_delete) = (reader.bool()?, reader.bool()?);
+    let mut options = QueueOptions { durable, auto_delete, ..QueueOptions::default() };
+    values::read_options(reader, QUEUE_OPTIONS, &mut options)?;
     options.other = read_arguments(reader)?;
     Ok(options)
 }
 
 /// Appends an exchange's options.
 pub(crate) fn write_exchange_options(writer: &mut Writer<'_>, options: &ExchangeOptions) {
-    writer.u8(match options.kind {
-        ExchangeKind::Direct => 0,
-        ExchangeKind::Fanout => 1,
-        ExchangeKind::Topic => 2,
-        ExchangeKind::Headers => 3,
-    });
+    writer.u8(options.kind.number());
     writer.bool(options.delaying);
     writer.bool(options.durable);
     writer.bool(options.auto_delete);
     writer.bool(options.internal);
-    writer.option(options.alternate.as_deref(), Writer::text);
+    values::write_options(writer, EXCHANGE_OPTIONS, options);
 }
 
 /// Reads what [`write_exchange_options`] wrote.
 pub(crate) fn read_exchange_options(reader: &mut Reader<'_>) -> Result<ExchangeOptions, Malformed> {
-    Ok(ExchangeOptions {
-        kind: match reader.u8()? {
-            0 => ExchangeKind::Direct,
-            1 => ExchangeKind::Fanout,
-            2 => ExchangeKind::Topic,
-            3 => ExchangeKind::Headers,
-            other => return Err(format!("exchange kind {other} is unknown")),
-        },
+    let kind = reader.u8()?;
+    let mut options = ExchangeOptions {
+        kind: ExchangeKind::numbered(kind)
+            .ok_or_else(|| format!("exchange kind {kind} is unknown"))?,
         delaying: reader.bool()?,
         durable: reader.bool()?,
         auto_delete: reader.bool()?,
         internal: reader.bool()?,
-        alternate: reader.option(|reader| reader.text().map(str::to_owned))?,
-    })
+        alternate: None,
+    };
+    values::read_options(reader, EXCHANGE_OPTIONS, &mut options)?;
+    Ok(options)
 }
 
 /// Appends a binding.

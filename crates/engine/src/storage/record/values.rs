@@ -1,8 +1,8 @@
-//! Arguments as records have them: names and values, which may hold further ones.
+//! Options and arguments as records have them: names and values, which may hold further ones.
 
 use crate::interface::limits::VALUE_DEPTH_MAX;
 use crate::storage::codec::{Malformed, Reader, Writer};
-use crate::{Arguments, Value};
+use crate::{Arguments, OptionDefinition, Value};
 use std::collections::BTreeMap;
 
 /// Appends arguments.
@@ -17,6 +17,36 @@ pub(super) fn write_arguments(writer: &mut Writer<'_>, arguments: &Arguments) {
 /// Reads what [`write_arguments`] wrote.
 pub(super) fn read_arguments(reader: &mut Reader<'_>) -> Result<Arguments, Malformed> {
     read_map(reader, 0)
+}
+
+/// Appends those of the options that are not the default: how many, then number and value of each.
+pub(super) fn write_options<O>(
+    writer: &mut Writer<'_>,
+    table: &[OptionDefinition<O>],
+    options: &O,
+) {
+    let set = || table.iter().filter_map(|option| Some((option.code, option.get(options)?)));
+    writer.varint(set().count() as u64);
+    for (code, value) in set() {
+        writer.u8(code);
+        write_value(writer, &value);
+    }
+}
+
+/// Reads what [`write_options`] wrote.
+pub(super) fn read_options<O>(
+    reader: &mut Reader<'_>,
+    table: &[OptionDefinition<O>],
+    options: &mut O,
+) -> Result<(), Malformed> {
+    for _ in 0..reader.count()? {
+        let code = reader.u8()?;
+        let option = table.iter().find(|option| option.code == code);
+        let option = option.ok_or_else(|| format!("option {code} is unknown"))?;
+        let value = read_value(reader, 0)?;
+        option.set(options, &value).map_err(|why| format!("option {}: {why}", option.name))?;
+    }
+    Ok(())
 }
 
 fn write_value(writer: &mut Writer<'_>, value: &Value) {

@@ -126,13 +126,13 @@ fn tls_can_be_demanded() {
     play(
         "> CONNECT {}
          < INFO tls_required
-         < -ERR 'Secure Handler - TLS Required'
-         < closed: Secure Handler - TLS Required
+         < -ERR 'Secure Connection - TLS Required'
+         < closed: Secure Connection - TLS Required
          log: the client came without TLS, which is required here; from 127.0.0.1:9
          b> SUB a 1
          b< INFO tls_required
-         b< -ERR 'Secure Handler - TLS Required'
-         b< closed: Secure Handler - TLS Required
+         b< -ERR 'Secure Connection - TLS Required'
+         b< closed: Secure Connection - TLS Required
          log: the client came without TLS, which is required here; from 127.0.0.1:9",
         false,
         settings,

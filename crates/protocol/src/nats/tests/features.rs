@@ -372,8 +372,8 @@ fn a_silent_client_is_asked_and_then_given_up() {
          < PING
          > wait 119000
          > wait 1000
-         < -ERR 'Stale Handler'
-         < closed: Stale Handler",
+         < -ERR 'Stale Connection'
+         < closed: Stale Connection",
     );
 }
 
