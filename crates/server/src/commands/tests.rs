@@ -481,7 +481,7 @@ fn who_sets_a_quota_hears_what_holds_then() {
     for (line, now) in [
         (
             "--connections 2 --slow-consumer-policy spool",
-            "connections 2, slow consumer policy spool",
+            "connections 2, slow-consumer-policy spool",
         ),
         ("--bytes-per-second 1KiB", "bytes-per-second 1024"),
         ("", "all is as for everybody"),
