@@ -15,18 +15,23 @@ struct Sink {
     next: u64,
 }
 
+impl Hints for Sink {}
+
 impl Effects for Sink {
     fn deliver(&mut self, delivery: &Delivery<'_>) {
         self.tag = delivery.tag;
         self.bytes += delivery.message.body.len();
     }
-    fn emit(&mut self, delivery: &Delivery<'_>) -> Heard {
-        self.bytes += delivery.message.body.len();
-        Heard::Well
+    fn answer_get(&mut self, answer: &GetAnswer<'_>) {
+        self.tag = answer.tag;
+    }
+    fn send_direct(&mut self, direct: &DirectMessage<'_>) -> SendOutcome {
+        self.bytes += direct.message.body.len();
+        SendOutcome::Sent
     }
     fn confirm(&mut self, _: ChannelId, _: Confirm) {}
-    fn returned(&mut self, _: ChannelId, _: &Returned<'_>) {}
-    fn cancelled(&mut self, _: ChannelId, _: &str) {}
+    fn return_unroutable(&mut self, _: ChannelId, _: &MessageView<'_>) {}
+    fn consumer_cancelled(&mut self, _: ChannelId, _: &str) {}
     fn reply(&mut self, _: ChannelId, reply: Result<Reply, Refusal>) {
         reply.expect("the requests are granted");
     }

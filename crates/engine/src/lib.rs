@@ -30,7 +30,8 @@ pub use crate::foundation::deferred_drop::{drop_elsewhere, drop_elsewhere_with};
 pub use crate::foundation::shared_body::{GatheredBody, share};
 pub use crate::interface::counters::Counters;
 pub use crate::interface::effects::{
-    Confirm, Delivery, Effects, Heard, Load, LoadId, Loaded, Lost, Returned,
+    Confirm, Delivery, DirectMessage, Effects, GetAnswer, Hints, Load, LoadId, Loaded, Lost,
+    SendOutcome, SharedRecord,
 };
 pub use crate::interface::ids::{ChannelId, ConnectionId, Position, ShardId, Shards};
 pub use crate::interface::limits;

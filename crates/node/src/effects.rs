@@ -14,8 +14,8 @@ use crate::shard::remote_connection::Guest;
 use crate::spill::Spill;
 use angarium_engine as engine;
 use angarium_engine::{
-    Bytes, Call, ChannelId, Confirm, ConnectionId, Delivery, Effects, Forward, Heard, Load, Lost,
-    Refusal, Reply, Returned, ShardId, Shards, Subscribe, Time,
+    Call, ChannelId, Confirm, ConnectionId, Delivery, DirectMessage, Effects, Forward, GetAnswer,
+    Hints, Load, Lost, MessageView, Refusal, Reply, SendOutcome, ShardId, Shards, Subscribe, Time,
 };
 use angarium_journal::{Journal, SharedRecord};
 use angarium_protocol::{Credentials, Host, Outlet, Survey};
@@ -329,68 +329,93 @@ impl NodeEffects {
         }
     }
 
+    /// Writes a direct message into its connection's outlet.
+    #[inline(always)]
+    pub(crate) fn write_direct_message(&mut self, message: &DirectMessage<'_>) {
+        let connection = message.channel.connection;
+        self.touch(connection).send_direct(message);
+        if message.message.shared.is_some() {
+            self.end_with_large(connection);
+        }
+    }
+
     #[cold]
     fn end_with_large(&mut self, connection: ConnectionId) {
         self.outbox[connection.0 as usize].end_with_large();
     }
 
-    /// The same for a message that no queue took.
-    pub(crate) fn return_here(&mut self, session: ChannelId, returned: &Returned<'_>) {
-        self.touch(session.connection).returned(session, returned);
-        if returned.message.shared.is_some() {
-            self.end_with_large(session.connection);
+    /// Writes the answer to a get into its connection's outlet.
+    pub(crate) fn write_get_answer(&mut self, answer: &GetAnswer<'_>) {
+        let connection = answer.channel.connection;
+        self.touch(connection).answer_get(answer);
+        if answer.message.shared.is_some() {
+            self.end_with_large(connection);
+        }
+    }
+
+    /// Writes a message that no queue took into its publisher's outlet.
+    pub(crate) fn return_here(&mut self, channel: ChannelId, message: &MessageView<'_>) {
+        self.touch(channel.connection).returned(channel, message);
+        if message.shared.is_some() {
+            self.end_with_large(channel.connection);
         }
     }
 }
 
 impl Effects for NodeEffects {
+    fn answer_get(&mut self, answer: &GetAnswer<'_>) {
+        let channel = answer.channel;
+        if let Some(guest) = &mut self.outbox[channel.connection.0 as usize].guest {
+            let name = guest.name(channel.number);
+            guest.underway += self.links.answer_get(guest.shard, name, answer) as u64;
+            return;
+        }
+        self.write_get_answer(answer);
+    }
+
     #[inline]
     fn deliver(&mut self, delivery: &Delivery<'_>) {
-        let session = delivery.channel;
-        if let Some(guest) = &mut self.outbox[session.connection.0 as usize].guest {
-            let name = guest.name(session.number);
+        let channel = delivery.channel;
+        if let Some(guest) = &mut self.outbox[channel.connection.0 as usize].guest {
+            let name = guest.name(channel.number);
             guest.underway += self.links.deliver(guest.shard, name, delivery) as u64;
             return;
         }
         self.write_delivery(delivery);
     }
 
-    fn call(&mut self, call: Call<'_>) {
+    fn call_home(&mut self, call: Call<'_>) {
         self.carry_home(call);
     }
 
     #[inline]
-    fn emit(&mut self, delivery: &Delivery<'_>) -> Heard {
-        let connection = delivery.channel.connection;
+    fn send_direct(&mut self, message: &DirectMessage<'_>) -> SendOutcome {
+        let connection = message.channel.connection;
         let outbox = &self.outbox[connection.0 as usize];
         if outbox.guest.is_some() {
-            return self.emit_to_guest(delivery);
+            return self.send_to_guest(message);
         }
         let unsent = outbox.unsent();
-        if unsent >= outbox.plain_max || delivery.slow_consumer_policy.is_some() {
-            return self.emit_by_policy(delivery, unsent);
+        if unsent >= outbox.plain_max || message.slow_consumer_policy.is_some() {
+            return self.send_by_policy(message, unsent);
         }
-        self.write_direct(delivery, unsent)
+        self.write_direct(message, unsent)
     }
 
-    #[inline]
-    fn emit_burst(&mut self, delivery: &Delivery<'_>, bodies: &[&[u8]]) -> Option<Heard> {
-        self.write_burst(delivery, bodies)
-    }
-
-    fn forward(&mut self, to: Shards, forward: &Forward<'_>) -> Heard {
-        // Of what came by way of another shard, that one tells its publisher.
+    fn forward_to_shards(
+        &mut self,
+        to: Shards,
+        forward: &Forward<'_>,
+        bodies: &[&[u8]],
+    ) -> SendOutcome {
+        // The shard that a forwarded message came from answers its publisher.
         if forward.asks
             && let Some(publisher) = forward.publisher.filter(|_| self.links.is_own(forward.origin))
         {
             self.outbox[publisher.0 as usize].is_owed = true;
         }
-        self.forward_burst(to, forward, &[forward.message.body])
-    }
-
-    fn forward_burst(&mut self, to: Shards, forward: &Forward<'_>, bodies: &[&[u8]]) -> Heard {
         let (heard, those) = self.links.forward(to, forward, bodies);
-        if heard == Heard::Well {
+        if heard == SendOutcome::Sent {
             let well = those.into_iter().next().map(Hearer::Shard);
             self.hearer = well.map(HeardBy::from).unwrap_or_default();
         } else {
@@ -399,12 +424,12 @@ impl Effects for NodeEffects {
         heard
     }
 
-    fn tell(&mut self, by: Option<ConnectionId>, news: &[u8]) {
+    fn broadcast(&mut self, by: Option<ConnectionId>, news: &[u8]) {
         self.links.tell(by, news);
         self.told_in_call = self.links.told();
     }
 
-    fn was_told(&mut self, by: ConnectionId) {
+    fn await_broadcasts(&mut self, by: ConnectionId) {
         self.links.was_told(by);
         self.told_in_call = self.links.told();
     }
@@ -418,24 +443,24 @@ impl Effects for NodeEffects {
         self.touch(session.connection).confirm(session, confirm);
     }
 
-    fn returned(&mut self, session: ChannelId, returned: &Returned<'_>) {
-        match self.name_of(session) {
-            Some((shard, name)) => self.links.return_to(shard, name, &returned.message),
-            None => self.return_here(session, returned),
+    fn return_unroutable(&mut self, channel: ChannelId, message: &MessageView<'_>) {
+        match self.name_of(channel) {
+            Some((shard, name)) => self.links.return_to(shard, name, message),
+            None => self.return_here(channel, message),
         }
     }
 
-    fn cancelled(&mut self, session: ChannelId, subscription: &str) {
-        if let Some((shard, name)) = self.name_of(session) {
+    fn consumer_cancelled(&mut self, channel: ChannelId, consumer: &str) {
+        if let Some((shard, name)) = self.name_of(channel) {
             return self
                 .links
-                .say(shard, &ShardMessage::FromHome(FromHome::Cancelled(name, subscription)));
+                .say(shard, &ShardMessage::FromHome(FromHome::Cancelled(name, consumer)));
         }
-        self.touch(session.connection).cancelled(session, subscription);
+        self.touch(channel.connection).cancelled(channel, consumer);
     }
 
-    fn forbidden(&mut self, session: ChannelId, listened: &Subscribe<'_>) {
-        self.touch(session.connection).forbidden(listened);
+    fn subscription_revoked(&mut self, channel: ChannelId, subscribed: &Subscribe<'_>) {
+        self.touch(channel.connection).forbidden(subscribed);
     }
 
     fn reply(&mut self, session: ChannelId, reply: Result<Reply, Refusal>) {
@@ -464,16 +489,12 @@ impl Effects for NodeEffects {
 
     fn append_shared(
         &mut self,
-        (before, shared, after): (&[&[u8]], &Bytes, &[u8]),
+        record: engine::SharedRecord<'_>,
         durable: bool,
     ) -> engine::Position {
+        let engine::SharedRecord { before, shared, after } = record;
         let record = SharedRecord { before, shared, after };
         engine::Position(self.stored().append_shared(record, durable).0)
-    }
-
-    #[inline]
-    fn hurry(&mut self) {
-        self.stored().write_soon();
     }
 
     fn reserve(&mut self, bytes: usize, records: usize) {
@@ -494,9 +515,25 @@ impl Effects for NodeEffects {
     fn load(&mut self, load: Load) {
         self.loads.push_back(load);
     }
+}
+
+impl Hints for NodeEffects {
+    #[inline]
+    fn send_direct_batch(
+        &mut self,
+        message: &DirectMessage<'_>,
+        bodies: &[&[u8]],
+    ) -> Option<SendOutcome> {
+        self.write_burst(message, bodies)
+    }
 
     #[inline]
-    fn outrun(&mut self) {
+    fn write_soon(&mut self) {
+        self.stored().write_soon();
+    }
+
+    #[inline]
+    fn consumers_outrun(&mut self) {
         self.has_outrun = true;
     }
 }

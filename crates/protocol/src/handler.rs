@@ -7,8 +7,8 @@
 use crate::LargeBody;
 use crate::connection_query::{Findings, Survey};
 use angarium_engine::{
-    ChannelId, ConnectionId, Delivery, Effects, Engine, Refusal, Reply, Returned, Settle,
-    SlowConsumerPolicy, Subscribe, Time,
+    ChannelId, ConnectionId, Delivery, DirectMessage, Effects, Engine, GetAnswer, MessageView,
+    Refusal, Reply, Settle, SlowConsumerPolicy, Subscribe, Time,
 };
 
 /// What is spoken on a connection.
@@ -273,18 +273,33 @@ impl Outlet {
         self.messages += 1;
         match self.protocol {
             Protocol::Amqp091 => crate::amqp091::write_delivery(self, delivery),
-            Protocol::Nats => crate::nats::write_delivery(self, delivery),
+            // NATS clients have no consumers.
+            Protocol::Nats => {}
         }
     }
-    /// Writes several deliveries of one streak, as [`Effects::emit_burst`] has them; only NATS has such.
+    /// Writes the answer to a get; only AMQP 0-9-1 has them.
+    pub fn answer_get(&mut self, answer: &GetAnswer<'_>) {
+        self.messages += 1;
+        crate::amqp091::write_get_answer(self, answer);
+    }
+    /// Writes a direct message in the connection's protocol.
     #[inline]
-    pub fn deliver_burst(&mut self, delivery: &Delivery<'_>, bodies: &[&[u8]]) {
+    pub fn send_direct(&mut self, message: &DirectMessage<'_>) {
+        self.messages += 1;
+        match self.protocol {
+            Protocol::Amqp091 => crate::amqp091::write_direct(self, message),
+            Protocol::Nats => crate::nats::write_direct(self, message),
+        }
+    }
+    /// Writes a batch of direct messages; only NATS has such.
+    #[inline]
+    pub fn send_direct_batch(&mut self, message: &DirectMessage<'_>, bodies: &[&[u8]]) {
         self.messages += bodies.len() as u64;
-        crate::nats::write_burst(self, delivery, bodies);
+        crate::nats::write_direct_batch(self, message, bodies);
     }
     /// Writes a returned message; only AMQP 0-9-1 asks for them.
-    pub fn returned(&mut self, session: ChannelId, returned: &Returned<'_>) {
-        crate::amqp091::write_returned(self, session, returned);
+    pub fn returned(&mut self, channel: ChannelId, message: &MessageView<'_>) {
+        crate::amqp091::write_returned(self, channel, message);
     }
     /// Writes a confirm; only AMQP 0-9-1 asks for them.
     pub fn confirm(&mut self, session: ChannelId, confirm: angarium_engine::Confirm) {

@@ -42,7 +42,7 @@ impl Engine {
         }
         let ended = self.connections.get_mut(id.0 as usize).and_then(Option::take);
         if ended.as_ref().is_some_and(|connection| connection.is_at_home) {
-            fx.call(Call::Disconnect(id));
+            fx.call_home(Call::Disconnect(id));
         }
         let counted = ended.filter(|connection| connection.is_counted);
         if let Some(grant) = counted.and_then(|connection| connection.grant) {
@@ -92,7 +92,7 @@ impl Engine {
             self.timers.clear(timer, Timer::Settle(slot));
         }
         if channel.opening != 0 {
-            fx.call(Call::Close(id));
+            fx.call_home(Call::Close(id));
         }
         self.end_subscribers(id.connection, channel.subscribers);
         if let Some(inbox) = channel.inbox {

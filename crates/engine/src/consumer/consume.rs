@@ -126,7 +126,7 @@ impl Engine {
         let Some(consumer) = self.consumers.remove(slot) else { return };
         if let Some(channel) = self.channels.get_mut(consumer.channel) {
             channel.consumers.retain(|other| *other != slot);
-            fx.cancelled(channel.id, &consumer.name);
+            fx.consumer_cancelled(channel.id, &consumer.name);
         }
     }
 }

@@ -8,8 +8,8 @@ use crate::queue::entry::{ENTRY_COST, Entry};
 use crate::queue::lane::Front;
 use crate::queue::stored::Incoming;
 use crate::{
-    ConnectionId, Delivery, Effects, Heard, MessageView, Publish, Refusal, RefusalKind, Reply,
-    StorageState, Time,
+    ConnectionId, Delivery, DirectMessage, Effects, GetAnswer, MessageView, Publish, Refusal,
+    RefusalKind, Reply, SendOutcome, StorageState, Time,
 };
 
 /// What all queues together hand out before others get their turn, or the last of them exceeds by its share.
@@ -274,11 +274,6 @@ impl Engine {
             consumer: &consumer.name,
             tag,
             redelivered: incoming.redelivered,
-            messages_left: 0,
-            missed: 0,
-            slow_consumer_policy: None,
-            emission: 0,
-            streak: 0,
             message: incoming.view(),
         });
         let counters = &mut self.queues.get_mut(slot).expect("takers have a queue").counters;
@@ -375,11 +370,6 @@ impl Engine {
             consumer: &consumer.name,
             tag,
             redelivered,
-            messages_left: 0,
-            missed: 0,
-            slow_consumer_policy: None,
-            emission: 0,
-            streak: 0,
             message: *message,
         });
         (tag, consumer.presettled)
@@ -455,16 +445,11 @@ impl Engine {
             stored.annotations(entry.requeues).expect("messages in memory were checked");
         let channel = self.channels.get_mut(channel_slot).expect("a channel's slot is in use");
         let tag = channel.take_tag();
-        fx.deliver(&Delivery {
+        fx.answer_get(&GetAnswer {
             channel: get.channel,
-            consumer: "",
             tag,
             redelivered: entry.redelivered,
             messages_left: left,
-            missed: 0,
-            slow_consumer_policy: None,
-            emission: 0,
-            streak: 0,
             message: stored.view(&annotations),
         });
         if get.presettled {
@@ -524,19 +509,17 @@ impl Engine {
         let Some(channel) = self.channels.get_mut(owner) else { return false };
         let tag = channel.take_tag();
         let Some(inbox) = &channel.inbox else { return false };
-        let heard = fx.emit(&Delivery {
+        let heard = fx.send_direct(&DirectMessage {
             channel: channel.id,
-            consumer: &inbox.name,
+            subscription: &inbox.name,
             tag,
-            redelivered: false,
-            messages_left: 0,
             missed: 0,
             slow_consumer_policy: None,
             emission: 0,
-            streak: 0,
+            route: 0,
             message: Incoming::of(publish).view(),
         });
-        if heard == Heard::Missed {
+        if heard == SendOutcome::Dropped {
             return false;
         }
         self.counters.delivered += 1;

@@ -333,7 +333,7 @@ impl Engine {
             let record = Record::Purged { queue: number, before, kept };
             record.write(&mut self.record);
             fx.append(&[&self.record], false);
-            fx.hurry();
+            fx.write_soon();
         }
         self.drop_messages(slot);
         ready

@@ -9,55 +9,47 @@ use std::sync::Arc;
 
 /// What the host does for the engine. Calls come in the order in which they must take effect; none
 /// may call back into the engine.
-pub trait Effects {
-    /// Sends a message to a consumer.
+pub trait Effects: Hints {
+    /// Sends a queued message to a consumer.
     fn deliver(&mut self, delivery: &Delivery<'_>);
-    /// Hands a direct message to one who subscribes, now or never.
-    fn emit(&mut self, delivery: &Delivery<'_>) -> Heard;
-    /// The same for several messages in a row with these payloads, of which `delivery` has everything
-    /// else (its number is the first one's), if there is room for all of them: says how the last one is
-    /// heard. If not, `None`: each is handed to it as any other.
-    fn emit_burst(&mut self, delivery: &Delivery<'_>, bodies: &[&[u8]]) -> Option<Heard> {
-        let _ = (delivery, bodies);
-        None
+    /// Sends the message that answers a [`crate::Request::Get`]; comes before its reply.
+    fn answer_get(&mut self, answer: &GetAnswer<'_>);
+    /// Sends a direct message to a subscriber, now or never.
+    fn send_direct(&mut self, message: &DirectMessage<'_>) -> SendOutcome;
+    /// Sends other shards direct messages with these payloads, which have everything else in common with
+    /// `forward`; each shard gets them by [`crate::Engine::forwarded`]. Several payloads only where
+    /// [`Forward::streak`] is set. Returns the best outcome of any shard.
+    fn forward_to_shards(
+        &mut self,
+        to: Shards,
+        forward: &Forward<'_>,
+        bodies: &[&[u8]],
+    ) -> SendOutcome {
+        let _ = (to, forward, bodies);
+        SendOutcome::Dropped
     }
-    /// Hands a direct message to other shards; each gets it by [`crate::Engine::forwarded`]. Says how
-    /// far behind they are, the best of them.
-    fn forward(&mut self, to: Shards, forward: &Forward<'_>) -> Heard {
-        let _ = (to, forward);
-        Heard::Missed
-    }
-    /// The same for several messages in a row with these payloads, of which `forward` has everything else.
-    fn forward_burst(&mut self, to: Shards, forward: &Forward<'_>, bodies: &[&[u8]]) -> Heard {
-        let mut heard = Heard::Missed;
-        for body in bodies {
-            heard = self.forward(to, &forward.with_body(body));
-        }
-        heard
-    }
-    /// Tells all other shards something, by [`crate::Engine::told`], in order. `by`: the connection
-    /// whose doing it is; what it does next should not be seen by a shard that does not know it.
-    fn tell(&mut self, by: Option<ConnectionId>, news: &[u8]) {
+    /// Sends a change of routing or access to all other shards, by [`crate::Engine::told`], in order. `by`:
+    /// the connection that caused it; no shard may see what that connection does next before the change.
+    fn broadcast(&mut self, by: Option<ConnectionId>, news: &[u8]) {
         let _ = (by, news);
     }
-    /// What a connection would have the others told was told them before, on account of another one:
-    /// what it does next should not be seen by a shard that does not know it either.
-    fn was_told(&mut self, by: ConnectionId) {
+    /// A change that `by` would cause was broadcast before, on account of another connection: no shard may
+    /// see what `by` does next before that change.
+    fn await_broadcasts(&mut self, by: ConnectionId) {
         let _ = by;
     }
-    /// Hands home what concerns queues; only on other shards.
-    fn call(&mut self, call: Call<'_>) {
+    /// Asks the home shard for an operation on queues; only on other shards.
+    fn call_home(&mut self, call: Call<'_>) {
         let _ = call;
     }
-    /// Tells a publisher what became of its publishes.
+    /// Tells a publisher the outcome of its publishes.
     fn confirm(&mut self, channel: ChannelId, confirm: Confirm);
-    /// Gives an unroutable mandatory message back; comes before its confirm.
-    fn returned(&mut self, channel: ChannelId, returned: &Returned<'_>);
-    /// Tells a consumer that its consumer has ended (queue deleted, say).
-    fn cancelled(&mut self, channel: ChannelId, consumer: &str);
-    /// Tells one who subscribes that its user may not do so any more: it has ceased to. It is named by what
-    /// it wished to hear.
-    fn forbidden(&mut self, channel: ChannelId, subscribed: &Subscribe<'_>) {
+    /// Returns a mandatory message that no queue took; comes before its confirm.
+    fn return_unroutable(&mut self, channel: ChannelId, message: &MessageView<'_>);
+    /// Tells a client that the broker has ended one of its consumers (queue deleted, say).
+    fn consumer_cancelled(&mut self, channel: ChannelId, consumer: &str);
+    /// Tells a client that a subscription has ended because its user has lost the right to it.
+    fn subscription_revoked(&mut self, channel: ChannelId, subscribed: &Subscribe<'_>) {
         let _ = (channel, subscribed);
     }
     /// Answers a [`crate::Request`]; exactly once for each, in order per channel.
@@ -66,56 +58,76 @@ pub trait Effects {
     /// [`crate::Engine::writable`] once it has.
     fn has_room(&self, connection: ConnectionId) -> bool;
 
-    /// Appends one record made of `parts` to the journal's current batch. `durable`: somebody waits
-    /// for it to be flushed; a batch without such a record is written and not flushed.
+    /// Appends one record made of `parts` to the journal's current batch. `durable`: a confirm waits for it
+    /// to be flushed; a batch without such a record is written and not flushed.
     fn append(&mut self, parts: &[&[u8]], durable: bool) -> Position;
-    /// The same for a record with something large between those parts and the last one: it may be copied
-    /// later.
-    fn append_shared(
-        &mut self,
-        (before, shared, after): (&[&[u8]], &Bytes, &[u8]),
-        durable: bool,
-    ) -> Position {
+    /// Appends a record with a large shared part, which may be copied later.
+    fn append_shared(&mut self, record: SharedRecord<'_>, durable: bool) -> Position {
+        let SharedRecord { before, shared, after } = record;
         self.append(&[before, &[shared, after]].concat(), durable)
     }
-    /// What was appended last is to be written without delay, though nobody waits for it; other records that
-    /// nobody waits for may be, a little later.
-    fn hurry(&mut self) {}
     /// Makes sure that the next `records` appends, of `bytes` in sum, are recovered all or none.
     fn reserve(&mut self, bytes: usize, records: usize);
     /// `count` more live references to the record at `position` keep its segment.
     fn retain(&mut self, position: Position, count: u32);
-    /// One live reference less.
+    /// Drops `count` live references to the record at `position`.
     fn release(&mut self, position: Position, count: u32);
     /// Asks for records; the host answers with [`crate::Engine::loaded`], later, once.
     fn load(&mut self, load: Load);
-    /// What is being put into a queue comes faster than its consumers get it: the host may read a
-    /// little later from whoever sent it. Only a hint; a host that ignores it loses nothing.
-    fn outrun(&mut self) {}
 }
 
-/// What became of a direct message for one subscriber.
+/// What makes a host faster. A host may ignore all of it, as the defaults do.
+pub trait Hints {
+    /// Writes several direct messages in a row to one subscriber, if there is room for all of them: they
+    /// have these payloads and everything else in common with `message`, which has the first one's number.
+    /// Returns the last one's outcome; `None`: each comes by [`Effects::send_direct`] instead.
+    fn send_direct_batch(
+        &mut self,
+        message: &DirectMessage<'_>,
+        bodies: &[&[u8]],
+    ) -> Option<SendOutcome> {
+        let _ = (message, bodies);
+        None
+    }
+    /// The last appended record is to be written without delay although no confirm waits for it.
+    fn write_soon(&mut self) {}
+    /// A queue grows faster than its consumers take from it: the host may pause reading from the publisher.
+    fn consumers_outrun(&mut self) {}
+}
+
+/// A journal record whose parts before and after a large shared one are copied at once.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedRecord<'a> {
+    /// What comes before the shared part.
+    pub before: &'a [&'a [u8]],
+    /// The large part.
+    pub shared: &'a Bytes,
+    /// What comes after it.
+    pub after: &'a [u8],
+}
+
+/// The outcome of sending a direct message to a subscriber or to another shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum SendOutcome {
     /// It is on its way.
-    Well,
-    /// It is on its way behind much that is not sent yet.
-    Crowded,
-    /// The subscriber is too far behind: it missed it.
-    Missed,
+    Sent,
+    /// It is on its way, and the receiver's unsent output is above its high-water mark.
+    Congested,
+    /// The receiver is too slow: the message is dropped for it.
+    Dropped,
 }
 
-/// Direct messages that were on their way to a subscriber and do not reach it after all.
+/// Direct messages that were written for a subscriber and dropped before they were sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
     /// How many.
     pub messages: u64,
-    /// How many that were missed before they would have told of.
+    /// Messages missed earlier that the dropped ones would have reported.
     pub untold: u64,
 }
 
 impl Lost {
-    /// One message that would have told of `untold` others.
+    /// One message that would have reported `untold` missed ones.
     #[must_use]
     pub fn one(untold: u64) -> Lost {
         Lost { messages: 1, untold }
@@ -144,33 +156,60 @@ impl std::ops::AddAssign for Lost {
     }
 }
 
-/// One message for one consumer.
+/// A queued message for a consumer.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivery<'a> {
     /// The consumer's channel.
     pub channel: ChannelId,
-    /// Its consumer; empty for the answer to [`crate::Request::Get`].
+    /// The consumer's name.
     pub consumer: &'a str,
-    /// Counted up from 1 per channel; of a direct message, what names its subscriber.
+    /// Counted up from 1 per channel.
     pub tag: u64,
     /// It may have been delivered before.
     pub redelivered: bool,
-    /// Messages left in the queue; only meaningful for the answer to [`crate::Request::Get`].
-    pub messages_left: u64,
-    /// Direct messages for this consumer that its connection missed since the last one it heard.
-    pub missed: u64,
-    /// What becomes of a direct message if its connection is too slow; `None`: as for the connection.
-    pub slow_consumer_policy: Option<SlowConsumerPolicy>,
-    /// The same for all who hear one direct message; 0 for others.
-    pub emission: u64,
-    /// The same for direct messages in a row that have publisher and subject in common; 0: it is none of
-    /// several.
-    pub streak: u64,
     /// The message.
     pub message: MessageView<'a>,
 }
 
-/// What became of publishes, by their number within the channel (from 1, in confirm mode).
+/// The message that answers a [`crate::Request::Get`].
+#[derive(Clone, Copy, Debug)]
+pub struct GetAnswer<'a> {
+    /// The channel that asked.
+    pub channel: ChannelId,
+    /// Counted with the deliveries of the channel.
+    pub tag: u64,
+    /// It may have been delivered before.
+    pub redelivered: bool,
+    /// Messages left in the queue.
+    pub messages_left: u64,
+    /// The message.
+    pub message: MessageView<'a>,
+}
+
+/// A direct message for a subscriber.
+#[derive(Clone, Copy, Debug)]
+pub struct DirectMessage<'a> {
+    /// The subscriber's channel.
+    pub channel: ChannelId,
+    /// The subscription's name; the consumer's where it is a reply to an inbox.
+    pub subscription: &'a str,
+    /// Names the subscriber within its channel; a reply to an inbox has a delivery's tag.
+    pub tag: u64,
+    /// Direct messages that the subscriber missed since the last one it got.
+    pub missed: u64,
+    /// What becomes of the message if the connection is too slow; `None`: the connection's own policy.
+    pub slow_consumer_policy: Option<SlowConsumerPolicy>,
+    /// Names the message among all direct messages: all its subscribers get it with this number. 0: a reply
+    /// to an inbox.
+    pub emission: u64,
+    /// Names the cached route of a batch: equal for messages in a row of one publisher to one subject.
+    /// 0: it came by none.
+    pub route: u64,
+    /// The message.
+    pub message: MessageView<'a>,
+}
+
+/// The outcome of publishes, by their number within the channel (from 1, in confirm mode).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Confirm {
     /// The publish's number.
@@ -179,13 +218,6 @@ pub struct Confirm {
     pub multiple: bool,
     /// Whether the broker took responsibility.
     pub accepted: bool,
-}
-
-/// A mandatory message that no queue took.
-#[derive(Clone, Copy, Debug)]
-pub struct Returned<'a> {
-    /// The message.
-    pub message: MessageView<'a>,
 }
 
 /// Names one [`Load`] until it is answered.
@@ -199,11 +231,10 @@ pub struct Load {
     pub id: LoadId,
     /// What to read, in this order.
     pub positions: Vec<Position>,
-    /// With the answer the engine appends as much as it reads: dead letters, messages whose delay is
-    /// over, stragglers. The host puts it off while the disk is behind with what was appended.
+    /// The engine appends as much as it reads: dead letters, messages whose delay is over, compaction. The
+    /// host delays it while the disk is behind with appended records.
     pub appends: bool,
-    /// It is for one who drains a queue beside others: what it takes of the processors matters more than
-    /// when it comes.
+    /// It is for a consumer that drains a queue beside others: processor time matters more than latency.
     pub is_beside_others: bool,
 }
 

@@ -198,7 +198,7 @@ impl Engine {
             writer.text(vhost);
             writer.u64(due.0);
             position = message.append(&self.record, wants_flush, fx);
-            fx.hurry();
+            fx.write_soon();
             fx.retain(position, 1);
         } else if is_stored {
             record::start(&mut self.record, Kind::Spooled);

@@ -17,7 +17,7 @@ use crate::storage::record;
 use crate::storage::record::{Kind, Place};
 use crate::{
     ChannelId, Content, DeathReason, Effects, Overflow, Position, Publish, Refusal, RefusalKind,
-    Returned, StorageState, Time,
+    StorageState, Time,
 };
 
 /// What begins the address of an inbox.
@@ -262,7 +262,7 @@ impl Engine {
         }
         self.counters.returned += 1;
         let channel = self.channels.get(slot).expect("a channel's slot is in use");
-        fx.returned(channel.id, &Returned { message: Incoming::of(publish).view() });
+        fx.return_unroutable(channel.id, &Incoming::of(publish).view());
     }
 
     /// Gives a publish its number, in confirm mode, and has it told when it is safe.
@@ -513,7 +513,7 @@ impl Engine {
             record::write_place(&mut writer, place);
         }
         let position = message.append(&self.record, wants_flush, fx);
-        fx.hurry();
+        fx.write_soon();
         fx.retain(position, u32::try_from(count).expect("queues are counted in 32 bits"));
         Some(position)
     }
@@ -552,7 +552,7 @@ impl Engine {
         self.resident += entry.resident_cost();
         if let Some(taker) = placement.taker {
             if self.holds_much(taker) {
-                fx.outrun();
+                fx.consumers_outrun();
             }
             self.hand_out(now, placement.queue, taker, entry, &incoming.view(), fx);
             return;
@@ -561,7 +561,7 @@ impl Engine {
         let is_first = queue.ready == 0;
         queue.push(entry);
         if self.is_outrun(placement.queue, is_cold) {
-            fx.outrun();
+            fx.consumers_outrun();
         }
         self.after_push(now, placement.queue, is_first, placement.expires, fx);
     }

@@ -9,7 +9,9 @@ use crate::pubsub::cached_route::Streak;
 use crate::pubsub::fanout::{Emission, Hearing};
 use crate::pubsub::subscribe::Subscriber;
 use crate::queue::stored::NO_ANNOTATIONS;
-use crate::{ChannelId, ConnectionId, Effects, Emit, Format, Heard, MessageView, Reached, Shards};
+use crate::{
+    ChannelId, ConnectionId, Effects, Emit, Format, MessageView, Reached, SendOutcome, Shards,
+};
 
 /// Deliveries of one burst, or fewer: others are to have their turn.
 const DELIVERIES_MAX: usize = 2_048;
@@ -120,7 +122,7 @@ impl Engine {
             let subjects = Subjects::one(burst.subject);
             let parcel = Parcel { origin, publisher, asks, vhost, subjects, message, streak };
             let forward = parcel.to(Audience::All);
-            hearing.count_each(fx.forward_burst(elsewhere, &forward, burst.bodies), count);
+            hearing.count_each(fx.forward_to_shards(elsewhere, &forward, burst.bodies), count);
         }
         self.end_burst(&hearing, streak, fx)
     }
@@ -250,7 +252,7 @@ impl Subscriber {
         burst: &Burst<'_>,
         (first, streak): (u64, u64),
         fx: &mut F,
-    ) -> Option<Heard> {
+    ) -> Option<SendOutcome> {
         let count = burst.bodies.len() as u64;
         let wants_all = self.until - self.heard > count;
         if !wants_all || self.missed > 0 || !self.hears_plainly() {
@@ -258,7 +260,7 @@ impl Subscriber {
         }
         let message = &burst.message(&[]);
         let emission = Emission { number: first, streak, message };
-        let heard = fx.emit_burst(&self.delivery(emission), burst.bodies)?;
+        let heard = fx.send_direct_batch(&self.delivery(emission), burst.bodies)?;
         self.heard += count;
         Some(heard)
     }

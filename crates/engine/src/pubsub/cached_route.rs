@@ -142,7 +142,11 @@ impl Engine {
                 (Some(connection), false, &message, streak.number);
             let subjects = Subjects::one(subject);
             let parcel = Parcel { origin, publisher, asks, vhost, subjects, message, streak };
-            hearing.count(fx.forward(elsewhere, &parcel.to(Audience::All)));
+            hearing.count(fx.forward_to_shards(
+                elsewhere,
+                &parcel.to(Audience::All),
+                &[message.body],
+            ));
         }
         let reached = self.count_hearing(&hearing, &message);
         if reached.is_nobody() {

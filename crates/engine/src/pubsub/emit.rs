@@ -262,11 +262,19 @@ impl Engine {
             if let Some(shard) = next {
                 let (name, tried) = (interest.name(group), tried.and(Shards::one(shard)));
                 let audience = Audience::Group { name, tried, echo };
-                hearing.count(fx.forward(Shards::one(shard), &parcel.to(audience)));
+                hearing.count(fx.forward_to_shards(
+                    Shards::one(shard),
+                    &parcel.to(audience),
+                    &[message.body],
+                ));
             }
         }
         if !elsewhere.is_empty() {
-            hearing.count(fx.forward(elsewhere, &parcel.to(Audience::All)));
+            hearing.count(fx.forward_to_shards(
+                elsewhere,
+                &parcel.to(Audience::All),
+                &[message.body],
+            ));
         }
         self.end_hearing(&hearing, message, fx)
     }
@@ -356,7 +364,11 @@ impl Engine {
         let next = hearing.after(offered, interest, parts, tried);
         if let Some(shard) = next {
             let audience = Audience::Group { name, tried: tried.and(Shards::one(shard)), echo };
-            hearing.count(fx.forward(Shards::one(shard), &Forward { audience, ..*forward }));
+            hearing.count(fx.forward_to_shards(
+                Shards::one(shard),
+                &Forward { audience, ..*forward },
+                &[message.body],
+            ));
         }
         self.end_hearing(&hearing, message, fx)
     }

@@ -5,13 +5,13 @@ use super::interest::Interest;
 use crate::foundation::shared_body::copy_for;
 use crate::foundation::slab::Slab;
 use crate::pubsub::subscribe::Subscriber;
-use crate::{Bytes, Effects, Heard, MessageView, Reached, ShardId, Shards};
+use crate::{Bytes, Effects, MessageView, Reached, SendOutcome, ShardId, Shards};
 
 /// One message on its way, by which it is told from others.
 #[derive(Clone, Copy)]
 pub(super) struct Emission<'a> {
     pub(super) number: u64,
-    /// As [`crate::Delivery`] has it.
+    /// As [`crate::DirectMessage::route`].
     pub(super) streak: u64,
     pub(super) message: &'a MessageView<'a>,
 }
@@ -54,20 +54,20 @@ impl Emission<'_> {
 
 impl Hearing {
     #[inline]
-    pub(super) fn count(&mut self, heard: Heard) {
+    pub(super) fn count(&mut self, heard: SendOutcome) {
         self.count_each(heard, 1);
     }
 
     /// The same for so many messages.
     #[inline]
-    pub(super) fn count_each(&mut self, heard: Heard, messages: u64) {
+    pub(super) fn count_each(&mut self, heard: SendOutcome, messages: u64) {
         match heard {
-            Heard::Well => {
+            SendOutcome::Sent => {
                 self.heard += messages;
                 self.has_free = true;
             }
-            Heard::Crowded => self.heard += messages,
-            Heard::Missed => self.missed += messages,
+            SendOutcome::Congested => self.heard += messages,
+            SendOutcome::Dropped => self.missed += messages,
         }
     }
 
@@ -130,7 +130,7 @@ impl Hearing {
                 continue;
             }
             match subscriber.hear(emission, fx) {
-                Heard::Missed => {
+                SendOutcome::Dropped => {
                     // It is another one's now.
                     subscriber.missed -= 1;
                     offered = Offered::InVain;
@@ -187,7 +187,7 @@ impl Hearing {
             Offered::InVain | Offered::ToNobody => interest.any_elsewhere(parts, tried),
         };
         if next.is_none() && offered == Offered::InVain {
-            self.count(Heard::Missed);
+            self.count(SendOutcome::Dropped);
         }
         next
     }

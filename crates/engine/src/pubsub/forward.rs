@@ -128,14 +128,6 @@ impl<'a> Forward<'a> {
         Subjects { first: self.subject, further: self.further }
     }
 
-    /// The same message with another payload.
-    pub(crate) fn with_body<'b>(&self, body: &'b [u8]) -> Forward<'b>
-    where
-        'a: 'b,
-    {
-        Forward { message: MessageView { body, shared: None, ..self.message }, ..*self }
-    }
-
     /// Appends its bytes.
     pub fn write(&self, out: &mut Vec<u8>) {
         let Forward { origin, publisher, asks, subject, further, message, audience, vhost, .. } =

@@ -196,18 +196,18 @@ impl Engine {
         if group.is_none() && members > 1 {
             // They may not have heard yet of the one who came before.
             if let (true, Some(by)) = (comes, by) {
-                fx.was_told(by);
+                fx.await_broadcasts(by);
             }
             return;
         }
         let members = u32::try_from(if comes { members } else { members - 1 }).unwrap_or(u32::MAX);
-        fx.tell(by, &Subscription { vhost: &vhost.name, pattern, group, members }.write());
+        fx.broadcast(by, &Subscription { vhost: &vhost.name, pattern, group, members }.write());
     }
 
     /// Tells the other shards of a change to users, permissions or virtual hosts.
     pub(crate) fn tell_access<F: Effects>(&self, record: &Record<'_>, fx: &mut F) {
         if self.has_others() {
-            fx.tell(None, &access(record));
+            fx.broadcast(None, &access(record));
         }
     }
 
@@ -219,7 +219,7 @@ impl Engine {
         };
         for (pattern, is_caught) in host.router.take_subject_changes() {
             let caught = Caught { vhost: &host.name, pattern: &pattern, is_caught };
-            fx.tell(None, &caught.write());
+            fx.broadcast(None, &caught.write());
         }
     }
 
@@ -229,7 +229,7 @@ impl Engine {
         let most = self.options.limits.user_subscriptions_max;
         while let Some((user, count)) = self.access.next_subscribing_change(most) {
             if self.has_others() {
-                fx.tell(None, &Subscribers { user: &user, count }.write());
+                fx.broadcast(None, &Subscribers { user: &user, count }.write());
             }
         }
     }

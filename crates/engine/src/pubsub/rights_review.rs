@@ -190,7 +190,7 @@ impl Engine {
             name: &subscriber.name,
             slow_consumer_policy: subscriber.slow_consumer_policy,
         };
-        fx.forbidden(subscriber.id, &subscribed);
+        fx.subscription_revoked(subscriber.id, &subscribed);
         self.end_subscriber(slot, fx);
     }
 }

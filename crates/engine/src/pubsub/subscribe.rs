@@ -11,8 +11,8 @@ use crate::interface::limits::{SUBJECT_BYTES_MAX, TOPIC_WORDS_MAX};
 use crate::pubsub::fanout::Emission;
 use crate::pubsub::subscribers::{Channels, Part, TAKEN_OUT_AT_ONCE};
 use crate::{
-    Bound, ChannelId, ConnectionId, Delivery, Effects, Heard, Lost, Refusal, RefusalKind,
-    SlowConsumerPolicy, Subscribe,
+    Bound, ChannelId, ConnectionId, DirectMessage, Effects, Lost, Refusal, RefusalKind,
+    SendOutcome, SlowConsumerPolicy, Subscribe,
 };
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -90,26 +90,24 @@ impl Subscriber {
 
     /// A message as it is handed to it.
     #[inline(always)]
-    pub(super) fn delivery<'a>(&'a self, emission: Emission<'a>) -> Delivery<'a> {
-        Delivery {
+    pub(super) fn delivery<'a>(&'a self, emission: Emission<'a>) -> DirectMessage<'a> {
+        DirectMessage {
             channel: self.id,
-            consumer: &self.name,
+            subscription: &self.name,
             tag: self.tag,
-            redelivered: false,
-            messages_left: 0,
             missed: self.missed,
             slow_consumer_policy: self.slow_consumer_policy,
             emission: emission.number,
-            streak: emission.streak,
+            route: emission.streak,
             message: *emission.message,
         }
     }
 
     /// Hands it a message, if it keeps up.
     #[inline]
-    pub(super) fn hear<F: Effects>(&mut self, emission: Emission<'_>, fx: &mut F) -> Heard {
-        let heard = fx.emit(&self.delivery(emission));
-        if heard == Heard::Missed {
+    pub(super) fn hear<F: Effects>(&mut self, emission: Emission<'_>, fx: &mut F) -> SendOutcome {
+        let heard = fx.send_direct(&self.delivery(emission));
+        if heard == SendOutcome::Dropped {
             self.missed += 1;
         } else {
             self.missed = 0;

@@ -3,7 +3,7 @@
 use super::stored::Stored;
 use crate::foundation::shared_body::share;
 use crate::storage::codec::Malformed;
-use crate::{Effects, Position};
+use crate::{Effects, Position, SharedRecord};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -99,7 +99,8 @@ impl Encoded<'_> {
             None => fx.append(&[record, self.bytes], durable),
             Some((at, body)) => {
                 let (before, after) = self.bytes.split_at(at);
-                fx.append_shared((&[record, before], body, after), durable)
+                let record = SharedRecord { before: &[record, before], shared: body, after };
+                fx.append_shared(record, durable)
             }
         }
     }

@@ -52,7 +52,7 @@ impl Engine {
     ) -> Result<(), Refusal> {
         self.make_known(id, fx)?;
         self.counters.sent_home += 1;
-        fx.call(Call::Publish(id, publish));
+        fx.call_home(Call::Publish(id, publish));
         Ok(())
     }
 
@@ -63,7 +63,7 @@ impl Engine {
         fx: &mut F,
     ) -> Result<(), Refusal> {
         self.make_known(id, fx)?;
-        fx.call(Call::Settle(id, settle));
+        fx.call_home(Call::Settle(id, settle));
         Ok(())
     }
 
@@ -74,7 +74,7 @@ impl Engine {
         fx: &mut F,
     ) {
         match self.make_known(id, fx) {
-            Ok(()) => fx.call(Call::Request(id, request)),
+            Ok(()) => fx.call_home(Call::Request(id, request)),
             Err(refusal) => fx.reply(id, Err(refusal)),
         }
     }
@@ -97,11 +97,11 @@ impl Engine {
             connection.is_at_home = true;
             let user = connection.grant.as_ref().map_or("", |grant| grant.user());
             let vhost = &self.vhosts.get(connection.vhost).expect("channels end first").name;
-            fx.call(Call::Connect { connection: channel.connection, user, vhost });
+            fx.call_home(Call::Connect { connection: channel.connection, user, vhost });
         }
         self.openings += 1;
         let opening = self.openings;
         self.channels.get_mut(slot).expect("a channel's slot is in use").opening = opening;
-        fx.call(Call::Open { channel, opening });
+        fx.call_home(Call::Open { channel, opening });
     }
 }

@@ -11,7 +11,7 @@ use crate::queue::entry::{Entry, Fetch};
 use crate::queue::page::{Page, PageEntry};
 use crate::queue::page_out::{Loading, Wanted};
 use crate::storage::record::{Place, Record, message_of};
-use crate::{Effects, Loaded, Position};
+use crate::{Effects, Loaded, Position, SharedRecord};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -150,7 +150,8 @@ impl Engine {
             return fx.append(&[&self.record, message], false);
         }
         let message = share(Arc::clone(record)).slice(record.len() - message.len()..);
-        fx.append_shared((&[&self.record], &message, &[]), false)
+        let record = SharedRecord { before: &[&self.record], shared: &message, after: &[] };
+        fx.append_shared(record, false)
     }
 
     fn append_moved<F: Effects>(

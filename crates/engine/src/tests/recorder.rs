@@ -2,8 +2,8 @@
 
 use crate::storage::record::Kind;
 use crate::{
-    ChannelId, Confirm, ConnectionId, Delivery, Effects, Heard, Load, Loaded, Position, Refusal,
-    Reply, Returned, Subscribe,
+    ChannelId, Confirm, ConnectionId, Delivery, DirectMessage, Effects, GetAnswer, Hints, Load,
+    Loaded, MessageView, Position, Refusal, Reply, SendOutcome, Subscribe,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -100,7 +100,17 @@ impl Recorder {
     }
 }
 
+impl Hints for Recorder {
+    fn consumers_outrun(&mut self) {
+        self.outrun += 1;
+    }
+}
+
 impl Effects for Recorder {
+    fn answer_get(&mut self, answer: &GetAnswer<'_>) {
+        let GetAnswer { channel, tag, redelivered, message, .. } = *answer;
+        self.deliver(&Delivery { channel, consumer: "", tag, redelivered, message });
+    }
     fn deliver(&mut self, delivery: &Delivery<'_>) {
         let body = String::from_utf8_lossy(delivery.message.body).into_owned();
         let redelivered = delivery.redelivered;
@@ -121,17 +131,17 @@ impl Effects for Recorder {
         }
         self.line(delivery.channel, &text);
     }
-    fn emit(&mut self, delivery: &Delivery<'_>) -> Heard {
+    fn send_direct(&mut self, delivery: &DirectMessage<'_>) -> SendOutcome {
         let connection = delivery.channel.connection;
         if self.full.contains(&connection) {
-            return Heard::Missed;
+            return SendOutcome::Dropped;
         }
         self.last_tag = delivery.tag;
         let name = &self.names[&delivery.channel];
         let message = &delivery.message;
         let mut line = format!(
             "{name} hears {} {} {}",
-            delivery.consumer,
+            delivery.subscription,
             message.routing_key,
             String::from_utf8_lossy(message.body)
         );
@@ -139,21 +149,21 @@ impl Effects for Recorder {
             let _ = write!(line, " missed={}", delivery.missed);
         }
         self.lines.push(line);
-        if self.crowded.contains(&connection) { Heard::Crowded } else { Heard::Well }
+        if self.crowded.contains(&connection) { SendOutcome::Congested } else { SendOutcome::Sent }
     }
     fn confirm(&mut self, channel: ChannelId, confirm: Confirm) {
         let kind = if confirm.accepted { "confirm" } else { "nack" };
         let multiple = if confirm.multiple { " multiple" } else { "" };
         self.line(channel, &format!("{kind} {}{multiple}", confirm.number));
     }
-    fn returned(&mut self, channel: ChannelId, returned: &Returned<'_>) {
-        let body = String::from_utf8_lossy(returned.message.body).into_owned();
+    fn return_unroutable(&mut self, channel: ChannelId, message: &MessageView<'_>) {
+        let body = String::from_utf8_lossy(message.body).into_owned();
         self.line(channel, &format!("returned {body}"));
     }
-    fn cancelled(&mut self, channel: ChannelId, consumer: &str) {
+    fn consumer_cancelled(&mut self, channel: ChannelId, consumer: &str) {
         self.line(channel, &format!("cancelled {consumer}"));
     }
-    fn forbidden(&mut self, channel: ChannelId, subscribed: &Subscribe<'_>) {
+    fn subscription_revoked(&mut self, channel: ChannelId, subscribed: &Subscribe<'_>) {
         let group = subscribed.group.map_or(String::new(), |group| format!(" group={group}"));
         self.line(channel, &format!("forbidden {}{group}", subscribed.subject));
     }
@@ -196,10 +206,6 @@ impl Effects for Recorder {
     fn release(&mut self, position: Position, count: u32) {
         self.count(position, -i64::from(count));
     }
-    fn outrun(&mut self) {
-        self.outrun += 1;
-    }
-
     fn load(&mut self, load: Load) {
         self.loads.push(load);
     }

@@ -5,7 +5,9 @@ use crate::flow::recent_subscribers::Hearer;
 use crate::node::Node;
 use crate::outbox::{Outbox, Whose};
 use crate::spill::{Next, PASSED_MAX, SpillDone, SpillJob, SpillLoss, SpillStats, SpillStore};
-use angarium_engine::{ChannelId, ConnectionId, Delivery, Engine, Heard, SlowConsumerPolicy, Time};
+use angarium_engine::{
+    ChannelId, ConnectionId, DirectMessage, Engine, SendOutcome, SlowConsumerPolicy, Time,
+};
 use angarium_protocol::ProtocolHandler;
 
 /// Unsent bytes from which on what is to be spooled is.
@@ -32,20 +34,22 @@ impl NodeEffects {
 
     /// A direct message for a connection that is behind, or whose messages are looked at one by one.
     #[cold]
-    pub(crate) fn emit_by_policy(&mut self, delivery: &Delivery<'_>, unsent: usize) -> Heard {
+    pub(crate) fn send_by_policy(
+        &mut self,
+        message: &DirectMessage<'_>,
+        unsent: usize,
+    ) -> SendOutcome {
         self.burst.forget();
-        let id = delivery.channel.connection;
+        let id = message.channel.connection;
         let outbox = &mut self.outbox[id.0 as usize];
         let is_late = unsent >= outbox.unsent_max;
         if outbox.is_given_up {
             self.note_missed(id, SlowConsumerPolicy::Disconnect, 1);
-            return Heard::Missed;
+            return SendOutcome::Dropped;
         }
-        let policy = match delivery.slow_consumer_policy.unwrap_or(outbox.slow_consumer_policy) {
+        let policy = match message.slow_consumer_policy.unwrap_or(outbox.slow_consumer_policy) {
             // Messages that are counted, as AMQP's are, can neither be taken out nor come later.
-            SlowConsumerPolicy::Spool | SlowConsumerPolicy::DropOldest
-                if delivery.emission == 0 =>
-            {
+            SlowConsumerPolicy::Spool | SlowConsumerPolicy::DropOldest if message.emission == 0 => {
                 SlowConsumerPolicy::DropNew
             }
             policy => policy,
@@ -54,26 +58,26 @@ impl NodeEffects {
             SlowConsumerPolicy::Spool
                 if outbox.spooled.is_some() || unsent >= outbox.spool_at() =>
             {
-                self.spool(delivery)
+                self.spool(message)
             }
-            SlowConsumerPolicy::DropOldest => self.emit_droppable(delivery),
+            SlowConsumerPolicy::DropOldest => self.send_droppable(message),
             SlowConsumerPolicy::Disconnect if is_late => {
                 self.give_up(id);
                 self.note_missed(id, policy, 1);
-                Heard::Missed
+                SendOutcome::Dropped
             }
             SlowConsumerPolicy::DropNew if is_late => {
-                self.crowded.add_patient(delivery.emission, id);
+                self.crowded.add_patient(message.emission, id);
                 self.note_missed(id, policy, 1);
-                Heard::Missed
+                SendOutcome::Dropped
             }
             // Nobody waits for one who can have what there is later.
             SlowConsumerPolicy::Spool if unsent >= self.outbox_bytes_max => {
-                self.write_delivery(delivery);
-                self.crowded.add_patient(delivery.emission, id);
-                Heard::Crowded
+                self.write_direct_message(message);
+                self.crowded.add_patient(message.emission, id);
+                SendOutcome::Congested
             }
-            _ => self.write_direct(delivery, unsent),
+            _ => self.write_direct(message, unsent),
         }
     }
 
@@ -87,9 +91,13 @@ impl NodeEffects {
 
     /// Writes a direct message into its connection's outlet, behind `unsent` bytes.
     #[inline]
-    pub(crate) fn write_direct(&mut self, delivery: &Delivery<'_>, unsent: usize) -> Heard {
-        self.write_delivery(delivery);
-        self.has_written(delivery.channel.connection, delivery.emission, unsent)
+    pub(crate) fn write_direct(
+        &mut self,
+        message: &DirectMessage<'_>,
+        unsent: usize,
+    ) -> SendOutcome {
+        self.write_direct_message(message);
+        self.has_written(message.channel.connection, message.emission, unsent)
     }
 
     /// A direct message was written behind `unsent` bytes, alone or as the last of several.
@@ -99,36 +107,36 @@ impl NodeEffects {
         connection: ConnectionId,
         emission: u64,
         unsent: usize,
-    ) -> Heard {
+    ) -> SendOutcome {
         if unsent < self.outbox_bytes_max {
             self.hearer = Hearer::Connection(connection).into();
-            return Heard::Well;
+            return SendOutcome::Sent;
         }
         self.crowded.add(emission, connection);
-        Heard::Crowded
+        SendOutcome::Congested
     }
 
     /// Writes a message that may be taken out again, if need be in the place of older ones.
-    fn emit_droppable(&mut self, delivery: &Delivery<'_>) -> Heard {
-        let id = delivery.channel.connection;
+    fn send_droppable(&mut self, message: &DirectMessage<'_>) -> SendOutcome {
+        let id = message.channel.connection;
         let slot = id.0 as usize;
         if self.outbox[slot].held() >= self.outbox[slot].unsent_max {
             let missed = self.drop_oldest(id);
             let is_late = self.outbox[slot].held() >= self.outbox[slot].unsent_max;
             self.note_missed(id, SlowConsumerPolicy::DropOldest, missed + u64::from(is_late));
             if is_late {
-                self.crowded.add_patient(delivery.emission, id);
-                return Heard::Missed;
+                self.crowded.add_patient(message.emission, id);
+                return SendOutcome::Dropped;
             }
         }
-        let whose = Whose { session: delivery.channel.number, tag: delivery.tag };
+        let whose = Whose { session: message.channel.number, tag: message.tag };
         let outbox = &mut self.outbox[slot];
         let unsent = outbox.unsent();
-        let has_large = delivery.message.shared.is_some();
-        let start = outbox.prepare_droppable(about_bytes(delivery), has_large);
-        self.touch(id).deliver(delivery);
-        self.outbox[slot].written_droppable(start, whose, delivery.missed);
-        self.has_written(delivery.channel.connection, delivery.emission, unsent)
+        let has_large = message.message.shared.is_some();
+        let start = outbox.prepare_droppable(about_bytes(message), has_large);
+        self.touch(id).send_direct(message);
+        self.outbox[slot].written_droppable(start, whose, message.missed);
+        self.has_written(message.channel.connection, message.emission, unsent)
     }
 
     /// Takes a connection's oldest messages out, those that may be, until there is room; returns how many.
@@ -146,18 +154,18 @@ impl NodeEffects {
     }
 
     /// Puts a message into the spill log. Nobody waits for who reads from there, whose pace is nobody else's.
-    fn spool(&mut self, delivery: &Delivery<'_>) -> Heard {
-        let id = delivery.channel.connection;
+    fn spool(&mut self, message: &DirectMessage<'_>) -> SendOutcome {
+        let id = message.channel.connection;
         let outbox = &mut self.outbox[id.0 as usize];
-        let Some(number) = self.spill.store(outbox.spooled, delivery) else {
+        let Some(number) = self.spill.store(outbox.spooled, message) else {
             self.note_missed(id, SlowConsumerPolicy::Spool, 1);
-            return Heard::Missed;
+            return SendOutcome::Dropped;
         };
         outbox.spooled = Some(number);
         outbox.choose_path(self.outbox_bytes_max);
         self.note_spooled(id);
-        self.crowded.add_patient(delivery.emission, id);
-        Heard::Crowded
+        self.crowded.add_patient(message.emission, id);
+        SendOutcome::Congested
     }
 
     /// Writes what a connection has in the spill log into its outlet, as far as there is room; returns how
@@ -168,9 +176,9 @@ impl NodeEffects {
         let before = self.outbox[id.0 as usize].unsent();
         while self.outbox[id.0 as usize].unsent() < self.outbox_bytes_max {
             match self.spill.next(number) {
-                Next::Message(delivery) => {
+                Next::Message(message) => {
                     let outbox = &mut self.outbox[id.0 as usize];
-                    outbox.outlet.deliver(&delivery);
+                    outbox.outlet.send_direct(&message);
                     outbox.end_with_large();
                     has_output = true;
                 }
@@ -226,9 +234,9 @@ impl NodeEffects {
 }
 
 /// About how many bytes a message is as it is sent: seldom more.
-fn about_bytes(delivery: &Delivery<'_>) -> usize {
-    let message = &delivery.message;
-    let names = message.routing_key.len() + delivery.consumer.len();
+fn about_bytes(message: &DirectMessage<'_>) -> usize {
+    let DirectMessage { subscription, message, .. } = message;
+    let names = message.routing_key.len() + subscription.len();
     message.body.len() + message.properties.len() + names + FRAMING_BYTES
 }
 

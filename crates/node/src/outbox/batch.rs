@@ -2,7 +2,7 @@
 //! next one where that is called the same, as it is for most.
 
 use crate::effects::NodeEffects;
-use angarium_engine::{ConnectionId, Delivery, Heard};
+use angarium_engine::{ConnectionId, DirectMessage, SendOutcome};
 use angarium_protocol::Protocol;
 use std::ops::Range;
 
@@ -33,20 +33,20 @@ impl Burst {
 
     /// Who was sent just what is to be written now.
     #[inline]
-    fn same(&self, delivery: &Delivery<'_>) -> Option<(ConnectionId, Range<usize>)> {
-        let is_same = self.emission == delivery.emission
-            && self.connection != delivery.channel.connection
-            && self.subscription == delivery.consumer;
+    fn same(&self, message: &DirectMessage<'_>) -> Option<(ConnectionId, Range<usize>)> {
+        let is_same = self.emission == message.emission
+            && self.connection != message.channel.connection
+            && self.subscription == message.subscription;
         is_same.then(|| (self.connection, self.range.clone()))
     }
 
-    fn keep(&mut self, delivery: &Delivery<'_>, range: Range<usize>) {
-        self.emission = delivery.emission;
-        self.connection = delivery.channel.connection;
+    fn keep(&mut self, message: &DirectMessage<'_>, range: Range<usize>) {
+        self.emission = message.emission;
+        self.connection = message.channel.connection;
         self.range = range;
-        if self.subscription != delivery.consumer {
+        if self.subscription != message.subscription {
             self.subscription.clear();
-            self.subscription.push_str(delivery.consumer);
+            self.subscription.push_str(message.subscription);
         }
     }
 }
@@ -56,13 +56,13 @@ impl NodeEffects {
     /// says how the last one is heard.
     pub(crate) fn write_burst(
         &mut self,
-        delivery: &Delivery<'_>,
+        message: &DirectMessage<'_>,
         bodies: &[&[u8]],
-    ) -> Option<Heard> {
-        let connection = delivery.channel.connection;
+    ) -> Option<SendOutcome> {
+        let connection = message.channel.connection;
         let slot = connection.0 as usize;
         let outbox = &self.outbox[slot];
-        let names = delivery.message.routing_key.len() + delivery.consumer.len();
+        let names = message.message.routing_key.len() + message.subscription.len();
         let payload: usize = bodies.iter().map(|body| body.len()).sum();
         let bytes = payload + bodies.len() * (names + FRAMING_BYTES);
         let unsent = outbox.unsent() + bytes;
@@ -72,7 +72,7 @@ impl NodeEffects {
         {
             return None;
         }
-        if let Some((other, range)) = self.burst.same(delivery) {
+        if let Some((other, range)) = self.burst.same(message) {
             self.touch(connection);
             let both = self.outbox.get_disjoint_mut([other.0 as usize, slot]);
             let [from, to] = both.expect("two connections have two places");
@@ -82,11 +82,11 @@ impl NodeEffects {
             let outlet = self.touch(connection);
             let start = outlet.bytes.len();
             outlet.bytes.reserve(bytes);
-            outlet.deliver_burst(delivery, bodies);
+            outlet.send_direct_batch(message, bodies);
             let range = start..outlet.bytes.len();
-            self.burst.keep(delivery, range);
+            self.burst.keep(message, range);
         }
-        let last = delivery.emission + bodies.len() as u64 - 1;
+        let last = message.emission + bodies.len() as u64 - 1;
         let last_bytes = bodies.last().map_or(0, |body| body.len() + names + FRAMING_BYTES);
         Some(self.has_written(connection, last, unsent - last_bytes))
     }

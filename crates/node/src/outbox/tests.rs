@@ -96,11 +96,6 @@ fn delivery<'a>(tag: u64, body: &'a [u8], shared: Option<&'a Bytes>) -> Delivery
         consumer: "c",
         tag,
         redelivered: false,
-        messages_left: 0,
-        missed: 0,
-        slow_consumer_policy: None,
-        emission: 0,
-        streak: 0,
         message: MessageView {
             exchange: "x",
             routing_key: "k",

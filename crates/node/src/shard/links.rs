@@ -8,11 +8,11 @@ use crate::flow::slow_subscribers::Behind;
 use crate::options::Options;
 use crate::shard::message::{
     ChannelName, FromHome, ShardBatch, ShardMessage, ToHome, Value, write_delivery, write_forward,
-    write_in_row, write_publish,
+    write_get_answer, write_in_row, write_publish,
 };
 use angarium_engine::{
-    Bound, ChannelId, ConnectionId, Delivery, Forward, Heard, MessageView, Publish, Request,
-    ShardId, Shards,
+    Bound, ChannelId, ConnectionId, Delivery, Forward, GetAnswer, MessageView, Publish, Request,
+    SendOutcome, ShardId, Shards,
 };
 use angarium_protocol::Survey;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -203,7 +203,7 @@ impl ShardLinks {
         to: Shards,
         forward: &Forward<'_>,
         bodies: &[&[u8]],
-    ) -> (Heard, Shards) {
+    ) -> (SendOutcome, Shards) {
         debug_assert!(forward.streak != 0 || bodies.len() == 1, "a row is a streak's");
         let (mut well, mut awaited) = (None, Shards::NONE);
         // Another shard's publisher is not ours to wait.
@@ -230,8 +230,8 @@ impl ShardLinks {
             }
         }
         match well {
-            Some(shard) => (Heard::Well, Shards::one(shard)),
-            None => (Heard::Crowded, awaited),
+            Some(shard) => (SendOutcome::Sent, Shards::one(shard)),
+            None => (SendOutcome::Congested, awaited),
         }
     }
 
@@ -253,6 +253,17 @@ impl ShardLinks {
     ) -> usize {
         let batch = &mut self.open(to).batch;
         write_delivery(session, delivery, &mut batch.words) + batch.carry(delivery.message.shared)
+    }
+
+    /// Sends the answer to a get to the shard of its channel; returns how many bytes that took.
+    pub(crate) fn answer_get(
+        &mut self,
+        to: ShardId,
+        channel: ChannelName,
+        answer: &GetAnswer<'_>,
+    ) -> usize {
+        let batch = &mut self.open(to).batch;
+        write_get_answer(channel, answer, &mut batch.words) + batch.carry(answer.message.shared)
     }
 
     /// Gives a message that no queue took back to the shard of its session.

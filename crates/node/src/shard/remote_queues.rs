@@ -6,12 +6,12 @@ use crate::effects::NodeEffects;
 use crate::node::Node;
 use crate::shard::UNDERSTOOD;
 use crate::shard::message::{
-    ChannelName, Delivered, FromHome, ShardMessage, ToHome, Value, body_of,
+    ChannelName, DeliveryMessage, FromHome, GetAnswerMessage, ShardMessage, ToHome, Value, body_of,
 };
 use crate::shard::remote_connection::Guest;
 use angarium_engine::{
-    Annotations, Bytes, Call, ChannelId, ConnectionId, Deletion, Delivery, Effects, Heard,
-    MessageView, Publish, Refusal, RefusalKind, Returned, Settle, ShardId, Time,
+    Annotations, Bytes, Call, ChannelId, ConnectionId, Deletion, Delivery, DirectMessage, Effects,
+    GetAnswer, MessageView, Publish, Refusal, RefusalKind, SendOutcome, Settle, ShardId, Time,
 };
 use angarium_protocol::ProtocolHandler;
 use std::collections::VecDeque;
@@ -79,7 +79,17 @@ impl Node {
         match *word {
             FromHome::Deliver(name, delivered) => {
                 let (body, bytes) = body_of(delivered.message, bytes, values);
-                self.deliver_here(name, &delivered, (body.as_ref(), bytes));
+                if self.is_here(name) {
+                    self.hand_delivery(name.id, &delivered, body.as_ref());
+                }
+                self.note_delivered(name, bytes);
+            }
+            FromHome::GetAnswer(name, answer) => {
+                let (body, bytes) = body_of(answer.message, bytes, values);
+                if self.is_here(name) {
+                    self.hand_get_answer(name.id, &answer, body.as_ref());
+                }
+                self.note_delivered(name, bytes);
             }
             FromHome::Confirm(name, confirm) if self.is_here(name) => {
                 self.effects.touch(name.id.connection).confirm(name.id, confirm);
@@ -89,8 +99,7 @@ impl Node {
                 if self.is_here(name) {
                     let mut annotations = Annotations::default();
                     let message = MessageView::parse(message, &mut annotations, body.as_ref());
-                    let returned = Returned { message: message.expect(UNDERSTOOD) };
-                    self.effects.return_here(name.id, &returned);
+                    self.effects.return_here(name.id, &message.expect(UNDERSTOOD));
                 }
             }
             FromHome::Cancelled(name, subscription) if self.is_here(name) => {
@@ -137,20 +146,13 @@ impl Node {
         self.engine.is_opening(name.id, name.opening)
     }
 
-    /// A delivery came that takes so many bytes, its body included, which may go along.
-    fn deliver_here(
-        &mut self,
-        name: ChannelName,
-        delivered: &Delivered<'_>,
-        (body, bytes): (Option<&Bytes>, usize),
-    ) {
-        let connection = name.id.connection;
-        if self.is_here(name) {
-            self.hand_delivery(name.id, delivered, body);
-        } else if !self.was_here(name) {
+    /// A message of `bytes` came from home for a channel of a connection here; it no longer counts as on its
+    /// way, even where the channel has been closed.
+    fn note_delivered(&mut self, name: ChannelName, bytes: usize) {
+        if !self.was_here(name) {
             return;
         }
-        // What came too late for its session is no longer on its way to the connection either.
+        let connection = name.id.connection;
         self.effects.outbox[connection.0 as usize].delivered += bytes as u64;
         self.effects.tell_drained(connection);
     }
@@ -168,25 +170,27 @@ impl Node {
 
     fn hand_delivery(
         &mut self,
-        session: ChannelId,
-        delivered: &Delivered<'_>,
+        channel: ChannelId,
+        delivered: &DeliveryMessage<'_>,
         body: Option<&Bytes>,
     ) {
-        let Delivered { subscription, tag, redelivered, messages_left, message } = *delivered;
+        let DeliveryMessage { consumer, tag, redelivered, message } = *delivered;
         let mut annotations = Annotations::default();
         let message = MessageView::parse(message, &mut annotations, body).expect(UNDERSTOOD);
-        self.effects.write_delivery(&Delivery {
-            channel: session,
-            consumer: subscription,
-            tag,
-            redelivered,
-            messages_left,
-            missed: 0,
-            slow_consumer_policy: None,
-            emission: 0,
-            streak: 0,
-            message,
-        });
+        self.effects.write_delivery(&Delivery { channel, consumer, tag, redelivered, message });
+    }
+
+    fn hand_get_answer(
+        &mut self,
+        channel: ChannelId,
+        answer: &GetAnswerMessage<'_>,
+        body: Option<&Bytes>,
+    ) {
+        let GetAnswerMessage { tag, redelivered, messages_left, message } = *answer;
+        let mut annotations = Annotations::default();
+        let message = MessageView::parse(message, &mut annotations, body).expect(UNDERSTOOD);
+        let answer = GetAnswer { channel, tag, redelivered, messages_left, message };
+        self.effects.write_get_answer(&answer);
     }
 
     fn hand_refusal(&mut self, now: Time, id: ChannelId, settle: Option<Settle>, refusal: Refusal) {
@@ -212,12 +216,13 @@ impl NodeEffects {
 
     /// Hands a guest the answer to a request of its own, if it keeps up.
     #[cold]
-    pub(crate) fn emit_to_guest(&mut self, delivery: &Delivery<'_>) -> Heard {
-        if !self.has_room(delivery.channel.connection) {
-            return Heard::Missed;
+    pub(crate) fn send_to_guest(&mut self, message: &DirectMessage<'_>) -> SendOutcome {
+        let DirectMessage { channel, subscription: consumer, tag, message, .. } = *message;
+        if !self.has_room(channel.connection) {
+            return SendOutcome::Dropped;
         }
-        self.deliver(delivery);
-        Heard::Well
+        self.deliver(&Delivery { channel, consumer, tag, redelivered: false, message });
+        SendOutcome::Sent
     }
 
     fn guest_mut(&mut self, slot: ConnectionId) -> Option<&mut Guest> {

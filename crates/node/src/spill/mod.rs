@@ -24,7 +24,7 @@ use self::loss::Losses;
 use self::record::Recipient;
 use crate::outbox::Whose;
 use crate::spill::slow_consumer::SlowConsumer;
-use angarium_engine::{Bytes, ChannelId, ConnectionId, Delivery, Lost, MessageView, ShardId};
+use angarium_engine::{Bytes, ChannelId, ConnectionId, DirectMessage, Lost, MessageView, ShardId};
 use angarium_protocol::amended;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -129,7 +129,7 @@ pub(crate) struct Spill {
 #[derive(Debug)]
 pub(crate) enum Next<'a> {
     /// Its next message.
-    Message(Delivery<'a>),
+    Message(DirectMessage<'a>),
     /// It is on the disk, and has been asked for.
     Waits,
     /// Others' messages, many of them: it is stirred, to look further when others have had their turn.
@@ -197,17 +197,17 @@ impl Spill {
     pub(crate) fn store(
         &mut self,
         slow_consumer: Option<u32>,
-        delivery: &Delivery<'_>,
+        message: &DirectMessage<'_>,
     ) -> Option<u32> {
-        if let Err(loss) = self.prepare(slow_consumer, delivery) {
+        if let Err(loss) = self.prepare(slow_consumer, message) {
             self.losses.add(loss, 1);
             return None;
         }
-        let id = slow_consumer.unwrap_or_else(|| self.add(delivery.channel.connection));
+        let id = slow_consumer.unwrap_or_else(|| self.add(message.channel.connection));
         let slow_consumer =
             self.slow_consumers.get_mut(&id).expect("a slow consumer stays until it ends");
-        let listener = slow_consumer.listener(delivery);
-        let missed = u32::try_from(delivery.missed).unwrap_or(u32::MAX);
+        let listener = slow_consumer.listener(message);
+        let missed = u32::try_from(message.missed).unwrap_or(u32::MAX);
         slow_consumer.listeners[listener as usize].owed += Lost::one(missed.into());
         let recipient = Recipient { slow_consumer: id, listener, missed };
         self.open.add_recipient(recipient);
@@ -218,7 +218,7 @@ impl Spill {
     fn prepare(
         &mut self,
         slow_consumer: Option<u32>,
-        delivery: &Delivery<'_>,
+        message: &DirectMessage<'_>,
     ) -> Result<(), SpillLoss> {
         if self.options.bytes_max == 0 {
             return Err(SpillLoss::Limit);
@@ -226,16 +226,16 @@ impl Spill {
         if slow_consumer.is_none() && self.slow_consumers.len() >= LAGGARDS_MAX {
             return Err(SpillLoss::SlowConsumers);
         }
-        if self.open.ends_with(delivery.emission) {
+        if self.open.ends_with(message.emission) {
             return Ok(());
         }
-        self.begin(delivery)
+        self.begin(message)
     }
 
     /// Begins the record of a message, as the broker has changed it by now.
-    fn begin(&mut self, delivery: &Delivery<'_>) -> Result<(), SpillLoss> {
-        let properties = &amended(&delivery.message);
-        let message = MessageView { properties, ..delivery.message };
+    fn begin(&mut self, direct: &DirectMessage<'_>) -> Result<(), SpillLoss> {
+        let properties = &amended(&direct.message);
+        let message = MessageView { properties, ..direct.message };
         let size = record::size(&message);
         // It would push out all there is, and be given up itself.
         if size as u64 > self.options.bytes_max {
@@ -248,7 +248,7 @@ impl Spill {
             self.seal();
         }
         let is_alone = size > self.options.chunk_bytes;
-        if !self.open.begin(&message, delivery.emission, is_alone) {
+        if !self.open.begin(&message, direct.emission, is_alone) {
             return Err(SpillLoss::Limit);
         }
         self.stats.messages += 1;
@@ -349,19 +349,17 @@ impl Spill {
                 self.open.read(offset).expect("it was read just now")
             }
         };
-        Next::Message(Delivery {
+        Next::Message(DirectMessage {
             channel: ChannelId {
                 connection: slow_consumer.connection,
                 number: listener.whose.session,
             },
-            consumer: &listener.name,
+            subscription: &listener.name,
             tag: listener.whose.tag,
-            redelivered: false,
-            messages_left: 0,
             missed: recipient.missed.into(),
             slow_consumer_policy: None,
             emission: 0,
-            streak: 0,
+            route: 0,
             message: MessageView { shared: self.handed.as_ref(), ..record.message },
         })
     }

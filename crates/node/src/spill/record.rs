@@ -161,9 +161,9 @@ impl<'a> Record<'a> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use angarium_engine::{ChannelId, ConnectionId, Delivery};
+    use angarium_engine::{ChannelId, ConnectionId, DirectMessage};
 
-    pub(in crate::spill) fn delivery<'a>(key: &'a str, body: &'a [u8]) -> Delivery<'a> {
+    pub(in crate::spill) fn delivery<'a>(key: &'a str, body: &'a [u8]) -> DirectMessage<'a> {
         let session = ChannelId { connection: ConnectionId(1), number: 0 };
         let message = MessageView {
             exchange: "amq.topic",
@@ -175,16 +175,14 @@ pub(super) mod tests {
             persistent: true,
             annotations: &NO_ANNOTATIONS,
         };
-        Delivery {
+        DirectMessage {
             channel: session,
-            consumer: "1",
+            subscription: "1",
             tag: 1,
-            redelivered: false,
-            messages_left: 0,
             missed: 0,
             slow_consumer_policy: None,
             emission: 1,
-            streak: 0,
+            route: 0,
             message,
         }
     }

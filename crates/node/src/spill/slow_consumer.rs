@@ -1,7 +1,7 @@
 //! A client's place in the spill log, and its listeners there.
 
 use crate::outbox::Whose;
-use angarium_engine::{ConnectionId, Delivery, Lost};
+use angarium_engine::{ConnectionId, DirectMessage, Lost};
 use std::collections::BTreeMap;
 
 /// One client's place in the log.
@@ -43,13 +43,13 @@ impl SlowConsumer {
         }
     }
 
-    /// The number of the listener that a delivery is for.
-    pub(super) fn listener(&mut self, delivery: &Delivery<'_>) -> u32 {
-        let whose = Whose { session: delivery.channel.number, tag: delivery.tag };
+    /// The number of the listener that a message is for.
+    pub(super) fn listener(&mut self, message: &DirectMessage<'_>) -> u32 {
+        let whose = Whose { session: message.channel.number, tag: message.tag };
         let next = u32::try_from(self.listeners.len()).expect("limits keep listeners below 2^32");
         let number = *self.by_whose.entry(whose).or_insert(next);
         if number == next {
-            let name = delivery.consumer.into();
+            let name = message.subscription.into();
             self.listeners.push(Listener {
                 whose,
                 name,

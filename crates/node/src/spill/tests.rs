@@ -6,7 +6,7 @@ mod shards;
 use super::record::tests::delivery;
 use super::*;
 use crate::tests::draw_from;
-use angarium_engine::{Annotations, Delivery, MessageView};
+use angarium_engine::{Annotations, DirectMessage, MessageView};
 use angarium_journal::{Fault, FaultyStorage, Storage};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -56,8 +56,12 @@ impl TestHost {
             let session = ChannelId { connection: ConnectionId(name.into()), number: 0 };
             let message = delivery(&key, &body);
             let shared = MessageView { shared: Some(&body), ..message.message };
-            let message =
-                Delivery { channel: session, emission: self.emission, message: shared, ..message };
+            let message = DirectMessage {
+                channel: session,
+                emission: self.emission,
+                message: shared,
+                ..message
+            };
             let known = self.slow_consumers.get(&name).copied();
             if let Some(number) = self.spill.store(known, &message) {
                 self.slow_consumers.insert(name, number);
@@ -417,7 +421,7 @@ fn what_waits_is_as_the_broker_has_changed_it() {
     let plain = delivery("a", b"");
     let message = MessageView { properties, annotations, ..plain.message };
     let mut spill = Spill::new(SpillOptions::default(), ShardId::HOME, 1);
-    let slow_consumer = spill.store(None, &Delivery { message, ..plain }).unwrap();
+    let slow_consumer = spill.store(None, &DirectMessage { message, ..plain }).unwrap();
     let Next::Message(read) = spill.next(slow_consumer) else { panic!("nothing waits") };
     assert_eq!(read.message.properties, b"\0\0NATS/1.0\r\nk: v\r\n\r\n");
 }

@@ -4,8 +4,8 @@ use crate::effects::NodeEffects;
 use crate::options::Options;
 use angarium_engine as engine;
 use angarium_engine::{
-    ChannelId, Confirm, ConnectionId, Delivery, Effects, Engine, Heard, Load, Refusal, Reply,
-    Returned, Shards, Time,
+    ChannelId, Confirm, ConnectionId, Delivery, DirectMessage, Effects, Engine, GetAnswer, Hints,
+    Load, MessageView, Refusal, Reply, SendOutcome, Shards, Time,
 };
 use angarium_journal::{Journal, Position, Recovery, Storage};
 use angarium_protocol as protocol;
@@ -47,14 +47,17 @@ struct Replay<'a> {
     journal: &'a mut Journal,
 }
 
+impl Hints for Replay<'_> {}
+
 impl Effects for Replay<'_> {
     fn deliver(&mut self, _: &Delivery<'_>) {}
-    fn emit(&mut self, _: &Delivery<'_>) -> Heard {
-        Heard::Missed
+    fn answer_get(&mut self, _: &GetAnswer<'_>) {}
+    fn send_direct(&mut self, _: &DirectMessage<'_>) -> SendOutcome {
+        SendOutcome::Dropped
     }
     fn confirm(&mut self, _: ChannelId, _: Confirm) {}
-    fn returned(&mut self, _: ChannelId, _: &Returned<'_>) {}
-    fn cancelled(&mut self, _: ChannelId, _: &str) {}
+    fn return_unroutable(&mut self, _: ChannelId, _: &MessageView<'_>) {}
+    fn consumer_cancelled(&mut self, _: ChannelId, _: &str) {}
     fn reply(&mut self, _: ChannelId, _: Result<Reply, Refusal>) {}
     fn has_room(&self, _: ConnectionId) -> bool {
         false

@@ -10,14 +10,14 @@ use super::{frame, mapping};
 use crate::properties::{DELAY_HEADER, DELIVERY_COUNT_HEADER, is_plain, withdrawn};
 use crate::{LargeBody, Outlet};
 use angarium_engine::{
-    Annotations, Bytes, ChannelId, Confirm, Death, DeathReason, Delivery, Format, MessageView,
-    Returned,
+    Annotations, Bytes, ChannelId, Confirm, Death, DeathReason, Delivery, DirectMessage, Format,
+    GetAnswer, MessageView,
 };
 
 /// What a delivery takes beyond its strings, properties and body, unless the body is split.
 const DELIVERY_FIXED_BYTES: usize = 72;
 
-/// Writes basic.deliver, or basic.get-ok where the delivery answers a get.
+/// Writes basic.deliver.
 #[inline]
 pub(crate) fn write_delivery(outlet: &mut Outlet, delivery: &Delivery<'_>) {
     let message = &delivery.message;
@@ -28,44 +28,47 @@ pub(crate) fn write_delivery(outlet: &mut Outlet, delivery: &Delivery<'_>) {
         let content = message.properties.len() + message.body.len();
         out.reserve(DELIVERY_FIXED_BYTES + strings + content);
     }
-    if delivery.consumer.is_empty() {
-        write_get_ok(out, delivery);
-    } else {
-        let deliver = Deliver {
-            consumer_tag: delivery.consumer,
-            delivery_tag: delivery.tag,
-            redelivered: delivery.redelivered,
-            exchange: message.exchange,
-            routing_key: message.routing_key,
-        };
-        deliver.write_frame(channel, out);
-    }
+    let deliver = Deliver {
+        consumer_tag: delivery.consumer,
+        delivery_tag: delivery.tag,
+        redelivered: delivery.redelivered,
+        exchange: message.exchange,
+        routing_key: message.routing_key,
+    };
+    deliver.write_frame(channel, out);
     write_content(outlet, channel, message);
 }
 
-#[cold]
-fn write_get_ok(out: &mut Vec<u8>, delivery: &Delivery<'_>) {
+/// Writes a direct message as basic.deliver: a reply to the consumer of amq.rabbitmq.reply-to.
+pub(crate) fn write_direct(outlet: &mut Outlet, direct: &DirectMessage<'_>) {
+    let DirectMessage { channel, subscription: consumer, tag, message, .. } = *direct;
+    write_delivery(outlet, &Delivery { channel, consumer, tag, redelivered: false, message });
+}
+
+/// Writes basic.get-ok.
+pub(crate) fn write_get_answer(outlet: &mut Outlet, answer: &GetAnswer<'_>) {
+    let channel = answer.channel.number;
     let method = Method::BasicGetOk {
-        delivery_tag: delivery.tag,
-        redelivered: delivery.redelivered,
-        exchange: delivery.message.exchange,
-        routing_key: delivery.message.routing_key,
-        message_count: u32::try_from(delivery.messages_left).unwrap_or(u32::MAX),
+        delivery_tag: answer.tag,
+        redelivered: answer.redelivered,
+        exchange: answer.message.exchange,
+        routing_key: answer.message.routing_key,
+        message_count: u32::try_from(answer.messages_left).unwrap_or(u32::MAX),
     };
-    method.write_frame(delivery.channel.number, out);
+    method.write_frame(channel, &mut outlet.bytes);
+    write_content(outlet, channel, &answer.message);
 }
 
 /// Writes basic.return: the only reason for it is that no queue took the message.
-pub(crate) fn write_returned(outlet: &mut Outlet, session: ChannelId, returned: &Returned<'_>) {
-    let message = &returned.message;
+pub(crate) fn write_returned(outlet: &mut Outlet, channel: ChannelId, message: &MessageView<'_>) {
     let method = Method::BasicReturn {
         reply_code: 312,
         reply_text: "NO_ROUTE",
         exchange: message.exchange,
         routing_key: message.routing_key,
     };
-    method.write_frame(session.number, &mut outlet.bytes);
-    write_content(outlet, session.number, message);
+    method.write_frame(channel.number, &mut outlet.bytes);
+    write_content(outlet, channel.number, message);
 }
 
 /// Writes basic.ack or basic.nack to a publisher.

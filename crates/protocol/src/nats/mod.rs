@@ -20,7 +20,9 @@ mod tests;
 mod writer;
 
 pub use crate::nats::handler::Handler;
-pub(crate) use crate::nats::writer::{ControlLine, write_burst, write_delivery, write_forbidden};
+pub(crate) use crate::nats::writer::{
+    ControlLine, write_direct, write_direct_batch, write_forbidden,
+};
 pub use mapping::{LAGGARD_PREFIX, reply_of};
 pub(crate) use mapping::{amended, visit_properties};
 pub use settings::{Settings, Tls};

@@ -6,8 +6,8 @@ use crate::{
 };
 use crate::{Figures, Findings, Survey, SurveyRow, Traffic, amqp091, nats, read_headers};
 use angarium_engine::{
-    ChannelId, Confirm, ConnectionId, Delivery, Effects, Engine, Heard, Load, Options, Position,
-    Refusal, Reply, Request, Returned, Subscribe, Time,
+    ChannelId, Confirm, ConnectionId, Delivery, DirectMessage, Effects, Engine, GetAnswer, Hints,
+    Load, MessageView, Options, Position, Refusal, Reply, Request, SendOutcome, Subscribe, Time,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -31,30 +31,37 @@ pub(crate) struct Surroundings {
     next_position: u64,
 }
 
+impl Hints for Surroundings {}
+
 impl Effects for Surroundings {
     fn deliver(&mut self, delivery: &Delivery<'_>) {
         self.outlet(delivery.channel.connection).deliver(delivery);
         self.outlet(delivery.channel.connection).copy_large();
     }
-    fn emit(&mut self, delivery: &Delivery<'_>) -> Heard {
-        self.deliver(delivery);
-        Heard::Well
+    fn answer_get(&mut self, answer: &GetAnswer<'_>) {
+        self.outlet(answer.channel.connection).answer_get(answer);
+        self.outlet(answer.channel.connection).copy_large();
     }
-    fn confirm(&mut self, session: ChannelId, confirm: Confirm) {
-        self.outlet(session.connection).confirm(session, confirm);
+    fn send_direct(&mut self, message: &DirectMessage<'_>) -> SendOutcome {
+        self.outlet(message.channel.connection).send_direct(message);
+        self.outlet(message.channel.connection).copy_large();
+        SendOutcome::Sent
     }
-    fn returned(&mut self, session: ChannelId, returned: &Returned<'_>) {
-        self.outlet(session.connection).returned(session, returned);
-        self.outlet(session.connection).copy_large();
+    fn confirm(&mut self, channel: ChannelId, confirm: Confirm) {
+        self.outlet(channel.connection).confirm(channel, confirm);
     }
-    fn cancelled(&mut self, session: ChannelId, consumer: &str) {
-        self.outlet(session.connection).cancelled(session, consumer);
+    fn return_unroutable(&mut self, channel: ChannelId, message: &MessageView<'_>) {
+        self.outlet(channel.connection).returned(channel, message);
+        self.outlet(channel.connection).copy_large();
     }
-    fn forbidden(&mut self, session: ChannelId, listened: &Subscribe<'_>) {
-        self.outlet(session.connection).forbidden(listened);
+    fn consumer_cancelled(&mut self, channel: ChannelId, consumer: &str) {
+        self.outlet(channel.connection).cancelled(channel, consumer);
     }
-    fn reply(&mut self, session: ChannelId, reply: Result<Reply, Refusal>) {
-        self.replies.push_back((session, reply));
+    fn subscription_revoked(&mut self, channel: ChannelId, subscribed: &Subscribe<'_>) {
+        self.outlet(channel.connection).forbidden(subscribed);
+    }
+    fn reply(&mut self, channel: ChannelId, reply: Result<Reply, Refusal>) {
+        self.replies.push_back((channel, reply));
     }
     fn has_room(&self, _: ConnectionId) -> bool {
         true

@@ -9,7 +9,9 @@ mod tests;
 mod write;
 
 pub(crate) use read::Words;
-pub(crate) use write::{write_delivery, write_forward, write_in_row, write_publish};
+pub(crate) use write::{
+    write_delivery, write_forward, write_get_answer, write_in_row, write_publish,
+};
 
 use crate::flow::slow_subscribers::Behind;
 use angarium_engine::{
@@ -167,7 +169,8 @@ pub(crate) enum ToHome<'a> {
 /// What home says to such a session, or its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FromHome<'a> {
-    Deliver(ChannelName, Delivered<'a>),
+    Deliver(ChannelName, DeliveryMessage<'a>),
+    GetAnswer(ChannelName, GetAnswerMessage<'a>),
     Confirm(ChannelName, Confirm),
     /// A message that no queue took, as [`angarium_engine::MessageView::parse`] reads it.
     Returned(ChannelName, &'a [u8]),
@@ -196,10 +199,19 @@ pub(crate) enum FromHome<'a> {
     Yield(bool),
 }
 
-/// A delivery but for its session.
+/// A delivery without its channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Delivered<'a> {
-    pub(crate) subscription: &'a str,
+pub(crate) struct DeliveryMessage<'a> {
+    pub(crate) consumer: &'a str,
+    pub(crate) tag: u64,
+    pub(crate) redelivered: bool,
+    /// As [`angarium_engine::MessageView::parse`] reads it.
+    pub(crate) message: &'a [u8],
+}
+
+/// The answer to a get without its channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GetAnswerMessage<'a> {
     pub(crate) tag: u64,
     pub(crate) redelivered: bool,
     pub(crate) messages_left: u64,
@@ -256,4 +268,5 @@ mod kind {
     pub(crate) const SURVEYED: u8 = 38;
     pub(crate) const ENDED: u8 = 39;
     pub(crate) const FAR_BEHIND: u8 = 40;
+    pub(crate) const GET_ANSWER: u8 = 41;
 }

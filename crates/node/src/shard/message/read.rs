@@ -1,7 +1,8 @@
 //! Bytes to words.
 
 use super::{
-    ChannelName, Delivered, FromHome, HEAD_BYTES, IN_ROW_HEAD_BYTES, ShardMessage, ToHome, kind,
+    ChannelName, DeliveryMessage, FromHome, GetAnswerMessage, HEAD_BYTES, IN_ROW_HEAD_BYTES,
+    ShardMessage, ToHome, kind,
 };
 use crate::flow::slow_subscribers::Behind;
 use angarium_engine::{ChannelId, Confirm, ConnectionId, Deletion, Outcome, Settle};
@@ -128,7 +129,8 @@ fn to_home(kind: u8, mut fields: Fields<'_>) -> Option<ToHome<'_>> {
 
 fn from_home(kind: u8, mut fields: Fields<'_>) -> Option<FromHome<'_>> {
     Some(match kind {
-        kind::DELIVER => FromHome::Deliver(fields.name()?, fields.delivered()?),
+        kind::DELIVER => FromHome::Deliver(fields.name()?, fields.delivery()?),
+        kind::GET_ANSWER => FromHome::GetAnswer(fields.name()?, fields.get_answer()?),
         kind::CONFIRM => {
             let (name, number) = (fields.name()?, fields.u64()?);
             let (multiple, accepted) = (fields.bool()?, fields.bool()?);
@@ -203,12 +205,20 @@ impl<'a> Fields<'a> {
         Some(Settle { tag, multiple, outcome })
     }
 
-    fn delivered(&mut self) -> Option<Delivered<'a>> {
-        Some(Delivered {
+    fn delivery(&mut self) -> Option<DeliveryMessage<'a>> {
+        Some(DeliveryMessage {
+            tag: self.u64()?,
+            redelivered: self.bool()?,
+            consumer: self.text()?,
+            message: self.0,
+        })
+    }
+
+    fn get_answer(&mut self) -> Option<GetAnswerMessage<'a>> {
+        Some(GetAnswerMessage {
             tag: self.u64()?,
             redelivered: self.bool()?,
             messages_left: self.u64()?,
-            subscription: self.text()?,
             message: self.0,
         })
     }

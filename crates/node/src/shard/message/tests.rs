@@ -52,7 +52,11 @@ fn words_come_back() {
         ShardMessage::ToHome(ToHome::Drained { connection: ConnectionId(7), bytes: 1 << 40 }),
         ShardMessage::FromHome(FromHome::Deliver(
             NAME,
-            Delivered { subscription: "ctag", tag: 3, redelivered, messages_left, message },
+            DeliveryMessage { consumer: "ctag", tag: 3, redelivered, message },
+        )),
+        ShardMessage::FromHome(FromHome::GetAnswer(
+            NAME,
+            GetAnswerMessage { tag: 3, redelivered, messages_left, message },
         )),
         ShardMessage::FromHome(FromHome::Confirm(
             NAME,

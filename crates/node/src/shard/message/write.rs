@@ -1,10 +1,13 @@
 //! Words to bytes.
 
 use super::{
-    ChannelName, Delivered, FromHome, HEAD_BYTES, IN_ROW_HEAD_BYTES, ShardMessage, ToHome, kind,
+    ChannelName, DeliveryMessage, FromHome, GetAnswerMessage, HEAD_BYTES, IN_ROW_HEAD_BYTES,
+    ShardMessage, ToHome, kind,
 };
 use crate::flow::slow_subscribers::Behind;
-use angarium_engine::{ChannelId, Confirm, Deletion, Delivery, Forward, Outcome, Publish, Settle};
+use angarium_engine::{
+    ChannelId, Confirm, Deletion, Delivery, Forward, GetAnswer, Outcome, Publish, Settle,
+};
 
 impl ShardMessage<'_> {
     /// Appends it to a batch's words.
@@ -96,10 +99,14 @@ impl FromHome<'_> {
     fn write(&self, batch: &mut Vec<u8>) {
         match *self {
             FromHome::Deliver(name, delivered) => {
-                let Delivered { subscription, tag, redelivered, messages_left, message } =
-                    delivered;
-                let head = delivery_bytes(name, tag, redelivered, messages_left);
-                put(batch, kind::DELIVER, &[&head, &text(subscription), message]);
+                let DeliveryMessage { consumer, tag, redelivered, message } = delivered;
+                let head = delivery_bytes(name, tag, redelivered);
+                put(batch, kind::DELIVER, &[&head, &text(consumer), message]);
+            }
+            FromHome::GetAnswer(name, answer) => {
+                let GetAnswerMessage { tag, redelivered, messages_left, message } = answer;
+                let head = delivery_bytes(name, tag, redelivered);
+                put(batch, kind::GET_ANSWER, &[&head, &messages_left.to_le_bytes(), message]);
             }
             FromHome::Confirm(name, Confirm { number, multiple, accepted }) => {
                 let flags = [u8::from(multiple), u8::from(accepted)];
@@ -164,12 +171,11 @@ fn settle_bytes(settle: Settle) -> [u8; 10] {
     bytes
 }
 
-fn delivery_bytes(name: ChannelName, tag: u64, redelivered: bool, messages_left: u64) -> [u8; 27] {
-    let mut bytes = [0; 27];
+fn delivery_bytes(name: ChannelName, tag: u64, redelivered: bool) -> [u8; 19] {
+    let mut bytes = [0; 19];
     bytes[..10].copy_from_slice(&name_bytes(name));
     bytes[10..18].copy_from_slice(&tag.to_le_bytes());
     bytes[18] = u8::from(redelivered);
-    bytes[19..].copy_from_slice(&messages_left.to_le_bytes());
     bytes
 }
 
@@ -220,19 +226,32 @@ pub(crate) fn write_publish(
     })
 }
 
-/// The same for [`FromHome::Deliver`].
+/// Appends [`FromHome::Deliver`] of a message that has no bytes yet; returns how many it took.
 #[inline]
 pub(crate) fn write_delivery(
     name: ChannelName,
     delivery: &Delivery<'_>,
     batch: &mut Vec<u8>,
 ) -> usize {
-    let Delivery { consumer: subscription, tag, redelivered, messages_left, message, .. } =
-        *delivery;
+    let Delivery { consumer, tag, redelivered, message, .. } = *delivery;
     put_with(batch, kind::DELIVER, |out| {
-        out.extend_from_slice(&delivery_bytes(name, tag, redelivered, messages_left));
-        out.extend_from_slice(&length(subscription.len()));
-        out.extend_from_slice(subscription.as_bytes());
+        out.extend_from_slice(&delivery_bytes(name, tag, redelivered));
+        out.extend_from_slice(&length(consumer.len()));
+        out.extend_from_slice(consumer.as_bytes());
+        message.write(out);
+    })
+}
+
+/// Appends [`FromHome::GetAnswer`] of a message that has no bytes yet; returns how many it took.
+pub(crate) fn write_get_answer(
+    name: ChannelName,
+    answer: &GetAnswer<'_>,
+    batch: &mut Vec<u8>,
+) -> usize {
+    let GetAnswer { tag, redelivered, messages_left, message, .. } = *answer;
+    put_with(batch, kind::GET_ANSWER, |out| {
+        out.extend_from_slice(&delivery_bytes(name, tag, redelivered));
+        out.extend_from_slice(&messages_left.to_le_bytes());
         message.write(out);
     })
 }
