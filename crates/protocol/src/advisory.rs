@@ -31,7 +31,7 @@ impl SlowConsumerAdvisory<'_> {
     /// Where it is told.
     #[must_use]
     pub fn subject(&self) -> &'static str {
-        if self.has_begun { "$SYS.ADVISORY.LAGGARD.BEGAN" } else { "$SYS.ADVISORY.LAGGARD.ENDED" }
+        if self.has_begun { "$SYS.ADVISORY.SLOW_CONSUMER.BEGAN" } else { "$SYS.ADVISORY.SLOW_CONSUMER.ENDED" }
     }
 
     /// Appends what is told.
@@ -76,7 +76,7 @@ mod tests {
             advisory.write(&mut out);
             String::from_utf8(out).unwrap()
         };
-        assert_eq!(advisory.subject(), "$SYS.ADVISORY.LAGGARD.BEGAN");
+        assert_eq!(advisory.subject(), "$SYS.ADVISORY.SLOW_CONSUMER.BEGAN");
         let expected = concat!(
             r#"{"connection":7,"peer":"127.0.0.1:9","user":"ann \"x\"","name":"ticker","#,
             r#""policy":"spool","missed":0,"spooled":3,"millis":0,"disconnected":false}"#,
@@ -88,7 +88,7 @@ mod tests {
             is_disconnected: true,
             ..advisory
         };
-        assert_eq!(advisory.subject(), "$SYS.ADVISORY.LAGGARD.ENDED");
+        assert_eq!(advisory.subject(), "$SYS.ADVISORY.SLOW_CONSUMER.ENDED");
         assert!(text(&advisory).ends_with(r#""disconnected":true}"#));
         assert!(!text(&advisory).contains("name"));
     }

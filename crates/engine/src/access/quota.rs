@@ -61,20 +61,20 @@ pub enum Bound {
     /// Bytes sent to the broker in a second by each.
     ConnectionBytes,
     /// Subjects that all of them together subscribe to.
-    Subscribers,
+    Subscriptions,
 }
 
 impl Bound {
     /// All of them with their names. Records have them in this order: new ones come last.
     pub const NAMES: [(Bound, &'static str); 8] = [
         (Bound::Connections, "connections"),
-        (Bound::ConnectionSubscriptions, "connection-subscribers"),
+        (Bound::ConnectionSubscriptions, "connection-subscriptions"),
         (Bound::UnsentBytes, "unsent-bytes"),
         (Bound::Messages, "messages-per-second"),
         (Bound::Bytes, "bytes-per-second"),
         (Bound::ConnectionMessages, "connection-messages-per-second"),
         (Bound::ConnectionBytes, "connection-bytes-per-second"),
-        (Bound::Subscribers, "subscribers"),
+        (Bound::Subscriptions, "subscriptions"),
     ];
 }
 

@@ -62,7 +62,7 @@ impl Access {
     pub(crate) fn next_subscribing_change(&mut self, most: u64) -> Option<(String, u64)> {
         let Access { quotas, subscribing, .. } = self;
         subscribing.next_change(|user| {
-            let own = quotas.get(user).and_then(|quota| quota.get(Bound::Subscribers));
+            let own = quotas.get(user).and_then(|quota| quota.get(Bound::Subscriptions));
             own.unwrap_or(most) < u64::MAX
         })
     }

@@ -208,7 +208,7 @@ impl Engine {
             let text = format!("more than {most} subjects subscribed to in one channel");
             return Err(Refusal::new(RefusalKind::LimitExceeded, text));
         }
-        let most = quota.get(Bound::Subscribers).unwrap_or(limits.user_subscriptions_max);
+        let most = quota.get(Bound::Subscriptions).unwrap_or(limits.user_subscriptions_max);
         if let Some(user) = user.filter(|_| most < u64::MAX) {
             let count = self.access.subscribing.everywhere(user);
             if count >= most {

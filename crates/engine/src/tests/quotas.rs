@@ -69,7 +69,7 @@ fn world_after(mut host: TestHost, lines: &str) -> TestHost {
 fn a_connection_subscribes_to_no_more_subjects_than_its_user_may() {
     let setup = "a user ann hash
         a permit ann .* .* .*
-        a quota ann connection-subscribers=1
+        a quota ann connection-subscriptions=1
         login b ann
         login c ann";
     check_in(
@@ -87,7 +87,7 @@ const THREE: &str = "a user ann hash
     a permit ann .* .* .*
     a user bob hash
     a permit bob .* .* .*
-    a quota ann subscribers=3
+    a quota ann subscriptions=3
     login b ann
     login c ann
     login d bob
@@ -125,18 +125,18 @@ fn all_connections_of_a_user_subscribe_to_no_more_subjects_than_it_may() {
         ("b disconnect\nlogin b ann\nb subscribe s1 1", 1),
         ("b disconnect\nlogin b bob\nb subscribe s1 1\nb disconnect", 2),
         // Changed quotas hold at once, and end nothing.
-        ("a quota ann subscribers=4", 1),
-        ("a quota ann subscribers=1", 0),
-        ("a quota ann subscribers=1\nb disconnect", 0),
-        ("a quota ann subscribers=0\nb disconnect\nc disconnect", 0),
+        ("a quota ann subscriptions=4", 1),
+        ("a quota ann subscriptions=1", 0),
+        ("a quota ann subscriptions=1\nb disconnect", 0),
+        ("a quota ann subscriptions=0\nb disconnect\nc disconnect", 0),
         ("a quota ann", 5),
-        ("a quota ann\nc subscribe s4 4\na quota ann subscribers=5", 1),
-        ("a quota ann connection-subscribers=2", 2),
+        ("a quota ann\nc subscribe s4 4\na quota ann subscriptions=5", 1),
+        ("a quota ann connection-subscriptions=2", 2),
         // Rights end some, or all.
         ("a narrow-subscribing ann > s1", 1),
         ("a narrow-subscribing ann > s3\na narrow-subscribing ann - -", 1),
         ("a forbid ann\na permit ann .* .* .*", 3),
-        ("a delete-user ann\na user ann hash\na permit ann .* .* .*\na quota ann subscribers=2", 2),
+        ("a delete-user ann\na user ann hash\na permit ann .* .* .*\na quota ann subscriptions=2", 2),
     ] {
         check_left(lines, left);
     }
@@ -153,7 +153,7 @@ fn what_everybody_may_subscribe_to_is_what_a_user_may_whose_quota_says_nothing()
         "b subscribe s 1
          b subscribe s 2
          > b refused LimitExceeded: user 'ann' subscribes to 1 subjects, and may to no more
-         a quota ann subscribers=2
+         a quota ann subscriptions=2
          > a ok
          b subscribe s 2
          // The broker's own are nobody's.

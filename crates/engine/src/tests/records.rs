@@ -172,7 +172,7 @@ fn golden_topology() {
         "021d017502070102000000000000000000000000010001000000000000",
     );
     // Bounds that came later are there where they say something.
-    let quota = Quota::default().with(Bound::Subscribers, 3);
+    let quota = Quota::default().with(Bound::Subscriptions, 3);
     golden(&Record::QuotaSet { user, quota }, "021d0175000800000000000000010300000000000000");
 }
 

@@ -45,7 +45,7 @@ impl WaitsFor {
             WaitsFor::UserRate => "its user's rate",
             WaitsFor::Flooded => "others it floods",
             WaitsFor::Consumers => "consumers it outruns",
-            WaitsFor::Listeners => "listeners it outruns",
+            WaitsFor::Listeners => "subscribers it outruns",
             WaitsFor::Disk => "the disk",
             WaitsFor::Queues => "the queues' shard",
             WaitsFor::Shards => "other shards",

@@ -77,7 +77,7 @@ fn check_listeners(lines: &str, left: usize) {
         let mut broker = Broker::new(shards);
         let bound = |broker: &mut Broker, most: Option<u64>| {
             let mut quota = Quota::default();
-            quota.set(Bound::Subscribers, most);
+            quota.set(Bound::Subscriptions, most);
             broker.administer("/", Request::SetQuota { user: "user".to_owned(), quota });
         };
         bound(&mut broker, Some(3));

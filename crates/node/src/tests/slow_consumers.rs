@@ -474,11 +474,11 @@ fn an_episode_is_told_when_it_begins_and_when_it_ends() {
     ] {
         let (mut host, slow, publisher) = behind(policy, "s");
         let observer = host.connect("");
-        host.send(observer, "SUB $SYS.ADVISORY.LAGGARD.* 1\r\n");
+        host.send(observer, "SUB $SYS.ADVISORY.SLOW_CONSUMER.* 1\r\n");
         host.publish(publisher, "s", 0..count);
         let heard = advisories(&host, observer);
         assert_eq!(heard.len(), 1, "{heard:?}");
-        assert_eq!(heard[0].0, "$SYS.ADVISORY.LAGGARD.BEGAN");
+        assert_eq!(heard[0].0, "$SYS.ADVISORY.SLOW_CONSUMER.BEGAN");
         host.pass(Duration::from_secs(2));
         assert_eq!(advisories(&host, observer).len(), 1, "it goes on");
         assert_eq!(host.node.lag_episodes(), (1, 1));
@@ -490,7 +490,7 @@ fn an_episode_is_told_when_it_begins_and_when_it_ends() {
         let heard = advisories(&host, observer);
         assert_eq!(heard.len(), 2, "{heard:?}");
         let (subject, body) = &heard[1];
-        assert_eq!(subject, "$SYS.ADVISORY.LAGGARD.ENDED");
+        assert_eq!(subject, "$SYS.ADVISORY.SLOW_CONSUMER.ENDED");
         let policy_field = format!("\"policy\":\"{}\"", policy.name());
         for part in expected.into_iter().chain([policy_field.as_str(), "\"disconnected\":false"]) {
             assert!(body.contains(part), "{part} in {body}");
@@ -530,7 +530,7 @@ fn who_is_disconnected_is_told_of_in_its_virtual_host_alone() {
     assert!(!host.is_connected(slow));
     let heard = advisories(&host, observer);
     let subjects: Vec<&str> = heard.iter().map(|(subject, _)| subject.as_str()).collect();
-    assert_eq!(subjects, ["$SYS.ADVISORY.LAGGARD.BEGAN", "$SYS.ADVISORY.LAGGARD.ENDED"]);
+    assert_eq!(subjects, ["$SYS.ADVISORY.SLOW_CONSUMER.BEGAN", "$SYS.ADVISORY.SLOW_CONSUMER.ENDED"]);
     assert!(heard[1].1.contains("\"disconnected\":true"), "{heard:?}");
     assert_eq!(advisories(&host, stranger), []);
     assert_eq!(host.node.lag_episodes(), (0, 1));

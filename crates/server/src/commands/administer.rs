@@ -78,8 +78,8 @@ fn quota_command() -> Command {
     Bound::NAMES.into_iter().fold(command, |command, (bound, name)| {
         let help = match bound {
             Bound::Connections => "Connections at once",
-            Bound::Subscribers => "Subjects that all of them together listen to",
-            Bound::ConnectionSubscriptions => "Subjects that each of them listens to",
+            Bound::Subscriptions => "Subscriptions of all its connections together",
+            Bound::ConnectionSubscriptions => "Subscriptions of each of its connections",
             Bound::UnsentBytes => "Unsent bytes beyond which each is too slow",
             Bound::Messages => "Messages that it publishes in a second",
             Bound::Bytes => "Bytes that it sends in a second",
@@ -102,10 +102,10 @@ fn subjects_command() -> Command {
     .arg(vhost())
     .arg(list("publish", "It may publish to these subjects alone [default: all]"))
     .arg(list("publish-deny", "It may not publish to these, even if --publish has them"))
-    .arg(list("listen", "It may subscribe to these subjects alone [default: all]"))
+    .arg(list("subscribe", "It may subscribe to these subjects alone [default: all]"))
     .arg(list(
-        "listen-deny",
-        "It may not subscribe to these, even if --listen has them; what it subscribes to more \
+        "subscribe-deny",
+        "It may not subscribe to these, even if --subscribe has them; what it subscribes to more \
          widely comes without them",
     ))
     .after_help(
@@ -352,7 +352,7 @@ pub(super) fn call(
                 |allow, deny| json!({ "allow": asked.list(allow), "deny": asked.list(deny) });
             let body = json!({
                 "publish": rules("publish", "publish-deny"),
-                "listen": rules("listen", "listen-deny"),
+                "subscribe": rules("subscribe", "subscribe-deny"),
             });
             call("PUT", named(true) + "/subjects", Some(body))
         }

@@ -160,12 +160,12 @@ fn commands_become_requests() {
         ),
     );
     asks(
-        "angarium permission subjects u --vhost v --publish a.>,b --listen-deny c",
+        "angarium permission subjects u --vhost v --publish a.>,b --subscribe-deny c",
         "PUT",
         "/api/permissions/v/u/subjects",
         Some(json!({
             "publish": { "allow": ["a.>", "b"], "deny": [] },
-            "listen": { "allow": [], "deny": ["c"] },
+            "subscribe": { "allow": [], "deny": ["c"] },
         })),
     );
     asks("angarium permission clear u --vhost v", "DELETE", "/api/permissions/v/u", None);
@@ -380,7 +380,7 @@ fn everything_can_be_administered() {
     ask("PUT", "/api/vhosts/v", json!(null)).unwrap();
     ask("PUT", "/api/users/ada", json!({ "password": "secret" })).unwrap();
     ask("PUT", "/api/permissions/v/ada", json!({ "read": ".*" })).unwrap();
-    let subjects = json!({ "listen": { "deny": ["secret.>"] } });
+    let subjects = json!({ "subscribe": { "deny": ["secret.>"] } });
     let quota = json!({ "slow_consumer_policy": "drop-oldest", "connections": 2 });
     ask("PUT", "/api/users/ada/quota", quota.clone()).unwrap();
     let users = ask("GET", "/api/users", Value::Null).unwrap();
@@ -455,9 +455,9 @@ fn who_adds_a_user_hears_that_it_has_no_rights_until_it_has_some() {
 fn who_narrows_a_user_hears_what_holds_then() {
     let running = Running::start();
     let broker = running.broker("guest");
-    for (line, publish, listen) in [
+    for (line, publish, subscribe) in [
         ("--publish a.>,b --publish-deny a.x", "a.>, b, but not a.x", "all"),
-        ("--listen-deny c", "all", "all, but not c"),
+        ("--subscribe-deny c", "all", "all, but not c"),
         ("", "all", "all"),
     ] {
         let line = format!("angarium permission subjects guest {line}");
@@ -465,11 +465,11 @@ fn who_narrows_a_user_hears_what_holds_then() {
         let answer = broker.ask(asked.method, &asked.path, asked.body.as_ref()).unwrap();
         let expected = format!(
             "done\nfor user 'guest' in virtual host '/' this holds now:\n  publish: {publish}\n  \
-             listen: {listen}\n"
+             subscribe: {subscribe}\n"
         );
         assert_eq!(administer::said(&answer), expected, "{line}");
     }
-    let asked = call_of("angarium permission subjects guest --listen foo*").unwrap();
+    let asked = call_of("angarium permission subjects guest --subscribe foo*").unwrap();
     let error = broker.ask(asked.method, &asked.path, asked.body.as_ref()).unwrap_err();
     assert!(error.contains("whole words"), "{error}");
 }

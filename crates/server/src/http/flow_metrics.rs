@@ -9,9 +9,9 @@ pub(super) fn counters(node: &Node) -> Vec<Series> {
     let (_, episodes) = node.lag_episodes();
     vec![
         ("angarium_direct_published_total", "Direct messages in.", engine.emitted),
-        ("angarium_direct_heard_total", "Direct messages out.", engine.heard),
+        ("angarium_direct_delivered_total", "Direct messages out.", engine.heard),
         ("angarium_direct_missed_total", "Missed by slow clients.", engine.missed),
-        ("angarium_direct_unheard_total", "Heard by nobody.", engine.unheard),
+        ("angarium_direct_undelivered_total", "Without a subscriber.", engine.unheard),
         ("angarium_slow_consumer_episodes_total", "Times a client was too slow.", episodes),
         ("angarium_slow_consumers_disconnected_total", "Disconnected for it.", stats.laggards),
         ("angarium_spill_messages_total", "Messages spooled for slow clients.", spill.messages),

@@ -103,8 +103,8 @@ fn least(bound: Bound) -> (u64, &'static str) {
         Bound::UnsentBytes => {
             (DIRECT_BYTES_LEAST.0, "without the field it is bounded as everybody is")
         }
-        // Who is to listen to nothing may well be told so.
-        Bound::Subscribers | Bound::ConnectionSubscriptions => (0, ""),
+        // 0 is a way to forbid subscriptions.
+        Bound::Subscriptions | Bound::ConnectionSubscriptions => (0, ""),
     }
 }
 
@@ -252,7 +252,7 @@ mod tests {
             let least = if bound == Bound::UnsentBytes { 65_536 } else { 1 };
             assert_eq!(quota(least).unwrap().get(bound), Some(least));
             match (bound, quota(least - 1)) {
-                (Bound::Subscribers | Bound::ConnectionSubscriptions, quota) => {
+                (Bound::Subscriptions | Bound::ConnectionSubscriptions, quota) => {
                     assert_eq!(quota.unwrap().get(bound), Some(0))
                 }
                 (_, quota) => {

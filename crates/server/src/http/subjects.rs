@@ -20,14 +20,15 @@ pub(super) struct RulesBody {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct SubjectsBody {
     publish: RulesBody,
-    listen: RulesBody,
+    subscribe: RulesBody,
 }
 
 impl SubjectsBody {
     /// In the engine's words; refused: a pattern that cannot mean what it looks like.
     pub(super) fn subjects(&self) -> Result<SubjectPermissions, String> {
-        let (publish, listen) = (self.publish.rules(pattern)?, self.listen.rules(heard)?);
-        Ok(SubjectPermissions { publish, subscribe: listen })
+        let publish = self.publish.rules(pattern)?;
+        let subscribe = self.subscribe.rules(subscribed)?;
+        Ok(SubjectPermissions { publish, subscribe })
     }
 }
 
@@ -46,7 +47,7 @@ impl From<&SubjectPermissions> for SubjectsBody {
             let SubjectRules { allow, deny } = rules.clone();
             RulesBody { allow, deny }
         };
-        SubjectsBody { publish: body(&subjects.publish), listen: body(&subjects.subscribe) }
+        SubjectsBody { publish: body(&subjects.publish), subscribe: body(&subjects.subscribe) }
     }
 }
 
@@ -80,8 +81,8 @@ fn pattern(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// A pattern of what is listened to.
-fn heard(text: &str) -> Result<String, String> {
+/// A pattern over subjects of subscriptions.
+fn subscribed(text: &str) -> Result<String, String> {
     let text = pattern(text)?;
     if text.starts_with(LAGGARD_PREFIX) {
         return Err(format!(
@@ -95,7 +96,7 @@ fn heard(text: &str) -> Result<String, String> {
 /// What holds for a user, in words: a line for each of the two.
 pub(super) fn described(subjects: Option<&SubjectPermissions>) -> String {
     let none = SubjectRules::default();
-    let (publish, listen) =
+    let (publish, subscribe) =
         subjects.map_or((&none, &none), |subjects| (&subjects.publish, &subjects.subscribe));
     let of = |rules: &SubjectRules| {
         let allowed = if rules.allow.is_empty() { "all".into() } else { rules.allow.join(", ") };
@@ -104,7 +105,7 @@ pub(super) fn described(subjects: Option<&SubjectPermissions>) -> String {
             false => format!("{allowed}, but not {}", rules.deny.join(", ")),
         }
     };
-    format!("  publish: {}\n  listen: {}", of(publish), of(listen))
+    format!("  publish: {}\n  subscribe: {}", of(publish), of(subscribe))
 }
 
 #[cfg(test)]
@@ -133,14 +134,14 @@ mod tests {
             ("#", Err("pattern '#': '#' is AMQP's wildcard: write '>'")),
             ("a.#", Err("pattern 'a.#': '#' is AMQP's wildcard: write '>'")),
         ] {
-            for list in ["publish", "listen"] {
+            for list in ["publish", "subscribe"] {
                 for side in ["allow", "deny"] {
                     let body = serde_json::json!({ list: { side: [text] } });
                     let body: SubjectsBody = serde_json::from_value(body).unwrap();
                     match (body.subjects(), expected) {
                         (Ok(subjects), Ok(pattern)) => {
-                            let SubjectPermissions { publish, subscribe: listen } = subjects;
-                            let lists = [publish.allow, publish.deny, listen.allow, listen.deny];
+                            let SubjectPermissions { publish, subscribe } = subjects;
+                            let lists = [publish.allow, publish.deny, subscribe.allow, subscribe.deny];
                             assert_eq!(lists.concat(), [pattern]);
                         }
                         (Err(why), Err(begin)) => assert!(why.starts_with(begin), "{why}"),
@@ -152,14 +153,14 @@ mod tests {
     }
 
     #[test]
-    fn what_slow_clients_get_is_no_part_of_the_subject_that_they_listen_to() {
+    fn a_slow_consumer_policy_is_no_part_of_a_subscribed_subject() {
         let found = |list: &str, side: &str, text: &str| {
             let body = serde_json::json!({ list: { side: [text] } });
             serde_json::from_value::<SubjectsBody>(body).unwrap().subjects().map(drop)
         };
         for text in ["$LAGGARD.spool.a.>", " $LAGGARD.>"] {
             for side in ["allow", "deny"] {
-                let why = found("listen", side, text).unwrap_err();
+                let why = found("subscribe", side, text).unwrap_err();
                 assert!(why.starts_with(&format!("pattern '{}': ", text.trim())), "{why}");
                 assert!(why.ends_with("write what follows them, as in 'a.>'"), "{why}");
                 // Whoever publishes there does publish there.

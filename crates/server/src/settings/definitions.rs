@@ -121,60 +121,60 @@ fn default_data() -> PathBuf {
 }
 
 settings! {
-    /// The folder of everything that is kept: journal, users, topology. Created with access for its
-    /// owner only; locked against a second broker. The default is `$XDG_DATA_HOME/angarium`, or
-    /// `~/.local/share/angarium`, so that commands find the broker from any folder.
+    /// The data folder: journal, users, topology. Created with access for its owner only; locked against a
+    /// second broker. The default is `$XDG_DATA_HOME/angarium`, or `~/.local/share/angarium`, so that
+    /// commands find the broker from any folder.
     data("data"): PathBuf = default_data(), Restart, Any;
 
-    /// Threads that serve clients, each with connections of its own; `auto`: as many as there are
-    /// processors, but one where there are two. The first one has the queues.
-    /// NATS clients are spread over all of them; AMQP clients, where there are three or more, over all
-    /// but the first. Either begins with one that has `clients-together`.
+    /// Threads that serve clients, each with its own connections. `auto`: one per processor, but one on a
+    /// machine with two. The first shard has the queues. NATS clients are spread over all shards; AMQP
+    /// clients over all but the first, if there are three or more. The first `clients-together` clients of
+    /// a protocol share one shard.
     shards("shards"): ShardCount = ShardCount::Auto, Restart, Any;
-    /// Clients that one shard takes before they are spread over several: of AMQP the one with the queues, of
-    /// NATS the last. A few do best together: what goes from one shard to another is copied twice more and
-    /// wakes that, and of a stream from elsewhere the queues' shard has twice the work. Many who wait for
-    /// each answer do best on as many shards as there are.
+    /// Clients of a protocol that one shard takes before further ones are spread over several: for AMQP the
+    /// shard with the queues, for NATS the last one. A few clients are fastest on one shard, because a
+    /// message between shards is copied twice more and wakes the other thread. Many clients that wait for
+    /// each answer are fastest on all shards.
     clients_together("clients-together"): u64 = 4, Now, Any;
 
-    /// Where AMQP clients connect. On all interfaces by default, as clients expect; the default
-    /// user `guest` is nevertheless let in from this host only (see `loopback-users`).
+    /// Where AMQP clients connect: all interfaces by default. The default user `guest` can log in from this
+    /// host only (see `loopback-users`).
     amqp("amqp"): Listen = on([0, 0, 0, 0], 5672), Restart, Any;
     /// A Unix socket where AMQP clients of this host connect: less work per message than TCP.
     amqp_socket("amqp-socket"): Option<PathBuf> = None, Restart, Any;
     /// Where AMQP clients connect with TLS, usually on port 5671. Needs `tls-certificate` and
     /// `tls-key`.
     amqps("amqps"): Listen = Listen(None), Restart, Any;
-    /// Where NATS clients connect. With `tls-certificate` and `tls-key` they may begin TLS once they
-    /// are greeted.
+    /// Where NATS clients connect. With `tls-certificate` and `tls-key` they may begin TLS after the
+    /// broker's INFO.
     nats("nats"): Listen = on([0, 0, 0, 0], 4222), Restart, Any;
-    /// Whether clients of `nats` must begin TLS: `optional`, `required`. Some libraries only do so where
-    /// they must.
+    /// Whether clients of `nats` must begin TLS: `optional`, `required`. Some libraries begin it only if it
+    /// is required.
     nats_encryption("nats-encryption"): Encryption = Encryption::Optional, Restart, Any;
     /// Where NATS clients connect that begin with the TLS handshake. Needs `tls-certificate` and
     /// `tls-key`.
     nats_tls("nats-tls"): Listen = Listen(None), Restart, Any;
-    /// The certificate chain shown to TLS clients, PEM. Read anew when it has changed, without a
-    /// restart; only where there was none before, or is none any more, a restart is needed.
+    /// The certificate chain shown to TLS clients, PEM. Read again when the file changes; adding or removing
+    /// the setting needs a restart.
     tls_certificate("tls-certificate"): Option<PathBuf> = None, Now, Any;
     /// The private key of the certificate, PEM.
     tls_key("tls-key"): Option<PathBuf> = None, Now, Any;
-    /// Certificates of the authorities that sign client certificates, PEM. With it, clients may show
-    /// a certificate and log in as its subject's common name (SASL EXTERNAL).
+    /// Certificates of the authorities that sign client certificates, PEM. With them, clients may show a
+    /// certificate and log in as its subject's common name (SASL EXTERNAL).
     tls_client_authorities("tls-client-authorities"): Option<PathBuf> = None, Now, Any;
-    /// Where health, metrics and the administration API are served. This host only by default:
-    /// without TLS in front, passwords sent there can be read on the way.
+    /// Where health, metrics and the administration API are served. This host only by default: it is plain
+    /// HTTP, and passwords sent to it from elsewhere can be read on the way.
     http("http"): Listen = on([127, 0, 0, 1], 15672), Restart, Any;
 
-    /// Users let in from this host only, whatever their password.
+    /// Users that can log in from this host only.
     loopback_users("loopback-users"): Vec<String> = vec!["guest".into()], Restart, Any;
-    /// Connections at once; further ones are closed as they come. Where the system lets the broker have fewer
-    /// files open, it is as many as leave it enough for its journal.
+    /// Connections at once; further ones are refused. If the limit of open files is lower, connections get
+    /// what the journal leaves of it.
     connections_max("connections-max"): u64 = 20_000, Now, between(1, 4_000_000);
     /// How long a client may take to complete the TLS handshake.
     handshake_timeout("handshake-timeout"): Span = seconds(10), Now,
         between(SECOND, DAY);
-    /// Password checks at once, each on a thread of its own with 19 MiB while it runs.
+    /// Password checks at once, each on its own thread with 19 MiB of memory while it runs.
     password_checks_max("password-checks-max"): u64 = 2, Restart, between(1, 64);
 
     /// Largest message body.
@@ -183,17 +183,17 @@ settings! {
     /// Largest payload of a NATS client, its headers included.
     nats_payload_bytes_max("nats-payload-bytes-max"): ByteCount = ByteCount(1 << 20), Restart,
         between(ByteCount(1024), ByteCount(64 << 20));
-    /// Message bodies of all queues together that stay in memory; what exceeds it spools to disk.
+    /// Bytes of message bodies that all queues together keep in memory; further bodies stay on disk only.
     resident_bytes_max("resident-bytes-max"): ByteCount = ByteCount(128 << 20), Restart,
         at_least(ByteCount(1 << 20));
-    /// Message bodies that one queue keeps in memory before its further messages spool to disk.
+    /// Bytes of message bodies that one queue keeps in memory; further bodies stay on disk only.
     queue_resident_bytes_max("queue-resident-bytes-max"): ByteCount = ByteCount(32 << 20), Restart,
         at_least(ByteCount(64 << 10));
-    /// Bytes that one queue hands out in a second of what has waited in it, besides what comes in, while
-    /// others are served, at least 1 MiB; a message counts for 256 bytes more than its body. Without others
-    /// it is as fast as it can be. More drains a backlog sooner, and lets others wait for longer. Who
-    /// outruns consumers or floods others is read from for about half as much meanwhile. `auto`: 16 MiB for
-    /// each processor, 128 MiB at most.
+    /// Bytes per second that one queue delivers of its backlog, besides new messages, while the broker
+    /// serves other traffic; at least 1 MiB. A message counts for its body and 256 bytes. Without other
+    /// traffic there is no limit. More drains a backlog sooner and delays other traffic more. Publishers
+    /// that outrun consumers, and floods, are read at about half this rate meanwhile. `auto`: 16 MiB per
+    /// processor, at most 128 MiB.
     backlog_bytes_per_second("backlog-bytes-per-second"): BacklogRate = BacklogRate::Auto, Restart, Any;
     /// Virtual hosts.
     vhosts_max("vhosts-max"): u64 = 1_000, Restart, between(1, 1_000_000);
@@ -205,45 +205,47 @@ settings! {
     bindings_max("bindings-max"): u64 = 10_000_000, Restart, between(1, 1_000_000_000);
     /// Consumers per channel.
     consumers_max("consumers-max"): u64 = 10_000, Restart, between(1, 1_000_000);
-    /// Subjects that one connection listens to, without queues, unless its user's quota says otherwise.
+    /// Subscriptions of one connection, unless its user's quota says otherwise. Queues do not count.
     subscriptions_max("subscriptions-max"): u64 = 1_000_000, Restart, between(1, 100_000_000);
-    /// Unsent bytes beyond which a client gets no further direct messages.
+    /// Unsent bytes from which on a client is a slow consumer.
     direct_bytes_max("direct-bytes-max"): ByteCount = ByteCount(64 << 20), Restart,
         at_least(DIRECT_BYTES_LEAST);
-    /// What becomes of direct messages for a client that has so many: `spool`: from 1 MiB on they wait
-    /// on the disk; `drop-oldest`, `drop-new`: it misses the oldest ones or the new ones, and is told
-    /// how many; `disconnect`. A user's quota and the client itself may say otherwise.
-    slow_consumer_policy("slow-consumer-policy"): SlowConsumerPolicy = SlowConsumerPolicy::Disconnect, Restart, Any;
-    /// The same for clients of `nats-tls`, where it differs; nothing where `nats-tls` is off.
-    nats_tls_slow_consumer_policy("nats-tls-slow-consumer-policy"): Option<SlowConsumerPolicy> = None, Restart, Any;
-    /// Disk space for direct messages that wait for slow clients (`spool`); each is stored once per shard.
-    /// Beyond it the clients that are furthest behind miss the oldest messages, on shards that use more
-    /// than their part; each shard may use 2 MiB more, or two larger messages, before that, and up to
-    /// 32 MiB of memory. When persistent messages find no space on the disk, everything that waits there is
-    /// missed, and for a minute no more waits than fits memory. When the disk does not keep up, messages
-    /// are missed while 32 MiB of a shard are unwritten. 0: none wait, and `spool` is `drop-new`.
+    /// What happens to direct messages of a slow consumer. `spool`: from 1 MiB of unsent bytes on they wait on
+    /// the disk. `drop-oldest`, `drop-new`: it misses the oldest or the new ones, and learns how many.
+    /// `disconnect`: it is disconnected. A user's quota and the client itself can choose another policy.
+    slow_consumer_policy("slow-consumer-policy"): SlowConsumerPolicy =
+        SlowConsumerPolicy::Disconnect, Restart, Any;
+    /// `slow-consumer-policy` for clients of `nats-tls`, if it differs.
+    nats_tls_slow_consumer_policy("nats-tls-slow-consumer-policy"): Option<SlowConsumerPolicy> =
+        None, Restart, Any;
+    /// Disk space for direct messages that wait for slow consumers (`spool`); each is stored once per shard.
+    /// Above it the slowest consumers miss their oldest messages, on shards that use more than their part;
+    /// each shard may use 2 MiB more, or two larger messages, before that, and up to 32 MiB of memory. If
+    /// persistent messages find no space on the disk, everything that waits there is missed, and for a
+    /// minute no more waits than fits memory. If the disk is too slow, messages are missed while 32 MiB of a
+    /// shard are unwritten. 0: none wait, and `spool` acts as `drop-new`.
     spool_bytes_max("spool-bytes-max"): ByteCount = ByteCount(1 << 30), Restart,
         at_least(ByteCount(4 << 20)).or(ByteCount(0));
     /// Connections of one user, unless its quota says otherwise; further ones are refused.
     user_connections_max("user-connections-max"): Option<u64> = None, Restart,
         at_least(Some(1)).or(None);
-    /// Subjects that all connections of one user listen to, without queues, unless its quota says otherwise.
+    /// Subscriptions of all connections of one user, unless its quota says otherwise. Queues do not count.
     user_subscriptions_max("user-subscriptions-max"): Option<u64> = None, Restart,
         at_least(Some(1)).or(None);
-    /// Messages that all connections of one user publish in a second, unless its quota says otherwise.
-    /// Who sends more is read from more slowly, and loses nothing.
+    /// Messages per second that all connections of one user publish, unless its quota says otherwise. A
+    /// faster publisher is read from more slowly, and loses nothing.
     user_messages_per_second("user-messages-per-second"): Option<u64> = None, Restart,
         at_least(Some(1)).or(None);
-    /// Bytes that they send in a second.
+    /// Bytes per second that all connections of one user send, unless its quota says otherwise.
     user_bytes_per_second("user-bytes-per-second"): Option<ByteCount> = None, Restart,
         at_least(Some(ByteCount(1))).or(None);
-    /// Messages that one connection publishes in a second, unless its user's quota says otherwise.
+    /// Messages per second that one connection publishes, unless its user's quota says otherwise.
     connection_messages_per_second("connection-messages-per-second"): Option<u64> = None, Restart,
         at_least(Some(1)).or(None);
-    /// Bytes that it sends in a second.
+    /// Bytes per second that one connection sends, unless its user's quota says otherwise.
     connection_bytes_per_second("connection-bytes-per-second"): Option<ByteCount> = None, Restart,
         at_least(Some(ByteCount(1))).or(None);
-    /// Unsettled deliveries per channel where the client set no prefetch.
+    /// Unsettled deliveries per channel if the client sets no prefetch.
     unsettled_max("unsettled-max"): u64 = 1_000_000, Restart,
         between(1, u32::MAX as u64);
     /// Publishes and settles in one transaction.
@@ -257,26 +259,26 @@ settings! {
         between(SECOND, YEAR);
     /// Longest time a message may be delayed.
     delay_max("delay-max"): Span = YEAR, Restart, Any;
-    /// Messages that may be delayed at a time; each takes some 70 bytes of memory besides its payload.
+    /// Delayed messages at once; each takes some 70 bytes of memory besides its body.
     delayed_messages("delayed-messages"): u64 = 4_000_000, Restart, Any;
-    /// Requeues after which a message is dead-lettered, for queues that set no limit themselves.
+    /// Requeues after which a message is dead-lettered, for queues without a limit of their own.
     delivery_limit("delivery-limit"): Option<u64> = None, Restart,
         between(Some(1), Some(u32::MAX as u64)).or(None);
-    /// Size of a file of the journal: the unit in which disk space is taken and given back.
+    /// Size of a journal segment: the unit in which disk space is taken and given back.
     segment_bytes("segment-bytes"): ByteCount = ByteCount(64 << 20), Restart,
         between(ByteCount(1 << 20), ByteCount(1 << 30));
-    /// Bytes journalled after which a checkpoint is written. More means a slower start.
+    /// Bytes written to the journal between two checkpoints. More means a slower start.
     checkpoint_bytes("checkpoint-bytes"): ByteCount = ByteCount(128 << 20), Restart,
         at_least(ByteCount(1 << 20));
 
     /// How long a stop waits for clients to answer and for the disk.
     drain_timeout("drain-timeout"): Span = seconds(10), Now, between(seconds(0), DAY);
-    /// How long NATS clients may stay once they were told to go (INFO with `ldm`), to answer requests and
-    /// to connect elsewhere; a stop ends sooner where all have gone. A client that does not read what was
-    /// sent to it is waited for longer: until `drain-timeout`, which bounds the whole stop.
+    /// How long a stop lets NATS clients stay after INFO with `ldm`, to answer requests and to connect
+    /// elsewhere; it ends sooner if all have gone. A client that does not read has until `drain-timeout`,
+    /// which bounds the whole stop.
     nats_lame_duck("nats-lame-duck"): Span = Span(Duration::from_millis(500)), Restart,
         between(seconds(0), DAY);
-    /// How much is logged, to standard error.
+    /// The least severe level that is logged, to standard error.
     log("log"): LogLevel = LogLevel::Warn, Now, Any;
     /// How a log line is written.
     log_format("log-format"): LogFormat = LogFormat::Text, Restart, Any;

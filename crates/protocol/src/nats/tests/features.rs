@@ -175,7 +175,7 @@ fn who_it_is_is_told_to_whom_asks_and_to_nobody_else() {
     let answer = "{\"server\":{\"name\":\"angarium\",\"host\":\"0.0.0.0\",\"id\":\"ANGARIUM\",\
                   \"ver\":\"2.12.0\",\"jetstream\":false},\
                   \"data\":{\"user\":\"guest\",\"account\":\"/\"}}";
-    let advisory = "$SYS.ADVISORY.LAGGARD.BEGAN";
+    let advisory = "$SYS.ADVISORY.SLOW_CONSUMER.BEGAN";
     check(&format!(
         "b> SUB $SYS.ADVISORY.> 9
          b> SUB me 9

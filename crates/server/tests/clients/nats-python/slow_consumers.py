@@ -189,7 +189,7 @@ async def connections_of_a_user_are_counted(world):
 
 @case(ours=True, needs=PROGRAM)
 async def subscriptions_of_a_connection_and_of_a_user_are_counted(world):
-    for flag, first, second in [("--connection-listeners", 3, 2), ("--listeners", 1, 2)]:
+    for flag, first, second in [("--connection-subscriptions", 3, 2), ("--subscriptions", 1, 2)]:
         user = User(world, flag, "2")
         login = json.dumps({"verbose": False, "user": user.name, "pass": "pw"})
         refused = 0
@@ -238,10 +238,10 @@ async def what_a_publisher_waits_for_is_listed(world):
 
 
 @case(ours=True, needs=PROGRAM)
-async def who_listens_to_advisories_is_told(world):
+async def a_subscriber_of_advisories_gets_them(world):
     user, subject = User(world, "--slow-consumer-policy", "drop-new", "--unsent-bytes", "1MiB"), world.name()
     observer = await world.connect()
-    advisories = await observer.subscribe("$SYS.ADVISORY.LAGGARD.*")
+    advisories = await observer.subscribe("$SYS.ADVISORY.SLOW_CONSUMER.*")
     await settle(observer)
     relay, _ = await stalled(world, user, subject)
     publisher = await world.connect()

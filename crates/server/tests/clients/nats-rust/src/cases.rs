@@ -240,8 +240,8 @@ pub async fn rights_are_checked() -> Outcome {
     administer(&["permission", "set", key])?;
     let open = format!("{root}.open.>");
     let publish = format!("{open},$SYS.REQ.USER.INFO");
-    let listen = format!("{open},_INBOX.>");
-    administer(&["permission", "subjects", key, "--publish", &publish, "--listen", &listen])?;
+    let subscribe = format!("{open},_INBOX.>");
+    administer(&["permission", "subjects", key, "--publish", &publish, "--subscribe", &subscribe])?;
     let (told, mut denied) = mpsc::unbounded_channel();
     let tell = move |event: Event| {
         let told = told.clone();
