@@ -31,7 +31,11 @@ impl SlowConsumerAdvisory<'_> {
     /// Where it is told.
     #[must_use]
     pub fn subject(&self) -> &'static str {
-        if self.has_begun { "$SYS.ADVISORY.SLOW_CONSUMER.BEGAN" } else { "$SYS.ADVISORY.SLOW_CONSUMER.ENDED" }
+        if self.has_begun {
+            "$SYS.ADVISORY.SLOW_CONSUMER.BEGAN"
+        } else {
+            "$SYS.ADVISORY.SLOW_CONSUMER.ENDED"
+        }
     }
 
     /// Appends what is told.

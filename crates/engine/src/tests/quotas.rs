@@ -136,7 +136,10 @@ fn all_connections_of_a_user_subscribe_to_no_more_subjects_than_it_may() {
         ("a narrow-subscribing ann > s1", 1),
         ("a narrow-subscribing ann > s3\na narrow-subscribing ann - -", 1),
         ("a forbid ann\na permit ann .* .* .*", 3),
-        ("a delete-user ann\na user ann hash\na permit ann .* .* .*\na quota ann subscriptions=2", 2),
+        (
+            "a delete-user ann\na user ann hash\na permit ann .* .* .*\na quota ann subscriptions=2",
+            2,
+        ),
     ] {
         check_left(lines, left);
     }

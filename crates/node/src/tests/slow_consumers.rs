@@ -530,7 +530,10 @@ fn who_is_disconnected_is_told_of_in_its_virtual_host_alone() {
     assert!(!host.is_connected(slow));
     let heard = advisories(&host, observer);
     let subjects: Vec<&str> = heard.iter().map(|(subject, _)| subject.as_str()).collect();
-    assert_eq!(subjects, ["$SYS.ADVISORY.SLOW_CONSUMER.BEGAN", "$SYS.ADVISORY.SLOW_CONSUMER.ENDED"]);
+    assert_eq!(
+        subjects,
+        ["$SYS.ADVISORY.SLOW_CONSUMER.BEGAN", "$SYS.ADVISORY.SLOW_CONSUMER.ENDED"]
+    );
     assert!(heard[1].1.contains("\"disconnected\":true"), "{heard:?}");
     assert_eq!(advisories(&host, stranger), []);
     assert_eq!(host.node.lag_episodes(), (0, 1));

@@ -141,7 +141,8 @@ mod tests {
                     match (body.subjects(), expected) {
                         (Ok(subjects), Ok(pattern)) => {
                             let SubjectPermissions { publish, subscribe } = subjects;
-                            let lists = [publish.allow, publish.deny, subscribe.allow, subscribe.deny];
+                            let lists =
+                                [publish.allow, publish.deny, subscribe.allow, subscribe.deny];
                             assert_eq!(lists.concat(), [pattern]);
                         }
                         (Err(why), Err(begin)) => assert!(why.starts_with(begin), "{why}"),

@@ -7,7 +7,6 @@ use super::shard::{CLIENT, Shard};
 use super::socket::Socket;
 use super::tls::{MayEncrypt, Tls};
 use crate::reactor::input_coalescing::Stream;
-use crate::reactor::receive_buffer::Room;
 use angarium_protocol::Peer;
 use rustix::event::epoll::{self, EventFlags};
 use rustls::ServerConfig;
@@ -65,7 +64,6 @@ impl Shard {
         }
         let is_plain = tls.is_none();
         let socket = Socket::new(fd);
-        let room = Room::new(&socket, peer.local);
         let connection = Connection {
             socket,
             tls,
@@ -77,7 +75,6 @@ impl Shard {
             is_waiting: false,
             deadline: Some(self.now.plus(self.settings.handshake_timeout.0)),
             stream: Stream::default(),
-            room,
         };
         let index = self.clients.insert(connection);
         let connection = self.clients.get(index).expect("just inserted");

@@ -174,7 +174,6 @@ impl Shard {
         self.look_for_tls(index);
         let Some(connection) = self.clients.get(index) else { return };
         let bytes = self.share.of(index);
-        connection.room.fit(&connection.socket, bytes);
         let block = &mut self.block[..bytes];
         match connection.receive(block, &mut self.plain) {
             Ok(Received::Nothing) => {}

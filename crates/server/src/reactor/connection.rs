@@ -3,7 +3,6 @@
 use super::socket::{Offer, Received, Sent, Socket};
 use super::tls::Tls;
 use crate::reactor::input_coalescing::Stream;
-use crate::reactor::receive_buffer::Room;
 use angarium_engine::{ConnectionId, Time};
 use angarium_protocol::Peer;
 use rustix::event::epoll::EventFlags;
@@ -31,8 +30,6 @@ pub(crate) struct Connection {
     pub(crate) deadline: Option<Time>,
     /// Whether its input may be let gather.
     pub(super) stream: Stream,
-    /// What the kernel may take in for it.
-    pub(super) room: Room,
 }
 
 /// How far it has come.

@@ -21,7 +21,6 @@ mod mailbox;
 mod parallel_send;
 mod placement;
 mod read_budget;
-mod receive_buffer;
 mod shard;
 mod shard_directory;
 mod slow_consumer_log;

@@ -28,7 +28,7 @@ const LITTLE_READS: u16 = 8;
 /// So far the small reads are counted: what was before is forgotten.
 const LITTLE_MAX: u16 = 32 * LITTLE_READS;
 /// So many reads in a row from one client, and it is alone.
-pub(super) const READS_ALONE: u8 = 32;
+const READS_ALONE: u8 = 32;
 /// So many receivers of one client are few.
 const FEW: usize = 4;
 /// More than these are many.

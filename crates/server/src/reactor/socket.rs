@@ -1,7 +1,7 @@
 //! A non-blocking stream socket: what a read or a write can come to.
 
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, sendmsg, sockopt};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, sendmsg};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -81,12 +81,6 @@ impl Socket {
                 Err(_) => Received::Ended,
             };
         }
-    }
-
-    /// Has the kernel take in no more than twice so many bytes before they are read. Without that it works as
-    /// well.
-    pub(crate) fn limit_input(&self, bytes: usize) {
-        let _ = sockopt::set_socket_recv_buffer_size(&self.0, bytes);
     }
 
     /// The first byte of what is there, which stays there.
