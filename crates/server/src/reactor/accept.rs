@@ -1,9 +1,9 @@
 //! How clients come to the shard: accepted, placed, taken in, with TLS at once, later, or never.
 
 use super::connection::{Connection, Phase};
-use super::listeners::Kind;
+use super::listeners::{Accepted, Kind};
 use super::mailbox::Letter;
-use super::shard::{CLIENT, Shard};
+use super::shard::{CLIENT, LISTENER, Shard};
 use super::socket::Socket;
 use super::tls::{MayEncrypt, Tls};
 use crate::reactor::input_coalescing::Stream;
@@ -12,12 +12,52 @@ use rustix::event::epoll::{self, EventFlags};
 use rustls::ServerConfig;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The first byte of a TLS handshake (RFC 8446, 5.1: the record's type).
 const TLS_HANDSHAKE: u8 = 22;
+/// Accepting rests this long when descriptors have run out.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 impl Shard {
+    /// Has epoll report clients that wait to be accepted, or stops that.
+    pub(super) fn watch_listeners(&mut self, watched: bool) {
+        for (index, listener) in self.listeners.iter().enumerate() {
+            let data = epoll::EventData::new_u64(LISTENER | index as u64);
+            let result = if watched {
+                epoll::add(&self.epoll, listener, data, epoll::EventFlags::IN)
+            } else {
+                epoll::delete(&self.epoll, listener)
+            };
+            if let Err(error) = result {
+                tracing::debug!(%error, listener = listener.shown, "epoll");
+            }
+        }
+    }
+
+    /// Accepts clients of that listener, some at once.
+    pub(super) fn accept(&mut self, index: usize) {
+        const ACCEPTS_PER_TURN: usize = 64;
+        for _ in 0..ACCEPTS_PER_TURN {
+            let Some(listener) = self.listeners.get(index) else { return };
+            match listener.accept() {
+                Accepted::Nobody => return,
+                Accepted::Client(fd, peer) => {
+                    let kind = listener.kind;
+                    self.accepted(fd, peer, kind);
+                }
+                Accepted::Exhausted(error) => {
+                    if let Some(held_back) = self.complaints.pass(Instant::now()) {
+                        tracing::error!(%error, held_back, "cannot accept connections");
+                    }
+                    self.watch_listeners(false);
+                    self.accept_again_at = Some(self.now.plus(ACCEPT_PAUSE));
+                    return;
+                }
+            }
+        }
+    }
+
     /// At home, a client was accepted: it goes to the shard that has room for it.
     pub(super) fn accepted(&mut self, fd: OwnedFd, peer: Peer, kind: Kind) {
         if let Err(why) = self.neighbours.has_room(self.settings.connections_max) {

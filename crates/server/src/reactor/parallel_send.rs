@@ -1,8 +1,9 @@
 //! Sends to very many clients at once: a message that thousands are to have is some microseconds of the
 //! kernel's work for each of them, and processors that no shard has can do a part of it.
 //!
-//! Helpers borrow sockets and bytes for the length of one call and decide nothing: what the sends came to is
-//! for the shard, as if it had sent all of it itself.
+//! Helpers borrow sockets and bytes for the length of one call and decide nothing: the shard handles the
+//! results as if it had sent all of it itself. It sends too, and joins its helpers before the call returns:
+//! since sockets are non-blocking, it waits no longer than their last few sends take.
 
 use super::clients::offer;
 use super::shard::Shard;

@@ -4,7 +4,7 @@ use super::certificates::Certificates;
 use super::clients::Clients;
 use super::clock::Clock;
 use super::histogram::Histogram;
-use super::listeners::{self, Listener};
+use super::listeners::Listener;
 use super::logins::Logins;
 use super::mailbox::{Inbox, Letter, Mailbox};
 use super::watchdog::{Step, Watchdog};
@@ -24,12 +24,12 @@ use angarium_engine::{ConnectionId, ShardId, Time};
 use angarium_journal::Storage;
 use angarium_node::{Node, SHARD_BATCH_BYTES};
 use rustix::buffer::spare_capacity;
-use rustix::event::{Timespec, epoll};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Most sockets served in one turn.
 const EVENTS_MAX: usize = 1_024;
@@ -45,15 +45,13 @@ const BULKY_BYTES: usize = 32 << 10;
 const BULKY_BYTES_PER_TURN: usize = 4 << 20;
 /// A timeout with which epoll only looks.
 const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
-/// Accepting rests this long when descriptors have run out.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Where in the data folder the spill logs lie.
 pub(super) const SPILL_FOLDER: &str = "spill";
 
 /// What epoll reports an event for, in the upper half of its data.
 pub(super) const CLIENT: u64 = 0;
-const LISTENER: u64 = 1 << 32;
+pub(super) const LISTENER: u64 = 1 << 32;
 const INBOX: u64 = 2 << 32;
 
 /// What the reactor itself counts.
@@ -90,8 +88,8 @@ pub struct Shard {
     pub(super) certificates: Option<Certificates>,
     pub(super) complaints: OncePerSecond,
     pub(super) clock: Clock,
-    listeners: Vec<Listener>,
-    accept_again_at: Option<Time>,
+    pub(super) listeners: Vec<Listener>,
+    pub(super) accept_again_at: Option<Time>,
     inbox: Inbox,
     pub(super) mailbox: Mailbox,
     pub(super) neighbours: Neighbours,
@@ -107,6 +105,8 @@ pub struct Shard {
     /// Connections that have much unsent, and wait for their turn to be sent some of it.
     bulky: VecDeque<ConnectionId>,
     pub(super) moderation: Moderation,
+    /// How long input is to gather before sockets are served again.
+    gather_for: Option<Duration>,
     pub(super) polling: Polling,
     /// Threads that may help it with a wave.
     pub(super) helpers: usize,
@@ -177,6 +177,7 @@ impl Shard {
             flushing: Vec::new(),
             bulky: VecDeque::new(),
             moderation: Moderation::default(),
+            gather_for: None,
             polling: Polling::default(),
             damage: Damage::default(),
             laggards: SlowConsumers::default(),
@@ -262,6 +263,9 @@ impl Shard {
     fn wait(&mut self, events: &mut Vec<epoll::Event>) {
         events.clear();
         let is_busy = self.node.has_work() || self.node.has_dirty() || !self.bulky.is_empty();
+        if let (Some(pause), false) = (self.gather_for.take(), is_busy) {
+            self.let_input_gather(pause);
+        }
         if !is_busy && self.poll(events) {
             return;
         }
@@ -270,10 +274,7 @@ impl Shard {
             (false, None) => None,
             (false, Some(due)) => Some(due.since(self.clock.now())),
         };
-        let timeout = timeout.map(|timeout| Timespec {
-            tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(timeout.subsec_nanos()),
-        });
+        let timeout = timeout.map(timespec);
         match epoll::wait(&self.epoll, spare_capacity(events), timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => panic!("epoll_wait on an own descriptor: {error}"),
@@ -296,6 +297,16 @@ impl Shard {
             inbox.has_letter() || found.is_ok_and(|count| count > 0)
         };
         polling.poll(span, look, || clock.now())
+    }
+
+    /// Waits for letters alone, at most as long as input may gather: sockets wait, other threads do not.
+    fn let_input_gather(&mut self, pause: Duration) {
+        if self.inbox.fall_asleep() {
+            let mut letters = [PollFd::new(&self.inbox, PollFlags::IN)];
+            // An interrupted wait only ends earlier.
+            let _ = rustix::event::poll(&mut letters, Some(&timespec(pause)));
+            self.inbox.wake_up();
+        }
     }
 
     fn deadline(&self) -> Option<Time> {
@@ -368,9 +379,7 @@ impl Shard {
         self.watch_step(Step::Rest);
         self.polling.end_turn(self.now);
         let messages = || self.node.engine().taken();
-        if let Some(pause) = self.moderation.end_turn(self.now, messages) {
-            std::thread::sleep(pause);
-        }
+        self.gather_for = self.moderation.end_turn(self.now, messages);
         handled
     }
 
@@ -552,43 +561,12 @@ impl Shard {
         self.node.close(self.now);
         self.stage = Stage::Closing;
     }
+}
 
-    // ---- accepting ----
-
-    fn watch_listeners(&mut self, watched: bool) {
-        for (index, listener) in self.listeners.iter().enumerate() {
-            let data = epoll::EventData::new_u64(LISTENER | index as u64);
-            let result = if watched {
-                epoll::add(&self.epoll, listener, data, epoll::EventFlags::IN)
-            } else {
-                epoll::delete(&self.epoll, listener)
-            };
-            if let Err(error) = result {
-                tracing::debug!(%error, listener = listener.shown, "epoll");
-            }
-        }
-    }
-
-    fn accept(&mut self, index: usize) {
-        const ACCEPTS_PER_TURN: usize = 64;
-        for _ in 0..ACCEPTS_PER_TURN {
-            let Some(listener) = self.listeners.get(index) else { return };
-            match listener.accept() {
-                listeners::Accepted::Nobody => return,
-                listeners::Accepted::Client(fd, peer) => {
-                    let kind = listener.kind;
-                    self.accepted(fd, peer, kind);
-                }
-                listeners::Accepted::Exhausted(error) => {
-                    if let Some(held_back) = self.complaints.pass(Instant::now()) {
-                        tracing::error!(%error, held_back, "cannot accept connections");
-                    }
-                    self.watch_listeners(false);
-                    self.accept_again_at = Some(self.now.plus(ACCEPT_PAUSE));
-                    return;
-                }
-            }
-        }
+fn timespec(duration: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(duration.subsec_nanos()),
     }
 }
 
