@@ -1,4 +1,4 @@
-//! The command line of the benchmark, and what each of its commands runs.
+//! The command line of the benchmark: its commands, and the dispatch to what they run.
 
 use crate::campaign::{self, DiffArguments, PeersArguments, PresetArguments, Progress};
 use crate::client::Target;
@@ -44,8 +44,8 @@ enum BenchCommand {
     Load(Box<LoadArguments>),
     /// Send a request and wait for its reply, again and again: the time of a round trip
     Ping(PingArguments),
-    /// Healthy clients alone, then beside stalled, slow and flooding ones: what is left to them; the
-    /// preset `isolation` with more to set
+    /// Healthy clients alone, then beside stalled, slow and flooding ones: the rate and latency they keep;
+    /// the preset `isolation` with more settings
     Neighbours(IsolationArguments),
     /// Open idle connections, each with a subscription: the broker's memory for each, and the time
     /// of one message to all
@@ -60,17 +60,17 @@ enum BenchCommand {
     Disk(DiskArguments),
     /// Our broker beside RabbitMQ or nats-server, under the same loads in turn, against targets
     Compare(CompareArguments),
-    /// Hold a part of the load of a coordinator elsewhere: `bench load --worker HOST:PORT`
+    /// Run a part of the load of a coordinator on another machine: `bench load --worker HOST:PORT`
     Worker(WorkerArguments),
     /// Name the presets: the classic measurements, with a line each
     List,
     /// Name the brokers that can be started here
     Peers(PeersArguments),
-    /// Two results of presets beside each other
+    /// What changed between two results of presets
     Diff(DiffArguments),
     /// Presets by name: `bench pang-1a --quick` is the same as `bench run pang-1a --quick`
     Run(Box<PresetArguments>),
-    /// End the brokers that were started and not stopped when the tool has ended
+    /// Kill the brokers that were started and not stopped when the tool has ended
     #[command(name = process_reaper::COMMAND, hide = true)]
     ProcessReaper,
     /// Presets by name
@@ -84,7 +84,7 @@ struct BrokerArguments {
     /// or `redis://...`
     #[arg(long, alias = "uri", default_value = "amqp://127.0.0.1:5672")]
     target: Target,
-    /// The broker's process, to measure what it takes [default: who listens on the port here]
+    /// The broker's process, to measure its CPU and memory [default: the one that listens on the port here]
     #[arg(long)]
     pid: Option<u32>,
 }
@@ -103,7 +103,7 @@ struct LoadArguments {
     /// Connections that publish
     #[arg(short, long, default_value_t = 1)]
     producers: usize,
-    /// Connections that consume; with 0, what stays in the queues is read back after the measurement
+    /// Connections that consume; with 0, queues are read back after the measurement
     #[arg(short, long, default_value_t = 1)]
     consumers: usize,
     /// Queues, or subjects [default: 1; with --fan-out, one for each consumer]
@@ -127,8 +127,8 @@ struct LoadArguments {
     /// Unconfirmed messages per producer; 0 is no confirms
     #[arg(short, long, default_value_t = 0)]
     window: usize,
-    /// Messages published and not delivered at any time, over all; 0 is no limit: what a broker may
-    /// drop it will, and the verdict counts it
+    /// Messages published and not yet delivered, over all producers; 0 is no limit: a broker may then drop
+    /// messages, which the verdict counts
     #[arg(long, default_value_t = 0)]
     ahead: u64,
     /// Messages per second over all producers; 0 is as fast as it goes
@@ -137,7 +137,7 @@ struct LoadArguments {
     /// Seconds measured
     #[arg(short, long, default_value_t = 10.0)]
     duration: f64,
-    /// Seconds before that are not measured
+    /// Seconds of warm-up before the measurement
     #[arg(long, default_value_t = 1.0)]
     warm_up: f64,
     /// Publish this many messages in all instead of measuring for a time
@@ -158,11 +158,11 @@ struct LoadArguments {
     /// Subjects that the messages of each queue's subject take in turn (NATS, Redis)
     #[arg(long, default_value_t = 0)]
     spread: u64,
-    /// Count the broker's instructions, where the machine lets us
+    /// Count the broker's instructions, where the machine allows it
     #[arg(long)]
     instructions: bool,
-    /// Let a worker at HOST:PORT hold a part of the load; may be given several times. Workers get the
-    /// target with its password, in the clear
+    /// Let a worker at HOST:PORT run a part of the load; may be given several times. Workers get the target
+    /// with its password, in the clear
     #[arg(long, value_name = "HOST:PORT")]
     worker: Vec<String>,
     /// An argument of the queues, such as x-queue-type=quorum; may be given several times
@@ -241,16 +241,16 @@ struct IsolationArguments {
     /// Seconds measured, without misbehaving clients and again with them
     #[arg(short, long, default_value_t = 10.0)]
     duration: f64,
-    /// Seconds before that are not measured
+    /// Seconds of warm-up before the measurement
     #[arg(long, default_value_t = 3.0)]
     warm_up: f64,
     /// Clients that subscribe and never read
     #[arg(long, default_value_t = 1)]
     stalled: usize,
-    /// Clients that read a twentieth of what comes
+    /// Clients that read a twentieth of what is sent to them
     #[arg(long, default_value_t = 10)]
     slow: usize,
-    /// Clients that publish as fast as they may
+    /// Clients that publish as fast as the broker lets them
     #[arg(long, default_value_t = 1)]
     flooding: usize,
     /// Clients that consume and never acknowledge (queues)
@@ -289,14 +289,14 @@ impl IsolationArguments {
 struct IdleArguments {
     #[command(flatten)]
     broker: BrokerArguments,
-    /// How many
+    /// Connections to open
     #[arg(short, long, default_value_t = 1_000)]
     connections: usize,
-    /// Seconds before each look at the broker
+    /// Seconds of rest before each look at the broker's memory
     #[arg(long, default_value_t = 2.0)]
     settle: f64,
-    /// Messages to all of them, one after the other, that are timed; one that is not shows otherwise that
-    /// all of them hear
+    /// Timed messages to all of them, one after the other; with 0, one message that is not timed checks that
+    /// all of them receive
     #[arg(long, default_value_t = 0)]
     waves: usize,
     /// Seconds without any message after which what is missing counts as lost
@@ -319,8 +319,8 @@ struct StartArguments {
 
 #[derive(Debug, Args)]
 struct WorkerArguments {
-    /// Where coordinators find it; whoever reaches it can have it load any broker, so name an address
-    /// of a network of your own
+    /// Address for coordinators; anyone who reaches it can have it load any broker, so use a private
+    /// network's
     #[arg(long, default_value = "127.0.0.1:7070")]
     listen: String,
 }
@@ -335,10 +335,10 @@ struct RawArguments {
     duration: f64,
 }
 
-/// Each driver publishes to a counterpart that discards, and consumes what one plays, over loopback and
-/// by the code of any load. CPU time is that of the one thread. Of it, what a thread takes that hands the
-/// same octets over a bare socket, in the same pieces, is the kernel's; the rest is the driver's own share:
-/// at most 100 ns per message and side, of messages of 100 octets. With more, the exit code is 2.
+/// Each driver publishes to a counterpart that discards, and consumes from one that plays back, over loopback
+/// and with the code of any load. CPU time is that of the one thread. A thread that hands the same octets
+/// over a bare socket, in the same pieces, measures the kernel's part; the rest is the driver's own share: at
+/// most 100 ns per message and side, for messages of 100 octets. With more, the exit code is 2.
 #[derive(Debug, Args)]
 struct DriversArguments {
     /// Octets of a message
@@ -379,7 +379,7 @@ impl DriversArguments {
 
 #[derive(Debug, Args)]
 struct DiskArguments {
-    /// The folder whose disk it is
+    /// A folder on the disk to measure
     #[arg(long, default_value = ".")]
     folder: PathBuf,
     /// Octets of each write
@@ -390,7 +390,7 @@ struct DiskArguments {
     duration: f64,
 }
 
-/// Words that begin with a preset's name.
+/// A command line that begins with a preset's name.
 #[derive(Debug, Parser)]
 #[command(name = "bench", bin_name = "bench")]
 struct Named {
@@ -402,7 +402,7 @@ struct Named {
 }
 
 impl Named {
-    /// Ends the process with what is wrong if something is, as for any other command.
+    /// Exits with an error message if the words are wrong, as for any other command.
     fn of(words: &[OsString]) -> Named {
         Named::parse_from(std::iter::once("bench".into()).chain(words.iter().cloned()))
     }
@@ -414,7 +414,7 @@ fn presets(arguments: &PresetArguments, json: bool) -> Result<ExitCode, String> 
     Ok(code(clean))
 }
 
-/// The exit code of a run of which nothing, or something, went wrong.
+/// The exit code of a run: 0 if it was clean, 2 if not.
 fn code(clean: bool) -> ExitCode {
     if clean { ExitCode::SUCCESS } else { ExitCode::from(2) }
 }
@@ -444,7 +444,7 @@ fn measure_drivers(arguments: &DriversArguments, json: bool) -> Result<ExitCode,
     Ok(code(costs.is_good()))
 }
 
-/// Serves coordinators until it is told to end.
+/// Serves coordinators until a signal ends it.
 fn serve(worker: &WorkerArguments) -> Result<(), String> {
     interrupt::install().map_err(text)?;
     let listener =
@@ -506,7 +506,7 @@ fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
             if idle.connections > idle::CONNECTIONS_MAX {
                 return Err(format!("at most {} connections", idle::CONNECTIONS_MAX));
             }
-            let pid = idle.broker.pid().ok_or("which process is the broker? Say it by --pid")?;
+            let pid = idle.broker.pid().ok_or("which process is the broker? Name it by --pid")?;
             let (settle, drain) = (seconds(idle.settle)?, seconds(idle.drain)?);
             let (waves, plan) = (idle.waves, IdlePlan::of(idle.connections));
             let plan = IdlePlan { settle, waves, drain, ..plan };

@@ -1,4 +1,4 @@
-//! Whether somebody wants the benchmark to end: what is done is kept, and what runs is broken off.
+//! SIGINT and SIGTERM: complete runs are kept, the current one is broken off.
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A signal so soon after another is the same wish: `timeout` and terminals send to the whole group
-/// and to the process.
+/// A signal within this span of the first counts as the same request: `timeout` and terminals signal both the
+/// process and its group.
 const SAME_WISH: Duration = Duration::from_secs(1);
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 
-/// Takes SIGINT and SIGTERM as a wish to end. The second wish ends this process at once; the reaper
-/// then ends the brokers that were started.
+/// Handles SIGINT and SIGTERM from now on. The second request exits immediately; the process reaper then ends
+/// the brokers that were started.
 pub fn install() -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
@@ -31,7 +31,7 @@ pub fn install() -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the wish has come.
+/// Whether a signal has asked the benchmark to end.
 pub fn requested() -> bool {
     REQUESTED.load(Ordering::Relaxed)
 }

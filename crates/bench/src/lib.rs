@@ -1,20 +1,19 @@
 //! Load, verdicts and reports for any broker, over a socket.
 //!
-//! | module | what it knows |
+//! | module | subject |
 //! |---|---|
 //! | `client` | protocols, as a client speaks them |
-//! | `load` | workloads: who publishes what to whom, and what became of it |
+//! | `load` | workloads: producers, consumers, and the verdict on every message |
 //! | `measure` | processes, latencies, the bare disk and the bare sockets |
 //! | `exchange` | a stock exchange of three programs |
 //! | `peer` | how brokers are found, started, killed and stopped |
 //! | `preset` | the classic measurements as data: parameters, terms, historical figures |
 //! | `campaign` | presets against brokers, in turn |
 //! | `compare` | our broker beside a peer, against targets |
-//! | `report` | results as text, JSON and a page; two of them beside each other |
-//! | `arguments`, `output` | the command line, and what is said there |
+//! | `report` | results as text, JSON and a page; the difference of two results |
+//! | `arguments`, `output` | the command line, and what is printed |
 //!
-//! It meets our own broker exactly as it meets the others: nothing of the node or the server is in
-//! here.
+//! It measures our own broker exactly like the others: it uses nothing of the node or the server.
 
 mod arguments;
 mod campaign;

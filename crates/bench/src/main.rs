@@ -1,4 +1,4 @@
-//! The benchmark by itself, for machines that have no broker on them; `angarium bench` is the same.
+//! The benchmark as a program of its own, for machines without a broker; `angarium bench` is the same.
 
 use angarium_bench::BenchArguments;
 use clap::Parser;

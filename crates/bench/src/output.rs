@@ -1,8 +1,8 @@
-//! What is said to the standard output. Whoever reads it may have read enough, as `head` does.
+//! Writing to the standard output. A reader that closed it, as `head` does, is no error.
 
 use std::io::{self, ErrorKind, Write};
 
-/// Writes it as it is.
+/// Writes `text` as it is.
 pub(crate) fn put(text: &str) {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -11,7 +11,7 @@ pub(crate) fn put(text: &str) {
     }
 }
 
-/// Writes it as a line.
+/// Writes `text` as a line.
 pub(crate) fn line(text: &str) {
     put(&format!("{text}\n"));
 }

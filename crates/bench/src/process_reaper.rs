@@ -1,10 +1,9 @@
-//! A process of our own that ends the brokers which we started and did not stop, however we end:
-//! kill -9 included. Knows them by their numbers alone.
+//! A child process that kills the brokers which the tool started and did not stop, however the tool ends:
+//! kill -9 included. Knows process ids only.
 //!
-//! It reads what was started and what was stopped from a pipe whose other end only we hold, so the
-//! end of the pipe is the end of us. A broker is left only where we are killed in the moment between
-//! its start and our word of it, before we connect. A signal at the parent's death (prctl) would not
-//! do: it does not reach what a start script has forked, as RabbitMQ's does.
+//! It reads process ids from a pipe whose other end only the tool holds, so the pipe ends when the tool does.
+//! A broker survives only if the tool is killed between the broker's start and the write of its id. A signal
+//! at the parent's death (prctl) does not reach what a start script has forked, as RabbitMQ's does.
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::collections::BTreeSet;
@@ -14,16 +13,16 @@ use std::os::unix::process::CommandExt;
 use std::process::{ChildStdin, Command, Stdio};
 use std::sync::Mutex;
 
-/// The command that is the other process.
+/// The hidden command that runs the reaper.
 pub(crate) const COMMAND: &str = "process-reaper";
 
-/// Our end of the pipe. Where there is none, as in tests of this library, brokers are stopped when
-/// they are dropped and not otherwise.
+/// The tool's end of the pipe. Without a reaper, as in tests of this library, brokers are stopped only when
+/// they are dropped.
 static PIPE: Mutex<Option<ChildStdin>> = Mutex::new(None);
 
-/// Starts the reaper. Called by commands that start brokers, before they do.
+/// Starts the reaper. Commands that start brokers call it first.
 pub(crate) fn start() -> io::Result<()> {
-    // We are the program `angarium`, whose command `bench` has ours below it, or the benchmark alone.
+    // The program is `angarium`, which has these commands below `bench`, or the benchmark alone.
     let mounted = env::args_os().nth(1).filter(|first| first == "bench");
     let mut reaper = Command::new(env::current_exe()?)
         .args(mounted)
@@ -31,46 +30,46 @@ pub(crate) fn start() -> io::Result<()> {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        // It outlives what is sent to our group.
+        // A group of its own: signals to the tool's group do not reach it.
         .process_group(0)
         .spawn()?;
     *PIPE.lock().unwrap_or_else(|poison| poison.into_inner()) = reaper.stdin.take();
     Ok(())
 }
 
-/// A process was started that must not outlive us, nor may what is in its group.
+/// Records that process `pid` was started: it and its group must not outlive the tool.
 pub(crate) fn started(pid: u32) {
     say('+', pid);
 }
 
-/// It has ended.
+/// Records that process `pid` has ended.
 pub(crate) fn ended(pid: u32) {
     say('-', pid);
 }
 
 fn say(what: char, pid: u32) {
-    // One write: a pipe takes few octets as a whole or not at all, and half a number is another's.
+    // One write of a few bytes is atomic on a pipe: half a number would be another process.
     let line = format!("{what}{pid}\n");
     if let Ok(mut pipe) = PIPE.lock()
         && let Some(pipe) = pipe.as_mut()
         && let Err(error) = pipe.write_all(line.as_bytes())
     {
-        eprintln!("nobody ends process {pid} if we are killed: {error}");
+        eprintln!("process {pid} would outlive a kill of the tool: {error}");
     }
 }
 
-/// What the other process does.
+/// Runs the reaper: waits for the end of the pipe and kills what was not stopped.
 pub(crate) fn reap() -> io::Result<()> {
     for pid in left(io::stdin().lock())? {
         let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { continue };
-        // What has ended already is what is wanted.
+        // A process that has already ended is no error.
         let _ = kill_process_group(pid, Signal::KILL);
         let _ = kill_process(pid, Signal::KILL);
     }
     Ok(())
 }
 
-/// Which processes were started and not stopped when `said` ends.
+/// The processes that were started and not stopped when `said` ends.
 fn left(said: impl BufRead) -> io::Result<BTreeSet<u32>> {
     let mut left = BTreeSet::new();
     for line in said.lines() {

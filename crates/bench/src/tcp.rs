@@ -1,8 +1,8 @@
-//! Connections that the tool begins: those over loopback are not paced.
+//! TCP connections of the tool, without pacing over loopback.
 //!
-//! Where the machine's congestion control is BBR, timers pace what is sent, over loopback too. They cost
-//! more than messages do, and fire amid whatever runs, at the expense of the broker that is measured. A load
-//! is to be the same, and as cheap, whatever the machine does for programs that choose nothing.
+//! With BBR as the machine's congestion control, timers pace segments over loopback too. They cost more CPU
+//! than the messages, at the expense of the measured broker. Setting the congestion control makes a load the
+//! same on all machines.
 
 use rustix::io::Errno;
 use rustix::net::sockopt::{self, Timeout};
@@ -12,10 +12,10 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// The congestion control for loopback: it is always there, and never paces.
+/// The congestion control for loopback: always available, and without pacing.
 const LOCAL: &str = "reno";
 
-/// Opens a connection, which may take so long.
+/// Opens a connection within `patience`.
 pub(crate) fn connect(address: SocketAddr, patience: Duration) -> io::Result<TcpStream> {
     if !address.ip().is_loopback() {
         return TcpStream::connect_timeout(&address, patience);
@@ -23,7 +23,7 @@ pub(crate) fn connect(address: SocketAddr, patience: Duration) -> io::Result<Tcp
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = rustix::net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     do_not_pace(&socket);
-    // It bounds the connecting, too.
+    // The send timeout also bounds connect.
     sockopt::set_socket_timeout(&socket, Timeout::Send, Some(patience))?;
     rustix::net::connect(&socket, &address).map_err(|error| match error {
         Errno::INPROGRESS => io::ErrorKind::TimedOut.into(),
@@ -33,16 +33,16 @@ pub(crate) fn connect(address: SocketAddr, patience: Duration) -> io::Result<Tcp
     Ok(socket.into())
 }
 
-/// Listens on a port of this host, for connections that are not paced either.
+/// Listens on a free loopback port; accepted connections are not paced either.
 pub(crate) fn listen() -> io::Result<TcpListener> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     do_not_pace(&listener);
     Ok(listener)
 }
 
-/// Before the connection begins: one that was paced stays so.
+/// Works only before the connection is established: pacing, once begun, stays.
 fn do_not_pace(socket: impl AsFd) {
-    // Without it the load costs more, and is the same.
+    // Where it fails, the load costs more and is otherwise the same.
     let _ = sockopt::set_tcp_congestion(socket, LOCAL);
 }
 

@@ -1,4 +1,4 @@
-//! The command line of presets: which, against whom, with what parameters, and where results go.
+//! The command line of presets: which presets, which brokers, their parameters, and where results go.
 
 use super::folder::Folder;
 use super::run::{Campaign, Task};
@@ -8,14 +8,14 @@ use crate::interrupt;
 use crate::load::{self, idle};
 use crate::output;
 use crate::peer::{FOREIGN, Kind, Level, Programs};
-use crate::preset::{self, Preset, lines, setting};
+use crate::preset::{self, Preset, Setting};
 use crate::report::{self, FORMAT, Machine, Report};
 use clap::Args;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Sockets that brokers and the tool need at most.
+/// The descriptor limit that is asked for: sockets of the tool, or of a broker.
 const DESCRIPTORS: u64 = 25_000;
 
 /// What to measure and with what.
@@ -34,10 +34,10 @@ pub(crate) struct PresetArguments {
     /// Where a peer's program is
     #[arg(long, value_name = "NAME=PATH")]
     program: Vec<String>,
-    /// The process of the running broker [default: who listens on the port here]
+    /// The process of the running broker [default: the one that listens on the port here]
     #[arg(long)]
     pid: Option<u32>,
-    /// What a confirm of the running broker says: at-most-once, memory, page-cache or flushed
+    /// What a confirm of the running broker means: at-most-once, memory, page-cache or flushed
     #[arg(long, value_parser = Level::from_text)]
     durability: Option<Level>,
     /// Smaller numbers than in the texts: all presets end within ten minutes
@@ -47,7 +47,7 @@ pub(crate) struct PresetArguments {
     /// 1..9
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
-    /// A file of such lines
+    /// A file with such NAME=VALUE lines
     #[arg(long)]
     parameters: Option<PathBuf>,
     /// Runs of each case on each broker, in turn
@@ -59,32 +59,32 @@ pub(crate) struct PresetArguments {
     /// Add a second copy of the first broker: its difference is the noise of the machine
     #[arg(long)]
     noise: bool,
-    /// Where started brokers keep their data; its disk is what is measured
+    /// Where started brokers keep their data; its disk is measured
     #[arg(long, default_value = "bench-data")]
     folder: PathBuf,
     /// Write the results here
     #[arg(short, long, default_value = "bench-result.json")]
     output: PathBuf,
-    /// Write a page with plots here [default: beside the results, as .html]
+    /// Write a page with charts here [default: beside the results, as .html]
     #[arg(long)]
     html: Option<PathBuf>,
-    /// Let a worker at HOST:PORT hold a part of each load; may be given several times. Workers get
-    /// the target with its password, in the clear
+    /// Let a worker at HOST:PORT run a part of each load; may be given several times. Workers get the target
+    /// with its password, in the clear
     #[arg(long, value_name = "HOST:PORT")]
     worker: Vec<String>,
-    /// Say nothing but the result
+    /// Print the result only
     #[arg(long)]
     quiet: bool,
 }
 
-/// Two results to compare.
+/// Two result files to compare.
 #[derive(Debug, Args)]
 pub(crate) struct DiffArguments {
-    /// The first
+    /// The result before
     a: PathBuf,
-    /// The second
+    /// The result after
     b: PathBuf,
-    /// Write a page with the plots of both here
+    /// Write a page with the charts of both here
     #[arg(long)]
     html: Option<PathBuf>,
 }
@@ -124,7 +124,7 @@ pub(crate) fn run(arguments: &PresetArguments, json: bool) -> Result<bool, Strin
     interrupt::install().map_err(|error| format!("signals: {error}"))?;
     let tasks = arguments.tasks()?;
     let drain = Duration::try_from_secs_f64(arguments.drain)
-        .map_err(|_| format!("--drain {} is no time", arguments.drain))?;
+        .map_err(|_| format!("--drain {} is not a number of seconds", arguments.drain))?;
     let programs = Programs::parse(&arguments.program)?;
     let origins = arguments.origins()?;
     let output = &arguments.output;
@@ -133,7 +133,7 @@ pub(crate) fn run(arguments: &PresetArguments, json: bool) -> Result<bool, Strin
     origins.iter().try_for_each(|origin| origin.check(&programs))?;
     let folder = Folder::create(&arguments.folder)?;
     let sides = Side::all(origins, folder.path());
-    // Brokers inherit the limit, so it is raised before they start.
+    // Brokers inherit the limit.
     idle::raise_descriptor_limit(DESCRIPTORS);
     let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let mut report = Report {
@@ -172,7 +172,7 @@ pub(crate) fn run(arguments: &PresetArguments, json: bool) -> Result<bool, Strin
     Ok(report.is_clean() && report.partial.is_none())
 }
 
-/// The result as text.
+/// Prints the result as text.
 fn show(report: &Report, output: &Path, html: &Path) {
     for preset in &report.presets {
         output::put(&report::preset_table(report, preset));
@@ -190,8 +190,7 @@ fn show(report: &Report, output: &Path, html: &Path) {
     }
 }
 
-/// Results that cannot be kept are not worth the time that they take. What is there stays until there
-/// is something better.
+/// Fails early if a result could not be written to `path`. A file that is there stays as it is.
 fn check_writable(path: &Path) -> Result<(), String> {
     let was_there = path.exists();
     let opened = fs::OpenOptions::new().append(true).create(true).open(path);
@@ -199,13 +198,13 @@ fn check_writable(path: &Path) -> Result<(), String> {
     opened.and_then(removed).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// A word of the command line as results may show it: they are passed on.
+/// A word of the command line without its password: results are passed on.
 fn without_password(word: &str) -> String {
     let Some((before, rest)) = word.split_once("://") else { return word.to_owned() };
     let Some((login, address)) = rest.rsplit_once('@') else { return word.to_owned() };
     let login = match login.split_once(':') {
         Some((user, _)) => format!("{user}:***"),
-        // With NATS, what stands alone is a token.
+        // In an address of NATS, a login without `:` is a token.
         None if before.ends_with("nats") => "***".to_owned(),
         None => login.to_owned(),
     };
@@ -221,7 +220,7 @@ fn save(report: &Report, output: &Path, html: &Path) -> Result<(), String> {
     write(html, &report::page(report))
 }
 
-/// Compares two results.
+/// Prints what changed between two result files.
 pub(crate) fn diff(arguments: &DiffArguments) -> Result<(), String> {
     let read = |path: &Path| -> Result<Report, String> {
         let text =
@@ -264,28 +263,38 @@ impl PresetArguments {
         Ok(presets)
     }
 
-    fn tasks(&self) -> Result<Vec<Task>, String> {
+    fn settings(&self) -> Result<Vec<Setting>, String> {
         let mut settings = Vec::new();
         if let Some(path) = &self.parameters {
-            let text =
-                fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-            settings = lines(&text).map_err(|why| format!("{}: {why}", path.display()))?;
+            let named = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+            let text = fs::read_to_string(path).map_err(|error| named(&error))?;
+            settings = Setting::parse_lines(&text).map_err(|why| named(&why))?;
         }
         for text in &self.set {
-            settings.push(setting(text)?);
+            settings.push(Setting::parse(text)?);
         }
         if let Some(runs) = self.runs {
-            settings.push((String::new(), "runs".to_owned(), runs.to_string()));
+            let (name, value) = ("runs".to_owned(), runs.to_string());
+            settings.push(Setting { preset: None, name, value });
         }
+        Ok(settings)
+    }
+
+    fn tasks(&self) -> Result<Vec<Task>, String> {
+        let settings = self.settings()?;
         let presets = self.presets()?;
         let mut used = vec![false; settings.len()];
         let mut tasks = Vec::new();
         for preset in presets {
             let mut parameters = preset.defaults(self.quick);
-            for ((of, name, value), used) in settings.iter().zip(&mut used) {
-                let concerned = of == preset.name || of.is_empty() && parameters.has(name);
+            for (setting, used) in settings.iter().zip(&mut used) {
+                let concerned = match &setting.preset {
+                    Some(name) => name == preset.name,
+                    None => parameters.has(&setting.name),
+                };
                 if concerned {
-                    parameters.set(name, value).map_err(|why| format!("{}: {why}", preset.name))?;
+                    let set = parameters.set(&setting.name, &setting.value);
+                    set.map_err(|why| format!("{}: {why}", preset.name))?;
                     *used = true;
                 }
             }
@@ -295,8 +304,12 @@ impl PresetArguments {
             tasks.push(Task { preset, parameters, quick: self.quick });
         }
         match settings.iter().zip(&used).find(|(_, used)| !**used) {
-            Some(((of, name, _), _)) if of.is_empty() => Err(format!("nothing here has `{name}`")),
-            Some(((of, name, _), _)) => Err(format!("`{of}.{name}` is of no preset that runs")),
+            Some((Setting { preset: None, name, .. }, _)) => {
+                Err(format!("no selected preset has a parameter `{name}`"))
+            }
+            Some((Setting { preset: Some(preset), name, .. }, _)) => {
+                Err(format!("`{preset}.{name}` is not a parameter of a selected preset"))
+            }
             None => Ok(tasks),
         }
     }

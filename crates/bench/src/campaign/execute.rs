@@ -1,4 +1,4 @@
-//! One case against one broker: runs its work and names what came of it.
+//! One case against one broker: runs its work and names its metrics.
 
 use super::side::Side;
 use crate::client::{Error, Protocol};
@@ -15,12 +15,13 @@ use crate::preset::Work;
 use crate::report::{Measurement, Run};
 use std::time::Duration;
 
-/// The most travel times that a result keeps: what a plot can show.
+/// The most travel times that a result keeps, as many as a chart can show.
 const TRAVELS_MAX: usize = 1_000;
 /// The most seconds that a result keeps.
 const SECONDS_MAX: usize = 2_000;
 
-/// Runs the work, by workers if there are any. Without any progress for `drain`, what is missing is lost.
+/// Runs the work, by workers if there are any. After `drain` without progress, missing messages count as
+/// lost.
 pub(super) fn run(work: &Work, side: &mut Side, workers: &[String], drain: Duration) -> Run {
     if !workers.is_empty()
         && let Some(why) = work.indivisible()
@@ -46,7 +47,7 @@ pub(super) fn run(work: &Work, side: &mut Side, workers: &[String], drain: Durat
             );
             if in_memory {
                 let note =
-                    "nothing here need outlive a restart: it ran without the file that is flushed";
+                    "no message had to survive a restart: it ran without the file that is flushed";
                 measurement.notes.push(note.to_owned());
             }
             Run::Done(Box::new(measurement))
@@ -82,7 +83,7 @@ fn measure(
         Work::Spool(plan) => check(plan).and_then(|()| spooled(plan, side)),
         Work::Idle { .. } => clients(work, side, drain),
         Work::Stored { target, messages, size_bytes } => {
-            stored_memory(target, *messages, *size_bytes, (side, drain))
+            stored_memory(target, *messages, *size_bytes, side, drain)
         }
         Work::Exchange { .. } => stock_exchange(work, side),
         Work::Isolation(plan) => plan.check().map_err(Stop::Refused).and_then(|()| {
@@ -111,7 +112,7 @@ fn check(plan: &Plan) -> Result<(), Stop> {
     plan.check().map_err(Stop::Refused)
 }
 
-/// A measurement while it is put together.
+/// A measurement under construction.
 struct Found(Measurement);
 
 impl Found {
@@ -127,7 +128,7 @@ impl Found {
         self
     }
 
-    /// With what became of the messages.
+    /// Adds the verdict.
     fn judged(self, verdict: Verdict) -> Measurement {
         Measurement { verdict: Some(verdict), ..self.0 }
     }
@@ -186,7 +187,7 @@ fn fastest(plans: &[Plan], side: &mut Side, workers: &[String]) -> Result<Measur
     }
     let mut best = best.ok_or_else(|| Stop::Refused("no groups to try".to_owned()))?;
     best.notes.push(ladder.join(", "));
-    // What the slower ones lost is lost, too.
+    // Messages that the slower ones lost count, too.
     best.verdict = verdict;
     Ok(best)
 }
@@ -209,7 +210,7 @@ fn measured(plan: &Plan, outcome: &Outcome) -> Measurement {
                 .set("out_rate", delivered / times.total_s)
                 .set("bandwidth", delivered * plan.size_bytes as f64 / times.total_s / 1e6);
         } else {
-            // What lies in the sockets is not published yet.
+            // Messages in socket buffers are not published yet.
             found
                 .set("publish_rate", published / times.total_s)
                 .set("bandwidth", published * plan.size_bytes as f64 / times.total_s / 1e6);
@@ -263,7 +264,7 @@ fn travels(found: &mut Found, travels: &[f32]) {
         .set("growth", last / first.max(1e-9));
 }
 
-/// At most as many means as a plot can show, each over as many groups.
+/// At most `TRAVELS_MAX` means, each over an equal number of groups.
 fn thin(travels: &[f32]) -> Vec<f32> {
     let share = travels.len().div_ceil(TRAVELS_MAX).max(1);
     travels.chunks(share).map(|part| part.iter().sum::<f32>() / part.len() as f32).collect()
@@ -320,11 +321,13 @@ fn stored_memory(
     target: &crate::client::Target,
     messages: u64,
     size_bytes: usize,
-    (side, drain): (&mut Side, Duration),
+    side: &mut Side,
+    drain: Duration,
 ) -> Result<Measurement, Stop> {
     let stores = [Protocol::Amqp091, Protocol::JetStream, Protocol::Resp];
     if !stores.contains(&target.protocol()) {
-        let why = format!("{} stores nothing for nobody here", target.protocol().name());
+        let why =
+            format!("{} stores no messages without a consumer here", target.protocol().name());
         return Err(Stop::Refused(why));
     }
     let stored = memory_per_message::measure(target, process(side)?, messages, size_bytes, drain)?;

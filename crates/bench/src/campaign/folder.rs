@@ -1,12 +1,12 @@
-//! The folder of one campaign below the folder for all: made when it begins, removed with everything
-//! in it when it ends, or by the next campaign if it was killed.
+//! The data folder of one campaign, below the folder of all: made when the campaign begins, removed when it
+//! ends, or by the next campaign if it was killed.
 
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The file that shows whose a folder is: its maker holds a lock on it, which ends with the process.
+/// The lock file in a campaign's folder: the lock ends with the process.
 const MARK: &str = "angarium-bench.lock";
 /// What a folder's name begins with; the process number follows.
 const NAME: &str = "run-";
@@ -19,12 +19,12 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Makes one, and removes those of campaigns that were killed.
+    /// Makes a folder, and removes those of campaigns that were killed.
     pub(super) fn create(parent: &Path) -> Result<Folder, String> {
         let named = |error: io::Error| format!("{}: {error}", parent.display());
         fs::create_dir_all(parent).map_err(named)?;
         let parent = parent.canonicalize().map_err(named)?;
-        // While this is held, no other campaign sees a folder of ours that is not locked yet.
+        // While this lock is held, no other campaign sees our folder before it is locked.
         let turn = File::open(&parent).map_err(named)?;
         flock(&turn, FlockOperation::LockExclusive).map_err(|error| named(error.into()))?;
         remove_left(&parent);
@@ -34,7 +34,7 @@ impl Folder {
         Ok(Folder { path, _lock: lock })
     }
 
-    /// Where it is.
+    /// Its path.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -46,7 +46,7 @@ impl Drop for Folder {
             eprintln!("{} could not be removed: {error}", self.path.display());
         }
         if let Some(parent) = self.path.parent() {
-            // It goes if it holds nothing else.
+            // Removed only if it is empty.
             let _ = fs::remove_dir(parent);
         }
     }
@@ -58,7 +58,7 @@ fn locked(folder: &Path) -> io::Result<File> {
     Ok(mark)
 }
 
-/// Removes the folders of campaigns that ended without doing so.
+/// Removes the folders of campaigns that were killed.
 fn remove_left(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for path in entries.flatten().map(|entry| entry.path()).filter(|path| is_left(path)) {
@@ -69,11 +69,11 @@ fn remove_left(parent: &Path) {
     }
 }
 
-/// Whether a campaign made this folder and nobody holds its lock any more.
+/// Whether a campaign made this folder and its lock is free.
 fn is_left(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).and_then(|it| it.strip_prefix(NAME));
     let numbered = name.is_some_and(|pid| pid.parse::<u32>().is_ok());
-    // Neither is followed elsewhere.
+    // Symbolic links are not followed.
     let is = |path: &Path, right: fn(&fs::Metadata) -> bool| {
         fs::symlink_metadata(path).is_ok_and(|metadata| right(&metadata))
     };
@@ -113,7 +113,7 @@ mod tests {
         assert!(kept.iter().all(|path| path.join("data").is_dir()) && running.is_dir());
         assert!(!is_left(folder.path()), "it is locked");
         drop((folder, lock));
-        // Now that nobody holds it, it goes with the next.
+        // Its lock is free now, so the next campaign removes it.
         drop(Folder::create(&parent).expect("there is space"));
         assert!(!running.exists() && parent.join("run-5").exists());
         fs::remove_dir_all(&parent).expect("it is ours");

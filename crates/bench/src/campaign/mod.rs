@@ -1,4 +1,4 @@
-//! Presets against brokers: starts these, interleaves runs, keeps what is done whatever happens.
+//! Presets against brokers: starts the brokers, interleaves runs, and saves after each preset.
 
 mod arguments;
 mod execute;

@@ -1,4 +1,4 @@
-//! The order of runs, and what is kept of each.
+//! The order of a campaign's runs, and the result of each.
 
 use super::execute;
 use super::progress::Progress;
@@ -14,15 +14,15 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long each physical limit is measured.
+/// How long each physical limit is measured; the disk for twice that.
 const LIMIT_SPAN: Duration = Duration::from_millis(400);
-/// Octets of a flush of the bare disk: about what a journal under load writes at once.
+/// Octets of a flush of the bare disk: about one flush of a journal under load.
 const FLUSH_BYTES: u64 = 256 * 1024;
-/// Loads before a preset whose results are dropped: brokers that compile or allocate as they go are
-/// warm then.
+/// Length of the load before a preset, whose result is dropped: it warms up brokers that compile or allocate
+/// as they run.
 const WARM_UP: Duration = Duration::from_millis(400);
 
-/// A preset with the parameters it is to run with.
+/// A preset with its parameters.
 #[derive(Debug)]
 pub(super) struct Task {
     pub(super) preset: &'static Preset,
@@ -30,22 +30,22 @@ pub(super) struct Task {
     pub(super) quick: bool,
 }
 
-/// What a campaign needs.
+/// A campaign before it runs.
 pub(super) struct Campaign<'a> {
     pub(super) tasks: Vec<Task>,
     pub(super) sides: Vec<Side>,
     pub(super) programs: &'a Programs,
-    /// Where brokers keep their data; its disk is measured.
+    /// Where brokers keep their data; its disk is measured for the limit.
     pub(super) folder: &'a Path,
-    /// Without any progress for so long, what is missing is lost.
+    /// After this time without progress, missing messages count as lost.
     pub(super) drain: Duration,
-    /// Where loads come from, if not from here.
+    /// Addresses of the workers that run the loads; empty if they run here.
     pub(super) workers: &'a [String],
     pub(super) quiet: bool,
 }
 
 impl Campaign<'_> {
-    /// Runs everything into `report`, which is right at any time.
+    /// Runs everything into `report`, which is complete up to the last run at any time.
     pub(super) fn run(mut self, report: &mut Report, save: &dyn Fn(&Report)) {
         self.limits(report);
         let runs: usize = self.tasks.iter().map(|task| self.count(task)).sum();
@@ -71,14 +71,14 @@ impl Campaign<'_> {
         };
     }
 
-    /// How many runs a task has, as far as that is known before its brokers are started.
+    /// The number of runs of a task, as far as it is known before its brokers are started.
     fn count(&self, task: &Task) -> usize {
         cases_of_any(task).len() * self.sides.len() * rounds(&task.parameters)
     }
 
-    /// Measures the physical limits of all sizes that will be asked for.
+    /// Measures the physical limits of all message sizes of the campaign.
     fn limits(&self, report: &mut Report) {
-        // The sockets of this machine do not bound what comes from others.
+        // The sockets of this machine are no limit for loads of other machines.
         let wanted = |baseline: Baseline| {
             self.workers.is_empty() && matches!(baseline, Baseline::Relay | Baseline::RoundTrip)
         };
@@ -91,7 +91,7 @@ impl Campaign<'_> {
             if interrupt::requested() {
                 return;
             }
-            // The better of two: it is a limit, and others may run beside one of them.
+            // The faster of two: other programs may slow one of them.
             let looks = [(); 2].map(|()| bare_sockets::measure(size, LIMIT_SPAN / 2));
             let faster = |a: &SocketSpeed, b: &SocketSpeed| a.bytes_per_s.total_cmp(&b.bytes_per_s);
             let looks: Result<Vec<SocketSpeed>, _> = looks.into_iter().collect();
@@ -129,7 +129,7 @@ impl Campaign<'_> {
             cases: Vec::new(),
         });
         let result = report.presets.last_mut().expect("it was pushed just now");
-        // The cases of all sides, by their places: a broker may have some of its own.
+        // The cases of each side: a broker may have cases of its own.
         let cases: Vec<Vec<Case>> =
             self.sides.iter().map(|side| cases_of(task, side, self.drain)).collect();
         for case in cases.iter().flatten() {
@@ -144,7 +144,7 @@ impl Campaign<'_> {
         }
         for place in &mut result.cases {
             for round in 0..rounds(&task.parameters) {
-                // In turn, and each round another is first: what drifts hits all alike.
+                // Sides take turns, and each round another is first, so that drift affects all alike.
                 for turn in 0..self.sides.len() {
                     let index = (turn + round) % self.sides.len();
                     let wanted = |case: &&Case| case.series == place.series && case.x == place.x;
@@ -171,13 +171,13 @@ impl Campaign<'_> {
         let what = format!("{} {} {}", task.preset.name, at.trim(), side.label());
         if let Some(why) = &side.dead {
             place.sides[index].push(Run::Failed(why.clone()));
-            progress.end(&what, "not there any more");
+            progress.end(&what, "not run: the broker has ended");
             return;
         }
         progress.begin(&what);
         let run = execute::run(&case.work, side, self.workers, self.drain);
         if interrupt::requested() {
-            // What was broken off is no measurement.
+            // An interrupted run is no measurement.
             return;
         }
         if let Run::Failed(why) = &run
@@ -193,7 +193,7 @@ impl Campaign<'_> {
         place.sides[index].push(run);
     }
 
-    /// Starts the brokers that are not there, and warms up those that were just started.
+    /// Starts the brokers that do not run, and warms up those just started.
     fn make_ready(&mut self, task: &Task, report: &mut Report, progress: &mut Progress) {
         for (index, side) in self.sides.iter_mut().enumerate() {
             let was_there = side.target().is_some() && side.dead.is_none();
@@ -209,7 +209,7 @@ impl Campaign<'_> {
             let broker = Broker { target, targets: side.targets() };
             let end = End::After { warm_up: Duration::ZERO, measured: WARM_UP };
             let plan = load::Plan { end, ..broker.direct(100, 1) };
-            // Memory is looked at from the first connection on, so there it stays cold.
+            // A preset on a fresh broker measures its memory from the first connection on: no warm-up.
             if !task.preset.fresh
                 && let Err(error) = load::run(&plan, None)
             {
@@ -225,7 +225,7 @@ fn rounds(parameters: &Parameters) -> usize {
 }
 
 fn cases_of(task: &Task, side: &Side, drain: Duration) -> Vec<Case> {
-    // What could not be started fails in all that any broker could have done.
+    // A broker that could not be started fails in the cases of any broker.
     let Some(target) = side.target() else { return cases_of_any(task) };
     let broker = Broker { target, targets: side.targets() };
     let mut cases = (task.preset.cases)(&task.parameters, &broker);
@@ -233,7 +233,7 @@ fn cases_of(task: &Task, side: &Side, drain: Duration) -> Vec<Case> {
     cases
 }
 
-/// The cases of a broker that nobody knows more of.
+/// The cases of a broker of which only the default protocol is known.
 fn cases_of_any(task: &Task) -> Vec<Case> {
     let target = "amqp://127.0.0.1".parse().expect("it is an address");
     let broker = Broker { target: &target, targets: std::slice::from_ref(&target) };
@@ -256,7 +256,7 @@ fn brief(preset: &Preset, run: &Run) -> String {
     }
 }
 
-/// The verdict, where there is one: what became of the messages is said of every run.
+/// The verdict of a run as the end of its line, or why there is none.
 fn judged(measurement: &Measurement) -> String {
     let failures = measurement.failures();
     match &measurement.verdict {

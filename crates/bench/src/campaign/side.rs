@@ -1,4 +1,4 @@
-//! The brokers of a campaign: those that it starts, and one that runs already.
+//! The brokers of a campaign: those that it starts, and those that run already.
 
 use crate::client::{Error, Target};
 use crate::measure::process;
@@ -6,12 +6,12 @@ use crate::peer::{Kind, Level, Peer, Programs, unknown};
 use crate::report::SideInfo;
 use std::path::{Path, PathBuf};
 
-/// What a side is made of.
+/// Where a side's broker comes from.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Origin {
     /// A running broker.
     Running { target: Target, pid: Option<u32>, level: Level },
-    /// One that is started here, and the scheme that loads use.
+    /// A broker that is started here, and the scheme that loads use.
     Started { kind: Kind, scheme: String },
 }
 
@@ -28,7 +28,7 @@ impl Origin {
         Ok(Origin::Started { kind, scheme: scheme.to_owned() })
     }
 
-    /// Says how to have it if it is to be started and is not here.
+    /// Fails, with how to install it, if its program is not here.
     pub(super) fn check(&self, programs: &Programs) -> Result<(), String> {
         match self {
             Origin::Started { kind, .. } if kind.find(programs).is_none() => {
@@ -57,18 +57,18 @@ pub(super) struct Side {
     folder: PathBuf,
     starts: u32,
     peer: Option<Peer>,
-    /// Why it cannot be measured any more.
+    /// Why it can no longer be measured.
     pub(super) dead: Option<String>,
 }
 
 impl Side {
-    /// Not started yet.
+    /// A side that is not started yet.
     pub(super) fn new(origin: Origin, label: String, folder: &Path) -> Side {
         let folder = folder.join(label.replace([':', '/', ' ', '\''], "-"));
         Side { origin, label, folder, starts: 0, peer: None, dead: None }
     }
 
-    /// Sides with labels of their own: the second of two equal ones has a `'`.
+    /// Sides with distinct labels: the second of two equal ones has a `'`.
     pub(super) fn all(origins: Vec<Origin>, folder: &Path) -> Vec<Side> {
         let mut sides: Vec<Side> = Vec::new();
         for origin in origins {
@@ -85,7 +85,7 @@ impl Side {
         &self.label
     }
 
-    /// Starts it if it is not running, or again on an empty folder if `fresh`.
+    /// Starts it if it is not running; if `fresh`, restarts it on an empty folder.
     pub(super) fn ready(&mut self, programs: &Programs, fresh: bool) -> Result<(), String> {
         let was_dead = self.dead.take().is_some();
         let Origin::Started { kind, scheme } = &self.origin else { return Ok(()) };
@@ -103,7 +103,7 @@ impl Side {
         Ok(())
     }
 
-    /// Stops it if it was started here, and forgets its data.
+    /// Stops it if it was started here, and removes its data.
     pub(super) fn stop(&mut self) {
         if self.peer.take().is_some() {
             let folder = self.folder.join(self.starts.to_string());
@@ -113,7 +113,7 @@ impl Side {
         }
     }
 
-    /// The address that loads use; `None` before it was started.
+    /// The address that loads use; `None` before it is started.
     pub(super) fn target(&self) -> Option<&Target> {
         match &self.origin {
             Origin::Running { target, .. } => Some(target),
@@ -125,7 +125,7 @@ impl Side {
         }
     }
 
-    /// All its addresses.
+    /// Its addresses, one for each protocol.
     pub(super) fn targets(&self) -> &[Target] {
         match (&self.origin, &self.peer) {
             (Origin::Running { target, .. }, _) => std::slice::from_ref(target),
@@ -134,7 +134,7 @@ impl Side {
         }
     }
 
-    /// Its process, if it can be seen.
+    /// Its process, if it is on this machine.
     pub(super) fn pid(&self) -> Option<u32> {
         match (&self.origin, &self.peer) {
             (Origin::Running { target, pid, .. }, _) => {
@@ -146,7 +146,7 @@ impl Side {
         }
     }
 
-    /// What its confirms say.
+    /// What its confirms of persistent messages mean.
     pub(super) fn level(&self) -> Level {
         match (&self.origin, self.target()) {
             (Origin::Running { level, .. }, _) => *level,
@@ -155,24 +155,24 @@ impl Side {
         }
     }
 
-    /// Whether it is to flush what it keeps from now on, if it was started here. Returns whether that
-    /// makes a difference.
+    /// Turns flushing of persistent messages on or off, if it was started here and is slower with it even for
+    /// direct messages. Returns whether that makes a difference.
     pub(super) fn set_durable(&mut self, durable: bool) -> Result<bool, Error> {
         self.peer.as_mut().map_or(Ok(false), |peer| peer.set_durable(durable))
     }
 
-    /// It, if it was started here.
+    /// The broker, if it was started here.
     pub(super) fn peer_mut(&mut self) -> Option<&mut Peer> {
         self.peer.as_mut()
     }
 
-    /// Whether the process that we started is gone.
+    /// Whether the process that the tool started has ended.
     pub(super) fn has_ended(&self) -> bool {
         let pid = self.peer.as_ref().map(Peer::pid);
         pid.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists() || is_zombie(pid))
     }
 
-    /// For the report.
+    /// Its entry in the report.
     pub(super) fn info(&self) -> SideInfo {
         SideInfo {
             label: self.label.clone(),

@@ -1,4 +1,4 @@
-//! How much of what the disk takes from plain writes arrives as message bodies, measured side by side.
+//! Bytes of message bodies per second in relation to plain writes on the same disk, measured in turn.
 
 use super::native::rate_of;
 use super::side::{OURS, administration, text};
@@ -13,14 +13,14 @@ use std::time::Duration;
 /// How long plain writes are measured after each run of the load.
 const SPAN: Duration = Duration::from_secs(2);
 
-/// What our journal has flushed since it was opened.
+/// Flushes and bytes that our journal has flushed since it was opened.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Flushed {
     flushes: f64,
     bytes: f64,
 }
 
-/// One run of the load, and plain writes of the same flush size right behind it.
+/// One run of the load, and plain writes of the same flush size right after it.
 pub(super) struct Share {
     flush_bytes: u64,
     plain: DiskSpeed,
@@ -28,7 +28,7 @@ pub(super) struct Share {
 }
 
 impl Flushed {
-    /// As our broker's metrics tell it, on the socket in its data folder.
+    /// Reads the metrics of our broker from the socket in its data folder.
     pub(super) fn of_ours(folder: &Path) -> Result<Flushed, String> {
         let mut socket = UnixStream::connect(administration(folder)).map_err(text)?;
         let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
@@ -61,9 +61,9 @@ impl Share {
     }
 }
 
-/// Adds the shares to a section: bodies confirmed (and, where they are consumed, delivered) per second
-/// over the bytes that plain writes put to the disk per second, each pair taken one after the other.
-/// Zeros, framing and acknowledgements do not count for the broker.
+/// Adds the shares to a section: bytes of bodies confirmed (and, where they are consumed, delivered) per
+/// second over bytes of plain writes per second, each pair measured one after the other. Padding, framing and
+/// acknowledgements do not count for the broker.
 pub(super) fn judge(
     section: &mut Section,
     outcomes: &[Outcome],

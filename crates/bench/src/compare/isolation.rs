@@ -12,14 +12,14 @@ const PAIRS: usize = 20;
 const RATE: u64 = 20_000;
 const SIZE_BYTES: usize = 1_024;
 
-/// Rounds at least: by chance alone, the p99 of a few seconds is a half more or less.
+/// Least number of rounds: the p99 of a few seconds varies by half.
 const ROUNDS_MIN: usize = 3;
 
-/// What the healthy ones must keep of their rate, and how much longer their p99 may be.
+/// The part of their rate that healthy clients must keep, and how many times their p99 may be.
 const RATE_PART_MIN: f64 = 0.95;
 const P99_TIMES_MAX: f64 = 1.5;
 
-/// Runs it on all sides as often as the effort says, and a few times at least.
+/// Runs it on all sides, as many rounds as the effort has, but `ROUNDS_MIN` at least.
 pub(crate) fn compare(
     sides: &[Side],
     effort: Effort,
@@ -91,7 +91,7 @@ fn describe(section: &mut Section, side: &Side, found: &[Isolation]) {
     let beside = spread(found.iter().map(|it| p99(&it.beside)), 0);
     section.value(name, "p99 alone", format!("{alone} us"));
     section.value(name, "beside", format!("{beside} us"));
-    // What the machine does to the healthy whatever the broker does.
+    // What the machine does to the healthy clients without the broker.
     let control = spread(found.iter().map(|it| p99(&it.control)), 0);
     section.value(name, "beside a null broker", format!("{control} us"));
     let times: Vec<f64> = found.iter().filter_map(|it| it.p99_times_control).collect();
@@ -104,7 +104,7 @@ fn describe(section: &mut Section, side: &Side, found: &[Isolation]) {
     section.value(name, "flood taken", format!("{flood} MB/s"));
     let cut_off = spread(found.iter().map(|it| it.cut_off as f64), 0);
     section.value(name, "misbehaving cut off", cut_off);
-    // Those in which the machine stood still.
+    // Runs in which the machine stood still.
     section.value(
         name,
         "runs repeated",
@@ -124,7 +124,7 @@ fn describe(section: &mut Section, side: &Side, found: &[Isolation]) {
     }
 }
 
-/// Octets as on a command line: a number, or one with `M` or `G` behind it.
+/// Reads octets from a command line: a number, with `M` or `G` for millions or billions.
 pub(crate) fn octets(said: &str) -> Result<u64, String> {
     let (digits, unit) = match said.as_bytes().last() {
         Some(b'M') => (&said[..said.len() - 1], 1_000_000),

@@ -1,7 +1,7 @@
 //! Our broker beside a peer: the same loads, in turn, on the same machine, against the targets.
 //!
-//! Some sections use the peer's own load tool for both; it is the limit on the faster side. The
-//! others use the generator of this crate, which is not.
+//! Some sections use the peer's own load tool for both; on the faster side it is the bottleneck. The others
+//! use the generator of this crate, which is not.
 
 mod disk_share;
 mod isolation;
@@ -46,7 +46,7 @@ pub(crate) struct CompareArguments {
     /// nats-bench's program; without it those sections are left out
     #[arg(long)]
     nats_bench: Option<PathBuf>,
-    /// Octets of the backlog that one drains beside the healthy (AMQP), such as 10G [default: 1G,
+    /// Octets of the backlog that a client drains beside the healthy ones (AMQP), such as 10G [default: 1G,
     /// 100M when quick]
     #[arg(long, value_parser = octets)]
     backlog_bytes: Option<u64>,
@@ -62,7 +62,7 @@ pub(crate) struct CompareArguments {
     /// Only the loads whose name contains this; may be given several times
     #[arg(long)]
     only: Vec<String>,
-    /// Where the brokers keep their data; its disk is what is measured
+    /// Where the brokers keep their data; its disk is measured
     #[arg(long, default_value = "target/compare")]
     folder: PathBuf,
     /// Also write the report to this file
@@ -99,7 +99,7 @@ impl CompareArguments {
         Effort { rounds: self.rounds.unwrap_or(rounds).max(1), perftest, native, warm_up }
     }
 
-    /// Who is beside the healthy pairs where there are queues.
+    /// The misbehaving clients beside the healthy pairs where there are queues.
     fn misbehaving_on_queues(&self) -> Misbehaving {
         let backlog_default = if self.quick { 100_000_000 } else { 1_000_000_000 };
         Misbehaving {
@@ -111,7 +111,7 @@ impl CompareArguments {
         }
     }
 
-    /// Our side, if there is a program.
+    /// Our side, if there is a program of ours.
     fn ours(&self, protocol: Protocol, folder: &Path) -> Result<Vec<Side>, String> {
         let ours = self.broker.as_deref().map(|program| Side::ours(program, protocol, folder));
         Ok(ours.transpose()?.into_iter().collect())
@@ -122,7 +122,7 @@ impl CompareArguments {
     }
 }
 
-/// Starts both brokers, runs all, prints the report. `true` if every target is met.
+/// Starts both brokers, runs all loads and prints the report. `true` if every target is met.
 pub(crate) fn run(arguments: &CompareArguments) -> Result<bool, String> {
     let folder = Folder::create(&arguments.folder)?;
     let report = match arguments.protocol {
@@ -175,7 +175,7 @@ fn with_rabbitmq(arguments: &CompareArguments, folder: &Path) -> Result<Report, 
 }
 
 fn with_nats_server(arguments: &CompareArguments, folder: &Path) -> Result<Report, String> {
-    // Brokers inherit the limit, so it is raised before they start.
+    // Brokers inherit the limit.
     idle::raise_descriptor_limit(nats::DESCRIPTORS);
     let mut sides = arguments.ours(Protocol::Nats, folder)?;
     if !arguments.alone {
@@ -189,7 +189,7 @@ fn with_nats_server(arguments: &CompareArguments, folder: &Path) -> Result<Repor
     Ok(report)
 }
 
-/// A new folder for one comparison, removed with everything in it when it ends.
+/// The data folder of one comparison, removed when it ends.
 struct Folder(PathBuf);
 
 impl Folder {

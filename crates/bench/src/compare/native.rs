@@ -12,7 +12,7 @@ use crate::peer::RabbitMq;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What all native loads need.
+/// The native loads on all sides.
 pub(crate) struct Native<'a> {
     /// The brokers.
     pub(crate) sides: &'a [Side],
@@ -22,7 +22,7 @@ pub(crate) struct Native<'a> {
     pub(crate) folder: &'a Path,
 }
 
-/// What a native load is to reach on our side.
+/// A native load and its targets on our side.
 #[derive(Debug, Clone, Copy, Default)]
 struct Target {
     rate_min: Option<f64>,
@@ -36,7 +36,7 @@ struct Load {
     shape: fn(&mut Plan),
 }
 
-/// The loads; the rest of their plans is as [`Native::plan`] has it.
+/// The loads; [`Native::plan`] completes their plans.
 const LOADS: &[Load] = &[
     Load {
         name: "native 100 B auto-ack 1 pair",
@@ -60,8 +60,8 @@ const LOADS: &[Load] = &[
         },
     },
     Load {
-        // Consumers take as much of the processors as producers do: how much of the disk is used is
-        // asked of producers alone, in the next load.
+        // Consumers use as much of the processors as producers: the disk's share has its target in the next
+        // load, without consumers.
         name: "native 1 KiB persistent, 10 pairs, window 1,000",
         target: Target { rate_min: Some(1e5), cpu_ns_max: None, disk_share_min: None },
         shape: |plan| {
@@ -95,7 +95,7 @@ impl Native<'_> {
         Plan { end, ..Plan::new(side.uri.clone()) }
     }
 
-    /// Runs all loads that are wanted, then the bare limits.
+    /// Runs the selected loads, then the bare limits.
     pub(crate) fn loads(
         &self,
         report: &mut Report,
@@ -149,8 +149,8 @@ impl Native<'_> {
         Ok(section)
     }
 
-    /// What idle connections take of brokers that have served nobody yet: one that has keeps memory
-    /// from before, and would show nothing.
+    /// Memory of idle connections on brokers that have not served any client yet: a broker that has keeps
+    /// memory from before.
     pub(crate) fn idle(&self) -> Result<Section, String> {
         let mut section = Section::new("1,000 idle connections, each with a queue and a consumer");
         for side in self.sides {
@@ -168,7 +168,7 @@ impl Native<'_> {
     }
 }
 
-/// Starts each side on an empty store, ours several times.
+/// Measures the start of each side on an empty store, ours several times.
 pub(crate) fn starts(
     program: Option<&Path>,
     rabbitmq: bool,
@@ -180,9 +180,10 @@ pub(crate) fn starts(
         let mut times = Vec::new();
         for attempt in 0..effort.rounds.max(2) * 2 + 1 {
             let data = folder.join(format!("start-{attempt}"));
-            let (command, uri) = our_command(program, Protocol::Amqp091, &data)?;
-            let time =
-                startup_time::measure(&command, &uri, Duration::from_secs(20)).map_err(text)?;
+            let launch = our_command(program, Protocol::Amqp091, &data)?;
+            let patience = Duration::from_secs(20);
+            let time = startup_time::measure(&launch.command, &launch.uri, patience);
+            let time = time.map_err(text)?;
             times.push(time.first_message_ms);
         }
         section.value(OURS, "first message", format!("{} ms", spread(times.iter().copied(), 1)));

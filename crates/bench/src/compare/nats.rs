@@ -1,5 +1,5 @@
-//! What is compared by NATS: loads, round trips, idle subscribers and the cost of matching, with
-//! their targets.
+//! The comparison with nats-server: loads, round trips, idle subscribers and the cost of matching, with their
+//! targets.
 
 use super::native::{brief, broker_ns, describe, rate_of};
 use super::nats_bench::{self, Scenario};
@@ -14,36 +14,36 @@ use crate::report::grouped;
 use std::path::Path;
 use std::time::Duration;
 
-/// Descriptors that the brokers and we need for the idle connections.
+/// Descriptors that a broker and the tool each need for the idle connections.
 pub(crate) const DESCRIPTORS: u64 = IDLE_CONNECTIONS as u64 + 200;
 
 /// The idle subscribers of one run, and the most memory each may take.
 const IDLE_CONNECTIONS: usize = 10_000;
 const IDLE_KIB_MAX: f64 = 4.0;
-/// How often one message goes to all of them, and how long it may take to the last one.
+/// How often one message is sent to all of them, and how long it may take to the last one.
 const WAVES: usize = 10;
 const WAVE_MS_MAX: f64 = 50.0;
-/// And how much longer than over bare sockets: on a slow machine these alone take more than that.
+/// Times that it may take over bare sockets: on a slow machine these alone exceed the limit in time.
 const BARE_WAVE_MAX: f64 = 1.2;
 
 /// Subscriptions that match nothing, and how much more a message may cost for them.
 const BYSTANDERS: [usize; 3] = [1, 1_000, 1_000_000];
 const BYSTANDERS_COST_MAX: f64 = 1.1;
-/// Said where the system does not let instructions be counted.
+/// The text where the system does not allow instructions to be counted.
 const NOT_COUNTABLE: &str = "not countable here: see cargo xtask test --only instructions";
 
-/// Subjects of the messages where no cache of matches is to help.
+/// Subjects of the messages where a cache of matches must not help.
 const SPREAD: u64 = 100_000;
 
-/// Who is beside the healthy pairs.
+/// The misbehaving clients beside the healthy pairs.
 const MISBEHAVING: Misbehaving =
     Misbehaving { stalled: 1, slow: 10, flooding: 1, unacking: 0, backlog_bytes: 0 };
 
-/// The longest round trip, beside the peer's and beside the bare relay's.
+/// The longest round trip, in times of the peer's and of the bare relay's.
 const PEER_TRIP_MAX: f64 = 0.85;
 const RELAY_TRIP_MAX: f64 = 1.2;
 
-/// All that is compared.
+/// The comparison on all sides.
 pub(crate) struct Nats<'a> {
     /// The brokers.
     pub(crate) sides: &'a [Side],
@@ -64,8 +64,8 @@ struct Load {
     shape: fn(&mut Plan),
 }
 
-/// The loads; the rest of their plans is as [`plan`] has it. The window keeps what a broker holds
-/// far below what makes it drop or cut off, and is large enough never to be the limit.
+/// The loads; [`plan`] completes their plans. The window keeps a broker's buffers far below what makes it
+/// drop messages or cut clients off, and is large enough never to be the bottleneck.
 const LOADS: &[Load] = &[
     Load {
         name: "100 B 1->1",
@@ -127,8 +127,8 @@ fn fan_out(plan: &mut Plan, subscribers: usize) {
 }
 
 impl Nats<'_> {
-    /// Runs all that is wanted. Idle subscribers come first: a broker that has served somebody
-    /// keeps memory from before and would show nothing.
+    /// Runs the selected loads. Idle subscribers come first: a broker that has served clients keeps memory
+    /// from before.
     pub(crate) fn run(
         &self,
         report: &mut Report,
@@ -173,7 +173,7 @@ impl Nats<'_> {
         Ok(outcome)
     }
 
-    /// What `measure` makes of each side, in turn, as often as the effort says.
+    /// Measures each side in turn, as many rounds as the effort has.
     fn rounds<T>(
         &self,
         mut measure: impl FnMut(&Side) -> Result<T, String>,
@@ -187,18 +187,14 @@ impl Nats<'_> {
         Ok(found)
     }
 
-    /// Our median of `value` and theirs, as far as both are there.
-    fn medians<T>(
-        &self,
-        found: &[Vec<T>],
-        value: impl Fn(&T) -> f64,
-    ) -> (Option<f64>, Option<f64>) {
+    /// Our median of `value` and the peer's, of the sides that are there.
+    fn medians<T>(&self, found: &[Vec<T>], value: impl Fn(&T) -> f64) -> Medians {
         let of = |ours: bool| {
             let mut sides = self.sides.iter().zip(found);
             let side = sides.find(|(side, _)| (side.name == OURS) == ours);
             side.map(|(_, found)| median(found.iter().map(&value)))
         };
-        (of(true), of(false))
+        Medians { ours: of(true), theirs: of(false) }
     }
 
     fn load(&self, load: &Load) -> Result<Section, String> {
@@ -217,15 +213,14 @@ impl Nats<'_> {
             }
         }
         relay.describe(&mut section);
-        let (ours_ns, theirs_ns) = self.medians(&found, broker_ns);
-        let (ours_rate, theirs_rate) = self.medians(&found, rate_of);
-        if let Some((most, ours, theirs)) = all(load.cpu_part_max, ours_ns, theirs_ns) {
-            section.check(Check::at_most("of its broker CPU", ours / theirs, most));
+        let broker = self.medians(&found, broker_ns);
+        if let Some((most, ratio)) = load.cpu_part_max.zip(broker.ratio()) {
+            section.check(Check::at_most("of its broker CPU", ratio, most));
         }
-        if let Some((least, ours, theirs)) = all(load.rate_min, ours_rate, theirs_rate) {
-            section.check(Check::at_least("times its msgs/s", ours / theirs, least));
+        if let Some((least, ratio)) = load.rate_min.zip(self.medians(&found, rate_of).ratio()) {
+            section.check(Check::at_least("times its msgs/s", ratio, least));
         }
-        if let Some((most, ours)) = load.cpu_ns_max.zip(ours_ns) {
+        if let Some((most, ours)) = load.cpu_ns_max.zip(broker.ours) {
             section.check(Check::at_most("ns of broker CPU a message", ours, most));
         }
         self.check_clean(&mut section, &found);
@@ -244,7 +239,7 @@ impl Nats<'_> {
 
     fn public(&self, program: &Path, scenario: &Scenario) -> Result<Section, String> {
         let mut section = Section::new(scenario.name);
-        // About as long as the other loads take, at the rates of the machine this was written on.
+        // About as long as the other loads take.
         let seconds = self.effort.native.as_secs();
         let deliveries = seconds * if scenario.size_bytes > 500 { 400_000 } else { 1_000_000 };
         let found = self.rounds(|side| {
@@ -263,9 +258,7 @@ impl Nats<'_> {
             let tool = spread(runs.iter().map(|it| it.tool_ns), 0);
             section.value(name, "tool CPU", format!("{tool} ns"));
         }
-        let (ours, theirs) = self.medians(&found, |run| run.broker_ns);
-        if let Some((ours, theirs)) = ours.zip(theirs) {
-            let part = ours / theirs;
+        if let Some(part) = self.medians(&found, |run| run.broker_ns).ratio() {
             section.check(Check::at_most("of its broker CPU", part, scenario.cpu_part_max));
         }
         Ok(section)
@@ -296,11 +289,11 @@ impl Nats<'_> {
         }
         let bare = spread(relay.iter().copied(), 1);
         section.value("machine", "bare relay p50", format!("{bare} us"));
-        let (ours, theirs) = self.medians(&found, |latency| latency.p50_us);
-        if let Some((ours, theirs)) = ours.zip(theirs) {
-            section.check(Check::at_most("of its p50", ours / theirs, PEER_TRIP_MAX));
+        let p50 = self.medians(&found, |latency| latency.p50_us);
+        if let Some(part) = p50.ratio() {
+            section.check(Check::at_most("of its p50", part, PEER_TRIP_MAX));
         }
-        if let Some(ours) = ours {
+        if let Some(ours) = p50.ours {
             let part = ours / median(relay);
             section.check(Check::at_most("times the bare relay's p50", part, RELAY_TRIP_MAX));
             section.check(Check::clean(clean));
@@ -342,9 +335,9 @@ impl Nats<'_> {
         Ok(section)
     }
 
-    /// A message's cost beside more and more subscriptions that do not match it. All counts take
-    /// their turns in every round, so that the machine's moods meet all of them. `spread` over many
-    /// subjects, no cache of matches helps.
+    /// The cost of a message beside more and more subscriptions that do not match it. All counts take turns
+    /// in every round, so that drift affects all alike. With a `spread` over many subjects, a cache of
+    /// matches does not help.
     fn matching(&self, spread: u64) -> Result<Section, String> {
         let over = if spread > 0 {
             format!(", {} subjects", grouped(spread as f64))
@@ -374,7 +367,7 @@ impl Nats<'_> {
             let counted = costs_of_instructions(rounds);
             let counts = counted.as_deref().map_or(NOT_COUNTABLE.to_owned(), show);
             section.value(&side.name, "instructions", counts);
-            // Time is noisy, and that of a memory a thousand times as large, too: it is shown, not judged.
+            // Time is noisy, the more so with a thousand times the memory: it is shown and has no target.
             if let Some(judged) = counted.filter(|_| side.name == OURS) {
                 let least = judged.iter().copied().fold(f64::INFINITY, f64::min);
                 let most = judged.iter().copied().fold(0.0, f64::max);
@@ -386,7 +379,7 @@ impl Nats<'_> {
     }
 }
 
-/// For each count of bystanders the median over the rounds; none where a round has none.
+/// For each count of bystanders the median over the rounds; `None` if a round lacks the value.
 fn costs(rounds: &[Vec<Outcome>], value: &dyn Fn(&Outcome) -> Option<f64>) -> Option<Vec<f64>> {
     (0..BYSTANDERS.len())
         .map(|index| {
@@ -400,6 +393,15 @@ fn costs_of_instructions(rounds: &[Vec<Outcome>]) -> Option<Vec<f64>> {
     costs(rounds, &|outcome| outcome.instructions_per_message)
 }
 
-fn all(target: Option<f64>, ours: Option<f64>, theirs: Option<f64>) -> Option<(f64, f64, f64)> {
-    Some((target?, ours?, theirs?))
+/// Medians over the rounds of each side that is there.
+struct Medians {
+    ours: Option<f64>,
+    theirs: Option<f64>,
+}
+
+impl Medians {
+    /// Ours in parts of theirs.
+    fn ratio(&self) -> Option<f64> {
+        Some(self.ours? / self.theirs?)
+    }
 }

@@ -1,11 +1,11 @@
-//! Runs the public nats-bench against one side after the other and reads what it prints at its end.
+//! Runs the public nats-bench against each side in turn and reads its final report.
 
 use super::side::{Side, text};
 use crate::measure::process::Usage;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// One load of it.
+/// A load of nats-bench.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scenario {
     /// Its name in the report.
@@ -42,18 +42,18 @@ pub(crate) const ALL: &[Scenario] = &[
 
 const THIRD: f64 = 1.0 / 3.0;
 
-/// One run of it.
+/// One run of nats-bench.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(crate) struct Run {
     /// Deliveries per second to all subscribers.
     pub(crate) delivered_per_s: f64,
     /// Broker CPU nanoseconds per delivery.
     pub(crate) broker_ns: f64,
-    /// Its own CPU nanoseconds per delivery.
+    /// CPU nanoseconds of nats-bench per delivery.
     pub(crate) tool_ns: f64,
 }
 
-/// Runs `scenario` once with so many deliveries.
+/// Runs `scenario` once with `deliveries` messages to all subscribers together.
 pub(crate) fn run(
     program: &Path,
     scenario: &Scenario,
@@ -88,7 +88,7 @@ pub(crate) fn run(
     })
 }
 
-/// CPU time of all processes that were started here and have ended.
+/// CPU time of all child processes that have ended, in nanoseconds.
 fn children_cpu_ns() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/stat").map_err(text).unwrap_or_default();
     crate::measure::process::parse_children_ns(&stat).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! Runs RabbitMQ's PerfTest against one side after the other and reads what it prints each second.
+//! Runs RabbitMQ's PerfTest against each side in turn and reads its line of each second.
 
 use super::Effort;
 use super::scenario::Scenario;
@@ -9,12 +9,12 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// PerfTest as it was fetched.
+/// PerfTest, and how it runs.
 #[derive(Debug)]
 pub(crate) struct PerfTest<'a> {
     /// The folder of its jar files.
     pub(crate) jars: &'a Path,
-    /// Where its complaints go.
+    /// The folder for its stderr.
     pub(crate) folder: &'a Path,
     /// How long and how often.
     pub(crate) effort: Effort,
@@ -31,16 +31,25 @@ pub(crate) struct Run {
     pub(crate) tool_us: f64,
 }
 
-/// A scenario's runs: for each side its name and its rounds.
+/// A side's runs of a scenario.
 #[derive(Debug)]
-pub(crate) struct Row {
-    /// What ran.
-    pub(crate) scenario: Scenario,
-    /// By side.
-    pub(crate) runs: Vec<(String, Vec<Run>)>,
+pub(crate) struct SideRuns {
+    /// The side's name.
+    pub(crate) side: String,
+    /// A run for each round.
+    pub(crate) runs: Vec<Run>,
 }
 
-/// What PerfTest prints each second.
+/// A scenario's runs on each side.
+#[derive(Debug)]
+pub(crate) struct Row {
+    /// The scenario.
+    pub(crate) scenario: Scenario,
+    /// By side.
+    pub(crate) sides: Vec<SideRuns>,
+}
+
+/// A line of PerfTest.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Second {
     /// Seconds since it began.
@@ -50,20 +59,21 @@ pub(crate) struct Second {
 }
 
 impl PerfTest<'_> {
-    /// Runs a scenario on all sides in turn, as often as the effort says.
+    /// Runs a scenario on all sides in turn, as many rounds as the effort has.
     pub(crate) fn compare(&self, scenario: &Scenario, sides: &[Side]) -> Result<Row, String> {
-        let mut runs: Vec<_> = sides.iter().map(|side| (side.name.clone(), Vec::new())).collect();
+        let none = |side: &Side| SideRuns { side: side.name.clone(), runs: Vec::new() };
+        let mut found: Vec<SideRuns> = sides.iter().map(none).collect();
         for round in 1..=self.effort.rounds {
-            for (side, (name, runs)) in sides.iter().zip(&mut runs) {
+            for (side, found) in sides.iter().zip(&mut found) {
                 let run = self.run(scenario, side)?;
                 eprintln!(
-                    "{} round {round}: {name}: {:.0} msgs/s, broker {:.2} us, tool {:.2} us a message",
-                    scenario.name, run.received_per_s, run.broker_us, run.tool_us
+                    "{} round {round}: {}: {:.0} msgs/s, broker {:.2} us, tool {:.2} us a message",
+                    scenario.name, side.name, run.received_per_s, run.broker_us, run.tool_us
                 );
-                runs.push(run);
+                found.runs.push(run);
             }
         }
-        Ok(Row { scenario: scenario.clone(), runs })
+        Ok(Row { scenario: scenario.clone(), sides: found })
     }
 
     fn run(&self, scenario: &Scenario, side: &Side) -> Result<Run, String> {
@@ -89,15 +99,15 @@ impl PerfTest<'_> {
         })
     }
 
-    /// Follows the lines: takes the usage of both processes when warm, and again with each line
-    /// after.
+    /// Follows the lines: reads the CPU usage of both processes after the warm-up, and again with each later
+    /// line.
     fn watch(&self, child: &mut Child, side: &Side) -> Option<Run> {
         let lines = BufReader::new(child.stdout.take()?).lines().map_while(Result::ok);
         let usage = |pid| Usage::of_tree(pid).unwrap_or_default();
         let take = || (usage(side.pid()), usage(child.id()));
         let (warm_s, end_s) =
             (self.effort.warm_up.as_secs_f64(), self.effort.perftest.as_secs_f64() + 0.5);
-        // A last line may follow when PerfTest has already begun to stop.
+        // The last line may come while PerfTest is already stopping.
         let mut seconds = lines
             .filter_map(|line| parse_second(&line))
             .skip_while(|second| second.time_s < warm_s)

@@ -1,5 +1,5 @@
-//! What the machine allows of a load with a connection on each side: as many octets through relays in the
-//! broker's place, one that looks at nothing and one that puts another line before each message.
+//! The machine's limit of a load with one connection on each side: the same octets through relays in the
+//! broker's place, one that copies and one that puts a new line before each message.
 
 use super::side::text;
 use super::table::{Section, spread};
@@ -13,7 +13,7 @@ pub(crate) struct Relay {
     pub(super) rounds: Vec<Round>,
 }
 
-/// What went through them, one after the other.
+/// One measurement of both, one after the other.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Round {
     /// Octets of one of the load's messages on the wire.
@@ -23,14 +23,14 @@ pub(super) struct Round {
 }
 
 impl Round {
-    /// Both, by their names.
+    /// Both relays with their names.
     fn each(&self) -> [(&'static str, &Relayed); 2] {
         [("bare relay", &self.bare), ("relay with lines of its own", &self.relabelled)]
     }
 }
 
 impl Relay {
-    /// Measures it for so long beside a load, if that has one connection on each side, as it has.
+    /// Measures both for `span` if the load has one connection on each side.
     pub(crate) fn measure(
         &mut self,
         name: &str,
@@ -55,7 +55,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Adds what was seen. No target hangs on it: a broker looks at what it hands on.
+    /// Adds the figures to the section. They are no target: a broker reads what it forwards.
     pub(crate) fn describe(&self, section: &mut Section) {
         let Some(first) = self.rounds.first() else { return };
         for (at, (which, _)) in first.each().into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The loads that PerfTest runs, and what is to be reached with each.
+//! The loads that PerfTest runs, and their targets.
 
 /// One load.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,8 +13,7 @@ pub(crate) struct Scenario {
     pub(crate) cpu_min: Option<f64>,
 }
 
-/// All of them. Without confirms a backlog may build up, on both sides alike; `-c` is the confirm
-/// window.
+/// All loads. Without confirms a backlog may build up, on both sides alike; `-c` is the confirm window.
 pub(crate) fn all() -> Vec<Scenario> {
     let scenario =
         |name, arguments, rate_min, cpu_min| Scenario { name, arguments, rate_min, cpu_min };

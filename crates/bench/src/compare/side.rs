@@ -34,7 +34,7 @@ pub(crate) const RABBITMQ: &str = "RabbitMQ 3.10.8";
 impl Side {
     /// Starts our broker.
     pub(crate) fn ours(program: &Path, protocol: Protocol, folder: &Path) -> Result<Side, String> {
-        let (command, uri) = our_command(program, protocol, &our_data(folder))?;
+        let Launch { command, uri } = our_command(program, protocol, &our_data(folder))?;
         let broker = CommandBroker::start(&command, &uri, PATIENCE).map_err(text)?;
         Ok(Side { name: OURS.to_owned(), uri, broker: Broker::Ours(broker) })
     }
@@ -70,18 +70,26 @@ fn our_data(folder: &Path) -> PathBuf {
     folder.join("angarium")
 }
 
-/// The socket where our broker is administered that was started in `folder`.
+/// The administration socket of our broker with its data in `folder`.
 pub(crate) fn administration(folder: &Path) -> PathBuf {
     our_data(folder).join("admin.sock")
 }
 
-/// The command that starts our broker on a free port with its data in `data`, and where it will
-/// listen for `protocol`.
+/// How our broker is started.
+#[derive(Debug)]
+pub(crate) struct Launch {
+    /// The program and its arguments.
+    pub(crate) command: Vec<String>,
+    /// The address that it listens on.
+    pub(crate) uri: Target,
+}
+
+/// The command that starts our broker on a free port with its data in `data`, and its address for `protocol`.
 pub(crate) fn our_command(
     program: &Path,
     protocol: Protocol,
     data: &Path,
-) -> Result<(Vec<String>, Target), String> {
+) -> Result<Launch, String> {
     let listen = || Ok::<_, String>(format!("127.0.0.1:{}", free_port().map_err(text)?));
     let amqp = listen()?;
     let data = data.to_string_lossy().into_owned();
@@ -103,7 +111,7 @@ pub(crate) fn our_command(
             format!("nats://{nats}")
         }
     };
-    Ok((command, uri.parse()?))
+    Ok(Launch { command, uri: uri.parse()? })
 }
 
 /// An error as a message.

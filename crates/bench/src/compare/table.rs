@@ -1,12 +1,12 @@
 //! The report of a comparison as Markdown, and the arithmetic of medians and targets. Own: cells hold
 //! `<br>`, which makes them too wide to pad, and a row is one line of code.
 
-use super::perftest::{Row, Run};
+use super::perftest::{Row, Run, SideRuns};
 use super::side::{OURS, RABBITMQ};
 use crate::report::grouped;
 use std::fmt::Write;
 
-/// A target and what was reached.
+/// A target and whether it is met.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Check {
     text: String,
@@ -39,23 +39,31 @@ impl Check {
     }
 }
 
-/// One load: what was seen of whom, and the targets.
+/// A figure of a side, or of the machine.
+#[derive(Debug, Clone, PartialEq)]
+struct Figure {
+    side: String,
+    what: String,
+    value: String,
+}
+
+/// One load: figures of each side, and the targets.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Section {
     name: String,
-    values: Vec<(String, String, String)>,
+    figures: Vec<Figure>,
     checks: Vec<Check>,
 }
 
 impl Section {
-    /// An empty one.
+    /// An empty section.
     pub(crate) fn new(name: &str) -> Section {
-        Section { name: name.to_owned(), values: Vec::new(), checks: Vec::new() }
+        Section { name: name.to_owned(), figures: Vec::new(), checks: Vec::new() }
     }
 
-    /// Adds what was seen of `who`.
-    pub(crate) fn value(&mut self, who: &str, what: &str, value: String) {
-        self.values.push((who.to_owned(), what.to_owned(), value));
+    /// Adds a figure of `side`.
+    pub(crate) fn value(&mut self, side: &str, what: &str, value: String) {
+        self.figures.push(Figure { side: side.to_owned(), what: what.to_owned(), value });
     }
 
     /// Adds a target.
@@ -72,7 +80,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// An empty one, with the peer's name.
+    /// An empty report, with the peer's name.
     pub(crate) fn new(theirs: &str) -> Report {
         Report { theirs: theirs.to_owned(), sections: Vec::new() }
     }
@@ -100,9 +108,8 @@ impl Report {
             format!("| load | {OURS} | {theirs} | machine | targets |\n|---|---|---|---|---|\n");
         for section in &self.sections {
             let of = |wanted: &dyn Fn(&str) -> bool| {
-                let values = section.values.iter().filter(|(who, _, _)| wanted(who));
-                let cells: Vec<_> =
-                    values.map(|(_, what, value)| format!("{what} {value}")).collect();
+                let figures = section.figures.iter().filter(|figure| wanted(&figure.side));
+                let cells: Vec<_> = figures.map(|it| format!("{} {}", it.what, it.value)).collect();
                 cells.join("<br>")
             };
             let checks: Vec<_> = section
@@ -116,9 +123,9 @@ impl Report {
                 text,
                 "| {} | {} | {} | {} | {} |",
                 section.name,
-                of(&|who| who == OURS),
-                of(&|who| who == theirs),
-                of(&|who| who != OURS && who != theirs),
+                of(&|side| side == OURS),
+                of(&|side| side == theirs),
+                of(&|side| side != OURS && side != theirs),
                 checks.join("<br>")
             )
             .expect("a String takes everything");
@@ -130,7 +137,7 @@ impl Report {
 /// The section of a PerfTest scenario.
 pub(crate) fn perftest_row(row: &Row) -> Section {
     let mut section = Section::new(&format!("PerfTest {}", row.scenario.name));
-    for (name, runs) in &row.runs {
+    for SideRuns { side: name, runs } in &row.sides {
         let rates = runs.iter().map(|run| run.received_per_s);
         section.value(name, "msgs/s", spread(rates, 0));
         let broker = spread(runs.iter().map(|run| run.broker_us), 2);
@@ -139,8 +146,8 @@ pub(crate) fn perftest_row(row: &Row) -> Section {
         section.value(name, "tool CPU", format!("{tool} us"));
     }
     let of = |side: &str, field: fn(&Run) -> f64| {
-        let runs = row.runs.iter().find(|(name, _)| name == side);
-        runs.map(|(_, runs)| median(runs.iter().map(field)))
+        let found = row.sides.iter().find(|it| it.side == side);
+        found.map(|it| median(it.runs.iter().map(field)))
     };
     let rate = |run: &Run| run.received_per_s;
     if let (Some(least), Some(ours), Some(theirs)) =
@@ -186,7 +193,7 @@ pub(crate) fn spread(values: impl Iterator<Item = f64>, decimals: usize) -> Stri
     format!("{middle} ({} to {})", show(least), show(most))
 }
 
-/// A figure with as many digits as tell something.
+/// A figure with about three digits.
 fn short(value: f64) -> String {
     if value.abs() >= 1_000.0 {
         grouped(value)

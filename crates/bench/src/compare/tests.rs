@@ -3,7 +3,7 @@
 use super::disk_share::Flushed;
 use super::isolation::octets;
 use super::nats_bench;
-use super::perftest::{Row, Run, Second, parse_second};
+use super::perftest::{Row, Run, Second, SideRuns, parse_second};
 use super::relay::{Relay, Round};
 use super::scenario;
 use super::side::{OURS, RABBITMQ};
@@ -40,7 +40,9 @@ fn row(ours: (f64, f64), theirs: (f64, f64)) -> Row {
     let scenario = scenario::all().swap_remove(0);
     Row {
         scenario,
-        runs: vec![(OURS.to_owned(), vec![run(ours)]), (RABBITMQ.to_owned(), vec![run(theirs)])],
+        sides: [(OURS, ours), (RABBITMQ, theirs)]
+            .map(|(side, rates)| SideRuns { side: side.to_owned(), runs: vec![run(rates)] })
+            .into(),
     }
 }
 
@@ -60,7 +62,7 @@ fn a_target_is_met_at_its_value_and_missed_below() {
 #[test]
 fn one_side_alone_has_no_target() {
     let mut row = row((1.0, 1.0), (100.0, 1.0));
-    row.runs.remove(1);
+    row.sides.remove(1);
     assert!(is_met(&row));
 }
 

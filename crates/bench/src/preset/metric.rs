@@ -1,6 +1,6 @@
-//! What can be measured: its name in reports, its unit, and which way is better.
+//! The metrics: name, unit, decimals, and which direction is better.
 
-/// Which way is better.
+/// Which direction is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Better {
     /// More.
@@ -9,18 +9,18 @@ pub(crate) enum Better {
     Lower,
 }
 
-/// One of them.
+/// A metric.
 #[derive(Debug)]
 pub(crate) struct Metric {
     /// Its name in results.
     pub(crate) key: &'static str,
-    /// Its name for people.
+    /// Its name in texts.
     pub(crate) label: &'static str,
     /// Its unit.
     pub(crate) unit: &'static str,
-    /// Digits behind the point.
+    /// Digits after the point.
     pub(crate) decimals: usize,
-    /// Which way is better.
+    /// Which direction is better.
     pub(crate) better: Better,
 }
 

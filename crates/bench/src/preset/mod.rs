@@ -1,5 +1,5 @@
-//! The classic measurements as data: what each text ran, with its own parameters, its own terms and
-//! the figures that it printed. Knows nothing of how they are run.
+//! The classic measurements as data: the parameters of each text, its terms, and its printed figures. Does
+//! not know how they are run.
 
 mod joram;
 mod metric;
@@ -12,7 +12,7 @@ mod work;
 mod xmlblaster;
 
 pub(crate) use metric::{Better, metric};
-pub(crate) use parameters::{Parameters, lines, setting};
+pub(crate) use parameters::{Parameters, Setting};
 pub(crate) use work::{Broker, Case, Work};
 
 #[cfg(test)]
@@ -21,39 +21,39 @@ mod tests;
 /// One named measurement.
 #[derive(Debug)]
 pub(crate) struct Preset {
-    /// What it is asked for by.
+    /// Its name on the command line.
     pub(crate) name: &'static str,
-    /// The text that it comes from.
+    /// The publication that it comes from.
     pub(crate) text: &'static str,
     /// What it measures, in one line.
     pub(crate) about: &'static str,
     /// What differs from the text, and what the text leaves open.
     pub(crate) notes: &'static [&'static str],
-    /// What varies from case to case.
+    /// Name of the parameter that varies from case to case.
     pub(crate) axis: &'static str,
-    /// Whether that is better drawn on a logarithmic scale.
+    /// Whether the axis is drawn on a logarithmic scale.
     pub(crate) axis_log: bool,
-    /// Whether place 0 means `as fast as it goes`, which is nowhere on the axis.
+    /// Whether place 0 means `as fast as it goes`, which has no place on the axis.
     pub(crate) zero_is_free: bool,
-    /// What is measured, the most telling first.
+    /// Its metrics, the most important first.
     pub(crate) columns: &'static [&'static str],
-    /// What is drawn.
+    /// Its charts.
     pub(crate) plots: &'static [Plot],
-    /// The parameters, as in the text: name and value.
+    /// The parameters with the values of the text.
     pub(crate) parameters: &'static [(&'static str, &'static str)],
-    /// What a quick run changes of them.
+    /// The parameters that a quick run changes, with their values.
     pub(crate) quick: &'static [(&'static str, &'static str)],
-    /// What physical limit its rates are set against.
+    /// The physical limit that its rates are compared with.
     pub(crate) baseline: Baseline,
-    /// Whether each broker must have been started for it alone.
+    /// Whether each broker is started anew for it.
     pub(crate) fresh: bool,
     /// The cases against one broker.
     pub(crate) cases: fn(&Parameters, &Broker<'_>) -> Vec<Case>,
-    /// What the text printed.
+    /// The figures that the text printed.
     pub(crate) history: &'static [History],
 }
 
-/// What a preset is where it says nothing else.
+/// The defaults of a preset.
 const PLAIN: Preset = Preset {
     name: "",
     text: "",
@@ -75,7 +75,7 @@ const PLAIN: Preset = Preset {
 /// A physical limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Baseline {
-    /// None that would say anything.
+    /// None.
     None,
     /// Messages per second through a bare TCP relay.
     Relay,
@@ -85,7 +85,7 @@ pub(crate) enum Baseline {
     Disk,
 }
 
-/// What is drawn.
+/// Its charts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Plot {
     /// A metric against the axis.
@@ -96,30 +96,30 @@ pub(crate) enum Plot {
     Seconds,
 }
 
-/// Figures that a text printed.
+/// Printed figures of a system.
 #[derive(Debug)]
 pub(crate) struct History {
-    /// Whose.
+    /// The system.
     pub(crate) system: &'static str,
-    /// Of which series; empty for all.
+    /// The series; empty for all.
     pub(crate) series: &'static str,
-    /// Of what.
+    /// The metric.
     pub(crate) metric: &'static str,
-    /// How much.
+    /// The figures.
     pub(crate) points: Points,
 }
 
-/// The figures themselves.
+/// Printed figures by place.
 #[derive(Debug)]
 pub(crate) enum Points {
-    /// The same wherever.
+    /// The same at all places.
     All(f64),
     /// At these places of the axis.
     At(&'static [(f64, f64)]),
 }
 
 impl History {
-    /// The figure at a place, if there is one.
+    /// The figure of a series at a place, if there is one.
     pub(crate) fn at(&self, series: &str, x: f64) -> Option<f64> {
         if !self.series.is_empty() && self.series != series {
             return None;
@@ -132,7 +132,7 @@ impl History {
 }
 
 impl Preset {
-    /// The parameters before anybody changed them.
+    /// The parameters before the user changes them.
     pub(crate) fn defaults(&self, quick: bool) -> Parameters {
         let mut parameters = Parameters::new(self.parameters);
         if quick {
@@ -144,7 +144,7 @@ impl Preset {
     }
 }
 
-/// All of them, in the order in which `all` runs them.
+/// All presets, in the order in which `all` runs them.
 pub(crate) fn all() -> impl Iterator<Item = &'static Preset> {
     [
         pang::PRESETS,
@@ -158,7 +158,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Preset> {
     .flatten()
 }
 
-/// The one of that name.
+/// The preset of that name.
 pub(crate) fn find(name: &str) -> Option<&'static Preset> {
     all().find(|preset| preset.name == name)
 }

@@ -248,9 +248,9 @@ pub(super) static PRESETS: &[Preset] = &[
     },
 ];
 
-/// Orders of a run at a rate where no number is given: this many seconds of them.
+/// Seconds of a run with a rate, where no number of orders is given.
 const SECONDS_QUICK: u64 = 2;
-/// And where there is no rate either.
+/// Orders of a run without a rate, where no number is given.
 const ORDERS_QUICK: u64 = 50_000;
 
 fn one_pair(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {

@@ -1,5 +1,5 @@
-//! What the texts do not measure and an architect asks for: latency at a rate, isolation,
-//! connections, what a confirm is worth, and staying power.
+//! Measurements that the texts lack: latency at a rate, isolation, connections, durability of confirms, and
+//! soak.
 
 use super::work::{Case, timed};
 use super::{Baseline, Broker, PLAIN, Parameters, Plot, Preset, Work};

@@ -198,10 +198,10 @@ fn resources(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
 fn overload(parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
     let case = |megabytes: f64| {
         let count = (megabytes * 1e6) as u64 / parameters.count("size").max(1);
-        // Without queues only what is persistent is kept for nobody.
+        // Without queues, only persistent messages are kept while nobody consumes.
         let protocol = broker.target.protocol();
         let plan = match protocol.drops() {
-            // A stream of Redis keeps what need not outlive a restart, too, as queues do.
+            // A stream of Redis keeps messages that are not persistent, too, as queues do.
             true => Plan {
                 persistent: protocol != Protocol::Resp,
                 ..broker.persistent(parameters.size(), 100)

@@ -1,5 +1,4 @@
-//! A preset's parameters: numbers and lists of numbers by name, as a text gives them and as a user
-//! changes them.
+//! A preset's parameters: numbers and lists of numbers by name, with the text's values or the user's.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -10,13 +9,13 @@ const VALUES_MAX: usize = 1_000;
 const VALUE_MAX: f64 = 1e12;
 
 /// Values by name. A value is a number, a list such as `1,2,5`, or a range such as `1..9`, both ends
-/// in it.
+/// included.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Parameters(BTreeMap<String, String>);
 
 impl Parameters {
-    /// With these values.
+    /// Parameters with these values.
     pub(crate) fn new(values: &[(&str, &str)]) -> Parameters {
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         Parameters(values.iter().map(own).collect())
@@ -99,24 +98,39 @@ fn number(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Reads lines of `name=value` and `preset.name=value`; `#` begins a comment. Returns preset (empty
-/// for all), name and value of each.
-pub(crate) fn lines(text: &str) -> Result<Vec<(String, String, String)>, String> {
-    let mut settings = Vec::new();
-    for (index, line) in text.lines().enumerate() {
-        let line = line.split('#').next().unwrap_or("").trim();
-        if !line.is_empty() {
-            let setting = setting(line).map_err(|why| format!("line {}: {why}", index + 1))?;
-            settings.push(setting);
-        }
-    }
-    Ok(settings)
+/// A change of a parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Setting {
+    /// The preset it is for; `None` for all that have the parameter.
+    pub(crate) preset: Option<String>,
+    /// The parameter.
+    pub(crate) name: String,
+    /// Its value.
+    pub(crate) value: String,
 }
 
-/// Reads one of them.
-pub(crate) fn setting(text: &str) -> Result<(String, String, String), String> {
-    let (name, value) =
-        text.split_once('=').ok_or_else(|| format!("`{text}` is not name=value"))?;
-    let (preset, name) = name.split_once('.').unwrap_or(("", name));
-    Ok((preset.trim().to_owned(), name.trim().to_owned(), value.trim().to_owned()))
+impl Setting {
+    /// Reads `name=value` or `preset.name=value`.
+    pub(crate) fn parse(text: &str) -> Result<Setting, String> {
+        let (name, value) =
+            text.split_once('=').ok_or_else(|| format!("`{text}` is not name=value"))?;
+        let (preset, name) = match name.split_once('.') {
+            Some((preset, name)) => (Some(preset.trim().to_owned()), name),
+            None => (None, name),
+        };
+        Ok(Setting { preset, name: name.trim().to_owned(), value: value.trim().to_owned() })
+    }
+
+    /// Reads one setting from each line; `#` begins a comment.
+    pub(crate) fn parse_lines(text: &str) -> Result<Vec<Setting>, String> {
+        let mut settings = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or("").trim();
+            if !line.is_empty() {
+                let setting = Setting::parse(line);
+                settings.push(setting.map_err(|why| format!("line {}: {why}", index + 1))?);
+            }
+        }
+        Ok(settings)
+    }
 }

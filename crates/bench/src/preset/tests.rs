@@ -1,6 +1,6 @@
-//! The presets as data: they are what the texts say, and their plans can be run.
+//! Presets match their texts, and their plans are valid.
 
-use super::{Broker, Parameters, Work, all, find, lines, metric};
+use super::{Broker, Parameters, Setting, Work, all, find, metric};
 use crate::client::Target;
 use crate::load::End;
 use std::collections::BTreeSet;
@@ -85,7 +85,7 @@ fn the_parameters_are_those_of_the_texts() {
 
 #[test]
 fn what_is_kept_for_nobody_outlives_a_restart_only_where_it_must() {
-    // Whether it is kept by more than a queue, and whether it is then persistent.
+    // Columns: the target, whether its messages are kept without a consumer, and whether they are persistent.
     for (target, kept, persistent) in [
         ("amqp://h", false, false),
         ("redis://h", true, false),
@@ -120,10 +120,14 @@ fn parameters_are_numbers_lists_and_ranges() {
 #[test]
 fn settings_are_read_from_lines() {
     let text = "# all\nruns = 5\npang-1a.messages=100 # fewer\n\n";
-    let wanted = [("", "runs", "5"), ("pang-1a", "messages", "100")]
-        .map(|(a, b, c)| (a.into(), b.into(), c.into()));
-    assert_eq!(lines(text).expect("they are lines"), wanted);
-    assert!(lines("x=1\nnonsense").is_err_and(|why| why.starts_with("line 2")));
+    let setting = |preset: Option<&str>, name: &str, value: &str| Setting {
+        preset: preset.map(str::to_owned),
+        name: name.to_owned(),
+        value: value.to_owned(),
+    };
+    let wanted = [setting(None, "runs", "5"), setting(Some("pang-1a"), "messages", "100")];
+    assert_eq!(Setting::parse_lines(text).expect("they are lines"), wanted);
+    assert!(Setting::parse_lines("x=1\nnonsense").is_err_and(|why| why.starts_with("line 2")));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What a case does, as a value.
+//! The work of a case as a value.
 
 use super::Parameters;
 use crate::client::{Protocol, Target};
@@ -6,8 +6,8 @@ use crate::load::isolation::IsolationPlan;
 use crate::load::{End, Plan};
 use std::time::Duration;
 
-/// Octets between publishers and subscribers at most where a protocol has no flow control of its
-/// own: a broker may drop what is beyond its limits, and that is not what rates are about.
+/// The most octets in flight between publishers and subscribers where a protocol has no flow control: a
+/// broker may drop what exceeds its limits, which would falsify rates.
 const AHEAD_BYTES: u64 = 4 << 20;
 
 /// A broker as presets see it.
@@ -15,7 +15,7 @@ const AHEAD_BYTES: u64 = 4 << 20;
 pub(crate) struct Broker<'a> {
     /// The address that loads use.
     pub(crate) target: &'a Target,
-    /// All addresses, one for each protocol that we can speak to it.
+    /// Its addresses, one for each protocol that both support.
     pub(crate) targets: &'a [Target],
 }
 
@@ -28,11 +28,11 @@ pub(crate) struct Case {
     pub(crate) x: f64,
     /// Octets of a message, for the physical limit.
     pub(crate) size_bytes: usize,
-    /// What is done.
+    /// The work.
     pub(crate) work: Work,
 }
 
-/// What is done.
+/// The work.
 #[derive(Debug, Clone)]
 pub(crate) enum Work {
     /// A load.
@@ -43,7 +43,7 @@ pub(crate) enum Work {
     RoundTrips { target: Target, size_bytes: usize, span: Duration },
     /// The time from a subscriber's connect to its first message while others are published.
     FirstMessage { target: Target, size_bytes: usize, rate: u64, attempts: usize },
-    /// Fill queues that nobody consumes, then drain them without publishing.
+    /// Fill queues without consumers, then drain them without publishing.
     Spool(Plan),
     /// Idle clients with a subscription each, and messages to all of them.
     Idle { target: Target, connections: usize, waves: usize, settle: Duration, storm: bool },
@@ -53,13 +53,12 @@ pub(crate) enum Work {
     Exchange { target: Target, rate: u64, orders: u64, coalesce: bool },
     /// Healthy clients alone, then beside misbehaving ones.
     Isolation(IsolationPlan),
-    /// Kill the broker amid confirms, restart it, count what it has lost.
+    /// Kill the broker amid confirms, restart it, and count confirmed messages that it lost.
     Durability { plan: Plan, kill_after: Duration },
 }
 
 impl Work {
-    /// Why workers cannot share it out, if they cannot: they hold the producers and consumers of a
-    /// load, and nothing else.
+    /// Why it cannot be divided among workers, if it cannot: they run producers and consumers of a load only.
     pub(crate) fn indivisible(&self) -> Option<&'static str> {
         Some(match self {
             Work::Load(_) | Work::Fastest(_) => return None,
@@ -76,7 +75,7 @@ impl Work {
         })
     }
 
-    /// Whether messages are kept of which none need outlive a restart.
+    /// Whether messages are stored, but none of them has to survive a restart.
     pub(crate) fn is_kept_in_memory(&self) -> bool {
         let in_memory = |plan: &Plan| plan.is_kept() && !plan.persistent;
         match self {
@@ -92,7 +91,7 @@ impl Work {
         }
     }
 
-    /// Without any progress for so long, what is missing is lost.
+    /// Sets the time without progress after which missing messages count as lost.
     pub(crate) fn set_drain(&mut self, drain: Duration) {
         match self {
             Work::Load(plan) | Work::Spool(plan) | Work::Durability { plan, .. } => {
@@ -116,19 +115,19 @@ impl Case {
         Case { series: series.into(), x, size_bytes, work: Work::Load(plan) }
     }
 
-    /// Anything else.
+    /// A case of any work.
     pub(crate) fn of(series: impl Into<String>, x: f64, size_bytes: usize, work: Work) -> Case {
         Case { series: series.into(), x, size_bytes, work }
     }
 }
 
-/// How many messages of that size there may be between one publisher and its consumer.
+/// The most messages of that size in flight between one publisher and its consumer.
 fn ahead(size_bytes: usize) -> u64 {
     (AHEAD_BYTES / size_bytes.max(1) as u64).clamp(16, 20_000)
 }
 
 impl Broker<'_> {
-    /// A plan of these messages, checked as closely as their size lets us.
+    /// A plan of messages of that size, with checksums if the size has room for them.
     pub(crate) fn plan(&self, size_bytes: usize) -> Plan {
         let mut plan = Plan {
             size_bytes,
@@ -142,13 +141,13 @@ impl Broker<'_> {
         plan
     }
 
-    /// A plan of direct messages with at most so many octets between its two sides, whatever the
-    /// protocol: publishers that run ahead without a bound measure queues and not messaging.
+    /// A plan of direct messages with at most `AHEAD_BYTES` in flight per pair, whatever the protocol:
+    /// unbounded publishers would measure queues instead of messaging.
     pub(crate) fn direct(&self, size_bytes: usize, pairs: usize) -> Plan {
         Plan { ahead: ahead(size_bytes) * pairs.max(1) as u64, ..self.plan(size_bytes) }
     }
 
-    /// A plan of direct messages to so many subscribers: the bound counts each copy.
+    /// A plan of direct messages to `subscribers`: the bound counts each copy.
     pub(crate) fn direct_fan_out(&self, size_bytes: usize, subscribers: usize) -> Plan {
         let ahead = (ahead(size_bytes) / subscribers.max(1) as u64).max(64);
         Plan { ahead, ..self.plan(size_bytes) }.fanned_out(subscribers)
@@ -166,13 +165,13 @@ impl Broker<'_> {
         }
     }
 
-    /// Whether what is published may be dropped without a word.
+    /// Whether the protocol may drop published messages silently.
     pub(crate) fn at_most_once(&self) -> bool {
         self.target.protocol() == Protocol::Nats
     }
 }
 
-/// The series of a size.
+/// The name of a series of messages of `size` octets.
 fn octets(size: f64) -> String {
     match size {
         _ if size >= 1_048_576.0 && size % 1_048_576.0 == 0.0 => {
@@ -199,7 +198,7 @@ pub(crate) fn by_size(
     cases
 }
 
-/// The end of a plan as parameters name it: `seconds` and `warm_up`.
+/// The end of a plan by the parameters `seconds` and `warm_up`.
 pub(crate) fn timed(parameters: &Parameters) -> End {
     End::After {
         warm_up: Duration::from_secs_f64(parameters.real("warm_up")),

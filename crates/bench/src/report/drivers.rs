@@ -1,4 +1,4 @@
-//! What drivers cost the tool, as a table.
+//! The CPU cost of drivers as a table.
 
 use super::grouped;
 use super::text_table::{Layout, text_table};

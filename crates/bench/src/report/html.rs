@@ -11,9 +11,9 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 const UPLOT_STYLE: &str = include_str!("assets/uPlot.min.css");
 const UPLOT_SCRIPT: &str = include_str!("assets/uPlot.iife.min.js");
-/// Its licence wants to be in every copy of it.
+/// The licence has to be in every copy of the library.
 const UPLOT_LICENSE: &str = include_str!("assets/uPlot.LICENSE");
-/// Makes browsers refuse every fetch.
+/// With this policy, browsers refuse every fetch.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
 /// The whole page.
@@ -206,7 +206,7 @@ fn how(report: &Report) -> Markup {
             pre { (report.command.join(" ")) }
             @for side in &report.sides {
                 details {
-                    summary { (side.label) " " (side.version) ": " (side.target) ", a confirm says: "
+                    summary { (side.label) " " (side.version) ": " (side.target) ", a confirm means: "
                         (side.level.name()) }
                     pre { (side.configuration) }
                 }

@@ -1,9 +1,9 @@
-//! The machine that something was measured on.
+//! Description of the machine of a measurement, and how two machines differ.
 
 use serde::{Deserialize, Serialize};
 use std::fs;
 
-/// What tells machines apart.
+/// The properties of a machine that figures depend on.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Machine {
     /// The processor's name.
@@ -16,17 +16,17 @@ pub(crate) struct Machine {
     pub(crate) kernel: String,
     /// The system's name.
     pub(crate) system: String,
-    /// TCP's congestion control where a program chooses none: BBR costs the processor more over loopback.
+    /// TCP's default congestion control: BBR costs more CPU over loopback.
     #[serde(default)]
     pub(crate) tcp: String,
     /// The file system below the brokers' data.
     pub(crate) file_system: String,
-    /// Load average before it began: what else ran.
+    /// Load average before the measurement.
     pub(crate) load_before: String,
 }
 
 impl Machine {
-    /// This one; `folder` is where brokers keep their data.
+    /// This machine; `folder` is where brokers keep their data.
     pub(crate) fn here(folder: &std::path::Path) -> Machine {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let field = |text: &str, name: &str| {
@@ -49,7 +49,7 @@ impl Machine {
         }
     }
 
-    /// In one line.
+    /// All properties in one line.
     pub(crate) fn describe(&self) -> String {
         format!(
             "{} x {}, {} MiB, Linux {}, {}, {}, TCP {}",
@@ -63,7 +63,7 @@ impl Machine {
         )
     }
 
-    /// What differs from another, apart from how busy it was.
+    /// Differences to `other`, except load.
     pub(crate) fn differences(&self, other: &Machine) -> Vec<String> {
         let pairs = [
             ("processor", &self.processor, &other.processor),

@@ -1,4 +1,4 @@
-//! Results as text, as JSON and as a page, and two of them beside each other.
+//! Results as text, as JSON and as a page, and the difference of two results.
 
 mod charts;
 mod drivers;

@@ -1,5 +1,5 @@
-//! What a campaign came to, with everything that is needed to repeat it. This is what the JSON file
-//! holds; text and pages are made of it alone.
+//! The result of a campaign, with everything that is needed to repeat it, as the JSON file holds it. Text and
+//! pages are made from it alone.
 
 use super::Machine;
 use crate::load::{Bottleneck, Schedule, Second, Verdict};
@@ -8,7 +8,7 @@ use crate::peer::Level;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What the failure of a run begins with whose broker ended.
+/// How the failure of a run begins whose broker ended.
 pub(crate) const DIED: &str = "the broker died";
 
 /// The version of this format.
@@ -23,22 +23,22 @@ pub(crate) struct Report {
     pub(crate) tool: String,
     /// The command line that made it.
     pub(crate) command: Vec<String>,
-    /// When it began, in seconds since 1970.
+    /// When it began, in seconds since 1970 (UTC).
     pub(crate) started_unix_s: u64,
-    /// How long it took.
+    /// How long it took, in seconds.
     pub(crate) took_s: f64,
-    /// Where.
+    /// Where it ran.
     pub(crate) machine: Machine,
-    /// Why it is not whole, if it is not.
+    /// Why it is incomplete, if it is.
     pub(crate) partial: Option<String>,
-    /// Where the loads came from, if not from here.
+    /// Addresses of the workers that ran the loads; empty if the loads ran here.
     #[serde(default)]
     pub(crate) workers: Vec<String>,
     /// The brokers.
     pub(crate) sides: Vec<SideInfo>,
-    /// What the bare sockets did, by octets of a message.
+    /// The limit of the bare sockets, by octets of a message.
     pub(crate) raw: BTreeMap<u64, Raw>,
-    /// What the bare disk did.
+    /// The limit of the bare disk.
     pub(crate) disk: Option<DiskSpeed>,
     /// The measurements.
     pub(crate) presets: Vec<PresetResult>,
@@ -53,22 +53,22 @@ pub(crate) struct SideInfo {
     pub(crate) version: String,
     /// Where it listened; the password is not in it.
     pub(crate) target: String,
-    /// What its confirms of persistent messages say.
+    /// What its confirms of persistent messages mean.
     pub(crate) level: Level,
-    /// Its variables, command line and files, if we started it.
+    /// Its variables, command line and files, if the tool started it.
     pub(crate) configuration: String,
 }
 
-/// What the bare sockets did with messages of one size.
+/// The limit of the bare sockets with messages of one size.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Raw {
     /// Messages per second through a relay.
     pub(crate) messages_per_s: f64,
     /// Octets per second of the same.
     pub(crate) bytes_per_s: f64,
-    /// CPU of all three parties for each message.
+    /// CPU of all three parties for each message, in nanoseconds.
     pub(crate) cpu_ns_per_message: f64,
-    /// The median round trip through the relay.
+    /// The median round trip through the relay, in microseconds.
     pub(crate) round_trip_us: f64,
 }
 
@@ -94,7 +94,7 @@ pub(crate) struct CaseResult {
     pub(crate) x: f64,
     /// Octets of a message.
     pub(crate) size_bytes: u64,
-    /// Per side, in the order of the report's, its runs.
+    /// The runs of each side, in the order of the report's sides.
     pub(crate) sides: Vec<Vec<Run>>,
 }
 
@@ -102,39 +102,39 @@ pub(crate) struct CaseResult {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Run {
-    /// It went through.
+    /// It is complete.
     Done(Box<Measurement>),
-    /// The broker or the protocol cannot do that, and why.
+    /// Why the broker or the protocol cannot do it.
     Refused(String),
-    /// It broke, and how.
+    /// Why it failed.
     Failed(String),
 }
 
-/// What one run came to.
+/// The measurements of one run.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Measurement {
     /// The load in words.
     pub(crate) plan: String,
     /// Figures by the name of their metric.
     pub(crate) metrics: BTreeMap<String, f64>,
-    /// What became of the messages.
+    /// The verdict on the messages.
     pub(crate) verdict: Option<Verdict>,
-    /// Why nothing can be said of them, where nothing can.
+    /// Why there is no verdict, where the messages could not be judged.
     #[serde(default)]
     pub(crate) unjudged: Option<String>,
     /// Whether loss is a failure whatever the speed: messages were persistent.
     pub(crate) persistent: bool,
-    /// What else it failed at.
+    /// Failures other than the verdict.
     pub(crate) faults: Vec<String>,
-    /// What held it back.
+    /// Its bottleneck.
     pub(crate) bottleneck: Option<Bottleneck>,
-    /// How the schedule was kept, where there was one.
+    /// How well the schedule was kept, where there was one.
     pub(crate) schedule: Option<Schedule>,
-    /// Whether publishers waited for nobody and kept no pace: times are those of the queue between
-    /// them and the consumers.
+    /// Whether publishers kept no pace and waited for no answer: times are then those of the queue before the
+    /// consumers.
     #[serde(default)]
     pub(crate) saturated: bool,
-    /// How far the clocks of its workers may differ, where there were any.
+    /// Greatest error of its workers' clocks, in microseconds, where there were workers.
     pub(crate) clock_error_us: Option<f64>,
     /// Whether the next message waited for an answer to the one before, or for room.
     pub(crate) closed_loop: bool,
@@ -144,12 +144,12 @@ pub(crate) struct Measurement {
     pub(crate) travel_group: u64,
     /// Second by second.
     pub(crate) seconds: Vec<Second>,
-    /// What else is worth knowing.
+    /// Further remarks.
     pub(crate) notes: Vec<String>,
 }
 
 impl Measurement {
-    /// What it failed at, if anything. Messages that may be lost are no failure if they are.
+    /// All failures, the verdict included; none if the run is clean.
     pub(crate) fn failures(&self) -> Vec<String> {
         let mut failures = self.faults.clone();
         if let Some(verdict) = self.verdict.as_ref().filter(|verdict| !verdict.is_clean()) {
@@ -174,7 +174,7 @@ impl Measurement {
 }
 
 impl CaseResult {
-    /// The runs of a side that went through.
+    /// The complete runs of a side.
     pub(crate) fn done(&self, side: usize) -> impl Iterator<Item = &Measurement> + Clone {
         self.sides.get(side).into_iter().flatten().filter_map(|run| match run {
             Run::Done(measurement) => Some(&**measurement),
@@ -182,24 +182,24 @@ impl CaseResult {
         })
     }
 
-    /// The figures of a side's runs.
+    /// A metric of a side's complete runs.
     pub(crate) fn values(&self, side: usize, metric: &str) -> Vec<f64> {
         self.done(side).filter_map(|it| it.metrics.get(metric).copied()).collect()
     }
 
-    /// Their median.
+    /// The median of a metric over a side's complete runs.
     pub(crate) fn median(&self, side: usize, metric: &str) -> Option<f64> {
         median(&self.values(side, metric))
     }
 
-    /// Whether a side broke here.
+    /// Whether a run of a side failed.
     pub(crate) fn failed(&self, side: usize) -> bool {
         self.sides.get(side).into_iter().flatten().any(|run| matches!(run, Run::Failed(_)))
     }
 }
 
 impl PresetResult {
-    /// Notes of each run what part of its side's fastest it is, where the preset asks for that.
+    /// Sets the metric `of_fastest` of each run: its rate in percent of its side's fastest case.
     pub(crate) fn set_shares(&mut self) {
         let sides = self.cases.iter().map(|case| case.sides.len()).max().unwrap_or(0);
         for side in 0..sides {
@@ -218,7 +218,7 @@ impl PresetResult {
 }
 
 impl Report {
-    /// What runs are missing that should be here, and why.
+    /// Which sides lack runs, and why; `None` if none does.
     pub(crate) fn lacks(&self) -> Option<String> {
         let cases = || self.presets.iter().flat_map(|preset| &preset.cases);
         let lacks = |(side, info): (usize, &SideInfo)| {
@@ -235,7 +235,7 @@ impl Report {
         (!lacks.is_empty()).then(|| lacks.join(", "))
     }
 
-    /// Whether nothing failed that must not.
+    /// Whether no run failed and no verdict is `FAIL`.
     pub(crate) fn is_clean(&self) -> bool {
         let cases = self.presets.iter().flat_map(|preset| &preset.cases);
         let mut runs = cases.flat_map(|case| case.sides.iter().flatten());

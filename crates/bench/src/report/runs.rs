@@ -1,4 +1,4 @@
-//! Results as text for people. Knows no arithmetic beyond units.
+//! Results of single commands as text: name and value per line. Does not know how they were measured.
 
 use crate::load::idle::IdleCost;
 use crate::load::isolation::Isolation;
@@ -10,11 +10,11 @@ use crate::measure::disk::DiskSpeed;
 use crate::measure::latency::Summary;
 use std::fmt::Write;
 
-/// What this machine did meanwhile, whoever had it do so; `None` where that is not known.
+/// How busy the whole machine was during the run; `None` where that is not known.
 fn machine(outcome: &Outcome) -> Option<String> {
     let busy = Some(outcome.loads.machine).filter(|part| *part > 0.0);
     let busy = busy.map(|part| format!("{:.0}% of all processors busy", 100.0 * part));
-    // Some tenths of a percent are as much as a p99 leaves out.
+    // A few tenths of a percent already reach a p99.
     let stolen = Some(100.0 * outcome.loads.stolen).filter(|percent| *percent >= 0.05);
     let stolen = stolen.map(|percent| format!("{percent:.1}% taken by its host"));
     let still = outcome.stalls.filter(|stalls| stalls.total_us > 0.0).map(|stalls| {
@@ -25,7 +25,7 @@ fn machine(outcome: &Outcome) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// A load.
+/// The result of `bench load`.
 pub(crate) fn load(outcome: &Outcome) -> String {
     let mut text = format!("{}\n", outcome.plan);
     let rates = &outcome.rates;
@@ -96,13 +96,13 @@ pub(crate) fn load(outcome: &Outcome) -> String {
     text
 }
 
-/// What became of the messages.
+/// The verdict on the messages.
 fn judged(verdict: &Verdict) -> String {
     let state = if verdict.is_clean() { "clean" } else { "NOT CLEAN" };
     format!("{state}: {}", verdict.describe())
 }
 
-/// Idle connections.
+/// The result of `bench idle`.
 pub(crate) fn idle(cost: &IdleCost) -> String {
     let mut text = format!(
         "{} idle connections, each with a subscription\n  \
@@ -122,7 +122,7 @@ pub(crate) fn idle(cost: &IdleCost) -> String {
     text + &format!("  verdict      {}\n", judged(&cost.verdict))
 }
 
-/// Round trips.
+/// The result of `bench ping`.
 pub(crate) fn round_trips(trips: &RoundTrips) -> String {
     let mut text =
         format!("round trips of {} B between two connections, closed loop\n", trips.size_bytes);
@@ -136,7 +136,8 @@ pub(crate) fn round_trips(trips: &RoundTrips) -> String {
     text + &format!("  verdict      {}\n", judged(&trips.verdict))
 }
 
-/// Healthy clients alone, beside misbehaving ones, alone again, and beside the null broker.
+/// The result of `bench neighbours`: healthy clients alone, beside misbehaving ones, alone again, and beside
+/// the null broker.
 pub(crate) fn isolation(found: &Isolation) -> String {
     let mut text = format!(
         "alone: {}beside misbehaving clients: {}alone again: {}beside a null broker: {}",
@@ -179,7 +180,7 @@ pub(crate) fn isolation(found: &Isolation) -> String {
     text
 }
 
-/// A start.
+/// The result of `bench start`.
 pub(crate) fn start(time: &StartTime) -> String {
     format!(
         "accepts connections after {:.1} ms, first message delivered after {:.1} ms\n",
@@ -187,7 +188,7 @@ pub(crate) fn start(time: &StartTime) -> String {
     )
 }
 
-/// The sockets' limit.
+/// The result of `bench raw`.
 pub(crate) fn sockets(speed: &SocketSpeed) -> String {
     let mut text = format!(
         "bare TCP through a relay, {} B: {} msgs/s, {:.0} MB/s, {:.0} ns of CPU a message in all\n",
@@ -205,7 +206,7 @@ pub(crate) fn sockets(speed: &SocketSpeed) -> String {
     text
 }
 
-/// The disk's limit.
+/// The result of `bench disk`.
 pub(crate) fn disk(speed: &DiskSpeed) -> String {
     let mut text = format!(
         "plain sequential writes of {} B with fdatasync: {}/s, {:.1} MB/s\n",
@@ -219,7 +220,7 @@ pub(crate) fn disk(speed: &DiskSpeed) -> String {
     text
 }
 
-/// How a schedule was kept.
+/// How well a load kept its schedule.
 fn kept(schedule: &Schedule) -> String {
     let (part, lag) = (schedule.achieved_part * 100.0, quantiles(&schedule.lag));
     let behind = match schedule.tool_kept {

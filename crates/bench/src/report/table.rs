@@ -1,5 +1,5 @@
-//! A preset's results as a table for terminals, in the terms of its text: a row for each case, a
-//! column for each broker and for each system of the text, and the physical limit.
+//! A preset's results as tables for terminals, in the terms of its text: a row for each case, a column for
+//! each broker and each system of the text, and the physical limit. Also the remarks beside them.
 
 use super::grouped;
 use super::result::{CaseResult, Measurement, PresetResult, Report, Run};
@@ -9,7 +9,7 @@ use crate::preset::{self, Baseline, Better, Preset, metric};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// A figure with as many digits as its metric has.
+/// A figure with the decimals of its metric.
 pub(crate) fn figure(key: &str, value: f64) -> String {
     match metric(key).decimals {
         0 => grouped(value),
@@ -32,16 +32,16 @@ pub(super) fn cell(case: &CaseResult, side: usize, key: &str) -> String {
     format!("{text} [{}..{}]", figure(key, least), figure(key, most))
 }
 
-/// The physical limit of a case in terms of a metric, if it has one there.
+/// The physical limit of a case in terms of a metric, if there is one.
 pub(super) fn limit(report: &Report, preset: &Preset, case: &CaseResult, key: &str) -> Option<f64> {
     let raw = report.raw.get(&case.size_bytes);
     match (preset.baseline, key) {
-        // Not the publish rate: what lies in the sockets counts as published.
+        // Not the publish rate: messages in socket buffers count as published.
         (Baseline::Relay, "out_rate" | "transfer_rate" | "receive_rate") => {
             Some(raw?.messages_per_s)
         }
         (Baseline::Relay, "bandwidth") => Some(raw?.bytes_per_s / 1e6),
-        // What sender, relay and receiver take together for the bare octets.
+        // CPU of sender, relay and receiver together for the bare octets.
         (Baseline::Relay, "tool_us") => Some(raw?.cpu_ns_per_message / 1e3),
         (Baseline::RoundTrip, "p50_us") => Some(raw?.round_trip_us),
         (Baseline::Disk, "out_rate" | "spool_rate") => {
@@ -52,7 +52,7 @@ pub(super) fn limit(report: &Report, preset: &Preset, case: &CaseResult, key: &s
     }
 }
 
-/// What the physical limit is called.
+/// The name of the physical limit.
 pub(super) fn limit_name(baseline: Baseline) -> &'static str {
     match baseline {
         Baseline::None => "",
@@ -123,7 +123,7 @@ fn limit_cells(report: &Report, preset: &Preset, case: &CaseResult, key: &str) -
     [figure(key, limit), ratio.unwrap_or_else(|| "-".to_owned())]
 }
 
-/// The systems whose figures the text has of that metric.
+/// The systems of which the text has figures of that metric.
 pub(super) fn systems(preset: &Preset, key: &str) -> Vec<&'static str> {
     let mut systems = Vec::new();
     for history in preset.history.iter().filter(|it| it.metric == key) {
@@ -175,8 +175,8 @@ fn align(grid: Grid) -> String {
     text_table(Layout { indent: 4, left_columns: 0 }, rows)
 }
 
-/// What must be said beside the figures: failures, losses, refusals, unlike durability, and what held
-/// a run back if it was not the broker.
+/// Remarks beside the figures: failures, losses, refusals, different durability, and the bottleneck of a run
+/// if it was not the broker.
 pub(crate) fn remarks(report: &Report, result: &PresetResult) -> Vec<String> {
     let mut remarks: Vec<String> = Vec::new();
     let mut add = |remark: String| {
@@ -229,7 +229,7 @@ pub(crate) fn remarks(report: &Report, result: &PresetResult) -> Vec<String> {
         |it| it.closed_loop,
     );
     add_times(
-        "publishers waited for nobody: times are those of the queue before the consumers",
+        "publishers kept no pace and waited for no answer: times are those of the queue before the consumers",
         |it| it.saturated,
     );
     if let Some(unlike) = unlike_levels(report, result) {
@@ -238,7 +238,7 @@ pub(crate) fn remarks(report: &Report, result: &PresetResult) -> Vec<String> {
     remarks
 }
 
-/// What must be said of one run.
+/// Remarks on one run.
 fn add_run(label: &str, at: &str, measurement: &Measurement, add: &mut impl FnMut(String)) {
     for failure in measurement.failures() {
         add(format!("{label} at {at}: {}: {failure}", measurement.word()));
@@ -254,7 +254,7 @@ fn add_run(label: &str, at: &str, measurement: &Measurement, add: &mut impl FnMu
     }
 }
 
-/// What became of all messages of each side, and how closely they were looked at.
+/// The sum of all verdicts of each side, and how closely messages were checked.
 fn add_verdicts(report: &Report, result: &PresetResult, add: &mut impl FnMut(String)) {
     let mut by_check: BTreeMap<Checked, Vec<String>> = BTreeMap::new();
     for (index, side) in report.sides.iter().enumerate() {
@@ -275,7 +275,7 @@ fn add_verdicts(report: &Report, result: &PresetResult, add: &mut impl FnMut(Str
     }
 }
 
-/// How exact times are that came from workers.
+/// The error of times that came from workers.
 fn add_workers(report: &Report, result: &PresetResult, add: &mut impl FnMut(String)) {
     let runs = |case| (0..report.sides.len()).flat_map(move |side| CaseResult::done(case, side));
     let errors = result.cases.iter().flat_map(runs).filter_map(|run| run.clock_error_us);
@@ -285,7 +285,7 @@ fn add_workers(report: &Report, result: &PresetResult, add: &mut impl FnMut(Stri
     }
 }
 
-/// What to say where persistent messages are worth unlike things on two sides.
+/// What a confirm of a persistent message means on each side; `None` without persistent messages.
 fn unlike_levels(report: &Report, result: &PresetResult) -> Option<String> {
     let persistent = |side: usize| {
         result.cases.iter().any(|case| case.done(side).any(|measurement| measurement.persistent))
@@ -296,8 +296,8 @@ fn unlike_levels(report: &Report, result: &PresetResult) -> Option<String> {
         sides.iter().map(|(_, side)| format!("{} {}", side.label, side.level.name())).collect();
     let unlike = sides.iter().any(|(_, side)| side.level != first.level);
     Some(match unlike {
-        true => format!("NOT COMPARABLE, confirms say unlike things: {}", levels.join(", ")),
-        false => format!("a confirm says: {}", levels.join(", ")),
+        true => format!("NOT COMPARABLE, confirms mean different things: {}", levels.join(", ")),
+        false => format!("a confirm means: {}", levels.join(", ")),
     })
 }
 

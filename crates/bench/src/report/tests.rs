@@ -96,7 +96,7 @@ fn unlike_durability_is_marked() {
         }
     }
     let alike = preset_table(&report, &report.presets[0]);
-    assert!(alike.contains("a confirm says: side-0 flushed") && !alike.contains("NOT COMPARABLE"));
+    assert!(alike.contains("a confirm means: side-0 flushed") && !alike.contains("NOT COMPARABLE"));
     report.sides[1].level = Level::Memory;
     let unlike = preset_table(&report, &report.presets[0]);
     assert!(unlike.contains("NOT COMPARABLE") && unlike.contains("side-1 in memory"), "{unlike}");
@@ -117,7 +117,9 @@ fn how_times_came_about_is_said() {
     };
     assert!(!said(|_| ()).contains("times are"));
     assert!(said(|it| it.closed_loop = true).contains("closed loop: "));
-    assert!(said(|it| it.saturated = true).contains("waited for nobody: times are those of the"));
+    assert!(
+        said(|it| it.saturated = true).contains("waited for no answer: times are those of the")
+    );
     assert!(said(|it| it.clock_error_us = Some(7.25)).contains("by workers at w:1: times"));
     assert!(said(|it| it.notes.push("a ladder".to_owned())).contains("a ladder"));
 }
@@ -212,7 +214,7 @@ fn isolation_is_told_beside_alone_and_beside_a_sink() {
         assert!(text.contains(wanted), "{text}");
     }
     assert!(!text.contains("stood still") && !text.contains("% of all processors"), "{text}");
-    // Where the tool fell behind in one of the runs, nothing is made up.
+    // Where the tool fell behind in one of the runs, there is no ratio.
     found.repeated = 2;
     found.beside.loads.machine = 0.953;
     found.beside.loads.stolen = 0.0132;

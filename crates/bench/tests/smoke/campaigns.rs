@@ -149,8 +149,11 @@ fn what_is_asked_wrongly_is_said() {
     };
     check(&["pang-9"], "no preset `pang-9`");
     check(&["pang-2", "--set", "pairs=x"], "`x` is not a number");
-    check(&["pang-2", "--set", "subscribers=1"], "nothing here has `subscribers`");
-    check(&["pang-2", "--set", "joram.messages=1"], "of no preset that runs");
+    check(
+        &["pang-2", "--set", "subscribers=1"],
+        "no selected preset has a parameter `subscribers`",
+    );
+    check(&["pang-2", "--set", "joram.messages=1"], "is not a parameter of a selected preset");
     check(&["pang-2", "--peer", "kafka"], "no peer `kafka`");
     check(&["pang-2", "--target", "ftp://h"], "starts with none of");
     check(&["pang-2", "--runs", "0"], "`runs` must be 1 at least");
