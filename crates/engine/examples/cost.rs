@@ -48,7 +48,40 @@ impl Effects for Sink {
     fn load(&mut self, _: Load) {}
 }
 
-fn no_headers(_: Format, _: &[u8], _: &mut dyn FnMut(&str, Value)) {}
+/// The names that users see, without headers.
+static CONVENTIONS: Conventions = Conventions {
+    names: Names {
+        predeclared: &[
+            PredeclaredExchange { name: "amq.direct", kind: ExchangeKind::Direct },
+            PredeclaredExchange { name: "amq.fanout", kind: ExchangeKind::Fanout },
+            PredeclaredExchange { name: "amq.headers", kind: ExchangeKind::Headers },
+            PredeclaredExchange { name: "amq.match", kind: ExchangeKind::Headers },
+            PredeclaredExchange { name: "amq.topic", kind: ExchangeKind::Topic },
+        ],
+        subject_exchange: "amq.topic",
+        default_exchange: "amq.default",
+        reserved_prefix: "amq.",
+        queue_prefix: "amq.gen-",
+        consumer_prefix: "amq.ctag-",
+        inbox_prefix: "amq.rabbitmq.reply-to.",
+        answer_prefix: "_INBOX.",
+        match_argument: "x-match",
+        extension_prefix: "x-",
+    },
+    read_headers,
+    read_deaths,
+    read_further_keys,
+};
+
+fn read_headers(_: Format, _: &[u8], _: &mut dyn FnMut(&str, Value)) {}
+
+fn read_deaths(_: &Content<'_>) -> Vec<Death> {
+    Vec::new()
+}
+
+fn read_further_keys(_: &Content<'_>) -> Vec<String> {
+    Vec::new()
+}
 
 /// Which measurements, of how many messages each.
 struct Wish {
@@ -64,7 +97,7 @@ fn channel(connection: u32) -> ChannelId {
 /// An engine with a channel on each of so many connections.
 fn engine(connections: u32) -> Engine {
     let limits = limits::Limits::default();
-    let mut engine = Engine::new(Options { limits, ..Options::alone([1; 32], no_headers) });
+    let mut engine = Engine::new(Options { limits, ..Options::alone([1; 32], &CONVENTIONS) });
     for connection in 0..connections {
         engine.connect_internal(ConnectionId(connection), "/").expect("the virtual host is there");
         engine.open(channel(connection));

@@ -24,9 +24,9 @@ use crate::routing::vhost::Vhost;
 use crate::storage::incremental_snapshot::Taking;
 use crate::storage::record::Requeued;
 use crate::{
-    ChannelId, ConnectionId, Content, Effects, Emit, Forward, LoadId, Loaded, Lost, Position,
-    Publish, Reached, ReadHeaders, Refusal, RefusalKind, Request, Settle, ShardId, Shards, Streak,
-    SubjectPermissions, Subscribe, Time,
+    ChannelId, ConnectionId, Content, Conventions, Effects, Emit, Forward, LoadId, Loaded, Lost,
+    Names, Position, Publish, Reached, Refusal, RefusalKind, Request, Settle, ShardId, Shards,
+    Streak, SubjectPermissions, Subscribe, Time,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -38,8 +38,8 @@ pub struct Options {
     pub seed: [u8; 32],
     /// The limits.
     pub limits: Limits,
-    /// How to look at headers.
-    pub read_headers: ReadHeaders,
+    /// What the protocols define.
+    pub conventions: &'static Conventions,
     /// Which of the broker's shards this is.
     pub shard: ShardId,
     /// The others; none where it is the only one.
@@ -49,11 +49,14 @@ pub struct Options {
 impl Options {
     /// Those of a broker's only shard, with the limits that an operator would not change.
     #[must_use]
-    pub fn alone(seed: [u8; 32], read_headers: ReadHeaders) -> Options {
+    pub fn alone(seed: [u8; 32], conventions: &'static Conventions) -> Options {
         let (shard, others) = (ShardId::HOME, Shards::NONE);
-        Options { seed, limits: Limits::default(), read_headers, shard, others }
+        Options { seed, limits: Limits::default(), conventions, shard, others }
     }
 }
+
+/// Letters of a made-up name: six random bits each.
+const MADE_UP_LETTERS: usize = 22;
 
 /// Whether the journal can take records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,9 +153,10 @@ impl Engine {
         let mut random = Random::new(options.seed);
         let direct = Direct::new(random.next());
         let work_budget = WorkBudget::new(options.limits.handed_at_once);
+        let access = Access::new(&options.conventions.names);
         let mut engine = Engine {
             options,
-            access: Access::default(),
+            access,
             vhosts: Slab::default(),
             vhost_slots: BTreeMap::new(),
             queues: Slab::default(),
@@ -562,6 +566,17 @@ impl Engine {
         let ChannelId { connection, number } = id;
         let text = format!("channel {number} of connection {} is not open", connection.0);
         Refusal::new(RefusalKind::Internal, text)
+    }
+
+    /// The well-known names.
+    #[inline]
+    pub(crate) fn names(&self) -> &'static Names {
+        &self.options.conventions.names
+    }
+
+    /// A made-up name that begins with `prefix`.
+    pub(crate) fn make_up(&mut self, prefix: &str) -> String {
+        format!("{prefix}{}", self.random.name(MADE_UP_LETTERS))
     }
 
     /// The slot of a channel.

@@ -28,6 +28,7 @@ mod tests;
 pub use crate::access::quota::{Bound, Quota, SlowConsumerPolicy};
 pub use crate::foundation::deferred_drop::{drop_elsewhere, drop_elsewhere_with};
 pub use crate::foundation::shared_body::{GatheredBody, share};
+pub use crate::interface::conventions::{Conventions, Names, PredeclaredExchange, ReadHeaders};
 pub use crate::interface::counters::Counters;
 pub use crate::interface::effects::{
     Confirm, Delivery, DirectMessage, Effects, GetAnswer, Hints, Load, LoadId, Loaded, Lost,
@@ -39,8 +40,9 @@ pub use crate::interface::listings::{
     BindingListing, ExchangeListing, PermissionListing, QueueListing, UserListing, VhostListing,
 };
 pub use crate::interface::message::{
-    Annotations, Content, Death, DeathReason, Format, MessageView, ReadHeaders,
+    Annotations, Content, Death, DeathReason, Format, MessageView,
 };
+pub use crate::interface::mismatch::{Declared, DifferentOption, Mismatch};
 pub use crate::interface::options::{
     EXCHANGE_OPTIONS, OptionDefinition, OptionType, QUEUE_OPTIONS,
 };
@@ -53,14 +55,10 @@ pub use crate::interface::request::{
 };
 pub use crate::interface::time::Time;
 pub use crate::interface::value::Value;
-pub use crate::pubsub::{
-    Burst, BurstRoom, Deletion, Forward, QUEUE_SUBJECT_PREFIX, Row, SUBJECT_EXCHANGE, Streak,
-    is_answer_address,
-};
+pub use crate::pubsub::{Burst, BurstRoom, Deletion, Forward, QUEUE_SUBJECT_PREFIX, Row, Streak};
 pub use crate::shard::message_codec::is_body_apart;
 pub use crate::shard::remote_home::Call;
 pub use access::overlap as subjects_overlap;
 pub use bytes::Bytes;
 pub use engine::{Engine, Options, StorageState};
-pub use publish::INBOX_PREFIX;
 pub use queue::QueueCounters;

@@ -15,6 +15,8 @@ mod advisory;
 pub mod amqp091;
 mod connection_info;
 mod connection_query;
+mod conventions;
+mod death_history;
 mod handler;
 mod json;
 mod login_refusal;
@@ -28,6 +30,7 @@ pub use crate::connection_info::{ClientProperties, ConnectionInfo};
 pub use crate::connection_query::{
     Figures, Findings, Order, PlaceInOrder, SUBJECT_BYTES_MAX, Survey, SurveyRow, Traffic,
 };
+pub use crate::conventions::{CONVENTIONS, SUBJECT_EXCHANGE};
 pub use crate::handler::{
     Authentication, Close, Context, Credentials, Host, Identity, Outlet, Peer, Protocol,
     ProtocolHandler,

@@ -22,7 +22,7 @@ const DEATH_HEADERS: [&str; 7] = [
 /// The header in which it says how often a message was requeued.
 pub(crate) const DELIVERY_COUNT_HEADER: &str = "x-delivery-count";
 /// The header for further routing keys.
-const FURTHER_KEYS_HEADER: &str = "CC";
+pub(crate) const FURTHER_KEYS_HEADER: &str = "CC";
 /// The header that asks for a delay.
 pub(crate) const DELAY_HEADER: &str = "x-delay";
 
@@ -139,8 +139,8 @@ pub(crate) fn visit(format: Format, raw: &[u8], see: &mut dyn FnMut(Property<'_>
     }
 }
 
-/// Visits the headers in properties of any format: what [`angarium_engine::Options::read_headers`]
-/// is set to.
+/// Visits the headers in properties of any format: what [`crate::CONVENTIONS`]
+/// gives the engine.
 pub fn read_headers(format: Format, raw: &[u8], see: &mut dyn FnMut(&str, Value)) {
     match format {
         Format::Amqp091 => crate::amqp091::read_amqp_headers(raw, see),

@@ -8,18 +8,16 @@ mod subscription_counts;
 mod usage;
 
 use crate::interface::limits::{PERMISSION_PATTERN_BYTES_MAX, PERMISSION_PROGRAM_BYTES_MAX};
-use crate::pubsub::SUBJECT_EXCHANGE;
 use crate::storage::record::Record;
-use crate::{Binding, BindingTarget, Quota, Refusal, RefusalKind, Request, SubjectPermissions};
+use crate::{
+    Binding, BindingTarget, Names, Quota, Refusal, RefusalKind, Request, SubjectPermissions,
+};
 use regex::{Regex, RegexBuilder};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use subjects::overlap;
 pub(crate) use subjects::{Audible, check_pattern, covers};
-
-/// The name under which patterns see the default exchange.
-const DEFAULT_EXCHANGE: &str = "amq.default";
 
 /// What a permission is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,8 +121,9 @@ struct Permissions {
 }
 
 /// All users and permissions.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Access {
+    names: &'static Names,
     users: BTreeMap<String, User>,
     quotas: BTreeMap<String, Quota>,
     /// Counts up with every change to them.
@@ -139,6 +138,20 @@ pub(crate) struct Access {
 }
 
 impl Access {
+    /// Without users.
+    pub(crate) fn new(names: &'static Names) -> Access {
+        Access {
+            names,
+            users: BTreeMap::new(),
+            quotas: BTreeMap::new(),
+            quota_changes: 0,
+            connections: BTreeMap::new(),
+            subscribing: subscription_counts::Subscription::default(),
+            permissions: BTreeMap::new(),
+            generation: 0,
+        }
+    }
+
     /// Creates or changes a user.
     pub(crate) fn put_user(&mut self, name: &str, password_hash: &str, administrator: bool) {
         let user = User { password_hash: password_hash.to_owned(), administrator };
@@ -261,7 +274,7 @@ impl Access {
     /// What a user may hear of subjects.
     pub(crate) fn audible(&self, user: &str, vhost: &str) -> Audible {
         let permissions = self.permissions.get(user).and_then(|of_user| of_user.get(vhost));
-        match permissions.filter(|it| it.read.matches(SUBJECT_EXCHANGE)) {
+        match permissions.filter(|it| it.read.matches(self.names.subject_exchange)) {
             None => Audible::Nothing,
             Some(permissions) => match &permissions.subjects {
                 None => Audible::Everything,
@@ -303,6 +316,7 @@ impl Access {
     /// The same where it is connected already: it may be nothing now, and something again later.
     pub(crate) fn grant_as_it_is(&self, user: &str, vhost: &str) -> Grant {
         let mut grant = Grant {
+            names: self.names,
             user: user.into(),
             vhost: vhost.to_owned(),
             generation: self.generation,
@@ -320,6 +334,7 @@ impl Access {
 /// from, so that changed permissions hold at once for connections that are open.
 #[derive(Clone, Debug)]
 pub(crate) struct Grant {
+    names: &'static Names,
     user: Arc<str>,
     vhost: String,
     generation: u64,
@@ -381,7 +396,7 @@ impl Grant {
             Right::Write => &permissions.write,
             Right::Read => &permissions.read,
         };
-        pattern.matches(if name.is_empty() { DEFAULT_EXCHANGE } else { name })
+        pattern.matches(if name.is_empty() { self.names.default_exchange } else { name })
     }
 
     /// Checks all rights that a control request takes. A queue declaration without a name is to be
@@ -447,7 +462,7 @@ impl Grant {
         access: &Access,
         pattern: &str,
     ) -> Result<Vec<String>, Refusal> {
-        self.require(access, Right::Read, Resource::Exchange(SUBJECT_EXCHANGE))?;
+        self.require(access, Right::Read, Resource::Exchange(self.names.subject_exchange))?;
         let Some(SubjectPermissions { subscribe, .. }) = self.subjects() else {
             return Ok(Vec::new());
         };
@@ -493,7 +508,8 @@ impl Grant {
     /// A binding from the exchange of subjects subscribes to them.
     fn check_binding(&self, binding: &Binding) -> Result<(), Refusal> {
         let Binding { source, key, .. } = binding;
-        let Some(subjects) = self.subjects().filter(|_| source == SUBJECT_EXCHANGE) else {
+        let Some(subjects) = self.subjects().filter(|_| source == self.names.subject_exchange)
+        else {
             return Ok(());
         };
         let subscribe = &subjects.subscribe;
@@ -536,7 +552,7 @@ impl Grant {
             Right::Read => "read",
         };
         let resource = match resource {
-            Resource::Exchange("") => format!("exchange '{DEFAULT_EXCHANGE}'"),
+            Resource::Exchange("") => format!("exchange '{}'", self.names.default_exchange),
             Resource::Exchange(name) => format!("exchange '{name}'"),
             Resource::Queue(name) => format!("queue '{name}'"),
         };

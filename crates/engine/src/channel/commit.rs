@@ -144,7 +144,12 @@ impl Engine {
         let vhost = self.vhosts.get_mut(vhost).expect("channels end first");
         let keys = Keys { routing_key: publish.routing_key, also_to: publish.also_to };
         let way = (publish.exchange, keys);
-        vhost.route(self.options.read_headers, way, &publish.content, &mut self.targets);
+        vhost.route(
+            self.options.conventions.read_headers,
+            way,
+            &publish.content,
+            &mut self.targets,
+        );
         record::bytes_max(transaction::cost(publish) as usize, self.targets.len())
     }
 }

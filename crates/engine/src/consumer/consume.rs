@@ -2,7 +2,6 @@
 
 use super::Consumer;
 use super::credit::Account;
-use crate::control::requests::MADE_UP_LETTERS;
 use crate::engine::Engine;
 use crate::interface::limits::check_name;
 use crate::{ChannelId, Consume, Effects, Refusal, RefusalKind, Reply, Time};
@@ -17,7 +16,7 @@ impl Engine {
     ) -> Result<Reply, Refusal> {
         let queue_slot = self.queue_for(id, slot, &consume.queue)?;
         let name = if consume.name.is_empty() {
-            format!("amq.ctag-{}", self.random.name(MADE_UP_LETTERS))
+            self.make_up(self.names().consumer_prefix)
         } else {
             consume.name
         };

@@ -6,7 +6,6 @@ use crate::channel::transaction::Transaction;
 use crate::engine::Engine;
 use crate::foundation::deferred_drop::drop_elsewhere;
 use crate::interface::limits::check_name;
-use crate::publish::INBOX_PREFIX;
 use crate::pubsub::Interest;
 use crate::queue::Get;
 use crate::routing::Router;
@@ -19,8 +18,6 @@ use std::collections::BTreeMap;
 
 /// Letters of an inbox's token: six random bits each.
 const INBOX_TOKEN_LETTERS: usize = 32;
-/// Letters of a made-up name.
-pub(crate) const MADE_UP_LETTERS: usize = 22;
 
 /// An answer now, or none yet.
 type Answer = Option<Result<Reply, Refusal>>;
@@ -71,7 +68,7 @@ impl Engine {
             && declaration.name.is_empty()
             && declaration.options.is_some()
         {
-            declaration.name = format!("amq.gen-{}", self.random.name(MADE_UP_LETTERS));
+            declaration.name = self.make_up(self.names().queue_prefix);
         }
     }
 
@@ -138,12 +135,13 @@ impl Engine {
 
     fn open_inbox(&mut self, slot: u32, name: String) -> Result<Reply, Refusal> {
         check_name("an inbox", &name)?;
+        let prefix = self.names().inbox_prefix;
         let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
         if channel.inbox.is_some() {
             let text = "the channel has an inbox already";
             return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
         }
-        let address = format!("{INBOX_PREFIX}{}", self.random.name(INBOX_TOKEN_LETTERS));
+        let address = format!("{prefix}{}", self.random.name(INBOX_TOKEN_LETTERS));
         channel.inbox = Some(Box::new(Inbox { address: address.clone(), name }));
         let vhost = self.vhosts.get_mut(channel.vhost).expect("channels end first");
         vhost.inboxes.insert(address.clone(), slot);
@@ -226,7 +224,7 @@ impl Engine {
     /// Adds a virtual host with what every one has.
     pub(crate) fn add_vhost(&mut self, name: &str) -> u32 {
         let seed = self.random.next();
-        let mut router = Router::new(name, &self.options.limits, seed);
+        let mut router = Router::new(name, self.names(), &self.options.limits, seed);
         router.watch_subjects(self.has_others());
         let interest = Interest::new(seed);
         let inboxes = BTreeMap::new();

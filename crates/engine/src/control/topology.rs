@@ -6,8 +6,8 @@ use crate::queue::{Queue, difference};
 use crate::routing::{Change, QueueKey, Router};
 use crate::storage::record::{BindingRecord, Record};
 use crate::{
-    Binding, BindingTarget, ChannelId, Effects, ExchangeDeclaration, QueueDeclaration,
-    QueueOptions, Refusal, RefusalKind, Reply, Request, StorageState, Time,
+    Binding, BindingTarget, ChannelId, Declared, Effects, ExchangeDeclaration, Mismatch,
+    QueueDeclaration, QueueOptions, Refusal, RefusalKind, Reply, Request, StorageState, Time,
 };
 
 impl Engine {
@@ -181,14 +181,10 @@ impl Engine {
         let queue_slot = self.queue_for(id, slot, &name)?;
         let queue = self.queues.get(queue_slot).expect("it was found just now");
         if let Some(options) = options
-            && let Some(difference) = difference(&queue.options, options)
+            && let Some(option) = difference(&queue.options, options)
         {
-            let (argument, difference) = difference;
-            let vhost = &self.vhosts.get(queue.vhost).expect("queues end first").name;
-            let text = format!(
-                "inequivalent arg '{argument}' for queue '{name}' in vhost '{vhost}': {difference}"
-            );
-            return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
+            let vhost = self.vhost_name(queue.vhost);
+            return Err(Mismatch { declared: Declared::Queue, name, vhost, option }.refusal());
         }
         let messages = queue.ready;
         let consumers = queue.consumers.len() as u32;

@@ -1,12 +1,12 @@
 //! Messages: what a publisher hands in, what is stored, and what the broker adds to it.
 
+use crate::Time;
 use crate::storage::codec::Malformed;
-use crate::{Time, Value};
 use bytes::Bytes;
 use std::time::Duration;
 
 /// Which protocol's encoding `properties` are in. The engine keeps them as they came and never
-/// looks inside, but through [`ReadHeaders`].
+/// looks inside, except through [`ReadHeaders`](crate::ReadHeaders).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Format {
@@ -28,10 +28,6 @@ impl Format {
         }
     }
 }
-
-/// Visits the headers (name, value) in properties of the given format; called only where a headers
-/// exchange has to compare them. Supplied by the protocol side when the engine is made.
-pub type ReadHeaders = fn(Format, &[u8], &mut dyn FnMut(&str, Value));
 
 /// A message as a publisher hands it in, borrowed from the connection's input.
 #[derive(Clone, Copy, Debug)]
@@ -74,7 +70,7 @@ pub struct MessageView<'a> {
 }
 
 /// What the broker knows about a message beyond what its publisher said. Each protocol's mapping
-/// shows it in its own terms (in AMQP 0-9-1: the `x-death` family and `x-delivery-count` headers).
+/// shows it in its own terms.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Annotations {
     /// Times it was requeued after a delivery.

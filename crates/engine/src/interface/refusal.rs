@@ -1,4 +1,6 @@
-//! Why a request was refused, in words every protocol can put into its own.
+//! Why a request was refused, in words that every protocol can put into its own.
+
+use crate::interface::mismatch::Mismatch;
 
 /// The kind of a refusal; each protocol's mapping has one code for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,18 +26,20 @@ pub enum RefusalKind {
 }
 
 /// A refusal: its kind and a sentence that says what happened and why, without a protocol's words.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
     /// The kind.
     pub kind: RefusalKind,
     /// What and why: lower case, no full stop, names quoted: `no queue 'orders' in vhost '/'`.
     pub text: String,
+    /// The option in which a declaration differs, where that is why.
+    pub mismatch: Option<Box<Mismatch>>,
 }
 
 impl Refusal {
     /// A refusal of `kind` that says `text`.
     pub fn new(kind: RefusalKind, text: impl Into<String>) -> Refusal {
-        Refusal { kind, text: text.into() }
+        Refusal { kind, text: text.into(), mismatch: None }
     }
 
     /// What is to survive a restart can no longer be changed.

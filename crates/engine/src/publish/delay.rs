@@ -343,7 +343,8 @@ impl Engine {
         let vhost = self.vhosts.get_mut(held.vhost).expect("delays end first");
         // Where the exchange was deleted meanwhile, the message has nowhere to go.
         let way = (stored.exchange, keys);
-        let routed = vhost.route(self.options.read_headers, way, &content, &mut targets);
+        let routed =
+            vhost.route(self.options.conventions.read_headers, way, &content, &mut targets);
         let fits = |key: &QueueKey| self.fits(key.0, content.priority, blob.len());
         if self.storage == StorageState::Full && !held.persistent && !targets.iter().all(fits) {
             // It was confirmed, and could only be dropped now: all wait until there is space.

@@ -5,7 +5,6 @@ pub(crate) mod delay;
 use crate::engine::Engine;
 use crate::foundation::shared_body::copy_for_queues;
 use crate::interface::limits::NAME_BYTES_MAX;
-use crate::pubsub::SUBJECT_EXCHANGE;
 use crate::queue::Queue;
 use crate::queue::blob::{Blob, Encoded};
 use crate::queue::dead_letter::Refused;
@@ -16,12 +15,9 @@ use crate::routing::{Keys, QueueKey};
 use crate::storage::record;
 use crate::storage::record::{Kind, Place};
 use crate::{
-    ChannelId, Content, DeathReason, Effects, Overflow, Position, Publish, Refusal, RefusalKind,
-    StorageState, Time,
+    ChannelId, Content, Conventions, DeathReason, Effects, Overflow, Position, Publish, Refusal,
+    RefusalKind, StorageState, Time,
 };
-
-/// What begins the address of an inbox.
-pub const INBOX_PREFIX: &str = "amq.rabbitmq.reply-to.";
 
 /// Room for encoding a message that is kept for the next one.
 const KEPT_BLOB_BYTES_MAX: usize = 64 << 10;
@@ -136,7 +132,7 @@ impl Engine {
         if !grant.may_publish(&self.access, publish.exchange) {
             return Err(grant.publish_refused(publish.exchange));
         }
-        if publish.exchange != SUBJECT_EXCHANGE {
+        if publish.exchange != self.options.conventions.names.subject_exchange {
             return Ok(());
         }
         publish.keys().try_for_each(|key| grant.check_subject(key))
@@ -234,7 +230,7 @@ impl Engine {
         let vhost = self.vhosts.get_mut(vhost).expect("channels end first");
         let keys = Keys { routing_key: publish.routing_key, also_to: publish.also_to };
         let way = (publish.exchange, keys);
-        let read = self.options.read_headers;
+        let Conventions { names, read_headers: read, .. } = *self.options.conventions;
         let Some(routed) = vhost.route(read, way, &publish.content, targets) else {
             return Err(vhost.router.no_exchange(publish.exchange));
         };
@@ -246,7 +242,7 @@ impl Engine {
         }
         if targets.is_empty()
             && publish.exchange.is_empty()
-            && publish.routing_key.starts_with(INBOX_PREFIX)
+            && publish.routing_key.starts_with(names.inbox_prefix)
             && let Some(owner) = vhost.inboxes.get(publish.routing_key)
         {
             return Ok(Route::Inbox(*owner));

@@ -1,16 +1,16 @@
 //! Several direct messages at once, that came in a row: each subscriber is handed all of them before the next
 //! one gets any. That is a look at the subscriber, and a place in its output, for all instead of for each.
 
+use super::Direct;
 use super::forward::{Audience, Parcel, Subjects};
-use super::{Direct, SUBJECT_EXCHANGE};
 use crate::engine::Engine;
-use crate::foundation::slab::Slab;
 use crate::pubsub::cached_route::Streak;
-use crate::pubsub::fanout::{Emission, Hearing};
+use crate::pubsub::fanout::{Emission, Hearing, Members};
 use crate::pubsub::subscribe::Subscriber;
 use crate::queue::stored::NO_ANNOTATIONS;
 use crate::{
-    ChannelId, ConnectionId, Effects, Emit, Format, MessageView, Reached, SendOutcome, Shards,
+    ChannelId, ConnectionId, Effects, Emit, Format, MessageView, Names, Reached, SendOutcome,
+    Shards,
 };
 
 /// Deliveries of one burst, or fewer: others are to have their turn.
@@ -67,9 +67,9 @@ impl<'a> Burst<'a> {
 
     /// One of the messages.
     #[inline]
-    fn message(&self, body: &'a [u8]) -> MessageView<'a> {
+    fn message(&self, names: &'static Names, body: &'a [u8]) -> MessageView<'a> {
         MessageView {
-            exchange: SUBJECT_EXCHANGE,
+            exchange: names.subject_exchange,
             routing_key: self.subject,
             format: self.format,
             properties: &[],
@@ -116,11 +116,13 @@ impl Engine {
             self.counters.unheard += count - offered;
         } else {
             let vhost = &self.vhosts.get(known.vhost).expect("it was there just now").name;
-            let message = &burst.message(&[]);
+            let message = &burst.message(self.names(), &[]);
             let (origin, publisher) = (self.options.shard, Some(id.connection));
             let (asks, streak) = (false, known.number);
             let subjects = Subjects::one(burst.subject);
-            let parcel = Parcel { origin, publisher, asks, vhost, subjects, message, streak };
+            let is_emitted = true;
+            let parcel =
+                Parcel { is_emitted, origin, publisher, asks, vhost, subjects, message, streak };
             let forward = parcel.to(Audience::All);
             hearing.count_each(fx.forward_to_shards(elsewhere, &forward, burst.bodies), count);
         }
@@ -152,7 +154,8 @@ impl Engine {
         fx: &mut F,
     ) -> (u64, Shards) {
         let count = burst.bodies.len() as u64;
-        let numbers = (self.direct.emissions + 1, streak.number);
+        let (names, first) = (self.names(), self.direct.emissions + 1);
+        let handing = Handing { names, first, streak: streak.number };
         self.direct.emissions += count;
         let Direct { subscribers, channels, spent, rest, .. } = &mut self.direct;
         let interest = &self.vhosts.get(streak.vhost).expect("it was there just now").interest;
@@ -164,14 +167,15 @@ impl Engine {
             if subscriber.is_deaf(subjects, silent, channels) {
                 continue;
             }
-            match subscriber.hear_all(burst, numbers, fx) {
+            match subscriber.hear_all(burst, handing, fx) {
                 Some(heard) => hearing.count_each(heard, count),
                 None => rest.push(slot),
             }
         }
         // The others are handed each message before the next one, as it is the same for all of them.
         let offered = if hearing.heard > 0 { count } else { 0 };
-        let offered = burst.hand_out(rest, numbers, (subscribers, spent), hearing, fx).max(offered);
+        let members = &mut Members { subscribers, spent };
+        let offered = burst.hand_out(rest, handing, members, hearing, fx).max(offered);
         let bytes: usize = burst.bodies.iter().map(|body| body.len()).sum();
         self.work_budget.count_handed(leaf.all.len() as u64 * Hearing::look_bytes(count, bytes));
         (offered, leaf.shards())
@@ -208,13 +212,23 @@ impl Engine {
     }
 }
 
+/// What the messages of a burst are handed out with.
+#[derive(Clone, Copy)]
+struct Handing {
+    names: &'static Names,
+    /// The number of the first message.
+    first: u64,
+    /// The number of their streak.
+    streak: u64,
+}
+
 impl Burst<'_> {
     /// Hands its messages to subscribers one by one; says how many of them anybody was handed.
     fn hand_out<F: Effects>(
         &self,
         to: &[u32],
-        (first, streak): (u64, u64),
-        (subscribers, spent): (&mut Slab<Subscriber>, &mut Vec<u32>),
+        handing: Handing,
+        members: &mut Members<'_>,
         hearing: &mut Hearing,
         fx: &mut F,
     ) -> u64 {
@@ -222,20 +236,21 @@ impl Burst<'_> {
             return 0;
         }
         let (is_heard_well, mut offered) = (hearing.has_free, 0);
-        for (number, body) in (first..).zip(self.bodies) {
+        let streak = handing.streak;
+        for (number, body) in (handing.first..).zip(self.bodies) {
             // How far behind those are who hear it is said of the last one.
             hearing.begin_next(is_heard_well);
-            let message = &self.message(body);
+            let message = &self.message(handing.names, body);
             let mut is_offered = false;
             for &slot in to {
-                let subscriber = subscribers.get_mut(slot);
+                let subscriber = members.subscribers.get_mut(slot);
                 let Some(subscriber) = subscriber.filter(|it| it.heard < it.until) else {
                     continue;
                 };
                 hearing.count(subscriber.hear(Emission { number, streak, message }, fx));
                 is_offered = true;
                 if subscriber.heard >= subscriber.until {
-                    spent.push(slot);
+                    members.spent.push(slot);
                 }
             }
             offered += u64::from(is_offered);
@@ -250,7 +265,7 @@ impl Subscriber {
     fn hear_all<F: Effects>(
         &mut self,
         burst: &Burst<'_>,
-        (first, streak): (u64, u64),
+        handing: Handing,
         fx: &mut F,
     ) -> Option<SendOutcome> {
         let count = burst.bodies.len() as u64;
@@ -258,8 +273,8 @@ impl Subscriber {
         if !wants_all || self.missed > 0 || !self.hears_plainly() {
             return None;
         }
-        let message = &burst.message(&[]);
-        let emission = Emission { number: first, streak, message };
+        let message = &burst.message(handing.names, &[]);
+        let emission = Emission { number: handing.first, streak: handing.streak, message };
         let heard = fx.send_direct_batch(&self.delivery(emission), burst.bodies)?;
         self.heard += count;
         Some(heard)

@@ -1,7 +1,7 @@
 //! Several direct messages in a row from one publisher to one subject: who hears them is looked up once.
 
+use super::Direct;
 use super::forward::{Audience, Forward, Parcel, Subjects};
-use super::{Direct, SUBJECT_EXCHANGE};
 use crate::engine::Engine;
 use crate::pubsub::fanout::{Emission, Hearing};
 use crate::pubsub::subscribe::Subscriber;
@@ -122,7 +122,7 @@ impl Engine {
     ) -> Reached {
         let Emit { subject, content, .. } = *emit;
         let message = MessageView {
-            exchange: SUBJECT_EXCHANGE,
+            exchange: self.names().subject_exchange,
             routing_key: subject,
             format: content.format,
             properties: content.properties,
@@ -141,7 +141,9 @@ impl Engine {
             let (publisher, asks, message, streak) =
                 (Some(connection), false, &message, streak.number);
             let subjects = Subjects::one(subject);
-            let parcel = Parcel { origin, publisher, asks, vhost, subjects, message, streak };
+            let is_emitted = true;
+            let parcel =
+                Parcel { is_emitted, origin, publisher, asks, vhost, subjects, message, streak };
             hearing.count(fx.forward_to_shards(
                 elsewhere,
                 &parcel.to(Audience::All),

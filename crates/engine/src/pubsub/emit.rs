@@ -2,17 +2,16 @@
 
 use super::forward::{Audience, Forward, Parcel, Subjects};
 use super::group::Turn;
-use super::{Direct, QUEUE_SUBJECT_PREFIX, SUBJECT_EXCHANGE};
+use super::{Direct, QUEUE_SUBJECT_PREFIX};
 use crate::engine::Engine;
 use crate::interface::limits::{NAME_BYTES_MAX, SUBJECT_BYTES_MAX};
-use crate::publish::INBOX_PREFIX;
 use crate::pubsub::cached_route::{Streak, Way};
-use crate::pubsub::fanout::{Emission, Hearing};
+use crate::pubsub::fanout::{Emission, Hearing, Members, PartTurn};
 use crate::pubsub::subscribe::Subscriber;
 use crate::queue::stored::{Incoming, NO_ANNOTATIONS};
 use crate::routing::vhost::Vhost;
 use crate::{
-    ChannelId, ConnectionId, Content, Effects, Emit, MessageView, Publish, Reached, Refusal,
+    ChannelId, ConnectionId, Content, Effects, Emit, MessageView, Names, Publish, Reached, Refusal,
     RefusalKind, ShardId, Shards, Time,
 };
 
@@ -33,7 +32,7 @@ impl Engine {
         let vhost = self.channels.get(slot).expect("a channel's slot is in use").vhost;
         self.counters.emitted += 1;
         let incoming = Incoming {
-            exchange: SUBJECT_EXCHANGE,
+            exchange: self.names().subject_exchange,
             routing_key: emit.subject,
             also_to: &[],
             content: emit.content,
@@ -81,10 +80,11 @@ impl Engine {
     /// tells who may not publish at all.
     #[inline]
     pub fn check_subject(&mut self, id: ChannelId, subject: &str) -> Result<(), Refusal> {
+        let names = self.names();
         let connection = self.connections[id.connection.0 as usize].as_mut();
         let grant = connection.and_then(|connection| connection.grant.as_mut());
         let Some(grant) = grant else { return Ok(()) };
-        let exchange = if is_addressed(subject) { "" } else { SUBJECT_EXCHANGE };
+        let exchange = if is_addressed(names, subject) { "" } else { names.subject_exchange };
         if !grant.may_publish(&self.access, exchange) {
             return Err(grant.publish_refused(exchange));
         }
@@ -107,7 +107,7 @@ impl Engine {
     /// Where a message goes by its subject alone: the queues and inboxes are at home.
     #[inline]
     fn addressed_elsewhere(&self, subject: &str) -> Shards {
-        if self.is_away() && is_addressed(subject) {
+        if self.is_away() && is_addressed(self.names(), subject) {
             return Shards::one(ShardId::HOME);
         }
         Shards::NONE
@@ -117,7 +117,8 @@ impl Engine {
     #[inline]
     fn is_caught(&self, vhost: u32, subject: &str) -> bool {
         let host = self.vhosts.get(vhost).expect("channels end first");
-        !self.is_away() && (is_addressed(subject) || host.router.has_subject_bindings())
+        !self.is_away()
+            && (is_addressed(self.names(), subject) || host.router.has_subject_bindings())
     }
 
     /// The queues bound to the exchange of subjects, the one that the subject names, or the inbox it is
@@ -133,8 +134,8 @@ impl Engine {
     ) -> u32 {
         let (exchange, key) = match subject.strip_prefix(QUEUE_SUBJECT_PREFIX) {
             Some(queue) => ("", queue),
-            None if subject.starts_with(INBOX_PREFIX) => ("", subject),
-            None => (SUBJECT_EXCHANGE, subject),
+            None if subject.starts_with(self.names().inbox_prefix) => ("", subject),
+            None => (self.names().subject_exchange, subject),
         };
         if key.len() > NAME_BYTES_MAX {
             return 0;
@@ -163,8 +164,8 @@ impl Engine {
         let Forward { subject, message, audience, vhost, .. } = forward;
         // A virtual host may have gone while the message was on its way.
         let Ok(vhost) = self.vhost_slot(vhost) else { return Reached::default() };
-        if let Audience::Group { name, tried, echo } = *audience {
-            return self.announce_to_group(vhost, (name, tried, echo), forward, fx);
+        if let Audience::Group { .. } = audience {
+            return self.announce_to_group(vhost, forward, fx);
         }
         let mut reached = self.announce_here(vhost, forward.subjects(), message, fx);
         if self.is_caught(vhost, subject) {
@@ -217,6 +218,8 @@ impl Engine {
         let mut hearing = Hearing::default();
         let has_others = self.has_others();
         let here = self.options.shard;
+        let exchange = self.names().subject_exchange;
+        let is_emitted = message.exchange == exchange && message.routing_key == subjects.first;
         let emission = Emission { number: self.direct.next_emission(), streak: 0, message };
         let Direct { subscribers, channels, leaves, parts, spent, .. } = &mut self.direct;
         leaves.clear();
@@ -246,15 +249,24 @@ impl Engine {
             };
         let echo = silent.is_none();
         let publisher = publisher.map(|publisher| publisher.connection);
-        let parcel =
-            Parcel { origin: here, publisher, asks, vhost: name, subjects, message, streak: 0 };
+        let parcel = Parcel {
+            origin: here,
+            publisher,
+            asks,
+            vhost: name,
+            subjects,
+            message,
+            is_emitted,
+            streak: 0,
+        };
         let mut rest = &parts[..];
         while let Some(group) = interest.next_group(&mut rest) {
             let (next, tried) = match interest.turn(group, here) {
                 Turn::Elsewhere(shard) => (Some(shard), Shards::NONE),
                 Turn::Here(first) => {
-                    let (those, turn) = ((&mut *subscribers, &mut *spent), (group, first));
-                    let offered = hearing.offer(interest, turn, those, is_deaf, emission, fx);
+                    let turn = PartTurn { parts: group, first };
+                    let members = &mut Members { subscribers, spent };
+                    let offered = hearing.offer(interest, turn, members, is_deaf, emission, fx);
                     let tried = Shards::one(here);
                     (hearing.after(offered, interest, group, tried), tried)
                 }
@@ -314,7 +326,7 @@ impl Engine {
         let channel = self.channel_slot(id).and_then(|slot| self.channels.get(slot));
         let Some(vhost) = channel.map(|channel| channel.vhost) else { return };
         let message = Incoming {
-            exchange: SUBJECT_EXCHANGE,
+            exchange: self.names().subject_exchange,
             routing_key: subject,
             also_to: &[],
             content,
@@ -343,11 +355,13 @@ impl Engine {
     fn announce_to_group<F: Effects>(
         &mut self,
         vhost: u32,
-        (name, tried, echo): (&str, Shards, bool),
         forward: &Forward<'_>,
         fx: &mut F,
     ) -> Reached {
         let mut hearing = Hearing::default();
+        let Audience::Group { name, tried, echo } = forward.audience else {
+            return Reached::default();
+        };
         let message = &forward.message;
         let is_own = forward.origin == self.options.shard;
         let emission = Emission { number: self.direct.next_emission(), streak: 0, message };
@@ -359,8 +373,9 @@ impl Engine {
         let subjects = forward.subjects();
         let is_deaf = |subscriber: &Subscriber| subscriber.is_deaf(subjects, silent, channels);
         interest.gather_named(leaves, name, parts);
-        let turn = (&parts[..], interest.turn_here(parts, self.options.shard));
-        let offered = hearing.offer(interest, turn, (subscribers, spent), is_deaf, emission, fx);
+        let first = interest.turn_here(parts, self.options.shard);
+        let (turn, members) = (PartTurn { parts, first }, &mut Members { subscribers, spent });
+        let offered = hearing.offer(interest, turn, members, is_deaf, emission, fx);
         let next = hearing.after(offered, interest, parts, tried);
         if let Some(shard) = next {
             let audience = Audience::Group { name, tried: tried.and(Shards::one(shard)), echo };
@@ -421,6 +436,6 @@ struct Publisher {
 
 /// Whether a subject names one queue or inbox, which the default exchange leads to.
 #[inline]
-fn is_addressed(subject: &str) -> bool {
-    subject.starts_with(QUEUE_SUBJECT_PREFIX) || subject.starts_with(INBOX_PREFIX)
+fn is_addressed(names: &Names, subject: &str) -> bool {
+    subject.starts_with(QUEUE_SUBJECT_PREFIX) || subject.starts_with(names.inbox_prefix)
 }

@@ -1,6 +1,5 @@
 //! Whether subscribers may hear what comes by way of an exchange.
 
-use super::{SUBJECT_EXCHANGE, is_answer_address};
 use crate::Publish;
 use crate::access::Right;
 use crate::engine::Engine;
@@ -10,7 +9,8 @@ impl Engine {
     /// subjects that its publisher may not publish to, they are nobody to it.
     pub(crate) fn may_be_heard(&mut self, slot: u32, publish: &Publish<'_>) -> bool {
         // What is published to subjects themselves was refused before.
-        if publish.exchange == SUBJECT_EXCHANGE {
+        let names = self.names();
+        if publish.exchange == names.subject_exchange {
             return true;
         }
         let id = self.channels.get(slot).expect("a channel's slot is in use").id;
@@ -20,8 +20,8 @@ impl Engine {
         // Who bound another exchange to that of subjects had the right. Nobody has bound the default
         // exchange, and whoever is asked for an answer may give it.
         let leads_there = !publish.exchange.is_empty()
-            || publish.keys().all(is_answer_address)
-            || grant.may(&self.access, Right::Write, SUBJECT_EXCHANGE);
+            || publish.keys().all(|key| names.is_answer_address(key))
+            || grant.may(&self.access, Right::Write, names.subject_exchange);
         leads_there && publish.keys().all(|key| grant.check_subject(key).is_ok())
     }
 }

@@ -16,6 +16,20 @@ pub(super) struct Emission<'a> {
     pub(super) message: &'a MessageView<'a>,
 }
 
+/// All subscribers, and the slots of those that are to end.
+pub(super) struct Members<'a> {
+    pub(super) subscribers: &'a mut Slab<Subscriber>,
+    pub(super) spent: &'a mut Vec<u32>,
+}
+
+/// The parts of a group, and whose turn it is.
+#[derive(Clone, Copy)]
+pub(super) struct PartTurn<'a> {
+    pub(super) parts: &'a [Part],
+    /// The index of the part that is offered a message first.
+    pub(super) first: usize,
+}
+
 /// What became of a message that was offered to the members of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Offered {
@@ -116,7 +130,7 @@ impl Hearing {
     fn offer_part<F: Effects>(
         &mut self,
         group: &mut Group,
-        (subscribers, spent): (&mut Slab<Subscriber>, &mut Vec<u32>),
+        members: &mut Members<'_>,
         is_deaf: impl Fn(&Subscriber) -> bool,
         emission: Emission<'_>,
         fx: &mut F,
@@ -125,7 +139,7 @@ impl Hearing {
         for _ in 0..group.members.len() {
             self.looked_at += 1;
             let slot = group.next();
-            let Some(subscriber) = subscribers.get_mut(slot) else { continue };
+            let Some(subscriber) = members.subscribers.get_mut(slot) else { continue };
             if is_deaf(subscriber) {
                 continue;
             }
@@ -138,7 +152,7 @@ impl Hearing {
                 heard => {
                     self.count(heard);
                     if subscriber.heard >= subscriber.until {
-                        spent.push(slot);
+                        members.spent.push(slot);
                     }
                     return Offered::Taken;
                 }
@@ -153,18 +167,17 @@ impl Hearing {
     pub(super) fn offer<F: Effects>(
         &mut self,
         interest: &mut Interest,
-        (parts, first): (&[Part], usize),
-        (subscribers, spent): (&mut Slab<Subscriber>, &mut Vec<u32>),
+        turn: PartTurn<'_>,
+        members: &mut Members<'_>,
         is_deaf: impl Fn(&Subscriber) -> bool,
         emission: Emission<'_>,
         fx: &mut F,
     ) -> Offered {
         let mut offered = Offered::ToNobody;
-        let (after, before) = (&parts[first..], &parts[..first]);
+        let (before, after) = turn.parts.split_at(turn.first);
         for &part in after.iter().chain(before) {
             let group = interest.part_mut(part);
-            let those = (&mut *subscribers, &mut *spent);
-            match self.offer_part(group, those, &is_deaf, emission, fx) {
+            match self.offer_part(group, members, &is_deaf, emission, fx) {
                 Offered::ToNobody => {}
                 Offered::InVain => offered = Offered::InVain,
                 Offered::Taken => return Offered::Taken,

@@ -2,13 +2,13 @@
 //!
 //! Knows nothing of who subscribes. The bytes never leave the process, so their layout has no version.
 
-use super::{Burst, SUBJECT_EXCHANGE};
+use super::Burst;
 use crate::queue::stored::NO_ANNOTATIONS;
 use crate::shard::message_codec::BODY_APART;
 use crate::storage::codec::{Malformed, Reader, Writer};
-use crate::{Annotations, Bytes, ConnectionId, Format, MessageView, ShardId, Shards};
+use crate::{Annotations, Bytes, ConnectionId, Format, MessageView, Names, ShardId, Shards};
 
-/// What a message is looked up by: its subject, and further ones, which publishers of AMQP may name. Who
+/// What a message is looked up by: its subject, and further ones, which some protocols let a publisher name. Who
 /// subscribes to several of them hears it once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Subjects<'a> {
@@ -59,7 +59,9 @@ pub struct Forward<'a> {
     pub message: MessageView<'a>,
     /// As [`crate::Delivery`] has it. All of a streak have a [`Row`] in common.
     pub streak: u64,
-    /// Further ones, as [`Subjects`] has them.
+    /// Exchange and routing key are those that every emitted message has.
+    pub(super) is_emitted: bool,
+    /// Further subjects, as [`Subjects`] has them.
     pub(super) further: &'a [u8],
     pub(super) audience: Audience<'a>,
     pub(super) vhost: &'a str,
@@ -88,6 +90,7 @@ pub(super) struct Parcel<'a> {
     pub(super) vhost: &'a str,
     pub(super) subjects: Subjects<'a>,
     pub(super) message: &'a MessageView<'a>,
+    pub(super) is_emitted: bool,
     pub(super) streak: u64,
 }
 
@@ -97,10 +100,22 @@ impl<'a> Parcel<'a> {
     where
         'a: 'b,
     {
-        let Parcel { origin, publisher, asks, vhost, subjects, message, streak } = *self;
+        let Parcel { origin, publisher, asks, vhost, subjects, message, is_emitted, streak } =
+            *self;
         let Subjects { first: subject, further } = subjects;
         let message = *message;
-        Forward { origin, publisher, asks, subject, further, message, streak, audience, vhost }
+        Forward {
+            origin,
+            publisher,
+            asks,
+            subject,
+            further,
+            message,
+            is_emitted,
+            streak,
+            audience,
+            vhost,
+        }
     }
 }
 
@@ -130,18 +145,27 @@ impl<'a> Forward<'a> {
 
     /// Appends its bytes.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let Forward { origin, publisher, asks, subject, further, message, audience, vhost, .. } =
-            self;
+        let Forward {
+            origin,
+            publisher,
+            asks,
+            subject,
+            further,
+            message,
+            is_emitted,
+            audience,
+            vhost,
+            ..
+        } = self;
         let (is_group, has_echo) = match audience {
             Audience::All => (false, false),
             Audience::Group { echo, .. } => (true, *echo),
         };
-        let is_emitted = message.exchange == SUBJECT_EXCHANGE && message.routing_key == *subject;
         let flags = u8::from(*asks) * ASKS
             + u8::from(publisher.is_some()) * HAS_PUBLISHER
             + u8::from(is_group) * TO_GROUP
             + u8::from(has_echo) * HAS_ECHO
-            + u8::from(is_emitted) * IS_EMITTED
+            + u8::from(*is_emitted) * IS_EMITTED
             + u8::from(!further.is_empty()) * HAS_FURTHER
             + u8::from(message.shared.is_some()) * BODY_APART;
         let mut writer = Writer(out);
@@ -159,7 +183,7 @@ impl<'a> Forward<'a> {
         if !further.is_empty() {
             writer.bytes(further);
         }
-        if is_emitted {
+        if *is_emitted {
             MessageView { exchange: "", routing_key: "", ..*message }.write(out);
         } else {
             message.write(out);
@@ -172,6 +196,7 @@ impl<'a> Forward<'a> {
         bytes: &'a [u8],
         annotations: &'a mut Annotations,
         apart: Option<&'a Bytes>,
+        names: &'static Names,
     ) -> Result<Forward<'a>, Malformed> {
         let mut reader = Reader(bytes);
         let flags = reader.u8()?;
@@ -187,11 +212,23 @@ impl<'a> Forward<'a> {
         let (vhost, subject) = (reader.text()?, reader.text()?);
         let further = if has(HAS_FURTHER) { reader.bytes()? } else { &[] };
         let mut message = MessageView::parse(reader.0, annotations, apart)?;
-        if has(IS_EMITTED) {
-            (message.exchange, message.routing_key) = (SUBJECT_EXCHANGE, subject);
+        let is_emitted = has(IS_EMITTED);
+        if is_emitted {
+            (message.exchange, message.routing_key) = (names.subject_exchange, subject);
         }
         let (asks, streak) = (has(ASKS), 0);
-        Ok(Forward { origin, publisher, asks, subject, further, message, streak, audience, vhost })
+        Ok(Forward {
+            origin,
+            publisher,
+            asks,
+            subject,
+            further,
+            message,
+            is_emitted,
+            streak,
+            audience,
+            vhost,
+        })
     }
 
     /// Appends what it has in common with the others of its streak.
@@ -235,10 +272,15 @@ impl<'a> Row<'a> {
     /// One of its messages.
     #[inline]
     #[must_use]
-    pub fn forward(&self, properties: &'a [u8], body: &'a [u8]) -> Forward<'a> {
+    pub fn forward(
+        &self,
+        names: &'static Names,
+        properties: &'a [u8],
+        body: &'a [u8],
+    ) -> Forward<'a> {
         let Row { origin, publisher, vhost, subject, format, persistent } = *self;
         let message = MessageView {
-            exchange: SUBJECT_EXCHANGE,
+            exchange: names.subject_exchange,
             routing_key: subject,
             format,
             properties,
@@ -247,7 +289,18 @@ impl<'a> Row<'a> {
             persistent,
             annotations: &NO_ANNOTATIONS,
         };
-        let (audience, further, asks, streak) = (Audience::All, &[], false, 0);
-        Forward { origin, publisher, asks, subject, further, message, streak, audience, vhost }
+        let (audience, further, asks, is_emitted, streak) = (Audience::All, &[], false, true, 0);
+        Forward {
+            origin,
+            publisher,
+            asks,
+            subject,
+            further,
+            message,
+            is_emitted,
+            streak,
+            audience,
+            vhost,
+        }
     }
 }

@@ -9,7 +9,7 @@ use super::interest::{Interest, Place};
 use crate::engine::Engine;
 use crate::storage::codec::{Malformed, Reader, Writer};
 use crate::storage::record::Record;
-use crate::{ConnectionId, Effects, SUBJECT_EXCHANGE, ShardId};
+use crate::{ConnectionId, Effects, ShardId};
 use std::collections::BTreeSet;
 
 const ACCESS: u8 = 0;
@@ -244,9 +244,9 @@ impl Engine {
             news.push(access(&Record::VhostCreated { name: &vhost.name }));
         }
         self.access.records(|record| news.push(access(record)));
+        let exchange = self.names().subject_exchange;
         for (_, vhost) in self.vhosts.iter() {
-            let subjects =
-                vhost.router.bindings().filter(|binding| binding.source == SUBJECT_EXCHANGE);
+            let subjects = vhost.router.bindings().filter(|binding| binding.source == exchange);
             let patterns: BTreeSet<&str> = subjects.map(|binding| binding.key).collect();
             news.extend(
                 patterns

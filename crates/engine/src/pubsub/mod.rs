@@ -1,7 +1,7 @@
 //! Direct messages: at most once, from a publisher straight to whoever subscribes at that moment.
 //!
 //! They share their address space with everything else: a subject is a routing key of
-//! [`SUBJECT_EXCHANGE`]. What is emitted reaches queues bound to that exchange; what is published to
+//! [`Names::subject_exchange`](crate::Names). What is emitted reaches queues bound to that exchange; what is published to
 //! the exchange, or comes to it from others, reaches those who subscribe.
 
 mod batch;
@@ -20,7 +20,6 @@ pub(crate) mod subscribe;
 mod subscribers;
 
 use crate::foundation::slab::Slab;
-use crate::publish::INBOX_PREFIX;
 use foldhash::fast::FixedState;
 
 pub use crate::pubsub::batch::{Burst, BurstRoom};
@@ -91,18 +90,6 @@ impl Direct {
 #[cfg(test)]
 mod tests;
 
-/// The exchange whose routing keys are the subjects of direct messages.
-pub const SUBJECT_EXCHANGE: &str = "amq.topic";
-
 /// A subject that begins so names a queue: what is emitted to it goes there through the default
 /// exchange, as an answer to a request from a queue's user does.
 pub const QUEUE_SUBJECT_PREFIX: &str = "$QUEUE.";
-
-/// What the subjects begin with on which NATS's libraries subscribe for answers.
-const ANSWER_SUBJECT_PREFIX: &str = "_INBOX.";
-
-/// Whether a subject is where somebody waits for an answer, as whose address it was made up.
-#[must_use]
-pub fn is_answer_address(subject: &str) -> bool {
-    subject.starts_with(ANSWER_SUBJECT_PREFIX) || subject.starts_with(INBOX_PREFIX)
-}

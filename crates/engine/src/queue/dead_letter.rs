@@ -5,12 +5,10 @@ use super::entry::Entry;
 use super::stored::Incoming;
 use crate::engine::Engine;
 use crate::interface::limits::DEAD_LETTER_DEPTH_MAX;
-use crate::pubsub::is_answer_address;
-use crate::queue::death_history;
 use crate::queue::page_out::{Loading, Wanted};
 use crate::routing::{Keys, QueueKey};
 use crate::storage::record;
-use crate::{Annotations, Content, Death, DeathReason, Effects, Time};
+use crate::{Annotations, Content, Conventions, Death, DeathReason, Effects, Time};
 
 /// Why an entry leaves its queue.
 #[derive(Clone, Copy, Debug)]
@@ -126,7 +124,7 @@ impl Engine {
         let way = (exchange, Keys { routing_key: key, also_to });
         let vhost = self.vhosts.get_mut(queue.vhost).expect("queues end first");
         let mut targets = Vec::new();
-        vhost.route(self.options.read_headers, way, &stored.content, &mut targets);
+        vhost.route(self.options.conventions.read_headers, way, &stored.content, &mut targets);
         record::bytes_max(blob.len(), targets.len())
     }
 
@@ -149,10 +147,9 @@ impl Engine {
         let vhost = queue.vhost;
         let mut annotations = incoming.annotations.clone();
         if annotations.deaths.is_empty() {
-            annotations.deaths =
-                death_history::sent_along(&incoming.content, self.options.read_headers);
+            annotations.deaths = (self.options.conventions.read_deaths)(&incoming.content);
         }
-        let keys = || death_history::known_keys(incoming, self.options.read_headers);
+        let keys = || routing_keys(incoming, self.options.conventions);
         died(&mut annotations, incoming, keys, &queue.name, reason, now);
         let (key, also_to): (&str, &[&str]) = match &own_key {
             Some(key) => (key, &[]),
@@ -165,7 +162,7 @@ impl Engine {
         };
         let mut targets = Vec::new();
         let way = (&*exchange, Keys { routing_key: key, also_to });
-        let read = self.options.read_headers;
+        let Conventions { read_headers: read, ref names, .. } = *self.options.conventions;
         let routing = self.vhosts.get_mut(vhost).expect("queues end first");
         let Some(routed) = routing.route(read, way, &content, &mut targets) else { return };
         self.leave_cycles(&annotations, &mut targets);
@@ -183,7 +180,8 @@ impl Engine {
         self.place(now, &letter, &targets, false, fx);
         self.placements = outer;
         // Whoever made the queue need not have had the right on subjects that its default exchange takes.
-        let answers = || targets.is_empty() && letter.keys().all(is_answer_address);
+        let answers =
+            || targets.is_empty() && letter.keys().all(|key| names.is_answer_address(key));
         if routed.has_subjects || (exchange.is_empty() && answers()) {
             self.publish_to_subscribers(vhost, &letter, fx);
         }
@@ -208,6 +206,15 @@ impl Engine {
         });
         self.counters.dead_letter_cycles += (before - targets.len()) as u64;
     }
+}
+
+/// The routing keys that a history may name: those that the message itself does.
+fn routing_keys(incoming: &Incoming<'_>, conventions: &Conventions) -> Vec<String> {
+    let mut keys = vec![incoming.routing_key.to_owned()];
+    if !incoming.also_to.is_empty() {
+        keys.extend((conventions.read_further_keys)(&incoming.content));
+    }
+    keys
 }
 
 /// Adds one death to a message's history.

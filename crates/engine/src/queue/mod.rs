@@ -2,7 +2,6 @@
 
 pub(crate) mod blob;
 pub(crate) mod dead_letter;
-mod death_history;
 mod declaration_mismatch;
 mod entries;
 pub(crate) mod entry;

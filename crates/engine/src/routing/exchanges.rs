@@ -2,7 +2,8 @@
 
 use super::bindings::ExchangeKey;
 use super::patterns::{NONE, Patterns};
-use crate::{ExchangeKind, ExchangeOptions, Refusal, RefusalKind};
+use crate::interface::mismatch::DifferentOption;
+use crate::{EXCHANGE_OPTIONS, ExchangeKind, ExchangeOptions, Value};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use std::sync::Arc;
@@ -102,59 +103,32 @@ impl Exchanges {
     }
 }
 
-/// Refuses a declaration that differs from the exchange there is, naming the first difference.
-pub(super) fn check_same(
-    vhost: &str,
-    name: &str,
+/// The first option in which the declaration of an exchange differs from the exchange that exists.
+pub(super) fn difference(
     current: &ExchangeOptions,
     received: &ExchangeOptions,
-) -> Result<(), Refusal> {
-    let differs = |what: &str, received: &str, current: &str| {
-        let text = format!(
-            "inequivalent arg '{what}' for exchange '{name}' in vhost '{vhost}': received \
-             {received} but current is {current}"
-        );
-        Err(Refusal::new(RefusalKind::PreconditionFailed, text))
-    };
-    if kind_name(received) != kind_name(current) {
-        return differs("type", &quoted(kind_name(received)), &quoted(kind_name(current)));
-    }
-    let flags = [
-        ("durable", received.durable, current.durable),
-        ("auto_delete", received.auto_delete, current.auto_delete),
-        ("internal", received.internal, current.internal),
-    ];
-    for (what, received, current) in flags {
-        if received != current {
-            return differs(what, &quoted(received), &quoted(current));
-        }
-    }
-    if received.kind != current.kind {
-        return differs(
-            "x-delayed-type",
-            &quoted(received.kind.name()),
-            &quoted(current.kind.name()),
-        );
-    }
-    if received.alternate != current.alternate {
-        let shown = |alternate: &Option<String>| match alternate {
-            Some(name) => format!("the value '{name}'"),
-            None => "none".to_owned(),
-        };
-        return differs(
-            "alternate-exchange",
-            &shown(&received.alternate),
-            &shown(&current.alternate),
-        );
-    }
-    Ok(())
+) -> Option<DifferentOption> {
+    let (now, then) = (values(current), values(received));
+    let mut pairs = now.into_iter().zip(then);
+    let own = pairs.find_map(|((name, current), (_, received))| {
+        DifferentOption::find(name, received, current)
+    });
+    let mut table = EXCHANGE_OPTIONS.iter();
+    own.or_else(|| {
+        table.find_map(|it| DifferentOption::find(it.name, it.get(received), it.get(current)))
+    })
 }
 
-fn quoted(value: impl std::fmt::Display) -> String {
-    format!("'{value}'")
-}
-
-/// The type as a client declares it: a delaying exchange is a type of its own over another.
-fn kind_name(options: &ExchangeOptions) -> &'static str {
-    if options.delaying { "x-delayed-message" } else { options.kind.name() }
+/// The values of the options that no argument sets, by name, in the order in which they are compared.
+fn values(options: &ExchangeOptions) -> [(&'static str, Option<Value>); 5] {
+    let text = |text: &str| Some(Value::Text(text.to_owned()));
+    // A delaying exchange is a type of its own over another.
+    let base = options.kind.name();
+    [
+        ("type", text(if options.delaying { "delayed-message" } else { base })),
+        ("durable", Some(Value::Bool(options.durable))),
+        ("auto_delete", Some(Value::Bool(options.auto_delete))),
+        ("internal", Some(Value::Bool(options.internal))),
+        ("delayed-type", text(base)),
+    ]
 }

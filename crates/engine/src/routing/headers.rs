@@ -1,10 +1,7 @@
 //! How a headers exchange compares a binding's arguments with a message's headers.
 
-use crate::{Arguments, Refusal, RefusalKind, Value};
+use crate::{Arguments, Names, Refusal, RefusalKind, Value};
 use std::collections::BTreeMap;
-
-/// The argument that says how the others are compared.
-const X_MATCH: &str = "x-match";
 
 /// A message's headers.
 pub(super) type Headers = BTreeMap<String, Value>;
@@ -13,12 +10,12 @@ pub(super) type Headers = BTreeMap<String, Value>;
 struct Mode {
     /// Every argument has to match, else one is enough.
     all: bool,
-    /// Arguments whose names begin with `x-` are compared as well.
+    /// Arguments whose names begin with the extensions' prefix are compared as well.
     with_x: bool,
 }
 
-fn mode(arguments: Option<&Arguments>) -> Option<Mode> {
-    let Some(value) = arguments.and_then(|arguments| arguments.get(X_MATCH)) else {
+fn mode(names: &Names, arguments: Option<&Arguments>) -> Option<Mode> {
+    let Some(value) = arguments.and_then(|arguments| arguments.get(names.match_argument)) else {
         return Some(Mode { all: true, with_x: false });
     };
     let Value::Text(text) = value else { return None };
@@ -32,28 +29,28 @@ fn mode(arguments: Option<&Arguments>) -> Option<Mode> {
 }
 
 /// Refuses arguments that a headers exchange cannot compare by.
-pub(super) fn check(arguments: &Arguments) -> Result<(), Refusal> {
-    if mode(Some(arguments)).is_some() {
+pub(super) fn check(names: &Names, arguments: &Arguments) -> Result<(), Refusal> {
+    if mode(names, Some(arguments)).is_some() {
         return Ok(());
     }
-    let value = match arguments.get(X_MATCH) {
+    let value = match arguments.get(names.match_argument) {
         Some(Value::Text(text)) => format!("value '{text}'"),
         _ => "type".to_owned(),
     };
     let text = format!(
-        "invalid x-match field {value}; expected all, any, all-with-x, or any-with-x as text"
+        "invalid {} field {value}; expected all, any, all-with-x, or any-with-x as text",
+        names.match_argument
     );
     Err(Refusal::new(RefusalKind::PreconditionFailed, text))
 }
 
 /// Whether a binding with these arguments takes a message with these headers. Without arguments to
 /// compare, `all` takes every message and `any` none.
-pub(super) fn matches(arguments: Option<&Arguments>, headers: &Headers) -> bool {
-    let Some(Mode { all, with_x }) = mode(arguments) else { return false };
-    let mut compared = arguments
-        .into_iter()
-        .flatten()
-        .filter(|(name, _)| *name != X_MATCH && (with_x || !name.starts_with("x-")));
+pub(super) fn matches(names: &Names, arguments: Option<&Arguments>, headers: &Headers) -> bool {
+    let Some(Mode { all, with_x }) = mode(names, arguments) else { return false };
+    let mut compared = arguments.into_iter().flatten().filter(|(name, _)| {
+        *name != names.match_argument && (with_x || !name.starts_with(names.extension_prefix))
+    });
     let equal = |(name, wanted): (&String, &Value)| {
         headers.get(name).is_some_and(|value| *wanted == Value::Null || wanted == value)
     };

@@ -12,8 +12,10 @@ mod topology;
 pub(crate) mod vhost;
 
 use crate::interface::limits::Limits;
-use crate::pubsub::SUBJECT_EXCHANGE;
-use crate::{Arguments, ExchangeKind, ExchangeOptions, Refusal, RefusalKind, Value};
+use crate::{
+    Arguments, ExchangeKind, ExchangeOptions, Names, PredeclaredExchange, Refusal, RefusalKind,
+    Value,
+};
 use bindings::{Bindings, ExchangeKey, Target};
 use cache::RouteCache;
 use exchanges::{Exchange, Exchanges};
@@ -111,6 +113,7 @@ struct QueueEntry {
 #[derive(Debug)]
 pub(crate) struct Router {
     vhost: String,
+    names: &'static Names,
     exchanges_max: usize,
     bindings_max: usize,
     seed: u64,
@@ -136,21 +139,17 @@ pub(crate) struct Router {
     scratch: Scratch,
 }
 
-/// The exchanges of every virtual host.
-const PREDECLARED: [(&str, ExchangeKind); 6] = [
-    ("", ExchangeKind::Direct),
-    ("amq.direct", ExchangeKind::Direct),
-    ("amq.fanout", ExchangeKind::Fanout),
-    ("amq.headers", ExchangeKind::Headers),
-    ("amq.match", ExchangeKind::Headers),
-    ("amq.topic", ExchangeKind::Topic),
-];
+/// The default exchange: it leads to each queue by the queue's name.
+const DEFAULT_EXCHANGE: PredeclaredExchange =
+    PredeclaredExchange { name: "", kind: ExchangeKind::Direct };
 
 impl Router {
     /// A virtual host's routing with the exchanges that every one has. `seed` seeds the hashing.
-    pub(crate) fn new(vhost: &str, limits: &Limits, seed: u64) -> Router {
+    pub(crate) fn new(vhost: &str, names: &'static Names, limits: &Limits, seed: u64) -> Router {
         let mut exchanges = Exchanges::new(seed);
-        for (name, kind) in PREDECLARED {
+        let predeclared = names.predeclared.iter().copied();
+        for exchange in std::iter::once(DEFAULT_EXCHANGE).chain(predeclared) {
+            let PredeclaredExchange { name, kind } = exchange;
             let options = ExchangeOptions {
                 kind,
                 delaying: false,
@@ -161,9 +160,10 @@ impl Router {
             };
             exchanges.add(Exchange::new(name, options, seed));
         }
-        let subjects = exchanges.find(SUBJECT_EXCHANGE).expect("it was added just now");
+        let subjects = exchanges.find(names.subject_exchange).expect("it was added just now");
         Router {
             vhost: vhost.to_owned(),
+            names,
             exchanges_max: limits.exchanges_max,
             bindings_max: limits.bindings_max,
             seed,

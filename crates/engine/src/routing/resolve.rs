@@ -5,8 +5,8 @@ use super::exchanges::Exchange;
 use super::headers::{self, Headers};
 use super::patterns::{MatchScratch, TOPIC};
 use super::{Keys, QueueKey, Routed, Router, VisitHeaders};
-use crate::ExchangeKind;
 use crate::interface::limits::ROUTE_EXCHANGES_MAX;
+use crate::{ExchangeKind, Names};
 use std::sync::Arc;
 
 /// What a walk needs and the next one can use again.
@@ -85,7 +85,8 @@ impl Router {
             has_subjects |= own == self.subjects;
             self.scratch.targets.clear();
             let Scratch { targets, matching, .. } = &mut self.scratch;
-            targets_of((own, exchange), &self.bindings, keys, headers.as_ref(), matching, targets);
+            let passed = Passed { key: own, exchange, names: self.names };
+            targets_of(passed, &self.bindings, keys, headers.as_ref(), matching, targets);
             if self.scratch.targets.is_empty() {
                 let alternate = exchange.options.alternate.as_deref();
                 if alternate == Some("") {
@@ -138,15 +139,24 @@ impl Router {
     }
 }
 
+/// An exchange that a message passes.
+#[derive(Clone, Copy)]
+struct Passed<'a> {
+    key: ExchangeKey,
+    exchange: &'a Exchange,
+    names: &'a Names,
+}
+
 /// Adds the targets of all bindings of one exchange that take the message.
 fn targets_of(
-    (own, exchange): (ExchangeKey, &Exchange),
+    at: Passed<'_>,
     bindings: &Bindings,
     keys: Keys<'_>,
     headers: Option<&Headers>,
     matching: &mut MatchScratch,
     targets: &mut Vec<Target>,
 ) {
+    let Passed { key: own, exchange, names } = at;
     let keys = std::iter::once(keys.routing_key).chain(keys.also_to.iter().copied());
     match exchange.options.kind {
         ExchangeKind::Fanout => {
@@ -171,8 +181,8 @@ fn targets_of(
         ExchangeKind::Headers => {
             let Some(headers) = headers else { return };
             let all = bindings.list(List::Source, exchange.outgoing);
-            let taking =
-                all.filter(|(_, binding)| headers::matches(binding.arguments.as_deref(), headers));
+            let takes = |arguments| headers::matches(names, arguments, headers);
+            let taking = all.filter(|(_, binding)| takes(binding.arguments.as_deref()));
             targets.extend(taking.map(|(_, binding)| binding.target));
         }
     }

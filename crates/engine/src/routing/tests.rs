@@ -52,7 +52,7 @@ struct TestHost {
 
 impl TestHost {
     fn new(queues: &[&str]) -> TestHost {
-        let router = Router::new("/", &Limits::default(), 42);
+        let router = Router::new("/", &crate::tests::CONVENTIONS.names, &Limits::default(), 42);
         let mut host = TestHost { router, names: Vec::new() };
         for queue in queues {
             host.queue(queue);

@@ -1,15 +1,15 @@
 //! Changes to the topology: declaring, deleting, binding, unbinding, and what follows from them.
 
 use super::bindings::{ExchangeKey, List, Target};
-use super::exchanges::{Exchange, check_same};
+use super::exchanges::{Exchange, difference};
 use super::patterns::{NONE, TOPIC};
 use super::{Change, DeletedExchange, QueueEntry, QueueKey, Router, headers};
 use crate::interface::limits::{NAME_BYTES_MAX, TOPIC_WORDS_MAX};
-use crate::{Arguments, BindingTarget, ExchangeKind, ExchangeOptions, Refusal, RefusalKind};
+use crate::{
+    Arguments, BindingTarget, Declared, ExchangeKind, ExchangeOptions, Mismatch, Refusal,
+    RefusalKind,
+};
 use std::sync::Arc;
-
-/// Names that begin so belong to the broker.
-const RESERVED_PREFIX: &str = "amq.";
 
 impl Router {
     /// Declares an exchange. Declaring an equal one again changes nothing. Refused: the default
@@ -22,10 +22,14 @@ impl Router {
         check_not_default(name)?;
         let durable = options.durable;
         if let Some(key) = self.exchanges.find(name) {
-            check_same(&self.vhost, name, &self.exchanges.get(key).options, options)?;
+            if let Some(option) = difference(&self.exchanges.get(key).options, options) {
+                let (name, vhost) = (name.to_owned(), self.vhost.clone());
+                let declared = Declared::Exchange;
+                return Err(Mismatch { declared, name, vhost, option }.refusal());
+            }
             return Ok(Change { durable, ..Change::default() });
         }
-        check_not_reserved(name)?;
+        self.check_not_reserved(name)?;
         check_length("exchange name", name)?;
         if !self.hold_auto_delete && self.exchanges.len() >= self.exchanges_max {
             let text = format!(
@@ -48,7 +52,7 @@ impl Router {
         if_unused: bool,
     ) -> Result<Change, Refusal> {
         check_not_default(name)?;
-        check_not_reserved(name)?;
+        self.check_not_reserved(name)?;
         let Some(key) = self.exchanges.find(name) else { return Ok(Change::default()) };
         let exchange = self.exchanges.get(key);
         if if_unused && exchange.outgoing != NONE {
@@ -110,7 +114,9 @@ impl Router {
             return Ok(change);
         }
         match self.exchanges.get(from).options.kind {
-            ExchangeKind::Headers => arguments.as_deref().map_or(Ok(()), headers::check)?,
+            ExchangeKind::Headers => {
+                headers::check(self.names, arguments.as_deref().unwrap_or(&Arguments::new()))?;
+            }
             ExchangeKind::Topic => check_pattern(key)?,
             ExchangeKind::Direct | ExchangeKind::Fanout => {}
         }
@@ -151,6 +157,15 @@ impl Router {
             self.auto_delete(vec![source], &mut change);
         }
         Ok(change)
+    }
+
+    fn check_not_reserved(&self, name: &str) -> Result<(), Refusal> {
+        let prefix = self.names.reserved_prefix;
+        if name.starts_with(prefix) {
+            let text = format!("exchange name '{name}' contains reserved prefix '{prefix}*'");
+            return Err(Refusal::new(RefusalKind::AccessRefused, text));
+        }
+        Ok(())
     }
 
     fn check_kept(&self, durable: bool) -> Result<(), Refusal> {
@@ -315,14 +330,6 @@ fn check_ends(source: &str, target: &BindingTarget) -> Result<(), Refusal> {
         BindingTarget::Exchange(name) => check_not_default(name),
         BindingTarget::Queue(_) => Ok(()),
     }
-}
-
-fn check_not_reserved(name: &str) -> Result<(), Refusal> {
-    if name.starts_with(RESERVED_PREFIX) {
-        let text = format!("exchange name '{name}' contains reserved prefix '{RESERVED_PREFIX}*'");
-        return Err(Refusal::new(RefusalKind::AccessRefused, text));
-    }
-    Ok(())
 }
 
 fn check_length(what: &str, name: &str) -> Result<(), Refusal> {

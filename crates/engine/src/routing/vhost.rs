@@ -1,9 +1,8 @@
 //! A virtual host: where its messages are routed to, and who subscribes in it.
 
-use crate::interface::message::{Content, ReadHeaders};
 use crate::pubsub::Interest;
 use crate::routing::{Keys, QueueKey, Routed, Router};
-use crate::{Refusal, RefusalKind, Value};
+use crate::{Content, ReadHeaders, Refusal, RefusalKind, Value};
 use std::collections::BTreeMap;
 
 /// A virtual host.

@@ -113,7 +113,7 @@ fn another_level_is_another_queue() {
          a queue q durable durability=memory
          > a queue q 0 0
          a queue q durable
-         > a refused PreconditionFailed: inequivalent arg 'x-durability' for queue 'q' in vhost '/': \
-           received none but current is the value 'memory' of type 'longstr'",
+         > a refused PreconditionFailed: queue 'q' in vhost '/' differs in \
+           durability: received none, current is 'memory'",
     );
 }

@@ -24,10 +24,8 @@ pub(crate) struct TestHost {
     taking: Option<(Vec<u8>, usize, BTreeMap<u32, i64>)>,
 }
 
-fn no_headers(_: Format, _: &[u8], _: &mut dyn FnMut(&str, Value)) {}
-
 fn engine(limits: &Limits) -> Engine {
-    Engine::new(Options { limits: limits.clone(), ..Options::alone([7; 32], no_headers) })
+    Engine::new(Options { limits: limits.clone(), ..Options::alone([7; 32], &super::CONVENTIONS) })
 }
 
 /// `key=value` and plain words of a line.

@@ -6,6 +6,7 @@
 
 mod bounds;
 mod checkpoints;
+mod conventions;
 mod damage;
 mod delays;
 mod drain_pacing;
@@ -29,6 +30,7 @@ mod topology;
 
 use crate::interface::limits::Limits;
 
+pub(crate) use crate::tests::conventions::CONVENTIONS;
 pub(crate) use crate::tests::host::TestHost;
 
 /// Runs a scenario and compares each line's effects: also where what is settled, given

@@ -11,8 +11,8 @@ fn declaring_again_must_agree() {
          a queue q length=3
          > a queue q 1 0
          a queue q length=4
-         > a refused PreconditionFailed: inequivalent arg 'x-max-length' for queue 'q' in vhost '/': \
-           received '4' but current is '3'
+         > a refused PreconditionFailed: queue 'q' in vhost '/' differs in \
+           max-length: received 4, current is 3
          a passive r
          > a refused NotFound: no queue 'r' in vhost '/'",
     );

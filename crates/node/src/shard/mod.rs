@@ -18,7 +18,7 @@ use crate::shard::message::{FromHome, ShardBatch, ShardMessage, Value, Words, bo
 use angarium_engine::{
     Annotations, Burst, ConnectionId, Deletion, Forward, Reached, Row, ShardId, Streak, Time,
 };
-use angarium_protocol::{Host as _, ProtocolHandler, nats};
+use angarium_protocol::{CONVENTIONS, Host as _, ProtocolHandler, nats};
 use std::collections::VecDeque;
 
 /// Why what another shard sends can be read.
@@ -97,7 +97,8 @@ impl Node {
                 let (body, bytes) = body_of(message, bytes, values);
                 self.effects.links.took(from, bytes);
                 let mut annotations = Annotations::default();
-                let forward = Forward::parse(message, &mut annotations, body.as_ref());
+                let forward =
+                    Forward::parse(message, &mut annotations, body.as_ref(), &CONVENTIONS.names);
                 let forward = forward.expect(UNDERSTOOD);
                 self.take_forward(now, &forward, &mut None);
             }
@@ -108,7 +109,8 @@ impl Node {
             ShardMessage::InRow { properties, body } => {
                 self.effects.links.took(from, bytes);
                 rows.streak = found;
-                let forward = rows.row.expect(UNDERSTOOD).forward(properties, body);
+                let forward = rows.row.expect(UNDERSTOOD);
+                let forward = forward.forward(&CONVENTIONS.names, properties, body);
                 self.take_forward(now, &forward, &mut rows.streak);
             }
             ShardMessage::Taken { news, bytes } => {

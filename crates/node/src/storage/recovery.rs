@@ -35,7 +35,7 @@ pub(crate) fn engine(options: &Options) -> Engine {
     Engine::new(engine::Options {
         seed: options.seed,
         limits: options.limits.clone(),
-        read_headers: protocol::read_headers,
+        conventions: &protocol::CONVENTIONS,
         shard: options.shard,
         others: Shards::others(options.shard, options.shards),
     })

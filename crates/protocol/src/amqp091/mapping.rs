@@ -3,6 +3,7 @@
 use super::codec::table::Entry;
 use super::codec::{FieldValue, Table, properties};
 use super::fault::{Code, Fault, Reach};
+use super::mismatch;
 use angarium_engine::{
     Arguments, EXCHANGE_OPTIONS, ExchangeKind, ExchangeOptions, OptionDefinition, QUEUE_OPTIONS,
     QueueOptions, Refusal, RefusalKind, Value,
@@ -54,7 +55,8 @@ pub(super) fn fault(refusal: Refusal) -> Fault {
         RefusalKind::StorageUnavailable => Code::RESOURCE_ERROR,
         RefusalKind::Internal => Code::INTERNAL_ERROR,
     };
-    Fault::new(code, refusal.text)
+    let text = refusal.mismatch.map_or(refusal.text, |mismatch| mismatch::text(&mismatch));
+    Fault::new(code, text)
 }
 
 /// The same for a settle.

@@ -17,6 +17,7 @@ pub mod fault;
 mod handler;
 mod handshake;
 mod mapping;
+mod mismatch;
 mod publish;
 mod publish_memo;
 mod settings;

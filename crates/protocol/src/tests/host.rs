@@ -4,7 +4,7 @@
 use crate::{
     Authentication, Close, Context, Credentials, Host, Identity, Outlet, Peer, ProtocolHandler,
 };
-use crate::{Figures, Findings, Survey, SurveyRow, Traffic, amqp091, nats, read_headers};
+use crate::{Figures, Findings, Survey, SurveyRow, Traffic, amqp091, nats};
 use angarium_engine::{
     ChannelId, Confirm, ConnectionId, Delivery, DirectMessage, Effects, Engine, GetAnswer, Hints,
     Load, MessageView, Options, Position, Refusal, Reply, Request, SendOutcome, Subscribe, Time,
@@ -152,7 +152,7 @@ impl TestHost {
     }
 
     fn made(amqp091: amqp091::Settings, nats: nats::Settings, large_body_bytes: usize) -> TestHost {
-        let mut options = Options::alone([7; 32], read_headers);
+        let mut options = Options::alone([7; 32], &crate::CONVENTIONS);
         // Each direct message is the last one of a step: the next one has to be presented again.
         options.limits.handed_at_once = 1;
         options.limits.large_body_bytes = large_body_bytes;

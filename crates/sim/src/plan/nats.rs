@@ -1,7 +1,8 @@
 //! What clients that speak NATS are going to do, as data.
 
 use super::{Plan, Role};
-use angarium_engine::{QUEUE_SUBJECT_PREFIX, SUBJECT_EXCHANGE, SlowConsumerPolicy};
+use angarium_engine::{QUEUE_SUBJECT_PREFIX, SlowConsumerPolicy};
+use angarium_protocol::SUBJECT_EXCHANGE;
 
 /// Bytes of a message beside its body: names, numbers, headers.
 const AROUND_BYTES: usize = 600;

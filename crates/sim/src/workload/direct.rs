@@ -6,7 +6,8 @@ use crate::plan::nats::{Listening, Nats, Part, Publishing, Requesting, Respondin
 use crate::plan::{Binding, Exchange, Plan, Role};
 use crate::random::Random;
 use angarium_engine::SlowConsumerPolicy;
-use angarium_engine::{ExchangeKind, QUEUE_SUBJECT_PREFIX, SUBJECT_EXCHANGE};
+use angarium_engine::{ExchangeKind, QUEUE_SUBJECT_PREFIX};
+use angarium_protocol::SUBJECT_EXCHANGE;
 
 const SUBJECTS: &[&str] = &["a", "a.b", "a.c", "a.b.c", "b.b", "b"];
 /// None takes what the broker itself says, under `$SYS`.

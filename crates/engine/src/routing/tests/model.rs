@@ -95,7 +95,7 @@ struct Pair {
 
 impl Pair {
     fn new(seed: u64) -> Pair {
-        let router = Router::new("/", &Limits::default(), seed);
+        let router = Router::new("/", &crate::tests::CONVENTIONS.names, &Limits::default(), seed);
         let mut model = Model::default();
         for (name, options) in router.exchanges() {
             model.exchanges.insert(name.to_owned(), options.clone());

@@ -1,40 +1,39 @@
-//! Dead-letter history that a publisher sent along: a message that a consumer takes and publishes
-//! anew goes on with it, as it does in RabbitMQ 3.
+//! The dead-letter history that a publisher sends along in headers: a message that a consumer takes and
+//! publishes anew keeps it, as in RabbitMQ 3.
 
-use super::stored::Incoming;
-use crate::interface::limits::{DEATHS_SENT_MAX, NAME_BYTES_MAX};
-use crate::{Arguments, Content, Death, DeathReason, ReadHeaders, Time, Value};
+use crate::properties::FURTHER_KEYS_HEADER;
+use crate::read_headers;
+use angarium_engine::limits::{DEATHS_SENT_MAX, NAME_BYTES_MAX};
+use angarium_engine::{Arguments, Content, Death, DeathReason, Time, Value};
 use std::time::Duration;
 
 /// The header that holds it.
 const HEADER: &str = "x-death";
-/// The header that holds a message's further routing keys, but for those that are to be hidden.
-const FURTHER_KEYS_HEADER: &str = "CC";
 
-/// The history in a message's headers, most recent first. What is no such thing is left out.
-pub(super) fn sent_along(content: &Content<'_>, read: ReadHeaders) -> Vec<Death> {
+/// The history in a message's headers, most recent first. Malformed entries are left out.
+pub(crate) fn deaths(content: &Content<'_>) -> Vec<Death> {
     let mut deaths = Vec::new();
-    read(content.format, content.properties, &mut |name, value| {
+    read_headers(content.format, content.properties, &mut |name, value| {
         if let (HEADER, Value::List(entries)) = (name, value) {
-            let entries = entries.iter().take(DEATHS_SENT_MAX);
-            deaths = entries.filter_map(death).collect();
+            deaths = entries_of(&entries);
         }
     });
     deaths
 }
 
-/// The routing keys that a history may name: those that the message itself does.
-pub(super) fn known_keys(incoming: &Incoming<'_>, read: ReadHeaders) -> Vec<String> {
-    let mut keys = vec![incoming.routing_key.to_owned()];
-    if !incoming.also_to.is_empty() {
-        let content = &incoming.content;
-        read(content.format, content.properties, &mut |name, value| {
-            if let (FURTHER_KEYS_HEADER, Value::List(further)) = (name, value) {
-                keys.extend(further.iter().filter_map(routing_key));
-            }
-        });
-    }
+/// The routing keys in the header for further ones.
+pub(crate) fn further_keys(content: &Content<'_>) -> Vec<String> {
+    let mut keys = Vec::new();
+    read_headers(content.format, content.properties, &mut |name, value| {
+        if let (FURTHER_KEYS_HEADER, Value::List(further)) = (name, value) {
+            keys.extend(further.iter().filter_map(routing_key));
+        }
+    });
     keys
+}
+
+fn entries_of(entries: &[Value]) -> Vec<Death> {
+    entries.iter().take(DEATHS_SENT_MAX).filter_map(death).collect()
 }
 
 fn death(entry: &Value) -> Option<Death> {
@@ -127,32 +126,19 @@ mod tests {
     }
 
     #[test]
-    fn so_many_entries_are_taken_over_and_no_more() {
-        fn read(_: crate::Format, properties: &[u8], visit: &mut dyn FnMut(&str, Value)) {
-            let one = entry(&[("reason", text("rejected")), ("queue", text("q"))]);
-            visit(HEADER, Value::List(vec![one; properties.len()]));
-        }
-        let properties = [0; DEATHS_SENT_MAX + 1];
+    fn the_number_of_entries_is_bounded() {
+        let one = entry(&[("reason", text("rejected")), ("queue", text("q"))]);
         for (sent, taken) in [
             (DEATHS_SENT_MAX - 1, DEATHS_SENT_MAX - 1),
             (DEATHS_SENT_MAX, DEATHS_SENT_MAX),
             (DEATHS_SENT_MAX + 1, DEATHS_SENT_MAX),
         ] {
-            let content = Content {
-                format: crate::Format::Amqp091,
-                properties: &properties[..sent],
-                body: b"",
-                shared: None,
-                persistent: false,
-                priority: 0,
-                ttl: None,
-            };
-            assert_eq!(sent_along(&content, read).len(), taken);
+            assert_eq!(entries_of(&vec![one.clone(); sent]).len(), taken);
         }
     }
 
     #[test]
-    fn what_is_none_is_left_out() {
+    fn malformed_entries_are_left_out() {
         let long = "n".repeat(NAME_BYTES_MAX + 1);
         for fields in [
             &[][..],

@@ -1,0 +1,63 @@
+//! What the protocols define and the engine needs: well-known names, and how encoded properties are read.
+
+use crate::{Content, Death, ExchangeKind, Format, Value};
+
+/// Visits the headers (name, value) in properties of the given format. Called only where a headers
+/// exchange compares them.
+pub type ReadHeaders = fn(Format, &[u8], &mut dyn FnMut(&str, Value));
+
+/// What the embedding side supplies about the protocols it speaks.
+#[derive(Clone, Copy, Debug)]
+pub struct Conventions {
+    /// The well-known names.
+    pub names: Names,
+    /// How headers are read.
+    pub read_headers: ReadHeaders,
+    /// Reads the dead-letter history that a publisher sent along in headers, most recent first.
+    pub read_deaths: fn(&Content<'_>) -> Vec<Death>,
+    /// Reads the further routing keys in a message's headers, without those that are hidden from
+    /// consumers.
+    pub read_further_keys: fn(&Content<'_>) -> Vec<String>,
+}
+
+/// An exchange that every virtual host has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PredeclaredExchange {
+    /// Its name.
+    pub name: &'static str,
+    /// How it routes.
+    pub kind: ExchangeKind,
+}
+
+/// Names that clients know: of exchanges, addresses, and what the broker makes up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Names {
+    /// The exchanges of every virtual host beside the default one, which has no name.
+    pub predeclared: &'static [PredeclaredExchange],
+    /// The one of them whose routing keys are the subjects of direct messages.
+    pub subject_exchange: &'static str,
+    /// The name under which permission patterns see the default exchange.
+    pub default_exchange: &'static str,
+    /// Exchange names that begin so belong to the broker.
+    pub reserved_prefix: &'static str,
+    /// What made-up queue names begin with.
+    pub queue_prefix: &'static str,
+    /// What made-up consumer names begin with.
+    pub consumer_prefix: &'static str,
+    /// What the addresses of inboxes begin with.
+    pub inbox_prefix: &'static str,
+    /// What the subjects begin with on which client libraries wait for answers.
+    pub answer_prefix: &'static str,
+    /// The binding argument that says how a headers exchange compares.
+    pub match_argument: &'static str,
+    /// Binding arguments that begin so are compared only where the mode asks for it.
+    pub extension_prefix: &'static str,
+}
+
+impl Names {
+    /// Whether a subject is the address that a requester made up to wait for an answer.
+    #[must_use]
+    pub fn is_answer_address(&self, subject: &str) -> bool {
+        subject.starts_with(self.answer_prefix) || subject.starts_with(self.inbox_prefix)
+    }
+}
