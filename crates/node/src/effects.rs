@@ -3,11 +3,10 @@
 //! Effects are carried out the moment the engine calls them, in memory: a delivery is written into
 //! its connection's outlet, a record into the journal's batch. The host moves bytes and blocks.
 
-use crate::flow::recent_subscribers::{Audience, HeardBy, Hearer};
-use crate::flow::slow_subscribers::{Behind, Crowded};
+use crate::flow::publisher_stall::PublisherStalls;
 use crate::options::Options;
+use crate::outbox::Outbox;
 use crate::outbox::batch::Burst;
-use crate::outbox::{Outbox, Publisher};
 use crate::shard::links::ShardLinks;
 use crate::shard::message::{FromHome, ShardMessage};
 use crate::shard::remote_connection::Guest;
@@ -15,7 +14,7 @@ use crate::spill::Spill;
 use angarium_engine as engine;
 use angarium_engine::{
     Call, ChannelId, Confirm, ConnectionId, Delivery, DirectMessage, Effects, Forward, GetAnswer,
-    Hints, Load, Lost, MessageView, Refusal, Reply, SendOutcome, ShardId, Shards, Subscribe, Time,
+    Hints, Load, Lost, MessageView, Refusal, Reply, SendOutcome, Shards, Subscribe, Time,
 };
 use angarium_journal::{Journal, SharedRecord};
 use angarium_protocol::{Credentials, Host, Outlet, Survey};
@@ -55,17 +54,9 @@ pub(crate) struct NodeEffects {
     pub(crate) journal: Option<Journal>,
     pub(crate) links: ShardLinks,
     pub(crate) outbox: Vec<Outbox>,
-    /// By connection: it publishes faster than all who listen to it can take, and waits for one of
-    /// them.
-    pub(crate) held: Vec<bool>,
-    /// Those of them, and of other shards' publishers, that wait for a moment only.
-    pub(crate) held_briefly: Vec<Publisher>,
+    pub(crate) stalls: PublisherStalls,
     /// What was last written of several messages at once.
     pub(crate) burst: Burst,
-    /// Who were found to have much unsent that the last message was for.
-    pub(crate) crowded: Crowded,
-    /// Who was last handed a direct message and had not.
-    pub(crate) hearer: HeardBy,
     /// Connections that were too far behind and are to be ended, each once.
     pub(crate) laggards: Vec<ConnectionId>,
     /// Connections that have become too slow since the last turn.
@@ -78,8 +69,6 @@ pub(crate) struct NodeEffects {
     pub(crate) lost: BTreeMap<(ChannelId, u64), Lost>,
     /// Connections with output, each once.
     pub(crate) dirty: Vec<ConnectionId>,
-    /// Connections that publishers waited for at the last look.
-    pub(crate) awaited: Vec<ConnectionId>,
     /// Answers that sessions have not seen yet.
     pub(crate) replies: VecDeque<Answer>,
     pub(crate) loads: VecDeque<Load>,
@@ -107,18 +96,14 @@ impl NodeEffects {
             journal,
             links: ShardLinks::new(options),
             outbox: Vec::new(),
-            held: Vec::new(),
-            held_briefly: Vec::new(),
+            stalls: PublisherStalls::new(),
             burst: Burst::default(),
-            crowded: Crowded::default(),
-            hearer: HeardBy::default(),
             laggards: Vec::new(),
             lagging: Vec::new(),
             spill: Spill::new(options.spill.clone(), options.shard, options.shards),
             caught_up: Vec::new(),
             lost: BTreeMap::new(),
             dirty: Vec::new(),
-            awaited: Vec::new(),
             replies: VecDeque::new(),
             loads: VecDeque::new(),
             credentials: Vec::new(),
@@ -144,8 +129,8 @@ impl NodeEffects {
         let has_ended_piece = outbox.advance(bytes);
         let has_room = outbox.unsent() <= self.outbox_bytes_max / 2;
         if has_room {
-            let held = outbox.release();
-            self.let_go(held, true);
+            let waiting = outbox.waiting.take();
+            self.end_stalls(waiting);
             self.refill(connection);
         }
         if has_ended_piece {
@@ -153,119 +138,6 @@ impl NodeEffects {
             self.touch(connection);
         }
         has_room && self.outbox[connection.0 as usize].wants_room.replace(false)
-    }
-
-    /// Lets publishers go on that wait for a peer which takes nothing.
-    pub(crate) fn look_for_stalls(&mut self) {
-        for slot in 0..self.outbox.len() {
-            let held = self.outbox[slot].look_for_stall();
-            self.let_go(held, false);
-            if self.outbox[slot].is_awaited() {
-                self.awaited.push(ConnectionId(slot as u32));
-            }
-        }
-    }
-
-    /// Lets publishers go on, since those they waited for keep up, or since these have gone or stalled.
-    pub(crate) fn let_go(
-        &mut self,
-        publishers: impl IntoIterator<Item = Publisher>,
-        keep_up: bool,
-    ) {
-        for publisher in publishers {
-            match publisher {
-                Publisher::Here(connection) => self.held[connection.0 as usize] = false,
-                Publisher::There(shard, id) => self.links.let_go(shard, id, keep_up),
-            }
-        }
-    }
-
-    /// None of those here who have heard a message of another shard's publisher keeps up: it is to wait for
-    /// them, or for none of them where all are too far behind. Of that it is told nothing while others here
-    /// keep up with other messages of its.
-    pub(crate) fn hold_elsewhere(&mut self, now: Time, shard: ShardId, publisher: ConnectionId) {
-        let there = Publisher::There(shard, publisher);
-        let waits = self.hold_for_crowded(there);
-        if matches!(self.links.told_behind(shard, publisher), Some(Behind::Awaited { .. })) {
-            return;
-        }
-        let has_others = self.has_others(now, there);
-        if waits {
-            self.links.tell_behind(shard, publisher, Behind::Awaited { has_others });
-        } else if !has_others && self.crowded.there().is_empty() {
-            self.links.tell_behind(shard, publisher, Behind::Far);
-        }
-        if waits && has_others {
-            self.hold_briefly(there);
-        }
-    }
-
-    /// Has a publisher wait for those here who are behind with its message, whichever takes more first; says
-    /// whether there are any that are waited for.
-    fn hold_for_crowded(&mut self, publisher: Publisher) -> bool {
-        let mut waits = false;
-        for behind in self.crowded.here() {
-            let is_other = publisher != Publisher::Here(*behind);
-            waits |= is_other && self.outbox[behind.0 as usize].hold(publisher);
-        }
-        for patient in self.crowded.patient() {
-            self.outbox[patient.0 as usize].free(publisher);
-        }
-        waits
-    }
-
-    /// Whether any of those who have heard a publisher well of late still keep up. Where it waits for others,
-    /// it goes on, too, once one does again that does not.
-    fn has_others(&mut self, now: Time, publisher: Publisher) -> bool {
-        let mut has_others = false;
-        for hearer in self.audience(publisher).of_late(now) {
-            has_others |= match (hearer, publisher) {
-                (Hearer::Connection(id), _) if !self.outbox[id.0 as usize].has_listener() => {
-                    self.audience(publisher).forget(hearer);
-                    false
-                }
-                (Hearer::Connection(id), _) => {
-                    let outbox = &mut self.outbox[id.0 as usize];
-                    let keeps_up = outbox.keeps_up(self.outbox_bytes_max);
-                    if !keeps_up {
-                        outbox.free(publisher);
-                    }
-                    keeps_up
-                }
-                (Hearer::Shard(shard), _) if self.crowded.there().contains(shard) => false,
-                (Hearer::Shard(shard), Publisher::Here(id)) => self.links.may_keep_up(shard, id),
-                (Hearer::Shard(_), Publisher::There(..)) => true,
-            };
-        }
-        has_others
-    }
-
-    /// Who hears a publisher.
-    fn audience(&mut self, publisher: Publisher) -> &mut Audience {
-        match publisher {
-            Publisher::Here(id) => &mut self.outbox[id.0 as usize].audience,
-            Publisher::There(shard, id) => self.links.audience(shard, id),
-        }
-    }
-
-    /// Others hear a publisher that waits: it waits for a moment only.
-    #[cold]
-    fn hold_briefly(&mut self, publisher: Publisher) {
-        if self.held_briefly.last() != Some(&publisher) {
-            self.held_briefly.push(publisher);
-        }
-    }
-
-    /// Somebody here hears another shard's publisher well: where it waits for one who does not, it waits for
-    /// a moment only.
-    #[inline]
-    pub(crate) fn heard_elsewhere(&mut self, now: Time, shard: ShardId, publisher: ConnectionId) {
-        self.links.audience(shard, publisher).heard(now, std::mem::take(&mut self.hearer));
-        match self.links.told_behind(shard, publisher) {
-            None => {}
-            Some(Behind::Awaited { .. }) => self.hold_briefly(Publisher::There(shard, publisher)),
-            Some(Behind::Far) => self.links.let_go(shard, publisher, true),
-        }
     }
 
     /// Whether any connection had output since the last [`NodeEffects::take_dirty`].
@@ -286,7 +158,7 @@ impl NodeEffects {
     /// Begins a call into a session.
     #[inline]
     pub(crate) fn begin_call(&mut self) {
-        self.crowded.clear();
+        self.stalls.clear_slow();
         self.has_stored = false;
         self.has_outrun = false;
         self.told_in_call = 0;
@@ -298,13 +170,12 @@ impl NodeEffects {
         let slot = connection.0 as usize;
         if slot >= self.outbox.len() {
             self.outbox.resize_with(slot + 1, Outbox::default);
-            self.held.resize(slot + 1, false);
         }
         self.end_spooling(connection);
-        let held = self.outbox[slot].release();
-        self.let_go(held, false);
+        let waiting = self.outbox[slot].waiting.take();
+        self.end_stalls(waiting);
         self.links.reset(connection);
-        self.held[slot] = false;
+        self.stalls.reset(connection);
         self.outbox[slot].renew();
     }
 
@@ -414,14 +285,12 @@ impl Effects for NodeEffects {
         {
             self.outbox[publisher.0 as usize].is_owed = true;
         }
-        let (heard, those) = self.links.forward(to, forward, bodies);
-        if heard == SendOutcome::Sent {
-            let well = those.into_iter().next().map(Hearer::Shard);
-            self.hearer = well.map(HeardBy::from).unwrap_or_default();
-        } else {
-            self.crowded.add_shards(those);
+        let (is_slow, awaited) = self.links.forward(to, forward, bodies);
+        if !is_slow {
+            return SendOutcome::Sent;
         }
-        heard
+        self.stalls.add_slow_shards(awaited);
+        SendOutcome::Congested
     }
 
     fn broadcast(&mut self, by: Option<ConnectionId>, news: &[u8]) {
@@ -548,28 +417,8 @@ impl Host for NodeEffects {
         self.outbox[connection.0 as usize].spooled.is_some()
     }
 
-    #[inline]
-    fn kept_up(&mut self, now: Time, publisher: ConnectionId) {
-        let slot = publisher.0 as usize;
-        self.crowded.clear();
-        self.outbox[slot].audience.heard(now, std::mem::take(&mut self.hearer));
-        if self.held[slot] {
-            self.hold_briefly(Publisher::Here(publisher));
-        }
-    }
-
-    #[cold]
-    fn ahead(&mut self, now: Time, publisher: ConnectionId) {
-        let there = self.crowded.there();
-        self.links.wait_for(there, publisher);
-        let waits_here = self.hold_for_crowded(Publisher::Here(publisher));
-        if waits_here || !there.is_empty() {
-            self.held[publisher.0 as usize] = true;
-            if self.has_others(now, Publisher::Here(publisher)) {
-                self.hold_briefly(Publisher::Here(publisher));
-            }
-        }
-        self.crowded.clear();
+    fn stall(&mut self, now: Time, publisher: ConnectionId) {
+        self.stall_here(now, publisher);
     }
 
     #[inline]

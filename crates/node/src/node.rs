@@ -342,12 +342,6 @@ impl Node {
         self.effects.take_dirty(into);
     }
 
-    /// Takes the connections that publishers wait for, of the last look at who takes nothing: they are to be
-    /// offered their output even if there seems to be no room for it, before the next look.
-    pub fn take_awaited(&mut self) -> Vec<ConnectionId> {
-        std::mem::take(&mut self.effects.awaited)
-    }
-
     // ---- turns ----
 
     /// Ends a turn: consumers that became able to take messages get them, answered sessions go on,
@@ -376,7 +370,6 @@ impl Node {
         self.effects.tell_lost(&mut self.engine);
         self.begin_episodes(now);
         self.end_laggards(now);
-        self.slowed.hold(now, &mut self.effects.held_briefly);
         self.forget_outran();
         self.tell_congestion();
         self.tell_spent();
@@ -399,8 +392,10 @@ impl Node {
     /// When [`Node::expire`], or the end of a turn, next has something to do.
     pub fn deadline(&self) -> Option<Time> {
         let closing = self.closing.first().map(|(due, _)| *due);
-        let others = [self.slowed.deadline(), self.rates.deadline(), self.writes.due()];
-        [self.engine.deadline(), self.next_sweep, closing].into_iter().chain(others).flatten().min()
+        let pauses = [self.slowed.deadline(), self.effects.stalls.deadline()];
+        let others = [self.rates.deadline(), self.writes.due()];
+        let all = [self.engine.deadline(), self.next_sweep, closing].into_iter();
+        all.chain(pauses).chain(others).flatten().min()
     }
 
     /// Does what has become due.
@@ -416,6 +411,7 @@ impl Node {
             self.expire_connection(now, id);
         }
         self.let_slowed_go_on(now);
+        self.effects.stalls.end_due(now);
         self.let_paid_go_on(now);
     }
 
@@ -519,7 +515,7 @@ impl Node {
     /// Looks at every connection (heartbeats, timeouts, buffers of idle ones) and, if the disk is full,
     /// whether it still is.
     fn sweep(&mut self, now: Time) {
-        self.effects.look_for_stalls();
+        self.effects.sweep_stalls(now);
         self.effects.spill.sweep();
         self.end_episodes(now);
         for id in self.slots() {

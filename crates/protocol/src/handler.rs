@@ -108,11 +108,9 @@ pub type Authentication = Result<Identity, String>;
 pub trait Host: Effects {
     /// Where output for a connection is written.
     fn outlet(&mut self, connection: ConnectionId) -> &mut Outlet;
-    /// All who hear what the connection has just emitted have much unsent: the host may let it wait for them.
-    /// For a moment only where others hear it well besides, who are not to wait for those.
-    fn ahead(&mut self, now: Time, connection: ConnectionId);
-    /// Somebody who hears what the connection has just emitted keeps up with it.
-    fn kept_up(&mut self, now: Time, connection: ConnectionId);
+    /// All subscribers of what the connection has just published are above their high-water mark: the host
+    /// may stall it for a moment.
+    fn stall(&mut self, now: Time, publisher: ConnectionId);
     /// Whether messages that were handed to the connection wait elsewhere than in its outlet. Once they
     /// do no longer, the host calls [`ProtocolHandler::caught_up`].
     fn is_behind(&self, connection: ConnectionId) -> bool {

@@ -80,7 +80,7 @@ impl Node {
         }
         let links = &self.effects.links;
         [
-            (self.effects.held[id.0 as usize], WaitsFor::Listeners),
+            (self.effects.stalls.is_stalled(id), WaitsFor::Listeners),
             (connection.stores && self.is_journal_congested(), WaitsFor::Disk),
             (connection.uses_home && links.is_behind(ShardId::HOME), WaitsFor::Queues),
             (!connection.carry.is_empty() && !links.is_settled(id), WaitsFor::Shards),
@@ -96,7 +96,9 @@ impl Node {
     /// The same as people are shown it: a pause of a moment for a while.
     pub(crate) fn shown_wait(&self, now: Time, id: ConnectionId) -> Option<WaitsFor> {
         let connection = self.connections[id.0 as usize].as_ref()?;
-        let paused = connection.last_slowed.filter(|(_, at)| now.since(*at) < SHOWN);
+        let stalled = (WaitsFor::Listeners, self.effects.stalls.last_stalled(id));
+        let mut pauses = connection.last_slowed.into_iter().chain([stalled]);
+        let paused = pauses.find(|(_, at)| *at != Time::default() && now.since(*at) < SHOWN);
         let waits_for = self.waits_for(id).or(paused.map(|(why, _)| why));
         waits_for.filter(|_| connection.ended.is_none())
     }

@@ -1,7 +1,6 @@
 //! Direct messages for connections that are too far behind, each by its policy.
 
 use crate::effects::NodeEffects;
-use crate::flow::recent_subscribers::Hearer;
 use crate::node::Node;
 use crate::outbox::{Outbox, Whose};
 use crate::spill::{Next, PASSED_MAX, SpillDone, SpillJob, SpillLoss, SpillStats, SpillStore};
@@ -67,14 +66,12 @@ impl NodeEffects {
                 SendOutcome::Dropped
             }
             SlowConsumerPolicy::DropNew if is_late => {
-                self.crowded.add_patient(message.emission, id);
                 self.note_missed(id, policy, 1);
                 SendOutcome::Dropped
             }
             // Nobody waits for one who can have what there is later.
             SlowConsumerPolicy::Spool if unsent >= self.outbox_bytes_max => {
                 self.write_direct_message(message);
-                self.crowded.add_patient(message.emission, id);
                 SendOutcome::Congested
             }
             _ => self.write_direct(message, unsent),
@@ -109,10 +106,12 @@ impl NodeEffects {
         unsent: usize,
     ) -> SendOutcome {
         if unsent < self.outbox_bytes_max {
-            self.hearer = Hearer::Connection(connection).into();
             return SendOutcome::Sent;
         }
-        self.crowded.add(emission, connection);
+        // Nobody waits for one that is nearer to its bound than to its high-water mark.
+        if unsent < self.outbox[connection.0 as usize].unsent_max / 2 {
+            self.stalls.add_slow(emission, connection);
+        }
         SendOutcome::Congested
     }
 
@@ -125,7 +124,6 @@ impl NodeEffects {
             let is_late = self.outbox[slot].held() >= self.outbox[slot].unsent_max;
             self.note_missed(id, SlowConsumerPolicy::DropOldest, missed + u64::from(is_late));
             if is_late {
-                self.crowded.add_patient(message.emission, id);
                 return SendOutcome::Dropped;
             }
         }
@@ -164,7 +162,6 @@ impl NodeEffects {
         outbox.spooled = Some(number);
         outbox.choose_path(self.outbox_bytes_max);
         self.note_spooled(id);
-        self.crowded.add_patient(message.emission, id);
         SendOutcome::Congested
     }
 
@@ -189,8 +186,6 @@ impl NodeEffects {
                 }
                 Next::CaughtUp => {
                     self.end_spooling(id);
-                    let held = self.outbox[id.0 as usize].release();
-                    self.let_go(held, true);
                     self.caught_up.push(id);
                     break;
                 }

@@ -3,7 +3,6 @@
 
 use crate::connection::read_pause::WaitsFor;
 use crate::node::Node;
-use crate::outbox::Publisher;
 use crate::shard::message::{FromHome, ShardMessage};
 use angarium_engine::{ConnectionId, Time};
 use std::time::Duration;
@@ -89,40 +88,38 @@ impl HomeSaid {
     }
 }
 
-/// Some who wait for a moment, and when they go on: all together.
+/// Paused connections, and when the pause ends: `length` after it began for the first of them.
 #[derive(Debug)]
-struct Pause<T> {
+struct Pause {
     length: Duration,
-    those: Vec<T>,
+    paused: Vec<ConnectionId>,
     until: Option<Time>,
 }
 
-impl<T> Pause<T> {
-    fn new(length: Duration) -> Pause<T> {
-        Pause { length, those: Vec::new(), until: None }
+impl Pause {
+    fn new(length: Duration) -> Pause {
+        Pause { length, paused: Vec::new(), until: None }
     }
 
-    fn add(&mut self, now: Time, one: T) {
-        self.those.push(one);
+    fn add(&mut self, now: Time, connection: ConnectionId) {
+        self.paused.push(connection);
         self.until.get_or_insert(now.plus(self.length));
     }
 
-    /// Those that go on now.
-    fn take_due(&mut self, now: Time) -> Vec<T> {
+    /// Takes all once the pause has ended.
+    fn take_due(&mut self, now: Time) -> Vec<ConnectionId> {
         match self.until.take_if(|due| *due <= now) {
-            Some(_) => std::mem::take(&mut self.those),
+            Some(_) => std::mem::take(&mut self.paused),
             None => Vec::new(),
         }
     }
 }
 
-/// Connections that are slowed down, alone or beside others, and publishers that wait for somebody who is
-/// behind for a moment only.
+/// Connections that are slowed down, alone or beside others.
 #[derive(Debug)]
 pub(crate) struct Slowed {
-    alone: Pause<ConnectionId>,
-    beside_others: Pause<ConnectionId>,
-    publishers: Pause<Publisher>,
+    alone: Pause,
+    beside_others: Pause,
 }
 
 impl Slowed {
@@ -130,23 +127,12 @@ impl Slowed {
     pub(crate) fn new(backlog_bytes_per_second: u64) -> Slowed {
         let nanos = PAUSE_BYTES * 1_000_000_000 / backlog_bytes_per_second.max(1);
         let beside_others = Duration::from_nanos(nanos).clamp(PAUSE, PAUSE_MAX);
-        Slowed {
-            alone: Pause::new(PAUSE),
-            beside_others: Pause::new(beside_others),
-            publishers: Pause::new(PAUSE),
-        }
-    }
-
-    /// Publishers are not read from for a moment.
-    pub(crate) fn hold(&mut self, now: Time, publishers: &mut Vec<Publisher>) {
-        for publisher in publishers.drain(..) {
-            self.publishers.add(now, publisher);
-        }
+        Slowed { alone: Pause::new(PAUSE), beside_others: Pause::new(beside_others) }
     }
 
     /// When the first of them go on.
     pub(crate) fn deadline(&self) -> Option<Time> {
-        let all = [self.alone.until, self.beside_others.until, self.publishers.until];
+        let all = [self.alone.until, self.beside_others.until];
         all.into_iter().flatten().min()
     }
 }
@@ -258,8 +244,6 @@ impl Node {
 
     /// Lets those go on whose moment is over.
     pub(crate) fn let_slowed_go_on(&mut self, now: Time) {
-        let held = self.slowed.publishers.take_due(now);
-        self.effects.let_go(held, true);
         let alone = self.slowed.alone.take_due(now);
         for id in alone.into_iter().chain(self.slowed.beside_others.take_due(now)) {
             if let Some(connection) = self.connections[id.0 as usize].as_mut() {
@@ -294,16 +278,5 @@ mod tests {
         check(64 << 20, 1_953);
         check(128 << 20, 1_000);
         check(u64::MAX, 1_000);
-    }
-
-    #[test]
-    fn publishers_that_wait_for_somebody_go_on_at_their_own_time() {
-        let mut slowed = Slowed::new(0);
-        slowed.beside_others.add(Time(1), ConnectionId(7));
-        slowed.hold(Time(1), &mut vec![Publisher::Here(ConnectionId(8))]);
-        let due = Time(1).plus(PAUSE);
-        assert_eq!(slowed.deadline(), Some(due));
-        assert_eq!(slowed.publishers.take_due(due), [Publisher::Here(ConnectionId(8))]);
-        assert_eq!(slowed.deadline(), Some(Time(1).plus(PAUSE_MAX)));
     }
 }

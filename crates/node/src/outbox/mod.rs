@@ -12,13 +12,13 @@ mod tests;
 
 use self::oldest::Droppable;
 use self::piece::Piece;
-use crate::flow::recent_subscribers::Audience;
+use crate::flow::publisher_stall::WaitingPublishers;
 use crate::flow::slow_consumer_events::Lag;
 use crate::shard::remote_connection::Guest;
-use angarium_engine::{ConnectionId, ShardId, SlowConsumerPolicy, drop_elsewhere};
+use angarium_engine::{SlowConsumerPolicy, drop_elsewhere};
 use angarium_protocol::Outlet;
 use std::cell::Cell;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 pub(crate) use self::marks::Whose;
 
@@ -34,20 +34,6 @@ const PIECES_KEPT: usize = 16;
 
 /// To give more back to the system than this takes a millisecond and more.
 const DROPPED_BYTES_MAX: usize = 4 << 20;
-
-/// After so many looks in a row at which nothing had left, two seconds, nobody waits for a connection. Fewer
-/// do not tell: room in a full socket comes a part at a time, and what its peer's kernel had no room for is
-/// sent again after some tenths of a second. Who reads 200 KB/s is silent for 2 s at times, 400 KB/s for 1 s.
-const SILENT_LOOKS_MAX: u8 = 4;
-
-/// Somebody who publishes direct messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Publisher {
-    /// On this shard.
-    Here(ConnectionId),
-    /// On another one.
-    There(ShardId, ConnectionId),
-}
 
 /// A connection's output and what the host must know about it.
 #[derive(Debug, Default)]
@@ -81,21 +67,13 @@ pub(crate) struct Outbox {
     /// What may be taken out of the output, where something may.
     droppable: Option<Box<Droppable>>,
     /// Publishers that are not read from before some of this is sent.
-    holds: BTreeSet<Publisher>,
-    /// Those that wait for others, and go on, too, once this has room.
-    frees: BTreeSet<Publisher>,
-    /// Looks in a row at which nothing had been sent since the last one, although others waited for it.
-    silent_looks: u8,
+    pub(crate) waiting: WaitingPublishers,
     /// At home: it is a connection of another shard, and this is not where its output goes.
     pub(crate) guest: Option<Box<Guest>>,
     /// On another shard: bytes of deliveries from home that home does not know to have left.
     pub(crate) delivered: u64,
     /// It has asked other shards for something that they need not answer, but may.
     pub(crate) is_owed: bool,
-    /// Who hears what it publishes.
-    pub(crate) audience: Audience,
-    /// Something of it was sent since [`Outbox::look_for_stall`].
-    has_moved: bool,
 }
 
 impl Outbox {
@@ -131,8 +109,7 @@ impl Outbox {
     /// more.
     #[inline]
     pub(crate) fn advance(&mut self, bytes: usize) -> bool {
-        self.has_moved = true;
-        self.silent_looks = 0;
+        self.waiting.note_sent();
         if !self.pieces.is_empty() {
             return self.advance_in_pieces(bytes);
         }
@@ -244,69 +221,6 @@ impl Outbox {
         if let (Some(droppable), Some(piece)) = (&mut self.droppable, &piece) {
             droppable.first_left(piece, self.pieces.front_mut().map(Box::as_mut));
         }
-    }
-
-    /// Whether there is somebody to hear direct messages: a slot has no bound before a client is logged in,
-    /// nor after it has gone.
-    pub(crate) fn has_listener(&self) -> bool {
-        self.unsent_max > 0
-    }
-
-    /// Whether direct messages are heard without delay.
-    pub(crate) fn keeps_up(&self, outbox_bytes_max: usize) -> bool {
-        self.unsent() < self.unsent_max.min(outbox_bytes_max) && self.spooled.is_none()
-    }
-
-    /// Whether nobody waits for it, because it takes nothing.
-    pub(crate) fn is_stalled(&self) -> bool {
-        self.silent_looks >= SILENT_LOOKS_MAX
-    }
-
-    /// Whether a publisher waits for it.
-    pub(crate) fn is_awaited(&self) -> bool {
-        !self.holds.is_empty()
-    }
-
-    /// Lets a publisher wait for this; says whether it does, or only goes on, too, once this has room. One
-    /// that has waited and went on sooner waits once.
-    pub(crate) fn hold(&mut self, publisher: Publisher) -> bool {
-        if self.is_stalled() {
-            self.free(publisher);
-            return false;
-        }
-        self.holds.insert(publisher);
-        true
-    }
-
-    /// Has a publisher that waits for others go on, too, once this has room.
-    pub(crate) fn free(&mut self, publisher: Publisher) {
-        self.frees.insert(publisher);
-    }
-
-    /// How many publishers wait for it, or have waited and went on sooner.
-    #[cfg(test)]
-    pub(crate) fn waiting(&self) -> usize {
-        self.holds.len()
-    }
-
-    /// Takes those that wait, to let them go on. Those that wait for others do not while something waits on
-    /// the disk for this.
-    pub(crate) fn release(&mut self) -> BTreeSet<Publisher> {
-        let mut released = std::mem::take(&mut self.holds);
-        if self.spooled.is_none() {
-            released.append(&mut self.frees);
-        }
-        released
-    }
-
-    /// Called twice a second. Where nothing was sent for some looks in a row although others wait for it,
-    /// it is stalled: returns those that waited, to go on without it.
-    pub(crate) fn look_for_stall(&mut self) -> BTreeSet<Publisher> {
-        if std::mem::take(&mut self.has_moved) || self.holds.is_empty() {
-            return BTreeSet::new();
-        }
-        self.silent_looks += 1;
-        if self.is_stalled() { std::mem::take(&mut self.holds) } else { BTreeSet::new() }
     }
 
     /// Makes it that of the next connection in its slot, which may be listed as dirty already.

@@ -2,7 +2,9 @@
 //! what that costs, in bytes of memory and in bytes copied.
 
 use super::*;
-use angarium_engine::{Annotations, Bytes, ChannelId, Delivery, Format, Lost, MessageView};
+use angarium_engine::{
+    Annotations, Bytes, ChannelId, ConnectionId, Delivery, Format, Lost, MessageView,
+};
 use angarium_protocol::LargeBody;
 use std::collections::BTreeSet;
 

@@ -3,8 +3,7 @@
 //!
 //! Knows bytes and numbers; what is in a message or in news is the engine's business.
 
-use crate::flow::recent_subscribers::Audience;
-use crate::flow::slow_subscribers::Behind;
+use crate::flow::publisher_stall::{Pace, STALL_MAX};
 use crate::options::Options;
 use crate::shard::message::{
     ChannelName, FromHome, ShardBatch, ShardMessage, ToHome, Value, write_delivery, write_forward,
@@ -12,10 +11,11 @@ use crate::shard::message::{
 };
 use angarium_engine::{
     Bound, ChannelId, ConnectionId, Delivery, Forward, GetAnswer, MessageView, Publish, Request,
-    SendOutcome, ShardId, Shards,
+    ShardId, Shards, Time,
 };
 use angarium_protocol::Survey;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 /// Bytes of messages on their way to a shard beyond which publishers wait for it.
 pub const UNDERWAY_BYTES_MAX: u64 = 4 << 20;
@@ -32,6 +32,9 @@ const UNDERWAY_PART: u64 = 4;
 /// Of what may be on its way, the part after which its sender is told that it was taken.
 const TAKEN_PART: u64 = 8;
 
+/// How long it is remembered that another shard was told of slow subscribers.
+const TOLD_MAX: Duration = Duration::from_secs(60);
+
 /// One other shard.
 #[derive(Debug, Default)]
 struct Link {
@@ -47,21 +50,28 @@ struct Link {
     underway: u64,
     /// The last news that it knows.
     knows: u64,
-    /// Our publishers none of whose listeners there keeps up.
-    behind: BTreeMap<ConnectionId, Behind>,
-    /// Our publishers that wait for it, whether or not it wants them to.
+    /// Our publishers all of whose subscribers there are slow.
+    slow_for: BTreeMap<ConnectionId, Slow>,
+    /// Its publishers all of whose subscribers here are slow, as it was told, and when.
+    told_slow: BTreeMap<ConnectionId, (Pace, Time)>,
+    /// Our publishers that wait for it.
     waiting: BTreeSet<ConnectionId>,
     /// How many of its news came, and how many of those it knows to have come.
     news: u64,
     news_taken: u64,
     /// Bytes of its messages that came and that it does not know to have come.
     taken: u64,
-    /// Its publishers none of whose listeners here keeps up, as it was told.
-    told_behind: BTreeMap<ConnectionId, Behind>,
-    /// Who here hears its publishers, by their slot there.
-    audiences: Vec<Audience>,
     /// Where its connections that use queues are at home, by their slot there.
     guests: Vec<Option<ConnectionId>>,
+}
+
+/// All subscribers of a publisher on a shard are slow.
+#[derive(Clone, Copy, Debug)]
+struct Slow {
+    /// The publisher is to wait for them.
+    are_awaited: bool,
+    /// The shard has said so since the last sweep.
+    is_new: bool,
 }
 
 impl Link {
@@ -92,8 +102,6 @@ pub(crate) struct ShardLinks {
     told_by: Vec<u64>,
     /// Connections of which not all know what they have told, in that order.
     unsettled: VecDeque<(u64, ConnectionId)>,
-    /// By connection: others were sent messages of it.
-    known_elsewhere: Vec<bool>,
 }
 
 impl ShardLinks {
@@ -111,7 +119,6 @@ impl ShardLinks {
             known: 0,
             told_by: Vec::new(),
             unsettled: VecDeque::new(),
-            known_elsewhere: Vec::new(),
         }
     }
 
@@ -196,21 +203,18 @@ impl ShardLinks {
         }
     }
 
-    /// Sends some shards a message, or several of a streak with these payloads. Returns how it is heard, and
-    /// one that hears it well or, where its publisher is to wait, all that it may wait for.
+    /// Sends some shards a message, or several of a streak with these payloads. Returns whether all of them,
+    /// or all their subscribers, are slow, and for which of them the publisher may wait.
     pub(crate) fn forward(
         &mut self,
         to: Shards,
         forward: &Forward<'_>,
         bodies: &[&[u8]],
-    ) -> (SendOutcome, Shards) {
+    ) -> (bool, Shards) {
         debug_assert!(forward.streak != 0 || bodies.len() == 1, "a row is a streak's");
-        let (mut well, mut awaited) = (None, Shards::NONE);
+        let (mut is_slow, mut awaited) = (true, Shards::NONE);
         // Another shard's publisher is not ours to wait.
         let publisher = forward.publisher.filter(|_| forward.origin == self.shard);
-        if let Some(publisher) = publisher {
-            self.note_known(publisher);
-        }
         let direct_max = self.direct_max;
         for shard in to {
             let link = self.open(shard);
@@ -222,17 +226,14 @@ impl ShardLinks {
                 write_in_row(forward, bodies, &mut link.row, words)
             };
             link.underway += (bytes + link.batch.carry(shared)) as u64;
-            match publisher.and_then(|publisher| link.behind.get(&publisher)) {
-                Some(Behind::Awaited { .. }) => awaited = awaited.and(Shards::one(shard)),
+            match publisher.and_then(|publisher| link.slow_for.get(&publisher)) {
+                Some(Slow { are_awaited: true, .. }) => awaited = awaited.and(Shards::one(shard)),
                 _ if link.underway > direct_max => awaited = awaited.and(Shards::one(shard)),
-                Some(Behind::Far) => {}
-                None => well = Some(shard),
+                Some(_) => {}
+                None => is_slow = false,
             }
         }
-        match well {
-            Some(shard) => (SendOutcome::Sent, Shards::one(shard)),
-            None => (SendOutcome::Congested, awaited),
-        }
+        (is_slow, awaited)
     }
 
     /// Sends home a message for queues.
@@ -384,8 +385,8 @@ impl ShardLinks {
         link.underway = link.underway.saturating_sub(bytes);
         let mut go_on = Vec::new();
         if link.underway <= go_on_at {
-            let is_awaited = |it| matches!(link.behind.get(it), Some(Behind::Awaited { .. }));
-            go_on.extend(link.waiting.iter().filter(|it| !is_awaited(*it)));
+            let is_awaited = |it| link.slow_for.get(it).is_some_and(|slow| slow.are_awaited);
+            go_on.extend(link.waiting.iter().filter(|it| !is_awaited(it)));
         }
         go_on.iter().for_each(|publisher| self.wait_no_more(*publisher));
         let knows = self.others.map(|shard| self.links[usize::from(shard.0)].knows);
@@ -422,102 +423,71 @@ impl ShardLinks {
 
     // ---- publishers that wait ----
 
-    /// All shards that hear a publisher are behind, or want it to wait: it waits for whichever takes more
-    /// first.
+    /// A publisher waits until one of these shards has drained.
     pub(crate) fn wait_for(&mut self, shards: Shards, publisher: ConnectionId) {
         for shard in shards {
             self.link(shard).waiting.insert(publisher);
         }
     }
 
-    /// It goes on, and waits for none.
+    /// A publisher goes on, and waits for no shard.
     fn wait_no_more(&mut self, publisher: ConnectionId) {
         for shard in self.others {
             self.link(shard).waiting.remove(&publisher);
         }
     }
 
-    /// Nobody on a shard who hears a publisher keeps up, or some do again. Says whether that lets the
-    /// publisher go on.
-    pub(crate) fn learn_behind(
-        &mut self,
-        on: ShardId,
-        publisher: ConnectionId,
-        behind: Option<Behind>,
-    ) -> bool {
+    /// A shard has said how fast a publisher's subscribers there are. Says whether that lets the publisher go
+    /// on.
+    pub(crate) fn note_pace(&mut self, on: ShardId, publisher: ConnectionId, pace: Pace) -> bool {
         let link = self.link(on);
-        let before = match behind {
-            Some(behind) => link.behind.insert(publisher, behind),
-            None => link.behind.remove(&publisher),
-        };
-        // It did not wait for those who were far behind, and one of them may be the first to read on.
-        let has_waited = link.waiting.contains(&publisher) || before == Some(Behind::Far);
-        let goes_on = behind.is_none() && has_waited;
+        if pace != Pace::Drained {
+            let slow = Slow { are_awaited: pace == Pace::Slow, is_new: true };
+            link.slow_for.insert(publisher, slow);
+            return false;
+        }
+        link.slow_for.remove(&publisher);
+        let goes_on = link.waiting.contains(&publisher);
         if goes_on {
             self.wait_no_more(publisher);
         }
         goes_on
     }
 
-    /// Whether somebody on a shard may hear a publisher well, as far as is known here.
-    pub(crate) fn may_keep_up(&self, shard: ShardId, publisher: ConnectionId) -> bool {
-        let behind = self.links[usize::from(shard.0)].behind.get(&publisher);
-        matches!(behind, None | Some(Behind::Awaited { has_others: true }))
-    }
-
-    /// Tells another shard that none of those here who hear its publisher keeps up.
-    pub(crate) fn tell_behind(&mut self, shard: ShardId, publisher: ConnectionId, behind: Behind) {
-        if self.link(shard).told_behind.insert(publisher, behind) != Some(behind) {
-            self.say(shard, &ShardMessage::Behind(publisher, Some(behind)));
+    /// Called twice a second: forgets which shards have not said again that subscribers there are slow, since the publisher reaches
+    /// others there, or another one has its slot.
+    pub(crate) fn sweep_slow_subscribers(&mut self, now: Time) {
+        for link in &mut self.links {
+            link.told_slow.retain(|_, (_, since)| now.since(*since) < TOLD_MAX);
+            link.slow_for.retain(|_, slow| std::mem::take(&mut slow.is_new));
         }
     }
 
-    /// The same is no longer so, if it was: those here keep up, or have gone or stalled.
-    pub(crate) fn let_go(&mut self, shard: ShardId, publisher: ConnectionId, keep_up: bool) {
-        if let Some(told) = self.link(shard).told_behind.remove(&publisher) {
-            if !keep_up && told != (Behind::Awaited { has_others: true }) {
-                self.say(shard, &ShardMessage::Behind(publisher, Some(Behind::Far)));
+    /// Tells another shard that all subscribers here of its publisher are slow, unless it was told so less
+    /// than a stall ago.
+    pub(crate) fn tell_slow(
+        &mut self,
+        now: Time,
+        shard: ShardId,
+        publisher: ConnectionId,
+        pace: Pace,
+    ) {
+        let told = self.link(shard).told_slow.insert(publisher, (pace, now));
+        match told {
+            Some((before, since)) if before == pace && now.since(since) < STALL_MAX => {
+                self.link(shard).told_slow.insert(publisher, (pace, since));
             }
-            self.say(shard, &ShardMessage::Behind(publisher, None));
+            _ => self.say(shard, &ShardMessage::SubscriberPace { publisher, pace }),
         }
     }
 
-    /// What its shard was told.
-    #[inline]
-    pub(crate) fn told_behind(&self, shard: ShardId, publisher: ConnectionId) -> Option<Behind> {
-        let told = &self.links[usize::from(shard.0)].told_behind;
-        if told.is_empty() { None } else { told.get(&publisher).copied() }
-    }
-
-    /// Who hears a publisher of another shard.
-    #[inline]
-    pub(crate) fn audience(&mut self, shard: ShardId, publisher: ConnectionId) -> &mut Audience {
-        let audiences = &mut self.link(shard).audiences;
-        let slot = publisher.0 as usize;
-        if slot >= audiences.len() {
-            audiences.resize(slot + 1, Audience::default());
+    /// Tells another shard that a subscriber here of its publisher has drained, if it was told that all are
+    /// slow.
+    pub(crate) fn tell_drained(&mut self, shard: ShardId, publisher: ConnectionId) {
+        if self.link(shard).told_slow.remove(&publisher).is_some() {
+            let pace = Pace::Drained;
+            self.say(shard, &ShardMessage::SubscriberPace { publisher, pace });
         }
-        &mut audiences[slot]
-    }
-
-    /// A publisher of another shard has gone. That it was to wait may be on its way there, and would hold the
-    /// next one in its place.
-    pub(crate) fn forgotten(&mut self, shard: ShardId, publisher: ConnectionId) {
-        self.let_go(shard, publisher, true);
-        if let Some(audience) = self.link(shard).audiences.get_mut(publisher.0 as usize) {
-            *audience = Audience::default();
-        }
-    }
-
-    /// Notes that others may know of a publisher here: those that its messages went to, and those that they
-    /// handed them on to.
-    #[inline]
-    fn note_known(&mut self, publisher: ConnectionId) {
-        let slot = publisher.0 as usize;
-        if slot >= self.known_elsewhere.len() {
-            self.known_elsewhere.resize(slot + 1, false);
-        }
-        self.known_elsewhere[slot] = true;
     }
 
     /// A connection has gone, or has not begun.
@@ -525,11 +495,7 @@ impl ShardLinks {
         for shard in self.others {
             let link = self.link(shard);
             link.waiting.remove(&connection);
-            link.behind.remove(&connection);
-        }
-        let is_known = self.known_elsewhere.get_mut(connection.0 as usize).map(std::mem::take);
-        if is_known == Some(true) {
-            self.say_to_all(&ShardMessage::Forgotten(connection));
+            link.slow_for.remove(&connection);
         }
         if let Some(told) = self.told_by.get_mut(connection.0 as usize) {
             *told = 0;

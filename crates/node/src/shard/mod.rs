@@ -10,15 +10,13 @@ pub(crate) mod remote_connection;
 pub(crate) mod remote_queues;
 pub(crate) mod varint;
 
-use crate::flow::recent_subscribers::Hearer;
-use crate::flow::slow_subscribers::Behind;
 use crate::node::Node;
 use crate::shard::links::ShardLinks;
 use crate::shard::message::{FromHome, ShardBatch, ShardMessage, Value, Words, body_of};
 use angarium_engine::{
     Annotations, Burst, ConnectionId, Deletion, Forward, Reached, Row, ShardId, Streak, Time,
 };
-use angarium_protocol::{CONVENTIONS, Host as _, ProtocolHandler, nats};
+use angarium_protocol::{CONVENTIONS, ProtocolHandler, nats};
 use std::collections::VecDeque;
 
 /// Why what another shard sends can be read.
@@ -115,27 +113,20 @@ impl Node {
             }
             ShardMessage::Taken { news, bytes } => {
                 for publisher in self.effects.links.taken(from, news, bytes) {
-                    self.effects.held[publisher.0 as usize] = false;
+                    self.effects.stalls.end(publisher);
                 }
             }
-            ShardMessage::Behind(publisher, behind) => self.learn_behind(from, publisher, behind),
-            ShardMessage::Forgotten(publisher) => self.effects.links.forgotten(from, publisher),
+            ShardMessage::SubscriberPace { publisher, pace } => {
+                if self.effects.links.note_pace(from, publisher, pace) {
+                    self.effects.stalls.end(publisher);
+                }
+            }
             ShardMessage::Unheard { publisher, subject, reply } => {
                 self.tell_unheard(now, publisher, subject, reply);
             }
             ShardMessage::Ended(deletion) => self.deletions.begin(deletion),
             ShardMessage::ToHome(word) => self.serve_guest(now, from, &word, bytes, values),
             ShardMessage::FromHome(word) => self.take_from_home(now, &word, bytes, values),
-        }
-    }
-
-    /// How those on another shard keep up who hear a publisher.
-    fn learn_behind(&mut self, on: ShardId, publisher: ConnectionId, behind: Option<Behind>) {
-        if behind == Some(Behind::Far) {
-            self.effects.outbox[publisher.0 as usize].audience.forget(Hearer::Shard(on));
-        }
-        if self.effects.links.learn_behind(on, publisher, behind) {
-            self.effects.held[publisher.0 as usize] = false;
         }
     }
 
@@ -150,7 +141,7 @@ impl Node {
 
     #[inline]
     fn take_forward(&mut self, now: Time, forward: &Forward<'_>, streak: &mut Option<Streak>) {
-        self.effects.crowded.clear();
+        self.effects.stalls.clear_slow();
         let reached = self.engine.forwarded(now, forward, streak, &mut self.effects);
         let Forward { origin, subject, message, .. } = *forward;
         let Some(publisher) = forward.publisher else { return };
@@ -196,7 +187,7 @@ impl Node {
             return 0;
         }
         self.effects.links.took(from, used);
-        self.effects.crowded.clear();
+        self.effects.stalls.clear_slow();
         let burst = row.burst(&bodies[..count]);
         let reached = self.engine.forwarded_burst(&burst, &mut rows.streak, &mut self.effects);
         if let Some(publisher) = row.publisher {
@@ -205,8 +196,8 @@ impl Node {
         used
     }
 
-    /// Has a publisher wait, or go on, as those keep up who hear it. Its messages may have come by way of a
-    /// third shard, and even back to its own.
+    /// Stalls a publisher all of whose subscribers here are slow. Its message may have come by way of a third
+    /// shard, even back to its own.
     #[inline]
     fn note_reached(
         &mut self,
@@ -217,11 +208,9 @@ impl Node {
     ) {
         let is_own = origin == self.options.shard;
         if reached.crowded && is_own {
-            self.effects.ahead(now, publisher);
+            self.effects.stall_here(now, publisher);
         } else if reached.crowded {
-            self.effects.hold_elsewhere(now, origin, publisher);
-        } else if reached.subscribers > 0 && !is_own {
-            self.effects.heard_elsewhere(now, origin, publisher);
+            self.effects.stall_elsewhere(now, origin, publisher);
         }
     }
 

@@ -205,16 +205,6 @@ impl Broker {
         self.settle_down();
     }
 
-    /// Lets a client that does not read take so much, or what there is of that.
-    pub(super) fn take(&mut self, name: &str, bytes: usize) {
-        let client = self.clients.get_mut(name).expect("it is known");
-        let (node, id) = (&mut self.nodes[client.shard], client.id.expect("it is connected"));
-        let bytes = bytes.min(node.outgoing(id).len());
-        client.heard.extend(&node.outgoing(id)[..bytes]);
-        node.sent(id, bytes);
-        self.settle_down();
-    }
-
     pub(super) fn disconnect(&mut self, name: &str) {
         let client = self.clients.get_mut(name).expect("it is known");
         let id = client.id.take().expect("it is connected");

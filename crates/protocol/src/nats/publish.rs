@@ -94,9 +94,7 @@ impl Handler {
     #[inline]
     fn note_reached<W: Host>(&self, context: &mut Context<'_, W>, reached: Reached) {
         if reached.crowded {
-            context.host.ahead(context.now, self.id);
-        } else if reached.subscribers > 0 {
-            context.host.kept_up(context.now, self.id);
+            context.host.stall(context.now, self.id);
         }
     }
 

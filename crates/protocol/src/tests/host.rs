@@ -84,8 +84,7 @@ impl Host for Surroundings {
     fn outlet(&mut self, connection: ConnectionId) -> &mut Outlet {
         &mut self.outlets[connection.0 as usize]
     }
-    fn ahead(&mut self, _: Time, _: ConnectionId) {}
-    fn kept_up(&mut self, _: Time, _: ConnectionId) {}
+    fn stall(&mut self, _: Time, _: ConnectionId) {}
     fn authenticate(&mut self, connection: ConnectionId, credentials: Credentials) {
         self.logins.push_back((connection, credentials));
     }

@@ -147,15 +147,6 @@ impl Shard {
         }
     }
 
-    /// Sends what there is for a client whose socket had no room.
-    pub(super) fn offer_anew(&mut self, id: ConnectionId) {
-        let Some(index) = self.clients.index_of(id) else { return };
-        if let Some(connection) = self.clients.get(index) {
-            connection.is_full = false;
-            self.send(index);
-        }
-    }
-
     fn receive(&mut self, index: usize, flags: EventFlags) {
         let Some(connection) = self.clients.get(index) else { return };
         if !connection.is_read() {

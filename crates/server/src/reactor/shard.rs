@@ -485,11 +485,6 @@ impl Shard {
 
     /// Sends connections their output, each once: all that have little, and some of those that have much.
     fn flush(&mut self) {
-        // epoll tells of room once a third of a socket's buffer is free, which may be megabytes: whether one
-        // that others wait for takes anything is seen by trying.
-        for id in self.node.take_awaited() {
-            self.offer_anew(id);
-        }
         let mut flushing = std::mem::take(&mut self.flushing);
         self.node.take_dirty(&mut flushing);
         self.share.end_turn(flushing.len(), self.node.engine().taken());

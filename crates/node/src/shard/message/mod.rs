@@ -13,7 +13,7 @@ pub(crate) use write::{
     write_delivery, write_forward, write_get_answer, write_in_row, write_publish,
 };
 
-use crate::flow::slow_subscribers::Behind;
+use crate::flow::publisher_stall::Pace;
 use angarium_engine::{
     Bytes, ChannelId, Confirm, ConnectionId, Deletion, Refusal, Reply, Request, Settle,
     is_body_apart,
@@ -109,10 +109,8 @@ pub(crate) enum ShardMessage<'a> {
     /// All news up to this number are known, and so many bytes of messages were taken since the last
     /// word of this kind.
     Taken { news: u64, bytes: u64 },
-    /// None of those who hear what a connection of the receiver emits keeps up, or some do again.
-    Behind(ConnectionId, Option<Behind>),
-    /// A connection of the sender whose messages came here has gone.
-    Forgotten(ConnectionId),
+    /// How fast the subscribers on the sender's shard of a publisher of the receiver are.
+    SubscriberPace { publisher: ConnectionId, pace: Pace },
     /// Nobody took a request that a connection of the receiver has emitted.
     Unheard { publisher: ConnectionId, subject: &'a str, reply: &'a str },
     /// Connections that use what is to be deleted end, whether or not it can be.
@@ -230,9 +228,7 @@ mod kind {
     pub(crate) const NEWS: u8 = 0;
     pub(crate) const FORWARD: u8 = 1;
     pub(crate) const TAKEN: u8 = 2;
-    pub(crate) const AWAITED: u8 = 3;
-    pub(crate) const RELIEVED: u8 = 4;
-    pub(crate) const FORGOTTEN: u8 = 5;
+    pub(crate) const SUBSCRIBER_PACE: u8 = 3;
     pub(crate) const UNHEARD: u8 = 6;
     pub(crate) const SYNC: u8 = 7;
     pub(crate) const CONNECT: u8 = 8;
@@ -267,6 +263,5 @@ mod kind {
     pub(crate) const SURVEY: u8 = 37;
     pub(crate) const SURVEYED: u8 = 38;
     pub(crate) const ENDED: u8 = 39;
-    pub(crate) const FAR_BEHIND: u8 = 40;
-    pub(crate) const GET_ANSWER: u8 = 41;
+    pub(crate) const GET_ANSWER: u8 = 40;
 }

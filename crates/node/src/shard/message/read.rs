@@ -4,7 +4,7 @@ use super::{
     ChannelName, DeliveryMessage, FromHome, GetAnswerMessage, HEAD_BYTES, IN_ROW_HEAD_BYTES,
     ShardMessage, ToHome, kind,
 };
-use crate::flow::slow_subscribers::Behind;
+use crate::flow::publisher_stall::Pace;
 use angarium_engine::{ChannelId, Confirm, ConnectionId, Deletion, Outcome, Settle};
 
 /// Takes a batch apart. It comes from this very program, so what it cannot read is a bug, which is
@@ -59,18 +59,13 @@ impl<'a> Words<'a> {
                 ShardMessage::InRow { properties, body }
             }
             kind::TAKEN => ShardMessage::Taken { news: fields.u64()?, bytes: fields.u64()? },
-            kind::AWAITED => {
+            kind::SUBSCRIBER_PACE => {
                 let publisher = ConnectionId(fields.u32()?);
-                ShardMessage::Behind(
-                    publisher,
-                    Some(Behind::Awaited { has_others: fields.bool()? }),
-                )
+                let (pace, _) = fields.0.split_first()?;
+                let paces = [Pace::Drained, Pace::Slow, Pace::TooSlow];
+                let pace = paces.into_iter().find(|known| *known as u8 == *pace)?;
+                ShardMessage::SubscriberPace { publisher, pace }
             }
-            kind::FAR_BEHIND => {
-                ShardMessage::Behind(ConnectionId(fields.u32()?), Some(Behind::Far))
-            }
-            kind::RELIEVED => ShardMessage::Behind(ConnectionId(fields.u32()?), None),
-            kind::FORGOTTEN => ShardMessage::Forgotten(ConnectionId(fields.u32()?)),
             kind::UNHEARD => ShardMessage::Unheard {
                 publisher: ConnectionId(fields.u32()?),
                 subject: fields.text()?,

@@ -1,7 +1,6 @@
 //! Words there and back.
 
 use super::*;
-use crate::flow::slow_subscribers::Behind;
 use angarium_engine::Outcome;
 
 const NAME: ChannelName = ChannelName {
@@ -20,10 +19,9 @@ fn words_come_back() {
         ShardMessage::InRow { properties: b"reply", body: b"" },
         ShardMessage::InRow { properties: b"", body: b"body" },
         ShardMessage::Taken { news: u64::MAX, bytes: 7 },
-        ShardMessage::Behind(ConnectionId(3), Some(Behind::Awaited { has_others: true })),
-        ShardMessage::Behind(ConnectionId(2), Some(Behind::Far)),
-        ShardMessage::Behind(ConnectionId(u32::MAX), None),
-        ShardMessage::Forgotten(ConnectionId(0)),
+        ShardMessage::SubscriberPace { publisher: ConnectionId(3), pace: Pace::Slow },
+        ShardMessage::SubscriberPace { publisher: ConnectionId(2), pace: Pace::TooSlow },
+        ShardMessage::SubscriberPace { publisher: ConnectionId(u32::MAX), pace: Pace::Drained },
         ShardMessage::Unheard { publisher: ConnectionId(1), subject: "a.b", reply: "_INBOX.1" },
         ShardMessage::Ended(Deletion::User("guest")),
         ShardMessage::Ended(Deletion::Vhost("/")),
@@ -118,7 +116,8 @@ fn payloads_of_a_row_come_alone_where_they_are_alone() {
 #[test]
 fn what_cannot_be_read_ends_a_batch() {
     let mut batch = Vec::new();
-    ShardMessage::Behind(ConnectionId(3), None).write(&mut batch);
+    let message = ShardMessage::SubscriberPace { publisher: ConnectionId(3), pace: Pace::Slow };
+    message.write(&mut batch);
     for cut in 1..batch.len() {
         let words: Vec<_> = Words(&batch[..cut]).collect();
         assert_eq!(words, [Err("a batch is malformed")], "{cut}");

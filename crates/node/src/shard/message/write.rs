@@ -4,7 +4,6 @@ use super::{
     ChannelName, DeliveryMessage, FromHome, GetAnswerMessage, HEAD_BYTES, IN_ROW_HEAD_BYTES,
     ShardMessage, ToHome, kind,
 };
-use crate::flow::slow_subscribers::Behind;
 use angarium_engine::{
     ChannelId, Confirm, Deletion, Delivery, Forward, GetAnswer, Outcome, Publish, Settle,
 };
@@ -20,18 +19,9 @@ impl ShardMessage<'_> {
             ShardMessage::Taken { news, bytes } => {
                 put(batch, kind::TAKEN, &[&news.to_le_bytes(), &bytes.to_le_bytes()]);
             }
-            ShardMessage::Behind(publisher, behind) => {
+            ShardMessage::SubscriberPace { publisher, pace } => {
                 let publisher = publisher.0.to_le_bytes();
-                match behind {
-                    Some(Behind::Awaited { has_others }) => {
-                        put(batch, kind::AWAITED, &[&publisher, &[u8::from(has_others)]])
-                    }
-                    Some(Behind::Far) => put(batch, kind::FAR_BEHIND, &[&publisher]),
-                    None => put(batch, kind::RELIEVED, &[&publisher]),
-                }
-            }
-            ShardMessage::Forgotten(connection) => {
-                put(batch, kind::FORGOTTEN, &[&connection.0.to_le_bytes()])
+                put(batch, kind::SUBSCRIBER_PACE, &[&publisher, &[pace as u8]]);
             }
             ShardMessage::Unheard { publisher, subject, reply } => {
                 let publisher = publisher.0.to_le_bytes();

@@ -1,0 +1,252 @@
+//! A publisher of direct messages all of whose subscribers are above their high-water mark is not read from
+//! until one of them, or its shard, has drained, and no longer than [`STALL_MAX`].
+//!
+//! Which subscribers a message reached is the engine's to say; another shard says when all of those there are
+//! slow, and when one has drained.
+
+use crate::effects::NodeEffects;
+use angarium_engine::{ConnectionId, ShardId, Shards, Time};
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+/// The longest stall: a publisher that is read 64 KiB at a time sends 6.4 MB/s even to slow subscribers.
+pub(crate) const STALL_MAX: Duration = Duration::from_millis(10);
+
+/// Sweeps in a row, two seconds, without any byte sent to a subscriber after which no publisher waits for it.
+/// Fewer do not tell: the kernel reports room in a full socket a part at a time, so that a reader of 400 KB/s
+/// seems silent for a second.
+const SILENT_SWEEPS_MAX: u8 = 4;
+
+/// A publisher of direct messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Publisher {
+    /// On this shard.
+    Here(ConnectionId),
+    /// On another shard.
+    There(ShardId, ConnectionId),
+}
+
+/// How fast the subscribers on one shard are that a publisher's messages reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// One of them has drained.
+    Drained,
+    /// All are slow, and the publisher is to wait for one.
+    Slow,
+    /// All are slow, and none is waited for.
+    TooSlow,
+}
+
+/// Stalled publishers of this shard, and whom the next one would wait for.
+#[derive(Debug)]
+pub(crate) struct PublisherStalls {
+    /// By connection: whether it is stalled, and since when it is or last was.
+    stalls: Vec<(bool, Time)>,
+    /// When stalls end at the latest, in order.
+    ends: VecDeque<(Time, ConnectionId)>,
+    /// Which message the slow subscribers are of.
+    emission: u64,
+    /// Slow subscribers of it on this shard.
+    slow_here: Vec<ConnectionId>,
+    /// Shards where it waits for slow subscribers, or that are slow themselves.
+    slow_shards: Shards,
+}
+
+impl PublisherStalls {
+    pub(crate) fn new() -> PublisherStalls {
+        PublisherStalls {
+            stalls: Vec::new(),
+            ends: VecDeque::new(),
+            emission: 0,
+            slow_here: Vec::new(),
+            slow_shards: Shards::NONE,
+        }
+    }
+
+    /// Whether the connection is not read from because of its subscribers.
+    #[inline]
+    pub(crate) fn is_stalled(&self, connection: ConnectionId) -> bool {
+        self.stalls.get(connection.0 as usize).is_some_and(|(is_stalled, _)| *is_stalled)
+    }
+
+    /// When the connection was last stalled; [`Time::default`]: never.
+    pub(crate) fn last_stalled(&self, connection: ConnectionId) -> Time {
+        self.stalls.get(connection.0 as usize).map(|(_, since)| *since).unwrap_or_default()
+    }
+
+    /// A message was written for a subscriber above its high-water mark. Of several in a row some subscribers
+    /// are handed all before others are handed the first.
+    pub(crate) fn add_slow(&mut self, emission: u64, subscriber: ConnectionId) {
+        if emission > self.emission || emission == 0 {
+            self.slow_here.clear();
+            self.emission = emission;
+        }
+        if emission == self.emission {
+            self.slow_here.push(subscriber);
+        }
+    }
+
+    /// A message was sent to shards that its publisher may wait for.
+    pub(crate) fn add_slow_shards(&mut self, shards: Shards) {
+        self.slow_shards = self.slow_shards.and(shards);
+    }
+
+    /// Forgets the slow subscribers of the last message.
+    #[inline]
+    pub(crate) fn clear_slow(&mut self) {
+        self.slow_here.clear();
+        self.slow_shards = Shards::NONE;
+    }
+
+    fn begin(&mut self, now: Time, publisher: ConnectionId) {
+        let slot = publisher.0 as usize;
+        if slot >= self.stalls.len() {
+            self.stalls.resize(slot + 1, (false, Time::default()));
+        }
+        if !self.stalls[slot].0 {
+            self.stalls[slot] = (true, now);
+            self.ends.push_back((now.plus(STALL_MAX), publisher));
+        }
+    }
+
+    /// A publisher goes on.
+    pub(crate) fn end(&mut self, publisher: ConnectionId) {
+        if let Some((is_stalled, _)) = self.stalls.get_mut(publisher.0 as usize) {
+            *is_stalled = false;
+        }
+    }
+
+    /// The connection's slot is another one's.
+    pub(crate) fn reset(&mut self, connection: ConnectionId) {
+        if let Some(stall) = self.stalls.get_mut(connection.0 as usize) {
+            *stall = (false, Time::default());
+        }
+    }
+
+    /// When the first stall ends.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.ends.front().map(|(due, _)| *due)
+    }
+
+    /// Ends the stalls that have lasted for [`STALL_MAX`].
+    pub(crate) fn end_due(&mut self, now: Time) {
+        while let Some((_, publisher)) = self.ends.pop_front_if(|(due, _)| *due <= now) {
+            // It may have gone on earlier, and be stalled anew.
+            if now.since(self.last_stalled(publisher)) >= STALL_MAX {
+                self.end(publisher);
+            }
+        }
+    }
+}
+
+/// The publishers that wait for one subscriber, and whether it takes anything.
+#[derive(Debug, Default)]
+pub(crate) struct WaitingPublishers {
+    publishers: BTreeSet<Publisher>,
+    /// Something was sent to the subscriber since the last sweep.
+    has_moved: bool,
+    silent_sweeps: u8,
+}
+
+impl WaitingPublishers {
+    /// Bytes were sent to the subscriber.
+    #[inline]
+    pub(crate) fn note_sent(&mut self) {
+        self.has_moved = true;
+        self.silent_sweeps = 0;
+    }
+
+    fn is_silent(&self) -> bool {
+        self.silent_sweeps >= SILENT_SWEEPS_MAX
+    }
+
+    /// Takes all of them.
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = Publisher> + use<> {
+        std::mem::take(&mut self.publishers).into_iter()
+    }
+
+    /// Called twice a second; takes all once the subscriber has been silent for long.
+    fn sweep(&mut self) -> impl Iterator<Item = Publisher> + use<> {
+        if !std::mem::take(&mut self.has_moved) && !self.publishers.is_empty() {
+            self.silent_sweeps += 1;
+        }
+        let is_silent = self.is_silent();
+        is_silent.then(|| self.take()).into_iter().flatten()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.publishers.len()
+    }
+}
+
+impl NodeEffects {
+    /// Stalls a publisher here, whose last message reached slow subscribers only.
+    #[cold]
+    pub(crate) fn stall_here(&mut self, now: Time, publisher: ConnectionId) {
+        let shards = self.stalls.slow_shards;
+        self.links.wait_for(shards, publisher);
+        let waits_here = self.wait_for_slow(Publisher::Here(publisher));
+        if waits_here || !shards.is_empty() {
+            self.stalls.begin(now, publisher);
+        }
+        self.stalls.clear_slow();
+    }
+
+    /// Tells another shard that all subscribers here of its publisher's last message are slow.
+    pub(crate) fn stall_elsewhere(&mut self, now: Time, shard: ShardId, publisher: ConnectionId) {
+        let waits = self.wait_for_slow(Publisher::There(shard, publisher));
+        let pace = if waits { Pace::Slow } else { Pace::TooSlow };
+        self.links.tell_slow(now, shard, publisher, pace);
+    }
+
+    /// Has a publisher wait for the slow subscribers of its last message; says whether there are any.
+    fn wait_for_slow(&mut self, publisher: Publisher) -> bool {
+        let mut waits = false;
+        for &subscriber in &self.stalls.slow_here {
+            let waiting = &mut self.outbox[subscriber.0 as usize].waiting;
+            if publisher != Publisher::Here(subscriber) && !waiting.is_silent() {
+                waits = true;
+                waiting.publishers.insert(publisher);
+            }
+        }
+        waits
+    }
+
+    /// Lets publishers go on: a subscriber of theirs has drained or gone, or is silent.
+    pub(crate) fn end_stalls(&mut self, publishers: impl Iterator<Item = Publisher>) {
+        for publisher in publishers {
+            match publisher {
+                Publisher::Here(connection) => self.stalls.end(connection),
+                Publisher::There(shard, publisher) => self.links.tell_drained(shard, publisher),
+            }
+        }
+    }
+
+    /// Called twice a second: nobody waits any longer for subscribers that take nothing.
+    pub(crate) fn sweep_stalls(&mut self, now: Time) {
+        for slot in 0..self.outbox.len() {
+            let publishers = self.outbox[slot].waiting.sweep();
+            self.end_stalls(publishers);
+        }
+        self.links.sweep_slow_subscribers(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stall_ends_by_itself() {
+        let mut stalls = PublisherStalls::new();
+        let publisher = ConnectionId(8);
+        stalls.begin(Time(1), publisher);
+        let due = Time(1).plus(STALL_MAX);
+        assert_eq!(stalls.deadline(), Some(due));
+        stalls.end_due(Time(due.0 - 1));
+        assert!(stalls.is_stalled(publisher));
+        stalls.end_due(due);
+        assert!(!stalls.is_stalled(publisher));
+    }
+}
