@@ -1,18 +1,22 @@
-//! Asks a running broker: one HTTP request over its Unix socket or over TCP.
+//! Asks a running broker: one HTTP request over its Unix socket or over TCP, by hyper.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST};
+use hyper::{Request, client::conn::http1};
+use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
 
-/// How long an answer may take.
+/// How long an answer may take: twice what the broker gives a request.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Largest answer.
-const ANSWER_BYTES_MAX: u64 = 1 << 30;
+const ANSWER_BYTES_MAX: usize = 1 << 30;
 
 /// Which broker, and who asks.
 #[derive(Clone, Debug)]
@@ -23,6 +27,12 @@ pub(super) enum Broker {
     Address { address: String, user: String, password: String },
 }
 
+/// A response: its status and body.
+struct Answer {
+    status: u16,
+    body: Bytes,
+}
+
 impl Broker {
     /// Makes a request; an answer other than success is an error with the broker's words.
     pub(super) fn ask(
@@ -31,79 +41,84 @@ impl Broker {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Value, String> {
-        let request = self.request(method, path, body);
-        let answer = match self {
+        let request = self.request(method, path, body)?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| format!("cannot ask a broker: {error}"))?;
+        let answer = runtime.block_on(async {
+            let answer = tokio::time::timeout(TIMEOUT, self.exchange(request)).await;
+            answer.map_err(|_| format!("the broker does not answer within {TIMEOUT:?}"))?
+        })?;
+        read_answer(answer.status, &answer.body)
+    }
+
+    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Answer, String> {
+        match self {
             Broker::Socket(file) => {
-                let stream = UnixStream::connect(file).map_err(|error| {
+                let stream = UnixStream::connect(file).await.map_err(|error| {
                     format!(
                         "no broker at '{}': {error}\n(start one with `angarium`, or name its data \
                          folder with --data or its address with --admin http://HOST:PORT)",
                         file.display()
                     )
                 })?;
-                let limits = [
-                    stream.set_read_timeout(Some(TIMEOUT)),
-                    stream.set_write_timeout(Some(TIMEOUT)),
-                ];
-                exchange(stream, &limits, &request)?
+                exchange(stream, request).await
             }
             Broker::Address { address, .. } => {
                 let stream = TcpStream::connect(address.as_str())
+                    .await
                     .map_err(|error| format!("no broker at '{address}': {error}"))?;
-                let limits = [
-                    stream.set_read_timeout(Some(TIMEOUT)),
-                    stream.set_write_timeout(Some(TIMEOUT)),
-                ];
-                exchange(stream, &limits, &request)?
+                exchange(stream, request).await
             }
-        };
-        read_answer(&answer)
+        }
     }
 
-    fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Vec<u8> {
-        let (host, authorization) = match self {
-            Broker::Socket(_) => ("localhost", String::new()),
+    fn request(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Request<Full<Bytes>>, String> {
+        let mut request = Request::builder().method(method).uri(path);
+        request = match self {
+            Broker::Socket(_) => request.header(HOST, "localhost"),
             Broker::Address { address, user, password } => {
                 let encoded = BASE64_STANDARD.encode(format!("{user}:{password}"));
-                (address.as_str(), format!("Authorization: Basic {encoded}\r\n"))
+                request.header(HOST, address).header(AUTHORIZATION, format!("Basic {encoded}"))
             }
         };
-        let body = body.map_or_else(Vec::new, |body| body.to_string().into_bytes());
-        let mut request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {host}\r\n{authorization}Connection: close\r\n\
-             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
-            body.len()
-        )
-        .into_bytes();
-        request.extend_from_slice(&body);
+        let body = body.map(Value::to_string).unwrap_or_default();
         request
+            .header(CONNECTION, "close")
+            .header(CONTENT_TYPE, "application/json")
+            .body(body.into())
+            .map_err(|error| format!("cannot ask for '{path}': {error}"))
     }
 }
 
-fn exchange(
-    mut stream: impl Read + Write,
-    limits: &[std::io::Result<()>],
-    request: &[u8],
-) -> Result<Vec<u8>, String> {
-    if let Some(error) = limits.iter().find_map(|limit| limit.as_ref().err()) {
-        return Err(format!("cannot set a timeout: {error}"));
-    }
-    let mut answer = Vec::new();
-    stream
-        .write_all(request)
-        .and_then(|()| stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer))
-        .map_err(|error| format!("the broker does not answer: {error}"))?;
-    Ok(answer)
+async fn exchange<S>(stream: S, request: Request<Full<Bytes>>) -> Result<Answer, String>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let failed = |error: &dyn std::error::Error| match error.source() {
+        Some(source) => format!("the broker does not answer: {error}: {source}"),
+        None => format!("the broker does not answer: {error}"),
+    };
+    let handshake = http1::handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = handshake.map_err(|error| failed(&error))?;
+    // Its errors are those of the request, too.
+    tokio::spawn(connection);
+    let response = sender.send_request(request).await.map_err(|error| failed(&error))?;
+    let status = response.status().as_u16();
+    let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
+    let body = body.map_err(|error| failed(&*error))?.to_bytes();
+    Ok(Answer { status, body })
 }
 
-/// Takes an HTTP answer with a body of known length apart.
-pub(super) fn read_answer(answer: &[u8]) -> Result<Value, String> {
+/// Takes an answer apart.
+pub(super) fn read_answer(status: u16, body: &[u8]) -> Result<Value, String> {
     const STRANGE: &str = "the answer is not that of an Angarium broker";
-    let end = answer.windows(4).position(|four| four == b"\r\n\r\n").ok_or(STRANGE)?;
-    let head = std::str::from_utf8(&answer[..end]).map_err(|_| STRANGE)?;
-    let status: u16 =
-        head.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or(STRANGE)?;
-    let body = &answer[end + 4..];
     let value: Result<Value, _> = serde_json::from_slice(body);
     match (status, value) {
         (200..=299, Ok(value)) => Ok(value),

@@ -1,20 +1,20 @@
-//! Prints lists: aligned columns for people, JSON for programs.
+//! Prints listings: aligned columns for people, by comfy-table.
 
+use comfy_table::{Table, presets};
 use serde_json::Value;
 
-/// Rows with a column for each field, in the order of the first row's fields.
+/// Rows with a column for each field, in that order.
 pub(super) fn table(rows: &[Value], columns: &[&str]) -> String {
-    let mut lines = vec![columns.iter().map(|name| name.to_uppercase()).collect::<Vec<_>>()];
-    lines.extend(rows.iter().map(|row| columns.iter().map(|name| cell(&row[name])).collect()));
-    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max();
-    let widths: Vec<usize> = (0..columns.len()).map(|c| width(c).unwrap_or(0)).collect();
-    let mut text = String::new();
-    for line in &lines {
-        let padded = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        text.push_str(padded.collect::<Vec<_>>().join("  ").trim_end());
-        text.push('\n');
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.add_row(columns.iter().map(|name| name.to_uppercase()));
+    for row in rows {
+        table.add_row(columns.iter().map(|name| cell(&row[name])));
     }
-    text
+    for (index, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((if index == 0 { 0 } else { 2 }, 0));
+    }
+    table.trim_fmt() + "\n"
 }
 
 /// A value as a person reads it; what a client chose is escaped. Backslashes stay single: patterns of

@@ -226,14 +226,31 @@ fn uris_have_defaults_for_every_part() {
 
 #[test]
 fn answers_are_taken_apart() {
-    let ok = read_answer(b"HTTP/1.1 200 OK\r\nx: y\r\n\r\n{\"a\":1}").unwrap();
+    let ok = read_answer(200, b"{\"a\":1}").unwrap();
     assert_eq!(ok, json!({ "a": 1 }));
-    let error = read_answer(b"HTTP/1.1 404 Not Found\r\n\r\n{\"error\":\"no queue 'q'\"}");
+    let error = read_answer(404, b"{\"error\":\"no queue 'q'\"}");
     assert_eq!(error.unwrap_err(), "no queue 'q'");
-    for strange in [&b""[..], b"SSH-2.0\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n<html>"] {
-        assert!(read_answer(strange).is_err());
+    for strange in [&b""[..], b"<html>"] {
+        assert!(read_answer(200, strange).is_err());
     }
+    let error = read_answer(502, b"bad gateway\n").unwrap_err();
+    assert_eq!(error, "the broker answers with status 502: bad gateway");
     assert_eq!(escaped("a/b ü"), "a%2Fb%20%C3%BC");
+}
+
+#[test]
+fn what_does_not_speak_http_is_no_broker() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let answering = std::thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        std::io::Write::write_all(&mut client, b"SSH-2.0\r\n\r\n").unwrap();
+    });
+    let (user, password) = (String::new(), String::new());
+    let error =
+        Broker::Address { address, user, password }.ask("GET", "/api/users", None).unwrap_err();
+    assert!(error.starts_with("the broker does not answer: "), "{error}");
+    answering.join().unwrap();
 }
 
 #[test]
@@ -548,7 +565,7 @@ fn health_and_metrics_are_open() {
     assert!(text("/ready").ends_with("ready\n"));
     running.client().declare("q\"uoted").unwrap();
     let metrics = text("/metrics");
-    assert!(metrics.contains("angarium_connections_total 1\n"), "{metrics}");
+    assert!(metrics.contains("angarium_connections_accepted_total 1\n"), "{metrics}");
     assert!(
         metrics.contains("angarium_queue_messages_ready{vhost=\"/\",queue=\"q\\\"uoted\"} 0\n"),
         "{metrics}"

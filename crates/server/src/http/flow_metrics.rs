@@ -8,16 +8,16 @@ pub(super) fn counters(node: &Node) -> Vec<Series> {
     let (engine, stats, spill) = (node.engine().counters(), node.stats(), node.spill_stats());
     let (_, episodes) = node.lag_episodes();
     vec![
-        ("angarium_direct_published_total", "Direct messages in.", engine.emitted),
-        ("angarium_direct_delivered_total", "Direct messages out.", engine.heard),
-        ("angarium_direct_missed_total", "Missed by slow clients.", engine.missed),
-        ("angarium_direct_undelivered_total", "Without a subscriber.", engine.unheard),
-        ("angarium_slow_consumer_episodes_total", "Times a client was too slow.", episodes),
-        ("angarium_slow_consumers_disconnected_total", "Disconnected for it.", stats.laggards),
-        ("angarium_spill_messages_total", "Messages spooled for slow clients.", spill.messages),
-        ("angarium_spill_failures_total", "Chunks of them lost by the disk.", spill.failures),
-        ("angarium_throttled_total", "Times a client was read from later.", stats.throttled),
-        ("angarium_floods_paused_total", "Times a flood was.", stats.floods_paused),
+        ("angarium_direct_published", "Direct messages in.", engine.emitted),
+        ("angarium_direct_delivered", "Direct messages out.", engine.heard),
+        ("angarium_direct_missed", "Missed by slow clients.", engine.missed),
+        ("angarium_direct_undelivered", "Without a subscriber.", engine.unheard),
+        ("angarium_slow_consumer_episodes", "Times a client was too slow.", episodes),
+        ("angarium_slow_consumers_disconnected", "Disconnected for it.", stats.laggards),
+        ("angarium_spill_messages", "Messages spooled for slow clients.", spill.messages),
+        ("angarium_spill_failures", "Chunks of them lost by the disk.", spill.failures),
+        ("angarium_throttled", "Times a client was read from later.", stats.throttled),
+        ("angarium_floods_paused", "Times a flood was.", stats.floods_paused),
     ]
 }
 

@@ -42,7 +42,7 @@ pub(super) struct PlaceView {
 }
 
 /// A name that is longer than the others.
-const SLOW_STEPS: &str = "angarium_reactor_slow_steps_microseconds_total";
+const SLOW_STEPS: &str = "angarium_reactor_slow_steps_microseconds";
 
 pub(super) type Series = (&'static str, &'static str, u64);
 
@@ -307,37 +307,37 @@ pub(super) fn measured(shard: &mut Shard) -> Measured {
     Measured {
         journal: state,
         counters: [
-            ("angarium_connections_total", "Connections accepted.", stats.connections_total),
+            ("angarium_connections_accepted", "Connections accepted.", stats.connections_total),
             (
-                "angarium_connections_refused_total",
+                "angarium_connections_refused",
                 "Refused: too many, of all or of one user.",
                 reactor.refused + engine.not_admitted,
             ),
-            ("angarium_tls_failures_total", "Failed handshakes.", reactor.handshakes_failed),
-            ("angarium_login_failures_total", "Wrong credentials.", stats.authentications_failed),
-            ("angarium_received_bytes_total", "Bytes from clients.", stats.received_bytes),
-            ("angarium_sent_bytes_total", "Bytes to clients.", stats.sent_bytes),
-            ("angarium_messages_published_total", "Messages in.", engine.published),
-            ("angarium_messages_confirmed_total", "Told to be safe.", engine.confirmed),
-            ("angarium_messages_unroutable_total", "No queue took them.", engine.unroutable),
-            ("angarium_messages_returned_total", "Given back: mandatory.", engine.returned),
-            ("angarium_messages_delivered_total", "Messages out.", engine.delivered),
-            ("angarium_messages_accepted_total", "Settled as accepted.", engine.accepted),
-            ("angarium_messages_requeued_total", "Back to their queue.", engine.requeued),
-            ("angarium_messages_expired_total", "Their time passed.", engine.expired),
-            ("angarium_messages_dropped_total", "Pushed out by limits.", engine.dropped),
-            ("angarium_messages_dead_lettered_total", "Dead letters.", engine.dead_lettered),
-            ("angarium_messages_spooled_total", "Written for memory.", engine.spooled),
-            ("angarium_messages_not_stored_total", "Refused by the disk.", engine.not_stored),
-            ("angarium_records_unreadable_total", "Not read back.", engine.unreadable),
-            ("angarium_queue_stops_total", "Queues stopped by those.", engine.queue_stops),
-            ("angarium_journal_records_total", "Records appended.", journal.records),
-            ("angarium_journal_flushes_total", "Flushes.", journal.flushes),
-            ("angarium_journal_flushed_bytes_total", "Bytes written.", journal.flushed_bytes),
-            ("angarium_journal_checkpoints_total", "Checkpoints.", journal.checkpoints),
-            ("angarium_reactor_turns_total", "Turns of the loop.", reactor.turns),
-            ("angarium_reactor_held_up_steps_total", "Without a processor.", reactor.held_up_steps),
-            ("angarium_reactor_slow_steps_total", "Of more than 1 ms.", reactor.slow_steps),
+            ("angarium_tls_failures", "Failed handshakes.", reactor.handshakes_failed),
+            ("angarium_login_failures", "Wrong credentials.", stats.authentications_failed),
+            ("angarium_received_bytes", "Bytes from clients.", stats.received_bytes),
+            ("angarium_sent_bytes", "Bytes to clients.", stats.sent_bytes),
+            ("angarium_messages_published", "Messages in.", engine.published),
+            ("angarium_messages_confirmed", "Told to be safe.", engine.confirmed),
+            ("angarium_messages_unroutable", "No queue took them.", engine.unroutable),
+            ("angarium_messages_returned", "Given back: mandatory.", engine.returned),
+            ("angarium_messages_delivered", "Messages out.", engine.delivered),
+            ("angarium_messages_accepted", "Settled as accepted.", engine.accepted),
+            ("angarium_messages_requeued", "Back to their queue.", engine.requeued),
+            ("angarium_messages_expired", "Their time passed.", engine.expired),
+            ("angarium_messages_dropped", "Pushed out by limits.", engine.dropped),
+            ("angarium_messages_dead_lettered", "Dead letters.", engine.dead_lettered),
+            ("angarium_messages_spooled", "Written for memory.", engine.spooled),
+            ("angarium_messages_not_stored", "Refused by the disk.", engine.not_stored),
+            ("angarium_records_unreadable", "Not read back.", engine.unreadable),
+            ("angarium_queue_stops", "Queues stopped by those.", engine.queue_stops),
+            ("angarium_journal_records", "Records appended.", journal.records),
+            ("angarium_journal_flushes", "Flushes.", journal.flushes),
+            ("angarium_journal_flushed_bytes", "Bytes written.", journal.flushed_bytes),
+            ("angarium_journal_checkpoints", "Checkpoints.", journal.checkpoints),
+            ("angarium_reactor_turns", "Turns of the loop.", reactor.turns),
+            ("angarium_reactor_held_up_steps", "Without a processor.", reactor.held_up_steps),
+            ("angarium_reactor_slow_steps", "Of more than 1 ms.", reactor.slow_steps),
             (SLOW_STEPS, "What they took together.", reactor.slow_step_micros),
         ]
         .into_iter()

@@ -1,4 +1,5 @@
-//! Counts durations in fixed buckets, as Prometheus wants them.
+//! Durations counted in fixed buckets. Plain values of their shard, which no other thread locks: that is why
+//! it is not a metric of the library that writes them out.
 
 use std::time::Duration;
 
@@ -11,26 +12,23 @@ const BOUNDS_US: [u64; 14] = [
 /// Durations counted by size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
-    /// One more than bounds: the last is for what exceeds them.
+    /// By bucket; the last one is for longer durations than all bounds.
     counts: [u64; BOUNDS_US.len() + 1],
     sum_us: u64,
 }
 
 impl Histogram {
-    /// Counts one.
+    /// Counts a duration.
     pub fn count(&mut self, duration: Duration) {
         let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         self.counts[BOUNDS_US.partition_point(|bound| *bound < micros)] += 1;
         self.sum_us = self.sum_us.saturating_add(micros);
     }
 
-    /// For each bound in seconds: how many were at most as long.
-    pub fn cumulative(&self) -> impl Iterator<Item = (f64, u64)> {
-        let mut sum = 0;
-        BOUNDS_US.iter().zip(&self.counts).map(move |(bound, count)| {
-            sum += count;
-            (*bound as f64 / 1e6, sum)
-        })
+    /// How many lie in each bucket, by its upper bound in seconds; the last one has none.
+    pub fn buckets(&self) -> impl Iterator<Item = (f64, u64)> {
+        let bounds = BOUNDS_US.iter().map(|bound| *bound as f64 / 1e6);
+        bounds.chain([f64::INFINITY]).zip(self.counts)
     }
 
     /// How many were counted.
@@ -39,7 +37,7 @@ impl Histogram {
         self.counts.iter().sum()
     }
 
-    /// How long they took together, in seconds.
+    /// Sum of all durations, in seconds.
     #[must_use]
     pub fn sum_seconds(&self) -> f64 {
         self.sum_us as f64 / 1e6
@@ -51,15 +49,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_are_inclusive_and_counts_cumulative() {
+    fn bounds_are_inclusive() {
         let mut histogram = Histogram::default();
         for micros in [0, 50, 51, 5_000_000, 5_000_001] {
             histogram.count(Duration::from_micros(micros));
         }
-        let counted: Vec<(f64, u64)> = histogram.cumulative().collect();
-        assert_eq!(counted[0], (50e-6, 2));
-        assert_eq!(counted[1], (100e-6, 3));
-        assert_eq!(*counted.last().unwrap(), (5.0, 4));
+        let counted: Vec<(f64, u64)> =
+            histogram.buckets().filter(|(_, count)| *count > 0).collect();
+        assert_eq!(counted, [(50e-6, 2), (100e-6, 1), (5.0, 1), (f64::INFINITY, 1)]);
         assert_eq!(histogram.total(), 5);
         assert!((histogram.sum_seconds() - 10.000_102).abs() < 1e-9);
     }
