@@ -297,7 +297,7 @@ fn way_in(shown: &[String]) -> Option<String> {
     let place = shown.iter().find_map(|listener| listener.strip_prefix("amqp on "))?;
     Some(match from_here(place) {
         None => format!(" --socket {place}"),
-        Some(address) if address == SocketAddr::from((Ipv4Addr::LOCALHOST, 5672)) => String::new(),
+        Some(address) if is_default(address, "amqp") => String::new(),
         Some(address) => format!(" --uri amqp://{address}"),
     })
 }
@@ -306,8 +306,12 @@ fn way_in(shown: &[String]) -> Option<String> {
 fn nats_way_in(shown: &[String]) -> Option<String> {
     let place = shown.iter().find_map(|listener| listener.strip_prefix("nats on "))?;
     let address = from_here(place)?;
-    let is_default = address == SocketAddr::from((Ipv4Addr::LOCALHOST, 4222));
-    Some(if is_default { String::new() } else { format!(" -s nats://{address}") })
+    Some(if is_default(address, "nats") { String::new() } else { format!(" -s nats://{address}") })
+}
+
+/// Whether clients of that listener find this address by themselves.
+fn is_default(address: SocketAddr, listener: &str) -> bool {
+    address.ip() == Ipv4Addr::LOCALHOST && settings::default_port(listener) == Some(address.port())
 }
 
 /// How this host reaches an address that is listened on; none: it is a Unix socket.

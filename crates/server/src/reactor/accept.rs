@@ -1,12 +1,13 @@
 //! How clients come to the shard: accepted, placed, taken in, with TLS at once, later, or never.
 
 use super::connection::{Connection, Phase};
-use super::listeners::{Accepted, Kind};
+use super::listeners::Accepted;
 use super::mailbox::Letter;
 use super::shard::{CLIENT, LISTENER, Shard};
 use super::socket::Socket;
 use super::tls::{MayEncrypt, Tls};
 use crate::reactor::input_coalescing::Stream;
+use crate::settings::{Placement, Transport};
 use angarium_protocol::Peer;
 use rustix::event::epoll::{self, EventFlags};
 use rustls::ServerConfig;
@@ -43,8 +44,8 @@ impl Shard {
             match listener.accept() {
                 Accepted::Nobody => return,
                 Accepted::Client(fd, peer) => {
-                    let kind = listener.kind;
-                    self.accepted(fd, peer, kind);
+                    let (transport, placement) = (listener.transport, listener.placement);
+                    self.accepted(fd, peer, transport, placement);
                 }
                 Accepted::Exhausted(error) => {
                     if let Some(held_back) = self.complaints.pass(Instant::now()) {
@@ -58,38 +59,44 @@ impl Shard {
         }
     }
 
-    /// At home, a client was accepted: it goes to the shard that has room for it.
-    pub(super) fn accepted(&mut self, fd: OwnedFd, peer: Peer, kind: Kind) {
+    /// Hands an accepted client to a shard; at home.
+    pub(super) fn accepted(
+        &mut self,
+        fd: OwnedFd,
+        peer: Peer,
+        transport: Transport,
+        placement: Placement,
+    ) {
         if let Err(why) = self.neighbours.has_room(self.settings.connections_max) {
             self.counters.refused += 1;
             if let Some(held_back) = self.complaints.pass(Instant::now()) {
                 tracing::warn!(held_back, "refused a client: {why}");
             }
-            if !matches!(kind, Kind::Tls) {
+            if transport != Transport::Tls {
                 // It may have gone by now.
                 let _ = Socket::new(fd).send(&self.node.turned_away(self.now, &peer));
             }
             return;
         }
-        let Some(tls) = self.may_encrypt(kind) else { return };
-        match self.neighbours.place(peer.protocol, self.settings.clients_together) {
+        let Some(tls) = self.may_encrypt(transport) else { return };
+        match self.neighbours.place(placement, self.settings.clients_together) {
             shard if shard == self.neighbours.here => self.take_client(fd, peer, tls),
             shard => self.neighbours.send(shard, Letter::Client(fd, peer, tls)),
         }
     }
 
-    /// Whether a client of that kind begins TLS; none: it has to, and there is nothing to begin it with.
-    fn may_encrypt(&mut self, kind: Kind) -> Option<MayEncrypt> {
+    /// Whether a client of that transport begins TLS; none if it must and there is no certificate.
+    fn may_encrypt(&mut self, transport: Transport) -> Option<MayEncrypt> {
         let certificates = self.certificates.as_mut();
         let config = || certificates.map(|certificates| certificates.config(Instant::now()));
-        match kind {
-            Kind::Tcp | Kind::Unix => Some(MayEncrypt::Never),
-            Kind::Tls => config().map(MayEncrypt::AtOnce),
-            Kind::MaybeTls => Some(config().map_or(MayEncrypt::Never, MayEncrypt::Greeted)),
+        match transport {
+            Transport::Tcp | Transport::Unix => Some(MayEncrypt::Never),
+            Transport::Tls => config().map(MayEncrypt::AtOnce),
+            Transport::StartTls => Some(config().map_or(MayEncrypt::Never, MayEncrypt::Greeted)),
         }
     }
 
-    /// A client is this shard's.
+    /// Takes a client over that was handed to this shard.
     pub(super) fn take_client(&mut self, fd: OwnedFd, peer: Peer, may_encrypt: MayEncrypt) {
         let (tls, may_begin_tls) = match may_encrypt {
             MayEncrypt::Never => (None, None),
@@ -130,7 +137,7 @@ impl Shard {
         }
     }
 
-    /// The first that a client sends who may begin TLS now: says whether it does.
+    /// Begins TLS if the first byte of a client that may begin it is that of a handshake.
     pub(super) fn look_for_tls(&mut self, index: usize) {
         let Some(connection) = self.clients.get(index) else { return };
         if connection.may_begin_tls.is_none() {
@@ -159,7 +166,7 @@ impl Shard {
         connection.tells_tls = false;
     }
 
-    /// The transport stands: the node takes the client over.
+    /// The transport is established: the node takes the client over.
     pub(super) fn handshaken(&mut self, index: usize) {
         let Some(connection) = self.clients.get(index) else { return };
         let Phase::Handshaking(peer) = &mut connection.phase else { return };
@@ -172,7 +179,7 @@ impl Shard {
         self.clients.name(index, id);
     }
 
-    /// What a client sent is no TLS, or comes from nobody we trust. The alert that says so is on its way.
+    /// What a client sent is not TLS, or its certificate is not trusted. The alert for it is sent already.
     pub(super) fn tls_failed(&mut self, index: usize, error: &str) {
         let Some(connection) = self.clients.get(index) else { return };
         if connection.tls.as_ref().is_some_and(|tls| tls.is_handshaking()) {

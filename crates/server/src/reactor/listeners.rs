@@ -1,7 +1,7 @@
 //! Sockets that clients connect to.
 
 use crate::hints;
-use crate::settings::Settings;
+use crate::settings::{LISTENERS, ListenerKind, Placement, SOCKETS, Settings, Transport};
 use angarium_engine::SlowConsumerPolicy;
 use angarium_protocol::{Peer, Protocol};
 use rustix::io::Errno;
@@ -14,22 +14,20 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-/// The listener whose policy for slow clients may differ.
-const NATS_TLS: &str = "nats-tls";
 /// Connections that wait to be accepted, at most.
 const BACKLOG: i32 = 1_024;
-/// The congestion control for clients on this machine, whatever it is for others: the way to them is never
-/// congested, and BBR would pace what is sent with timers that cost a third of the processor time.
-/// Every Linux has this one and lets every process use it.
+/// The congestion control for clients on this machine: loopback is never congested, and the timers by which
+/// BBR paces cost a third of the processor time. Every Linux has this one and lets every process use it.
 const LOCAL_CONGESTION_CONTROL: &str = "reno";
 
 /// One listening socket.
 #[derive(Debug)]
 pub(crate) struct Listener {
     fd: OwnedFd,
-    pub(crate) kind: Kind,
+    pub(crate) transport: Transport,
+    pub(crate) placement: Placement,
     protocol: Protocol,
-    /// What becomes of its clients that are too slow, where it says so.
+    /// Its own policy for slow consumers, if it has one.
     slow_consumer_policy: Option<SlowConsumerPolicy>,
     /// The congestion control for clients elsewhere: the machine's.
     congestion_control: Option<String>,
@@ -39,67 +37,54 @@ pub(crate) struct Listener {
     pub(crate) shown: String,
 }
 
-/// What carries the protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Tcp,
-    /// TLS from the first byte.
-    Tls,
-    /// TCP whose client may begin TLS once it has been greeted.
-    MaybeTls,
-    Unix,
+/// A port for clients that is taken.
+#[derive(Debug)]
+pub(crate) struct BoundListener {
+    kind: &'static ListenerKind,
+    bound: Bound,
 }
 
-/// Takes every TCP port that the settings ask for. Nobody can connect before [`listen`].
-pub(crate) fn bind_all(settings: &Settings) -> Result<Vec<Bound>, String> {
-    let nats = if settings.has_certificate() { Kind::MaybeTls } else { Kind::Tcp };
-    let wanted = [
-        (settings.amqp, Kind::Tcp, Protocol::Amqp091, "amqp"),
-        (settings.amqps, Kind::Tls, Protocol::Amqp091, "amqps"),
-        (settings.nats, nats, Protocol::Nats, "nats"),
-        (settings.nats_tls, Kind::Tls, Protocol::Nats, NATS_TLS),
-    ];
-    let wanted = wanted
-        .into_iter()
-        .filter_map(|(listen, kind, protocol, name)| Some((listen.0?, kind, protocol, name)));
+/// Takes every TCP port that the settings ask for. Clients cannot connect before [`listen_all`].
+pub(crate) fn bind_all(settings: &Settings) -> Result<Vec<BoundListener>, String> {
+    let wanted = LISTENERS.iter().filter_map(|kind| Some((kind, (kind.address)(settings)?)));
     wanted
-        .map(|(address, kind, protocol, name)| Ok(Bound { kind, protocol, ..bind(name, address)? }))
+        .map(|(kind, address)| Ok(BoundListener { kind, bound: bind(kind.name, address)? }))
         .collect()
 }
 
-/// Lets clients connect: to the ports that were taken, and to the Unix socket of the settings.
-pub(crate) fn listen_all(bound: Vec<Bound>, settings: &Settings) -> Result<Vec<Listener>, String> {
+/// Lets clients connect: to the ports that were taken, and to the Unix sockets of the settings.
+pub(crate) fn listen_all(
+    bound: Vec<BoundListener>,
+    settings: &Settings,
+) -> Result<Vec<Listener>, String> {
     let mut listeners = Vec::new();
-    for bound in bound {
-        let Bound { kind, protocol, name, .. } = bound;
-        let slow_consumer_policy =
-            if name == NATS_TLS { settings.nats_tls_slow_consumer_policy } else { None };
+    for BoundListener { kind, bound } in bound {
+        let name = kind.name;
         let congestion_control = expect_local(&bound.fd);
         let socket = bound.listen()?;
         let address = socket.local_addr().map_err(|error| format!("--{name}: {error}"))?;
-        let shown = format!("{name} on {address}");
-        let fd = socket.into();
-        let file = None;
-        listeners.push(Listener {
-            fd,
-            kind,
-            protocol,
-            slow_consumer_policy,
-            congestion_control,
-            file,
-            shown,
-        });
-    }
-    if let Some(path) = &settings.amqp_socket {
-        let socket = unix(Some("amqp-socket"), path)?;
         listeners.push(Listener {
             fd: socket.into(),
-            kind: Kind::Unix,
-            protocol: Protocol::Amqp091,
+            transport: kind.transport,
+            placement: kind.placement,
+            protocol: kind.protocol,
+            slow_consumer_policy: (kind.slow_consumer_policy)(settings),
+            congestion_control,
+            file: None,
+            shown: format!("{name} on {address}"),
+        });
+    }
+    for kind in &SOCKETS {
+        let Some(path) = (kind.path)(settings) else { continue };
+        listeners.push(Listener {
+            fd: unix(Some(kind.setting), path)?.into(),
+            transport: Transport::Unix,
+            placement: kind.placement,
+            protocol: kind.protocol,
             slow_consumer_policy: None,
             congestion_control: None,
-            file: Some(path.clone()),
-            shown: format!("amqp on {}", path.display()),
+            file: Some(path.to_owned()),
+            shown: format!("{} on {}", kind.name, path.display()),
         });
     }
     Ok(listeners)
@@ -109,15 +94,12 @@ pub(crate) fn listen_all(bound: Vec<Bound>, settings: &Settings) -> Result<Vec<L
 #[derive(Debug)]
 pub(crate) struct Bound {
     fd: OwnedFd,
-    kind: Kind,
-    protocol: Protocol,
     name: &'static str,
     address: SocketAddr,
 }
 
 /// Takes a TCP port, non-blocking; the error says what an operator can do.
 pub(crate) fn bind(name: &'static str, address: SocketAddr) -> Result<Bound, String> {
-    let (kind, protocol) = (Kind::Tcp, Protocol::default());
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let bound = rustix::net::socket_with(family, SocketType::STREAM, flags, None).and_then(|fd| {
@@ -126,7 +108,7 @@ pub(crate) fn bind(name: &'static str, address: SocketAddr) -> Result<Bound, Str
         rustix::net::bind(&fd, &address).map(|()| fd)
     });
     match bound {
-        Ok(fd) => Ok(Bound { fd, kind, protocol, name, address }),
+        Ok(fd) => Ok(Bound { fd, name, address }),
         Err(error) => Err(complaint(name, address, error)),
     }
 }
@@ -140,7 +122,7 @@ impl Bound {
     }
 }
 
-/// Why a TCP port cannot be had, and what to do.
+/// Why a TCP port cannot be taken, and what to do.
 pub(super) fn complaint(name: &str, address: SocketAddr, error: Errno) -> String {
     let elsewhere =
         format!("choose another with --{name} ADDR:PORT, or leave it out with --{name} off");
@@ -160,8 +142,8 @@ pub(super) fn complaint(name: &str, address: SocketAddr, error: Errno) -> String
     format!("cannot listen on {address} ({name}): {error}{hint}")
 }
 
-/// Binds a Unix socket, non-blocking, for that setting, if it is for one. A file left by a process that is
-/// gone is replaced.
+/// Binds a Unix socket, non-blocking, for that setting, if it is for one. A socket file that a process has
+/// left behind is replaced.
 pub(crate) fn unix(setting: Option<&str>, path: &Path) -> Result<UnixListener, String> {
     let complain = |error| hints::no_socket(setting, path, &error);
     if std::os::unix::net::UnixStream::connect(path).is_ok() {
@@ -177,12 +159,12 @@ pub(crate) fn unix(setting: Option<&str>, path: &Path) -> Result<UnixListener, S
         .map_err(complain)
 }
 
-/// What an accept came to.
+/// The result of an accept.
 #[derive(Debug)]
 pub(crate) enum Accepted {
     /// A client.
     Client(OwnedFd, Peer),
-    /// Nobody waits.
+    /// No client waits.
     Nobody,
     /// The process or the machine has no descriptor or memory left.
     Exhausted(Errno),
@@ -195,7 +177,7 @@ impl Listener {
             match acceptfrom_with(&self.fd, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
                 Ok((fd, address)) => {
                     let peer = self.peer(address);
-                    if self.kind != Kind::Unix {
+                    if self.transport != Transport::Unix {
                         self.tune(&fd, peer.local);
                     }
                     return Accepted::Client(fd, peer);
@@ -219,13 +201,13 @@ impl Listener {
             protocol: self.protocol,
             address: shown,
             local,
-            encrypted: self.kind == Kind::Tls,
+            encrypted: self.transport == Transport::Tls,
             certificate_name: None,
             slow_consumer_policy: self.slow_consumer_policy,
         }
     }
 
-    /// Sets options that speed up or tidy up; without them it works as well.
+    /// Sets options that the connection also works without.
     fn tune(&self, fd: &OwnedFd, is_local: bool) {
         let _ = sockopt::set_tcp_nodelay(fd, true);
         let _ = sockopt::set_socket_keepalive(fd, true);
@@ -237,9 +219,9 @@ impl Listener {
     }
 }
 
-/// Has a listener hand out connections as they are best for clients on this machine, and returns the
-/// congestion control that it would have given them. A connection that has begun under BBR is paced for
-/// ever, whatever it is set to later; so this one has to be set before, and the other one later.
+/// Gives accepted connections the congestion control that is best for clients on this machine, and returns
+/// the one that they would have had. A connection that began under BBR stays paced, so that this one is set
+/// on the listener and the other one later.
 fn expect_local(listener: &OwnedFd) -> Option<String> {
     let usual = sockopt::tcp_congestion(listener).ok()?;
     sockopt::set_tcp_congestion(listener, LOCAL_CONGESTION_CONTROL).ok()?;

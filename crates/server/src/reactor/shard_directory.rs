@@ -3,8 +3,8 @@
 use super::Shard;
 use super::mailbox::{Letter, Mailbox};
 use super::placement;
+use crate::settings::Placement;
 use angarium_engine::ShardId;
-use angarium_protocol::Protocol;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -76,9 +76,9 @@ impl Neighbours {
 
     /// The shard for a new client, which is counted there from now on. One shard takes so many `together`
     /// first.
-    pub(super) fn place(&self, protocol: Protocol, together: u64) -> ShardId {
+    pub(super) fn place(&self, placement: Placement, together: u64) -> ShardId {
         let counts = self.clients.iter().map(|count| count.load(Ordering::Relaxed));
-        let shard = placement::choose(protocol, &counts.collect::<Vec<_>>(), together);
+        let shard = placement::choose(placement, &counts.collect::<Vec<_>>(), together);
         self.clients[usize::from(shard.0)].fetch_add(1, Ordering::Relaxed);
         shard
     }

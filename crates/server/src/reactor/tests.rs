@@ -2,7 +2,7 @@
 //! certificates that change.
 
 use super::certificates::Certificates;
-use super::listeners::{Accepted, bind, complaint, listen_all};
+use super::listeners::{Accepted, bind, bind_all, complaint, listen_all};
 use super::tls::Tls;
 use crate::settings::{Settings, Sources};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
@@ -253,8 +253,10 @@ fn a_port_refuses_clients_until_it_listens() {
 
 #[test]
 fn what_is_sent_to_clients_on_this_machine_is_not_paced() {
-    let bound = bind("amqp", "127.0.0.1:0".parse().unwrap()).unwrap();
-    let listeners = listen_all(vec![bound], &Sources::default().read().unwrap()).unwrap();
+    let flags = [("amqp", "127.0.0.1:0"), ("nats", "off")];
+    let flags = flags.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    let settings = Sources { flags, ..Sources::default() }.read().unwrap();
+    let listeners = listen_all(bind_all(&settings).unwrap(), &settings).unwrap();
     // Set after a connection has begun, it would leave the pacing on.
     assert_eq!(rustix::net::sockopt::tcp_congestion(&listeners[0]).unwrap(), "reno");
     let address = listeners[0].shown.strip_prefix("amqp on ").unwrap();

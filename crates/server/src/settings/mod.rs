@@ -6,6 +6,7 @@
 mod bounds;
 mod definitions;
 mod document;
+mod listener_kinds;
 mod sources;
 #[cfg(test)]
 mod tests;
@@ -13,5 +14,8 @@ mod value;
 
 pub use definitions::{DIRECT_BYTES_LEAST, Definition, Reload, Settings, definitions};
 pub use document::document;
+pub use listener_kinds::{
+    LISTENERS, ListenerKind, Placement, SOCKETS, SocketKind, Transport, default_port,
+};
 pub use sources::{Reloaded, Sources};
 pub use value::{ByteCount, Encryption, Listen, LogFormat, LogLevel, SettingValue, Span};

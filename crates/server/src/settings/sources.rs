@@ -1,6 +1,7 @@
 //! Where settings come from: defaults, then the file, then the environment, then flags.
 
 use super::definitions::{Definition, Reload, Settings, definitions};
+use super::listener_kinds::{LISTENERS, ListenerKind, SOCKETS, Transport};
 use super::value::Encryption;
 use crate::hints;
 use std::collections::BTreeMap;
@@ -94,10 +95,10 @@ fn set(settings: &mut Settings, what: &Definition, place: &str, text: &str) -> R
 
 /// Rules that concern more than one setting.
 fn check_together(settings: &Settings) -> Result<(), String> {
-    for (name, listen) in [("amqps", settings.amqps), ("nats-tls", settings.nats_tls)] {
-        if listen.0.is_some() && !settings.has_certificate() {
-            return Err(format!("{name} needs tls-certificate and tls-key: two PEM files"));
-        }
+    let is_on = |kind: &ListenerKind| (kind.address)(settings).is_some();
+    let needs_tls = |kind: &&ListenerKind| kind.transport == Transport::Tls && is_on(kind);
+    if let (Some(kind), false) = (LISTENERS.iter().find(needs_tls), settings.has_certificate()) {
+        return Err(format!("{} needs tls-certificate and tls-key: two PEM files", kind.name));
     }
     if settings.nats_encryption == Encryption::Required && !settings.has_certificate() {
         return Err("nats-encryption needs tls-certificate and tls-key: two PEM files".into());
@@ -112,9 +113,11 @@ fn check_together(settings: &Settings) -> Result<(), String> {
             return Err(format!("{name} needs {needs}: else there is no TLS"));
         }
     }
-    let listens = [settings.amqp, settings.amqps, settings.nats, settings.nats_tls];
-    if listens.iter().all(|listen| listen.0.is_none()) && settings.amqp_socket.is_none() {
-        return Err("nothing to serve: amqp, amqps, amqp-socket, nats and nats-tls are off".into());
+    let has_socket = SOCKETS.iter().any(|kind| (kind.path)(settings).is_some());
+    if !LISTENERS.iter().any(is_on) && !has_socket {
+        let names = LISTENERS.iter().map(|kind| kind.name);
+        let names = names.chain(SOCKETS.iter().map(|kind| kind.setting)).collect::<Vec<_>>();
+        return Err(format!("nothing to serve: {} are off", names.join(", ")));
     }
     Ok(())
 }

@@ -122,7 +122,7 @@ fn wrong_ones_are_named_with_the_nearest_right_name() {
     }
     refused(
         &flags(&[("amqp", "off"), ("nats", "off")]),
-        "nothing to serve: amqp, amqps, amqp-socket, nats and nats-tls are off",
+        "nothing to serve: amqp, amqps, nats, nats-tls, amqp-socket are off",
     );
 }
 
