@@ -47,7 +47,8 @@ impl Host {
     fn new(shards: usize) -> Host {
         let disk = FaultyStorage::new(1);
         let mut home = Node::recover(options(0, shards), &disk, NOW).expect("nothing is stored");
-        home.make_user(NOW, "/", ("user", ""), false).expect("operators may");
+        let user = angarium_node::NewUser { name: "user", password_hash: "", administrator: false };
+        home.make_user(NOW, "/", &user).expect("operators may");
         let introduction = home.introduction();
         let mut nodes = vec![home];
         for shard in 1..shards {

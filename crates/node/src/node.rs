@@ -2,10 +2,10 @@
 
 use crate::administration::Operators;
 use crate::administration::deletions::Deletions;
-use crate::connection::Connection;
 use crate::connection::handler::AnyHandler;
 use crate::connection::limits::Places;
 use crate::connection::query::Surveys;
+use crate::connection::{Connection, ConnectionKey};
 use crate::effects::{NodeEffects, Verification};
 use crate::flow::rate::Rates;
 use crate::flow::slow_consumer_events::Episodes;
@@ -16,7 +16,7 @@ use crate::storage::recovery;
 use crate::storage::writes::Writes;
 use angarium_engine::{ConnectionId, Engine, ShardId, Time};
 use angarium_journal::{State, Storage};
-use angarium_protocol::{Close, Context, Peer, Protocol, ProtocolHandler};
+use angarium_protocol::{Close, Context, Peer, ProtocolHandler};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -186,7 +186,8 @@ impl Node {
         self.stats.connections_total += 1;
         self.stats.connections += 1;
         self.effects.outbox[id.0 as usize].outlet.protocol = peer.protocol;
-        let mut handler = AnyHandler::new(&self.options, (id, self.serial), &peer, now);
+        let key = ConnectionKey { id, serial: self.serial };
+        let mut handler = AnyHandler::new(&self.options, key, &peer, now);
         let mut context = Context { now, engine: &mut self.engine, host: &mut self.effects };
         handler.begin(&mut context);
         if let Some(why) = &self.blocked {
@@ -251,11 +252,9 @@ impl Node {
     pub(crate) fn is_choked(&self, id: ConnectionId) -> bool {
         let outbox = &self.effects.outbox[id.0 as usize];
         let most = self.options.outbox_bytes_max.saturating_mul(CHOKED);
-        let unasked = match outbox.outlet.protocol {
-            Protocol::Nats => outbox.unsent_max,
-            // What queues deliver is held to less than that.
-            Protocol::Amqp091 => 0,
-        };
+        // What queues deliver is held to less than that.
+        let has_subscriptions = outbox.outlet.protocol.has_subscriptions();
+        let unasked = if has_subscriptions { outbox.unsent_max } else { 0 };
         outbox.unsent() > most.saturating_add(unasked)
     }
 

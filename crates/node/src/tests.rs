@@ -47,7 +47,8 @@ fn start(
     let of_home = options(0, shards);
     let spill = of_home.spill.clone();
     let mut home = Node::recover(of_home, disk, now).expect("it starts");
-    home.make_user(now, "/", ("user", "secret"), false).expect("operators may");
+    let user = crate::NewUser { name: "user", password_hash: "secret", administrator: false };
+    home.make_user(now, "/", &user).expect("operators may");
     let introduction = home.introduction();
     let others = (1..shards).map(|shard| {
         let options = Options { spill: spill.clone(), ..options(shard, shards) };

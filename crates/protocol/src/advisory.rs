@@ -1,6 +1,7 @@
 //! What the broker itself tells those who listen: advisories, each a JSON object.
 
 use crate::json::ObjectWriter;
+use angarium_engine::{Content, Format};
 
 /// A client that is too slow for direct messages, for as long as it is.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +55,22 @@ impl SlowConsumerAdvisory<'_> {
         object.number("millis", number(self.millis));
         object.bool("disconnected", self.is_disconnected);
         object.end();
+    }
+}
+
+impl SlowConsumerAdvisory<'_> {
+    /// The content of the message that tells it, written into `body`.
+    pub fn content<'a>(&self, body: &'a mut Vec<u8>) -> Content<'a> {
+        self.write(body);
+        Content {
+            format: Format::Nats,
+            properties: &[],
+            body,
+            shared: None,
+            persistent: false,
+            priority: 0,
+            ttl: None,
+        }
     }
 }
 

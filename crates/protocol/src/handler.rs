@@ -21,6 +21,17 @@ pub enum Protocol {
     Nats,
 }
 
+impl Protocol {
+    /// Whether its clients subscribe to subjects, and are sent direct messages unasked.
+    #[must_use]
+    pub fn has_subscriptions(self) -> bool {
+        match self {
+            Protocol::Amqp091 => false,
+            Protocol::Nats => true,
+        }
+    }
+}
+
 /// The other end of a connection, as the transport knows it.
 #[derive(Clone, Debug, Default)]
 pub struct Peer {

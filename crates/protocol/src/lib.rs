@@ -35,6 +35,7 @@ pub use crate::handler::{
     Authentication, Close, Context, Credentials, Host, Identity, Outlet, Peer, Protocol,
     ProtocolHandler,
 };
+pub use crate::nats::reply_of;
 pub use crate::shared_body::LargeBody;
 pub use advisory::SlowConsumerAdvisory;
 pub use properties::{amended, read_headers};

@@ -20,7 +20,7 @@ pub enum Format {
 
 impl Format {
     /// The format of that number.
-    pub(crate) fn of(number: u8) -> Result<Format, Malformed> {
+    pub fn of(number: u8) -> Result<Format, Malformed> {
         match number {
             1 => Ok(Format::Amqp091),
             2 => Ok(Format::Nats),

@@ -56,6 +56,17 @@ pub struct ConnectionInfo<'a> {
     pub waits_for: Option<WaitsFor>,
 }
 
+/// A user that [`Node::make_user`] creates.
+#[derive(Clone, Copy, Debug)]
+pub struct NewUser<'a> {
+    /// The name.
+    pub name: &'a str,
+    /// The hash of the password, as the host makes and checks it.
+    pub password_hash: &'a str,
+    /// May administer the broker.
+    pub administrator: bool,
+}
+
 /// What a client misses that is too slow for direct messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LagInfo {
@@ -100,13 +111,8 @@ impl Node {
 
     /// Makes a user who may do everything in `vhost`, before clients connect: refusals come at once, and
     /// what is flushed later is as good for them.
-    pub fn make_user(
-        &mut self,
-        now: Time,
-        vhost: &str,
-        (name, password_hash): (&str, &str),
-        administrator: bool,
-    ) -> Result<(), Refusal> {
+    pub fn make_user(&mut self, now: Time, vhost: &str, user: &NewUser<'_>) -> Result<(), Refusal> {
+        let NewUser { name, password_hash, administrator } = *user;
         let (name, password_hash) = (name.to_owned(), password_hash.to_owned());
         let everything = || ".*".to_owned();
         let permit = Request::SetPermissions {

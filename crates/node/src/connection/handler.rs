@@ -1,7 +1,8 @@
 //! A connection's session, whichever protocol it speaks.
 
+use crate::connection::ConnectionKey;
 use crate::options::Options;
-use angarium_engine::{ChannelId, ConnectionId, Engine, Refusal, Reply, Settle, Time};
+use angarium_engine::{ChannelId, Engine, Refusal, Reply, Settle, Time};
 use angarium_protocol::{
     Authentication, Close, ConnectionInfo, Context, Findings, Host, Peer, Protocol,
     ProtocolHandler, amqp091, nats,
@@ -27,7 +28,7 @@ impl AnyHandler {
     /// The session of a connection that has just been accepted.
     pub(crate) fn new(
         options: &Options,
-        (id, serial): (ConnectionId, u64),
+        ConnectionKey { id, serial }: ConnectionKey,
         peer: &Peer,
         now: Time,
     ) -> AnyHandler {

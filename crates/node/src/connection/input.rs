@@ -16,7 +16,7 @@ const JOINED_BYTES_MIN: usize = 2 << 10;
 impl Node {
     /// Bytes arrived.
     pub fn received(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) {
-        let before = self.taken_and_wasted();
+        let before = self.publish_counts();
         let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
         if connection.ended.is_some() {
             return;

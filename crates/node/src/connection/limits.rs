@@ -1,6 +1,7 @@
 //! A user's connections to all shards, counted at home: another shard asks before it lets one in that has
 //! logged in. And what one hears for whom there is no place at all.
 
+use crate::connection::ConnectionKey;
 use crate::connection::handler::AnyHandler;
 use crate::node::Node;
 use crate::shard::message::{FromHome, ShardMessage, ToHome};
@@ -22,7 +23,8 @@ impl Node {
     /// words before the client's first.
     #[must_use]
     pub fn turned_away(&mut self, now: Time, peer: &Peer) -> Vec<u8> {
-        let mut session = AnyHandler::new(&self.options, (ConnectionId(0), 0), peer, now);
+        let nobody = ConnectionKey { id: ConnectionId(0), serial: 0 };
+        let mut session = AnyHandler::new(&self.options, nobody, peer, now);
         session.turned_away(&mut self.engine)
     }
 

@@ -5,6 +5,7 @@
 //! else is to notice it. What comes and goes meanwhile may be told of or not.
 
 use crate::administration::ConnectionInfo;
+use crate::connection::ConnectionKey;
 use crate::node::Node;
 use crate::shard::message::{ShardMessage, Value};
 use angarium_engine::{ConnectionId, Engine, ShardId, Time, subjects_overlap};
@@ -20,14 +21,11 @@ const ROWS_PER_TURN: usize = 256;
 /// Subjects of one connection that are compared with the one that is asked for: no turn does less.
 const SUBJECTS_COMPARED_MAX: usize = 8_192;
 
-/// The connection that asks, and what tells it from others in its slot. It has one survey at a time.
-type Asker = (ConnectionId, u64);
-
 /// What is asked at this shard.
 #[derive(Debug, Default)]
 pub(crate) struct Surveys {
     /// By clients of its own, and other shards have not told all yet.
-    under_way: BTreeMap<Asker, UnderWay>,
+    under_way: BTreeMap<ConnectionKey, UnderWay>,
     /// What it looks for itself, one after the other.
     looks: VecDeque<Look>,
 }
@@ -46,7 +44,7 @@ struct UnderWay {
 struct Look {
     /// The shard that is told, and who wants to know there.
     for_shard: ShardId,
-    asker: Asker,
+    asker: ConnectionKey,
     survey: Survey,
     /// The slot from which on connections were not looked at.
     next: usize,
@@ -64,7 +62,7 @@ impl Surveys {
     }
 
     /// Looks for what one of that shard's clients asks.
-    pub(crate) fn look_for(&mut self, for_shard: ShardId, asker: Asker, survey: Survey) {
+    pub(crate) fn look_for(&mut self, for_shard: ShardId, asker: ConnectionKey, survey: Survey) {
         self.looks.push_back(Look {
             for_shard,
             asker,
@@ -83,7 +81,7 @@ impl Node {
     pub(crate) fn take_surveys(&mut self) {
         for (id, survey) in std::mem::take(&mut self.effects.surveys) {
             let Some(connection) = self.connections[id.0 as usize].as_ref() else { continue };
-            let asker = (id, connection.serial);
+            let asker = ConnectionKey { id, serial: connection.serial };
             if self.options.shards > 1 {
                 self.effects.links.survey(id, connection.serial, &survey);
             }
@@ -101,7 +99,7 @@ impl Node {
         if look.next < self.connections.len() || !self.write_rows(now, &mut look) {
             return self.surveys.looks.push_front(look);
         }
-        let (connection, serial) = look.asker;
+        let ConnectionKey { id: connection, serial } = look.asker;
         if look.for_shard == self.options.shard {
             return self.take_findings(now, look.asker, look.found);
         }
@@ -151,7 +149,7 @@ impl Node {
     }
 
     /// A shard has told what it found.
-    pub(crate) fn take_findings(&mut self, now: Time, asker: Asker, found: Findings) {
+    pub(crate) fn take_findings(&mut self, now: Time, asker: ConnectionKey, found: Findings) {
         let Some(under_way) = self.surveys.under_way.get_mut(&asker) else { return };
         under_way.found.merge(found, &under_way.survey);
         under_way.left -= 1;
@@ -162,7 +160,12 @@ impl Node {
         }
     }
 
-    fn tell_findings(&mut self, now: Time, (id, serial): Asker, found: &Findings) {
+    fn tell_findings(
+        &mut self,
+        now: Time,
+        ConnectionKey { id, serial }: ConnectionKey,
+        found: &Findings,
+    ) {
         if self.is_serial(id, serial)
             && self
                 .at_session(now, id, |session, context| session.surveyed(context, found))

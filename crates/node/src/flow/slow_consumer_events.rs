@@ -4,7 +4,7 @@
 use crate::administration::LagInfo;
 use crate::effects::NodeEffects;
 use crate::node::Node;
-use angarium_engine::{ChannelId, ConnectionId, Content, Emit, Format, SlowConsumerPolicy, Time};
+use angarium_engine::{ChannelId, ConnectionId, Emit, SlowConsumerPolicy, Time};
 use angarium_protocol::SlowConsumerAdvisory;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -70,27 +70,23 @@ impl NodeEffects {
     /// A connection misses messages that it was to get, by that policy.
     #[cold]
     pub(crate) fn note_missed(&mut self, id: ConnectionId, policy: SlowConsumerPolicy, count: u64) {
-        self.note_lag(id, policy, (count, 0));
+        self.note_lag(id, Lag { missed: count, spooled: 0, policy: Some(policy) });
     }
 
     /// A message waits on the disk for a connection.
     pub(crate) fn note_spooled(&mut self, id: ConnectionId) {
-        self.note_lag(id, SlowConsumerPolicy::Spool, (0, 1));
+        let policy = Some(SlowConsumerPolicy::Spool);
+        self.note_lag(id, Lag { missed: 0, spooled: 1, policy });
     }
 
-    fn note_lag(
-        &mut self,
-        id: ConnectionId,
-        policy: SlowConsumerPolicy,
-        (missed, spooled): (u64, u64),
-    ) {
+    fn note_lag(&mut self, id: ConnectionId, more: Lag) {
         let lag = &mut self.outbox[id.0 as usize].lag;
         if *lag == Lag::default() {
             self.lagging.push(id);
         }
-        lag.missed += missed;
-        lag.spooled += spooled;
-        lag.policy.get_or_insert(policy);
+        lag.missed += more.missed;
+        lag.spooled += more.spooled;
+        lag.policy = lag.policy.or(more.policy);
     }
 }
 
@@ -202,16 +198,7 @@ impl Node {
         }
         self.engine.open(BROKER);
         let mut body = Vec::new();
-        advisory.write(&mut body);
-        let content = Content {
-            format: Format::Nats,
-            properties: &[],
-            body: &body,
-            shared: None,
-            persistent: false,
-            priority: 0,
-            ttl: None,
-        };
+        let content = advisory.content(&mut body);
         let emit = Emit { subject: advisory.subject(), echo: true, asks: false, content };
         // Whether anybody hears it is no concern of the broker's.
         let _ = self.engine.emit(now, BROKER, &emit, &mut self.effects);

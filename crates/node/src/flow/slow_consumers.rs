@@ -47,7 +47,7 @@ impl NodeEffects {
             return SendOutcome::Dropped;
         }
         let policy = match message.slow_consumer_policy.unwrap_or(outbox.slow_consumer_policy) {
-            // Messages that are counted, as AMQP's are, can neither be taken out nor come later.
+            // Messages whose deliveries are counted can neither be taken out nor come later.
             SlowConsumerPolicy::Spool | SlowConsumerPolicy::DropOldest if message.emission == 0 => {
                 SlowConsumerPolicy::DropNew
             }

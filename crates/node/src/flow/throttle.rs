@@ -26,6 +26,13 @@ const COMPANY: Duration = Duration::from_millis(1);
 /// get: home's word comes when more has been read.
 const HOME_SAID: Duration = Duration::from_millis(5);
 
+/// Messages that the engine has taken, and those of them that reached nobody.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PublishCounts {
+    taken: u64,
+    wasted: u64,
+}
+
 /// Who sends what somebody gets: those that a flood would disturb.
 #[derive(Debug, Default)]
 pub(crate) struct Company {
@@ -60,8 +67,7 @@ pub(crate) struct Visit {
     guest: ConnectionId,
     /// Bytes of the words.
     bytes: usize,
-    /// How many messages the engine had taken and wasted before.
-    before: (u64, u64),
+    before: PublishCounts,
 }
 
 /// What home found a connection of its broker's other shards to send too much of, and when that was heard.
@@ -151,22 +157,22 @@ impl Node {
         }
     }
 
-    /// How many messages the engine has taken and wasted.
+    /// The engine's counts of published messages.
     #[inline]
-    pub(crate) fn taken_and_wasted(&self) -> (u64, u64) {
-        (self.engine.taken(), self.engine.wasted())
+    pub(crate) fn publish_counts(&self) -> PublishCounts {
+        PublishCounts { taken: self.engine.taken(), wasted: self.engine.wasted() }
     }
 
-    /// Whether most of `bytes`, before which the engine had `taken` and `wasted` so many messages, came
-    /// to nothing.
+    /// Whether most messages published since `before`, in `bytes` of input, reached nobody.
     #[inline]
-    fn is_flood(&self, bytes: usize, (taken, wasted): (u64, u64)) -> bool {
-        bytes >= FLOOD_BYTES && self.is_waste((taken, wasted))
+    fn is_flood(&self, bytes: usize, before: PublishCounts) -> bool {
+        bytes >= FLOOD_BYTES && self.is_waste(before)
     }
 
     #[inline]
-    fn is_waste(&self, (taken, wasted): (u64, u64)) -> bool {
-        self.engine.wasted() - wasted > (self.engine.taken() - taken) / 2
+    fn is_waste(&self, before: PublishCounts) -> bool {
+        let PublishCounts { taken, wasted } = self.publish_counts();
+        wasted - before.wasted > (taken - before.taken) / 2
     }
 
     /// After `bytes` of input: slows the connection down if they are a flood's and others are there, or if
@@ -178,7 +184,7 @@ impl Node {
         now: Time,
         id: ConnectionId,
         bytes: usize,
-        before: (u64, u64),
+        before: PublishCounts,
     ) {
         let home_said = match &self.connections[id.0 as usize] {
             Some(connection) if bytes >= FLOOD_BYTES => connection.home_said,
@@ -205,7 +211,7 @@ impl Node {
             return;
         }
         self.end_visit(now);
-        self.visit = Some(Visit { guest, bytes, before: self.taken_and_wasted() });
+        self.visit = Some(Visit { guest, bytes, before: self.publish_counts() });
     }
 
     /// Home: what a guest asked for in a row is done. Where that was a flood its shard is told, which

@@ -3,7 +3,6 @@
 
 use crate::effects::NodeEffects;
 use angarium_engine::{ConnectionId, DirectMessage, SendOutcome};
-use angarium_protocol::Protocol;
 use std::ops::Range;
 
 /// Bytes that a message takes beside its content and its names, or fewer.
@@ -67,7 +66,7 @@ impl NodeEffects {
         let bytes = payload + bodies.len() * (names + FRAMING_BYTES);
         let unsent = outbox.unsent() + bytes;
         if outbox.guest.is_some()
-            || outbox.outlet.protocol != Protocol::Nats
+            || !outbox.outlet.protocol.has_subscriptions()
             || unsent >= outbox.plain_max
         {
             return None;

@@ -3,7 +3,7 @@
 
 use crate::node::Node;
 use crate::shard::message::{ShardBatch, ShardMessage, Words};
-use crate::shard::{Rows, UNDERSTOOD};
+use crate::shard::{BatchState, Rows, UNDERSTOOD};
 use angarium_engine::{Row, ShardId, Time};
 
 /// A batch that is not taken whole yet.
@@ -65,7 +65,8 @@ impl Node {
                 row = Some(taken);
             }
             taken += bytes;
-            self.take_word(now, arrival.from, &word, bytes, (&mut values, &mut rows));
+            let state = BatchState { values: &mut values, rows: &mut rows };
+            self.take_word(now, arrival.from, &word, bytes, state);
             let next = Words(&arrival.batch.words[taken..]);
             taken += self.take_burst(now, arrival.from, next, &mut rows);
             if self.engine.is_step_over() {

@@ -10,13 +10,16 @@ pub(crate) mod remote_connection;
 pub(crate) mod remote_queues;
 pub(crate) mod varint;
 
+use crate::connection::ConnectionKey;
 use crate::node::Node;
 use crate::shard::links::ShardLinks;
-use crate::shard::message::{FromHome, ShardBatch, ShardMessage, Value, Words, body_of};
+use crate::shard::message::{
+    CarriedBody, FromHome, ShardBatch, ShardMessage, Value, Words, body_of,
+};
 use angarium_engine::{
     Annotations, Burst, ConnectionId, Deletion, Forward, Reached, Row, ShardId, Streak, Time,
 };
-use angarium_protocol::{CONVENTIONS, ProtocolHandler, nats};
+use angarium_protocol::{CONVENTIONS, ProtocolHandler, reply_of};
 use std::collections::VecDeque;
 
 /// Why what another shard sends can be read.
@@ -29,6 +32,13 @@ pub(crate) struct Rows<'a> {
     pub(crate) row: Option<Row<'a>>,
     /// What the last of them found out.
     pub(crate) streak: Option<Streak>,
+}
+
+/// What is left of the batch at hand.
+#[derive(Debug)]
+pub(crate) struct BatchState<'s, 'a> {
+    pub(crate) values: &'s mut VecDeque<Value>,
+    pub(crate) rows: &'s mut Rows<'a>,
 }
 
 impl Node {
@@ -66,7 +76,7 @@ impl Node {
         from: ShardId,
         word: &ShardMessage<'a>,
         bytes: usize,
-        (values, rows): (&mut VecDeque<Value>, &mut Rows<'a>),
+        BatchState { values, rows }: BatchState<'_, 'a>,
     ) {
         // What was found out holds for as long as nothing but messages of the row arrives.
         let found = rows.streak.take();
@@ -84,15 +94,15 @@ impl Node {
             }
             ShardMessage::Survey { connection, serial } => {
                 let Some(Value::Survey(survey)) = values.pop_front() else { return };
-                self.surveys.look_for(from, (connection, serial), *survey);
+                self.surveys.look_for(from, ConnectionKey { id: connection, serial }, *survey);
             }
             ShardMessage::Surveyed { connection, serial } => {
                 let Some(Value::Findings(found)) = values.pop_front() else { return };
-                self.take_findings(now, (connection, serial), *found);
+                self.take_findings(now, ConnectionKey { id: connection, serial }, *found);
             }
             ShardMessage::Sync => self.effects.links.learned(from),
             ShardMessage::Forward(message) => {
-                let (body, bytes) = body_of(message, bytes, values);
+                let CarriedBody { body, bytes } = body_of(message, bytes, values);
                 self.effects.links.took(from, bytes);
                 let mut annotations = Annotations::default();
                 let forward =
@@ -148,7 +158,7 @@ impl Node {
         self.note_reached(now, origin, publisher, reached);
         if forward.asks && reached.is_nobody() {
             let is_own = origin == self.options.shard;
-            let reply = nats::reply_of(message.format, message.properties).unwrap_or_default();
+            let reply = reply_of(message.format, message.properties).unwrap_or_default();
             if is_own {
                 self.tell_unheard(now, publisher, subject, reply);
             } else {

@@ -33,6 +33,13 @@ pub(crate) struct Guest {
     pub(crate) has_outrun: bool,
 }
 
+/// The user of a connection, and its virtual host.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Login<'a> {
+    pub(crate) user: &'a str,
+    pub(crate) vhost: &'a str,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct GuestSession {
     number: u16,
@@ -44,7 +51,7 @@ impl Guest {
     pub(crate) fn new(
         shard: ShardId,
         connection: ConnectionId,
-        (user, vhost): (&str, &str),
+        Login { user, vhost }: Login<'_>,
         refusal: Option<Refusal>,
     ) -> Guest {
         Guest {

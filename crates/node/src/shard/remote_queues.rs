@@ -6,9 +6,10 @@ use crate::effects::NodeEffects;
 use crate::node::Node;
 use crate::shard::UNDERSTOOD;
 use crate::shard::message::{
-    ChannelName, DeliveryMessage, FromHome, GetAnswerMessage, ShardMessage, ToHome, Value, body_of,
+    CarriedBody, ChannelName, DeliveryMessage, FromHome, GetAnswerMessage, ShardMessage, ToHome,
+    Value, body_of,
 };
-use crate::shard::remote_connection::Guest;
+use crate::shard::remote_connection::{Guest, Login};
 use angarium_engine::{
     Annotations, Bytes, Call, ChannelId, ConnectionId, Deletion, Delivery, DirectMessage, Effects,
     GetAnswer, MessageView, Publish, Refusal, RefusalKind, SendOutcome, Settle, ShardId, Time,
@@ -78,14 +79,14 @@ impl Node {
     ) {
         match *word {
             FromHome::Deliver(name, delivered) => {
-                let (body, bytes) = body_of(delivered.message, bytes, values);
+                let CarriedBody { body, bytes } = body_of(delivered.message, bytes, values);
                 if self.is_here(name) {
                     self.hand_delivery(name.id, &delivered, body.as_ref());
                 }
                 self.note_delivered(name, bytes);
             }
             FromHome::GetAnswer(name, answer) => {
-                let (body, bytes) = body_of(answer.message, bytes, values);
+                let CarriedBody { body, bytes } = body_of(answer.message, bytes, values);
                 if self.is_here(name) {
                     self.hand_get_answer(name.id, &answer, body.as_ref());
                 }
@@ -95,7 +96,7 @@ impl Node {
                 self.effects.touch(name.id.connection).confirm(name.id, confirm);
             }
             FromHome::Returned(name, message) => {
-                let (body, _) = body_of(message, bytes, values);
+                let CarriedBody { body, .. } = body_of(message, bytes, values);
                 if self.is_here(name) {
                     let mut annotations = Annotations::default();
                     let message = MessageView::parse(message, &mut annotations, body.as_ref());
@@ -242,7 +243,7 @@ impl Node {
     ) {
         match *word {
             ToHome::Connect { connection, user, vhost } => {
-                self.welcome(from, connection, (user, vhost));
+                self.welcome(from, connection, Login { user, vhost });
             }
             ToHome::Open(ChannelName { id, opening }) => {
                 let Some(session) = self.guest_session(from, id) else { return };
@@ -286,9 +287,9 @@ impl Node {
             ToHome::Disconnect(connection) => self.farewell(now, from, connection),
             ToHome::Drained { connection, bytes } => self.drained(from, connection, bytes),
             ToHome::Publish(session, message) => {
-                let (body, bytes) = body_of(message, bytes, values);
-                self.effects.links.took(from, bytes);
-                self.publish_for(now, from, session, message, (body.as_ref(), bytes));
+                let carried = body_of(message, bytes, values);
+                self.effects.links.took(from, carried.bytes);
+                self.publish_for(now, from, session, message, &carried);
             }
         }
     }
@@ -301,12 +302,12 @@ impl Node {
         from: ShardId,
         id: ChannelId,
         message: &[u8],
-        (body, bytes): (Option<&Bytes>, usize),
+        CarriedBody { body, bytes }: &CarriedBody,
     ) {
         let Some(session) = self.served_session(from, id) else { return };
-        self.visited(now, session.connection, bytes);
+        self.visited(now, session.connection, *bytes);
         let mut further = Vec::new();
-        let publish = Publish::parse(message, &mut further, body).expect(UNDERSTOOD);
+        let publish = Publish::parse(message, &mut further, body.as_ref()).expect(UNDERSTOOD);
         self.effects.begin_call();
         let published = self.engine.publish(now, session, &publish, &mut self.effects);
         self.tell_what_it_did(session);
@@ -336,11 +337,11 @@ impl Node {
     }
 
     /// A connection of another shard begins to use queues.
-    fn welcome(&mut self, shard: ShardId, connection: ConnectionId, (user, vhost): (&str, &str)) {
+    fn welcome(&mut self, shard: ShardId, connection: ConnectionId, login: Login<'_>) {
         let slot = self.take_slot();
         // Its virtual host may have been deleted since its own shard let it in.
-        let refusal = self.engine.connect_guest(slot, user, vhost).err();
-        let guest = Guest::new(shard, connection, (user, vhost), refusal);
+        let refusal = self.engine.connect_guest(slot, login.user, login.vhost).err();
+        let guest = Guest::new(shard, connection, login, refusal);
         self.effects.outbox[slot.0 as usize].guest = Some(Box::new(guest));
         self.effects.links.set_guest(shard, connection, Some(slot));
     }

@@ -102,11 +102,10 @@ impl<'a> Head<'a> {
         let (key, rest) = rest.split_at_checked(u16::from_le_bytes(*key_length).into())?;
         let properties_length = u32::from_le_bytes(*properties_length) as usize;
         let (properties, rest) = rest.split_at_checked(properties_length)?;
-        let formats = [Format::Amqp091, Format::Nats];
         let message = MessageView {
             exchange: std::str::from_utf8(exchange).ok()?,
             routing_key: std::str::from_utf8(key).ok()?,
-            format: formats.into_iter().find(|known| *known as u8 == *format)?,
+            format: Format::of(*format).ok()?,
             properties,
             body: &[],
             shared: None,

@@ -45,7 +45,8 @@ impl TestHost {
         let now = Time(1_000_000_000);
         let mut node = Node::recover(options, &disk, now).unwrap();
         for name in ["guest", "ann"] {
-            node.make_user(now, "/", (name, "secret"), false).unwrap();
+            let user = crate::NewUser { name, password_hash: "secret", administrator: false };
+            node.make_user(now, "/", &user).unwrap();
         }
         let (spill, spill_store) = (FaultyStorage::new(2), node.spill_store());
         let (clients, jobs) = (Vec::new(), Vec::new());

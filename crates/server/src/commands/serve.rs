@@ -228,7 +228,9 @@ pub(crate) fn recover(options: Options, storage: &dyn Storage, now: Time) -> Res
         return Ok(node);
     }
     // What is lost before it is flushed is made again by the next start.
-    node.make_user(now, DEFAULT_VHOST, (DEFAULT_USER, GUEST), true)
+    let user =
+        angarium_node::NewUser { name: DEFAULT_USER, password_hash: GUEST, administrator: true };
+    node.make_user(now, DEFAULT_VHOST, &user)
         .map_err(|refusal| format!("cannot make the default user: {}", refusal.text))?;
     Ok(node)
 }

@@ -55,7 +55,9 @@ impl Broker {
 
     /// Makes the simulation's user known: the broker has none that it could check passwords of.
     pub(super) fn enter_user(&mut self, now: Time) -> Result<(), String> {
-        let made = self.nodes[HOME].make_user(now, "/", (USER, "simulated"), false);
+        let user =
+            angarium_node::NewUser { name: USER, password_hash: "simulated", administrator: false };
+        let made = self.nodes[HOME].make_user(now, "/", &user);
         made.map_err(|refusal| refusal.text)
     }
 

@@ -64,19 +64,23 @@ pub(crate) enum Value {
     Body(Bytes),
 }
 
-/// The body of a message in a word of so many bytes, where it goes along, and how many bytes both are.
+/// The body of a message where it goes along as a value.
+#[derive(Debug)]
+pub(crate) struct CarriedBody {
+    pub(crate) body: Option<Bytes>,
+    /// Bytes of the shard message and this body.
+    pub(crate) bytes: usize,
+}
+
+/// Takes the body of a message in a shard message of `bytes` bytes, if it goes along.
 #[inline]
-pub(crate) fn body_of(
-    message: &[u8],
-    bytes: usize,
-    values: &mut VecDeque<Value>,
-) -> (Option<Bytes>, usize) {
-    if !is_body_apart(message) {
-        return (None, bytes);
+pub(crate) fn body_of(message: &[u8], bytes: usize, values: &mut VecDeque<Value>) -> CarriedBody {
+    if is_body_apart(message)
+        && let Some(Value::Body(body)) = values.pop_front()
+    {
+        return CarriedBody { bytes: bytes + body.len(), body: Some(body) };
     }
-    let Some(Value::Body(body)) = values.pop_front() else { return (None, bytes) };
-    let bytes = bytes + body.len();
-    (Some(body), bytes)
+    CarriedBody { body: None, bytes }
 }
 
 impl ShardBatch {
