@@ -1,4 +1,4 @@
-//! What engine and sessions reach during one call: outlets, journal, and what waits for the host.
+//! What engine and channels reach during one call: outlets, journal, and what waits for the host.
 //!
 //! Effects are carried out the moment the engine calls them, in memory: a delivery is written into
 //! its connection's outlet, a record into the journal's batch. The host moves bytes and blocks.
@@ -6,10 +6,10 @@
 use crate::flow::publisher_stall::PublisherStalls;
 use crate::options::Options;
 use crate::outbox::Outbox;
-use crate::outbox::batch::Burst;
+use crate::outbox::batch::LastBatch;
 use crate::shard::links::ShardLinks;
 use crate::shard::message::{FromHome, ShardMessage};
-use crate::shard::remote_connection::Guest;
+use crate::shard::remote_connection::RemoteConnection;
 use crate::spill::Spill;
 use angarium_engine as engine;
 use angarium_engine::{
@@ -38,7 +38,7 @@ pub struct Verification {
     pub local: bool,
 }
 
-/// The answer to a request, on its way to its session.
+/// The answer to a request, on its way to its channel.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) channel: ChannelId,
@@ -47,7 +47,7 @@ pub(crate) struct Answer {
     pub(crate) after: u64,
 }
 
-/// The surroundings of engine and sessions.
+/// The surroundings of engine and channels.
 #[derive(Debug)]
 pub(crate) struct NodeEffects {
     /// Home's; other shards have none.
@@ -56,34 +56,34 @@ pub(crate) struct NodeEffects {
     pub(crate) outbox: Vec<Outbox>,
     pub(crate) stalls: PublisherStalls,
     /// What was last written of several messages at once.
-    pub(crate) burst: Burst,
+    pub(crate) last_batch: LastBatch,
     /// Connections that were too far behind and are to be ended, each once.
-    pub(crate) laggards: Vec<ConnectionId>,
+    pub(crate) given_up: Vec<ConnectionId>,
     /// Connections that have become too slow since the last turn.
-    pub(crate) lagging: Vec<ConnectionId>,
+    pub(crate) became_slow: Vec<ConnectionId>,
     /// What waits on the disk for connections that are too far behind.
     pub(crate) spill: Spill,
     /// Connections for which nothing waits there any more.
     pub(crate) caught_up: Vec<ConnectionId>,
-    /// What listeners, by session and tag, do not get that had been handed to them.
+    /// What listeners, by channel and tag, do not get that had been handed to them.
     pub(crate) lost: BTreeMap<(ChannelId, u64), Lost>,
     /// Connections with output, each once.
     pub(crate) dirty: Vec<ConnectionId>,
-    /// Answers that sessions have not seen yet.
+    /// Answers that channels have not seen yet.
     pub(crate) replies: VecDeque<Answer>,
     pub(crate) loads: VecDeque<Load>,
-    /// Credentials that sessions handed in; the node completes them to [`Verification`]s.
+    /// Credentials that channels handed in; the node completes them to [`Verification`]s.
     pub(crate) credentials: Vec<(ConnectionId, Credentials)>,
-    /// What sessions want to know of all connections; the node begins it.
-    pub(crate) surveys: Vec<(ConnectionId, Survey)>,
+    /// What channels want to know of all connections; the node begins it.
+    pub(crate) connection_queries: Vec<(ConnectionId, Survey)>,
     /// Why logins were refused, but for those whose credentials the host found to be wrong.
     pub(crate) refused_logins: VecDeque<String>,
-    /// Something was stored in a queue during this call into a session.
+    /// Something was stored in a queue during this call into a channel.
     pub(crate) has_stored: bool,
     /// More was put into a queue during this call than its consumers get.
     pub(crate) has_outrun: bool,
     /// The last news told during this call: its answer waits for all to know them.
-    pub(crate) told_in_call: u64,
+    pub(crate) news_in_call: u64,
     /// Home was asked for something during this call.
     pub(crate) has_called: bool,
     /// Unsent bytes beyond which a connection gets no further deliveries.
@@ -97,9 +97,9 @@ impl NodeEffects {
             links: ShardLinks::new(options),
             outbox: Vec::new(),
             stalls: PublisherStalls::new(),
-            burst: Burst::default(),
-            laggards: Vec::new(),
-            lagging: Vec::new(),
+            last_batch: LastBatch::default(),
+            given_up: Vec::new(),
+            became_slow: Vec::new(),
             spill: Spill::new(options.spill.clone(), options.shard, options.shards),
             caught_up: Vec::new(),
             lost: BTreeMap::new(),
@@ -107,11 +107,11 @@ impl NodeEffects {
             replies: VecDeque::new(),
             loads: VecDeque::new(),
             credentials: Vec::new(),
-            surveys: Vec::new(),
+            connection_queries: Vec::new(),
             refused_logins: VecDeque::new(),
             has_stored: false,
             has_outrun: false,
-            told_in_call: 0,
+            news_in_call: 0,
             has_called: false,
             outbox_bytes_max: options.outbox_bytes_max,
         }
@@ -155,13 +155,13 @@ impl NodeEffects {
         }
     }
 
-    /// Begins a call into a session.
+    /// Begins a call into a channel.
     #[inline]
     pub(crate) fn begin_call(&mut self) {
         self.stalls.clear_slow();
         self.has_stored = false;
         self.has_outrun = false;
-        self.told_in_call = 0;
+        self.news_in_call = 0;
         self.has_called = false;
     }
 
@@ -236,9 +236,9 @@ impl NodeEffects {
 impl Effects for NodeEffects {
     fn answer_get(&mut self, answer: &GetAnswer<'_>) {
         let channel = answer.channel;
-        if let Some(guest) = &mut self.outbox[channel.connection.0 as usize].guest {
-            let name = guest.name(channel.number);
-            guest.underway += self.links.answer_get(guest.shard, name, answer) as u64;
+        if let Some(remote) = &mut self.outbox[channel.connection.0 as usize].remote {
+            let name = remote.name(channel.number);
+            remote.underway += self.links.answer_get(remote.shard, name, answer) as u64;
             return;
         }
         self.write_get_answer(answer);
@@ -247,9 +247,9 @@ impl Effects for NodeEffects {
     #[inline]
     fn deliver(&mut self, delivery: &Delivery<'_>) {
         let channel = delivery.channel;
-        if let Some(guest) = &mut self.outbox[channel.connection.0 as usize].guest {
-            let name = guest.name(channel.number);
-            guest.underway += self.links.deliver(guest.shard, name, delivery) as u64;
+        if let Some(remote) = &mut self.outbox[channel.connection.0 as usize].remote {
+            let name = remote.name(channel.number);
+            remote.underway += self.links.deliver(remote.shard, name, delivery) as u64;
             return;
         }
         self.write_delivery(delivery);
@@ -263,7 +263,7 @@ impl Effects for NodeEffects {
     fn send_direct(&mut self, message: &DirectMessage<'_>) -> SendOutcome {
         let connection = message.channel.connection;
         let outbox = &self.outbox[connection.0 as usize];
-        if outbox.guest.is_some() {
+        if outbox.remote.is_some() {
             return self.send_to_guest(message);
         }
         let unsent = outbox.unsent();
@@ -294,22 +294,22 @@ impl Effects for NodeEffects {
     }
 
     fn broadcast(&mut self, by: Option<ConnectionId>, news: &[u8]) {
-        self.links.tell(by, news);
-        self.told_in_call = self.links.told();
+        self.links.send_news(by, news);
+        self.news_in_call = self.links.last_news();
     }
 
     fn await_broadcasts(&mut self, by: ConnectionId) {
-        self.links.was_told(by);
-        self.told_in_call = self.links.told();
+        self.links.note_news_of(by);
+        self.news_in_call = self.links.last_news();
     }
 
-    fn confirm(&mut self, session: ChannelId, confirm: Confirm) {
-        if let Some((shard, name)) = self.name_of(session) {
+    fn confirm(&mut self, channel: ChannelId, confirm: Confirm) {
+        if let Some((shard, name)) = self.name_of(channel) {
             return self
                 .links
                 .say(shard, &ShardMessage::FromHome(FromHome::Confirm(name, confirm)));
         }
-        self.touch(session.connection).confirm(session, confirm);
+        self.touch(channel.connection).confirm(channel, confirm);
     }
 
     fn return_unroutable(&mut self, channel: ChannelId, message: &MessageView<'_>) {
@@ -332,16 +332,16 @@ impl Effects for NodeEffects {
         self.touch(channel.connection).forbidden(subscribed);
     }
 
-    fn reply(&mut self, session: ChannelId, reply: Result<Reply, Refusal>) {
-        self.replies.push_back(Answer { channel: session, reply, after: self.told_in_call });
+    fn reply(&mut self, channel: ChannelId, reply: Result<Reply, Refusal>) {
+        self.replies.push_back(Answer { channel, reply, after: self.news_in_call });
     }
 
     #[inline]
     fn has_room(&self, connection: ConnectionId) -> bool {
         let outbox = &self.outbox[connection.0 as usize];
-        if let Some(guest) = &outbox.guest {
-            let has_room = guest.underway < Guest::underway_max(self.outbox_bytes_max);
-            guest.wants_room.set(guest.wants_room.get() || !has_room);
+        if let Some(remote) = &outbox.remote {
+            let has_room = remote.underway < RemoteConnection::underway_max(self.outbox_bytes_max);
+            remote.wants_room.set(remote.wants_room.get() || !has_room);
             return has_room;
         }
         let has_room = outbox.unsent() < self.outbox_bytes_max;
@@ -393,7 +393,7 @@ impl Hints for NodeEffects {
         message: &DirectMessage<'_>,
         bodies: &[&[u8]],
     ) -> Option<SendOutcome> {
-        self.write_burst(message, bodies)
+        self.write_direct_batch(message, bodies)
     }
 
     #[inline]
@@ -443,7 +443,7 @@ impl Host for NodeEffects {
     }
 
     fn survey(&mut self, connection: ConnectionId, survey: Survey) {
-        self.surveys.push((connection, survey));
+        self.connection_queries.push((connection, survey));
     }
 
     fn login_refused(&mut self, why: String) {

@@ -22,11 +22,11 @@ mod tests;
 
 pub use crate::connection::read_pause::WaitsFor;
 pub use crate::effects::Verification;
-pub use crate::flow::slow_consumer_events::LagEvent;
+pub use crate::flow::slow_consumer_events::SlowConsumerEvent;
 pub use crate::shard::links::{SHARD_BATCH_BYTES, UNDERWAY_BYTES_MAX};
 pub use crate::shard::message::ShardBatch;
 pub use crate::storage::reads::{ReadDone, ReadJob};
-pub use administration::{ConnectionInfo, LagInfo, NewUser, Ticket};
+pub use administration::{ConnectionInfo, NewUser, SlowConsumerInfo, Ticket};
 pub use node::{Node, Stats};
 pub use options::{Options, shard_of};
 pub use spill::{

@@ -1,17 +1,17 @@
 //! The node's entry points: what happened, what to do, when to come back.
 
-use crate::administration::Operators;
+use crate::administration::AdminRequests;
 use crate::administration::deletions::Deletions;
 use crate::connection::handler::AnyHandler;
-use crate::connection::limits::Places;
-use crate::connection::query::Surveys;
+use crate::connection::limits::ConnectionLimits;
+use crate::connection::query::ConnectionQueries;
 use crate::connection::{Connection, ConnectionKey};
 use crate::effects::{NodeEffects, Verification};
 use crate::flow::rate::Rates;
-use crate::flow::slow_consumer_events::Episodes;
-use crate::flow::throttle::{Company, HomeSaid, Slowed, Visit};
+use crate::flow::slow_consumer_events::SlowConsumerEvents;
+use crate::flow::throttle::{Company, HomeSaid, RemoteInput, Slowed};
 use crate::options::Options;
-use crate::shard::inbox::Arrival;
+use crate::shard::inbox::InboxBatch;
 use crate::storage::recovery;
 use crate::storage::writes::Writes;
 use angarium_engine::{ConnectionId, Engine, ShardId, Time};
@@ -41,7 +41,7 @@ pub struct Stats {
     /// Bytes sent to them.
     pub sent_bytes: u64,
     /// Connections ended because they were too far behind for direct messages.
-    pub laggards: u64,
+    pub slow_consumers_disconnected: u64,
     /// Times a connection was not read from because it, or its user, had sent more than it may.
     pub throttled: u64,
     /// Times a connection was not read from for a moment because it flooded others.
@@ -61,27 +61,27 @@ pub struct Node {
     serial: u64,
     /// Why it shuts down, where it does: whoever comes then is told as those who were there.
     stopping: Option<Box<str>>,
-    pub(crate) operators: Operators,
+    pub(crate) admin_requests: AdminRequests,
     pub(crate) verifications: VecDeque<Verification>,
-    pub(crate) surveys: Surveys,
+    pub(crate) connection_queries: ConnectionQueries,
     pub(crate) deletions: Deletions,
     /// Sessions that were answered and have input waiting.
     pub(crate) resumable: Vec<ConnectionId>,
     /// Sessions that go on in the next turn.
     pub(crate) resting: Vec<ConnectionId>,
     /// ShardBatch of other shards that are not taken yet, oldest first.
-    pub(crate) arrivals: VecDeque<Arrival>,
+    pub(crate) inbox: VecDeque<InboxBatch>,
     pub(crate) next_sweep: Option<Time>,
     /// Those that were told to go, and when they are gone at the latest; no sweep is that punctual. Who is
     /// gone already, and whoever has its slot then, is none of them.
     closing: BTreeSet<(Time, ConnectionId)>,
     pub(crate) slowed: Slowed,
     pub(crate) company: Company,
-    /// The guest that is being served, at home.
-    pub(crate) visit: Option<Visit>,
+    /// The remote connection that is being served, at home.
+    pub(crate) remote_input: Option<RemoteInput>,
     pub(crate) rates: Rates,
-    pub(crate) places: Places,
-    pub(crate) episodes: Episodes,
+    pub(crate) connection_limits: ConnectionLimits,
+    pub(crate) slow_consumer_events: SlowConsumerEvents,
     /// How often a quota had been set when they were last looked at.
     pub(crate) quota_changes: u64,
     pub(crate) storage_state: State,
@@ -130,21 +130,21 @@ impl Node {
             free: Vec::new(),
             serial: 0,
             stopping: None,
-            operators: Operators::default(),
+            admin_requests: AdminRequests::default(),
             verifications: VecDeque::new(),
-            surveys: Surveys::default(),
+            connection_queries: ConnectionQueries::default(),
             deletions: Deletions::default(),
             resumable: Vec::new(),
             resting: Vec::new(),
-            arrivals: VecDeque::new(),
+            inbox: VecDeque::new(),
             next_sweep: None,
             closing: BTreeSet::new(),
             slowed,
             company: Company::default(),
-            visit: None,
+            remote_input: None,
             rates: Rates::new(shards),
-            places: Places::default(),
-            episodes: Episodes::default(),
+            connection_limits: ConnectionLimits::default(),
+            slow_consumer_events: SlowConsumerEvents::default(),
             quota_changes: 0,
             storage_state: State::Ready,
             blocked: None,
@@ -322,7 +322,7 @@ impl Node {
             let mut context = Context { now, engine: &mut self.engine, host: &mut self.effects };
             connection.handler.disconnected(&mut context);
         }
-        self.give_place_up(id);
+        self.release_admission(id);
         self.stats.connections -= 1;
         self.stats.received_bytes += connection.received_bytes;
         self.stats.sent_bytes += connection.sent_bytes;
@@ -347,10 +347,10 @@ impl Node {
     /// a due checkpoint is made.
     pub fn end_turn(&mut self, now: Time) {
         self.effects.begin_call();
-        self.take_arrivals(now);
+        self.take_inbox(now);
         self.answer(now);
-        if self.surveys.are_looked_for() {
-            self.look_on(now);
+        if self.connection_queries.have_looks() {
+            self.continue_look(now);
         }
         if self.deletions.are_under_way() {
             self.end_some_connections(now);
@@ -368,7 +368,7 @@ impl Node {
         self.tell_caught_up(now);
         self.effects.tell_lost(&mut self.engine);
         self.begin_episodes(now);
-        self.end_laggards(now);
+        self.end_slow_consumers(now);
         self.forget_outran();
         self.tell_congestion();
         self.tell_spent();
@@ -382,8 +382,8 @@ impl Node {
             || self.engine.is_taking_snapshot()
             || !self.resumable.is_empty()
             || !self.resting.is_empty()
-            || !self.arrivals.is_empty()
-            || self.surveys.are_looked_for()
+            || !self.inbox.is_empty()
+            || self.connection_queries.have_looks()
             || self.deletions.are_under_way()
             || self.effects.spill.has_stirred()
     }
@@ -426,7 +426,7 @@ impl Node {
 
     /// Closes one connection; says whether there was one.
     pub fn close_connection(&mut self, now: Time, id: ConnectionId, why: &str) -> bool {
-        self.at_session(now, id, |session, context| session.close(context, why));
+        self.with_handler(now, id, |handler, context| handler.close(context, why));
         let Some(Some(connection)) = self.connections.get(id.0 as usize) else { return false };
         if let Some(due) = connection.handler.deadline() {
             self.closing.insert((due, id));
@@ -445,7 +445,7 @@ impl Node {
     /// an end in order it does not come back.
     pub fn close(&mut self, now: Time) {
         self.is_closing = true;
-        while self.engine.is_settling() || !self.arrivals.is_empty() {
+        while self.engine.is_settling() || !self.inbox.is_empty() {
             self.end_turn(now);
         }
         self.engine.give_up_snapshot();
@@ -471,7 +471,7 @@ impl Node {
     }
 
     /// Has a connection's session do something, if it has not ended.
-    pub(crate) fn at_session<T>(
+    pub(crate) fn with_handler<T>(
         &mut self,
         now: Time,
         id: ConnectionId,
@@ -497,13 +497,13 @@ impl Node {
     }
 
     /// Ends connections that are too far behind for direct messages; nothing more is sent to them.
-    fn end_laggards(&mut self, now: Time) {
-        while let Some(id) = self.effects.laggards.pop() {
+    fn end_slow_consumers(&mut self, now: Time) {
+        while let Some(id) = self.effects.given_up.pop() {
             // Another one may be in its place by now.
             if self.is_open(id) && self.effects.outbox[id.0 as usize].is_given_up {
                 let most = self.effects.outbox[id.0 as usize].unsent_max;
                 let reason = format!("slow consumer: more than {most} bytes unsent");
-                self.stats.laggards += 1;
+                self.stats.slow_consumers_disconnected += 1;
                 self.end_episode(now, id, true);
                 self.end(now, id, Close { reason });
                 self.effects.outbox[id.0 as usize].discard();
@@ -549,7 +549,8 @@ impl Node {
         let connection = self.connections.get(id.0 as usize).and_then(Option::as_ref);
         let deadline = connection.and_then(|connection| connection.handler.deadline());
         if deadline.is_some_and(|due| due <= now)
-            && let Some(Err(close)) = self.at_session(now, id, |at, context| at.expire(context))
+            && let Some(Err(close)) =
+                self.with_handler(now, id, |handler, context| handler.expire(context))
         {
             self.end(now, id, close);
         }

@@ -3,23 +3,23 @@
 mod batches;
 mod broker;
 mod connection_query;
-mod floods;
+mod direct_batches;
+mod direct_host;
 mod host;
 mod identical_shards;
 mod large;
+mod publisher_stall;
 mod quotas;
 mod rates;
+mod read_pause;
 mod rights;
-mod rows;
 mod shards;
-mod slots;
+mod slot_reuse;
 mod slow_consumers;
 mod slow_delivery;
-mod takers;
+mod spill_yields;
+mod throttle;
 mod turns;
-mod waiting;
-mod waits;
-mod yields;
 
 use crate::{Node, Options};
 use angarium_engine::{QueueDeclaration, QueueOptions, RefusalKind, Request, Time};
@@ -359,7 +359,7 @@ fn operators_are_refused_what_a_failed_journal_cannot_keep(mut host: Host) {
 /// Has a node do what an operator may; it is flushed later.
 fn administer(node: &mut Node, now: Time, vhost: &str, request: Request) {
     node.administer(now, vhost, request);
-    while let Some((_, answer)) = node.next_operator_answer() {
+    while let Some((_, answer)) = node.next_admin_answer() {
         answer.expect("operators may");
     }
 }

@@ -40,7 +40,7 @@ struct Ending {
     rounds: usize,
 }
 
-/// An operator's request.
+/// An administrator's request.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     /// The slot that it is asked in, and the virtual host.
@@ -98,7 +98,7 @@ fn deletion_of(request: &Request) -> Option<Deletion<&str>> {
 }
 
 impl Node {
-    /// Has an operator's request wait for connections to end, where it deletes what they use; else returns
+    /// Has an administrator's request wait for connections to end, where it deletes what they use; else returns
     /// it. Refused: it deletes the virtual host that it is asked in.
     pub(crate) fn await_endings(
         &mut self,
@@ -172,7 +172,7 @@ impl Node {
             Deletion::User(name) => Request::DeleteUser { name },
             Deletion::Vhost(name) => Request::DeleteVhost { name },
         };
-        self.ask_as_operator(now, id, &asked_in, request);
+        self.ask_as_administrator(now, id, &asked_in, request);
     }
 
     /// Ends all connections here that use what goes next, at once.
@@ -192,7 +192,7 @@ impl Node {
         deletion: Deletion<&str>,
         reason: &str,
     ) -> bool {
-        if self.end_guest_if_included(now, id, deletion) {
+        if self.end_remote_if_included(now, id, deletion) {
             return true;
         }
         let connection = self.connections[id.0 as usize].as_ref();

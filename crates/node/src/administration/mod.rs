@@ -13,13 +13,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::time::Duration;
 
-/// An operator's request; its answer bears the same ticket.
+/// An administrator's request; its answer bears the same ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(u64);
 
-/// Operators' requests that are not answered yet, and answers that the host has not taken.
+/// AdminRequests' requests that are not answered yet, and answers that the host has not taken.
 #[derive(Debug, Default)]
-pub(crate) struct Operators {
+pub(crate) struct AdminRequests {
     asked: u64,
     waiting: BTreeMap<ConnectionId, Ticket>,
     answers: VecDeque<(Ticket, Result<Reply, Refusal>)>,
@@ -51,7 +51,7 @@ pub struct ConnectionInfo<'a> {
     /// How many subjects it listens to without a queue.
     pub subjects: usize,
     /// It is too slow for direct messages: what became of them since it has been.
-    pub lag: Option<LagInfo>,
+    pub lag: Option<SlowConsumerInfo>,
     /// It is not read from: what it waits for.
     pub waits_for: Option<WaitsFor>,
 }
@@ -69,7 +69,7 @@ pub struct NewUser<'a> {
 
 /// What a client misses that is too slow for direct messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LagInfo {
+pub struct SlowConsumerInfo {
     /// What became of the first messages for which it was too slow.
     pub policy: SlowConsumerPolicy,
     /// Messages that it has missed.
@@ -79,25 +79,25 @@ pub struct LagInfo {
 }
 
 impl Node {
-    /// Carries out a control request in `vhost`, with all rights; [`Node::next_operator_answer`] tells
+    /// Carries out a control request in `vhost`, with all rights; [`Node::next_admin_answer`] tells
     /// what came of it. Connections of a user or to a virtual host that is deleted are closed.
     pub fn administer(&mut self, now: Time, vhost: &str, request: Request) -> Ticket {
         let id = self.take_slot();
-        self.operators.asked += 1;
-        let ticket = Ticket(self.operators.asked);
-        self.operators.waiting.insert(id, ticket);
+        self.admin_requests.asked += 1;
+        let ticket = Ticket(self.admin_requests.asked);
+        self.admin_requests.waiting.insert(id, ticket);
         self.effects.begin_call();
         match self.await_endings(id, vhost, request) {
-            Ok(Some(request)) => self.ask_as_operator(now, id, vhost, request),
+            Ok(Some(request)) => self.ask_as_administrator(now, id, vhost, request),
             Ok(None) => self.end_some_connections(now),
-            Err(refusal) => self.answer_operator(now, id, Err(refusal)),
+            Err(refusal) => self.answer_administrator(now, id, Err(refusal)),
         }
         self.answer(now);
         ticket
     }
 
     /// Asks the engine, in a slot of its own.
-    pub(crate) fn ask_as_operator(
+    pub(crate) fn ask_as_administrator(
         &mut self,
         now: Time,
         id: ConnectionId,
@@ -105,7 +105,7 @@ impl Node {
         request: Request,
     ) {
         if let Err(refusal) = self.ask(now, id, vhost, request) {
-            self.answer_operator(now, id, Err(refusal));
+            self.answer_administrator(now, id, Err(refusal));
         }
     }
 
@@ -125,16 +125,16 @@ impl Node {
         for request in [Request::PutUser { name, password_hash, administrator }, permit] {
             self.administer(now, vhost, request);
         }
-        while let Some((_, answer)) = self.next_operator_answer() {
+        while let Some((_, answer)) = self.next_admin_answer() {
             answer?;
         }
         Ok(())
     }
 
-    /// The next answer to an operator's request, if there is one: refusals at once, others once what
+    /// The next answer to an administrator's request, if there is one: refusals at once, others once what
     /// they changed is flushed and all shards know it.
-    pub fn next_operator_answer(&mut self) -> Option<(Ticket, Result<Reply, Refusal>)> {
-        self.operators.answers.pop_front()
+    pub fn next_admin_answer(&mut self) -> Option<(Ticket, Result<Reply, Refusal>)> {
+        self.admin_requests.answers.pop_front()
     }
 
     fn ask(
@@ -151,18 +151,18 @@ impl Node {
         Ok(())
     }
 
-    /// Hands the host the answer to what was asked in a slot, where that was an operator's request.
-    pub(crate) fn answer_operator(
+    /// Hands the host the answer to what was asked in a slot, where that was an administrator's request.
+    pub(crate) fn answer_administrator(
         &mut self,
         now: Time,
         id: ConnectionId,
         answer: Result<Reply, Refusal>,
     ) {
-        let Some(ticket) = self.operators.waiting.remove(&id) else { return };
+        let Some(ticket) = self.admin_requests.waiting.remove(&id) else { return };
         self.engine.disconnect(now, id, &mut self.effects);
         self.effects.reset(id);
         self.free.push(id);
-        self.operators.answers.push_back((ticket, answer));
+        self.admin_requests.answers.push_back((ticket, answer));
     }
 
     /// Every client's connection.
@@ -170,7 +170,7 @@ impl Node {
         self.connections_in(now, 0..self.connection_places())
     }
 
-    /// Places that connections have or had; each keeps its own.
+    /// ConnectionLimits that connections have or had; each keeps its own.
     pub fn connection_places(&self) -> usize {
         self.connections.len()
     }
@@ -216,7 +216,7 @@ impl Node {
             sent_bytes: connection.sent_bytes,
             unsent_bytes: self.effects.outbox[id.0 as usize].unsent() as u64,
             subjects: self.engine.subjects_subscribed_to(id),
-            lag: self.lag_of(id),
+            lag: self.slow_consumer_info(id),
             waits_for: self.shown_wait(now, id),
         })
     }

@@ -25,14 +25,15 @@ impl Node {
             self.stats.authentications_failed += 1;
         }
         match answer {
-            Ok(identity) if !self.is_home() => self.ask_for_place(id, serial, identity),
+            Ok(identity) if !self.is_home() => self.ask_for_admission(id, serial, identity),
             answer => self.logged_in(now, id, answer),
         }
     }
 
     /// Hands a session the answer to its credentials.
     pub(crate) fn logged_in(&mut self, now: Time, id: ConnectionId, answer: Authentication) {
-        match self.at_session(now, id, |at, context| at.authenticated(context, answer)) {
+        match self.with_handler(now, id, |handler, context| handler.authenticated(context, answer))
+        {
             Some(Ok(())) => {
                 // What waited was for another login.
                 self.effects.end_spooling(id);

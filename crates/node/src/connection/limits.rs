@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// Who was let in, and who waits for that.
 #[derive(Debug, Default)]
-pub(crate) struct Places {
+pub(crate) struct ConnectionLimits {
     /// At home: connections of other shards that are counted, with their users.
     taken: BTreeMap<(ShardId, ConnectionId), String>,
     /// On another shard: who has logged in and is not let in yet.
@@ -29,10 +29,10 @@ impl Node {
     }
 
     /// A connection here has logged in: asks home whether it may be.
-    pub(crate) fn ask_for_place(&mut self, id: ConnectionId, serial: u64, identity: Identity) {
+    pub(crate) fn ask_for_admission(&mut self, id: ConnectionId, serial: u64, identity: Identity) {
         let user = &identity.user;
         self.effects.links.ask_home(&ToHome::Admit { connection: id, serial, user });
-        self.places.asked.insert(id, identity);
+        self.connection_limits.asked.insert(id, identity);
     }
 
     /// Home's answer.
@@ -41,7 +41,7 @@ impl Node {
         if !self.is_serial(id, serial) {
             return;
         }
-        if let Some(identity) = self.places.asked.remove(&id) {
+        if let Some(identity) = self.connection_limits.asked.remove(&id) {
             // The engine says so where the client asks to be let in.
             self.engine.admitted(id, is_admitted);
             self.logged_in(now, id, Ok(identity));
@@ -49,8 +49,8 @@ impl Node {
     }
 
     /// A connection here has gone.
-    pub(crate) fn give_place_up(&mut self, id: ConnectionId) {
-        self.places.asked.remove(&id);
+    pub(crate) fn release_admission(&mut self, id: ConnectionId) {
+        self.connection_limits.asked.remove(&id);
         if !self.is_home() {
             self.effects.links.ask_home(&ToHome::Left(id));
         }
@@ -59,18 +59,18 @@ impl Node {
     /// At home: counts a connection of another shard in, if it may be.
     pub(crate) fn admit(&mut self, from: ShardId, id: ConnectionId, serial: u64, user: &str) {
         // It may have logged in before, as somebody else.
-        self.forget_place(from, id);
+        self.forget_admission(from, id);
         let is_admitted = self.engine.admit(user).is_ok();
         if is_admitted {
-            self.places.taken.insert((from, id), user.to_owned());
+            self.connection_limits.taken.insert((from, id), user.to_owned());
         }
         let answer = FromHome::Admitted { connection: id, serial, is_admitted };
         self.effects.links.say(from, &ShardMessage::FromHome(answer));
     }
 
     /// At home: a connection of another shard has gone.
-    pub(crate) fn forget_place(&mut self, from: ShardId, id: ConnectionId) {
-        if let Some(user) = self.places.taken.remove(&(from, id)) {
+    pub(crate) fn forget_admission(&mut self, from: ShardId, id: ConnectionId) {
+        if let Some(user) = self.connection_limits.taken.remove(&(from, id)) {
             self.engine.left(&user);
         }
     }

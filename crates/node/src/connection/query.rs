@@ -23,7 +23,7 @@ const SUBJECTS_COMPARED_MAX: usize = 8_192;
 
 /// What is asked at this shard.
 #[derive(Debug, Default)]
-pub(crate) struct Surveys {
+pub(crate) struct ConnectionQueries {
     /// By clients of its own, and other shards have not told all yet.
     under_way: BTreeMap<ConnectionKey, UnderWay>,
     /// What it looks for itself, one after the other.
@@ -55,9 +55,9 @@ struct Look {
     found: Findings,
 }
 
-impl Surveys {
+impl ConnectionQueries {
     /// Whether there is something to look for.
-    pub(crate) fn are_looked_for(&self) -> bool {
+    pub(crate) fn have_looks(&self) -> bool {
         !self.looks.is_empty()
     }
 
@@ -78,26 +78,26 @@ impl Surveys {
 impl Node {
     /// Begins what sessions have asked for.
     #[cold]
-    pub(crate) fn take_surveys(&mut self) {
-        for (id, survey) in std::mem::take(&mut self.effects.surveys) {
+    pub(crate) fn begin_queries(&mut self) {
+        for (id, survey) in std::mem::take(&mut self.effects.connection_queries) {
             let Some(connection) = self.connections[id.0 as usize].as_ref() else { continue };
             let asker = ConnectionKey { id, serial: connection.serial };
             if self.options.shards > 1 {
                 self.effects.links.survey(id, connection.serial, &survey);
             }
             let (left, found) = (self.options.shards, Findings::default());
-            self.surveys.look_for(self.options.shard, asker, survey.clone());
-            self.surveys.under_way.insert(asker, UnderWay { survey, left, found });
+            self.connection_queries.look_for(self.options.shard, asker, survey.clone());
+            self.connection_queries.under_way.insert(asker, UnderWay { survey, left, found });
         }
     }
 
     /// Goes on looking.
     #[cold]
-    pub(crate) fn look_on(&mut self, now: Time) {
-        let Some(mut look) = self.surveys.looks.pop_front() else { return };
+    pub(crate) fn continue_look(&mut self, now: Time) {
+        let Some(mut look) = self.connection_queries.looks.pop_front() else { return };
         self.look_at_connections(now, &mut look);
         if look.next < self.connections.len() || !self.write_rows(now, &mut look) {
-            return self.surveys.looks.push_front(look);
+            return self.connection_queries.looks.push_front(look);
         }
         let ConnectionKey { id: connection, serial } = look.asker;
         if look.for_shard == self.options.shard {
@@ -150,11 +150,11 @@ impl Node {
 
     /// A shard has told what it found.
     pub(crate) fn take_findings(&mut self, now: Time, asker: ConnectionKey, found: Findings) {
-        let Some(under_way) = self.surveys.under_way.get_mut(&asker) else { return };
+        let Some(under_way) = self.connection_queries.under_way.get_mut(&asker) else { return };
         under_way.found.merge(found, &under_way.survey);
         under_way.left -= 1;
         if under_way.left == 0
-            && let Some(whole) = self.surveys.under_way.remove(&asker)
+            && let Some(whole) = self.connection_queries.under_way.remove(&asker)
         {
             self.tell_findings(now, asker, &whole.found);
         }
@@ -168,7 +168,7 @@ impl Node {
     ) {
         if self.is_serial(id, serial)
             && self
-                .at_session(now, id, |session, context| session.surveyed(context, found))
+                .with_handler(now, id, |handler, context| handler.surveyed(context, found))
                 .is_some()
         {
             self.resumable.push(id);

@@ -1,4 +1,4 @@
-//! Answers on their way to the sessions that wait for them.
+//! Answers on their way to the channels that wait for them.
 
 use crate::effects::{Answer, NodeEffects};
 use crate::node::Node;
@@ -7,19 +7,21 @@ use angarium_engine::{ChannelId, Refusal, Reply, Time};
 use angarium_protocol::ProtocolHandler;
 
 impl Node {
-    /// Hands a session the answer to its request.
+    /// Hands a channel the answer to its request.
     pub(crate) fn hand_reply(
         &mut self,
         now: Time,
-        session: ChannelId,
+        channel: ChannelId,
         reply: Result<Reply, Refusal>,
     ) {
-        let id = session.connection;
+        let id = channel.connection;
         let Some(connection) = self.connections[id.0 as usize].as_ref() else {
-            return self.answer_operator(now, id, reply);
+            return self.answer_administrator(now, id, reply);
         };
         let has_input = !connection.carry.is_empty();
-        match self.at_session(now, id, |at, context| at.replied(context, session, reply)) {
+        match self
+            .with_handler(now, id, |handler, context| handler.replied(context, channel, reply))
+        {
             Some(Ok(())) if has_input => self.resumable.push(id),
             Some(Err(close)) => self.end(now, id, close),
             _ => {}
@@ -34,17 +36,17 @@ impl Node {
         replies.remove(at)
     }
 
-    /// Hands the engine's answers to their sessions and credentials to the host; says whether there
+    /// Hands the engine's answers to their channels and credentials to the host; says whether there
     /// were any answers.
     pub(crate) fn answer(&mut self, now: Time) -> bool {
         let mut has_answered = false;
         while let Some(answer) = self.next_answer() {
-            let Answer { channel: session, reply, .. } = answer;
+            let Answer { channel, reply, .. } = answer;
             has_answered = true;
-            if let Some((shard, name)) = self.effects.name_of(session) {
-                // A refusal ends the session on its own shard.
+            if let Some((shard, name)) = self.effects.name_of(channel) {
+                // A refusal ends the channel on its own shard.
                 if reply.is_err() {
-                    self.engine.tell_confirms_of(session, &mut self.effects);
+                    self.engine.tell_confirms_of(channel, &mut self.effects);
                 }
                 self.effects.links.say_with(
                     shard,
@@ -53,11 +55,11 @@ impl Node {
                 );
                 continue;
             }
-            self.hand_reply(now, session, reply);
+            self.hand_reply(now, channel, reply);
         }
         self.take_credentials(now);
-        if !self.effects.surveys.is_empty() {
-            self.take_surveys();
+        if !self.effects.connection_queries.is_empty() {
+            self.begin_queries();
         }
         has_answered
     }

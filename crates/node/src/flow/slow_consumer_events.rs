@@ -1,7 +1,7 @@
 //! The times during which a client is too slow for direct messages: noticed, told once when one begins
 //! and once when it ends, to those who listen and to the host's log.
 
-use crate::administration::LagInfo;
+use crate::administration::SlowConsumerInfo;
 use crate::effects::NodeEffects;
 use crate::node::Node;
 use angarium_engine::{ChannelId, ConnectionId, Emit, SlowConsumerPolicy, Time};
@@ -9,7 +9,7 @@ use angarium_protocol::SlowConsumerAdvisory;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-/// Episodes that the host has not been told of yet; the oldest go.
+/// SlowConsumerEvents that the host has not been told of yet; the oldest go.
 const UNTOLD_MAX: usize = 1_000;
 /// In whose name advisories are emitted: no client's.
 const BROKER: ChannelId = ChannelId { connection: ConnectionId(0), number: 1 };
@@ -33,15 +33,15 @@ struct Episode {
 
 /// Those that have begun and not ended, and what is to be said of them.
 #[derive(Debug, Default)]
-pub(crate) struct Episodes {
+pub(crate) struct SlowConsumerEvents {
     running: BTreeMap<ConnectionId, Episode>,
-    untold: VecDeque<LagEvent>,
+    untold: VecDeque<SlowConsumerEvent>,
     begun: u64,
 }
 
 /// A client became too slow for direct messages, or is so no longer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LagEvent {
+pub struct SlowConsumerEvent {
     /// It became so; else it is so no longer.
     pub has_begun: bool,
     /// The connection's number in listings, among those of all shards.
@@ -82,7 +82,7 @@ impl NodeEffects {
     fn note_lag(&mut self, id: ConnectionId, more: Lag) {
         let lag = &mut self.outbox[id.0 as usize].lag;
         if *lag == Lag::default() {
-            self.lagging.push(id);
+            self.became_slow.push(id);
         }
         lag.missed += more.missed;
         lag.spooled += more.spooled;
@@ -93,31 +93,35 @@ impl NodeEffects {
 impl Node {
     /// A client that became too slow for direct messages, or is so no longer, which the host was not
     /// told of yet.
-    pub fn next_lag_event(&mut self) -> Option<LagEvent> {
-        self.episodes.untold.pop_front()
+    pub fn next_slow_consumer_event(&mut self) -> Option<SlowConsumerEvent> {
+        self.slow_consumer_events.untold.pop_front()
     }
 
-    /// Episodes that run, and those that have begun so far.
-    pub fn lag_episodes(&self) -> (u64, u64) {
-        (self.episodes.running.len() as u64, self.episodes.begun)
+    /// SlowConsumerEvents that run, and those that have begun so far.
+    pub fn slow_consumer_episodes(&self) -> (u64, u64) {
+        (self.slow_consumer_events.running.len() as u64, self.slow_consumer_events.begun)
     }
 
     /// How it stands with a connection that is too slow.
-    pub(crate) fn lag_of(&self, id: ConnectionId) -> Option<LagInfo> {
-        self.episodes.running.get(&id)?;
+    pub(crate) fn slow_consumer_info(&self, id: ConnectionId) -> Option<SlowConsumerInfo> {
+        self.slow_consumer_events.running.get(&id)?;
         let outbox = &self.effects.outbox[id.0 as usize];
         let Lag { missed, spooled, policy } = outbox.lag;
-        Some(LagInfo { policy: policy.unwrap_or(outbox.slow_consumer_policy), missed, spooled })
+        Some(SlowConsumerInfo {
+            policy: policy.unwrap_or(outbox.slow_consumer_policy),
+            missed,
+            spooled,
+        })
     }
 
     /// Begins the episodes of connections that were too slow in this turn for the first time.
     pub(crate) fn begin_episodes(&mut self, now: Time) {
-        for id in std::mem::take(&mut self.effects.lagging) {
+        for id in std::mem::take(&mut self.effects.became_slow) {
             let seen = self.effects.outbox[id.0 as usize].lag;
             let is_there = self.connections[id.0 as usize].is_some() && seen != Lag::default();
-            if is_there && !self.episodes.running.contains_key(&id) {
-                self.episodes.running.insert(id, Episode { began: now, seen });
-                self.episodes.begun += 1;
+            if is_there && !self.slow_consumer_events.running.contains_key(&id) {
+                self.slow_consumer_events.running.insert(id, Episode { began: now, seen });
+                self.slow_consumer_events.begun += 1;
                 self.tell_episode(now, id, now, true, false);
             }
         }
@@ -126,7 +130,7 @@ impl Node {
     /// Ends the episodes of those that have kept up since the last call.
     pub(crate) fn end_episodes(&mut self, now: Time) {
         let mut ended = Vec::new();
-        for (id, episode) in &mut self.episodes.running {
+        for (id, episode) in &mut self.slow_consumer_events.running {
             let outbox = &self.effects.outbox[id.0 as usize];
             let is_quiet = std::mem::replace(&mut episode.seen, outbox.lag) == outbox.lag;
             let has_room = outbox.unsent() < self.options.outbox_bytes_max;
@@ -141,9 +145,12 @@ impl Node {
 
     /// Ends a connection's episode, if it has one.
     pub(crate) fn end_episode(&mut self, now: Time, id: ConnectionId, is_gone: bool) {
-        let Some(Episode { began, .. }) = self.episodes.running.get(&id).copied() else { return };
+        let Some(Episode { began, .. }) = self.slow_consumer_events.running.get(&id).copied()
+        else {
+            return;
+        };
         self.tell_episode(now, id, began, false, is_gone);
-        self.episodes.running.remove(&id);
+        self.slow_consumer_events.running.remove(&id);
         self.effects.outbox[id.0 as usize].lag = Lag::default();
     }
 
@@ -157,8 +164,10 @@ impl Node {
     ) {
         let Some(connection) = self.connections[id.0 as usize].as_ref() else { return };
         let info = connection.handler.info();
-        let Some(LagInfo { policy, missed, spooled }) = self.lag_of(id) else { return };
-        let event = LagEvent {
+        let Some(SlowConsumerInfo { policy, missed, spooled }) = self.slow_consumer_info(id) else {
+            return;
+        };
+        let event = SlowConsumerEvent {
             has_begun,
             connection: self.options.number_of(connection.serial),
             peer: info.peer.address.clone(),
@@ -172,14 +181,14 @@ impl Node {
             is_gone,
         };
         self.advise(now, &event);
-        if self.episodes.untold.len() >= UNTOLD_MAX {
-            self.episodes.untold.pop_front();
+        if self.slow_consumer_events.untold.len() >= UNTOLD_MAX {
+            self.slow_consumer_events.untold.pop_front();
         }
-        self.episodes.untold.push_back(event);
+        self.slow_consumer_events.untold.push_back(event);
     }
 
     /// Tells those who listen in the client's virtual host.
-    fn advise(&mut self, now: Time, event: &LagEvent) {
+    fn advise(&mut self, now: Time, event: &SlowConsumerEvent) {
         let advisory = SlowConsumerAdvisory {
             has_begun: event.has_begun,
             connection: event.connection,

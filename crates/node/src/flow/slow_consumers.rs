@@ -11,7 +11,7 @@ use angarium_protocol::ProtocolHandler;
 
 /// Unsent bytes from which on what is to be spooled is.
 const SPOOL_AT_BYTES: usize = 1 << 20;
-/// What laggards are handed in one turn when a piece has come from the disk, or somewhat more: others are to
+/// What slow consumers are handed in one turn when a piece has come from the disk, or somewhat more: others are to
 /// have theirs.
 const REFILL_BYTES: usize = 256 << 10;
 /// Bytes that a message takes beside its content and its names, or fewer.
@@ -27,7 +27,7 @@ impl NodeEffects {
     ) {
         let outbox = &mut self.outbox[id.0 as usize];
         outbox.unsent_max = unsent_max;
-        outbox.next_laggard = Some(slow_consumer_policy);
+        outbox.next_policy = Some(slow_consumer_policy);
         outbox.choose_path(self.outbox_bytes_max);
     }
 
@@ -38,7 +38,7 @@ impl NodeEffects {
         message: &DirectMessage<'_>,
         unsent: usize,
     ) -> SendOutcome {
-        self.burst.forget();
+        self.last_batch.forget();
         let id = message.channel.connection;
         let outbox = &mut self.outbox[id.0 as usize];
         let is_late = unsent >= outbox.unsent_max;
@@ -83,7 +83,7 @@ impl NodeEffects {
         let outbox = &mut self.outbox[id.0 as usize];
         outbox.is_given_up = true;
         outbox.choose_path(self.outbox_bytes_max);
-        self.laggards.push(id);
+        self.given_up.push(id);
     }
 
     /// Writes a direct message into its connection's outlet, behind `unsent` bytes.
@@ -267,7 +267,7 @@ impl Node {
     /// meanwhile may have waited for that.
     pub(crate) fn tell_caught_up(&mut self, now: Time) {
         while let Some(id) = self.effects.caught_up.pop() {
-            if self.at_session(now, id, |session, context| session.caught_up(context)).is_some() {
+            if self.with_handler(now, id, |handler, context| handler.caught_up(context)).is_some() {
                 self.resumable.push(id);
             }
         }
@@ -284,7 +284,7 @@ impl Outbox {
     fn choose_path(&mut self, outbox_bytes_max: usize) {
         // While something waits in the spill log, what comes after it has to go there too.
         if self.spooled.is_none()
-            && let Some(slow_consumer_policy) = self.next_laggard.take()
+            && let Some(slow_consumer_policy) = self.next_policy.take()
         {
             self.slow_consumer_policy = slow_consumer_policy;
         }

@@ -61,10 +61,10 @@ impl Company {
     }
 }
 
-/// What a guest asks for in a row, which is about what its shard read from it at once.
+/// What a remote connection asks for in a row, which is about what its shard read from it at once.
 #[derive(Debug)]
-pub(crate) struct Visit {
-    guest: ConnectionId,
+pub(crate) struct RemoteInput {
+    remote: ConnectionId,
     /// Bytes of the words.
     bytes: usize,
     before: PublishCounts,
@@ -203,37 +203,39 @@ impl Node {
 
     // ---- by way of home ----
 
-    /// Home: a guest asks for something in `bytes`.
+    /// Home: a remote asks for something in `bytes`.
     #[inline]
-    pub(crate) fn visited(&mut self, now: Time, guest: ConnectionId, bytes: usize) {
-        if let Some(visit) = self.visit.as_mut().filter(|visit| visit.guest == guest) {
-            visit.bytes += bytes;
+    pub(crate) fn note_remote_input(&mut self, now: Time, remote: ConnectionId, bytes: usize) {
+        if let Some(input) = self.remote_input.as_mut().filter(|input| input.remote == remote) {
+            input.bytes += bytes;
             return;
         }
-        self.end_visit(now);
-        self.visit = Some(Visit { guest, bytes, before: self.publish_counts() });
+        self.end_remote_input(now);
+        self.remote_input = Some(RemoteInput { remote, bytes, before: self.publish_counts() });
     }
 
-    /// Home: what a guest asked for in a row is done. Where that was a flood its shard is told, which
+    /// Home: what a remote connection asked for in a row is done. Where that was a flood its shard is told, which
     /// cannot see what comes of it, and whether it disturbs others who send here.
-    pub(crate) fn end_visit(&mut self, now: Time) {
-        let Some(Visit { guest: slot, bytes, before }) = self.visit.take() else { return };
+    pub(crate) fn end_remote_input(&mut self, now: Time) {
+        let Some(RemoteInput { remote: slot, bytes, before }) = self.remote_input.take() else {
+            return;
+        };
         if !self.is_waste(before) {
             self.company.heard_from(now, slot);
             return;
         }
         // Little of it may be a piece of a flood, cut off by the end of a batch: neither flood nor company.
         if bytes >= FLOOD_BYTES
-            && let Some(guest) = &self.effects.outbox[slot.0 as usize].guest
+            && let Some(remote) = &self.effects.outbox[slot.0 as usize].remote
         {
             let disturbs = self.company.is_there(now, slot);
-            let word = FromHome::Flood(guest.last_name(), disturbs);
-            self.effects.links.say(guest.shard, &ShardMessage::FromHome(word));
+            let word = FromHome::Flood(remote.last_name(), disturbs);
+            self.effects.links.say(remote.shard, &ShardMessage::FromHome(word));
         }
     }
 
     /// Its shard: what the connection sent was a flood.
-    pub(crate) fn flooded_home(&mut self, now: Time, id: ConnectionId, disturbs: bool) {
+    pub(crate) fn note_flood_at_home(&mut self, now: Time, id: ConnectionId, disturbs: bool) {
         let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
         connection.home_said.flood = Some((now, disturbs));
         if disturbs || self.company.is_there(now, id) {
@@ -242,7 +244,7 @@ impl Node {
     }
 
     /// Its shard: what the connection sent was more than consumers get.
-    pub(crate) fn outran_at_home(&mut self, now: Time, id: ConnectionId) {
+    pub(crate) fn note_outrun_at_home(&mut self, now: Time, id: ConnectionId) {
         let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
         connection.home_said.outran = Some(now);
         self.slow_down(now, id, WaitsFor::Consumers);

@@ -10,7 +10,7 @@ const FRAMING_BYTES: usize = 32;
 
 /// What was last written of a burst, and where: behind it, in its connection's outlet, there is only more.
 #[derive(Debug)]
-pub(crate) struct Burst {
+pub(crate) struct LastBatch {
     /// The first of its messages; 0: none.
     emission: u64,
     connection: ConnectionId,
@@ -18,13 +18,18 @@ pub(crate) struct Burst {
     range: Range<usize>,
 }
 
-impl Default for Burst {
-    fn default() -> Burst {
-        Burst { emission: 0, connection: ConnectionId(0), subscription: String::new(), range: 0..0 }
+impl Default for LastBatch {
+    fn default() -> LastBatch {
+        LastBatch {
+            emission: 0,
+            connection: ConnectionId(0),
+            subscription: String::new(),
+            range: 0..0,
+        }
     }
 }
 
-impl Burst {
+impl LastBatch {
     /// What was written may no longer be where it was.
     pub(crate) fn forget(&mut self) {
         self.emission = 0;
@@ -53,7 +58,7 @@ impl Burst {
 impl NodeEffects {
     /// Writes messages with these payloads into their connection's outlet, if there is room for all of them;
     /// says how the last one is heard.
-    pub(crate) fn write_burst(
+    pub(crate) fn write_direct_batch(
         &mut self,
         message: &DirectMessage<'_>,
         bodies: &[&[u8]],
@@ -65,13 +70,13 @@ impl NodeEffects {
         let payload: usize = bodies.iter().map(|body| body.len()).sum();
         let bytes = payload + bodies.len() * (names + FRAMING_BYTES);
         let unsent = outbox.unsent() + bytes;
-        if outbox.guest.is_some()
+        if outbox.remote.is_some()
             || !outbox.outlet.protocol.has_subscriptions()
             || unsent >= outbox.plain_max
         {
             return None;
         }
-        if let Some((other, range)) = self.burst.same(message) {
+        if let Some((other, range)) = self.last_batch.same(message) {
             self.touch(connection);
             let both = self.outbox.get_disjoint_mut([other.0 as usize, slot]);
             let [from, to] = both.expect("two connections have two places");
@@ -83,7 +88,7 @@ impl NodeEffects {
             outlet.bytes.reserve(bytes);
             outlet.send_direct_batch(message, bodies);
             let range = start..outlet.bytes.len();
-            self.burst.keep(message, range);
+            self.last_batch.keep(message, range);
         }
         let last = message.emission + bodies.len() as u64 - 1;
         let last_bytes = bodies.last().map_or(0, |body| body.len() + names + FRAMING_BYTES);

@@ -1,5 +1,5 @@
 //! Where in a piece of output the direct messages lie that may be taken out of it, and whose they are,
-//! in one or two bytes for most: of small messages, some millions wait in the room of one laggard.
+//! in one or two bytes for most: of small messages, some millions wait in the room of one slow consumer.
 
 use crate::shard::varint::{put, take};
 

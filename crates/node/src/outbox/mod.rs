@@ -14,7 +14,7 @@ use self::oldest::Droppable;
 use self::piece::Piece;
 use crate::flow::publisher_stall::WaitingPublishers;
 use crate::flow::slow_consumer_events::Lag;
-use crate::shard::remote_connection::Guest;
+use crate::shard::remote_connection::RemoteConnection;
 use angarium_engine::{SlowConsumerPolicy, drop_elsewhere};
 use angarium_protocol::Outlet;
 use std::cell::Cell;
@@ -40,7 +40,7 @@ const DROPPED_BYTES_MAX: usize = 4 << 20;
 pub(crate) struct Outbox {
     pub(crate) outlet: Outlet,
     /// What comes before the outlet's bytes. The row is small, since it moves when it grows: those of many
-    /// laggards that are sent the same grow in the same step.
+    /// slow consumers that are sent the same grow in the same step.
     pieces: VecDeque<Box<Piece>>,
     /// How much that is.
     pieces_bytes: usize,
@@ -53,7 +53,7 @@ pub(crate) struct Outbox {
     /// What becomes of direct messages when it is too far behind.
     pub(crate) slow_consumer_policy: SlowConsumerPolicy,
     /// What is to become of them from the time on when none waits in the spill log.
-    pub(crate) next_laggard: Option<SlowConsumerPolicy>,
+    pub(crate) next_policy: Option<SlowConsumerPolicy>,
     /// Unsent bytes with which it is.
     pub(crate) unsent_max: usize,
     /// It is too far behind for direct messages, and to be ended for that.
@@ -69,7 +69,7 @@ pub(crate) struct Outbox {
     /// Publishers that are not read from before some of this is sent.
     pub(crate) waiting: WaitingPublishers,
     /// At home: it is a connection of another shard, and this is not where its output goes.
-    pub(crate) guest: Option<Box<Guest>>,
+    pub(crate) remote: Option<Box<RemoteConnection>>,
     /// On another shard: bytes of deliveries from home that home does not know to have left.
     pub(crate) delivered: u64,
     /// It has asked other shards for something that they need not answer, but may.

@@ -8,7 +8,7 @@ use angarium_engine::Lost;
 use angarium_protocol::LargeBody;
 
 /// What is taken out leaves a hole in its piece until that is the next to be sent, where it is less than
-/// this part of it: all that is around it would have to be copied. So a laggard's pieces take no more than
+/// this part of it: all that is around it would have to be copied. So a slow consumer's pieces take no more than
 /// a fifteenth beyond what they hold.
 const HOLES_PART: usize = 16;
 /// Listeners whose losses are counted together before they are told.

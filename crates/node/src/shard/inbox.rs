@@ -2,27 +2,30 @@
 //! others are to get their turn meanwhile.
 
 use crate::node::Node;
-use crate::shard::message::{ShardBatch, ShardMessage, Words};
+use crate::shard::message::{ShardBatch, ShardMessage, ShardMessages};
 use crate::shard::{BatchState, Rows, UNDERSTOOD};
 use angarium_engine::{Row, ShardId, Time};
 
 /// A batch that is not taken whole yet.
 #[derive(Debug)]
-pub(crate) struct Arrival {
+pub(crate) struct InboxBatch {
     from: ShardId,
     batch: ShardBatch,
-    /// How many bytes of its words are taken.
+    /// How many bytes of its messages are taken.
     taken: usize,
     /// Where in them the last row begins.
     row: Option<usize>,
 }
 
-impl Arrival {
+impl InboxBatch {
     /// What the messages that come next have in common, where they are in a row.
     fn rows(&self) -> Rows<'_> {
-        let word = self.row.and_then(|at| Words(&self.batch.words[at..]).next());
-        let row = match word {
-            Some(Ok((ShardMessage::Row(head), _))) => Some(Row::parse(head).expect(UNDERSTOOD)),
+        let shard_message =
+            self.row.and_then(|at| ShardMessages(&self.batch.messages[at..]).next());
+        let row = match shard_message {
+            Some(Ok((ShardMessage::BatchHead(head), _))) => {
+                Some(Row::parse(head).expect(UNDERSTOOD))
+            }
             _ => None,
         };
         Rows { row, streak: None }
@@ -32,51 +35,51 @@ impl Arrival {
 impl Node {
     /// A batch came from another shard.
     pub fn arrived(&mut self, now: Time, from: ShardId, batch: ShardBatch) {
-        let arrival = Arrival { from, batch, taken: 0, row: None };
-        let has_to_wait = self.arrivals.iter().any(|earlier| earlier.from == from);
+        let incoming = InboxBatch { from, batch, taken: 0, row: None };
+        let has_to_wait = self.inbox.iter().any(|earlier| earlier.from == from);
         if has_to_wait {
-            return self.arrivals.push_back(arrival);
+            return self.inbox.push_back(incoming);
         }
         self.engine.begin_work_budget();
-        let left = self.take_arrival(now, arrival);
-        self.arrivals.extend(left);
+        let left = self.take_inbox_batch(now, incoming);
+        self.inbox.extend(left);
     }
 
     /// Goes on with batches that were not taken whole, for one step.
-    pub(crate) fn take_arrivals(&mut self, now: Time) {
+    pub(crate) fn take_inbox(&mut self, now: Time) {
         self.engine.begin_work_budget();
         while !self.engine.is_step_over()
-            && let Some(arrival) = self.arrivals.pop_front()
+            && let Some(incoming) = self.inbox.pop_front()
         {
-            if let Some(left) = self.take_arrival(now, arrival) {
-                self.arrivals.push_front(left);
+            if let Some(left) = self.take_inbox_batch(now, incoming) {
+                self.inbox.push_front(left);
             }
         }
     }
 
     /// Takes a batch, and returns it where the step ends before it does.
-    fn take_arrival(&mut self, now: Time, mut arrival: Arrival) -> Option<Arrival> {
-        let (mut taken, mut row) = (arrival.taken, arrival.row);
-        let mut values = std::mem::take(&mut arrival.batch.values);
-        let mut rows = arrival.rows();
-        while let Some(word) = Words(&arrival.batch.words[taken..]).next() {
-            let (word, bytes) = word.expect(UNDERSTOOD);
-            if matches!(word, ShardMessage::Row(_)) {
+    fn take_inbox_batch(&mut self, now: Time, mut incoming: InboxBatch) -> Option<InboxBatch> {
+        let (mut taken, mut row) = (incoming.taken, incoming.row);
+        let mut values = std::mem::take(&mut incoming.batch.values);
+        let mut rows = incoming.rows();
+        while let Some(shard_message) = ShardMessages(&incoming.batch.messages[taken..]).next() {
+            let (shard_message, bytes) = shard_message.expect(UNDERSTOOD);
+            if matches!(shard_message, ShardMessage::BatchHead(_)) {
                 row = Some(taken);
             }
             taken += bytes;
             let state = BatchState { values: &mut values, rows: &mut rows };
-            self.take_word(now, arrival.from, &word, bytes, state);
-            let next = Words(&arrival.batch.words[taken..]);
-            taken += self.take_burst(now, arrival.from, next, &mut rows);
+            self.take_shard_message(now, incoming.from, &shard_message, bytes, state);
+            let next = ShardMessages(&incoming.batch.messages[taken..]);
+            taken += self.take_batch_items(now, incoming.from, next, &mut rows);
             if self.engine.is_step_over() {
                 break;
             }
         }
-        self.end_visit(now);
+        self.end_remote_input(now);
         self.let_settled_go_on(now);
-        let is_whole = taken == arrival.batch.words.len();
-        (arrival.taken, arrival.row, arrival.batch.values) = (taken, row, values);
-        (!is_whole).then_some(arrival)
+        let is_whole = taken == incoming.batch.messages.len();
+        (incoming.taken, incoming.row, incoming.batch.values) = (taken, row, values);
+        (!is_whole).then_some(incoming)
     }
 }

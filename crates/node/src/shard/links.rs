@@ -6,8 +6,8 @@
 use crate::flow::publisher_stall::{Pace, STALL_MAX};
 use crate::options::Options;
 use crate::shard::message::{
-    ChannelName, FromHome, ShardBatch, ShardMessage, ToHome, Value, write_delivery, write_forward,
-    write_get_answer, write_in_row, write_publish,
+    ChannelName, FromHome, ShardBatch, ShardMessage, ToHome, Value, write_batch_items,
+    write_delivery, write_forward, write_get_answer, write_publish,
 };
 use angarium_engine::{
     Bound, ChannelId, ConnectionId, Delivery, Forward, GetAnswer, MessageView, Publish, Request,
@@ -19,10 +19,10 @@ use std::time::Duration;
 
 /// Bytes of messages on their way to a shard beyond which publishers wait for it.
 pub const UNDERWAY_BYTES_MAX: u64 = 4 << 20;
-/// With words of such a weight a batch is complete; the last words may go beyond. Its receiver takes it in
+/// With messages of such a weight a batch is complete; the last messages may go beyond. Its receiver takes it in
 /// one step, in which it serves nobody else.
 pub const SHARD_BATCH_BYTES: usize = 64 << 10;
-/// Room that a batch begins with, at most: what is read from a client at once, and its words' heads.
+/// Room that a batch begins with, at most: what is read from a client at once, and its messages' heads.
 const ROOM_BYTES_MAX: usize = SHARD_BATCH_BYTES + (16 << 10);
 /// News that shards may not know yet before who tells more has to wait.
 const NEWS_UNDERWAY_MAX: u64 = 4_096;
@@ -40,11 +40,11 @@ const TOLD_MAX: Duration = Duration::from_secs(60);
 struct Link {
     /// ShardBatch that are complete and not on their way yet.
     complete: VecDeque<ShardBatch>,
-    /// The words after those.
+    /// The messages after those.
     batch: ShardBatch,
     /// The streak of the last row in it; zero: there is none.
     row: u64,
-    /// How many bytes of words the last batch had: the next one begins with as much room.
+    /// How many bytes of messages the last batch had: the next one begins with as much room.
     last_bytes: usize,
     /// Bytes of messages that it was sent, or is to be sent, and has not taken.
     underway: u64,
@@ -62,7 +62,7 @@ struct Link {
     /// Bytes of its messages that came and that it does not know to have come.
     taken: u64,
     /// Where its connections that use queues are at home, by their slot there.
-    guests: Vec<Option<ConnectionId>>,
+    remotes: Vec<Option<ConnectionId>>,
 }
 
 /// All subscribers of a publisher on a shard are slow.
@@ -77,7 +77,7 @@ struct Slow {
 impl Link {
     /// Takes what has been said, and begins a new batch.
     fn take_batch(&mut self) -> ShardBatch {
-        self.last_bytes = self.batch.words.len().min(ROOM_BYTES_MAX);
+        self.last_bytes = self.batch.messages.len().min(ROOM_BYTES_MAX);
         self.row = 0;
         std::mem::take(&mut self.batch)
     }
@@ -90,16 +90,16 @@ pub(crate) struct ShardLinks {
     others: Shards,
     /// Bytes on their way to a shard beyond which who publishes direct messages waits for it.
     direct_max: u64,
-    /// Those with words that are not on their way yet.
+    /// Those with messages that are not on their way yet.
     talking: Shards,
     /// By shard; the own one is not used.
     links: Vec<Link>,
     /// The number of the last news that were told.
-    told: u64,
+    last_news: u64,
     /// The last news that all others know.
     known: u64,
     /// By connection: the last news that it has told. What it does next waits until all know them.
-    told_by: Vec<u64>,
+    news_by: Vec<u64>,
     /// Connections of which not all know what they have told, in that order.
     unsettled: VecDeque<(u64, ConnectionId)>,
 }
@@ -115,9 +115,9 @@ impl ShardLinks {
             direct_max: UNDERWAY_BYTES_MAX.min(unsent_max / UNDERWAY_PART),
             talking: Shards::NONE,
             links: (0..count).map(|_| Link::default()).collect(),
-            told: 0,
+            last_news: 0,
             known: 0,
-            told_by: Vec::new(),
+            news_by: Vec::new(),
             unsettled: VecDeque::new(),
         }
     }
@@ -155,31 +155,31 @@ impl ShardLinks {
             let batch = link.take_batch();
             link.complete.push_back(batch);
         }
-        if link.batch.words.capacity() == 0 {
-            link.batch.words.reserve(link.last_bytes);
+        if link.batch.messages.capacity() == 0 {
+            link.batch.messages.reserve(link.last_bytes);
         }
         link
     }
 
-    /// Says a word to one shard.
-    pub(crate) fn say(&mut self, to: ShardId, word: &ShardMessage<'_>) {
-        word.write(&mut self.open(to).batch.words);
+    /// Says a message to one shard.
+    pub(crate) fn say(&mut self, to: ShardId, shard_message: &ShardMessage<'_>) {
+        shard_message.write(&mut self.open(to).batch.messages);
     }
 
     /// Asks home for something.
-    pub(crate) fn ask_home(&mut self, word: &ToHome<'_>) {
-        self.say(ShardId::HOME, &ShardMessage::ToHome(*word));
+    pub(crate) fn ask_home(&mut self, shard_message: &ToHome<'_>) {
+        self.say(ShardId::HOME, &ShardMessage::ToHome(*shard_message));
     }
 
     /// Hands home a request.
-    pub(crate) fn request_home(&mut self, session: ChannelId, request: Request) {
-        let word = ShardMessage::ToHome(ToHome::Request(session));
-        self.say_with(ShardId::HOME, &word, Value::Request(request));
+    pub(crate) fn request_home(&mut self, channel: ChannelId, request: Request) {
+        let shard_message = ShardMessage::ToHome(ToHome::Request(channel));
+        self.say_with(ShardId::HOME, &shard_message, Value::Request(request));
     }
 
-    /// Says a word with its value to one shard.
-    pub(crate) fn say_with(&mut self, to: ShardId, word: &ShardMessage<'_>, value: Value) {
-        self.say(to, word);
+    /// Says a message with its value to one shard.
+    pub(crate) fn say_with(&mut self, to: ShardId, shard_message: &ShardMessage<'_>, value: Value) {
+        self.say(to, shard_message);
         self.link(to).batch.values.push_back(value);
     }
 
@@ -196,10 +196,10 @@ impl ShardLinks {
         }
     }
 
-    /// Says a word to all.
-    pub(crate) fn say_to_all(&mut self, word: &ShardMessage<'_>) {
+    /// Says a message to all.
+    pub(crate) fn say_to_all(&mut self, shard_message: &ShardMessage<'_>) {
         for shard in self.others {
-            self.say(shard, word);
+            self.say(shard, shard_message);
         }
     }
 
@@ -218,12 +218,12 @@ impl ShardLinks {
         let direct_max = self.direct_max;
         for shard in to {
             let link = self.open(shard);
-            let words = &mut link.batch.words;
+            let messages = &mut link.batch.messages;
             let shared = forward.message.shared;
             let bytes = if forward.streak == 0 || shared.is_some() {
-                write_forward(forward, words)
+                write_forward(forward, messages)
             } else {
-                write_in_row(forward, bodies, &mut link.row, words)
+                write_batch_items(forward, bodies, &mut link.row, messages)
             };
             link.underway += (bytes + link.batch.carry(shared)) as u64;
             match publisher.and_then(|publisher| link.slow_for.get(&publisher)) {
@@ -238,22 +238,23 @@ impl ShardLinks {
 
     /// Sends home a message for queues.
     #[inline]
-    pub(crate) fn publish(&mut self, session: ChannelId, publish: &Publish<'_>) {
+    pub(crate) fn publish(&mut self, channel: ChannelId, publish: &Publish<'_>) {
         let link = self.open(ShardId::HOME);
-        let bytes = write_publish(session, publish, &mut link.batch.words);
+        let bytes = write_publish(channel, publish, &mut link.batch.messages);
         link.underway += (bytes + link.batch.carry(publish.content.shared)) as u64;
     }
 
-    /// Sends a delivery to the shard of its session; returns how many bytes that took.
+    /// Sends a delivery to the shard of its channel; returns how many bytes that took.
     #[inline]
     pub(crate) fn deliver(
         &mut self,
         to: ShardId,
-        session: ChannelName,
+        channel: ChannelName,
         delivery: &Delivery<'_>,
     ) -> usize {
         let batch = &mut self.open(to).batch;
-        write_delivery(session, delivery, &mut batch.words) + batch.carry(delivery.message.shared)
+        write_delivery(channel, delivery, &mut batch.messages)
+            + batch.carry(delivery.message.shared)
     }
 
     /// Sends the answer to a get to the shard of its channel; returns how many bytes that took.
@@ -264,19 +265,19 @@ impl ShardLinks {
         answer: &GetAnswer<'_>,
     ) -> usize {
         let batch = &mut self.open(to).batch;
-        write_get_answer(channel, answer, &mut batch.words) + batch.carry(answer.message.shared)
+        write_get_answer(channel, answer, &mut batch.messages) + batch.carry(answer.message.shared)
     }
 
-    /// Gives a message that no queue took back to the shard of its session.
+    /// Gives a message that no queue took back to the shard of its channel.
     pub(crate) fn return_to(
         &mut self,
         to: ShardId,
-        session: ChannelName,
+        channel: ChannelName,
         message: &MessageView<'_>,
     ) {
         let mut bytes = Vec::new();
         message.write(&mut bytes);
-        self.say(to, &ShardMessage::FromHome(FromHome::Returned(session, &bytes)));
+        self.say(to, &ShardMessage::FromHome(FromHome::Returned(channel, &bytes)));
         self.link(to).batch.carry(message.shared);
     }
 
@@ -286,33 +287,33 @@ impl ShardLinks {
         link.is_some_and(|link| link.underway > UNDERWAY_BYTES_MAX)
     }
 
-    // ---- guests ----
+    // ---- remotes ----
 
     /// Where a connection of another shard is at home.
-    pub(crate) fn guest(&self, shard: ShardId, connection: ConnectionId) -> Option<ConnectionId> {
-        *self.links[usize::from(shard.0)].guests.get(connection.0 as usize)?
+    pub(crate) fn remote(&self, shard: ShardId, connection: ConnectionId) -> Option<ConnectionId> {
+        *self.links[usize::from(shard.0)].remotes.get(connection.0 as usize)?
     }
 
     /// Notes where it is, or that it is no longer.
-    pub(crate) fn set_guest(
+    pub(crate) fn set_remote(
         &mut self,
         shard: ShardId,
         connection: ConnectionId,
         slot: Option<ConnectionId>,
     ) {
-        let guests = &mut self.link(shard).guests;
+        let remotes = &mut self.link(shard).remotes;
         let at = connection.0 as usize;
-        if at >= guests.len() {
-            guests.resize(at + 1, None);
+        if at >= remotes.len() {
+            remotes.resize(at + 1, None);
         }
-        guests[at] = slot;
+        remotes[at] = slot;
     }
 
     // ---- news ----
 
     /// Tells all others news, on account of a connection or of none.
-    pub(crate) fn tell(&mut self, by: Option<ConnectionId>, news: &[u8]) {
-        self.tell_word(by, &ShardMessage::News(news));
+    pub(crate) fn send_news(&mut self, by: Option<ConnectionId>, news: &[u8]) {
+        self.send_numbered(by, &ShardMessage::News(news));
         for shard in self.others {
             self.link(shard).batch.news += 1;
         }
@@ -320,36 +321,36 @@ impl ShardLinks {
 
     /// What a connection has home do is to be done before what it does next.
     pub(crate) fn sync(&mut self, by: ConnectionId) {
-        self.tell_word(Some(by), &ShardMessage::Sync);
+        self.send_numbered(Some(by), &ShardMessage::Sync);
     }
 
-    fn tell_word(&mut self, by: Option<ConnectionId>, word: &ShardMessage<'_>) {
-        self.told += 1;
-        self.say_to_all(word);
+    fn send_numbered(&mut self, by: Option<ConnectionId>, shard_message: &ShardMessage<'_>) {
+        self.last_news += 1;
+        self.say_to_all(shard_message);
         if let Some(by) = by {
-            self.was_told(by);
+            self.note_news_of(by);
         }
     }
 
     /// What a connection does next waits until all know everything that was told until now.
-    pub(crate) fn was_told(&mut self, by: ConnectionId) {
-        if self.is_known(self.told) {
+    pub(crate) fn note_news_of(&mut self, by: ConnectionId) {
+        if self.is_known(self.last_news) {
             return;
         }
         let slot = by.0 as usize;
-        if slot >= self.told_by.len() {
-            self.told_by.resize(slot + 1, 0);
+        if slot >= self.news_by.len() {
+            self.news_by.resize(slot + 1, 0);
         }
-        self.told_by[slot] = self.told;
+        self.news_by[slot] = self.last_news;
         match self.unsettled.back_mut() {
-            Some((number, last)) if *last == by => *number = self.told,
-            _ => self.unsettled.push_back((self.told, by)),
+            Some((number, last)) if *last == by => *number = self.last_news,
+            _ => self.unsettled.push_back((self.last_news, by)),
         }
     }
 
     /// The number of the last news.
-    pub(crate) fn told(&self) -> u64 {
-        self.told
+    pub(crate) fn last_news(&self) -> u64 {
+        self.last_news
     }
 
     /// Whether all know the news of that number.
@@ -360,14 +361,14 @@ impl ShardLinks {
     /// Whether all know what the connection has told.
     #[inline]
     pub(crate) fn is_settled(&self, connection: ConnectionId) -> bool {
-        self.told_by.get(connection.0 as usize).is_none_or(|told| *told <= self.known)
+        self.news_by.get(connection.0 as usize).is_none_or(|told| *told <= self.known)
     }
 
     /// Whether there is so much news since what all know that a connection which has told some waits even
     /// with more of them.
     #[inline]
     pub(crate) fn is_far_ahead(&self, connection: ConnectionId) -> bool {
-        let told = self.told_by.get(connection.0 as usize);
+        let told = self.news_by.get(connection.0 as usize);
         told.is_some_and(|told| told.saturating_sub(self.known) > NEWS_UNDERWAY_MAX)
     }
 
@@ -390,7 +391,7 @@ impl ShardLinks {
         }
         go_on.iter().for_each(|publisher| self.wait_no_more(*publisher));
         let knows = self.others.map(|shard| self.links[usize::from(shard.0)].knows);
-        self.known = knows.min().unwrap_or(self.told);
+        self.known = knows.min().unwrap_or(self.last_news);
         go_on
     }
 
@@ -497,7 +498,7 @@ impl ShardLinks {
             link.waiting.remove(&connection);
             link.slow_for.remove(&connection);
         }
-        if let Some(told) = self.told_by.get_mut(connection.0 as usize) {
+        if let Some(told) = self.news_by.get_mut(connection.0 as usize) {
             *told = 0;
         }
     }

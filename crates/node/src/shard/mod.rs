@@ -14,7 +14,7 @@ use crate::connection::ConnectionKey;
 use crate::node::Node;
 use crate::shard::links::ShardLinks;
 use crate::shard::message::{
-    CarriedBody, FromHome, ShardBatch, ShardMessage, Value, Words, body_of,
+    CarriedBody, FromHome, ShardBatch, ShardMessage, ShardMessages, Value, body_of,
 };
 use angarium_engine::{
     Annotations, Burst, ConnectionId, Deletion, Forward, Reached, Row, ShardId, Streak, Time,
@@ -70,17 +70,17 @@ impl Node {
     }
 
     /// Does what another shard says; `bytes` is how long it took to say it.
-    pub(crate) fn take_word<'a>(
+    pub(crate) fn take_shard_message<'a>(
         &mut self,
         now: Time,
         from: ShardId,
-        word: &ShardMessage<'a>,
+        shard_message: &ShardMessage<'a>,
         bytes: usize,
         BatchState { values, rows }: BatchState<'_, 'a>,
     ) {
         // What was found out holds for as long as nothing but messages of the row arrives.
         let found = rows.streak.take();
-        match *word {
+        match *shard_message {
             ShardMessage::News(news) => {
                 self.effects.links.learned(from);
                 if let Some(deletion) = Deletion::told_by(news) {
@@ -94,7 +94,11 @@ impl Node {
             }
             ShardMessage::Survey { connection, serial } => {
                 let Some(Value::Survey(survey)) = values.pop_front() else { return };
-                self.surveys.look_for(from, ConnectionKey { id: connection, serial }, *survey);
+                self.connection_queries.look_for(
+                    from,
+                    ConnectionKey { id: connection, serial },
+                    *survey,
+                );
             }
             ShardMessage::Surveyed { connection, serial } => {
                 let Some(Value::Findings(found)) = values.pop_front() else { return };
@@ -110,11 +114,11 @@ impl Node {
                 let forward = forward.expect(UNDERSTOOD);
                 self.take_forward(now, &forward, &mut None);
             }
-            ShardMessage::Row(head) => {
+            ShardMessage::BatchHead(head) => {
                 self.effects.links.took(from, bytes);
                 rows.row = Some(Row::parse(head).expect(UNDERSTOOD));
             }
-            ShardMessage::InRow { properties, body } => {
+            ShardMessage::BatchItem { properties, body } => {
                 self.effects.links.took(from, bytes);
                 rows.streak = found;
                 let forward = rows.row.expect(UNDERSTOOD);
@@ -135,14 +139,14 @@ impl Node {
                 self.tell_unheard(now, publisher, subject, reply);
             }
             ShardMessage::Ended(deletion) => self.deletions.begin(deletion),
-            ShardMessage::ToHome(word) => self.serve_guest(now, from, &word, bytes, values),
-            ShardMessage::FromHome(word) => self.take_from_home(now, &word, bytes, values),
+            ShardMessage::ToHome(request) => self.serve_remote(now, from, &request, bytes, values),
+            ShardMessage::FromHome(answer) => self.take_from_home(now, &answer, bytes, values),
         }
     }
 
     /// All shards know what a connection has told: it goes on.
     fn settled(&mut self, now: Time, id: ConnectionId) {
-        match self.at_session(now, id, |session, context| session.settled(context)) {
+        match self.with_handler(now, id, |handler, context| handler.settled(context)) {
             Some(Ok(())) => self.resumable.push(id),
             Some(Err(close)) => self.end(now, id, close),
             None => {}
@@ -172,22 +176,22 @@ impl Node {
     /// Takes the messages of a row that come next in a batch and have no properties, if there are several;
     /// says how many bytes they took.
     #[inline]
-    pub(crate) fn take_burst(
+    pub(crate) fn take_batch_items(
         &mut self,
         now: Time,
         from: ShardId,
-        mut words: Words<'_>,
+        mut shard_messages: ShardMessages<'_>,
         rows: &mut Rows<'_>,
     ) -> usize {
         let (Some(row), Some(streak)) = (&rows.row, &rows.streak) else { return 0 };
         // Where the next one has properties, those behind it will have some, too.
-        if Words(words.0).next_plain_in_row().is_none() {
+        if ShardMessages(shard_messages.0).next_plain_item().is_none() {
             return 0;
         }
         let Some(mut room) = self.engine.burst_room(streak) else { return 0 };
         let mut bodies = [&[][..]; Burst::MESSAGES_MAX];
         let (mut count, mut used) = (0, 0);
-        while let Some((body, bytes)) = words.next_plain_in_row()
+        while let Some((body, bytes)) = shard_messages.next_plain_item()
             && room.take(body.len())
         {
             bodies[count] = body;
@@ -226,8 +230,8 @@ impl Node {
 
     fn tell_unheard(&mut self, now: Time, publisher: ConnectionId, subject: &str, reply: &str) {
         // It may have gone, and another one be in its place, which does not listen to such a reply.
-        self.at_session(now, publisher, |session, context| {
-            session.unheard(context, subject, reply)
+        self.with_handler(now, publisher, |handler, context| {
+            handler.unheard(context, subject, reply)
         });
     }
 }

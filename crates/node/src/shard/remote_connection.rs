@@ -12,15 +12,15 @@ const UNDERWAY_TIMES: u64 = 3;
 
 /// Such a connection.
 #[derive(Debug)]
-pub(crate) struct Guest {
+pub(crate) struct RemoteConnection {
     pub(crate) shard: ShardId,
     /// Its slot on its own shard.
     pub(crate) connection: ConnectionId,
     pub(crate) user: String,
     pub(crate) vhost: String,
-    /// Its sessions: number, opening and whether it has failed. What a failed one still asks for is
+    /// Its channels: number, opening and whether it has failed. What a failed one still asks for is
     /// not done: its own shard does not know yet.
-    sessions: Vec<GuestSession>,
+    channels: Vec<RemoteChannel>,
     /// Why home does not have it: everything it asks for is refused so.
     pub(crate) refusal: Option<Refusal>,
     /// Bytes of deliveries on their way to it that have not left its shard.
@@ -41,25 +41,25 @@ pub(crate) struct Login<'a> {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct GuestSession {
+struct RemoteChannel {
     number: u16,
     opening: u32,
     has_failed: bool,
 }
 
-impl Guest {
+impl RemoteConnection {
     pub(crate) fn new(
         shard: ShardId,
         connection: ConnectionId,
         Login { user, vhost }: Login<'_>,
         refusal: Option<Refusal>,
-    ) -> Guest {
-        Guest {
+    ) -> RemoteConnection {
+        RemoteConnection {
             shard,
             connection,
             user: user.to_owned(),
             vhost: vhost.to_owned(),
-            sessions: Vec::new(),
+            channels: Vec::new(),
             refusal,
             underway: 0,
             wants_room: Cell::new(false),
@@ -74,45 +74,45 @@ impl Guest {
         UNDERWAY_TIMES * outbox_bytes_max as u64
     }
 
-    /// A session began.
+    /// A channel began.
     pub(crate) fn opened(&mut self, number: u16, opening: u32) {
         self.closed(number);
-        self.sessions.push(GuestSession { number, opening, has_failed: false });
+        self.channels.push(RemoteChannel { number, opening, has_failed: false });
     }
 
-    /// A session ended on its own shard.
+    /// A channel ended on its own shard.
     pub(crate) fn closed(&mut self, number: u16) {
-        self.sessions.retain(|session| session.number != number);
+        self.channels.retain(|channel| channel.number != number);
     }
 
-    /// Whether what a session asks for is done.
+    /// Whether what a channel asks for is done.
     pub(crate) fn is_served(&self, number: u16) -> bool {
-        self.session(number).is_some_and(|session| !session.has_failed)
+        self.channel(number).is_some_and(|channel| !channel.has_failed)
     }
 
-    /// Nothing more is done for a session.
+    /// Nothing more is done for a channel.
     pub(crate) fn failed(&mut self, number: u16) {
-        let mut sessions = self.sessions.iter_mut();
-        if let Some(session) = sessions.find(|session| session.number == number) {
-            session.has_failed = true;
+        let mut channels = self.channels.iter_mut();
+        if let Some(channel) = channels.find(|channel| channel.number == number) {
+            channel.has_failed = true;
         }
     }
 
-    /// A session's name on its own shard.
+    /// A channel's name on its own shard.
     #[inline]
     pub(crate) fn name(&self, number: u16) -> ChannelName {
         let id = ChannelId { connection: self.connection, number };
-        let opening = self.session(number).map_or(0, |session| session.opening);
+        let opening = self.channel(number).map_or(0, |channel| channel.opening);
         ChannelName { id, opening }
     }
 
-    /// The name of the session that began last.
+    /// The name of the channel that began last.
     pub(crate) fn last_name(&self) -> ChannelName {
-        self.name(self.sessions.last().map_or(0, |session| session.number))
+        self.name(self.channels.last().map_or(0, |channel| channel.number))
     }
 
     #[inline]
-    fn session(&self, number: u16) -> Option<&GuestSession> {
-        self.sessions.iter().find(|session| session.number == number)
+    fn channel(&self, number: u16) -> Option<&RemoteChannel> {
+        self.channels.iter().find(|channel| channel.number == number)
     }
 }

@@ -9,7 +9,7 @@ use crate::shard::message::{
     CarriedBody, ChannelName, DeliveryMessage, FromHome, GetAnswerMessage, ShardMessage, ToHome,
     Value, body_of,
 };
-use crate::shard::remote_connection::{Guest, Login};
+use crate::shard::remote_connection::{Login, RemoteConnection};
 use angarium_engine::{
     Annotations, Bytes, Call, ChannelId, ConnectionId, Deletion, Delivery, DirectMessage, Effects,
     GetAnswer, MessageView, Publish, Refusal, RefusalKind, SendOutcome, Settle, ShardId, Time,
@@ -28,26 +28,26 @@ impl NodeEffects {
     pub(crate) fn carry_home(&mut self, call: Call<'_>) {
         self.has_called = true;
         match call {
-            Call::Publish(session, publish) => {
-                self.outbox[session.connection.0 as usize].is_owed = true;
-                self.links.publish(session, publish);
+            Call::Publish(channel, publish) => {
+                self.outbox[channel.connection.0 as usize].is_owed = true;
+                self.links.publish(channel, publish);
             }
-            Call::Settle(session, settle) => {
-                self.outbox[session.connection.0 as usize].is_owed = true;
-                self.links.ask_home(&ToHome::Settle(session, settle));
+            Call::Settle(channel, settle) => {
+                self.outbox[channel.connection.0 as usize].is_owed = true;
+                self.links.ask_home(&ToHome::Settle(channel, settle));
             }
-            Call::Request(session, request) => {
-                self.links.request_home(session, request);
+            Call::Request(channel, request) => {
+                self.links.request_home(channel, request);
             }
             Call::Connect { connection, user, vhost } => {
                 self.links.ask_home(&ToHome::Connect { connection, user, vhost });
             }
-            Call::Open { channel: session, opening } => {
-                self.links.ask_home(&ToHome::Open(ChannelName { id: session, opening }));
+            Call::Open { channel, opening } => {
+                self.links.ask_home(&ToHome::Open(ChannelName { id: channel, opening }));
             }
-            Call::Close(session) => {
-                self.links.ask_home(&ToHome::Close(session));
-                self.links.sync(session.connection);
+            Call::Close(channel) => {
+                self.links.ask_home(&ToHome::Close(channel));
+                self.links.sync(channel.connection);
             }
             Call::Disconnect(connection) => {
                 self.links.ask_home(&ToHome::Disconnect(connection));
@@ -56,7 +56,7 @@ impl NodeEffects {
         }
     }
 
-    /// Tells home how much of its deliveries has left, where that is worth a word.
+    /// Tells home how much of its deliveries has left, where that is worth a message.
     pub(crate) fn tell_drained(&mut self, connection: ConnectionId) {
         let most = self.outbox_bytes_max as u64;
         let outbox = &mut self.outbox[connection.0 as usize];
@@ -69,15 +69,15 @@ impl NodeEffects {
 }
 
 impl Node {
-    /// Does what home says to a session here, unless it has ended in the meantime.
+    /// Does what home says to a channel here, unless it has ended in the meantime.
     pub(crate) fn take_from_home(
         &mut self,
         now: Time,
-        word: &FromHome<'_>,
+        shard_message: &FromHome<'_>,
         bytes: usize,
         values: &mut VecDeque<Value>,
     ) {
-        match *word {
+        match *shard_message {
             FromHome::Deliver(name, delivered) => {
                 let CarriedBody { body, bytes } = body_of(delivered.message, bytes, values);
                 if self.is_here(name) {
@@ -127,10 +127,10 @@ impl Node {
                 }
             }
             FromHome::Outrun(name) if self.was_here(name) => {
-                self.outran_at_home(now, name.id.connection);
+                self.note_outrun_at_home(now, name.id.connection);
             }
             FromHome::Flood(name, disturbs) if self.was_here(name) => {
-                self.flooded_home(now, name.id.connection, disturbs);
+                self.note_flood_at_home(now, name.id.connection, disturbs);
             }
             FromHome::Blocked(why) => self.set_blocked(now, why.map(str::to_owned)),
             FromHome::Congested(is_congested) => self.is_congested = is_congested,
@@ -142,7 +142,7 @@ impl Node {
         }
     }
 
-    /// Whether a session that home names is still there.
+    /// Whether a channel that home names is still there.
     fn is_here(&self, name: ChannelName) -> bool {
         self.engine.is_opening(name.id, name.opening)
     }
@@ -158,12 +158,12 @@ impl Node {
         self.effects.tell_drained(connection);
     }
 
-    /// Whether a session was one of the connection that is there now.
+    /// Whether a channel was one of the connection that is there now.
     fn was_here(&mut self, name: ChannelName) -> bool {
         self.connection_named(name).is_some()
     }
 
-    /// The connection that a session is one of, or was.
+    /// The connection that a channel is one of, or was.
     fn connection_named(&mut self, name: ChannelName) -> Option<&mut Connection> {
         let connection = self.connections[name.id.connection.0 as usize].as_deref_mut();
         connection.filter(|connection| name.opening > connection.openings_before)
@@ -196,8 +196,8 @@ impl Node {
 
     fn hand_refusal(&mut self, now: Time, id: ChannelId, settle: Option<Settle>, refusal: Refusal) {
         let connection = id.connection;
-        let told = self.at_session(now, connection, |session, context| {
-            session.refused(context, id, settle, refusal);
+        let told = self.with_handler(now, connection, |handler, context| {
+            handler.refused(context, id, settle, refusal);
         });
         if told.is_some() {
             self.resumable.push(connection);
@@ -208,14 +208,14 @@ impl Node {
 // ---- at home ----
 
 impl NodeEffects {
-    /// The shard and name of a session that is a guest's.
+    /// The shard and name of a channel that is a remote connection connection's.
     #[inline]
-    pub(crate) fn name_of(&self, session: ChannelId) -> Option<(ShardId, ChannelName)> {
-        let guest = self.outbox[session.connection.0 as usize].guest.as_ref()?;
-        Some((guest.shard, guest.name(session.number)))
+    pub(crate) fn name_of(&self, channel: ChannelId) -> Option<(ShardId, ChannelName)> {
+        let remote = self.outbox[channel.connection.0 as usize].remote.as_ref()?;
+        Some((remote.shard, remote.name(channel.number)))
     }
 
-    /// Hands a guest the answer to a request of its own, if it keeps up.
+    /// Hands a remote connection the answer to a request of its own, if it keeps up.
     #[cold]
     pub(crate) fn send_to_guest(&mut self, message: &DirectMessage<'_>) -> SendOutcome {
         let DirectMessage { channel, subscription: consumer, tag, message, .. } = *message;
@@ -226,77 +226,77 @@ impl NodeEffects {
         SendOutcome::Sent
     }
 
-    fn guest_mut(&mut self, slot: ConnectionId) -> Option<&mut Guest> {
-        self.outbox[slot.0 as usize].guest.as_deref_mut()
+    fn remote_mut(&mut self, slot: ConnectionId) -> Option<&mut RemoteConnection> {
+        self.outbox[slot.0 as usize].remote.as_deref_mut()
     }
 }
 
 impl Node {
-    /// Does what a session of another shard asks for.
-    pub(crate) fn serve_guest(
+    /// Does what a channel of another shard asks for.
+    pub(crate) fn serve_remote(
         &mut self,
         now: Time,
         from: ShardId,
-        word: &ToHome<'_>,
+        shard_message: &ToHome<'_>,
         bytes: usize,
         values: &mut VecDeque<Value>,
     ) {
-        match *word {
+        match *shard_message {
             ToHome::Connect { connection, user, vhost } => {
-                self.welcome(from, connection, Login { user, vhost });
+                self.connect_remote(from, connection, Login { user, vhost });
             }
             ToHome::Open(ChannelName { id, opening }) => {
-                let Some(session) = self.guest_session(from, id) else { return };
-                let guest = self.effects.guest_mut(session.connection).expect("it was found");
-                guest.opened(id.number, opening);
-                if guest.refusal.is_none() {
-                    self.engine.open(session);
+                let Some(channel) = self.remote_channel(from, id) else { return };
+                let remote = self.effects.remote_mut(channel.connection).expect("it was found");
+                remote.opened(id.number, opening);
+                if remote.refusal.is_none() {
+                    self.engine.open(channel);
                 }
             }
             ToHome::Settle(id, settle) => {
-                let Some(session) = self.served_session(from, id) else { return };
-                self.visited(now, session.connection, bytes);
+                let Some(channel) = self.served_channel(from, id) else { return };
+                self.note_remote_input(now, channel.connection, bytes);
                 self.effects.begin_call();
-                let settled = self.engine.settle(now, session, settle, &mut self.effects);
+                let settled = self.engine.settle(now, channel, settle, &mut self.effects);
                 if let Err(refusal) = settled {
-                    self.refuse(now, session, Some(settle), refusal);
+                    self.refuse(now, channel, Some(settle), refusal);
                 }
             }
             ToHome::Request(id) => {
                 let Some(Value::Request(request)) = values.pop_front() else { return };
-                let Some(session) = self.served_session(from, id) else { return };
-                self.visited(now, session.connection, bytes);
+                let Some(channel) = self.served_channel(from, id) else { return };
+                self.note_remote_input(now, channel.connection, bytes);
                 self.effects.begin_call();
-                self.engine.request(now, session, request, &mut self.effects);
-                self.tell_what_it_did(session);
+                self.engine.request(now, channel, request, &mut self.effects);
+                self.tell_what_it_did(channel);
                 // Before what others do next: the cancelling of what was just begun, say.
                 self.answer(now);
             }
             ToHome::Close(id) => {
-                let Some(session) = self.guest_session(from, id) else { return };
-                self.engine.close(now, session, &mut self.effects);
-                if let Some(guest) = self.effects.guest_mut(session.connection) {
-                    guest.closed(id.number);
+                let Some(channel) = self.remote_channel(from, id) else { return };
+                self.engine.close(now, channel, &mut self.effects);
+                if let Some(remote) = self.effects.remote_mut(channel.connection) {
+                    remote.closed(id.number);
                 }
             }
             ToHome::Admit { connection, serial, user } => {
                 self.admit(from, connection, serial, user);
             }
             ToHome::Ended => self.ended_at(now, from),
-            ToHome::Left(connection) => self.forget_place(from, connection),
-            ToHome::Disconnect(connection) => self.farewell(now, from, connection),
+            ToHome::Left(connection) => self.forget_admission(from, connection),
+            ToHome::Disconnect(connection) => self.disconnect_remote(now, from, connection),
             ToHome::Drained { connection, bytes } => self.drained(from, connection, bytes),
-            ToHome::Publish(session, message) => {
+            ToHome::Publish(channel, message) => {
                 let carried = body_of(message, bytes, values);
                 self.effects.links.took(from, carried.bytes);
-                self.publish_for(now, from, session, message, &carried);
+                self.publish_for_remote(now, from, channel, message, &carried);
             }
         }
     }
 
-    /// Takes a message from a session of another shard, which came in so many bytes, its body included, which
+    /// Takes a message from a channel of another shard, which came in so many bytes, its body included, which
     /// may go along.
-    fn publish_for(
+    fn publish_for_remote(
         &mut self,
         now: Time,
         from: ShardId,
@@ -304,122 +304,122 @@ impl Node {
         message: &[u8],
         CarriedBody { body, bytes }: &CarriedBody,
     ) {
-        let Some(session) = self.served_session(from, id) else { return };
-        self.visited(now, session.connection, *bytes);
+        let Some(channel) = self.served_channel(from, id) else { return };
+        self.note_remote_input(now, channel.connection, *bytes);
         let mut further = Vec::new();
         let publish = Publish::parse(message, &mut further, body.as_ref()).expect(UNDERSTOOD);
         self.effects.begin_call();
-        let published = self.engine.publish(now, session, &publish, &mut self.effects);
-        self.tell_what_it_did(session);
+        let published = self.engine.publish(now, channel, &publish, &mut self.effects);
+        self.tell_what_it_did(channel);
         if let Err(refusal) = published {
-            self.refuse(now, session, None, refusal);
+            self.refuse(now, channel, None, refusal);
         }
     }
 
-    /// Tells a guest's shard if what it has just done was to store messages, or to outrun consumers, which it
+    /// Tells a remote connection connection's shard if what it has just done was to store messages, or to outrun consumers, which it
     /// may have to wait for.
-    fn tell_what_it_did(&mut self, session: ChannelId) {
+    fn tell_what_it_did(&mut self, channel: ChannelId) {
         let NodeEffects { has_stored, has_outrun, .. } = self.effects;
-        let Some(guest) = self.effects.guest_mut(session.connection) else { return };
-        let is_first = has_stored && !std::mem::replace(&mut guest.has_stored, has_stored);
-        let is_ahead = has_outrun && !std::mem::replace(&mut guest.has_outrun, has_outrun);
+        let Some(remote) = self.effects.remote_mut(channel.connection) else { return };
+        let is_first = has_stored && !std::mem::replace(&mut remote.has_stored, has_stored);
+        let is_ahead = has_outrun && !std::mem::replace(&mut remote.has_outrun, has_outrun);
         if !is_first && !is_ahead {
             return;
         }
-        let (shard, name) = (guest.shard, guest.name(session.number));
+        let (shard, name) = (remote.shard, remote.name(channel.number));
         if is_first {
             self.effects.links.say(shard, &ShardMessage::FromHome(FromHome::Stores(name)));
         }
         if is_ahead {
             self.effects.links.say(shard, &ShardMessage::FromHome(FromHome::Outrun(name)));
-            self.outran.push(session.connection);
+            self.outran.push(channel.connection);
         }
     }
 
     /// A connection of another shard begins to use queues.
-    fn welcome(&mut self, shard: ShardId, connection: ConnectionId, login: Login<'_>) {
+    fn connect_remote(&mut self, shard: ShardId, connection: ConnectionId, login: Login<'_>) {
         let slot = self.take_slot();
         // Its virtual host may have been deleted since its own shard let it in.
         let refusal = self.engine.connect_guest(slot, login.user, login.vhost).err();
-        let guest = Guest::new(shard, connection, login, refusal);
-        self.effects.outbox[slot.0 as usize].guest = Some(Box::new(guest));
-        self.effects.links.set_guest(shard, connection, Some(slot));
+        let remote = RemoteConnection::new(shard, connection, login, refusal);
+        self.effects.outbox[slot.0 as usize].remote = Some(Box::new(remote));
+        self.effects.links.set_remote(shard, connection, Some(slot));
     }
 
     /// It has gone.
-    fn farewell(&mut self, now: Time, shard: ShardId, connection: ConnectionId) {
-        let Some(slot) = self.effects.links.guest(shard, connection) else { return };
-        self.effects.links.set_guest(shard, connection, None);
-        self.end_visit(now);
+    fn disconnect_remote(&mut self, now: Time, shard: ShardId, connection: ConnectionId) {
+        let Some(slot) = self.effects.links.remote(shard, connection) else { return };
+        self.effects.links.set_remote(shard, connection, None);
+        self.end_remote_input(now);
         self.engine.disconnect(now, slot, &mut self.effects);
         self.effects.replies.retain(|answer| answer.channel.connection != slot);
         self.effects.reset(slot);
         self.free.push(slot);
     }
 
-    /// A guest's session as home's engine knows it.
-    fn guest_session(&self, from: ShardId, id: ChannelId) -> Option<ChannelId> {
-        let connection = self.effects.links.guest(from, id.connection)?;
+    /// A remote connection connection's channel as home's engine knows it.
+    fn remote_channel(&self, from: ShardId, id: ChannelId) -> Option<ChannelId> {
+        let connection = self.effects.links.remote(from, id.connection)?;
         Some(ChannelId { connection, number: id.number })
     }
 
     /// The same, if what it asks for is done.
     #[inline]
-    fn served_session(&mut self, from: ShardId, id: ChannelId) -> Option<ChannelId> {
-        let session = self.guest_session(from, id)?;
-        let guest = self.effects.guest_mut(session.connection)?;
-        if !guest.is_served(id.number) {
+    fn served_channel(&mut self, from: ShardId, id: ChannelId) -> Option<ChannelId> {
+        let channel = self.remote_channel(from, id)?;
+        let remote = self.effects.remote_mut(channel.connection)?;
+        if !remote.is_served(id.number) {
             return None;
         }
-        match guest.refusal.clone() {
-            None => Some(session),
+        match remote.refusal.clone() {
+            None => Some(channel),
             Some(refusal) => {
-                self.say_refused(session, None, refusal);
+                self.say_refused(channel, None, refusal);
                 None
             }
         }
     }
 
-    /// Closes a session that asked for what cannot be, and says why.
-    fn refuse(&mut self, now: Time, session: ChannelId, settle: Option<Settle>, refusal: Refusal) {
-        self.engine.close(now, session, &mut self.effects);
-        self.say_refused(session, settle, refusal);
+    /// Closes a channel that asked for what cannot be, and says why.
+    fn refuse(&mut self, now: Time, channel: ChannelId, settle: Option<Settle>, refusal: Refusal) {
+        self.engine.close(now, channel, &mut self.effects);
+        self.say_refused(channel, settle, refusal);
     }
 
-    fn say_refused(&mut self, session: ChannelId, settle: Option<Settle>, refusal: Refusal) {
-        let Some((shard, name)) = self.effects.name_of(session) else { return };
-        let word = ShardMessage::FromHome(FromHome::Refused(name, settle));
-        self.effects.links.say_with(shard, &word, Value::Reply(Err(refusal)));
-        if let Some(guest) = self.effects.guest_mut(session.connection) {
-            guest.failed(session.number);
+    fn say_refused(&mut self, channel: ChannelId, settle: Option<Settle>, refusal: Refusal) {
+        let Some((shard, name)) = self.effects.name_of(channel) else { return };
+        let shard_message = ShardMessage::FromHome(FromHome::Refused(name, settle));
+        self.effects.links.say_with(shard, &shard_message, Value::Reply(Err(refusal)));
+        if let Some(remote) = self.effects.remote_mut(channel.connection) {
+            remote.failed(channel.number);
         }
     }
 
-    /// Deliveries to a guest have left its shard.
+    /// Deliveries to a remote connection have left its shard.
     fn drained(&mut self, from: ShardId, connection: ConnectionId, bytes: u64) {
-        let most = Guest::underway_max(self.effects.outbox_bytes_max);
-        let Some(slot) = self.effects.links.guest(from, connection) else { return };
-        let Some(guest) = self.effects.guest_mut(slot) else { return };
-        guest.underway = guest.underway.saturating_sub(bytes);
-        if guest.underway <= most / 2 && guest.wants_room.replace(false) {
+        let most = RemoteConnection::underway_max(self.effects.outbox_bytes_max);
+        let Some(slot) = self.effects.links.remote(from, connection) else { return };
+        let Some(remote) = self.effects.remote_mut(slot) else { return };
+        remote.underway = remote.underway.saturating_sub(bytes);
+        if remote.underway <= most / 2 && remote.wants_room.replace(false) {
             self.engine.writable(slot);
         }
     }
 
     /// Ends home's part of a connection of another shard, if there is one in that slot that uses what is
     /// deleted; says whether it did. Its own shard ends the rest of it.
-    pub(crate) fn end_guest_if_included(
+    pub(crate) fn end_remote_if_included(
         &mut self,
         now: Time,
         slot: ConnectionId,
         deletion: Deletion<&str>,
     ) -> bool {
-        let Some(guest) = self.effects.guest_mut(slot) else { return false };
-        if guest.refusal.is_some() || !deletion.includes(&guest.user, &guest.vhost) {
+        let Some(remote) = self.effects.remote_mut(slot) else { return false };
+        if remote.refusal.is_some() || !deletion.includes(&remote.user, &remote.vhost) {
             return false;
         }
         let text = "the user or virtual host was deleted";
-        guest.refusal = Some(Refusal::new(RefusalKind::AccessRefused, text));
+        remote.refusal = Some(Refusal::new(RefusalKind::AccessRefused, text));
         self.engine.disconnect(now, slot, &mut self.effects);
         true
     }
@@ -427,8 +427,8 @@ impl Node {
     /// Ends a turn: those that outran consumers in it may be said to do so again.
     pub(crate) fn forget_outran(&mut self) {
         for slot in std::mem::take(&mut self.outran) {
-            if let Some(guest) = self.effects.guest_mut(slot) {
-                guest.has_outrun = false;
+            if let Some(remote) = self.effects.remote_mut(slot) {
+                remote.has_outrun = false;
             }
         }
     }

@@ -41,7 +41,7 @@ pub(super) enum Place {
 }
 
 impl Chunk {
-    /// What it holds for a slow_consumer.
+    /// What it holds for a slow consumer.
     pub(super) fn owed_to(&self, slow_consumer: u32) -> &[Owed] {
         let from = self.owed.partition_point(|owed| owed.slow_consumer < slow_consumer);
         let rest = &self.owed[from..];

@@ -40,11 +40,11 @@ const UNWRITTEN_BYTES_MAX: usize = 32 << 20;
 /// one message each.
 const KEPT: usize = 2;
 /// Clients with something in the log; what would be for one more is missed.
-const LAGGARDS_MAX: usize = 1_000;
+const SLOW_CONSUMERS_MAX: usize = 1_000;
 /// A body is shared by those who read it if it has that part of a chunk's bytes, all of which it keeps in
 /// memory.
 const SHARED_PART: usize = 2;
-/// Bytes of others' messages that a slow_consumer's cursor passes at a time.
+/// Bytes of others' messages that a slow consumer's cursor passes at a time.
 pub(crate) const PASSED_MAX: usize = 1 << 20;
 
 /// The sizes of the spill logs of a broker's shards, each of which has a clone of this.
@@ -119,13 +119,13 @@ pub(crate) struct Spill {
     lost: Vec<(ChannelId, u64, Lost)>,
     /// Connections whose cursors are where something has changed.
     stirred: VecDeque<ConnectionId>,
-    /// The body of the message that a slow_consumer found last, where it is shared.
+    /// The body of the message that a slow consumer found last, where it is shared.
     handed: Option<Bytes>,
     stats: SpillStats,
     losses: Losses,
 }
 
-/// What a slow_consumer finds at its place.
+/// What a slow consumer finds at its place.
 #[derive(Debug)]
 pub(crate) enum Next<'a> {
     /// Its next message.
@@ -138,7 +138,7 @@ pub(crate) enum Next<'a> {
     CaughtUp,
 }
 
-/// Where a slow_consumer's next message is.
+/// Where a slow consumer's next message is.
 enum Step {
     At { chunk: u64, offset: usize, recipient: Recipient },
     Waits,
@@ -223,7 +223,7 @@ impl Spill {
         if self.options.bytes_max == 0 {
             return Err(SpillLoss::Limit);
         }
-        if slow_consumer.is_none() && self.slow_consumers.len() >= LAGGARDS_MAX {
+        if slow_consumer.is_none() && self.slow_consumers.len() >= SLOW_CONSUMERS_MAX {
             return Err(SpillLoss::SlowConsumers);
         }
         if self.open.ends_with(message.emission) {
@@ -364,7 +364,7 @@ impl Spill {
         })
     }
 
-    /// Moves a slow_consumer's cursor to its next message and past it.
+    /// Moves a slow consumer's cursor to its next message and past it.
     fn step(&mut self, id: u32) -> Step {
         loop {
             let open = self.open_number();

@@ -6,7 +6,7 @@ use angarium_engine::{Annotations, Format, MessageView};
 
 /// Length of all, format, flags, lengths of exchange, key, properties and body.
 const HEAD_BYTES: usize = 4 + 1 + 1 + 2 + 2 + 4 + 4;
-/// A slow_consumer, one of its listeners, how many it missed before.
+/// A slow consumer, one of its listeners, how many it missed before.
 pub(super) const RECIPIENT_BYTES: usize = 4 + 4 + 4;
 const PERSISTENT: u8 = 1;
 

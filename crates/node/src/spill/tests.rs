@@ -1,4 +1,4 @@
-//! The log by itself: slow_consumers as letters, messages as numbers, a disk in memory.
+//! The log by itself: slow consumers as letters, messages as numbers, a disk in memory.
 
 mod bodies;
 mod shards;
@@ -11,7 +11,7 @@ use angarium_journal::{Fault, FaultyStorage, Storage};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The log, its disk and its slow_consumers.
+/// The log, its disk and its slow consumers.
 struct TestHost {
     spill: Spill,
     store: Rc<RefCell<SpillStore>>,
@@ -118,7 +118,7 @@ impl TestHost {
         (read, '+')
     }
 
-    /// All that is there for a slow_consumer.
+    /// All that is there for a slow consumer.
     fn drain(&mut self, name: char) -> Vec<u64> {
         let mut all = Vec::new();
         loop {
@@ -380,7 +380,7 @@ fn what_is_missed_is_counted_by_its_reason() {
         assert_eq!(missed(&effects), expected);
     }
     let mut effects = TestHost::new(MANY);
-    let names: String = ('\u{4e00}'..).take(LAGGARDS_MAX + 5).collect();
+    let names: String = ('\u{4e00}'..).take(SLOW_CONSUMERS_MAX + 5).collect();
     effects.store(&names, 1);
     assert_eq!(missed(&effects), [0, 5, 0, 0, 0]);
 }
@@ -449,12 +449,12 @@ fn one_that_goes_leaves_nothing_behind() {
 }
 
 #[test]
-fn there_are_so_many_laggards_and_no_more() {
+fn slow_consumers_are_bounded() {
     let mut effects = TestHost::new(MANY);
     let names = |range: std::ops::Range<u32>| -> String {
         range.map(|number| char::from_u32(0x4e00 + number).unwrap()).collect()
     };
-    let most = LAGGARDS_MAX as u32;
+    let most = SLOW_CONSUMERS_MAX as u32;
     assert_eq!(effects.store(&names(0..most + 5), 1), names(0..most));
     assert_eq!(effects.store(&names(most - 1..most + 1), 1), names(most - 1..most));
 }

@@ -49,7 +49,7 @@ impl Node {
         if durable > before {
             // Answers that waited for the flush are about what was told at some time before.
             self.effects.begin_call();
-            self.effects.told_in_call = self.effects.links.told();
+            self.effects.news_in_call = self.effects.links.last_news();
             self.engine.durable(Position(durable.0), &mut self.effects);
         }
         self.watch_storage(now);
@@ -117,7 +117,7 @@ impl Node {
     /// Tells clients that persistent messages cannot be taken, or can again.
     pub(crate) fn set_blocked(&mut self, now: Time, why: Option<String>) {
         for id in self.slots() {
-            self.at_session(now, id, |session, context| session.blocked(context, why.as_deref()));
+            self.with_handler(now, id, |handler, context| handler.blocked(context, why.as_deref()));
         }
         self.blocked = why;
     }

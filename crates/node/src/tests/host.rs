@@ -115,7 +115,7 @@ impl Host {
 
     /// The answers to operators since the last call.
     pub(super) fn answered(&mut self) -> Vec<(Ticket, Result<(), RefusalKind>)> {
-        let answers = std::iter::from_fn(|| self.node().next_operator_answer());
+        let answers = std::iter::from_fn(|| self.node().next_admin_answer());
         let kinds = answers
             .map(|(ticket, answer)| (ticket, answer.map(|_| ()).map_err(|refusal| refusal.kind)));
         kinds.collect()

@@ -1,9 +1,9 @@
 //! NATS clients that do not keep up, and what becomes of their messages.
 
 use super::administer;
+use super::direct_host::{CONNECT, Got, TestHost};
 use super::host::EGRESS_BYTES_MAX;
-use super::takers::{CONNECT, Got, TestHost};
-use crate::{LagInfo, Options};
+use crate::{Options, SlowConsumerInfo};
 use angarium_engine::{Bound, Quota, Request, SlowConsumerPolicy};
 use angarium_journal::Storage;
 use angarium_protocol::Peer;
@@ -52,7 +52,7 @@ fn one_that_is_given_up_is_noted_once_and_gets_nothing_more() {
     host.node.sent(slot, 10_000);
     host.send(publisher, &message.repeat(5));
     assert_eq!(host.node.unsent(slot), unsent - 10_000);
-    assert_eq!(host.node.effects.laggards, [slot]);
+    assert_eq!(host.node.effects.given_up, [slot]);
     host.node.end_turn(host.now);
     let listed = host.node.connection(host.now, slot).unwrap();
     assert_eq!(listed.session.state, "closing");
@@ -438,7 +438,7 @@ fn an_episode_names_the_policy_by_which_messages_went() {
         host.publish(publisher, "s", 0..3_000);
         host.takes(slow, usize::MAX);
         host.pass(Duration::from_secs(2));
-        let events: Vec<_> = std::iter::from_fn(|| host.node.next_lag_event()).collect();
+        let events: Vec<_> = std::iter::from_fn(|| host.node.next_slow_consumer_event()).collect();
         assert_eq!([0, 1].map(|at| events[at].policy), [policy; 2], "{events:?}");
     }
 }
@@ -458,7 +458,7 @@ fn advisories(host: &TestHost, client: usize) -> Vec<(String, String)> {
 }
 
 /// What a listing says of a client's lag.
-fn listed(host: &TestHost, client: usize) -> Option<LagInfo> {
+fn listed(host: &TestHost, client: usize) -> Option<SlowConsumerInfo> {
     let slot = host.clients[client].slot.unwrap();
     let row = host.node.connection(host.now, slot).unwrap();
     assert_eq!((row.unsent_bytes, row.subjects), (host.node.unsent(slot) as u64, 1));
@@ -481,7 +481,7 @@ fn an_episode_is_told_when_it_begins_and_when_it_ends() {
         assert_eq!(heard[0].0, "$SYS.ADVISORY.SLOW_CONSUMER.BEGAN");
         host.pass(Duration::from_secs(2));
         assert_eq!(advisories(&host, observer).len(), 1, "it goes on");
-        assert_eq!(host.node.lag_episodes(), (1, 1));
+        assert_eq!(host.node.slow_consumer_episodes(), (1, 1));
         let row = listed(&host, slow).unwrap();
         assert_eq!((row.policy, row.missed + row.spooled > 50), (policy, true), "{row:?}");
         assert_eq!(listed(&host, observer), None);
@@ -495,14 +495,14 @@ fn an_episode_is_told_when_it_begins_and_when_it_ends() {
         for part in expected.into_iter().chain([policy_field.as_str(), "\"disconnected\":false"]) {
             assert!(body.contains(part), "{part} in {body}");
         }
-        let events: Vec<_> = std::iter::from_fn(|| host.node.next_lag_event()).collect();
+        let events: Vec<_> = std::iter::from_fn(|| host.node.next_slow_consumer_event()).collect();
         assert_eq!(events.iter().map(|e| e.has_begun).collect::<Vec<_>>(), [true, false]);
         assert!(events[1].missed + events[1].spooled > 50, "{events:?}");
-        assert_eq!(host.node.lag_episodes(), (0, 1));
+        assert_eq!(host.node.slow_consumer_episodes(), (0, 1));
         assert_eq!(listed(&host, slow), None);
         host.takes(slow, 0);
         host.publish(publisher, "s", count..2 * count);
-        assert_eq!(host.node.lag_episodes(), (1, 2));
+        assert_eq!(host.node.slow_consumer_episodes(), (1, 2));
     }
 }
 
@@ -536,5 +536,5 @@ fn who_is_disconnected_is_told_of_in_its_virtual_host_alone() {
     );
     assert!(heard[1].1.contains("\"disconnected\":true"), "{heard:?}");
     assert_eq!(advisories(&host, stranger), []);
-    assert_eq!(host.node.lag_episodes(), (0, 1));
+    assert_eq!(host.node.slow_consumer_episodes(), (0, 1));
 }

@@ -1,7 +1,7 @@
 //! Those who are behind: what waits for them is handed out a part at a time, and when they have it nothing is
 //! left of that.
 
-use super::takers::TestHost;
+use super::direct_host::TestHost;
 use angarium_engine::{Bound, Quota, Request, SlowConsumerPolicy};
 use std::time::Duration;
 

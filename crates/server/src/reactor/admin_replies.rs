@@ -27,7 +27,7 @@ impl Shard {
 
     /// Gives the answers out that there are.
     pub(super) fn answer_operators(&mut self) {
-        while let Some((ticket, answer)) = self.node.next_operator_answer() {
+        while let Some((ticket, answer)) = self.node.next_admin_answer() {
             if let Some(then) = self.operators.0.remove(&ticket) {
                 then(answer);
             }

@@ -111,7 +111,7 @@ pub struct Shard {
     /// Threads that may help it with a wave.
     pub(super) helpers: usize,
     damage: Damage,
-    laggards: SlowConsumers,
+    slow_consumers: SlowConsumers,
     pub(super) watchdog: Watchdog,
     stage: Stage,
 }
@@ -180,7 +180,7 @@ impl Shard {
             gather_for: None,
             polling: Polling::default(),
             damage: Damage::default(),
-            laggards: SlowConsumers::default(),
+            slow_consumers: SlowConsumers::default(),
             watchdog: Watchdog::default(),
             stage: Stage::Serving,
         })
@@ -366,7 +366,7 @@ impl Shard {
         if self.node.is_home() {
             self.damage.look(&self.node);
         }
-        self.laggards.look(&mut self.node);
+        self.slow_consumers.look(&mut self.node);
         self.hand_out();
         self.send_batchs();
         self.flush();

@@ -3,7 +3,7 @@
 //! about it.
 
 use crate::logs::OncePerSecond;
-use angarium_node::{LagEvent, Node, SpillLoss};
+use angarium_node::{Node, SlowConsumerEvent, SpillLoss};
 use std::time::Instant;
 
 /// What was said already.
@@ -36,7 +36,7 @@ impl Losses {
 impl SlowConsumers {
     /// Says what is new.
     pub(super) fn look(&mut self, node: &mut Node) {
-        while let Some(event) = node.next_lag_event() {
+        while let Some(event) = node.next_slow_consumer_event() {
             tell(&event);
         }
         let missed = node.spill_missed(SpillLoss::FailedDisk);
@@ -69,8 +69,8 @@ impl SlowConsumers {
     }
 }
 
-fn tell(event: &LagEvent) {
-    let LagEvent { connection, peer, user, vhost, name, missed, spooled, .. } = event;
+fn tell(event: &SlowConsumerEvent) {
+    let SlowConsumerEvent { connection, peer, user, vhost, name, missed, spooled, .. } = event;
     let policy = event.policy.name();
     let news = news(event);
     if event.has_begun {
@@ -87,10 +87,12 @@ fn tell(event: &LagEvent) {
 }
 
 /// What has happened to a client.
-fn news(event: &LagEvent) -> &'static str {
+fn news(event: &SlowConsumerEvent) -> &'static str {
     match event {
-        LagEvent { has_begun: true, .. } => "a client is too slow for direct messages",
-        LagEvent { is_gone: true, .. } => "a client that was too slow for direct messages is gone",
+        SlowConsumerEvent { has_begun: true, .. } => "a client is too slow for direct messages",
+        SlowConsumerEvent { is_gone: true, .. } => {
+            "a client that was too slow for direct messages is gone"
+        }
         _ => "a client is too slow for direct messages no longer",
     }
 }
@@ -122,7 +124,7 @@ mod tests {
 
     #[test]
     fn one_that_is_gone_is_not_said_to_be_quick_enough() {
-        let event = |has_begun, is_gone| LagEvent {
+        let event = |has_begun, is_gone| SlowConsumerEvent {
             has_begun,
             connection: 1,
             peer: String::new(),

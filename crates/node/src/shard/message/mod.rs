@@ -1,16 +1,16 @@
-//! What shards send each other: batches, which are words one after the other, and the words' bytes.
+//! What shards send each other: batches, which are messages one after the other, and the messages' bytes.
 //!
 //! ShardBatch never leave the process, so their layout has no version. Knows nothing of what is done
-//! about a word.
+//! about a message.
 
 mod read;
 #[cfg(test)]
 mod tests;
 mod write;
 
-pub(crate) use read::Words;
+pub(crate) use read::ShardMessages;
 pub(crate) use write::{
-    write_delivery, write_forward, write_get_answer, write_in_row, write_publish,
+    write_batch_items, write_delivery, write_forward, write_get_answer, write_publish,
 };
 
 use crate::flow::publisher_stall::Pace;
@@ -24,8 +24,8 @@ use std::collections::VecDeque;
 /// What one shard sends another.
 #[derive(Debug, Default)]
 pub struct ShardBatch {
-    /// Words, in order.
-    pub(crate) words: Vec<u8>,
+    /// ShardMessages, in order.
+    pub(crate) messages: Vec<u8>,
     /// What some of them carry along, in the same order.
     pub(crate) values: VecDeque<Value>,
     /// How many of them are news.
@@ -36,14 +36,14 @@ pub struct ShardBatch {
 const NEWS_BYTES: usize = 128;
 
 impl ShardBatch {
-    /// How much work it is to take it, as bytes of its words.
+    /// How much work it is to take it, as bytes of its messages.
     #[inline]
     #[must_use]
     pub fn weight(&self) -> usize {
-        self.words.len() + self.news * NEWS_BYTES
+        self.messages.len() + self.news * NEWS_BYTES
     }
 
-    /// Has a message's body go along with the word that was written last, where that is large; returns its
+    /// Has a message's body go along with the message that was written last, where that is large; returns its
     /// bytes.
     #[inline]
     pub(crate) fn carry(&mut self, body: Option<&Bytes>) -> usize {
@@ -53,7 +53,7 @@ impl ShardBatch {
     }
 }
 
-/// What goes along with a word as it is.
+/// What goes along with a message as it is.
 #[derive(Debug)]
 pub(crate) enum Value {
     Request(Request),
@@ -87,7 +87,7 @@ impl ShardBatch {
     /// Whether there is nothing in it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.words.is_empty()
+        self.messages.is_empty()
     }
 }
 
@@ -99,7 +99,7 @@ pub(crate) struct ChannelName {
     pub(crate) opening: u32,
 }
 
-/// One word of a batch.
+/// One message of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ShardMessage<'a> {
     /// Something that every shard has to know, for [`angarium_engine::Engine::told`].
@@ -107,11 +107,11 @@ pub(crate) enum ShardMessage<'a> {
     /// A direct message, as [`angarium_engine::Forward::parse`] reads it.
     Forward(&'a [u8]),
     /// What the direct messages that follow have in common, as [`angarium_engine::Row::parse`] reads it.
-    Row(&'a [u8]),
+    BatchHead(&'a [u8]),
     /// One of them.
-    InRow { properties: &'a [u8], body: &'a [u8] },
+    BatchItem { properties: &'a [u8], body: &'a [u8] },
     /// All news up to this number are known, and so many bytes of messages were taken since the last
-    /// word of this kind.
+    /// message of this kind.
     Taken { news: u64, bytes: u64 },
     /// How fast the subscribers on the sender's shard of a publisher of the receiver are.
     SubscriberPace { publisher: ConnectionId, pace: Pace },
@@ -221,13 +221,13 @@ pub(crate) struct GetAnswerMessage<'a> {
     pub(crate) message: &'a [u8],
 }
 
-/// Bytes before each word: its kind, and how many follow.
+/// Bytes before each message: its kind, and how many follow.
 const HEAD_BYTES: usize = 5;
 
-/// Bytes before the properties of a [`ShardMessage::InRow`]: those, and how many bytes the properties are.
-const IN_ROW_HEAD_BYTES: usize = HEAD_BYTES + 4;
+/// Bytes before the properties of a [`ShardMessage::BatchItem`]: those, and how many bytes the properties are.
+const BATCH_ITEM_HEAD_BYTES: usize = HEAD_BYTES + 4;
 
-/// Which word follows.
+/// Which message follows.
 mod kind {
     pub(crate) const NEWS: u8 = 0;
     pub(crate) const FORWARD: u8 = 1;
@@ -259,8 +259,8 @@ mod kind {
     pub(crate) const LEFT: u8 = 29;
     pub(crate) const ADMITTED: u8 = 30;
     pub(crate) const FLOOD: u8 = 31;
-    pub(crate) const ROW: u8 = 32;
-    pub(crate) const IN_ROW: u8 = 33;
+    pub(crate) const BATCH_HEAD: u8 = 32;
+    pub(crate) const BATCH_ITEM: u8 = 33;
     pub(crate) const USER_ENDED: u8 = 34;
     pub(crate) const VHOST_ENDED: u8 = 35;
     pub(crate) const YIELD: u8 = 36;

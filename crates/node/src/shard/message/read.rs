@@ -1,7 +1,7 @@
-//! Bytes to words.
+//! Bytes to messages.
 
 use super::{
-    ChannelName, DeliveryMessage, FromHome, GetAnswerMessage, HEAD_BYTES, IN_ROW_HEAD_BYTES,
+    BATCH_ITEM_HEAD_BYTES, ChannelName, DeliveryMessage, FromHome, GetAnswerMessage, HEAD_BYTES,
     ShardMessage, ToHome, kind,
 };
 use crate::flow::publisher_stall::Pace;
@@ -10,32 +10,36 @@ use angarium_engine::{ChannelId, Confirm, ConnectionId, Deletion, Outcome, Settl
 /// Takes a batch apart. It comes from this very program, so what it cannot read is a bug, which is
 /// said and ends the batch.
 #[derive(Debug)]
-pub(crate) struct Words<'a>(pub(crate) &'a [u8]);
+pub(crate) struct ShardMessages<'a>(pub(crate) &'a [u8]);
 
-impl<'a> Iterator for Words<'a> {
+impl<'a> Iterator for ShardMessages<'a> {
     type Item = Result<(ShardMessage<'a>, usize), &'static str>;
 
-    /// The next word and how many bytes it took.
+    /// The next message and how many bytes it took.
     fn next(&mut self) -> Option<Self::Item> {
         if self.0.is_empty() {
             return None;
         }
         let before = self.0.len();
-        let word = self.read();
-        if word.is_none() {
+        let shard_message = self.read();
+        if shard_message.is_none() {
             self.0 = &[];
         }
-        Some(word.map(|word| (word, before - self.0.len())).ok_or("a batch is malformed"))
+        Some(
+            shard_message
+                .map(|shard_message| (shard_message, before - self.0.len()))
+                .ok_or("a batch is malformed"),
+        )
     }
 }
 
-impl<'a> Words<'a> {
-    /// The payload of the next word, where that is a [`ShardMessage::InRow`] without properties, and how many bytes
-    /// the word took.
+impl<'a> ShardMessages<'a> {
+    /// The payload of the next shard_message, where that is a [`ShardMessage::BatchItem`] without properties, and how many bytes
+    /// the message took.
     #[inline]
-    pub(crate) fn next_plain_in_row(&mut self) -> Option<(&'a [u8], usize)> {
-        let (head, rest) = self.0.split_first_chunk::<IN_ROW_HEAD_BYTES>()?;
-        let [kind::IN_ROW, a, b, c, d, 0, 0, 0, 0] = *head else { return None };
+    pub(crate) fn next_plain_item(&mut self) -> Option<(&'a [u8], usize)> {
+        let (head, rest) = self.0.split_first_chunk::<BATCH_ITEM_HEAD_BYTES>()?;
+        let [kind::BATCH_ITEM, a, b, c, d, 0, 0, 0, 0] = *head else { return None };
         let bytes = u32::from_le_bytes([a, b, c, d]) as usize;
         let (body, rest) = rest.split_at_checked(bytes.checked_sub(4)?)?;
         self.0 = rest;
@@ -52,11 +56,11 @@ impl<'a> Words<'a> {
         Some(match kind {
             kind::NEWS => ShardMessage::News(content),
             kind::FORWARD => ShardMessage::Forward(content),
-            kind::ROW => ShardMessage::Row(content),
-            kind::IN_ROW => {
+            kind::BATCH_HEAD => ShardMessage::BatchHead(content),
+            kind::BATCH_ITEM => {
                 let bytes = fields.u32()? as usize;
                 let (properties, body) = fields.0.split_at_checked(bytes)?;
-                ShardMessage::InRow { properties, body }
+                ShardMessage::BatchItem { properties, body }
             }
             kind::TAKEN => ShardMessage::Taken { news: fields.u64()?, bytes: fields.u64()? },
             kind::SUBSCRIBER_PACE => {
@@ -88,7 +92,7 @@ impl<'a> Words<'a> {
             },
             kind::SYNC => ShardMessage::Sync,
             kind => match to_home(kind, fields) {
-                Some(word) => ShardMessage::ToHome(word),
+                Some(request) => ShardMessage::ToHome(request),
                 None => ShardMessage::FromHome(from_home(kind, fields)?),
             },
         })
@@ -110,10 +114,10 @@ fn to_home(kind: u8, mut fields: Fields<'_>) -> Option<ToHome<'_>> {
         kind::LEFT => ToHome::Left(ConnectionId(fields.u32()?)),
         kind::ENDED => ToHome::Ended,
         kind::OPEN => ToHome::Open(fields.name()?),
-        kind::PUBLISH => ToHome::Publish(fields.session()?, fields.0),
-        kind::SETTLE => ToHome::Settle(fields.session()?, fields.settle()?),
-        kind::REQUEST => ToHome::Request(fields.session()?),
-        kind::CLOSE => ToHome::Close(fields.session()?),
+        kind::PUBLISH => ToHome::Publish(fields.channel()?, fields.0),
+        kind::SETTLE => ToHome::Settle(fields.channel()?, fields.settle()?),
+        kind::REQUEST => ToHome::Request(fields.channel()?),
+        kind::CLOSE => ToHome::Close(fields.channel()?),
         kind::DISCONNECT => ToHome::Disconnect(ConnectionId(fields.u32()?)),
         kind::DRAINED => {
             ToHome::Drained { connection: ConnectionId(fields.u32()?), bytes: fields.u64()? }
@@ -177,7 +181,7 @@ impl<'a> Fields<'a> {
         Some(*byte != 0)
     }
 
-    fn session(&mut self) -> Option<ChannelId> {
+    fn channel(&mut self) -> Option<ChannelId> {
         let connection = ConnectionId(self.u32()?);
         let (number, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
@@ -185,7 +189,7 @@ impl<'a> Fields<'a> {
     }
 
     fn name(&mut self) -> Option<ChannelName> {
-        Some(ChannelName { id: self.session()?, opening: self.u32()? })
+        Some(ChannelName { id: self.channel()?, opening: self.u32()? })
     }
 
     fn settle(&mut self) -> Option<Settle> {

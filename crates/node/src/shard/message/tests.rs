@@ -1,4 +1,4 @@
-//! Words there and back.
+//! ShardMessages there and back.
 
 use super::*;
 use angarium_engine::Outcome;
@@ -12,12 +12,12 @@ const SETTLE_ALL: Settle = Settle { tag: u64::MAX, multiple: true, outcome: Outc
 #[test]
 fn words_come_back() {
     let (redelivered, messages_left, message) = (true, 4, &b"message"[..]);
-    let words = [
+    let shard_messages = [
         ShardMessage::News(b"news"),
         ShardMessage::Forward(b""),
-        ShardMessage::Row(b"what they have in common"),
-        ShardMessage::InRow { properties: b"reply", body: b"" },
-        ShardMessage::InRow { properties: b"", body: b"body" },
+        ShardMessage::BatchHead(b"what they have in common"),
+        ShardMessage::BatchItem { properties: b"reply", body: b"" },
+        ShardMessage::BatchItem { properties: b"", body: b"body" },
         ShardMessage::Taken { news: u64::MAX, bytes: 7 },
         ShardMessage::SubscriberPace { publisher: ConnectionId(3), pace: Pace::Slow },
         ShardMessage::SubscriberPace { publisher: ConnectionId(2), pace: Pace::TooSlow },
@@ -79,36 +79,47 @@ fn words_come_back() {
         ShardMessage::FromHome(FromHome::Yield(true)),
     ];
     let mut batch = Vec::new();
-    for word in &words {
-        word.write(&mut batch);
+    for shard_message in &shard_messages {
+        shard_message.write(&mut batch);
     }
-    let read: Vec<_> = Words(&batch).map(|word| word.map(|(word, _)| word)).collect();
-    assert_eq!(read, words.map(Ok));
-    let bytes: usize = Words(&batch).map(|word| word.map_or(0, |(_, bytes)| bytes)).sum();
+    let read: Vec<_> = ShardMessages(&batch)
+        .map(|shard_message| shard_message.map(|(shard_message, _)| shard_message))
+        .collect();
+    assert_eq!(read, shard_messages.map(Ok));
+    let bytes: usize = ShardMessages(&batch)
+        .map(|shard_message| shard_message.map_or(0, |(_, bytes)| bytes))
+        .sum();
     assert_eq!(bytes, batch.len());
 }
 
 #[test]
 fn payloads_of_a_row_come_alone_where_they_are_alone() {
     let cases = [
-        (ShardMessage::InRow { properties: b"", body: b"body" }, Some(&b"body"[..])),
-        (ShardMessage::InRow { properties: b"", body: b"" }, Some(b"")),
-        (ShardMessage::InRow { properties: b"reply", body: b"body" }, None),
-        (ShardMessage::Row(b"body"), None),
+        (ShardMessage::BatchItem { properties: b"", body: b"body" }, Some(&b"body"[..])),
+        (ShardMessage::BatchItem { properties: b"", body: b"" }, Some(b"")),
+        (ShardMessage::BatchItem { properties: b"reply", body: b"body" }, None),
+        (ShardMessage::BatchHead(b"body"), None),
         (ShardMessage::Sync, None),
     ];
-    for (word, expected) in cases {
+    for (shard_message, expected) in cases {
         let mut batch = Vec::new();
-        word.write(&mut batch);
+        shard_message.write(&mut batch);
         let bytes = batch.len();
         ShardMessage::Sync.write(&mut batch);
-        let mut words = Words(&batch);
+        let mut shard_messages = ShardMessages(&batch);
         let expected = expected.map(|body| (body, bytes));
-        assert_eq!(words.next_plain_in_row(), expected, "{word:?}");
-        let next = if expected.is_some() { ShardMessage::Sync } else { word };
-        assert_eq!(words.next().and_then(Result::ok).map(|(word, _)| word), Some(next));
+        assert_eq!(shard_messages.next_plain_item(), expected, "{shard_message:?}");
+        let next = if expected.is_some() { ShardMessage::Sync } else { shard_message };
+        assert_eq!(
+            shard_messages.next().and_then(Result::ok).map(|(shard_message, _)| shard_message),
+            Some(next)
+        );
         for cut in 0..bytes {
-            assert_eq!(Words(&batch[..cut]).next_plain_in_row(), None, "{word:?} cut at {cut}");
+            assert_eq!(
+                ShardMessages(&batch[..cut]).next_plain_item(),
+                None,
+                "{shard_message:?} cut at {cut}"
+            );
         }
     }
 }
@@ -119,8 +130,8 @@ fn what_cannot_be_read_ends_a_batch() {
     let message = ShardMessage::SubscriberPace { publisher: ConnectionId(3), pace: Pace::Slow };
     message.write(&mut batch);
     for cut in 1..batch.len() {
-        let words: Vec<_> = Words(&batch[..cut]).collect();
-        assert_eq!(words, [Err("a batch is malformed")], "{cut}");
+        let shard_messages: Vec<_> = ShardMessages(&batch[..cut]).collect();
+        assert_eq!(shard_messages, [Err("a batch is malformed")], "{cut}");
     }
-    assert_eq!(Words(&[99, 0, 0, 0, 0, 1]).count(), 1);
+    assert_eq!(ShardMessages(&[99, 0, 0, 0, 0, 1]).count(), 1);
 }

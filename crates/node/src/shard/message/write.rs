@@ -1,7 +1,7 @@
-//! Words to bytes.
+//! ShardMessages to bytes.
 
 use super::{
-    ChannelName, DeliveryMessage, FromHome, GetAnswerMessage, HEAD_BYTES, IN_ROW_HEAD_BYTES,
+    BATCH_ITEM_HEAD_BYTES, ChannelName, DeliveryMessage, FromHome, GetAnswerMessage, HEAD_BYTES,
     ShardMessage, ToHome, kind,
 };
 use angarium_engine::{
@@ -9,13 +9,13 @@ use angarium_engine::{
 };
 
 impl ShardMessage<'_> {
-    /// Appends it to a batch's words.
+    /// Appends it to a batch's messages.
     pub(crate) fn write(&self, batch: &mut Vec<u8>) {
         match *self {
             ShardMessage::News(news) => put(batch, kind::NEWS, &[news]),
             ShardMessage::Forward(message) => put(batch, kind::FORWARD, &[message]),
-            ShardMessage::Row(head) => put(batch, kind::ROW, &[head]),
-            ShardMessage::InRow { properties, body } => put_in_row(batch, properties, body),
+            ShardMessage::BatchHead(head) => put(batch, kind::BATCH_HEAD, &[head]),
+            ShardMessage::BatchItem { properties, body } => put_batch_item(batch, properties, body),
             ShardMessage::Taken { news, bytes } => {
                 put(batch, kind::TAKEN, &[&news.to_le_bytes(), &bytes.to_le_bytes()]);
             }
@@ -44,8 +44,8 @@ impl ShardMessage<'_> {
                 put(batch, kind::SURVEYED, &[&connection.0.to_le_bytes(), &serial.to_le_bytes()]);
             }
             ShardMessage::Sync => put(batch, kind::SYNC, &[]),
-            ShardMessage::ToHome(word) => word.write(batch),
-            ShardMessage::FromHome(word) => word.write(batch),
+            ShardMessage::ToHome(request) => request.write(batch),
+            ShardMessage::FromHome(answer) => answer.write(batch),
         }
     }
 }
@@ -67,14 +67,14 @@ impl ToHome<'_> {
             ToHome::Left(connection) => put(batch, kind::LEFT, &[&connection.0.to_le_bytes()]),
             ToHome::Ended => put(batch, kind::ENDED, &[]),
             ToHome::Open(name) => put(batch, kind::OPEN, &[&name_bytes(name)]),
-            ToHome::Publish(session, message) => {
-                put(batch, kind::PUBLISH, &[&session_bytes(session), message]);
+            ToHome::Publish(channel, message) => {
+                put(batch, kind::PUBLISH, &[&channel_bytes(channel), message]);
             }
-            ToHome::Settle(session, settle) => {
-                put(batch, kind::SETTLE, &[&session_bytes(session), &settle_bytes(settle)]);
+            ToHome::Settle(channel, settle) => {
+                put(batch, kind::SETTLE, &[&channel_bytes(channel), &settle_bytes(settle)]);
             }
-            ToHome::Request(session) => put(batch, kind::REQUEST, &[&session_bytes(session)]),
-            ToHome::Close(session) => put(batch, kind::CLOSE, &[&session_bytes(session)]),
+            ToHome::Request(channel) => put(batch, kind::REQUEST, &[&channel_bytes(channel)]),
+            ToHome::Close(channel) => put(batch, kind::CLOSE, &[&channel_bytes(channel)]),
             ToHome::Disconnect(connection) => {
                 put(batch, kind::DISCONNECT, &[&connection.0.to_le_bytes()])
             }
@@ -135,16 +135,16 @@ impl FromHome<'_> {
     }
 }
 
-fn session_bytes(session: ChannelId) -> [u8; 6] {
+fn channel_bytes(channel: ChannelId) -> [u8; 6] {
     let mut bytes = [0; 6];
-    bytes[..4].copy_from_slice(&session.connection.0.to_le_bytes());
-    bytes[4..].copy_from_slice(&session.number.to_le_bytes());
+    bytes[..4].copy_from_slice(&channel.connection.0.to_le_bytes());
+    bytes[4..].copy_from_slice(&channel.number.to_le_bytes());
     bytes
 }
 
 fn name_bytes(name: ChannelName) -> [u8; 10] {
     let mut bytes = [0; 10];
-    bytes[..6].copy_from_slice(&session_bytes(name.id));
+    bytes[..6].copy_from_slice(&channel_bytes(name.id));
     bytes[6..].copy_from_slice(&name.opening.to_le_bytes());
     bytes
 }
@@ -175,10 +175,10 @@ pub(crate) fn write_forward(forward: &Forward<'_>, batch: &mut Vec<u8>) -> usize
     put_with(batch, kind::FORWARD, |out| forward.write(out))
 }
 
-/// Appends messages of a streak, with these payloads, as a [`ShardMessage::InRow`] each, behind their [`ShardMessage::Row`]
+/// Appends messages of a streak, with these payloads, as a [`ShardMessage::BatchItem`] each, behind their [`ShardMessage::BatchHead`]
 /// where that is another than `row`, the last one in this batch; returns how many bytes they took.
 #[inline]
-pub(crate) fn write_in_row(
+pub(crate) fn write_batch_items(
     forward: &Forward<'_>,
     bodies: &[&[u8]],
     row: &mut u64,
@@ -186,15 +186,15 @@ pub(crate) fn write_in_row(
 ) -> usize {
     let before = batch.len();
     if std::mem::replace(row, forward.streak) != forward.streak {
-        put_with(batch, kind::ROW, |out| forward.write_row(out));
+        put_with(batch, kind::BATCH_HEAD, |out| forward.write_row(out));
     }
-    bodies.iter().for_each(|body| put_in_row(batch, forward.message.properties, body));
+    bodies.iter().for_each(|body| put_batch_item(batch, forward.message.properties, body));
     batch.len() - before
 }
 
 #[inline]
-fn put_in_row(batch: &mut Vec<u8>, properties: &[u8], body: &[u8]) {
-    let mut head = [kind::IN_ROW; IN_ROW_HEAD_BYTES];
+fn put_batch_item(batch: &mut Vec<u8>, properties: &[u8], body: &[u8]) {
+    let mut head = [kind::BATCH_ITEM; BATCH_ITEM_HEAD_BYTES];
     head[1..5].copy_from_slice(&length(4 + properties.len() + body.len()));
     head[5..].copy_from_slice(&length(properties.len()));
     batch.reserve(head.len() + properties.len() + body.len());
@@ -206,12 +206,12 @@ fn put_in_row(batch: &mut Vec<u8>, properties: &[u8], body: &[u8]) {
 /// The same as [`write_forward`] for [`ToHome::Publish`].
 #[inline]
 pub(crate) fn write_publish(
-    session: ChannelId,
+    channel: ChannelId,
     publish: &Publish<'_>,
     batch: &mut Vec<u8>,
 ) -> usize {
     put_with(batch, kind::PUBLISH, |out| {
-        out.extend_from_slice(&session_bytes(session));
+        out.extend_from_slice(&channel_bytes(channel));
         publish.write(out);
     })
 }
@@ -266,7 +266,7 @@ fn put(batch: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) {
 }
 
 fn length(bytes: usize) -> [u8; 4] {
-    u32::try_from(bytes).expect("limits keep words below 4 GiB").to_le_bytes()
+    u32::try_from(bytes).expect("limits keep shard_messages below 4 GiB").to_le_bytes()
 }
 
 /// A text with its length before it.

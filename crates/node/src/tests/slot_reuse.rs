@@ -1,8 +1,8 @@
 //! What a session or a connection leaves behind is not its successor's.
 
 use super::broker::Broker;
+use super::direct_host::TestHost;
 use super::host::{Host, Said};
-use super::takers::TestHost;
 use angarium_engine::{
     Arguments, Binding, BindingTarget, Durability, QueueDeclaration, QueueOptions, Request,
     ShardId, SlowConsumerPolicy, Time,
@@ -52,7 +52,7 @@ fn a_newcomer_is_not_disconnected_for_the_one_before_it() {
         host.send(publisher, &message.repeat(5));
     }
     let slot = host.clients[slow].slot.take().unwrap();
-    assert_eq!(host.node.effects.laggards, [slot]);
+    assert_eq!(host.node.effects.given_up, [slot]);
     // In the same turn it goes, and somebody else comes.
     host.node.disconnected(host.now, slot);
     let peer = Peer { protocol: Protocol::Nats, local: true, ..Peer::default() };
@@ -179,7 +179,7 @@ fn who_comes_while_the_broker_stops_is_told_to_go() {
     let mut host = TestHost::new(|_| {});
     let peer = || Peer { protocol: Protocol::Nats, local: true, ..Peer::default() };
     let early = host.node.connected(host.now, peer());
-    let connect = format!("{}}}\r\n", super::takers::CONNECT);
+    let connect = format!("{}}}\r\n", super::direct_host::CONNECT);
     host.node.received(host.now, early, connect.as_bytes());
     host.node.end_turn(host.now);
     // Its password is being checked when the broker begins to stop.
@@ -217,7 +217,7 @@ fn a_deletion_that_is_refused_leaves_nobody_halfway() {
         let mut host = Host::new(shards);
         host.operate("/", Request::CreateVhost { name: "other".to_owned() }).unwrap();
         let client = host.client();
-        // An operator's request in the virtual host is not answered yet: it is in use.
+        // An administrator's request in the virtual host is not answered yet: it is in use.
         host.holds_jobs = true;
         host.ask("/", super::queue("x", true));
         host.ask("other", Request::DeleteVhost { name: "/".to_owned() });
