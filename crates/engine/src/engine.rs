@@ -21,6 +21,7 @@ use crate::queue::page_out::Loading;
 use crate::queue::reclaim::Departures;
 use crate::routing::QueueKey;
 use crate::routing::vhost::Vhost;
+use crate::session::Sessions;
 use crate::storage::incremental_snapshot::Taking;
 use crate::storage::record::Requeued;
 use crate::{
@@ -88,6 +89,7 @@ pub struct Engine {
     pub(crate) next_incarnation: u32,
     /// Channels that home was told of, where this is another shard.
     pub(crate) openings: u32,
+    pub(crate) sessions: Sessions,
     pub(crate) delays: Delays,
     pub(crate) direct: Direct,
     pub(crate) work_budget: WorkBudget,
@@ -168,6 +170,7 @@ impl Engine {
             consumers: Slab::default(),
             next_incarnation: 1,
             openings: 0,
+            sessions: Sessions::default(),
             delays: Delays::default(),
             direct,
             work_budget,
@@ -554,7 +557,7 @@ impl Engine {
     pub fn deadline(&self) -> Option<Time> {
         self.timers.first()
     }
-    /// Does what has become due: message and queue expiry, delays, settle timeouts.
+    /// Does what has become due: message, queue and session expiry, delays, settle timeouts.
     pub fn expire<F: Effects>(&mut self, now: Time, fx: &mut F) {
         self.run_timers(now, fx);
     }

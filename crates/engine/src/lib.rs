@@ -19,6 +19,7 @@ mod publish;
 mod pubsub;
 mod queue;
 mod routing;
+mod session;
 mod shard;
 mod storage;
 
@@ -37,7 +38,8 @@ pub use crate::interface::effects::{
 pub use crate::interface::ids::{ChannelId, ConnectionId, Position, ShardId, Shards};
 pub use crate::interface::limits;
 pub use crate::interface::listings::{
-    BindingListing, ExchangeListing, PermissionListing, QueueListing, UserListing, VhostListing,
+    BindingListing, ExchangeListing, PermissionListing, QueueListing, SessionListing, UserListing,
+    VhostListing,
 };
 pub use crate::interface::message::{
     Annotations, Content, Death, DeathReason, Format, MessageView,
@@ -48,10 +50,10 @@ pub use crate::interface::options::{
 };
 pub use crate::interface::refusal::{Refusal, RefusalKind};
 pub use crate::interface::request::{
-    AlternateTarget, Arguments, Binding, BindingTarget, Consume, Credit, Durability, Emit,
-    ExchangeDeclaration, ExchangeKind, ExchangeOptions, Outcome, Overflow, Publish,
-    QueueDeclaration, QueueOptions, Reached, Reply, Request, Settle, SubjectPermissions,
-    SubjectRules, Subscribe,
+    AlternateTarget, Arguments, Binding, BindingTarget, ClaimSession, Consume, Credit, Durability,
+    Emit, ExchangeDeclaration, ExchangeKind, ExchangeOptions, Outcome, Overflow, Publish,
+    QueueDeclaration, QueueOptions, Reached, Reply, Request, SessionExpiry, SessionLoss, Settle,
+    SubjectPermissions, SubjectRules, Subscribe,
 };
 pub use crate::interface::time::Time;
 pub use crate::interface::value::Value;

@@ -16,6 +16,7 @@ use regex::{Regex, RegexBuilder};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use subjects::heard_by_binding;
 pub use subjects::overlap;
 pub(crate) use subjects::{Audible, check_pattern, covers};
 
@@ -307,8 +308,7 @@ impl Access {
     pub(crate) fn grant(&self, user: &str, vhost: &str) -> Result<Grant, Refusal> {
         let grant = self.grant_as_it_is(user, vhost);
         if grant.permissions.is_none() {
-            let text = format!("access to vhost '{vhost}' refused for user '{user}'");
-            return Err(Refusal::new(RefusalKind::AccessRefused, text));
+            return Err(no_access(user, vhost));
         }
         Ok(grant)
     }
@@ -328,6 +328,12 @@ impl Access {
         grant.look_up(self);
         grant
     }
+}
+
+/// The refusal for a user without permissions in a virtual host.
+fn no_access(user: &str, vhost: &str) -> Refusal {
+    let text = format!("access to vhost '{vhost}' refused for user '{user}'");
+    Refusal::new(RefusalKind::AccessRefused, text)
 }
 
 /// What one connection may do; kept by the connection. Every check takes the [`Access`] it came
@@ -444,7 +450,10 @@ impl Grant {
             | Request::SetSubjectPermissions { .. }
             | Request::SetQuota { .. }
             | Request::ClearPermissions { .. } => self.require_administrator(access),
+            Request::ClaimSession(_) => self.require_permissions(access),
             Request::CancelConsumer { .. }
+            | Request::DetachSession { .. }
+            | Request::EndSession { .. }
             | Request::OpenInbox { .. }
             | Request::SetChannelCredit(_)
             | Request::SetFlow(_)
@@ -534,6 +543,17 @@ impl Grant {
         Err(self.refused(right, resource))
     }
 
+    /// Whether the user may use the virtual host at all.
+    fn require_permissions(&mut self, access: &Access) -> Result<(), Refusal> {
+        if self.generation != access.generation {
+            self.look_up(access);
+        }
+        if self.permissions.is_some() {
+            return Ok(());
+        }
+        Err(no_access(&self.user, &self.vhost))
+    }
+
     fn require_administrator(&mut self, access: &Access) -> Result<(), Refusal> {
         if self.generation != access.generation {
             self.look_up(access);
@@ -590,16 +610,3 @@ impl<'a> Resource<'a> {
 
 #[cfg(test)]
 mod tests;
-
-/// Patterns of subjects that match all that a binding key does; with `#` inside, more than that.
-fn heard_by_binding(key: &str) -> Vec<String> {
-    let words: Vec<&str> = key.split('.').collect();
-    let Some(at) = words.iter().position(|word| *word == "#") else { return vec![key.to_owned()] };
-    let (before, rest) = words.split_at(at);
-    let mut patterns = vec![[before, &[">"]].concat().join(".")];
-    // `#` stands for no word as well.
-    if !before.is_empty() && rest.iter().all(|word| *word == "#") {
-        patterns.push(before.join("."));
-    }
-    patterns
-}

@@ -94,6 +94,7 @@ impl Engine {
         if channel.opening != 0 {
             fx.call_home(Call::Close(id));
         }
+        self.detach_sessions_of(now, id, fx);
         self.end_subscribers(id.connection, channel.subscribers);
         if let Some(inbox) = channel.inbox {
             self.remove_inbox(channel.vhost, &inbox);
@@ -176,6 +177,7 @@ impl Engine {
                 fx.reply(channel.id, Ok(reply));
             }
         }
+        self.sessions.flushed(position);
         self.tell_confirms(fx);
     }
 
@@ -185,6 +187,7 @@ impl Engine {
         if state != StorageState::Failed {
             return;
         }
+        self.sessions.journal_failed();
         for (_, vhost) in self.vhosts.iter_mut() {
             vhost.router.keep_durable();
         }

@@ -104,6 +104,9 @@ impl Engine {
             | Request::SetSubjectPermissions { .. }
             | Request::SetQuota { .. }
             | Request::ClearPermissions { .. } => Some(self.administer(request, fx)),
+            Request::ClaimSession(_)
+            | Request::DetachSession { .. }
+            | Request::EndSession { .. } => Some(self.request_session(now, id, request, fx)),
             Request::Consume(consume) => Some(self.consume(now, id, slot, consume)),
             Request::CancelConsumer { name } => {
                 self.cancel(now, slot, &name, fx);
@@ -250,6 +253,7 @@ impl Engine {
                     let text = format!("no user '{name}'");
                     return Err(Refusal::new(RefusalKind::NotFound, text));
                 }
+                self.drop_sessions(|session| *session.user == **name, fx);
                 self.append_access(&Record::UserDeleted { name }, fx);
             }
             Request::SetPermissions { user, vhost, configure, write, read } => {
@@ -320,6 +324,7 @@ impl Engine {
             self.delete_queue(queue, fx);
         }
         self.drop_delays_of(slot, fx);
+        self.drop_sessions(|session| session.vhost == slot, fx);
         self.remove_vhost(slot);
     }
 

@@ -16,6 +16,8 @@ pub(crate) enum Timer {
     Share(u32),
     /// A delayed message is due.
     Delay,
+    /// A detached session expires.
+    Session(u32),
 }
 
 /// Timers by time. One that is no longer wanted may stay; who gets it looks again.

@@ -48,6 +48,14 @@ pub struct Counters {
     pub unheard: u64,
     /// Connections refused because their users had as many as they may.
     pub not_admitted: u64,
+    /// Claims of sessions that were granted.
+    pub session_claims: u64,
+    /// Of those, claims of sessions that were there.
+    pub session_resumes: u64,
+    /// Of those, claims of sessions that another channel held.
+    pub session_takeovers: u64,
+    /// Sessions whose time passed while they were detached.
+    pub session_expiries: u64,
     /// Deliveries that returned because they were not settled in time.
     pub settle_timeouts: u64,
 }

@@ -1,8 +1,8 @@
 //! Every output: what the host must do, in the order in which the engine calls.
 
 use crate::{
-    Call, ChannelId, ConnectionId, Forward, MessageView, Position, Refusal, Reply, Shards,
-    SlowConsumerPolicy, Subscribe,
+    Call, ChannelId, ConnectionId, Forward, MessageView, Position, Refusal, Reply, SessionLoss,
+    Shards, SlowConsumerPolicy, Subscribe,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -51,6 +51,11 @@ pub trait Effects: Hints {
     /// Tells a client that a subscription has ended because its user has lost the right to it.
     fn subscription_revoked(&mut self, channel: ChannelId, subscribed: &Subscribe<'_>) {
         let _ = (channel, subscribed);
+    }
+    /// Tells a channel that it does not hold a session any more: once, and before the reply to the claim that
+    /// took it. Not where the channel gave it up itself.
+    fn session_lost(&mut self, channel: ChannelId, session: &str, why: SessionLoss) {
+        let _ = (channel, session, why);
     }
     /// Answers a [`crate::Request`]; exactly once for each, in order per channel.
     fn reply(&mut self, channel: ChannelId, reply: Result<Reply, Refusal>);

@@ -18,6 +18,10 @@ pub const SUBJECT_CACHE_LEAVES_MAX: usize = 262_144;
 /// Changes to patterns with wildcards that a remembered subject is brought up to date by; behind more,
 /// it is looked up anew.
 pub const SUBJECT_CHANGES_KEPT: usize = 64;
+/// Bytes in a session's name.
+pub const SESSION_NAME_BYTES_MAX: usize = 1024;
+/// Bytes that a protocol keeps with a session.
+pub const SESSION_STATE_BYTES_MAX: usize = 1024;
 /// Highest message priority a queue can be declared with.
 pub const PRIORITY_MAX: u8 = 255;
 /// Words in a pattern of a topic exchange, and in a subject that is subscribed to. A routing key has no
@@ -61,6 +65,15 @@ pub struct Limits {
     pub subscriptions_max: usize,
     /// Subjects that all channels of one user subscribe to.
     pub user_subscriptions_max: u64,
+    /// Sessions in all, each of which takes some 300 bytes of memory and its name and state.
+    pub sessions_max: usize,
+    /// Sessions per virtual host.
+    pub vhost_sessions_max: usize,
+    /// Sessions of one user.
+    pub user_sessions_max: usize,
+    /// Longest time for which a session may live on without a holder; `None`: any, also for ever. One that
+    /// asks for more is granted this.
+    pub session_expiry_max: Option<Duration>,
     /// Unsettled deliveries per channel when the client set no credit of its own.
     pub unsettled_max: u32,
     /// Settles of many deliveries at once, and those of a channel that ends, that are carried out before
@@ -122,6 +135,10 @@ impl Default for Limits {
             user_connections_max: u64::MAX,
             subscriptions_max: 1_000_000,
             user_subscriptions_max: u64::MAX,
+            sessions_max: 1_000_000,
+            vhost_sessions_max: 1_000_000,
+            user_sessions_max: 1_000_000,
+            session_expiry_max: None,
             unsettled_max: 1_000_000,
             settles_at_once: 1024,
             given_back_at_once: 4096,

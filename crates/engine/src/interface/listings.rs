@@ -5,7 +5,7 @@ use crate::engine::Engine;
 use crate::routing::TargetView;
 use crate::{
     Arguments, ConnectionId, Counters, ExchangeOptions, Position, QueueCounters, QueueOptions,
-    Quota, SubjectPermissions,
+    Quota, SessionExpiry, SubjectPermissions, Time,
 };
 use std::ops::Range;
 
@@ -81,6 +81,25 @@ pub struct QueueListing<'a> {
     pub unreadable: Option<Position>,
     /// What happened to its messages.
     pub counters: QueueCounters,
+}
+
+/// A session.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionListing<'a> {
+    /// Its virtual host.
+    pub vhost: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// Who owns it.
+    pub user: &'a str,
+    /// How long it lives on without a holder.
+    pub expiry: SessionExpiry,
+    /// It survives a restart.
+    pub recorded: bool,
+    /// Since when no channel holds it; `None`: one does.
+    pub detached_at: Option<Time>,
+    /// When it ends, if it is not claimed before.
+    pub expires_at: Option<Time>,
 }
 
 /// A binding.
@@ -233,6 +252,41 @@ impl Engine {
                 consumers: queue.consumers.len(),
                 unreadable: queue.unreadable(),
                 counters: queue.counters,
+            })
+        })
+    }
+
+    /// Places that sessions have or had; each keeps its own.
+    #[must_use]
+    pub fn session_places(&self) -> usize {
+        self.sessions.places()
+    }
+
+    /// How many sessions there are.
+    #[must_use]
+    pub fn session_count(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// All sessions, in no particular order.
+    pub fn list_sessions(&self) -> impl Iterator<Item = SessionListing<'_>> {
+        self.list_sessions_in(0..self.session_places())
+    }
+
+    /// Those in some of the [`Engine::session_places`].
+    pub fn list_sessions_in(
+        &self,
+        places: Range<usize>,
+    ) -> impl Iterator<Item = SessionListing<'_>> {
+        self.sessions.iter_in(places).filter_map(|(_, session)| {
+            Some(SessionListing {
+                vhost: &self.vhosts.get(session.vhost)?.name,
+                name: &session.name,
+                user: &session.user,
+                expiry: session.expiry,
+                recorded: session.recorded,
+                detached_at: session.detached_at,
+                expires_at: session.expires_at,
             })
         })
     }

@@ -1,7 +1,9 @@
 //! Every input: publish and settle (the hot path, borrowed), and the control requests (owned).
 
 use crate::{Content, Quota, SlowConsumerPolicy, Value};
+use bytes::Bytes;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A message on its way in.
@@ -286,6 +288,59 @@ pub struct SubjectPermissions {
     pub subscribe: SubjectRules,
 }
 
+/// How long a session lives on once no channel holds it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SessionExpiry {
+    /// Not at all.
+    #[default]
+    AtDetach,
+    /// So long.
+    After(Duration),
+    /// Until it is ended.
+    Never,
+}
+
+impl SessionExpiry {
+    /// Whether a session lives on without a holder.
+    pub(crate) fn outlives_holder(self) -> bool {
+        !matches!(self, SessionExpiry::AtDetach | SessionExpiry::After(Duration::ZERO))
+    }
+}
+
+/// Asks for a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClaimSession {
+    /// Its name within the virtual host.
+    pub name: String,
+    /// A session of that name that is there ends, and a new one begins.
+    pub fresh: bool,
+    /// How long it lives on once its holder has given it up or ended.
+    pub expiry: SessionExpiry,
+    /// It survives a restart, if it lives on without a holder.
+    pub recorded: bool,
+    /// What is kept with it from now on; `None`: what was.
+    pub state: Option<Bytes>,
+}
+
+/// Why a channel does not hold a session any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionLoss {
+    /// Another channel has claimed it.
+    TakenOver,
+    /// It was ended, or its user or virtual host was deleted.
+    Ended,
+}
+
+impl SessionLoss {
+    /// What happened to the session.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            SessionLoss::TakenOver => "was taken over",
+            SessionLoss::Ended => "was ended",
+        }
+    }
+}
+
 /// Control requests: everything that is not publish or settle. Each gets exactly one
 /// [`crate::Effects::reply`].
 #[derive(Clone, Debug)]
@@ -328,6 +383,15 @@ pub enum Request {
     Commit,
     /// Forgets what waited. Reply: `Done`.
     Rollback,
+    /// Makes the channel the holder of a session, new or resumed; another channel that holds it is told by
+    /// [`crate::Effects::session_lost`] before. A holder may claim again, to change what it has asked for.
+    /// Reply: `Session`, once the claim is flushed if it is recorded.
+    ClaimSession(ClaimSession),
+    /// Gives a session up that the channel holds; its expiry counts from now, the new one where there is one.
+    /// Reply: `Done`.
+    DetachSession { name: String, expiry: Option<SessionExpiry> },
+    /// Ends a session of the channel's user, whichever channel holds it. Reply: `Done`.
+    EndSession { name: String },
     /// Creates a virtual host with the exchanges every one has. Administrators. Reply: `Done`.
     CreateVhost { name: String },
     /// Deletes a virtual host and all in it. Administrators. Reply: `Done`.
@@ -368,4 +432,7 @@ pub enum Reply {
     Got { messages: u64 },
     /// The queue is empty.
     Empty,
+    /// The channel holds the session: whether it was there before, the expiry that was granted, and what was
+    /// kept with it until now.
+    Session { name: Arc<str>, is_resumed: bool, expiry: SessionExpiry, state: Bytes },
 }

@@ -129,6 +129,7 @@ impl Engine {
                 Timer::Settle(slot) => self.time_out_settles(now, slot, fx),
                 Timer::Share(slot) => self.end_rest(now, slot),
                 Timer::Delay => self.delays_due(now, fx),
+                Timer::Session(slot) => self.expire_session(now, slot, fx),
             }
         }
         self.run_overdue(now, fx);

@@ -10,6 +10,8 @@
 //! letters under way, delayed messages. All other ways of a message lead on in that order, so that none is
 //! missed.
 //!
+//! Sessions follow, as they are when they are looked at: records say again what has changed by then.
+//!
 //! Of what a message knows, only how often it went back may be newer than the snapshot. Records say that
 //! too, and saying it twice is harmless.
 
@@ -32,6 +34,7 @@ const RUN_MAX: usize = 1024;
 const END: u8 = 0;
 const RUN: u8 = 1;
 const HELD: u8 = 2;
+const SESSION: u8 = 3;
 
 /// A snapshot that is not complete.
 #[derive(Debug)]
@@ -58,6 +61,7 @@ enum Next {
     Settling { number: u64, tag: u64 },
     Dying(LoadId),
     Delays { unreadable: bool, behind: Option<Turn> },
+    Sessions { slot: usize },
     Nothing,
 }
 
@@ -211,6 +215,7 @@ impl Engine {
                 Next::Delays { unreadable, behind } => {
                     self.take_delays(&mut taking, (unreadable, behind), &mut budget)
                 }
+                Next::Sessions { slot } => self.take_sessions(&mut taking, slot, &mut budget),
                 Next::Nothing => {
                     taking.end_run();
                     taking.writer().u8(END);
@@ -334,7 +339,33 @@ impl Engine {
                 taking.add_held(turn, held, &vhost.name);
             }
         }
-        if unreadable { Next::Nothing } else { Next::Delays { unreadable: true, behind: None } }
+        match unreadable {
+            true => Next::Sessions { slot: 0 },
+            false => Next::Delays { unreadable: true, behind: None },
+        }
+    }
+
+    fn take_sessions(&self, taking: &mut Taking, slot: usize, budget: &mut Budget) -> Next {
+        for (at, session) in self.sessions.iter_in(slot..usize::MAX) {
+            if !budget.spend() {
+                return Next::Sessions { slot: at as usize };
+            }
+            if session.is_stored {
+                taking.end_run();
+                let mut writer = taking.writer();
+                writer.u8(SESSION);
+                self.write_session_of(&mut writer, session);
+            }
+        }
+        Next::Nothing
+    }
+
+    /// Writes all sessions into a snapshot of one turn.
+    pub(crate) fn write_sessions(&self, writer: &mut Writer<'_>) {
+        for (_, session) in self.sessions.iter().filter(|(_, session)| session.is_stored) {
+            writer.u8(SESSION);
+            self.write_session_of(writer, session);
+        }
     }
 
     /// An entry of the queue with that number is about to change: the snapshot says how it was.
@@ -400,6 +431,7 @@ impl Engine {
                     let held = Held { position, vhost, bytes, persistent: true, mark: self.mark };
                     self.delays.restore(Turn { due, number }, held);
                 }
+                SESSION => self.read_session_of(reader)?,
                 other => return Err(format!("{other} is nothing that a snapshot holds apart")),
             }
         }

@@ -13,10 +13,7 @@ use crate::storage::record;
 use crate::{Arguments, BindingTarget, Position, Time};
 use std::collections::BTreeMap;
 
-/// The version of the layout. The first one did not say how often messages in pages went back, the
-/// second one not how large delayed messages are, the third one nothing of subjects, the fourth one
-/// nothing of quotas, the fifth one not what may have been delivered before a crash, the sixth one had
-/// all messages with their queues.
+/// The version of the layout; another one is refused.
 const VERSION: u8 = 8;
 
 impl Engine {
@@ -53,7 +50,11 @@ impl Engine {
             record::write_quota(&mut writer, quota);
         }
         self.write_recovered(&mut writer);
-        // Nothing is apart.
+        writer.u64(self.sessions.next_number);
+        if !apart {
+            self.write_sessions(&mut writer);
+        }
+        // Nothing else is apart.
         writer.u8(0);
     }
 
@@ -257,6 +258,7 @@ impl Engine {
             self.access.set_quota(user, quota).map_err(|refusal| refusal.text)?;
         }
         self.read_recovered(&mut reader)?;
+        self.sessions.next_number = reader.u64()?;
         self.read_apart(&mut reader)?;
         reader.end()
     }

@@ -29,13 +29,13 @@ fn engine(limits: &Limits) -> Engine {
 }
 
 /// `key=value` and plain words of a line.
-struct Words<'a>(Vec<&'a str>);
+pub(super) struct Words<'a>(pub(super) Vec<&'a str>);
 
 impl<'a> Words<'a> {
-    fn has(&self, word: &str) -> bool {
+    pub(super) fn has(&self, word: &str) -> bool {
         self.0.contains(&word)
     }
-    fn value(&self, key: &str) -> Option<&'a str> {
+    pub(super) fn value(&self, key: &str) -> Option<&'a str> {
         self.0.iter().find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
     }
     fn number<T: std::str::FromStr>(&self, key: &str) -> Option<T>
@@ -44,7 +44,7 @@ impl<'a> Words<'a> {
     {
         self.value(key).map(|value| value.parse().unwrap())
     }
-    fn millis(&self, key: &str) -> Option<Duration> {
+    pub(super) fn millis(&self, key: &str) -> Option<Duration> {
         self.number(key).map(Duration::from_millis)
     }
 }
@@ -223,8 +223,8 @@ impl TestHost {
         }
     }
 
-    /// What a snapshot says, but for what records may say once more: how often messages went back, and
-    /// that they were out.
+    /// What a snapshot says, but for what records may say once more: how often messages went back, that
+    /// they were out, and sessions.
     fn contents(&self, snapshot: &[u8]) -> (Vec<String>, Vec<u8>) {
         let mut engine = engine(&self.limits);
         engine.restore(snapshot).unwrap();
@@ -235,6 +235,7 @@ impl TestHost {
                 messages.push(format!("{} {entry:?}", queue.name));
             }
         }
+        engine.sessions = crate::session::Sessions::default();
         let mut rest = Vec::new();
         engine.snapshot(&mut rest);
         (messages, rest)
@@ -440,6 +441,7 @@ fn request(words: &Words<'_>) -> Request {
             let binds = words.0[0] == "bind";
             if binds { Request::Bind(binding) } else { Request::Unbind(binding) }
         }
+        "claim" | "detach" | "end" => super::sessions::request(words),
         "consume" => Request::Consume(consume(words)),
         "cancel" => Request::CancelConsumer { name: text(1) },
         "get" => Request::Get { queue: text(1), presettled: words.has("presettled") },

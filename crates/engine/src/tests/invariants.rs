@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 impl Engine {
     /// Compares every count with what it counts, and the references with the host's.
     pub(crate) fn check_invariants(&self, references: &BTreeMap<u32, i64>) {
+        self.sessions.check_invariants();
         let mut expected: BTreeMap<u32, i64> = BTreeMap::new();
         let mut transient: BTreeMap<u32, u64> = BTreeMap::new();
         let mut resident = 0;

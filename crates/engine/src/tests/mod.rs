@@ -26,6 +26,7 @@ mod recorder;
 mod records;
 mod recovery;
 mod redelivered;
+mod sessions;
 mod topology;
 
 use crate::interface::limits::Limits;

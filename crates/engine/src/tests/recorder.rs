@@ -3,7 +3,8 @@
 use crate::storage::record::Kind;
 use crate::{
     ChannelId, Confirm, ConnectionId, Delivery, DirectMessage, Effects, GetAnswer, Hints, Load,
-    Loaded, MessageView, Position, Refusal, Reply, SendOutcome, Subscribe,
+    Loaded, MessageView, Position, Refusal, Reply, SendOutcome, SessionExpiry, SessionLoss,
+    Subscribe,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -106,6 +107,20 @@ impl Hints for Recorder {
     }
 }
 
+fn session_text(name: &str, is_resumed: bool, expiry: SessionExpiry, state: &[u8]) -> String {
+    let how = if is_resumed { "resumed" } else { "new" };
+    let mut text = format!("session {name} {how}");
+    match expiry {
+        SessionExpiry::AtDetach => {}
+        SessionExpiry::After(expiry) => write!(text, " expiry={expiry:?}").unwrap(),
+        SessionExpiry::Never => text.push_str(" expiry=never"),
+    }
+    if !state.is_empty() {
+        write!(text, " state={}", String::from_utf8_lossy(state)).unwrap();
+    }
+    text
+}
+
 impl Effects for Recorder {
     fn answer_get(&mut self, answer: &GetAnswer<'_>) {
         let GetAnswer { channel, tag, redelivered, message, .. } = *answer;
@@ -167,6 +182,9 @@ impl Effects for Recorder {
         let group = subscribed.group.map_or(String::new(), |group| format!(" group={group}"));
         self.line(channel, &format!("forbidden {}{group}", subscribed.subject));
     }
+    fn session_lost(&mut self, channel: ChannelId, session: &str, why: SessionLoss) {
+        self.line(channel, &format!("lost {session} {why:?}"));
+    }
     fn reply(&mut self, channel: ChannelId, reply: Result<Reply, Refusal>) {
         let text = match reply {
             Ok(Reply::Done) => "ok".to_owned(),
@@ -178,6 +196,9 @@ impl Effects for Recorder {
             Ok(Reply::Inbox { address }) => format!("inbox {address}"),
             Ok(Reply::Got { messages }) => format!("got, {messages} left"),
             Ok(Reply::Empty) => "empty".to_owned(),
+            Ok(Reply::Session { name, is_resumed, expiry, state }) => {
+                session_text(&name, is_resumed, expiry, &state)
+            }
             Err(refusal) => format!("refused {:?}: {}", refusal.kind, refusal.text),
         };
         self.line(channel, &text);

@@ -3,7 +3,7 @@
 use super::TestHost;
 use crate::queue::page::PageEntry;
 use crate::queue::stored::{Incoming, NO_ANNOTATIONS, Stored};
-use crate::storage::record::{BindingRecord, Place, Record, Requeued, message_of};
+use crate::storage::record::{BindingRecord, Place, Record, Requeued, SessionRecord, message_of};
 use crate::*;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -177,6 +177,56 @@ fn golden_topology() {
 }
 
 #[test]
+fn golden_sessions() {
+    let held = SessionRecord {
+        number: 1,
+        vhost: "/",
+        name: "s",
+        user: "u",
+        expiry: SessionExpiry::After(Duration::from_micros(2)),
+        detached_at: None,
+        state: b"st",
+    };
+    golden(&Record::SessionPut(held), "021e0100000000000000012f0173017501020000000000000000027374");
+    let expiry = SessionExpiry::Never;
+    let detached = SessionRecord { expiry, detached_at: Some(Time(3)), state: b"", ..held };
+    golden(&Record::SessionPut(detached), "021e0100000000000000012f017301750201030000000000000000");
+    golden(
+        &Record::SessionDetached { number: 1, at: Time(3), expiry },
+        "021f0100000000000000030000000000000002",
+    );
+    let expiry = SessionExpiry::AtDetach;
+    golden(
+        &Record::SessionDetached { number: 1, at: Time(3), expiry },
+        "021f0100000000000000030000000000000000",
+    );
+    golden(&Record::SessionEnded { number: 1 }, "02200100000000000000");
+}
+
+#[test]
+fn golden_snapshot_of_sessions() {
+    let mut host = TestHost::new();
+    host.client("c");
+    for line in ["c claim s recorded expiry=2 state=st", "c claim t", "c claim u recorded expiry=-"]
+    {
+        host.run(line);
+        host.run("flush");
+    }
+    host.run("c detach u");
+    let mut whole = Vec::new();
+    host.engine.snapshot(&mut whole);
+    // The number of the next session, the two that are recorded, the end.
+    let sessions = "0400000000000000\
+        030100000000000000012f017303616e6e01d00700000000000000027374\
+        030300000000000000012f017503616e6e020100ca9a3b000000000000";
+    assert!(hex(&whole).ends_with(sessions), "{}", hex(&whole));
+    host.engine.begin_snapshot();
+    let pieces = host.engine.take_snapshot().unwrap();
+    assert_eq!(pieces.concat(), whole);
+    check_damaged(&whole);
+}
+
+#[test]
 fn nonsense_is_refused() {
     for bytes in [&[][..], &[2], &[1, 0], &[2, 99], &[2, 0, 0], &[2, 3, 1], &[2, 1, 255, 255]] {
         assert!(Record::parse(bytes).is_err(), "{bytes:?}");
@@ -230,7 +280,7 @@ const KEPT: &str = "\
     0100020704017809020200000000000000000200000000000000030103019880808010010000000000000000000001012f\
     0178000171016b00010000000000000000012fa0509c3b00000000200000000100000025000000000001026d65000701\
     03000000000000000000000000000100ca9a3b0000000001000000000000000101000000000000000200000000000000\
-    00";
+    010000000000000000";
 
 #[test]
 fn golden_snapshot() {

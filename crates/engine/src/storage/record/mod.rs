@@ -4,15 +4,19 @@
 //! the bytes of each.
 
 mod access;
+mod session;
 mod values;
 
 pub(crate) use self::access::{read_quota, read_subjects, write_quota, write_subjects};
+pub(crate) use self::session::{
+    SessionRecord, read_expiry, read_session, write_expiry, write_session,
+};
 use self::values::{read_arguments, write_arguments};
 use crate::queue::page::{self, PageEntry};
 use crate::storage::codec::{Malformed, Reader, Writer};
 use crate::{
     Arguments, BindingTarget, EXCHANGE_OPTIONS, ExchangeKind, ExchangeOptions, QUEUE_OPTIONS,
-    QueueOptions, Quota, SubjectPermissions, Time,
+    QueueOptions, Quota, SessionExpiry, SubjectPermissions, Time,
 };
 
 /// The version of every record so far.
@@ -56,6 +60,9 @@ pub(crate) enum Kind {
     PermissionsCleared = 27,
     SubjectPermissionsSet = 28,
     QuotaSet = 29,
+    SessionPut = 30,
+    SessionDetached = 31,
+    SessionEnded = 32,
 }
 
 /// Where in which queue a message is.
@@ -141,6 +148,12 @@ pub(crate) enum Record<'a> {
     SubjectPermissionsSet { user: &'a str, vhost: &'a str, subjects: SubjectPermissions },
     /// What it may use.
     QuotaSet { user: &'a str, quota: Quota },
+    /// A session, new or changed; it takes the place of an earlier one with the same number or name.
+    SessionPut(SessionRecord<'a>),
+    /// It has no holder any more.
+    SessionDetached { number: u64, at: Time, expiry: SessionExpiry },
+    /// It is gone.
+    SessionEnded { number: u64 },
 }
 
 /// Starts a record of that kind.
@@ -313,6 +326,13 @@ impl<'a> Record<'a> {
                 subjects: read_subjects(reader)?,
             },
             29 => Record::QuotaSet { user: reader.text()?, quota: read_quota(reader)? },
+            30 => Record::SessionPut(read_session(reader)?),
+            31 => Record::SessionDetached {
+                number: reader.u64()?,
+                at: Time(reader.u64()?),
+                expiry: read_expiry(reader)?,
+            },
+            32 => Record::SessionEnded { number: reader.u64()? },
             other => return Err(format!("record kind {other} is unknown")),
         })
     }
@@ -358,7 +378,9 @@ impl Record<'_> {
                 writer.0.extend_from_slice(message);
             }
             Record::Requeued { messages } => write_requeued(&mut writer, messages),
-            Record::DelayEnded { number } | Record::QueueDeleted { number } => writer.u64(*number),
+            Record::DelayEnded { number }
+            | Record::QueueDeleted { number }
+            | Record::SessionEnded { number } => writer.u64(*number),
             _ => self.write_topology(&mut writer),
         }
     }
@@ -407,6 +429,12 @@ impl Record<'_> {
                 writer.text(user);
                 write_quota(writer, quota);
             }
+            Record::SessionPut(session) => write_session(writer, session),
+            Record::SessionDetached { number, at, expiry } => {
+                writer.u64(*number);
+                writer.u64(at.0);
+                write_expiry(writer, *expiry);
+            }
             _ => unreachable!("records about messages are written by `write`"),
         }
     }
@@ -437,6 +465,9 @@ impl Record<'_> {
             Record::PermissionsCleared { .. } => Kind::PermissionsCleared,
             Record::SubjectPermissionsSet { .. } => Kind::SubjectPermissionsSet,
             Record::QuotaSet { .. } => Kind::QuotaSet,
+            Record::SessionPut(_) => Kind::SessionPut,
+            Record::SessionDetached { .. } => Kind::SessionDetached,
+            Record::SessionEnded { .. } => Kind::SessionEnded,
         }
     }
 }

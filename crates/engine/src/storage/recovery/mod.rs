@@ -107,6 +107,11 @@ impl Engine {
                     .unbind(binding.source, &binding.target, binding.key, &binding.arguments)
                     .map_err(text)?;
             }
+            Record::SessionPut(session) => self.restore_session(&session)?,
+            Record::SessionDetached { number, at, expiry } => {
+                self.replay_session_detached(number, at, expiry);
+            }
+            Record::SessionEnded { number } => self.replay_session_ended(number),
             record => self.replay_access(&record, fx)?,
         }
         Ok(())
@@ -135,6 +140,7 @@ impl Engine {
                     self.forget_queue(queue, fx);
                 }
                 self.drop_delays_of(slot, fx);
+                self.drop_sessions(|session| session.vhost == slot, fx);
                 self.remove_vhost(slot);
             }
             Record::UserPut { name, password_hash, administrator } => {
@@ -142,6 +148,7 @@ impl Engine {
             }
             Record::UserDeleted { name } => {
                 self.access.delete_user(name);
+                self.drop_sessions(|session| *session.user == **name, fx);
             }
             Record::PermissionsSet { user, vhost, configure, write, read } => {
                 let set = PermissionView { user, vhost, configure, write, read };
@@ -330,6 +337,7 @@ impl Engine {
             self.refill(slot, fx);
         }
         self.delays_recovered(now, clean);
+        self.sessions_recovered(now);
         self.drop_what_is_too_much(now, fx);
         debug_assert!(self.queues.iter().all(|(_, queue)| {
             queue

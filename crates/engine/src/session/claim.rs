@@ -1,0 +1,236 @@
+//! Requests about sessions: claim, which resumes or takes over, detach and end.
+
+use super::Session;
+use crate::engine::Engine;
+use crate::interface::limits::{SESSION_NAME_BYTES_MAX, SESSION_STATE_BYTES_MAX};
+use crate::{
+    ChannelId, ClaimSession, Effects, Refusal, RefusalKind, Reply, Request, SessionExpiry,
+    SessionLoss, Time,
+};
+use bytes::Bytes;
+use std::sync::Arc;
+
+fn refused<T>(kind: RefusalKind, text: String) -> Result<T, Refusal> {
+    Err(Refusal::new(kind, text))
+}
+
+impl Engine {
+    pub(crate) fn request_session<F: Effects>(
+        &mut self,
+        now: Time,
+        id: ChannelId,
+        request: Request,
+        fx: &mut F,
+    ) -> Result<Reply, Refusal> {
+        match request {
+            Request::ClaimSession(claim) => self.claim_session(now, id, claim, fx),
+            Request::DetachSession { name, expiry } => {
+                let slot = self.session_of(id, &name)?;
+                if self.sessions.get(slot).is_none_or(|session| session.holder != Some(id)) {
+                    let text = format!("session '{name}' is not held by this channel");
+                    return refused(RefusalKind::PreconditionFailed, text);
+                }
+                self.detach_session(now, slot, expiry, fx);
+                Ok(Reply::Done)
+            }
+            Request::EndSession { name } => {
+                let slot = self.session_of(id, &name)?;
+                if let Some(holder) = self.end_session(slot, fx).holder.filter(|it| *it != id) {
+                    self.tell_session_lost(holder, &name, SessionLoss::Ended, fx);
+                }
+                Ok(Reply::Done)
+            }
+            _ => unreachable!("only requests about sessions come here"),
+        }
+    }
+
+    fn claim_session<F: Effects>(
+        &mut self,
+        now: Time,
+        id: ChannelId,
+        claim: ClaimSession,
+        fx: &mut F,
+    ) -> Result<Reply, Refusal> {
+        let (vhost, user) = self.owner_of(id);
+        let Some(user) = user else {
+            let text = "a session belongs to a user; the broker itself has none";
+            return refused(RefusalKind::NotAllowed, text.to_owned());
+        };
+        check_claim(&claim)?;
+        self.check_kept(claim.recorded)?;
+        let expiry = self.bounded_expiry(claim.expiry);
+        let found = self.session_to_resume(now, vhost, &claim.name, fx);
+        if let Some(slot) = found {
+            self.check_owner(slot, Some(&user))?;
+            self.counters.session_claims += 1;
+            self.take_over(slot, id, fx);
+            if !claim.fresh {
+                return Ok(self.resume_session(slot, claim, expiry, fx));
+            }
+            self.end_session(slot, fx);
+        } else {
+            self.check_session_limits(vhost, &user)?;
+            self.counters.session_claims += 1;
+        }
+        let name: Arc<str> = claim.name.into();
+        let slot = self.sessions.insert(Session {
+            number: self.sessions.next_number,
+            vhost,
+            name: Arc::clone(&name),
+            user,
+            expiry,
+            recorded: claim.recorded,
+            is_stored: false,
+            state: claim.state.unwrap_or_default(),
+            holder: Some(id),
+            detached_at: None,
+            expires_at: None,
+        });
+        self.record_session(slot, fx);
+        self.await_ending(vhost, &name);
+        Ok(Reply::Session { name, is_resumed: false, expiry, state: Bytes::new() })
+    }
+
+    /// Goes on with a session that the claimant holds by now.
+    fn resume_session<F: Effects>(
+        &mut self,
+        slot: u32,
+        claim: ClaimSession,
+        expiry: SessionExpiry,
+        fx: &mut F,
+    ) -> Reply {
+        self.counters.session_resumes += 1;
+        let session = self.sessions.get_mut(slot).expect("the caller found it");
+        session.expiry = expiry;
+        session.recorded = claim.recorded;
+        let state = session.state.clone();
+        if let Some(state) = claim.state {
+            session.state = state;
+        }
+        let (vhost, name) = (session.vhost, Arc::clone(&session.name));
+        self.record_session(slot, fx);
+        self.await_ending(vhost, &name);
+        Reply::Session { name, is_resumed: true, expiry, state }
+    }
+
+    /// Makes a channel the holder. Another one that was is told.
+    fn take_over<F: Effects>(&mut self, slot: u32, id: ChannelId, fx: &mut F) {
+        self.attach_session(slot);
+        let before = self.sessions.set_holder(slot, Some(id));
+        let Some(before) = before.filter(|before| *before != id) else { return };
+        self.counters.session_takeovers += 1;
+        let name = Arc::clone(&self.sessions.get(slot).expect("the caller found it").name);
+        self.tell_session_lost(before, &name, SessionLoss::TakenOver, fx);
+    }
+
+    /// Tells a channel once that it does not hold a session any more: by a notice, or by refusing its claim
+    /// where that still waits for a flush.
+    pub(crate) fn tell_session_lost<F: Effects>(
+        &mut self,
+        holder: ChannelId,
+        session: &str,
+        why: SessionLoss,
+        fx: &mut F,
+    ) {
+        let slot = self.channel_slot(holder);
+        let Some(channel) = slot.and_then(|slot| self.channels.get_mut(slot)) else { return };
+        let is_its_claim =
+            |reply: &Reply| matches!(reply, Reply::Session { name, .. } if **name == *session);
+        match channel.unanswered.take_if(|(_, reply)| is_its_claim(reply)) {
+            Some(_) => {
+                let text =
+                    format!("session '{session}' {} before its claim was stored", why.text());
+                fx.reply(holder, Err(Refusal::new(RefusalKind::ResourceLocked, text)));
+            }
+            None => fx.session_lost(holder, session, why),
+        }
+    }
+
+    /// The session of that name, unless its time has passed.
+    fn session_to_resume<F: Effects>(
+        &mut self,
+        now: Time,
+        vhost: u32,
+        name: &str,
+        fx: &mut F,
+    ) -> Option<u32> {
+        let slot = self.sessions.find(vhost, name)?;
+        self.expire_session(now, slot, fx);
+        self.sessions.get(slot).map(|_| slot)
+    }
+
+    /// The session that a channel names, if its user owns it; the broker itself may name every one.
+    fn session_of(&self, id: ChannelId, name: &str) -> Result<u32, Refusal> {
+        let (vhost, user) = self.owner_of(id);
+        let Some(slot) = self.sessions.find(vhost, name) else {
+            let vhost = &self.vhosts.get(vhost).expect("channels end first").name;
+            let text = format!("no session '{name}' in vhost '{vhost}'");
+            return refused(RefusalKind::NotFound, text);
+        };
+        self.check_owner(slot, user.as_ref())?;
+        Ok(slot)
+    }
+
+    /// The virtual host and the user of a channel; no user: the broker itself.
+    fn owner_of(&self, id: ChannelId) -> (u32, Option<Arc<str>>) {
+        let connection = self.connections[id.connection.0 as usize].as_ref();
+        let connection = connection.expect("channels end before their connection");
+        let user = connection.grant.as_ref().map(|grant| Arc::clone(grant.user()));
+        (connection.vhost, user)
+    }
+
+    fn check_owner(&self, slot: u32, user: Option<&Arc<str>>) -> Result<(), Refusal> {
+        let session = self.sessions.get(slot).expect("the caller found it");
+        if user.is_none_or(|user| *user == session.user) {
+            return Ok(());
+        }
+        let text = format!("session '{}' belongs to another user", session.name);
+        refused(RefusalKind::AccessRefused, text)
+    }
+
+    fn check_session_limits(&self, vhost: u32, user: &str) -> Result<(), Refusal> {
+        let (limits, sessions) = (&self.options.limits, &self.sessions);
+        let exceeded = |text| refused(RefusalKind::LimitExceeded, text);
+        if sessions.len() >= limits.sessions_max {
+            return exceeded(format!("more than {} sessions", limits.sessions_max));
+        }
+        let most = limits.vhost_sessions_max;
+        if sessions.count_in_vhost(vhost) >= most {
+            let vhost = &self.vhosts.get(vhost).expect("channels end first").name;
+            return exceeded(format!("more than {most} sessions in vhost '{vhost}'"));
+        }
+        let most = limits.user_sessions_max;
+        if sessions.count_of_user(user) >= most {
+            return exceeded(format!("more than {most} sessions of user '{user}'"));
+        }
+        Ok(())
+    }
+
+    /// The expiry that is granted where one is asked for.
+    pub(crate) fn bounded_expiry(&self, asked: SessionExpiry) -> SessionExpiry {
+        match (asked, self.options.limits.session_expiry_max) {
+            (SessionExpiry::After(expiry), Some(most)) => SessionExpiry::After(expiry.min(most)),
+            (SessionExpiry::Never, Some(most)) => SessionExpiry::After(most),
+            (asked, _) => asked,
+        }
+    }
+}
+
+/// Refuses a claim by itself.
+fn check_claim(claim: &ClaimSession) -> Result<(), Refusal> {
+    let (name, state) = (claim.name.len(), claim.state.as_ref().map_or(0, Bytes::len));
+    if name == 0 {
+        return refused(RefusalKind::PreconditionFailed, "a session needs a name".to_owned());
+    }
+    if name > SESSION_NAME_BYTES_MAX {
+        let text =
+            format!("a session name of {name} bytes is longer than {SESSION_NAME_BYTES_MAX}");
+        return refused(RefusalKind::LimitExceeded, text);
+    }
+    if state > SESSION_STATE_BYTES_MAX {
+        let text =
+            format!("session state of {state} bytes is longer than {SESSION_STATE_BYTES_MAX}");
+        return refused(RefusalKind::LimitExceeded, text);
+    }
+    Ok(())
+}
