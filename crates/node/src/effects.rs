@@ -3,6 +3,7 @@
 //! Effects are carried out the moment the engine calls them, in memory: a delivery is written into
 //! its connection's outlet, a record into the journal's batch. The host moves bytes and blocks.
 
+use crate::connection::in_process::InProcess;
 use crate::flow::publisher_stall::PublisherStalls;
 use crate::options::Options;
 use crate::outbox::Outbox;
@@ -14,7 +15,8 @@ use crate::spill::Spill;
 use angarium_engine as engine;
 use angarium_engine::{
     Call, ChannelId, Confirm, ConnectionId, Delivery, DirectMessage, Effects, Forward, GetAnswer,
-    Hints, Load, Lost, MessageView, Refusal, Reply, SendOutcome, Shards, Subscribe, Time,
+    Hints, Load, Lost, MessageView, Refusal, Reply, SendOutcome, SessionLoss, Shards, Subscribe,
+    Time,
 };
 use angarium_journal::{Journal, SharedRecord};
 use angarium_protocol::{Credentials, Host, Outlet, Survey};
@@ -71,6 +73,7 @@ pub(crate) struct NodeEffects {
     pub(crate) dirty: Vec<ConnectionId>,
     /// Answers that channels have not seen yet.
     pub(crate) replies: VecDeque<Answer>,
+    pub(crate) in_process: InProcess,
     pub(crate) loads: VecDeque<Load>,
     /// Credentials that channels handed in; the node completes them to [`Verification`]s.
     pub(crate) credentials: Vec<(ConnectionId, Credentials)>,
@@ -105,6 +108,7 @@ impl NodeEffects {
             lost: BTreeMap::new(),
             dirty: Vec::new(),
             replies: VecDeque::new(),
+            in_process: InProcess::default(),
             loads: VecDeque::new(),
             credentials: Vec::new(),
             connection_queries: Vec::new(),
@@ -330,6 +334,10 @@ impl Effects for NodeEffects {
 
     fn subscription_revoked(&mut self, channel: ChannelId, subscribed: &Subscribe<'_>) {
         self.touch(channel.connection).forbidden(subscribed);
+    }
+
+    fn session_lost(&mut self, channel: ChannelId, session: &str, why: SessionLoss) {
+        self.lose_session(channel, session, why);
     }
 
     fn reply(&mut self, channel: ChannelId, reply: Result<Reply, Refusal>) {

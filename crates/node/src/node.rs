@@ -419,6 +419,7 @@ impl Node {
     /// Begins to shut down: every client is told why, and disconnects.
     pub fn shutdown(&mut self, now: Time, why: &str) {
         self.stopping = Some(why.into());
+        self.end_in_process(now, why);
         for id in self.slots() {
             self.close_connection(now, id, why);
         }

@@ -13,6 +13,7 @@ mod quotas;
 mod rates;
 mod read_pause;
 mod rights;
+mod sessions;
 mod shards;
 mod slot_reuse;
 mod slow_consumers;

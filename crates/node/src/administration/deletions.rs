@@ -192,7 +192,9 @@ impl Node {
         deletion: Deletion<&str>,
         reason: &str,
     ) -> bool {
-        if self.end_remote_if_included(now, id, deletion) {
+        if self.end_remote_if_included(now, id, deletion)
+            || self.end_in_process_if_included(now, id, deletion, reason)
+        {
             return true;
         }
         let connection = self.connections[id.0 as usize].as_ref();

@@ -2,6 +2,7 @@
 
 pub(crate) mod credentials;
 pub(crate) mod handler;
+pub(crate) mod in_process;
 pub(crate) mod input;
 pub(crate) mod limits;
 pub(crate) mod query;

@@ -16,7 +16,10 @@ impl Node {
     ) {
         let id = channel.connection;
         let Some(connection) = self.connections[id.0 as usize].as_ref() else {
-            return self.answer_administrator(now, id, reply);
+            if let Some(reply) = self.answer_in_process(id, reply) {
+                self.answer_administrator(now, id, reply);
+            }
+            return;
         };
         let has_input = !connection.carry.is_empty();
         match self

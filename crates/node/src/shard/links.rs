@@ -324,6 +324,11 @@ impl ShardLinks {
         self.send_numbered(Some(by), &ShardMessage::Sync);
     }
 
+    /// Says nothing to all shards: once they know that, they know all that was said before.
+    pub(crate) fn sync_all(&mut self) {
+        self.send_numbered(None, &ShardMessage::Sync);
+    }
+
     fn send_numbered(&mut self, by: Option<ConnectionId>, shard_message: &ShardMessage<'_>) {
         self.last_news += 1;
         self.say_to_all(shard_message);

@@ -8,6 +8,7 @@ pub(crate) mod links;
 pub(crate) mod message;
 pub(crate) mod remote_connection;
 pub(crate) mod remote_queues;
+mod session_notices;
 pub(crate) mod varint;
 
 use crate::connection::ConnectionKey;

@@ -106,6 +106,9 @@ impl Node {
             FromHome::Cancelled(name, subscription) if self.is_here(name) => {
                 self.effects.touch(name.id.connection).cancelled(name.id, subscription);
             }
+            FromHome::SessionLost(name, session, why) if self.is_here(name) => {
+                self.effects.session_lost_here(name.id, session, why);
+            }
             FromHome::Reply(name) => {
                 let Some(Value::Reply(reply)) = values.pop_front() else { return };
                 if self.is_here(name) {
@@ -137,6 +140,7 @@ impl Node {
             FromHome::Yield(yields) => self.effects.spill.set_yields(yields),
             FromHome::Confirm(..)
             | FromHome::Cancelled(..)
+            | FromHome::SessionLost(..)
             | FromHome::Outrun(_)
             | FromHome::Flood(..) => {}
         }

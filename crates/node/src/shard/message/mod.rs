@@ -15,8 +15,8 @@ pub(crate) use write::{
 
 use crate::flow::publisher_stall::Pace;
 use angarium_engine::{
-    Bytes, ChannelId, Confirm, ConnectionId, Deletion, Refusal, Reply, Request, Settle,
-    is_body_apart,
+    Bytes, ChannelId, Confirm, ConnectionId, Deletion, Refusal, Reply, Request, SessionLoss,
+    Settle, is_body_apart,
 };
 use angarium_protocol::{Findings, Survey};
 use std::collections::VecDeque;
@@ -177,6 +177,8 @@ pub(crate) enum FromHome<'a> {
     /// A message that no queue took, as [`angarium_engine::MessageView::parse`] reads it.
     Returned(ChannelName, &'a [u8]),
     Cancelled(ChannelName, &'a str),
+    /// The channel does not hold this session any more.
+    SessionLost(ChannelName, &'a str, SessionLoss),
     /// Its value is the reply.
     Reply(ChannelName),
     /// A publish, or a settle, was refused; its value says why.
@@ -268,4 +270,5 @@ mod kind {
     pub(crate) const SURVEYED: u8 = 38;
     pub(crate) const ENDED: u8 = 39;
     pub(crate) const GET_ANSWER: u8 = 40;
+    pub(crate) const SESSION_LOST: u8 = 41;
 }

@@ -5,7 +5,7 @@ use super::{
     ShardMessage, ToHome, kind,
 };
 use crate::flow::publisher_stall::Pace;
-use angarium_engine::{ChannelId, Confirm, ConnectionId, Deletion, Outcome, Settle};
+use angarium_engine::{ChannelId, Confirm, ConnectionId, Deletion, Outcome, SessionLoss, Settle};
 
 /// Takes a batch apart. It comes from this very program, so what it cannot read is a bug, which is
 /// said and ends the batch.
@@ -137,6 +137,11 @@ fn from_home(kind: u8, mut fields: Fields<'_>) -> Option<FromHome<'_>> {
         }
         kind::RETURNED => FromHome::Returned(fields.name()?, fields.0),
         kind::CANCELLED => FromHome::Cancelled(fields.name()?, fields.text()?),
+        kind::SESSION_LOST => {
+            let (name, is_taken_over) = (fields.name()?, fields.bool()?);
+            let why = if is_taken_over { SessionLoss::TakenOver } else { SessionLoss::Ended };
+            FromHome::SessionLost(name, fields.text()?, why)
+        }
         kind::REPLY => FromHome::Reply(fields.name()?),
         kind::REFUSED => {
             let name = fields.name()?;

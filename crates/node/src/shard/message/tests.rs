@@ -62,6 +62,8 @@ fn words_come_back() {
         )),
         ShardMessage::FromHome(FromHome::Returned(NAME, b"message")),
         ShardMessage::FromHome(FromHome::Cancelled(NAME, "ctag")),
+        ShardMessage::FromHome(FromHome::SessionLost(NAME, "s", SessionLoss::TakenOver)),
+        ShardMessage::FromHome(FromHome::SessionLost(NAME, "", SessionLoss::Ended)),
         ShardMessage::FromHome(FromHome::Reply(NAME)),
         ShardMessage::FromHome(FromHome::Refused(NAME, None)),
         ShardMessage::FromHome(FromHome::Refused(NAME, Some(SETTLE_ALL))),

@@ -5,7 +5,8 @@ use super::{
     ShardMessage, ToHome, kind,
 };
 use angarium_engine::{
-    ChannelId, Confirm, Deletion, Delivery, Forward, GetAnswer, Outcome, Publish, Settle,
+    ChannelId, Confirm, Deletion, Delivery, Forward, GetAnswer, Outcome, Publish, SessionLoss,
+    Settle,
 };
 
 impl ShardMessage<'_> {
@@ -107,6 +108,11 @@ impl FromHome<'_> {
             }
             FromHome::Cancelled(name, subscription) => {
                 put(batch, kind::CANCELLED, &[&name_bytes(name), &text(subscription)]);
+            }
+            FromHome::SessionLost(name, session, why) => {
+                let is_taken_over = [u8::from(why == SessionLoss::TakenOver)];
+                let parts: [&[u8]; 3] = [&name_bytes(name), &is_taken_over, &text(session)];
+                put(batch, kind::SESSION_LOST, &parts);
             }
             FromHome::Reply(name) => put(batch, kind::REPLY, &[&name_bytes(name)]),
             FromHome::Refused(name, settle) => match settle {

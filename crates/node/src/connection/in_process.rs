@@ -1,0 +1,148 @@
+//! In-process clients: connections of code in the host itself, which make requests and take replies as values
+//! instead of bytes. They have a user and its rights, on any shard, as clients of a protocol do.
+
+use crate::effects::NodeEffects;
+use crate::node::Node;
+use angarium_engine::{
+    ChannelId, ConnectionId, Deletion, Refusal, Reply, Request, SessionLoss, Time,
+};
+use std::collections::{BTreeMap, VecDeque};
+
+/// The only channel of an in-process client.
+const CHANNEL: u16 = 1;
+
+/// What an in-process client gets.
+#[derive(Clone, Debug)]
+pub enum InProcessEvent {
+    /// The answer to its oldest request that is not answered.
+    Reply(Result<Reply, Refusal>),
+    /// It does not hold this session any more.
+    SessionLost {
+        /// The session's name.
+        session: String,
+        /// What happened to it.
+        why: SessionLoss,
+    },
+    /// The connection has ended, and why.
+    Closed(String),
+}
+
+/// In-process clients of one shard, and what they have not taken yet.
+#[derive(Debug, Default)]
+pub(crate) struct InProcess {
+    clients: BTreeMap<ConnectionId, Identity>,
+    events: VecDeque<(ConnectionId, InProcessEvent)>,
+}
+
+/// Who a client is.
+#[derive(Debug)]
+struct Identity {
+    user: String,
+    vhost: String,
+}
+
+impl InProcess {
+    fn tell(&mut self, id: ConnectionId, event: InProcessEvent) {
+        if self.clients.contains_key(&id) {
+            self.events.push_back((id, event));
+        }
+    }
+}
+
+impl NodeEffects {
+    /// Tells a client of this shard that it lost a session. Protocol handlers claim none.
+    pub(crate) fn session_lost_here(
+        &mut self,
+        channel: ChannelId,
+        session: &str,
+        why: SessionLoss,
+    ) {
+        let session = session.to_owned();
+        self.in_process.tell(channel.connection, InProcessEvent::SessionLost { session, why });
+    }
+}
+
+impl Node {
+    /// An in-process client connects. Refused: as [`angarium_engine::Engine::connect`].
+    pub fn connect_in_process(&mut self, user: &str, vhost: &str) -> Result<ConnectionId, Refusal> {
+        let id = self.take_slot();
+        if let Err(refusal) = self.engine.connect(id, user, vhost) {
+            self.free.push(id);
+            return Err(refusal);
+        }
+        self.engine.open(ChannelId { connection: id, number: CHANNEL });
+        let identity = Identity { user: user.to_owned(), vhost: vhost.to_owned() };
+        self.effects.in_process.clients.insert(id, identity);
+        Ok(id)
+    }
+
+    /// It makes a request, once its last one is answered. [`Node::next_in_process_event`] has the answer.
+    pub fn request_in_process(&mut self, now: Time, id: ConnectionId, request: Request) {
+        if !self.effects.in_process.clients.contains_key(&id) {
+            return;
+        }
+        self.effects.begin_call();
+        let channel = ChannelId { connection: id, number: CHANNEL };
+        self.engine.request(now, channel, request, &mut self.effects);
+        self.answer(now);
+    }
+
+    /// It is gone.
+    pub fn disconnect_in_process(&mut self, now: Time, id: ConnectionId) {
+        if self.effects.in_process.clients.remove(&id).is_none() {
+            return;
+        }
+        self.engine.disconnect(now, id, &mut self.effects);
+        self.effects.in_process.events.retain(|(client, _)| *client != id);
+        self.effects.replies.retain(|answer| answer.channel.connection != id);
+        self.effects.reset(id);
+        self.free.push(id);
+    }
+
+    /// The next thing that an in-process client gets, in order for each.
+    pub fn next_in_process_event(&mut self) -> Option<(ConnectionId, InProcessEvent)> {
+        self.effects.in_process.events.pop_front()
+    }
+
+    /// Hands an in-process client the answer to its request, where there is one in that slot.
+    pub(crate) fn answer_in_process(
+        &mut self,
+        id: ConnectionId,
+        reply: Result<Reply, Refusal>,
+    ) -> Option<Result<Reply, Refusal>> {
+        if !self.effects.in_process.clients.contains_key(&id) {
+            return Some(reply);
+        }
+        self.effects.in_process.tell(id, InProcessEvent::Reply(reply));
+        None
+    }
+
+    /// Ends all in-process clients.
+    pub(crate) fn end_in_process(&mut self, now: Time, reason: &str) {
+        for id in self.effects.in_process.clients.keys().copied().collect::<Vec<_>>() {
+            self.end_in_process_client(now, id, reason);
+        }
+    }
+
+    /// Ends the in-process client in a slot if it uses what is deleted; says whether it did.
+    pub(crate) fn end_in_process_if_included(
+        &mut self,
+        now: Time,
+        id: ConnectionId,
+        deletion: Deletion<&str>,
+        reason: &str,
+    ) -> bool {
+        let identity = self.effects.in_process.clients.get(&id);
+        let is_included = identity.is_some_and(|it| deletion.includes(&it.user, &it.vhost));
+        if is_included {
+            self.end_in_process_client(now, id, reason);
+        }
+        is_included
+    }
+
+    fn end_in_process_client(&mut self, now: Time, id: ConnectionId, reason: &str) {
+        self.disconnect_in_process(now, id);
+        let closed = InProcessEvent::Closed(reason.to_owned());
+        self.effects.in_process.events.push_back((id, closed));
+    }
+}

@@ -1,0 +1,50 @@
+//! Tells the channels of this and other shards, at home, that they lost sessions.
+
+use crate::effects::{Answer, NodeEffects};
+use crate::shard::message::{FromHome, ShardMessage, Value};
+use angarium_engine::{ChannelId, Refusal, RefusalKind, Reply, SessionLoss};
+
+impl NodeEffects {
+    /// Tells a channel that it does not hold a session any more. The call's answers wait until its shard has
+    /// told it.
+    pub(crate) fn lose_session(&mut self, channel: ChannelId, session: &str, why: SessionLoss) {
+        let refused = self.refuse_claim(channel, session);
+        match (self.name_of(channel), refused) {
+            (Some((shard, name)), refused) => {
+                match refused {
+                    Some(reply) => {
+                        let word = ShardMessage::FromHome(FromHome::Reply(name));
+                        self.links.say_with(shard, &word, Value::Reply(reply));
+                    }
+                    None => {
+                        let word = FromHome::SessionLost(name, session, why);
+                        self.links.say(shard, &ShardMessage::FromHome(word));
+                    }
+                }
+                self.links.sync_all();
+                self.told_in_call = self.links.told();
+            }
+            // It goes before the answers of this call, which are not there yet.
+            (None, Some(reply)) => self.replies.push_front(Answer { channel, reply, after: 0 }),
+            (None, None) => self.session_lost_here(channel, session, why),
+        }
+    }
+
+    /// A claim that was granted, and whose answer its channel has not seen: that is taken back, and what the
+    /// channel is told instead is returned.
+    fn refuse_claim(
+        &mut self,
+        channel: ChannelId,
+        session: &str,
+    ) -> Option<Result<Reply, Refusal>> {
+        let is_its_claim = |answer: &Answer| {
+            let is_claim =
+                matches!(&answer.reply, Ok(Reply::Session { name, .. }) if **name == *session);
+            answer.channel == channel && is_claim
+        };
+        let at = self.replies.iter().position(is_its_claim)?;
+        self.replies.remove(at);
+        let text = format!("session '{session}' was lost before its claim was answered");
+        Some(Err(Refusal::new(RefusalKind::ResourceLocked, text)))
+    }
+}
