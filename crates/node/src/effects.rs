@@ -74,6 +74,8 @@ pub(crate) struct NodeEffects {
     /// Answers that channels have not seen yet.
     pub(crate) replies: VecDeque<Answer>,
     pub(crate) in_process: InProcess,
+    /// The last news with which a channel of another shard was told that it lost a session.
+    pub(crate) session_notices: u64,
     pub(crate) loads: VecDeque<Load>,
     /// Credentials that channels handed in; the node completes them to [`Verification`]s.
     pub(crate) credentials: Vec<(ConnectionId, Credentials)>,
@@ -109,6 +111,7 @@ impl NodeEffects {
             dirty: Vec::new(),
             replies: VecDeque::new(),
             in_process: InProcess::default(),
+            session_notices: 0,
             loads: VecDeque::new(),
             credentials: Vec::new(),
             connection_queries: Vec::new(),
@@ -341,7 +344,8 @@ impl Effects for NodeEffects {
     }
 
     fn reply(&mut self, channel: ChannelId, reply: Result<Reply, Refusal>) {
-        self.replies.push_back(Answer { channel, reply, after: self.news_in_call });
+        let after = self.news_before(&reply);
+        self.replies.push_back(Answer { channel, reply, after });
     }
 
     #[inline]

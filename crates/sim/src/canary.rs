@@ -64,6 +64,10 @@ pub enum Canary {
     ParcelsLost,
     /// Batches of a pair of shards arrive in another order.
     ParcelsSwapped,
+    /// Clients are not told that they lost sessions.
+    SessionNoticesLost,
+    /// The node does not hear that sessions are to be recorded.
+    SessionRecordsIgnored,
     /// The answer to PING does not wait until all shards know what was subscribed before.
     NewsUnawaited,
 }

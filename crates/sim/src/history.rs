@@ -1,7 +1,7 @@
 //! What clients saw and did, and what was done to the world, in order: the material of every check.
 
 use crate::plan::Plan;
-use angarium_engine::Time;
+use angarium_engine::{Refusal, SessionExpiry, SessionLoss, Time};
 use std::fmt::Write;
 
 /// A message's number: its producer in the upper 32 bits, its place among that producer's messages in
@@ -198,6 +198,48 @@ pub struct Sample {
     pub backlog_bytes: u64,
 }
 
+/// What a client of named sessions asks for.
+#[allow(missing_docs)]
+#[derive(Clone, Debug)]
+pub enum SessionRequest {
+    /// To be the holder of a session. `claim`: a new number for each, which is kept with the session.
+    Claim { claim: u64, session: usize, fresh: bool, expiry: SessionExpiry, recorded: bool },
+    /// To be the holder no more.
+    Detach { session: usize, expiry: Option<SessionExpiry> },
+    /// That the session ends.
+    End { session: usize },
+}
+
+impl SessionRequest {
+    /// The session that it is about.
+    #[must_use]
+    pub fn session(&self) -> usize {
+        match *self {
+            SessionRequest::Claim { session, .. }
+            | SessionRequest::Detach { session, .. }
+            | SessionRequest::End { session } => session,
+        }
+    }
+}
+
+/// What happened between a client of named sessions and the broker.
+#[allow(missing_docs)]
+#[derive(Clone, Debug)]
+pub enum SessionEvent {
+    /// It asked for something.
+    Asked(SessionRequest),
+    /// Its claim was answered: the session was there before, and whose claim was the last one.
+    Claimed { request: SessionRequest, is_resumed: bool, before: Option<u64> },
+    /// What it asked for was refused.
+    Refused { request: SessionRequest, refusal: Refusal },
+    /// What else it asked for is done.
+    Done { request: SessionRequest },
+    /// It was told that it does not hold a session any more.
+    Lost { session: usize, why: SessionLoss },
+    /// Its connection has ended.
+    Gone,
+}
+
 /// One thing that happened.
 #[allow(missing_docs)]
 #[derive(Clone, Debug)]
@@ -278,6 +320,8 @@ pub enum Event {
     SettlesInParts(bool),
     /// What the host measured, whenever it is a new maximum.
     Measured(Sample),
+    /// Something about named sessions; `connection`: a new number for each.
+    Session { connection: u32, event: SessionEvent },
     /// The node is gone, in whatever state it was.
     Crashed,
     /// It was closed in order.

@@ -4,7 +4,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)]
 
 use angarium_sim::random::Random;
-use angarium_sim::run;
+use angarium_sim::{run, workload};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -15,7 +15,8 @@ Runs a whole node in a simulated world and checks what its clients saw.
 usage: angarium-sim [SEED]             one run; without a seed, of a seed drawn from the clock
        angarium-sim --forever [SEED]   runs without end, from a seed on; ends at the first failure
        angarium-sim --history SEED     one run; prints its whole history instead of a judgement
-       angarium-sim --count N [SEED]   N runs, from a seed on; goes on after failures";
+       angarium-sim --count N [SEED]   N runs, from a seed on; goes on after failures
+       angarium-sim --only WORKLOAD N [SEED]   the same, of runs of one workload";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -27,6 +28,12 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let number = |word: &str| word.parse::<u64>().ok();
+    if let ["--only", workload, count, seed @ ..] = words.as_slice() {
+        let seed = seed.first().and_then(|seed| number(seed)).unwrap_or_else(fresh_seed);
+        let is_of_it = |seed: &u64| workload::plan(&mut Random::new(*seed)).workload == *workload;
+        let seeds = (seed..).filter(is_of_it).take(number(count).unwrap_or(1) as usize);
+        return run_seeds(seeds, false);
+    }
     let job = match words.as_slice() {
         [] => Some((1, fresh_seed(), true)),
         ["--forever"] => Some((u64::MAX, fresh_seed(), true)),
@@ -39,7 +46,9 @@ fn main() -> ExitCode {
         _ => None,
     };
     match job {
-        Some((count, seed, stops)) => run_seeds(count, seed, stops),
+        Some((count, seed, stops)) => {
+            run_seeds((0..count).map(|done| seed.wrapping_add(done)), stops)
+        }
         None => {
             println!("{USAGE}");
             ExitCode::FAILURE
@@ -53,11 +62,10 @@ fn fresh_seed() -> u64 {
     Random::new(since.as_nanos() as u64).below(1_000_000_000)
 }
 
-fn run_seeds(count: u64, first: u64, stops: bool) -> ExitCode {
+fn run_seeds(seeds: impl Iterator<Item = u64>, stops: bool) -> ExitCode {
     let start = Instant::now();
     let mut failed = 0u64;
-    for done in 0..count {
-        let seed = first.wrapping_add(done);
+    for seed in seeds {
         match run::run(seed) {
             Ok(report) => {
                 let elapsed = start.elapsed().as_secs_f64();

@@ -2,6 +2,7 @@
 //! chance; checks read it to know what may be expected.
 
 pub mod nats;
+pub mod sessions;
 
 use crate::history::QueueIndex;
 use angarium_engine::SlowConsumerPolicy;
@@ -21,6 +22,8 @@ pub struct Plan {
     pub bindings: Vec<Binding>,
     /// Clients, a connection each.
     pub clients: Vec<Role>,
+    /// In-process clients of named sessions.
+    pub sessions: Vec<sessions::SessionClient>,
     /// Virtual microseconds for which clients work before everything is drained.
     pub duration: u64,
     /// The node's sizes.

@@ -5,8 +5,17 @@ use crate::shard::message::{FromHome, ShardMessage, Value};
 use angarium_engine::{ChannelId, Refusal, RefusalKind, Reply, SessionLoss};
 
 impl NodeEffects {
-    /// Tells a channel that it does not hold a session any more. The call's answers wait until its shard has
-    /// told it.
+    /// The news that all shards have to know before an answer is given: for a claim, every notice to those who
+    /// held the session before, also where another claim that was to wait for it was taken over from, too.
+    pub(crate) fn news_before(&self, reply: &Result<Reply, Refusal>) -> u64 {
+        match reply {
+            Ok(Reply::Session { .. }) => self.told_in_call.max(self.session_notices),
+            _ => self.told_in_call,
+        }
+    }
+
+    /// Tells a channel that it does not hold a session any more. Answers of this call, and to all claims from
+    /// now on, wait until its shard has told it.
     pub(crate) fn lose_session(&mut self, channel: ChannelId, session: &str, why: SessionLoss) {
         let refused = self.refuse_claim(channel, session);
         match (self.name_of(channel), refused) {
@@ -23,6 +32,7 @@ impl NodeEffects {
                 }
                 self.links.sync_all();
                 self.told_in_call = self.links.told();
+                self.session_notices = self.told_in_call;
             }
             // It goes before the answers of this call, which are not there yet.
             (None, Some(reply)) => self.replies.push_front(Answer { channel, reply, after: 0 }),

@@ -18,6 +18,7 @@ mod received_in_order;
 mod refused_rightly;
 mod replies_come;
 mod requests_answered;
+mod sessions_kept;
 mod settled_is_gone;
 mod spool_kept;
 mod subscriptions;
@@ -62,6 +63,7 @@ pub const ALL: &[Check] = &[
     Check { name: "no echo", check: no_echo::check },
     Check { name: "only slow consumers are closed", check: only_slow_consumers_closed::check },
     Check { name: "spool kept", check: spool_kept::check },
+    Check { name: "sessions kept", check: sessions_kept::check },
     Check { name: "memory bounded", check: memory_bounded::check },
     Check { name: "refused rightly", check: refused_rightly::check },
 ];

@@ -1,6 +1,7 @@
 //! Each promise against histories made by hand: one that keeps it, and at least one that breaks it.
 
 mod direct;
+mod sessions;
 
 use super::*;
 use crate::history::{
@@ -27,6 +28,7 @@ fn plan() -> Plan {
         queues: vec![queue("plain"), limited, dying, queue("dead")],
         bindings: Vec::new(),
         clients: Vec::new(),
+        sessions: Vec::new(),
         duration: 0,
         sizes: Sizes {
             resident_bytes_max: 1 << 20,

@@ -182,6 +182,21 @@ fn direct_messages_that_a_queue_lost_are_found() {
     found_in_direct(Canary::CaughtLost, &["confirmed is kept"]);
 }
 
+/// Clients take named sessions from each other.
+fn is_of_sessions(plan: &Plan) -> bool {
+    !plan.sessions.is_empty()
+}
+
+#[test]
+fn lost_notices_of_lost_sessions_are_found() {
+    found_in(Canary::SessionNoticesLost, RUNS, is_of_sessions, &["sessions kept"]);
+}
+
+#[test]
+fn sessions_that_are_not_recorded_are_found() {
+    found_in(Canary::SessionRecordsIgnored, RUNS, is_of_sessions, &["sessions kept"]);
+}
+
 #[test]
 fn lost_batchs_are_found() {
     found(

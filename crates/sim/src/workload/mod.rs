@@ -10,6 +10,7 @@ mod priorities;
 mod races;
 mod requests;
 mod routing;
+mod sessions;
 mod transactions;
 mod work_queue;
 
@@ -39,6 +40,10 @@ const LATER_KINDS: &[fn(&mut Random) -> Plan] =
 const LATER_PERCENT: u64 = 33;
 /// How many in a hundred runs are of direct messages, whatever they were without.
 const DIRECT_PERCENT: u64 = 25;
+/// How many in a hundred runs are of named sessions, whatever they were without.
+const SESSIONS_PERCENT: u64 = 8;
+/// Draws those apart from all others.
+const SESSIONS: u64 = 0x5e55_1000;
 /// Draws those apart from all others.
 const DIRECT: u64 = 0xd17e_c700;
 /// In how many in a hundred runs some clients share a connection.
@@ -60,8 +65,10 @@ pub fn plan(random: &mut Random) -> Plan {
     let mut sharding = Random::new(apart.clone().draw() ^ SHARDED);
     let mut spooling = Random::new(apart.clone().draw() ^ SPOOLING);
     let direct = is_direct.then_some(direct::plan as fn(&mut Random) -> Plan);
+    let is_of_sessions = Random::new(apart.clone().draw() ^ SESSIONS).percent(SESSIONS_PERCENT);
+    let of_sessions = is_of_sessions.then_some(sessions::plan as fn(&mut Random) -> Plan);
     let kind = *random.pick(KINDS);
-    let mut plan = direct.or(later).unwrap_or(kind)(random);
+    let mut plan = direct.or(of_sessions).or(later).unwrap_or(kind)(random);
     if random.percent(15) {
         plan.faults = calm(random);
     }
@@ -112,6 +119,7 @@ fn empty(workload: &'static str, random: &mut Random) -> Plan {
         queues: Vec::new(),
         bindings: Vec::new(),
         clients: Vec::new(),
+        sessions: Vec::new(),
         duration: random.between(1_000_000, 12_000_000),
         sizes: sizes(random),
         faults: faults(random),

@@ -9,10 +9,11 @@ use crate::client::USER;
 use crate::history::Sample;
 use crate::network::Place;
 use crate::random::Random;
-use angarium_engine::{ShardId, Time};
+use angarium_engine::{Refusal, Request, ShardId, Time};
 use angarium_journal::{Done, FaultyStorage, Job, State};
 use angarium_node::{
-    Node, Options, ReadDone, ShardBatch, SpillDone, SpillJob, SpillStore, Verification,
+    InProcessEvent, Node, Options, ReadDone, ShardBatch, SpillDone, SpillJob, SpillStore,
+    Verification,
 };
 use angarium_protocol::{Authentication, Peer};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -121,6 +122,37 @@ impl Broker {
         let mut dirty = Vec::new();
         self.nodes[shard].take_dirty(&mut dirty);
         dirty.into_iter().map(|slot| Place { shard, slot }).collect()
+    }
+
+    // ---- in-process clients ----
+
+    /// An in-process client connects, and is placed by chance.
+    pub(super) fn connect_in_process(
+        &mut self,
+        user: &str,
+        random: &mut Random,
+    ) -> Result<Place, Refusal> {
+        let shard = if self.nodes.len() > 1 { random.index(self.nodes.len()) } else { HOME };
+        let slot = self.nodes[shard].connect_in_process(user, "/")?;
+        Ok(Place { shard, slot })
+    }
+
+    /// It asks for something.
+    pub(super) fn request_in_process(&mut self, now: Time, place: Place, request: Request) {
+        self.nodes[place.shard].request_in_process(now, place.slot, request);
+    }
+
+    /// It is gone.
+    pub(super) fn disconnect_in_process(&mut self, now: Time, place: Place) {
+        self.nodes[place.shard].disconnect_in_process(now, place.slot);
+    }
+
+    /// The next thing that one of them gets.
+    pub(super) fn next_in_process_event(&mut self) -> Option<(Place, InProcessEvent)> {
+        self.nodes.iter_mut().enumerate().find_map(|(shard, node)| {
+            let (slot, event) = node.next_in_process_event()?;
+            Some((Place { shard, slot }, event))
+        })
     }
 
     // ---- turns ----

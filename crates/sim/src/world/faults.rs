@@ -196,6 +196,7 @@ impl World {
 
     /// What every end of the node has in common.
     fn went_down(&mut self) {
+        self.leave_claimants(false);
         self.is_shutting_down = false;
         self.flights.clear();
         self.by_place.clear();

@@ -5,6 +5,7 @@ mod broker;
 mod disk_work;
 mod faults;
 mod hasty;
+mod sessions;
 mod shards;
 mod spool;
 mod stages;
@@ -25,6 +26,7 @@ use broker::Broker;
 use disk_work::Flight;
 use faults::Fault;
 use hasty::Hasty;
+use sessions::Claimants;
 use shards::Route;
 use stages::Stage;
 use std::cmp::Reverse;
@@ -61,6 +63,8 @@ const EVENTS_MAX: u64 = 20_000_000;
 enum Happening {
     /// A client's time has come.
     Client(usize),
+    /// The time of a client of named sessions has come.
+    Claimant(usize),
     /// Bytes arrive at the node.
     Up(u64),
     /// Bytes arrive at the client.
@@ -111,6 +115,7 @@ pub struct World {
     /// Work in flight; gone when the node goes.
     flights: BTreeMap<u64, Flight>,
     clients: Vec<Box<dyn Endpoint>>,
+    claimants: Claimants,
     links: BTreeMap<u64, Link>,
     /// Links by where the broker has them.
     by_place: BTreeMap<Place, u64>,
@@ -171,6 +176,7 @@ impl World {
             broker: None,
             flights: BTreeMap::new(),
             clients: Vec::new(),
+            claimants: Claimants::default(),
             links: BTreeMap::new(),
             by_place: BTreeMap::new(),
             next_number: 0,
@@ -197,6 +203,7 @@ impl World {
             let random = self.random.fork();
             self.add_client(attend(&role, start, random));
         }
+        self.begin_sessions();
         self.schedule_faults();
         self.schedule(0, Happening::Restart);
         self.schedule(self.plan.duration, Happening::Stage);
@@ -221,6 +228,7 @@ impl World {
                 return Err(format!("no end after {EVENTS_MAX} events"));
             }
             self.happen(what)?;
+            self.take_session_events();
             if self.stage == Stage::Over || self.stage == Stage::Refused {
                 break;
             }
@@ -237,6 +245,7 @@ impl World {
     fn happen(&mut self, what: Happening) -> Result<(), String> {
         match what {
             Happening::Client(client) => self.client_due(client)?,
+            Happening::Claimant(client) => self.claimant_due(client),
             Happening::Up(link) => self.up(link),
             Happening::Down(link) => self.down(link)?,
             Happening::NodeLost(link) => self.node_lost(link),

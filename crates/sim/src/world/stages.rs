@@ -142,6 +142,7 @@ impl World {
     }
 
     fn retire_all(&mut self) {
+        self.leave_claimants(true);
         for client in 0..self.clients.len() {
             self.with_client(client, |client, at| client.retire(at));
             self.after_client(client);
@@ -152,7 +153,7 @@ impl World {
     /// A client that has not got all its answers yet. An error: it has waited for too long.
     fn busy(&mut self, since: Time) -> Result<Option<usize>, String> {
         let Some(busy) = self.clients.iter().position(|client| !client.is_done()) else {
-            return Ok(None);
+            return self.busy_claimants(since);
         };
         // Its consumers are told so, again and again.
         if self.has_stopped_at_damage()? {
@@ -173,6 +174,17 @@ impl World {
             "client {busy} gets no answer ({}; connection {link:?}; {age:?}; journal: {journal:?})",
             client.waits_for()
         ))
+    }
+
+    /// Whether a client of named sessions has not got its answer yet; an error: as [`World::busy`].
+    fn busy_claimants(&self, since: Time) -> Result<Option<usize>, String> {
+        if self.claimants.are_done() {
+            return Ok(None);
+        }
+        match self.now.since(since) < FINISH_MAX {
+            true => Ok(Some(0)),
+            false => Err("a request about a session gets no answer".to_owned()),
+        }
     }
 
     /// Waits until every client is gone, and restarts the node or not.
