@@ -187,7 +187,6 @@ impl Engine {
         if state != StorageState::Failed {
             return;
         }
-        self.sessions.journal_failed();
         for (_, vhost) in self.vhosts.iter_mut() {
             vhost.router.keep_durable();
         }

@@ -57,9 +57,12 @@ impl Engine {
             return refused(RefusalKind::NotAllowed, text.to_owned());
         };
         check_claim(&claim)?;
-        self.check_kept(claim.recorded)?;
         let expiry = self.bounded_expiry(claim.expiry);
         let found = self.session_to_resume(now, vhost, &claim.name, fx);
+        let is_stored = |slot| self.sessions.get(slot).is_some_and(|session| session.is_stored);
+        let was_stored =
+            found.is_some_and(is_stored) || self.sessions.ending(vhost, &claim.name).is_some();
+        self.check_kept(claim.recorded || was_stored)?;
         if let Some(slot) = found {
             self.check_owner(slot, Some(&user))?;
             self.counters.session_claims += 1;

@@ -143,18 +143,13 @@ impl Sessions {
     }
 
     /// The record of the end of a session of that name, if it is not flushed.
-    pub(crate) fn ending(&self, vhost: u32, name: &Arc<str>) -> Option<Position> {
-        self.ending.get(&(vhost, Arc::clone(name))).copied()
+    pub(crate) fn ending(&self, vhost: u32, name: &str) -> Option<Position> {
+        self.ending.get(&(vhost, name.into())).copied()
     }
 
     /// Everything before `position` is flushed.
     pub(crate) fn flushed(&mut self, position: Position) {
         self.ending.retain(|_, at| *at >= position);
-    }
-
-    /// Nothing is flushed any more.
-    pub(crate) fn journal_failed(&mut self) {
-        self.ending.clear();
     }
 }
 
