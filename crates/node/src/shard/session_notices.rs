@@ -9,8 +9,8 @@ impl NodeEffects {
     /// held the session before, also where another claim that was to wait for it was taken over from, too.
     pub(crate) fn news_before(&self, reply: &Result<Reply, Refusal>) -> u64 {
         match reply {
-            Ok(Reply::Session { .. }) => self.told_in_call.max(self.session_notices),
-            _ => self.told_in_call,
+            Ok(Reply::Session { .. }) => self.news_in_call.max(self.session_notices),
+            _ => self.news_in_call,
         }
     }
 
@@ -31,8 +31,8 @@ impl NodeEffects {
                     }
                 }
                 self.links.sync_all();
-                self.told_in_call = self.links.told();
-                self.session_notices = self.told_in_call;
+                self.news_in_call = self.links.last_news();
+                self.session_notices = self.news_in_call;
             }
             // It goes before the answers of this call, which are not there yet.
             (None, Some(reply)) => self.replies.push_front(Answer { channel, reply, after: 0 }),
