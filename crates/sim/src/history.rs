@@ -1,6 +1,7 @@
-//! What clients saw and did, and what was done to the world, in order: the material of every check.
+//! The history of a run: what clients did and saw, and what was done to the world, in order.
+//! Checks read it.
 
-use crate::plan::Plan;
+use crate::plan::{Plan, QueueIndex};
 use angarium_engine::{Refusal, SessionExpiry, SessionLoss, Time};
 use std::fmt::Write;
 
@@ -16,26 +17,23 @@ impl MessageId {
         MessageId(u64::from(producer) << 32 | u64::from(sequence))
     }
 
-    /// Who published it: a new number for each client, and for each of its channels.
+    /// The number of its producer: a new one for each channel of each connection.
     #[must_use]
     pub fn producer(self) -> u32 {
         (self.0 >> 32) as u32
     }
 }
 
-/// The [`Event::Fault`] that the disk has no space left.
+/// The text of the [`Event::Fault`] of a full disk.
 pub const DISK_FULL: &str = "the disk is full";
-/// Faults of the disks on which direct messages wait for slow clients.
-pub const SPOOL_FAULTS: [&str; 3] = [SPOOL_FAILS, SPOOL_FULL, SPOOL_ROTS];
-/// The first.
-pub const SPOOL_FAILS: &str = "the spool fails";
-/// The second.
-pub const SPOOL_FULL: &str = "the spool is full";
-/// The third.
-pub const SPOOL_ROTS: &str = "the spool rots";
-
-/// A queue's index in [`Plan::queues`].
-pub type QueueIndex = usize;
+/// The texts of the faults of the spill disk.
+pub const SPILL_FAULTS: [&str; 3] = [SPILL_FAILS, SPILL_FULL, SPILL_CORRUPTED];
+/// A change of the spill disk fails.
+pub const SPILL_FAILS: &str = "the spill disk fails";
+/// The spill disk has no space left.
+pub const SPILL_FULL: &str = "the spill disk is full";
+/// Files of the spill disk are damaged.
+pub const SPILL_CORRUPTED: &str = "the spill disk is damaged";
 
 /// How a client settled deliveries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +51,7 @@ pub enum Outcome {
 pub struct Publish {
     /// The message.
     pub message: MessageId,
-    /// The queues that the plan's bindings lead it to.
+    /// The queues that the plan's bindings route it to.
     pub to: Vec<QueueIndex>,
     /// Delivery mode 2.
     pub persistent: bool,
@@ -68,7 +66,7 @@ pub struct Publish {
 }
 
 impl Publish {
-    /// One that is neither persistent nor part of a transaction, without priority, expiry or delay.
+    /// A transient publish outside transactions, without priority, expiry or delay.
     #[must_use]
     pub fn new(message: MessageId, to: Vec<QueueIndex>) -> Publish {
         Publish {
@@ -86,23 +84,23 @@ impl Publish {
 /// A delivery as its consumer sees it.
 #[derive(Clone, Debug)]
 pub struct Delivery {
-    /// The subscription (or getter) that took it, a new number for each.
+    /// The number of the consumer (or of the client that uses basic.get).
     pub consumer: u32,
     /// Its queue.
     pub queue: QueueIndex,
-    /// The message that the body names; `None` if the body is none that a producer makes.
+    /// The message that the body names; `None` if no producer made the body.
     pub message: Option<MessageId>,
-    /// As marked.
+    /// Its redelivered flag.
     pub redelivered: bool,
     /// Payload bytes.
     pub bytes: u64,
-    /// How often the broker says it was requeued.
+    /// The header `x-delivery-count`.
     pub requeues: u64,
 }
 
-/// A subscription as its consumer asked for it.
+/// A consumer as its client asked for it.
 #[derive(Clone, Debug)]
-pub struct Subscription {
+pub struct Consume {
     /// Its number.
     pub consumer: u32,
     /// Its queue.
@@ -124,37 +122,37 @@ pub enum Ending {
     RolledBack,
 }
 
-/// A message that whoever listens to its subject is to hear.
+/// A message that all subscribers of its subject are to receive.
 #[derive(Clone, Debug, Default)]
-pub struct Emit {
-    /// Published just before.
+pub struct DirectPublish {
+    /// Its number; the [`Event::Publish`] comes just before.
     pub message: MessageId,
-    /// To which subject.
+    /// The subject.
     pub subject: String,
-    /// The NATS connection on which it was; 0: by another protocol.
+    /// The publishing NATS connection; 0 for another protocol.
     pub connection: u32,
-    /// Listeners on the same connection hear it, too.
+    /// Subscribers on the same connection receive it, too.
     pub echo: bool,
-    /// Where its publisher wants replies.
+    /// The reply subject.
     pub reply: Option<String>,
-    /// It has headers, or properties that become some.
+    /// It has headers, or properties that become headers.
     pub has_headers: bool,
 }
 
-/// A subscription to a subject as its client asked for it.
+/// A subscription as its client asked for it.
 #[derive(Clone, Debug, Default)]
-pub struct Listen {
+pub struct Subscription {
     /// Its number, a new one for each.
-    pub listener: u32,
-    /// The connection on which it is.
+    pub number: u32,
+    /// Its connection.
     pub connection: u32,
-    /// What it listens to.
+    /// The subject pattern.
     pub pattern: String,
     /// The queue group.
     pub group: Option<String>,
     /// Its client takes headers.
     pub takes_headers: bool,
-    /// It answers what it hears.
+    /// It answers requests.
     pub answers: bool,
 }
 
@@ -170,12 +168,12 @@ pub enum HeadersSeen {
     Other,
 }
 
-/// A direct message as its listener hears it.
+/// A direct message as its subscriber receives it.
 #[derive(Clone, Debug, Default)]
-pub struct Hear {
-    /// Who.
-    pub listener: u32,
-    /// The message that the body names; `None` if the body is none that a publisher makes.
+pub struct DirectMessage {
+    /// The subscription's number.
+    pub subscription: u32,
+    /// The message that the body names; `None` if no publisher made the body.
     pub message: Option<MessageId>,
     /// The subject it came with.
     pub subject: String,
@@ -183,7 +181,7 @@ pub struct Hear {
     pub reply: Option<String>,
     /// Its headers.
     pub headers: HeadersSeen,
-    /// How many messages the broker says this listener missed before.
+    /// How many messages the broker says this subscriber missed before.
     pub missed: u64,
 }
 
@@ -193,7 +191,7 @@ pub struct Sample {
     /// Payload bytes that the engine holds in memory.
     pub resident_bytes: u64,
     /// Unsent bytes of the fullest connection.
-    pub outlet_bytes: u64,
+    pub unsent_bytes: u64,
     /// Appended bytes that the disk has not taken.
     pub backlog_bytes: u64,
 }
@@ -254,8 +252,8 @@ pub enum Event {
     Committing { transaction: u32 },
     /// A transaction ended.
     Transaction { transaction: u32, ending: Ending },
-    /// A subscription began (before its first delivery).
-    Subscribe(Subscription),
+    /// A consumer started; comes before its first delivery.
+    Consume(Consume),
     /// A message came.
     Deliver(Delivery),
     /// Its consumer settled it.
@@ -266,71 +264,72 @@ pub enum Event {
         outcome: Outcome,
         transaction: Option<u32>,
     },
-    /// This consumer asked the broker something.
+    /// This consumer sent a request to the broker.
     Asking { consumer: u32 },
-    /// The broker has processed everything that this consumer sent before: it answered something
-    /// later on the same channel.
+    /// The broker has processed everything that this consumer sent before: it answered a later
+    /// request on the same channel.
     Synced { consumer: u32 },
-    /// The subscription ended with its connection or channel; what it had not settled goes back.
+    /// The consumer ended with its connection or channel; its unsettled deliveries are requeued.
     Ended { consumer: u32 },
-    /// An address for replies of its own was opened for this consumer.
+    /// This consumer started on the direct reply-to address.
     Inbox { consumer: u32 },
     /// The message published just before is a reply, to the inbox of this consumer.
     Reply { message: MessageId, requester: u32 },
     /// A reply came.
     Replied { consumer: u32, message: Option<MessageId> },
-    /// A queue that expires was declared, perhaps anew: when its client asked, and what was in it.
-    Visited { queue: QueueIndex, asked: Time, messages: u64 },
-    /// The same was asked, and the connection ended before an answer came.
-    Unanswered { queue: QueueIndex },
-    /// A message was published just before, or is to be when its transaction is committed, to a subject.
-    Emit(Emit),
-    /// The broker has processed all that the publisher of this message had sent up to it: it answered
-    /// something that was sent later on the same connection.
+    /// A queue with `x-expires` was declared: when the client asked, and how many messages were in
+    /// it.
+    LeaseRenewed { queue: QueueIndex, asked: Time, messages: u64 },
+    /// The connection ended before the declaration of a queue with `x-expires` was answered.
+    LeaseUnanswered { queue: QueueIndex },
+    /// The message published just before is a direct one; in a transaction, once that is committed.
+    DirectPublish(DirectPublish),
+    /// The broker has processed this message and all earlier ones of its publisher: it answered a
+    /// later PING on the same connection.
     Flushed { message: MessageId },
-    /// A client asked to listen.
-    Listen(Listen),
-    /// It does: something was answered that was asked later on the same connection.
-    Listens { listener: u32 },
-    /// It asked to listen no more, at once or once it has heard so many messages in all.
-    Unlisten { listener: u32, after: Option<u64> },
-    /// The broker knows of that.
-    Unlistened { listener: u32 },
-    /// A listener heard a message.
-    Hear(Hear),
-    /// The broker says that nobody takes the request with this inbox, which was sent to this subject.
+    /// A client subscribed.
+    Subscribe(Subscription),
+    /// The broker knows the subscription: it answered a later PING on the same connection.
+    Subscribed { subscription: u32 },
+    /// A client unsubscribed, at once or after `after` messages in all.
+    Unsubscribe { subscription: u32, after: Option<u64> },
+    /// The broker knows that the client unsubscribed.
+    Unsubscribed { subscription: u32 },
+    /// A subscriber received a message.
+    Receive(DirectMessage),
+    /// The broker reported that the request to `subject` with this inbox has no responder.
     NoResponders { inbox: String, subject: String },
     /// A NATS connection has ended, as its client sees it.
-    Parted { connection: u32 },
-    /// The broker ended the connection of a NATS client of its own accord, and why as its log has it.
+    Disconnected { connection: u32 },
+    /// The broker closed the connection of a client whose protocol does not carry the reason;
+    /// `why` is the reason in its log.
     Dropped { client: usize, why: String },
-    /// The broker told a NATS client of an error.
-    Complained { connection: u32, text: String },
-    /// Nobody publishes any more but for last words; whoever was behind has got everything.
+    /// The broker sent `-ERR` to a NATS client.
+    ErrorReported { connection: u32, text: String },
+    /// Only final messages follow; slow consumers have received everything before.
     CaughtUp,
-    /// Nobody publishes any more; what was under way has had its time, and everybody was answered
-    /// once more.
-    AllSaid,
+    /// Nothing is published any more, and every client was answered once more.
+    AllReceived,
     /// The broker ended a channel or connection with an error.
     Refused { code: u16, text: String },
     /// The number of ready messages that the broker says a queue has.
     Depth { queue: QueueIndex, messages: u64 },
-    /// The broker begins, or has ended, to settle what was settled at once a part in each turn, or to
-    /// read what was settled to be a dead letter.
+    /// The broker starts or stops carrying out settles over several turns, or reading dead letters
+    /// back from disk.
     SettlesInParts(bool),
     /// What the host measured, whenever it is a new maximum.
     Measured(Sample),
-    /// Something about named sessions; `connection`: a new number for each.
+    /// Something happened to a named session; `connection`: a new number for each.
     Session { connection: u32, event: SessionEvent },
-    /// The node is gone, in whatever state it was.
+    /// The node crashed.
     Crashed,
-    /// It was closed in order.
+    /// The node was closed in order.
     Closed,
     /// A new node runs on what was on the disk.
     Recovered,
-    /// A fault was injected; for the reader.
+    /// A fault was injected.
     Fault(&'static str),
-    /// Faults have ended, all clients are gone, and every queue is now emptied by one consumer.
+    /// Faults have ended, all clients are gone, and one client now empties every queue.
     Draining,
     /// All queues are empty.
     Drained,
@@ -348,13 +347,13 @@ pub struct History {
 }
 
 impl History {
-    /// An empty one.
+    /// An empty history.
     #[must_use]
     pub fn new(plan: Plan) -> History {
         History { plan, events: Vec::new(), digest: Digest::default() }
     }
 
-    /// Notes an event.
+    /// Records an event.
     pub fn note(&mut self, now: Time, event: Event) {
         write!(self.digest, "{} {event:?}", now.0).expect("hashing does not fail");
         self.events.push((now, event));
@@ -383,7 +382,7 @@ impl Default for Digest {
 }
 
 impl Digest {
-    /// Takes bytes in.
+    /// Adds bytes.
     pub fn bytes(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);

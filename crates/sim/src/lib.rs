@@ -1,8 +1,8 @@
-//! A fake world for a whole node: clients, network, disk and time are simulated, everything follows
-//! from one seed, and the code under test is the very code that ships.
+//! Simulates a fake world for a whole node: clients, network, disk and time, all derived from one seed,
+//! around the code that ships.
 //!
-//! [`run::run`] makes a plan from the seed, lets it happen in a [`world::World`], and judges what the
-//! clients saw by the [`checks`].
+//! [`run::run`] draws a plan from the seed, runs it in a [`world::World`], and applies the [`checks`] to
+//! the history.
 
 pub mod canary;
 pub mod checks;

@@ -1,6 +1,6 @@
-//! `angarium-sim`: runs one seed, or seeds without end.
+//! `angarium-sim`: runs simulations by seed.
 
-// The program has a clock and a terminal; runs have neither.
+// Only the program uses clock and terminal; runs do not.
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)]
 
 use angarium_sim::random::Random;
@@ -12,18 +12,20 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 const USAGE: &str = "\
 Runs a whole node in a simulated world and checks what its clients saw.
 
-usage: angarium-sim [SEED]             one run; without a seed, of a seed drawn from the clock
-       angarium-sim --forever [SEED]   runs without end, from a seed on; ends at the first failure
-       angarium-sim --history SEED     one run; prints its whole history instead of a judgement
-       angarium-sim --count N [SEED]   N runs, from a seed on; goes on after failures
-       angarium-sim --only WORKLOAD N [SEED]   the same, of runs of one workload";
+usage: angarium-sim [SEED]             one run
+       angarium-sim --forever [SEED]   runs until the first failure, from SEED on
+       angarium-sim --history SEED     one run; prints its whole history and checks nothing
+       angarium-sim --count N [SEED]   N runs from SEED on; continues after failures
+       angarium-sim --only WORKLOAD N [SEED]   N runs of one workload
+
+Without SEED, the first seed is drawn from the clock.";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     if let ["--history", seed] = words.as_slice() {
         let history = run::history(seed.parse().unwrap_or_default());
-        // Whoever reads it may have read enough before its end.
+        // The reader may close the pipe early.
         let _ = std::io::stdout().write_all(history.as_bytes());
         return ExitCode::SUCCESS;
     }
@@ -56,7 +58,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Small enough to be typed.
+/// A seed from the clock, small enough to be typed.
 fn fresh_seed() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Random::new(since.as_nanos() as u64).below(1_000_000_000)

@@ -1,5 +1,5 @@
-//! A transport of bytes between one client and the node: two pipes that fragment, delay, stall and
-//! break, but neither reorder nor alter, as TCP does not.
+//! The transport between one client and the node: two pipes that fragment, delay, stall and break,
+//! but like TCP neither reorder nor alter bytes.
 
 use angarium_engine::{ConnectionId, Time};
 use std::collections::VecDeque;
@@ -7,24 +7,24 @@ use std::collections::VecDeque;
 /// One direction of a connection.
 #[derive(Debug, Default)]
 pub struct Pipe {
-    /// Written and not read yet: in flight, or in the buffers of either end.
+    /// Bytes written and not read: in flight, or in the buffers of either end.
     bytes: VecDeque<u8>,
-    /// Most bytes that it takes before its writer has to wait.
+    /// Most bytes that it holds.
     capacity: usize,
-    /// A reading event is on its way.
+    /// A read is scheduled.
     pub is_scheduled: bool,
-    /// The reader does not read before this.
+    /// Nothing is read before this time.
     pub stalled_until: Time,
 }
 
 impl Pipe {
-    /// A pipe that takes `capacity` bytes before its writer has to wait.
+    /// A pipe that holds up to `capacity` bytes.
     #[must_use]
     pub fn new(capacity: usize) -> Pipe {
         Pipe { capacity, ..Pipe::default() }
     }
 
-    /// Takes as many of `bytes` as fit and says how many.
+    /// Takes as many of `bytes` as fit; returns how many.
     pub fn write(&mut self, bytes: &[u8]) -> usize {
         let fits = bytes.len().min(self.room());
         self.bytes.extend(&bytes[..fits]);
@@ -43,14 +43,14 @@ impl Pipe {
         self.bytes.drain(..length).collect()
     }
 
-    /// Nothing is in it.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 }
 
-/// Where the broker has a connection.
+/// A connection's place in the broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The shard that it is on.
@@ -59,12 +59,12 @@ pub struct Place {
     pub slot: ConnectionId,
 }
 
-/// A connection: who is at its ends, and the pipes between them.
+/// A connection: its two ends, and the pipes between them.
 #[derive(Debug)]
 pub struct Link {
     /// The client's number.
     pub client: usize,
-    /// Where the broker has it; `None` before it was accepted and after it was closed there.
+    /// Its place in the broker; `None` before it is accepted and after it is closed there.
     pub place: Option<Place>,
     /// The client still holds its end.
     pub is_client_open: bool,
@@ -74,8 +74,8 @@ pub struct Link {
     pub down: Pipe,
     /// Largest piece that arrives at once: 1 makes every byte arrive alone.
     pub fragment_max: usize,
-    /// The client takes little at a time, and that late.
+    /// The client reads slowly.
     pub is_slow: bool,
-    /// Longest time a piece takes, in microseconds.
+    /// Longest delay of a piece, in microseconds.
     pub delay_max: u64,
 }

@@ -1,10 +1,10 @@
-//! Message bodies and headers that prove themselves: what is in them follows from the message's number,
-//! and from the length.
+//! Message bodies and headers that can be verified: their content follows from the message's
+//! number and length.
 
 use crate::history::MessageId;
 use crate::random::Random;
 
-/// Shortest body: a number, and as much filling that no other number has it.
+/// Shortest body: the number, and enough filling to tell bodies apart.
 pub const BYTES_MIN: usize = 16;
 
 /// The body of message `id`, `length` bytes or [`BYTES_MIN`].

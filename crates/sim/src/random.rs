@@ -1,14 +1,13 @@
-//! The one source of chance: every decision of a run is drawn from generators that descend from its
-//! seed.
+//! The random generator: every decision of a run is drawn from generators derived from its seed.
 
-/// xoshiro256**, seeded by SplitMix64. Not for secrets.
+/// xoshiro256**, seeded by SplitMix64. Not cryptographic.
 #[derive(Clone, Debug)]
 pub struct Random {
     state: [u64; 4],
 }
 
 impl Random {
-    /// A generator whose whole future follows from `seed`.
+    /// A generator seeded with `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Random {
         let mut mixed = seed;
@@ -35,7 +34,7 @@ impl Random {
         result
     }
 
-    /// A number below `bound`; 0 where that is 0.
+    /// A number below `bound`; 0 if that is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         // The bias of the remainder is below 2^-32 for every bound that is used here.
         if bound == 0 { 0 } else { self.draw() % bound }
@@ -61,13 +60,13 @@ impl Random {
         &choices[self.index(choices.len())]
     }
 
-    /// A number up to `bound` whose order of magnitude is even: small ones are as likely as large.
+    /// A number up to `bound`, with all orders of magnitude equally likely.
     pub fn magnitude(&mut self, bound: u64) -> u64 {
         let bits = self.below(u64::from(64 - bound.leading_zeros()) + 1);
         self.below(1 << bits.min(63)).min(bound)
     }
 
-    /// A generator of its own for a part of the world, so that one part's draws do not shift another's.
+    /// A separate generator, so that the draws of one part of the world do not shift another's.
     #[must_use]
     pub fn fork(&mut self) -> Random {
         Random::new(self.draw())

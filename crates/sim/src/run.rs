@@ -1,4 +1,4 @@
-//! A whole run from a seed: plan, world, checks.
+//! Runs a seed: plan, world, checks.
 
 use crate::canary::Canary;
 use crate::checks;
@@ -9,7 +9,7 @@ use crate::workload;
 use crate::world::World;
 use angarium_engine::Time;
 
-/// Events of a failed run's history that are shown.
+/// Number of events in the report of a failed run.
 const TAIL: usize = 25;
 
 /// How a run went.
@@ -19,13 +19,13 @@ pub struct Report {
     pub seed: u64,
     /// Which workload the seed chose.
     pub workload: &'static str,
-    /// Of the whole history, and of every byte that travelled.
+    /// The digest of the history and of every byte sent.
     pub digest: Digest,
     /// Events in the history.
     pub events: usize,
     /// Virtual time from its first event to its last, in microseconds.
     pub micros: u64,
-    /// The node refused to start on a disk in which a bit was flipped.
+    /// The node rightly refused to start on a damaged disk.
     pub is_refused: bool,
 }
 
@@ -60,7 +60,7 @@ pub fn run(seed: u64) -> Result<Report, Box<Failure>> {
 pub fn run_with(seed: u64, canary: Option<Canary>) -> Result<Report, Box<Failure>> {
     let mut plan = workload::plan(&mut Random::new(seed));
     if canary.is_some_and(Canary::is_between_shards) {
-        plan.shards = workload::several_shards(&mut Random::new(seed));
+        plan.shards = workload::draw::several_shards(&mut Random::new(seed));
     }
     run_plan(plan, seed, canary)
 }
@@ -101,7 +101,7 @@ pub fn run_plan(plan: Plan, seed: u64, canary: Option<Canary>) -> Result<Report,
         }
         Err(what) => {
             let history = world.take_history();
-            // A broken promise says more than what came of it.
+            // A broken promise says more than its consequence.
             let what = match checks::all(&history) {
                 Ok(()) => what,
                 Err(broken) => format!("{broken}; and {what}"),

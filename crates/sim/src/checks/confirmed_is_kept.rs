@@ -1,36 +1,39 @@
-//! A confirmed message stays until a consumer has settled it, and no queue takes what none of its
-//! bindings leads to. A message that a queue catches from a NATS client, who gets no confirms, stays as
-//! long as the node runs and the disk is sound.
+//! A confirmed message stays until a consumer has settled it, and queues hold only what is routed
+//! to them.
+//!
+//! A direct message of a NATS client, which gets no confirms, stays in the queues it is routed to
+//! as long as the node runs and the disk is sound.
 
-use crate::history::{DISK_FULL, Ending, Event, History, MessageId, Outcome, Publish, QueueIndex};
+use crate::history::{DISK_FULL, Ending, Event, History, MessageId, Outcome, Publish};
+use crate::plan::QueueIndex;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is known of one run when it is over.
+/// What the history of a whole run says.
 #[derive(Default)]
 struct Ledger<'a> {
     /// Publishes with the index of their event.
     publishes: BTreeMap<MessageId, (usize, &'a Publish)>,
     confirmed: BTreeSet<MessageId>,
-    /// Those of NATS clients that the node is known to have had when all queues were there.
-    caught: BTreeSet<MessageId>,
-    /// Published when all queues were there.
+    /// Direct messages that the node is known to have processed while all queues existed.
+    routed: BTreeSet<MessageId>,
+    /// Messages published while all queues existed.
     had_queues: BTreeSet<MessageId>,
-    /// Those that a consumer may have settled, or that were there at the end.
+    /// Messages that a consumer may have settled, or that were delivered at the end.
     accounted: BTreeSet<(QueueIndex, MessageId)>,
-    /// Queues from which presettled deliveries may have got lost on their way.
+    /// Queues whose presettled deliveries may have got lost on their way.
     spilled: BTreeSet<QueueIndex>,
     last_restart: usize,
-    /// The disk was full once. A transient message that dies then, and for which memory has no room,
-    /// is dropped rather than kept beyond the limits.
+    /// The disk was full once. A transient message that becomes a dead letter then, and for which
+    /// memory has no room, is dropped rather than kept beyond the limits.
     was_full: bool,
-    /// The disk failed in whatever way.
+    /// The disk failed in some way.
     has_failed: bool,
     is_drained: bool,
 }
 
 impl Ledger<'_> {
-    /// Whether the message was published to the broker that runs now: the confirm of one from before a
-    /// restart may arrive behind it.
+    /// Whether the message was published since the last restart. The confirm of an earlier one may
+    /// arrive after the restart.
     fn is_since_restart(&self, message: MessageId) -> bool {
         self.publishes.get(&message).is_some_and(|(at, _)| *at >= self.last_restart)
     }
@@ -41,7 +44,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
     if !ledger.is_drained {
         return Ok(());
     }
-    for message in ledger.confirmed.union(&ledger.caught) {
+    for message in ledger.confirmed.union(&ledger.routed) {
         let Some((at, publish)) = ledger.publishes.get(message) else { continue };
         for queue in &publish.to {
             if is_expected(history, &ledger, *at, publish, *queue) {
@@ -49,7 +52,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
                 if !reach.iter().any(|queue| ledger.accounted.contains(&(*queue, *message))) {
                     let name = &history.plan.queues[*queue].name;
                     let is_confirmed = ledger.confirmed.contains(message);
-                    let how = if is_confirmed { "confirmed" } else { "caught" };
+                    let how = if is_confirmed { "confirmed" } else { "routed" };
                     return Err(format!("{message:?} was {how} and is not in queue '{name}'"));
                 }
             }
@@ -58,7 +61,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether nothing but a consumer may have taken the message out of the queue.
+/// Whether only a consumer may have removed the message from the queue.
 fn is_expected(
     history: &History,
     ledger: &Ledger<'_>,
@@ -102,19 +105,19 @@ fn ledger(history: &History) -> Result<Ledger<'_>, String> {
             }
             Event::Confirm { message, accepted: true } => {
                 ledger.confirmed.insert(*message);
-                // Whoever was confirmed something had declared all queues before.
+                // A client that gets a confirm has declared all queues before.
                 has_queues |= ledger.is_since_restart(*message);
             }
             Event::Flushed { message } => {
                 let of_publisher = MessageId::new(message.producer(), 0)..=*message;
-                ledger.caught.extend(ledger.had_queues.range(of_publisher));
+                ledger.routed.extend(ledger.had_queues.range(of_publisher));
             }
             Event::Return { message } => check_return(history, &ledger, *message)?,
             Event::Transaction { transaction, ending: Ending::Committed } => {
                 ledger.confirmed.extend(committed.remove(transaction).unwrap_or_default());
             }
-            Event::Subscribe(subscription) if subscription.presettled => {
-                presettled.insert(subscription.consumer, subscription.queue);
+            Event::Consume(consume) if consume.presettled => {
+                presettled.insert(consume.consumer, consume.queue);
             }
             Event::Ended { consumer } => {
                 ledger.spilled.extend(presettled.get(consumer));
@@ -149,7 +152,7 @@ fn ledger(history: &History) -> Result<Ledger<'_>, String> {
     Ok(ledger)
 }
 
-/// A message is only given back where no queue was to take it.
+/// A message is only returned where it is routed to no queue.
 fn check_return(history: &History, ledger: &Ledger<'_>, message: MessageId) -> Result<(), String> {
     let Some((_, publish)) = ledger.publishes.get(&message) else {
         return Err(format!("{message:?} was returned and never published"));

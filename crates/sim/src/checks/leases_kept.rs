@@ -1,32 +1,47 @@
-//! A queue that expires without use is there until then, and gone after.
+//! A queue with `x-expires` exists until that time without use has passed, and is deleted after it.
 //!
-//! Every declaration is a use, at some time between question and answer; where none came, at whatever
-//! time, or never. A restart is one, too.
+//! A declaration is a use at some time between request and answer; without an answer, at any time
+//! or never. A restart counts as a use.
 
-use crate::history::{Event, History, MessageId, QueueIndex};
+use crate::history::{Event, History, MessageId};
+use crate::plan::QueueIndex;
 use angarium_engine::Time;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Time that the broker may take to notice, while it runs; a shard that does not get its turn notices
-/// at the next.
+/// Time within which a running broker deletes an expired queue. A late shard deletes it at its
+/// next turn.
 const NOTICE: Duration = Duration::from_millis(1);
 
-/// What its client knows of a queue.
+/// A declaration of a queue: when it was asked for and answered, and how many messages were in it.
+#[derive(Clone, Copy)]
+struct Declaration {
+    asked: Time,
+    answered: Time,
+    messages: u64,
+}
+
+/// How long a queue is kept without use, and within which time after that the broker must delete it.
+struct Limit {
+    expires: Duration,
+    notice: Duration,
+}
+
+/// What its client knows about a queue.
 #[derive(Default)]
 struct Lease {
-    /// When it was last declared: asked, answered.
-    last: Option<(Time, Time)>,
-    /// A message is in it that nobody takes.
+    /// Its last declaration.
+    last: Option<Declaration>,
+    /// It holds a message that no consumer takes.
     is_marked: bool,
-    /// The broker was down since, or it was declared and nobody knows when.
+    /// It may have been used since: the broker was down, or a declaration got no answer.
     was_perhaps_used: bool,
 }
 
 pub(super) fn check(history: &History) -> Result<(), String> {
     let mut leases: BTreeMap<QueueIndex, Lease> = BTreeMap::new();
     let mut marks: BTreeMap<MessageId, QueueIndex> = BTreeMap::new();
-    let notice = NOTICE + Duration::from_micros(history.plan.shards.nap_max);
+    let notice = NOTICE + Duration::from_micros(history.plan.shards.late_max);
     let mut down_at = None;
     for (now, event) in &history.events {
         match event {
@@ -45,16 +60,18 @@ pub(super) fn check(history: &History) -> Result<(), String> {
                 down_at = Some(*now);
                 leases.values_mut().for_each(|lease| lease.was_perhaps_used = true);
             }
-            Event::Unanswered { queue } => {
+            Event::LeaseUnanswered { queue } => {
                 leases.entry(*queue).or_default().was_perhaps_used = true;
             }
-            Event::Visited { queue, asked, messages } => {
+            Event::LeaseRenewed { queue, asked, messages } => {
                 let lease = leases.entry(*queue).or_default();
                 let queue = &history.plan.queues[*queue];
                 let expires = Duration::from_millis(queue.expires.unwrap_or(u64::MAX / 2_000));
-                judge(&queue.name, (expires, notice), lease, (*asked, *now), *messages)?;
+                let declaration =
+                    Declaration { asked: *asked, answered: *now, messages: *messages };
+                judge(&queue.name, Limit { expires, notice }, lease, declaration)?;
                 *lease = Lease {
-                    last: Some((*asked, *now)),
+                    last: Some(declaration),
                     is_marked: *messages > 0,
                     was_perhaps_used: down_at.is_some_and(|down| down >= *asked),
                 };
@@ -65,18 +82,16 @@ pub(super) fn check(history: &History) -> Result<(), String> {
     Ok(())
 }
 
-fn judge(
-    name: &str,
-    (expires, notice): (Duration, Duration),
-    lease: &Lease,
-    (asked, answered): (Time, Time),
-    messages: u64,
-) -> Result<(), String> {
-    let Some((before, until)) = lease.last else { return Ok(()) };
-    if messages == 0 && lease.is_marked && answered < before.plus(expires) {
+fn judge(name: &str, limit: Limit, lease: &Lease, now: Declaration) -> Result<(), String> {
+    let Limit { expires, notice } = limit;
+    let Some(last) = lease.last else { return Ok(()) };
+    if now.messages == 0 && lease.is_marked && now.answered < last.asked.plus(expires) {
         return Err(format!("queue '{name}' was gone before its time"));
     }
-    if messages > 0 && !lease.was_perhaps_used && asked > until.plus(expires + notice) {
+    if now.messages > 0
+        && !lease.was_perhaps_used
+        && now.asked > last.answered.plus(expires + notice)
+    {
         return Err(format!("queue '{name}' was there after its time"));
     }
     Ok(())

@@ -1,12 +1,11 @@
-//! Queues are never longer than they may be, nothing outlives its time or comes before it, and nothing
-//! is requeued more often than its queue allows.
+//! Queues keep their limits: length, time to live, delay and number of requeues.
 
 use crate::history::{Event, History, Outcome, Publish};
 use angarium_engine::{Overflow, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Time that a delivery may be under way when it is due, while nothing is stalled.
+/// Longest time that a delivery is under way while nothing is stalled.
 const UNDER_WAY: Duration = Duration::from_secs(5);
 
 pub(super) fn check(history: &History) -> Result<(), String> {
@@ -19,8 +18,8 @@ pub(super) fn check(history: &History) -> Result<(), String> {
             Event::Publish(publish) => {
                 publishes.insert(publish.message, publish);
             }
-            Event::Subscribe(subscription) => {
-                consumers.insert(subscription.consumer, subscription.queue);
+            Event::Consume(consume) => {
+                consumers.insert(consume.consumer, consume.queue);
             }
             Event::Settle { queue, outcome: Outcome::Requeue, .. } => {
                 has_returned.insert(*queue);
@@ -31,7 +30,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
             Event::Depth { queue, messages } => {
                 let has_grown = has_returned.contains(queue);
                 let queue = &history.plan.queues[*queue];
-                // Where new messages are refused instead, what comes back may exceed the limit.
+                // A queue that refuses new messages may exceed its limit by requeued ones.
                 if has_grown && queue.overflow != Overflow::DropHead {
                     continue;
                 }
@@ -54,7 +53,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
                     let message = delivery.message;
                     return Err(format!("queue '{name}' delivered {message:?} before its time"));
                 }
-                // Everything came in before the drain began, but for dead letters.
+                // Only dead letters are enqueued after the drain began.
                 let is_direct = !history.plan.is_dead_letter_target(delivery.queue);
                 let due = draining
                     .zip(queue.ttl)

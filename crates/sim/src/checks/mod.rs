@@ -1,4 +1,4 @@
-//! The promises, one file each: a function from a history to `Ok`, or to what was broken.
+//! The promises that a history is checked for, one file each.
 
 mod confirmed_is_kept;
 mod credit_respected;
@@ -20,7 +20,7 @@ mod replies_come;
 mod requests_answered;
 mod sessions_kept;
 mod settled_is_gone;
-mod spool_kept;
+mod spill_kept;
 mod subscriptions;
 mod transactions_atomic;
 mod unsubscribed_receives_nothing;
@@ -34,9 +34,9 @@ use crate::history::History;
 /// A promise: its name, and whether a history keeps it.
 #[derive(Clone, Copy, Debug)]
 pub struct Check {
-    /// Its name.
+    /// Its name in reports.
     pub name: &'static str,
-    /// Says what was broken.
+    /// Returns what was broken.
     pub check: fn(&History) -> Result<(), String>,
 }
 
@@ -52,17 +52,17 @@ pub const ALL: &[Check] = &[
     Check { name: "limits kept", check: limits_kept::check },
     Check { name: "replies come", check: replies_come::check },
     Check { name: "leases kept", check: leases_kept::check },
-    Check { name: "heard at most once", check: received_at_most_once::check },
-    Check { name: "heard as sent", check: received_as_sent::check },
-    Check { name: "heard in order", check: received_in_order::check },
-    Check { name: "heard completely", check: received_completely::check },
+    Check { name: "received at most once", check: received_at_most_once::check },
+    Check { name: "received as sent", check: received_as_sent::check },
+    Check { name: "received in order", check: received_in_order::check },
+    Check { name: "received completely", check: received_completely::check },
     Check { name: "one of a group", check: one_of_a_group::check },
     Check { name: "requests answered", check: requests_answered::check },
-    Check { name: "unsubscribed is deaf", check: unsubscribed_receives_nothing::check },
+    Check { name: "unsubscribed receives nothing", check: unsubscribed_receives_nothing::check },
     Check { name: "until exact", check: until_exact::check },
     Check { name: "no echo", check: no_echo::check },
     Check { name: "only slow consumers are closed", check: only_slow_consumers_closed::check },
-    Check { name: "spool kept", check: spool_kept::check },
+    Check { name: "spill kept", check: spill_kept::check },
     Check { name: "sessions kept", check: sessions_kept::check },
     Check { name: "memory bounded", check: memory_bounded::check },
     Check { name: "refused rightly", check: refused_rightly::check },

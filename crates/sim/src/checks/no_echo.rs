@@ -1,16 +1,16 @@
-//! Who does not want its own messages does not hear them.
+//! A client without echo does not receive its own messages.
 
-use crate::checks::subscriptions::Hearing;
+use crate::checks::subscriptions::Subscriptions;
 use crate::history::History;
 
 pub(super) fn check(history: &History) -> Result<(), String> {
-    let hearing = Hearing::of(history);
-    for (listener, ear) in &hearing.ears {
-        for message in ear.heard.iter().filter_map(|(_, hear)| hear.message) {
-            let emit = hearing.said.get(&message).map(|said| said.emit);
-            let is_own = |connection| connection == ear.listen.connection;
-            if emit.is_some_and(|emit| !emit.echo && is_own(emit.connection)) {
-                return Err(format!("listener {listener} heard its own {message:?}"));
+    let subscriptions = Subscriptions::of(history);
+    for (subscription, subscriber) in &subscriptions.subscribers {
+        for message in subscriber.received.iter().filter_map(|(_, direct)| direct.message) {
+            let publish = subscriptions.published.get(&message).map(|published| published.publish);
+            let is_own = |connection| connection == subscriber.subscription.connection;
+            if publish.is_some_and(|publish| !publish.echo && is_own(publish.connection)) {
+                return Err(format!("subscription {subscription} received its own {message:?}"));
             }
         }
     }

@@ -1,6 +1,6 @@
-//! A message that was delivered before is marked as redelivered when it comes again: of all deliveries
-//! of one message from one queue, at most one is not marked. (The unmarked one need not arrive first:
-//! it may have been under way on a connection that stalled.)
+//! Of all deliveries of one message from one queue, at most one is not marked as redelivered.
+//!
+//! The unmarked one need not arrive first: it may have been under way on a connection that stalled.
 
 use crate::history::{Event, History};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,12 +12,12 @@ pub(super) fn check(history: &History) -> Result<(), String> {
     for (_, event) in &history.events {
         match event {
             Event::Crashed => crashes += 1,
-            Event::Subscribe(subscription) => {
-                epochs.insert(subscription.consumer, crashes);
+            Event::Consume(consume) => {
+                epochs.insert(consume.consumer, crashes);
             }
             Event::Deliver(delivery) if !delivery.redelivered => {
-                // A move into a dead-letter queue that was not flushed is undone by a crash; made
-                // again, it puts a new message there.
+                // A crash undoes a move into a dead-letter queue that was not flushed; repeated,
+                // it enqueues a new message.
                 let is_target = history.plan.is_dead_letter_target(delivery.queue);
                 let epoch = epochs.get(&delivery.consumer).copied().filter(|_| is_target);
                 if !unmarked.insert((delivery.queue, delivery.message, epoch)) {

@@ -1,5 +1,5 @@
-//! Whatever a consumer gets was published, to its queue, as it came; and what was not to survive a
-//! restart, or was rolled back, or was refused, is never seen again.
+//! Every delivery was published to its queue with that body. Messages that are rolled back,
+//! refused, or not to survive a restart are never delivered.
 
 use crate::history::{Delivery, Ending, Event, History, MessageId, Publish};
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Default)]
 struct Known<'a> {
     publishes: BTreeMap<MessageId, (usize, &'a Publish)>,
-    /// Transactions that their clients have asked to be committed.
+    /// Transactions whose commit was requested.
     committing: BTreeSet<u32>,
     rolled_back: BTreeSet<u32>,
     refused: BTreeSet<MessageId>,
     last_restart: usize,
-    /// When each subscription began: one of before a restart gets what was under way to it.
-    subscribed: BTreeMap<u32, usize>,
+    /// When each consumer started: one from before a restart gets deliveries that were under way.
+    consumers: BTreeMap<u32, usize>,
     /// A refusal may mean that the disk failed, after which the message may exist or not.
     has_failed: bool,
 }
@@ -34,8 +34,8 @@ pub(super) fn check(history: &History) -> Result<(), String> {
             Event::Confirm { message, accepted: false } => {
                 known.refused.insert(*message);
             }
-            Event::Subscribe(subscription) => {
-                known.subscribed.insert(subscription.consumer, at);
+            Event::Consume(consume) => {
+                known.consumers.insert(consume.consumer, at);
             }
             Event::Crashed | Event::Closed => known.last_restart = at,
             Event::Fault(_) => known.has_failed = true,
@@ -60,7 +60,7 @@ fn check_delivery(history: &History, known: &Known<'_>, delivery: &Delivery) -> 
         return Err(format!("{message:?} was not published to queue '{name}'"));
     };
     let survives = publish.persistent && history.plan.queues[*origin].durable;
-    let is_new = known.subscribed.get(&delivery.consumer).is_none_or(|at| *at > known.last_restart);
+    let is_new = known.consumers.get(&delivery.consumer).is_none_or(|at| *at > known.last_restart);
     if !survives && is_new && *at < known.last_restart {
         return Err(format!("{message:?} in '{name}' was not to survive a restart, and did"));
     }

@@ -1,48 +1,58 @@
-//! Of all members of a queue group exactly one hears a message, whatever patterns they listen to; none
-//! where it was handed to one whose connection was lost.
+//! Exactly one member of a queue group receives a message, whatever patterns the members subscribe
+//! to.
+//!
+//! None does where it was handed to a member whose connection was lost.
 
-use crate::checks::subscriptions::{Ear, Hearing, Said};
+use crate::checks::subscriptions::{Published, Subscriber, Subscriptions};
 use crate::history::{History, MessageId};
 use std::collections::BTreeMap;
 
 pub(super) fn check(history: &History) -> Result<(), String> {
-    let hearing = Hearing::of(history);
-    let mut groups: BTreeMap<&str, Vec<&Ear<'_>>> = BTreeMap::new();
-    for ear in hearing.ears.values() {
-        if let Some(group) = ear.group() {
-            groups.entry(group).or_default().push(ear);
+    let subscriptions = Subscriptions::of(history);
+    let mut groups: BTreeMap<&str, Vec<&Subscriber<'_>>> = BTreeMap::new();
+    for subscriber in subscriptions.subscribers.values() {
+        if let Some(group) = subscriber.group() {
+            groups.entry(group).or_default().push(subscriber);
         }
     }
     for (group, members) in &groups {
-        let mut heard: BTreeMap<MessageId, u32> = BTreeMap::new();
-        for (_, hear) in members.iter().flat_map(|ear| &ear.heard) {
-            let Some(message) = hear.message else { continue };
-            if let Some(other) =
-                heard.insert(message, hear.listener).filter(|other| *other != hear.listener)
+        let mut received: BTreeMap<MessageId, u32> = BTreeMap::new();
+        for (_, direct) in members.iter().flat_map(|subscriber| &subscriber.received) {
+            let Some(message) = direct.message else { continue };
+            if let Some(other) = received
+                .insert(message, direct.subscription)
+                .filter(|other| *other != direct.subscription)
             {
-                let both = format!("{other} and {}", hear.listener);
-                return Err(format!("{both}, of group '{group}', heard {message:?}"));
+                let both = format!("{other} and {}", direct.subscription);
+                return Err(format!("{both}, of group '{group}', received {message:?}"));
             }
         }
-        // One that is behind is passed over without a word.
-        if history.plan.can_lag() {
+        // A slow consumer is passed over silently.
+        if history.plan.can_be_slow() {
             continue;
         }
-        for (message, said) in &hearing.said {
-            if said.processed.is_some()
-                && !heard.contains_key(message)
-                && must_hear(&hearing, members, said)
+        for (message, published) in &subscriptions.published {
+            if published.processed.is_some()
+                && !received.contains_key(message)
+                && must_receive(&subscriptions, members, published)
             {
-                return Err(format!("nobody of group '{group}' heard {message:?}"));
+                return Err(format!("nobody of group '{group}' received {message:?}"));
             }
         }
     }
     Ok(())
 }
 
-/// Whether one of a group must hear a message: a member is there, and no other may have lost it.
-pub(super) fn must_hear(hearing: &Hearing<'_>, members: &[&Ear<'_>], said: &Said<'_>) -> bool {
-    let is_lost = |ear: &&&Ear<'_>| hearing.may_hear(ear, said) && hearing.may_lose(ear);
-    members.iter().any(|ear| hearing.surely_hears(ear, said))
-        && !members.iter().any(|ear| is_lost(&ear))
+/// Whether one of a group must receive a message: a member is subscribed, and no other may have
+/// lost it.
+pub(super) fn must_receive(
+    subscriptions: &Subscriptions<'_>,
+    members: &[&Subscriber<'_>],
+    published: &Published<'_>,
+) -> bool {
+    let is_lost = |subscriber: &&&Subscriber<'_>| {
+        subscriptions.may_receive(subscriber, published) && subscriptions.may_lose(subscriber)
+    };
+    members.iter().any(|subscriber| subscriptions.surely_receives(subscriber, published))
+        && !members.iter().any(|subscriber| is_lost(&subscriber))
 }

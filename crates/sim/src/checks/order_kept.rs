@@ -1,7 +1,7 @@
 //! Messages of one producer come out of one queue in the order in which they went in.
 //!
-//! While clients come and go a consumer can only judge deliveries that are not marked as redelivered;
-//! when everything is drained at the end, each queue has a single consumer and must be wholly in order.
+//! While clients come and go, only deliveries not marked as redelivered are judged. During the
+//! drain at the end each queue has a single consumer, and all deliveries must be in order.
 
 use crate::history::{Event, History, MessageId, Publish};
 use std::collections::BTreeMap;

@@ -1,44 +1,49 @@
-//! Whatever a listener hears was published to a subject that it listens to, and comes as it was sent: its
-//! subject, reply subject, headers and body; and it was not rolled back.
+//! A received direct message was published to a subject of the subscription and not rolled back,
+//! and its subject, reply subject, headers and body are unchanged.
 
-use crate::checks::subscriptions::{Ear, Hearing, takes};
-use crate::history::{HeadersSeen, Hear, History};
+use crate::checks::subscriptions::{Subscriber, Subscriptions, takes};
+use crate::history::{DirectMessage, HeadersSeen, History};
 
 pub(super) fn check(history: &History) -> Result<(), String> {
-    let hearing = Hearing::of(history);
-    for ear in hearing.ears.values() {
-        for (at, hear) in &ear.heard {
-            judge(&hearing, ear, *at, hear)?;
+    let subscriptions = Subscriptions::of(history);
+    for subscriber in subscriptions.subscribers.values() {
+        for (at, direct) in &subscriber.received {
+            judge(&subscriptions, subscriber, *at, direct)?;
         }
     }
     Ok(())
 }
 
-fn judge(hearing: &Hearing<'_>, ear: &Ear<'_>, at: usize, hear: &Hear) -> Result<(), String> {
-    let who = hear.listener;
-    let Some(message) = hear.message else {
-        return Err(format!("listener {who} heard a body that nobody published"));
+fn judge(
+    subscriptions: &Subscriptions<'_>,
+    subscriber: &Subscriber<'_>,
+    at: usize,
+    direct: &DirectMessage,
+) -> Result<(), String> {
+    let who = direct.subscription;
+    let Some(message) = direct.message else {
+        return Err(format!("subscription {who} received a body that nobody published"));
     };
-    let said = hearing.said.get(&message).filter(|said| said.at < at);
-    let Some(emit) = said.map(|said| said.emit) else {
-        return Err(format!("listener {who} heard {message:?} that nobody published"));
+    let published = subscriptions.published.get(&message).filter(|published| published.at < at);
+    let Some(publish) = published.map(|published| published.publish) else {
+        return Err(format!("subscription {who} received {message:?} that nobody published"));
     };
-    let wrong = |what: &str| Err(format!("listener {who} heard {message:?} with {what}"));
-    if hear.subject != emit.subject {
+    let wrong = |what: &str| Err(format!("subscription {who} received {message:?} with {what}"));
+    if direct.subject != publish.subject {
         return wrong("another subject");
     }
-    if !takes(&ear.listen.pattern, &hear.subject) {
+    if !takes(&subscriber.subscription.pattern, &direct.subject) {
         return wrong("a subject that it does not listen to");
     }
-    if hear.reply != emit.reply {
+    if direct.reply != publish.reply {
         return wrong("another reply subject");
     }
-    let has_headers = emit.has_headers && ear.listen.takes_headers;
+    let has_headers = publish.has_headers && subscriber.subscription.takes_headers;
     let headers = if has_headers { HeadersSeen::Own } else { HeadersSeen::None };
-    if hear.headers != headers {
+    if direct.headers != headers {
         return wrong("other headers");
     }
-    if hearing.undone.contains(&message) {
+    if subscriptions.undone.contains(&message) {
         return wrong("no commit of its transaction");
     }
     Ok(())

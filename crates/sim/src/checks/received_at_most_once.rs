@@ -1,16 +1,16 @@
-//! No listener hears a direct message twice.
+//! No subscriber receives a direct message twice.
 
 use crate::history::{Event, History};
 use std::collections::BTreeSet;
 
 pub(super) fn check(history: &History) -> Result<(), String> {
-    let mut heard = BTreeSet::new();
+    let mut received = BTreeSet::new();
     for (_, event) in &history.events {
-        if let Event::Hear(hear) = event
-            && let Some(message) = hear.message
-            && !heard.insert((hear.listener, message))
+        if let Event::Receive(direct) = event
+            && let Some(message) = direct.message
+            && !received.insert((direct.subscription, message))
         {
-            return Err(format!("listener {} heard {message:?} twice", hear.listener));
+            return Err(format!("subscription {} received {message:?} twice", direct.subscription));
         }
     }
     Ok(())

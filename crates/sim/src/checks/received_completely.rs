@@ -1,109 +1,126 @@
-//! Who listens, for sure, before a message is published hears it, or is told how many it missed: in any
-//! case before it hears a later one of the same publisher, and if it stays connected until the end.
-//! (In a group another one may have it; see there.)
+//! A subscriber receives every message published while it is subscribed, or learns how many it
+//! missed.
+//!
+//! Judged before each later message of the same publisher, and at the end if the subscriber stays
+//! connected. Members of groups are judged by `one_of_a_group`.
 
-use crate::checks::subscriptions::{Ear, Hearing, Said};
+use crate::checks::subscriptions::{Published, Subscriber, Subscriptions};
 use crate::history::{History, MessageId};
 use angarium_engine::SlowConsumerPolicy;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn check(history: &History) -> Result<(), String> {
-    let hearing = Hearing::of(history);
-    let can_lag = history.plan.can_lag();
-    for ear in hearing.ears.values().filter(|ear| ear.group().is_none()) {
-        // Without headers there is no place in which it could be told.
-        if !can_lag || ear.listen.takes_headers {
-            judge(&hearing, ear, can_lag, history.plan.slow_consumer_policy)?;
+    let subscriptions = Subscriptions::of(history);
+    let can_be_slow = history.plan.can_be_slow();
+    for subscriber in
+        subscriptions.subscribers.values().filter(|subscriber| subscriber.group().is_none())
+    {
+        // The count comes in a header: without headers there is none.
+        if !can_be_slow || subscriber.subscription.takes_headers {
+            judge(&subscriptions, subscriber, can_be_slow, history.plan.slow_consumer_policy)?;
         }
     }
     Ok(())
 }
 
 fn judge(
-    hearing: &Hearing<'_>,
-    ear: &Ear<'_>,
-    can_lag: bool,
+    subscriptions: &Subscriptions<'_>,
+    subscriber: &Subscriber<'_>,
+    can_be_slow: bool,
     slow_consumer_policy: SlowConsumerPolicy,
 ) -> Result<(), String> {
-    // What was written before the oldest messages were taken out, or waited on the disk when others were
-    // lost there, tells nothing of that: last words do, and the very last where they too may be taken out.
-    // One that is takes with it what it told of, and none that came with it tells of that again.
-    let last = ear.heard.iter().filter_map(|(_, hear)| hear.message).next_back();
-    let tells = |message| match slow_consumer_policy {
+    // A message written before the oldest ones were dropped, or spilled before others were lost,
+    // does not count those. Final messages do; where they may be dropped too, only the very last
+    // does. A dropped message takes its count with it, and others of the same read do not repeat
+    // it.
+    let last = subscriber.received.iter().filter_map(|(_, direct)| direct.message).next_back();
+    let counts_missed = |message| match slow_consumer_policy {
         SlowConsumerPolicy::DropOldest => {
             Some(message) == last
-                && hearing.is_last_word(message)
-                && !misses_last_words(hearing, ear)
+                && subscriptions.is_final(message)
+                && !misses_final_messages(subscriptions, subscriber)
         }
-        SlowConsumerPolicy::Spool => hearing.is_last_word(message),
+        SlowConsumerPolicy::Spool => subscriptions.is_final(message),
         SlowConsumerPolicy::DropNew | SlowConsumerPolicy::Disconnect => true,
     };
-    // Where a disk keeps next to nothing they may get lost themselves, and nothing comes after them. And
-    // what is taken out for others that come with it is told of once all of these are written.
-    let keeps_last_words =
+    // Where the disk keeps very little, final messages may get lost themselves with none after
+    // them; and a message dropped for others of the same read is counted once all of these are
+    // written.
+    let keeps_final_messages =
         !matches!(slow_consumer_policy, SlowConsumerPolicy::Spool | SlowConsumerPolicy::DropOldest);
-    let counts =
-        |said: &&Said<'_>| keeps_last_words || !can_lag || !hearing.is_last_word(said.emit.message);
-    let who = ear.listen.listener;
+    let counts = |published: &&Published<'_>| {
+        keeps_final_messages || !can_be_slow || !subscriptions.is_final(published.publish.message)
+    };
+    let who = subscriber.subscription.number;
     let mut newest: BTreeMap<u32, MessageId> = BTreeMap::new();
-    let (mut missing, mut told) = (0, 0);
-    for (_, hear) in &ear.heard {
-        let Some(message) = hear.message else { continue };
+    let (mut missing, mut counted) = (0, 0);
+    for (_, direct) in &subscriber.received {
+        let Some(message) = direct.message else { continue };
         let before = newest.insert(message.producer(), message);
         let after = before.unwrap_or(MessageId::new(message.producer(), 0));
-        missing += expected(hearing, ear, after, message).filter(counts).count();
-        told += usize::try_from(hear.missed).unwrap_or(usize::MAX);
-        if missing > told && tells(message) {
+        missing += expected(subscriptions, subscriber, after, message).filter(counts).count();
+        counted += usize::try_from(direct.missed).unwrap_or(usize::MAX);
+        if missing > counted && counts_missed(message) {
             return Err(format!(
-                "listener {who} heard {message:?} and misses {missing} before it, of which it was \
-                 told of {told}"
+                "subscription {who} received {message:?} and misses {missing} before it, \
+                 {counted} of them counted"
             ));
         }
     }
-    if told > 0 && (!can_lag || told > missed_at_most(hearing, ear)) {
-        return Err(format!("listener {who} was told that it missed {told}, and did not"));
+    if counted > 0 && (!can_be_slow || counted > missed_at_most(subscriptions, subscriber)) {
+        return Err(format!(
+            "subscription {who} did not miss {counted} messages that were counted"
+        ));
     }
-    if !can_lag && hearing.stays(ear) && !ear.has_ended() {
-        let all = hearing.said.keys().map(|message| message.producer());
+    if !can_be_slow && subscriptions.stays(subscriber) && !subscriber.has_ended() {
+        let all = subscriptions.published.keys().map(|message| message.producer());
         for producer in all.collect::<BTreeSet<u32>>() {
             let nothing = MessageId::new(producer, 0);
             let after = newest.get(&producer).copied().unwrap_or(nothing);
             let end = MessageId::new(producer + 1, 0);
-            if let Some(said) = expected(hearing, ear, after, end).next() {
-                let message = said.emit.message;
-                return Err(format!("listener {who} never heard {message:?}"));
+            if let Some(published) = expected(subscriptions, subscriber, after, end).next() {
+                let message = published.publish.message;
+                return Err(format!("subscription {who} never received {message:?}"));
             }
         }
     }
     Ok(())
 }
 
-/// What it must hear between two messages of a publisher, both left out.
+/// The messages of a publisher between two others, exclusive, that the subscriber must receive.
 fn expected<'h>(
-    hearing: &'h Hearing<'_>,
-    ear: &'h Ear<'_>,
+    subscriptions: &'h Subscriptions<'_>,
+    subscriber: &'h Subscriber<'_>,
     after: MessageId,
     before: MessageId,
-) -> impl Iterator<Item = &'h Said<'h>> {
+) -> impl Iterator<Item = &'h Published<'h>> {
     let range = MessageId(after.0 + 1)..before;
-    let between = (range.start < range.end).then(|| hearing.said.range(range));
-    between.into_iter().flatten().map(|(_, said)| said).filter(|said| {
-        let is_known = said.processed.is_some() && ear.knows_before(said.at);
-        is_known && ear.is_for(said.emit)
+    let between = (range.start < range.end).then(|| subscriptions.published.range(range));
+    between.into_iter().flatten().map(|(_, published)| published).filter(|published| {
+        let is_known = published.processed.is_some() && subscriber.knows_before(published.at);
+        is_known && subscriber.is_for(published.publish)
     })
 }
 
-/// Whether it may have missed some of the last words.
-fn misses_last_words(hearing: &Hearing<'_>, ear: &Ear<'_>) -> bool {
-    let heard: BTreeSet<_> = ear.heard.iter().filter_map(|(_, hear)| hear.message).collect();
-    let mut last_words = hearing.said.keys().filter(|message| hearing.is_last_word(**message));
-    last_words.any(|message| ear.is_for(hearing.said[message].emit) && !heard.contains(message))
+/// Whether it may have missed some of the final messages.
+fn misses_final_messages(subscriptions: &Subscriptions<'_>, subscriber: &Subscriber<'_>) -> bool {
+    let received: BTreeSet<_> =
+        subscriber.received.iter().filter_map(|(_, direct)| direct.message).collect();
+    let mut final_messages =
+        subscriptions.published.keys().filter(|message| subscriptions.is_final(**message));
+    final_messages.any(|message| {
+        subscriber.is_for(subscriptions.published[message].publish) && !received.contains(message)
+    })
 }
 
-/// How many it may have missed before the last message that it heard.
-fn missed_at_most(hearing: &Hearing<'_>, ear: &Ear<'_>) -> usize {
-    let heard: BTreeSet<_> = ear.heard.iter().filter_map(|(_, hear)| hear.message).collect();
-    let last = ear.heard.last().map_or(0, |(at, _)| *at);
-    let said = hearing.said.values().filter(|said| said.at < last && ear.is_for(said.emit));
-    said.filter(|said| !heard.contains(&said.emit.message)).count()
+/// How many it may have missed before the last message that it received.
+fn missed_at_most(subscriptions: &Subscriptions<'_>, subscriber: &Subscriber<'_>) -> usize {
+    let received: BTreeSet<_> =
+        subscriber.received.iter().filter_map(|(_, direct)| direct.message).collect();
+    let last = subscriber.received.last().map_or(0, |(at, _)| *at);
+    let published = subscriptions
+        .published
+        .values()
+        .filter(|published| published.at < last && subscriber.is_for(published.publish));
+    published.filter(|published| !received.contains(&published.publish.message)).count()
 }

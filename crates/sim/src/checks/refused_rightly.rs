@@ -1,5 +1,5 @@
-//! Clients that keep to the protocol are never told that they did not, and are only refused where the
-//! plan has them collide or the disk failed.
+//! Clients are only refused where the plan lets them collide or the disk failed, and never for
+//! breaking the protocol.
 
 use crate::history::{Event, History};
 
@@ -11,10 +11,13 @@ pub(super) fn check(history: &History) -> Result<(), String> {
     for (_, event) in &history.events {
         match event {
             Event::Fault(_) => has_failed = true,
-            Event::Complained { text, .. } => return Err(format!("a client was told: {text}")),
+            Event::ErrorReported { text, .. } => {
+                return Err(format!("a client got an error: {text}"));
+            }
             Event::Refused { code: CONNECTION_FORCED, .. } => {}
             Event::Refused { code, text } => {
-                // 4xx are soft errors: the channel's wish cannot be met. 5xx accuse client or broker.
+                // 4xx are soft errors: the request cannot be met. 5xx are errors of client or
+                // broker.
                 let is_soft = (400..500).contains(code) || (*code == 506 && has_failed);
                 if !is_soft || !(history.plan.may_refuse || has_failed) {
                     return Err(format!("a client was refused: {code} {text}"));

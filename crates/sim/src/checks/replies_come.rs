@@ -1,16 +1,17 @@
-//! A reply goes to who asked, once, as it was sent, after those sent before it; and it comes as long as
-//! who asked is there.
+//! A reply goes to its requester, once, as it was sent and in order; and it arrives as long as the
+//! requester is there.
 //!
-//! There: it has asked something after the reply was confirmed (or given back), and was answered.
+//! The requester is there if a request it sent after the reply was confirmed (or returned) is
+//! answered.
 
 use crate::history::{Event, History, MessageId};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Default)]
 struct Inbox {
-    /// Confirmed, and not come yet.
+    /// Confirmed and not received.
     due: BTreeSet<MessageId>,
-    /// What was due, and given back, when it last asked something.
+    /// What was due, and returned, at its last request.
     asked: Option<(BTreeSet<MessageId>, Option<MessageId>)>,
     given_back: Option<MessageId>,
     /// The last reply of each producer.

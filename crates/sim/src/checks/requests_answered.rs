@@ -1,82 +1,104 @@
-//! A request is answered where a responder is there, and its requester is told so where nobody is; never
-//! both, and nobody is told that there is no responder while there is one.
+//! A request gets an answer if there is a responder, and 503 if there is none; never both.
 
-use super::one_of_a_group::must_hear;
-use crate::checks::subscriptions::{Ear, Hearing, Said};
+use super::one_of_a_group::must_receive;
+use crate::checks::subscriptions::{Published, Subscriber, Subscriptions};
 use crate::history::{Event, History};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn check(history: &History) -> Result<(), String> {
-    let hearing = Hearing::of(history);
-    let requests: BTreeMap<&str, &Said<'_>> = hearing
-        .said
+    let subscriptions = Subscriptions::of(history);
+    let requests: BTreeMap<&str, &Published<'_>> = subscriptions
+        .published
         .values()
-        .filter_map(|said| Some((said.emit.reply.as_deref()?, said)))
+        .filter_map(|published| Some((published.publish.reply.as_deref()?, published)))
         .collect();
-    // By inbox: what came there from others.
-    let heard = hearing.ears.values().flat_map(|ear| &ear.heard);
-    let answered: BTreeSet<&str> = heard.map(|(_, hear)| hear.subject.as_str()).collect();
+    // Inboxes that received an answer.
+    let received = subscriptions.subscribers.values().flat_map(|subscriber| &subscriber.received);
+    let answered: BTreeSet<&str> = received.map(|(_, direct)| direct.subject.as_str()).collect();
     let mut refused = BTreeSet::new();
     for (_, event) in &history.events {
         let Event::NoResponders { inbox, subject } = event else { continue };
-        let Some(said) = requests.get(inbox.as_str()).filter(|said| said.emit.subject == *subject)
+        let Some(published) =
+            requests.get(inbox.as_str()).filter(|published| published.publish.subject == *subject)
         else {
             return Err(format!("nobody asked '{subject}' from '{inbox}', and 503 came"));
         };
         if !refused.insert(inbox.as_str()) {
             return Err(format!("503 came twice to '{inbox}'"));
         }
-        let message = said.emit.message;
+        let message = published.publish.message;
         if answered.contains(inbox.as_str()) {
             return Err(format!("request {message:?} got an answer, and 503"));
         }
-        if let Some(ear) = hearing.ears.values().find(|ear| hearing.surely_hears(ear, said)) {
-            let who = ear.listen.listener;
+        if let Some(subscriber) = subscriptions
+            .subscribers
+            .values()
+            .find(|subscriber| subscriptions.surely_receives(subscriber, published))
+        {
+            let who = subscriber.subscription.number;
             return Err(format!("request {message:?} got 503 though {who} was there"));
         }
     }
-    for (inbox, said) in requests {
+    for (inbox, published) in requests {
         let has_answer = answered.contains(inbox);
         let has_refusal = refused.contains(inbox);
-        if !has_answer && !has_refusal && waits(&hearing, inbox, said) {
-            judge(history, &hearing, said)?;
+        if !has_answer && !has_refusal && waits(&subscriptions, inbox, published) {
+            judge(history, &subscriptions, published)?;
         }
     }
     Ok(())
 }
 
-/// Whether the broker got the request, and its requester waited until the end.
-fn waits(hearing: &Hearing<'_>, inbox: &str, said: &Said<'_>) -> bool {
-    let is_own = |ear: &&Ear<'_>| {
-        let is_here = ear.listen.connection == said.emit.connection;
+/// Whether the broker processed the request, and its requester waited until the end.
+fn waits(subscriptions: &Subscriptions<'_>, inbox: &str, published: &Published<'_>) -> bool {
+    let is_own = |subscriber: &&Subscriber<'_>| {
+        let is_here = subscriber.subscription.connection == published.publish.connection;
         is_here
-            && ear.group().is_none()
-            && crate::checks::subscriptions::takes(&ear.listen.pattern, inbox)
+            && subscriber.group().is_none()
+            && crate::checks::subscriptions::takes(&subscriber.subscription.pattern, inbox)
     };
-    let at_once = |ear: &Ear<'_>| ear.ends.iter().any(|end| end.after.is_none());
-    let mut own = hearing.ears.values().filter(is_own);
-    let is_there = own.any(|ear| hearing.stays(ear) && !at_once(ear) && ear.listen.takes_headers);
-    said.processed.is_some() && is_there
+    let at_once =
+        |subscriber: &Subscriber<'_>| subscriber.ends.iter().any(|end| end.after.is_none());
+    let mut own = subscriptions.subscribers.values().filter(is_own);
+    let is_there = own.any(|subscriber| {
+        subscriptions.stays(subscriber)
+            && !at_once(subscriber)
+            && subscriber.subscription.takes_headers
+    });
+    published.processed.is_some() && is_there
 }
 
-/// A request that got nothing at all.
-fn judge(history: &History, hearing: &Hearing<'_>, said: &Said<'_>) -> Result<(), String> {
-    let message = said.emit.message;
-    let is_caught = !history.plan.caught(&said.emit.subject).is_empty();
-    if !is_caught && !hearing.ears.values().any(|ear| hearing.may_hear(ear, said)) {
+/// Judges a request that got neither an answer nor 503.
+fn judge(
+    history: &History,
+    subscriptions: &Subscriptions<'_>,
+    published: &Published<'_>,
+) -> Result<(), String> {
+    let message = published.publish.message;
+    let is_routed = !history.plan.routed(&published.publish.subject).is_empty();
+    if !is_routed
+        && !subscriptions
+            .subscribers
+            .values()
+            .any(|subscriber| subscriptions.may_receive(subscriber, published))
+    {
         return Err(format!("request {message:?} had no responder, and no 503 came"));
     }
-    if history.plan.can_lag() {
+    if history.plan.can_be_slow() {
         return Ok(());
     }
-    let mut services: BTreeMap<Option<&str>, Vec<&Ear<'_>>> = BTreeMap::new();
-    for ear in hearing.ears.values().filter(|ear| ear.listen.answers) {
-        services.entry(ear.group()).or_default().push(ear);
+    let mut services: BTreeMap<Option<&str>, Vec<&Subscriber<'_>>> = BTreeMap::new();
+    for subscriber in
+        subscriptions.subscribers.values().filter(|subscriber| subscriber.subscription.answers)
+    {
+        services.entry(subscriber.group()).or_default().push(subscriber);
     }
     for (group, members) in services {
         let must = match group {
-            None => members.iter().any(|ear| hearing.surely_hears(ear, said)),
-            Some(_) => must_hear(hearing, &members, said),
+            None => members
+                .iter()
+                .any(|subscriber| subscriptions.surely_receives(subscriber, published)),
+            Some(_) => must_receive(subscriptions, &members, published),
         };
         if must {
             return Err(format!("request {message:?} had a responder, and no answer came"));

@@ -47,7 +47,7 @@ struct Judge {
 
 pub(super) fn check(history: &History) -> Result<(), String> {
     let shards = &history.plan.shards;
-    let between = Duration::from_micros(4 * (shards.delay_max + shards.nap_max));
+    let between = Duration::from_micros(4 * (shards.delay_max + shards.late_max));
     let slack = NOTICE + between;
     let mut judge = Judge { slack, sessions: BTreeMap::new(), answered: BTreeSet::new() };
     for (now, event) in &history.events {

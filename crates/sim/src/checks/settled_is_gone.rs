@@ -1,29 +1,30 @@
-//! A delivery that was settled, and of whose settling its consumer may be sure, never comes again.
+//! A delivery whose settle is known to be processed never comes again.
 //!
-//! Sure until the next crash: once the broker has answered something later on the same channel. Sure
-//! for good: once a commit said so, or once a message that was published after that answer and had to
-//! be stored was confirmed, because the journal is flushed in order. (A message that a consumer took
-//! for settled as it came is never stored: its confirm says nothing about the journal.) Not while the
-//! broker settles many a part in each turn: answers pass them.
+//! Known until the next crash: the broker has answered a later request on the same channel. Known
+//! for good: a commit was confirmed, or a stored message published after that answer was, because
+//! the journal is flushed in order. (A presettled message is never stored: its confirm says
+//! nothing about the journal.) Not while the broker carries out settles over several turns:
+//! answers overtake them.
 //!
-//! What had been sent before may arrive late, however much later: only what a consumer gets after an
-//! answer to something that it asked since then shows that the message was there still.
+//! A delivery sent before may arrive any time later: only a delivery after the answer to a request
+//! sent since then shows that the message was still there.
 
-use crate::history::{Ending, Event, History, MessageId, Outcome, Publish, QueueIndex};
+use crate::history::{Ending, Event, History, MessageId, Outcome, Publish};
+use crate::plan::QueueIndex;
 use std::collections::{BTreeMap, BTreeSet};
 
 type Copy = (QueueIndex, MessageId);
 
 #[derive(Default)]
 struct Settled {
-    /// Sent, and not known to have arrived.
+    /// Sent and not known to be processed.
     sent: BTreeMap<u32, Vec<Copy>>,
     in_transaction: BTreeMap<u32, Vec<Copy>>,
-    /// Known to have arrived, with the event that says so.
+    /// Known to be processed, with the event that says so.
     arrived: Vec<(usize, Copy)>,
     until_crash: BTreeSet<Copy>,
     for_good: BTreeSet<Copy>,
-    /// The event since which either is so.
+    /// The event since which either holds.
     since: BTreeMap<Copy, usize>,
 }
 
@@ -50,9 +51,9 @@ pub(super) fn check(history: &History) -> Result<(), String> {
                     None => settled.sent.entry(*consumer).or_default().push(copy),
                 }
             }
-            Event::Subscribe(subscription) => {
-                // Nothing comes to it that was sent before it was asked for.
-                latest.answered.insert(subscription.consumer, at);
+            Event::Consume(consume) => {
+                // Deliveries to it are sent after it was asked for.
+                latest.answered.insert(consume.consumer, at);
             }
             Event::Asking { consumer } => {
                 latest.asked.insert(*consumer, at);
@@ -101,11 +102,11 @@ fn is_lasting(history: &History, publish: &Publish) -> bool {
     publish.persistent && publish.to.iter().any(|queue| history.plan.stores(*queue))
 }
 
-/// Of each consumer, the events at which it asked something.
+/// The events of each consumer's newest requests.
 #[derive(Default)]
 struct Latest {
     asked: BTreeMap<u32, usize>,
-    /// The newest question that was answered: what comes now was sent after the broker had got it.
+    /// The newest answered request: later deliveries were sent after the broker received it.
     answered: BTreeMap<u32, usize>,
 }
 
@@ -128,7 +129,7 @@ impl Settled {
         }
     }
 
-    /// Something that was published at event `published` is flushed.
+    /// The message published at event `published` is flushed.
     fn flushed(&mut self, published: usize) {
         let count = self.arrived.partition_point(|(at, _)| *at < published);
         self.for_good.extend(self.arrived.drain(..count).map(|(_, copy)| copy));

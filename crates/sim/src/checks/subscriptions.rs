@@ -1,76 +1,78 @@
-//! What a history says about direct messages, put in order for the checks: who listened to what and
-//! since when, what was published, and what of that the broker is known to have had.
+//! What a history says about direct messages: subscriptions with their times, publishes, and which
+//! of them the broker is known to have processed.
 //!
-//! Only what clients can know counts. That a listener is known to listen, or a message to be processed,
-//! follows from an answer to something that was asked later on the same connection.
+//! Only what clients can know counts: a subscribe or publish is known to be processed once the
+//! broker answers a later request on the same connection.
 
-use crate::history::{Emit, Ending, Event, Hear, History, Listen, MessageId};
+use crate::history::{
+    DirectMessage, DirectPublish, Ending, Event, History, MessageId, Subscription,
+};
 use angarium_engine::Time;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Longest time after which the broker knows that a client is gone.
+/// Longest time until the broker notices that a client is gone.
 const NOTICE: Duration = Duration::from_secs(5);
 
-/// A listener's end as its client asked for it.
+/// An unsubscribe as its client asked for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct End {
-    /// After so many messages in all; `None`: at once.
+    /// Messages in all after which it ends; `None`: at once.
     pub(super) after: Option<u64>,
-    /// The event by which the broker is known to know.
+    /// The event from which on the broker is known to have processed it.
     pub(super) known: Option<usize>,
 }
 
-/// A listener.
+/// A subscription and what is known about it.
 #[derive(Debug)]
-pub(super) struct Ear<'a> {
-    pub(super) listen: &'a Listen,
-    /// The event of its beginning: the broker may know of it from then on.
+pub(super) struct Subscriber<'a> {
+    pub(super) subscription: &'a Subscription,
+    /// The event of the subscribe: the broker may know it from then on.
     asked: usize,
-    /// The event from which on it is known to listen.
+    /// The event from which on the broker is known to have processed the subscribe.
     sure: Option<usize>,
     pub(super) ends: Vec<End>,
-    /// The event by which its client knows that the connection has ended.
-    parted: Option<usize>,
-    /// The event from which on the broker has surely forgotten it.
+    /// The event of the connection's end, as its client sees it.
+    disconnected: Option<usize>,
+    /// The event from which on the broker is known to have removed it.
     gone: Option<usize>,
-    /// What it heard, with the events.
-    pub(super) heard: Vec<(usize, &'a Hear)>,
+    /// What it received, with the events.
+    pub(super) received: Vec<(usize, &'a DirectMessage)>,
 }
 
-/// A message and what is known of it.
+/// A published message and what is known about it.
 #[derive(Debug)]
-pub(super) struct Said<'a> {
-    pub(super) emit: &'a Emit,
+pub(super) struct Published<'a> {
+    pub(super) publish: &'a DirectPublish,
     /// The event of its publishing.
     pub(super) at: usize,
-    /// The event by which the broker is known to have processed it.
+    /// The event from which on the broker is known to have processed it.
     pub(super) processed: Option<usize>,
 }
 
-/// See the module.
-pub(super) struct Hearing<'a> {
+/// All subscriptions and publishes of a history.
+pub(super) struct Subscriptions<'a> {
     history: &'a History,
-    pub(super) ears: BTreeMap<u32, Ear<'a>>,
-    pub(super) said: BTreeMap<MessageId, Said<'a>>,
+    pub(super) subscribers: BTreeMap<u32, Subscriber<'a>>,
+    pub(super) published: BTreeMap<MessageId, Published<'a>>,
     /// Messages of transactions that were not committed, or not known to be.
     pub(super) undone: BTreeSet<MessageId>,
-    /// The event after which only last words are said.
+    /// The event after which only final messages are published.
     caught_up: Option<usize>,
     /// The event after which nothing is under way.
-    pub(super) all_said: Option<usize>,
+    pub(super) all_received: Option<usize>,
     restarts: Vec<usize>,
 }
 
-impl<'a> Hearing<'a> {
-    pub(super) fn of(history: &'a History) -> Hearing<'a> {
-        let mut hearing = Hearing {
+impl<'a> Subscriptions<'a> {
+    pub(super) fn of(history: &'a History) -> Subscriptions<'a> {
+        let mut subscriptions = Subscriptions {
             history,
-            ears: BTreeMap::new(),
-            said: BTreeMap::new(),
+            subscribers: BTreeMap::new(),
+            published: BTreeMap::new(),
             undone: BTreeSet::new(),
             caught_up: None,
-            all_said: None,
+            all_received: None,
             restarts: Vec::new(),
         };
         let mut transactions: BTreeMap<u32, Vec<MessageId>> = BTreeMap::new();
@@ -87,67 +89,82 @@ impl<'a> Hearing<'a> {
                 }
                 Event::Transaction { transaction, ending: Ending::Committed } => {
                     for message in transactions.get(transaction).into_iter().flatten() {
-                        hearing.processed(*message, at);
+                        subscriptions.processed(*message, at);
                     }
                 }
-                Event::Confirm { message, accepted: true } => hearing.processed(*message, at),
-                _ => hearing.take(at, event),
+                Event::Confirm { message, accepted: true } => subscriptions.processed(*message, at),
+                _ => subscriptions.take(at, event),
             }
         }
         let open = transactions.iter().filter(|(number, _)| !asked_to_commit.contains(*number));
-        hearing.undone.extend(open.flat_map(|(_, messages)| messages));
-        let gone: Vec<_> = hearing.ears.values().map(|ear| hearing.gone(ear)).collect();
-        for (ear, gone) in hearing.ears.values_mut().zip(gone) {
-            ear.gone = gone;
+        subscriptions.undone.extend(open.flat_map(|(_, messages)| messages));
+        let gone: Vec<_> = subscriptions
+            .subscribers
+            .values()
+            .map(|subscriber| subscriptions.gone(subscriber))
+            .collect();
+        for (subscriber, gone) in subscriptions.subscribers.values_mut().zip(gone) {
+            subscriber.gone = gone;
         }
-        hearing
+        subscriptions
     }
 
     fn take(&mut self, at: usize, event: &'a Event) {
         match event {
-            Event::Emit(emit) => {
-                self.said.insert(emit.message, Said { emit, at, processed: None });
+            Event::DirectPublish(publish) => {
+                self.published.insert(publish.message, Published { publish, at, processed: None });
             }
             Event::Flushed { message } => {
                 let first = MessageId::new(message.producer(), 0);
-                for said in self.said.range_mut(first..=*message).map(|(_, said)| said) {
-                    said.processed.get_or_insert(at);
+                for published in
+                    self.published.range_mut(first..=*message).map(|(_, published)| published)
+                {
+                    published.processed.get_or_insert(at);
                 }
             }
-            Event::Listen(listen) => {
-                self.ears.insert(listen.listener, Ear::new(listen, at));
+            Event::Subscribe(subscription) => {
+                self.subscribers.insert(subscription.number, Subscriber::new(subscription, at));
             }
-            Event::Listens { listener } => self.with(*listener, |ear| ear.sure = Some(at)),
-            Event::Unlisten { listener, after } => {
+            Event::Subscribed { subscription } => {
+                self.with(*subscription, |subscriber| subscriber.sure = Some(at))
+            }
+            Event::Unsubscribe { subscription, after } => {
                 let end = End { after: *after, known: None };
-                self.with(*listener, |ear| ear.ends.push(end));
+                self.with(*subscription, |subscriber| subscriber.ends.push(end));
             }
-            Event::Unlistened { listener } => self.with(*listener, |ear| {
-                if let Some(end) = ear.ends.iter_mut().find(|end| end.known.is_none()) {
+            Event::Unsubscribed { subscription } => self.with(*subscription, |subscriber| {
+                if let Some(end) = subscriber.ends.iter_mut().find(|end| end.known.is_none()) {
                     end.known = Some(at);
                 }
             }),
-            Event::Hear(hear) => self.with(hear.listener, |ear| ear.heard.push((at, hear))),
-            Event::Parted { connection } => {
-                let on_it = |ear: &&mut Ear<'_>| ear.listen.connection == *connection;
-                self.ears.values_mut().filter(on_it).for_each(|ear| ear.parted = Some(at));
+            Event::Receive(direct) => {
+                self.with(direct.subscription, |subscriber| subscriber.received.push((at, direct)))
+            }
+            Event::Disconnected { connection } => {
+                let on_it = |subscriber: &&mut Subscriber<'_>| {
+                    subscriber.subscription.connection == *connection
+                };
+                self.subscribers
+                    .values_mut()
+                    .filter(on_it)
+                    .for_each(|subscriber| subscriber.disconnected = Some(at));
             }
             Event::CaughtUp => self.caught_up = Some(at),
-            Event::AllSaid => self.all_said = Some(at),
+            Event::AllReceived => self.all_received = Some(at),
             Event::Crashed | Event::Closed => self.restarts.push(at),
             _ => {}
         }
     }
 
-    fn with(&mut self, listener: u32, act: impl FnOnce(&mut Ear<'a>)) {
-        if let Some(ear) = self.ears.get_mut(&listener) {
-            act(ear);
+    fn with(&mut self, subscription: u32, act: impl FnOnce(&mut Subscriber<'a>)) {
+        if let Some(subscriber) = self.subscribers.get_mut(&subscription) {
+            act(subscriber);
         }
     }
 
     fn processed(&mut self, message: MessageId, at: usize) {
-        if let Some(said) = self.said.get_mut(&message) {
-            said.processed.get_or_insert(at);
+        if let Some(published) = self.published.get_mut(&message) {
+            published.processed.get_or_insert(at);
         }
     }
 
@@ -155,49 +172,62 @@ impl<'a> Hearing<'a> {
         self.history.events[at].0
     }
 
-    /// Whether a message was published after all who were behind had caught up.
-    pub(super) fn is_last_word(&self, message: MessageId) -> bool {
-        let said = self.said.get(&message);
-        said.is_some_and(|said| self.caught_up.is_some_and(|caught_up| said.at > caught_up))
+    /// Whether it is a final message: published after slow consumers had caught up.
+    pub(super) fn is_final(&self, message: MessageId) -> bool {
+        let published = self.published.get(&message);
+        published.is_some_and(|published| {
+            self.caught_up.is_some_and(|caught_up| published.at > caught_up)
+        })
     }
 
-    /// Whether it was connected until all was said.
-    pub(super) fn stays(&self, ear: &Ear<'_>) -> bool {
-        let stayed = |all| ear.parted.is_none_or(|parted| parted > all);
-        self.all_said.is_some_and(stayed)
+    /// Whether it was connected until everything was received.
+    pub(super) fn stays(&self, subscriber: &Subscriber<'_>) -> bool {
+        let stayed = |all| subscriber.disconnected.is_none_or(|disconnected| disconnected > all);
+        self.all_received.is_some_and(stayed)
     }
 
-    /// Whether it listened, for sure, from before a message until all was said.
-    pub(super) fn surely_hears(&self, ear: &Ear<'_>, said: &Said<'_>) -> bool {
-        let is_there = ear.knows_before(said.at) && self.stays(ear);
-        is_there && !ear.has_ended() && ear.is_for(said.emit)
+    /// Whether it is known to be subscribed from before the message until everything was received.
+    pub(super) fn surely_receives(
+        &self,
+        subscriber: &Subscriber<'_>,
+        published: &Published<'_>,
+    ) -> bool {
+        let is_there = subscriber.knows_before(published.at) && self.stays(subscriber);
+        is_there && !subscriber.has_ended() && subscriber.is_for(published.publish)
     }
 
-    /// Whether the broker may have handed it a message when it processed that.
-    pub(super) fn may_hear(&self, ear: &Ear<'_>, said: &Said<'_>) -> bool {
-        let is_after = said.processed.is_some_and(|processed| ear.asked > processed);
-        let is_over = ear.gone.is_some_and(|gone| gone < said.at);
-        ear.is_for(said.emit) && !is_after && !is_over
+    /// Whether the broker may have handed it the message when it processed that.
+    pub(super) fn may_receive(
+        &self,
+        subscriber: &Subscriber<'_>,
+        published: &Published<'_>,
+    ) -> bool {
+        let is_after = published.processed.is_some_and(|processed| subscriber.asked > processed);
+        let is_over = subscriber.gone.is_some_and(|gone| gone < published.at);
+        subscriber.is_for(published.publish) && !is_after && !is_over
     }
 
-    /// Whether what the broker handed it may be lost: its connection ended before all was said.
-    pub(super) fn may_lose(&self, ear: &Ear<'_>) -> bool {
-        !self.stays(ear) && !ear.ends.iter().any(|end| end.is_known_at_once())
+    /// Whether what the broker handed it may be lost: its connection ended before everything was
+    /// received.
+    pub(super) fn may_lose(&self, subscriber: &Subscriber<'_>) -> bool {
+        !self.stays(subscriber) && !subscriber.ends.iter().any(|end| end.is_known_at_once())
     }
 
-    fn gone(&self, ear: &Ear<'_>) -> Option<usize> {
-        let ended = ear.ends.iter().filter_map(|end| match end.after {
+    fn gone(&self, subscriber: &Subscriber<'_>) -> Option<usize> {
+        let ended = subscriber.ends.iter().filter_map(|end| match end.after {
             None => end.known,
             Some(after) => {
-                let last = usize::try_from(after).ok().and_then(|after| ear.heard.get(after - 1));
-                end.known.zip(last).map(|(known, (heard, _))| known.max(*heard))
+                let last = usize::try_from(after)
+                    .ok()
+                    .and_then(|after| subscriber.received.get(after - 1));
+                end.known.zip(last).map(|(known, (received, _))| known.max(*received))
             }
         });
-        let lost = ear.parted.and_then(|parted| {
-            let late = self.time(parted).plus(NOTICE);
+        let lost = subscriber.disconnected.and_then(|disconnected| {
+            let late = self.time(disconnected).plus(NOTICE);
             let noticed = self.history.events.partition_point(|(time, _)| *time <= late);
             let noticed = Some(noticed).filter(|at| *at < self.history.events.len());
-            let restarted = self.restarts.iter().copied().find(|restart| *restart > parted);
+            let restarted = self.restarts.iter().copied().find(|restart| *restart > disconnected);
             noticed.into_iter().chain(restarted).min()
         });
         ended.chain(lost).min()
@@ -210,32 +240,40 @@ impl End {
     }
 }
 
-impl<'a> Ear<'a> {
-    fn new(listen: &'a Listen, asked: usize) -> Ear<'a> {
-        let (ends, heard) = (Vec::new(), Vec::new());
-        Ear { listen, asked, sure: None, ends, parted: None, gone: None, heard }
+impl<'a> Subscriber<'a> {
+    fn new(subscription: &'a Subscription, asked: usize) -> Subscriber<'a> {
+        let (ends, received) = (Vec::new(), Vec::new());
+        Subscriber {
+            subscription,
+            asked,
+            sure: None,
+            ends,
+            disconnected: None,
+            gone: None,
+            received,
+        }
     }
 
-    /// It was known to listen before this event.
+    /// Whether it was known to be subscribed before this event.
     pub(super) fn knows_before(&self, at: usize) -> bool {
         self.sure.is_some_and(|sure| sure < at)
     }
 
-    /// Whether messages like this one are for it.
-    pub(super) fn is_for(&self, emit: &Emit) -> bool {
-        let is_own = emit.connection == self.listen.connection && !emit.echo;
-        !is_own && takes(&self.listen.pattern, &emit.subject)
+    /// Whether it matches the message, echo included.
+    pub(super) fn is_for(&self, publish: &DirectPublish) -> bool {
+        let is_own = publish.connection == self.subscription.connection && !publish.echo;
+        !is_own && takes(&self.subscription.pattern, &publish.subject)
     }
 
-    /// Whether it has heard all that it wanted to, or wanted no more.
+    /// Whether it was unsubscribed, or received all messages that it asked for.
     pub(super) fn has_ended(&self) -> bool {
-        let heard = self.heard.len() as u64;
-        self.ends.iter().any(|end| end.after.is_none_or(|after| heard >= after))
+        let received = self.received.len() as u64;
+        self.ends.iter().any(|end| end.after.is_none_or(|after| received >= after))
     }
 
     /// The group, if it is a member of one.
     pub(super) fn group(&self) -> Option<&str> {
-        self.listen.group.as_deref()
+        self.subscription.group.as_deref()
     }
 }
 

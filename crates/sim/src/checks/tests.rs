@@ -1,13 +1,14 @@
-//! Each promise against histories made by hand: one that keeps it, and at least one that breaks it.
+//! Tests of the checks by histories made by hand, which keep or break each promise.
 
 mod direct;
 mod sessions;
 
 use super::*;
 use crate::history::{
-    DISK_FULL, Delivery, Ending, Event, MessageId, Outcome, Publish, Sample, Subscription,
+    Consume, DISK_FULL, Delivery, Ending, Event, MessageId, Outcome, Publish, Sample,
 };
-use crate::plan::{Acks, Consumer, Exchange, Faults, Plan, Queue, Role, Shards, Sizes, Spool};
+use crate::plan::amqp091::{Acks, Consumer, Role};
+use crate::plan::{Client, Exchange, Faults, Plan, Queue, Shards, Sizes, Spill};
 use crate::workload;
 use angarium_engine::SlowConsumerPolicy;
 use angarium_engine::{ExchangeKind, Time};
@@ -24,7 +25,7 @@ fn plan() -> Plan {
     let dying = Queue { dead_letters_to: Some(3), ttl: Some(1_000), ..queue("dying") };
     Plan {
         workload: "by hand",
-        exchanges: vec![Exchange { kind: ExchangeKind::Fanout, ..workload::exchange("x") }],
+        exchanges: vec![Exchange { kind: ExchangeKind::Fanout, ..workload::draw::exchange("x") }],
         queues: vec![queue("plain"), limited, dying, queue("dead")],
         bindings: Vec::new(),
         clients: Vec::new(),
@@ -42,7 +43,7 @@ fn plan() -> Plan {
         faults: Faults::default(),
         shards: Shards::ONE,
         slow_consumer_policy: SlowConsumerPolicy::DropNew,
-        spool: Spool::default(),
+        spill: Spill::default(),
         may_refuse: false,
     }
 }
@@ -83,9 +84,9 @@ fn refuse(sequence: u32) -> Event {
     Event::Confirm { message: id(sequence), accepted: false }
 }
 
-fn subscribe(consumer: u32, messages_max: u64, bytes_max: u64) -> Event {
+fn consume(consumer: u32, messages_max: u64, bytes_max: u64) -> Event {
     let queue = 0;
-    Event::Subscribe(Subscription { consumer, queue, messages_max, bytes_max, presettled: false })
+    Event::Consume(Consume { consumer, queue, messages_max, bytes_max, presettled: false })
 }
 
 fn delivered(consumer: u32, sequence: u32) -> Delivery {
@@ -141,7 +142,7 @@ fn history_of(plan: Plan, events: Vec<Event>) -> History {
     history
 }
 
-/// No check says anything about the history.
+/// All checks accept the history.
 fn kept(events: Vec<Event>) {
     kept_in(&history(events));
 }
@@ -150,7 +151,7 @@ fn kept_in(history: &History) {
     assert_eq!(all(history), Ok(()));
 }
 
-/// The named check finds the history broken, with a text that contains `says`.
+/// The named check rejects the history with a text that contains `says`.
 fn broken(name: &str, says: &str, events: Vec<Event>) {
     broken_in(name, says, &history(events));
 }
@@ -171,7 +172,7 @@ fn drained(mut events: Vec<Event>, left: Vec<Event>) -> Vec<Event> {
 #[test]
 fn an_orderly_history_keeps_everything() {
     let settled = vec![
-        subscribe(1, 2, 0),
+        consume(1, 2, 0),
         publish(1),
         publish(2),
         confirm(1),
@@ -185,7 +186,7 @@ fn an_orderly_history_keeps_everything() {
 }
 
 #[test]
-fn confirmed_messages_that_are_gone_are_missed() {
+fn lost_confirmed_messages_are_found() {
     let check = "confirmed is kept";
     broken(check, "is not in queue", drained(vec![publish(1), confirm(1)], vec![]));
     let requeued = vec![publish(1), confirm(1), deliver(1, 1), settle(1, 1, Outcome::Requeue)];
@@ -205,7 +206,7 @@ fn confirmed_messages_that_are_gone_are_missed() {
 }
 
 #[test]
-fn what_may_go_is_not_missed() {
+fn messages_that_may_be_dropped_need_not_be_kept() {
     let transient = Event::Publish(Publish { persistent: false, ..published(1) });
     kept(drained(vec![transient, confirm(1), Event::Crashed], vec![]));
     kept(drained(vec![publish_to(1, 1), confirm(1)], vec![]));
@@ -217,7 +218,7 @@ fn what_may_go_is_not_missed() {
 }
 
 #[test]
-fn transient_messages_must_outlast_all_but_a_restart() {
+fn transient_messages_may_only_be_lost_by_a_restart() {
     let transient = Event::Publish(Publish { persistent: false, ..published(1) });
     let events = vec![Event::Crashed, transient, confirm(1)];
     broken("confirmed is kept", "is not in queue", drained(events, vec![]));
@@ -253,7 +254,7 @@ fn inventions_are_found() {
 fn disorder_is_found() {
     let check = "order kept";
     broken(check, "before", vec![publish(1), publish(2), deliver(1, 2), deliver(1, 1)]);
-    // From two consumers nothing follows; from a redelivery neither.
+    // Two consumers say nothing about the order, nor does a redelivery.
     kept(vec![publish(1), publish(2), deliver(1, 2), deliver(2, 1)]);
     kept(vec![publish(1), publish(2), deliver(1, 2), redeliver(1, 1)]);
     let last = vec![redeliver(3, 2), redeliver(3, 1)];
@@ -279,7 +280,7 @@ fn settled_messages_that_come_again_are_found() {
             Event::Synced { consumer: 1 },
         ]
     };
-    let later = || vec![subscribe(2, 0, 0), redeliver(2, 1)];
+    let later = || vec![consume(2, 0, 0), redeliver(2, 1)];
     let with = |mut events: Vec<Event>, more: Vec<Event>| {
         events.extend(more);
         events
@@ -302,8 +303,9 @@ fn settled_messages_that_come_again_are_found() {
     broken(check, "flushed", with(committed, later()));
     let unsure = vec![publish(1), deliver(1, 1), settle(1, 1, Outcome::Accept)];
     kept(with(unsure, later()));
-    // Another one had it before, and hears of it late: the broker answered what was asked before.
-    let begin = || vec![subscribe(2, 0, 0), Event::Asking { consumer: 2 }];
+    // The delivery to the second consumer may have been sent before: the request was answered
+    // later.
+    let begin = || vec![consume(2, 0, 0), Event::Asking { consumer: 2 }];
     let before = || with(begin(), synced());
     let answer = || vec![Event::Synced { consumer: 2 }, redeliver(2, 1)];
     kept(with(before(), vec![redeliver(2, 1), Event::Synced { consumer: 2 }]));
@@ -318,7 +320,7 @@ fn settled_messages_that_come_again_are_found() {
 }
 
 #[test]
-fn a_confirm_of_what_was_not_stored_says_nothing_of_settles() {
+fn a_confirm_of_an_unstored_message_says_nothing_of_settles() {
     let taker = consumer_of(0, Acks::Auto);
     let events = || {
         vec![
@@ -329,7 +331,7 @@ fn a_confirm_of_what_was_not_stored_says_nothing_of_settles() {
             publish(2),
             confirm(2),
             Event::Crashed,
-            subscribe(2, 0, 0),
+            consume(2, 0, 0),
             redeliver(2, 1),
         ]
     };
@@ -342,8 +344,8 @@ fn a_confirm_of_what_was_not_stored_says_nothing_of_settles() {
     assert_eq!(check(vec![taker]), Ok(()));
 }
 
-fn consumer_of(queue: usize, acks: Acks) -> Role {
-    Role::Consumer(Consumer {
+fn consumer_of(queue: usize, acks: Acks) -> Client {
+    let role = Role::Consumer(Consumer {
         queue,
         acks,
         prefetch: 0,
@@ -353,7 +355,8 @@ fn consumer_of(queue: usize, acks: Acks) -> Role {
         think_max: 1,
         gets: false,
         life_max: None,
-    })
+    });
+    role.into()
 }
 
 #[test]
@@ -361,7 +364,7 @@ fn too_much_credit_is_found() {
     let check = "credit respected";
     let two = || vec![publish(1), publish(2), deliver(1, 1)];
     let begin = |messages, bytes| {
-        let mut events = vec![subscribe(1, messages, bytes)];
+        let mut events = vec![consume(1, messages, bytes)];
         events.extend(two());
         events
     };
@@ -373,7 +376,7 @@ fn too_much_credit_is_found() {
     broken(check, "of 150 bytes", with(begin(0, 150), vec![deliver(1, 2)]));
     let settled = || vec![settle(1, 1, Outcome::Accept), deliver(1, 2)];
     kept(with(begin(1, 0), settled()));
-    // One always passes, however large.
+    // One message always passes, however large.
     kept(with(begin(0, 10), settled()));
 }
 
@@ -386,16 +389,16 @@ fn torn_transactions_are_found() {
         all.extend([Event::Committing { transaction: 5 }, Event::Crashed]);
         all
     };
-    let one = vec![subscribe(2, 0, 0), redeliver(2, 1)];
+    let one = vec![consume(2, 0, 0), redeliver(2, 1)];
     broken(check, "is there and", drained(asked(vec![]), one));
-    let both = || vec![subscribe(2, 0, 0), redeliver(2, 1), redeliver(2, 2)];
+    let both = || vec![consume(2, 0, 0), redeliver(2, 1), redeliver(2, 2)];
     kept(drained(asked(vec![]), both()));
     kept(drained(asked(vec![]), vec![]));
     // Another transaction took one of them.
     let mut taken = asked(vec![]);
     taken.splice(4..4, [deliver(1, 2), settle_in(2, 6), Event::Committing { transaction: 6 }]);
     taken.insert(7, Event::Transaction { transaction: 6, ending: Ending::Committed });
-    let one = vec![subscribe(2, 0, 0), redeliver(2, 1)];
+    let one = vec![consume(2, 0, 0), redeliver(2, 1)];
     kept(drained(taken, one));
     let settled = vec![deliver(1, 9), settle_in(9, 5)];
     let mut left = both();
@@ -422,7 +425,7 @@ fn growing_memory_is_found() {
     let much = 10 << 20;
     let samples = [
         ("resident", Sample { resident_bytes: much, ..Sample::default() }),
-        ("outlet", Sample { outlet_bytes: much, ..Sample::default() }),
+        ("unsent", Sample { unsent_bytes: much, ..Sample::default() }),
         ("backlog", Sample { backlog_bytes: much, ..Sample::default() }),
     ];
     for (says, sample) in samples {
@@ -477,7 +480,7 @@ fn leases_that_are_broken_are_found() {
     };
     // Asked at one time, answered at another.
     let visit = |asked: u64, answered, messages| {
-        (answered, Event::Visited { queue: 0, asked: Time(asked * 1_000), messages })
+        (answered, Event::LeaseRenewed { queue: 0, asked: Time(asked * 1_000), messages })
     };
     let left = |at| [(at, publish(1)), (at, confirm(1))];
     let [sent, told] = left(20);
@@ -494,7 +497,7 @@ fn leases_that_are_broken_are_found() {
     assert_eq!(check(&[visit(0, 10, 0), visit(60, 99, 0)]), Ok(()), "nothing was left in it");
     let down = (50, Event::Crashed);
     assert_eq!(check(&[visit(0, 10, 1), down.clone(), visit(120, 130, 1)]), Ok(()));
-    let cut = (50, Event::Unanswered { queue: 0 });
+    let cut = (50, Event::LeaseUnanswered { queue: 0 });
     let longer = [visit(0, 10, 0), cut, visit(120, 130, 1), visit(240, 250, 1)];
     assert_eq!(check(&longer[..3]), Ok(()), "it was perhaps declared without an answer");
     assert!(check(&longer).unwrap_err().contains("after its time"));
@@ -503,7 +506,7 @@ fn leases_that_are_broken_are_found() {
 }
 
 #[test]
-fn what_comes_before_its_time_is_found() {
+fn early_deliveries_of_delayed_messages_are_found() {
     let held = Publish { held_until: Some(Time(5_000_000)), ..published(1) };
     broken("limits kept", "before its time", vec![Event::Publish(held), deliver(1, 1)]);
     let held = Publish { held_until: Some(Time(0)), ..published(1) };

@@ -1,9 +1,10 @@
-//! A transaction whose end its client does not know happened wholly or not at all.
+//! A transaction whose outcome its client does not know happened wholly or not at all.
 //!
-//! (That committed ones are kept, and rolled back ones never seen, other checks say.) Judged by what is
-//! there after the last restart, since deliveries may go out before the flush that makes them last.
+//! Other checks judge committed and rolled-back ones. Judged by what is there after the last
+//! restart, since deliveries may be sent before the flush.
 
-use crate::history::{Event, History, MessageId, Outcome, Publish, QueueIndex};
+use crate::history::{Event, History, MessageId, Outcome, Publish};
+use crate::plan::QueueIndex;
 use std::collections::{BTreeMap, BTreeSet};
 
 type Copy = (QueueIndex, MessageId);
@@ -15,22 +16,22 @@ struct Transaction {
     is_asked: bool,
 }
 
-/// What the history says, as far as it is read.
+/// What the history says up to the event read last.
 #[derive(Default)]
 struct Seen {
-    /// Those whose end their client does not know.
+    /// Transactions whose outcome their client does not know.
     transactions: BTreeMap<u32, Transaction>,
-    /// Taken by a settle of its own.
+    /// Removed by a settle outside transactions.
     removed: BTreeSet<Copy>,
     /// Delivered since the last restart.
     alive: BTreeSet<Copy>,
-    /// Of those, the ones that no transaction has settled since.
+    /// Delivered since the last restart, and not settled by a transaction since.
     unsettled: BTreeSet<Copy>,
-    /// Subscriptions since the last restart: others get what was under way before it.
-    subscribed: BTreeSet<u32>,
-    /// Subscriptions whose deliveries are settled as they go out.
+    /// Consumers since the last restart; others get deliveries that were under way before it.
+    consumers: BTreeSet<u32>,
+    /// Consumers whose deliveries are settled as they go out.
     presettled: BTreeMap<u32, QueueIndex>,
-    /// Queues of which such a subscription ended, perhaps with deliveries under way.
+    /// Queues of such consumers that ended, perhaps with deliveries under way.
     spilled: BTreeSet<QueueIndex>,
     is_drained: bool,
 }
@@ -40,7 +41,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
     for (_, event) in &history.events {
         seen.read(history, event);
     }
-    // What another transaction, or a settle by itself, may have taken says nothing.
+    // Messages that another transaction or settle may have removed say nothing.
     let mut taken = seen.removed;
     for transaction in seen.transactions.values() {
         taken.extend(&transaction.settled);
@@ -58,10 +59,10 @@ pub(super) fn check(history: &History) -> Result<(), String> {
 impl Seen {
     fn read(&mut self, history: &History, event: &Event) {
         match event {
-            Event::Subscribe(subscription) => {
-                self.subscribed.insert(subscription.consumer);
-                if subscription.presettled {
-                    self.presettled.insert(subscription.consumer, subscription.queue);
+            Event::Consume(consume) => {
+                self.consumers.insert(consume.consumer);
+                if consume.presettled {
+                    self.presettled.insert(consume.consumer, consume.queue);
                 }
             }
             Event::Ended { consumer } => self.spilled.extend(self.presettled.get(consumer)),
@@ -86,14 +87,14 @@ impl Seen {
             Event::Crashed | Event::Closed => {
                 self.alive.clear();
                 self.unsettled.clear();
-                self.subscribed.clear();
+                self.consumers.clear();
             }
             Event::Deliver(delivery) => {
                 let copy = delivery.message.map(|message| (delivery.queue, message));
                 if self.presettled.contains_key(&delivery.consumer) {
                     self.removed.extend(copy);
                 }
-                if self.subscribed.contains(&delivery.consumer) {
+                if self.consumers.contains(&delivery.consumer) {
                     self.alive.extend(copy);
                     self.unsettled.extend(copy);
                 }
@@ -103,7 +104,7 @@ impl Seen {
         }
     }
 
-    /// Keeps only publishes whose absence can be told: nothing but consumers takes them.
+    /// Keeps only publishes that nothing but consumers removes.
     fn published(&mut self, history: &History, publish: &Publish) {
         let Some(number) = publish.transaction.filter(|_| publish.persistent) else { return };
         let safe = |queue: &&QueueIndex| {

@@ -1,16 +1,17 @@
-//! A listener hears nothing once the broker is known to know that it wants no more.
+//! A subscriber receives nothing after the broker is known to have processed its unsubscribe.
 
-use crate::checks::subscriptions::Hearing;
+use crate::checks::subscriptions::Subscriptions;
 use crate::history::History;
 
 pub(super) fn check(history: &History) -> Result<(), String> {
-    let hearing = Hearing::of(history);
-    for (listener, ear) in &hearing.ears {
-        let known = ear.ends.iter().filter(|end| end.after.is_none()).filter_map(|end| end.known);
+    let subscriptions = Subscriptions::of(history);
+    for (subscription, subscriber) in &subscriptions.subscribers {
+        let known =
+            subscriber.ends.iter().filter(|end| end.after.is_none()).filter_map(|end| end.known);
         let Some(known) = known.min() else { continue };
-        if let Some((_, hear)) = ear.heard.iter().find(|(at, _)| *at > known) {
-            let message = hear.message;
-            return Err(format!("listener {listener} had ended and heard {message:?}"));
+        if let Some((_, direct)) = subscriber.received.iter().find(|(at, _)| *at > known) {
+            let message = direct.message;
+            return Err(format!("subscription {subscription} had ended and received {message:?}"));
         }
     }
     Ok(())

@@ -1,20 +1,22 @@
-//! A listener that is to end after so many messages hears no more than that, but for those that were on
-//! their way when the broker got to know. (That it hears no fewer is part of hearing everything.)
+//! A subscription with a limit receives at most that many messages, or those already under way
+//! when the broker learned of the limit. That it receives no fewer is part of
+//! `received_completely`.
 
-use crate::checks::subscriptions::Hearing;
+use crate::checks::subscriptions::Subscriptions;
 use crate::history::History;
 
 pub(super) fn check(history: &History) -> Result<(), String> {
-    let hearing = Hearing::of(history);
-    for (listener, ear) in &hearing.ears {
-        for end in &ear.ends {
+    let subscriptions = Subscriptions::of(history);
+    for (subscription, subscriber) in &subscriptions.subscribers {
+        for end in &subscriber.ends {
             let (Some(after), Some(known)) = (end.after, end.known) else { continue };
-            let on_their_way = ear.heard.iter().filter(|(at, _)| *at < known).count() as u64;
+            let on_their_way =
+                subscriber.received.iter().filter(|(at, _)| *at < known).count() as u64;
             let most = after.max(on_their_way);
-            let heard = ear.heard.len() as u64;
-            if heard > most {
+            let received = subscriber.received.len() as u64;
+            if received > most {
                 return Err(format!(
-                    "listener {listener} wanted {most} messages and heard {heard}"
+                    "subscription {subscription} wanted {most} messages and received {received}"
                 ));
             }
         }

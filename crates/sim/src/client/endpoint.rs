@@ -1,18 +1,52 @@
-//! What the world asks of a client, whichever protocol it speaks: it connects, gets and gives bytes,
-//! wakes when its time comes, and brings what it began to an end.
+//! The interface between the simulated world and a client of any protocol.
 
-use super::Surroundings;
-use crate::canary::Proxy;
+use crate::canary::Canary;
+use crate::history::History;
+use crate::random::Random;
 use angarium_engine::Time;
 use angarium_protocol::Protocol;
 
+/// The user name of every client.
+pub const USER: &str = "sim";
+/// Its password.
+pub const PASSWORD: &str = "secret";
+/// Longest pause before a client reconnects, in microseconds.
+pub(super) const RETURN_MAX: u64 = 300_000;
+
+/// Numbers that must be unique in a run.
+#[derive(Debug, Default)]
+pub struct Numbers {
+    /// Of the last consumer.
+    pub consumer: u32,
+    /// Of the last producer.
+    pub producer: u32,
+    /// Of the last transaction.
+    pub transaction: u32,
+    /// Of the last NATS connection.
+    pub connection: u32,
+    /// Of the last subscription.
+    pub subscription: u32,
+}
+
+/// What a client can reach during one call.
+pub struct Surroundings<'a> {
+    /// The time.
+    pub now: Time,
+    /// The history of the run.
+    pub history: &'a mut History,
+    /// Unique numbers.
+    pub numbers: &'a mut Numbers,
+}
+
 /// A client as the world sees it.
 pub trait Endpoint: std::fmt::Debug {
-    /// What it speaks.
+    /// Its protocol.
     fn protocol(&self) -> Protocol;
-    /// Puts a proxy between it and its connections.
-    fn put_behind(&mut self, proxy: Proxy);
-    /// It takes what comes slowly.
+    /// Breaks `canary`'s rule on the way between it and the node.
+    fn break_rule(&mut self, canary: Canary, random: Random);
+    /// Whether its protocol tells it why the broker closes its connection.
+    fn learns_why_closed(&self) -> bool;
+    /// Whether it reads slowly.
     fn reads_slowly(&self) -> bool {
         false
     }
@@ -24,43 +58,42 @@ pub trait Endpoint: std::fmt::Debug {
 
     /// Whether it wants to be connected now.
     fn wants_connection(&self, now: Time) -> bool;
-    /// Puts the next attempt off.
+    /// The node cannot be reached: the next attempt comes later.
     fn not_reachable(&mut self, now: Time);
     /// It is connected.
     fn connected(&mut self, at: &mut Surroundings<'_>);
-    /// Bytes arrived. An error is a broken promise of the broker.
+    /// Bytes arrived. Fails if the broker breaks the protocol.
     fn received(&mut self, at: &mut Surroundings<'_>, bytes: &[u8]) -> Result<(), String>;
-    /// What it has to send.
+    /// Bytes to be sent.
     fn output(&mut self) -> &mut Vec<u8>;
     /// Whether it wants its end of the transport closed, all output sent.
     fn wants_to_close(&self) -> bool;
     /// The transport is gone.
     fn lost(&mut self, at: &mut Surroundings<'_>);
 
-    /// From now on it only brings to an end what it began.
+    /// From now on it only finishes what it started.
     fn finish(&mut self);
-    /// Everybody has finished, and what was under way has had time to arrive. In three rounds clients
-    /// ask whether they have got everything, say their last words, and ask again.
+    /// All clients have finished, and what was under way has had time to arrive. Starts a round.
     fn call(&mut self, _at: &mut Surroundings<'_>, _round: Round) {}
-    /// Whether nothing of it is under way.
+    /// Whether it waits for nothing.
     fn is_done(&self) -> bool;
-    /// What it waits for, for the report of a run that got stuck.
+    /// What it waits for, for the report of a stuck run.
     fn waits_for(&self) -> String;
-    /// Says goodbye for good.
+    /// Disconnects for good.
     fn retire(&mut self, at: &mut Surroundings<'_>);
-    /// Whether it has said goodbye for good, and was answered.
+    /// Whether it has disconnected for good.
     fn is_gone(&self) -> bool;
 }
 
-/// What clients of direct messages are called for at the end.
+/// The rounds at the end of a run with direct messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Round {
-    /// Whoever was behind catches up.
+    /// Slow consumers catch up.
     CatchUp,
-    /// Each publisher says something more, with which those who missed messages learn how many.
-    LastWords,
-    /// That, too, is taken in.
-    TakeIn,
+    /// Each publisher publishes final messages, with which subscribers learn how many they missed.
+    FinalMessages,
+    /// The final messages are received.
+    FinalReceipt,
 }
 
 impl Round {
@@ -68,9 +101,9 @@ impl Round {
     #[must_use]
     pub fn next(self) -> Option<Round> {
         match self {
-            Round::CatchUp => Some(Round::LastWords),
-            Round::LastWords => Some(Round::TakeIn),
-            Round::TakeIn => None,
+            Round::CatchUp => Some(Round::FinalMessages),
+            Round::FinalMessages => Some(Round::FinalReceipt),
+            Round::FinalReceipt => None,
         }
     }
 }

@@ -1,52 +1,48 @@
-//! What clients that speak NATS are going to do, as data.
+//! The plan of a client that speaks NATS.
 
-use super::{Plan, Role};
-use angarium_engine::{QUEUE_SUBJECT_PREFIX, SlowConsumerPolicy};
-use angarium_protocol::SUBJECT_EXCHANGE;
-
-/// Bytes of a message beside its body: names, numbers, headers.
-const AROUND_BYTES: usize = 600;
+use super::client_plan::{ClientPlan, direct_bytes};
+use super::queue::QueueIndex;
 
 /// A client: a connection, and what it does on it.
 #[derive(Clone, Debug, Default)]
-pub struct Nats {
-    /// It wants its own messages back where it listens to them.
+pub struct Client {
+    /// CONNECT with echo: it receives its own messages.
     pub echo: bool,
-    /// It takes headers, and hears when nobody takes its request.
+    /// CONNECT with headers and no_responders.
     pub headers: bool,
-    /// It wants `+OK` for everything.
+    /// CONNECT with verbose.
     pub verbose: bool,
-    /// It takes what comes slowly.
+    /// It reads slowly.
     pub slow: bool,
     /// What it does.
     pub parts: Vec<Part>,
 }
 
-/// One of the things that a client does on its connection.
+/// One activity of a client on its connection.
 #[derive(Clone, Debug)]
 pub enum Part {
-    /// Listens.
-    Listen(Listening),
+    /// Subscribes.
+    Subscribe(Subscribing),
     /// Publishes.
     Publish(Publishing),
-    /// Asks and waits for answers.
+    /// Sends requests.
     Request(Requesting),
-    /// Answers.
+    /// Answers requests.
     Respond(Responding),
 }
 
-/// A subscription, and what becomes of it.
+/// A subscriber.
 #[derive(Clone, Debug)]
-pub struct Listening {
-    /// What to.
+pub struct Subscribing {
+    /// The subject pattern.
     pub pattern: String,
     /// The queue group.
     pub group: Option<String>,
-    /// It ends after so many messages, and another one begins.
+    /// The number of messages after which it unsubscribes and subscribes anew.
     pub until: Option<u64>,
-    /// That is said when some messages have come already, instead of at once.
+    /// UNSUB is sent after half of these messages instead of at once.
     pub until_later: bool,
-    /// It is ended after up to so many microseconds, and another one begins.
+    /// Longest time after which it unsubscribes and subscribes anew, in microseconds.
     pub life_max: Option<u64>,
 }
 
@@ -55,15 +51,15 @@ pub struct Listening {
 pub struct Publishing {
     /// Subjects to choose from.
     pub subjects: Vec<String>,
-    /// Most messages, last words not counted.
+    /// Most messages, final messages not counted.
     pub messages: u32,
-    /// Most messages in one go.
+    /// Most messages per wake-up.
     pub burst_max: u64,
     /// Longest body.
     pub body_max: u64,
-    /// How many in a hundred have headers.
+    /// Percentage of messages with headers.
     pub headers_percent: u64,
-    /// Longest pause after a burst, in microseconds.
+    /// Longest pause between two wake-ups, in microseconds.
     pub pause_max: u64,
 }
 
@@ -76,7 +72,7 @@ pub struct Requesting {
     pub messages: u32,
     /// Most requests without an answer.
     pub window: u32,
-    /// Each request has a subscription of its own for its answer, which ends with it.
+    /// Each request has a subscription of its own for its answer, limited to one message.
     pub own_inboxes: bool,
     /// Longest pause, in microseconds.
     pub pause_max: u64,
@@ -85,82 +81,54 @@ pub struct Requesting {
 /// A service.
 #[derive(Clone, Debug)]
 pub struct Responding {
-    /// The requests that it takes.
+    /// The subject pattern of its requests.
     pub pattern: String,
     /// The queue group.
     pub group: Option<String>,
-    /// Longest time that it thinks, in microseconds.
+    /// Longest time before an answer, in microseconds.
     pub think_max: u64,
 }
 
-impl Plan {
-    /// Clients that speak NATS.
-    pub fn nats(&self) -> impl Iterator<Item = &Nats> {
-        self.clients.iter().filter_map(|role| match role {
-            Role::Nats(client) => Some(client),
-            _ => None,
-        })
-    }
-
-    fn parts(&self) -> impl Iterator<Item = &Part> {
-        self.nats().flat_map(|client| &client.parts)
-    }
-
-    /// Whether an exchange is the one whose routing keys are subjects.
-    #[must_use]
-    pub fn has_subjects(&self, exchange: Option<usize>) -> bool {
-        exchange.is_some_and(|exchange| self.exchanges[exchange].name == SUBJECT_EXCHANGE)
-    }
-
-    /// The queues that catch what a NATS client publishes.
-    #[must_use]
-    pub fn caught(&self, subject: &str) -> Vec<usize> {
-        if let Some(name) = subject.strip_prefix(QUEUE_SUBJECT_PREFIX) {
-            return self.route(None, name, &[]);
-        }
-        let exchange = (0..self.exchanges.len()).find(|at| self.has_subjects(Some(*at)));
-        exchange.map(|at| self.route(Some(at), subject, &[])).unwrap_or_default()
-    }
-
-    /// Whether so much is published that a client could be too far behind for more, and would miss it:
-    /// else nothing may get lost on its way.
-    #[must_use]
-    pub fn can_lag(&self) -> bool {
-        // What is spooled makes room for the journal.
-        let makes_room = self.faults.disk_fulls > 0;
-        if self.slow_consumer_policy == SlowConsumerPolicy::Spool
-            && !self.spool.loses()
-            && !makes_room
-        {
-            return false;
-        }
-        let answers = self.parts().filter(|part| matches!(part, Part::Respond(_))).count();
-        let sized = |count: u32, body: u64| count as usize * (body as usize + AROUND_BYTES);
-        let direct = self.parts().map(|part| match part {
-            Part::Publish(plan) => {
-                let last_words = u32::try_from(plan.subjects.len()).unwrap_or(u32::MAX);
-                sized(plan.messages + last_words, plan.body_max)
-            }
-            Part::Request(plan) => sized(plan.messages, 0) * (1 + answers),
-            _ => 0,
-        });
-        let stored = self.roles().map(|role| match role {
-            Role::Producer(plan) if self.has_subjects(plan.exchange) => {
-                sized(plan.messages, plan.body_max)
-            }
-            _ => 0,
-        });
-        // Each part of a client may hear everything; a requester's inboxes are one.
-        let ears = self.nats().map(|client| client.parts.len()).max().unwrap_or(0);
-        (direct.sum::<usize>() + stored.sum::<usize>()) * ears >= self.sizes.direct_bytes_max()
-    }
-
-    /// Bytes of the longest body that NATS clients publish.
-    pub(super) fn direct_body_max(&self) -> u64 {
-        let bodies = self.parts().map(|part| match part {
-            Part::Publish(plan) => plan.body_max,
+impl ClientPlan for Client {
+    fn body_max(&self) -> u64 {
+        let bodies = self.parts.iter().map(|part| match part {
+            Part::Publish(publishing) => publishing.body_max,
             _ => 0,
         });
         bodies.max().unwrap_or(0)
+    }
+
+    fn takes_presettled(&self, _: QueueIndex) -> bool {
+        false
+    }
+
+    fn direct_bytes(&self, _: Option<usize>, responders: usize) -> usize {
+        let published = self.parts.iter().map(|part| match part {
+            Part::Publish(publishing) => {
+                let final_messages = u32::try_from(publishing.subjects.len()).unwrap_or(u32::MAX);
+                let messages = publishing.messages + final_messages;
+                direct_bytes(messages, publishing.body_max)
+            }
+            Part::Request(requesting) => direct_bytes(requesting.messages, 0) * (1 + responders),
+            _ => 0,
+        });
+        published.sum()
+    }
+
+    fn responders(&self) -> usize {
+        self.parts.iter().filter(|part| matches!(part, Part::Respond(_))).count()
+    }
+
+    // Each part may subscribe to everything; a requester's inboxes are one subscription.
+    fn direct_copies(&self) -> usize {
+        self.parts.len()
+    }
+
+    fn receives_direct(&self) -> bool {
+        true
+    }
+
+    fn takes_part_in_rounds(&self) -> bool {
+        true
     }
 }

@@ -1,4 +1,4 @@
-//! A rule is broken on purpose, and the simulator must find it.
+//! Tests that the checks find each canary.
 
 use crate::canary::Canary;
 use crate::plan::Plan;
@@ -6,17 +6,17 @@ use crate::random::Random;
 use crate::{run, workload};
 use angarium_engine::SlowConsumerPolicy;
 
-/// Runs within which each must be found.
+/// Runs within which each canary must be found.
 const RUNS: usize = 60;
-/// The same for what shows in one run of direct messages in fifty.
+/// Runs for canaries that show in one of fifty runs with direct messages.
 const RARE_RUNS: usize = 300;
 
-/// Some run notices, and says so by one of the promises named.
+/// Some run fails with one of the named promises.
 fn found(canary: Canary, promises: &[&str]) {
     found_in(canary, RUNS, |_| true, promises);
 }
 
-/// The same with runs of direct messages alone, for what shows in few of them and in no others.
+/// Some of [`RARE_RUNS`] runs with direct messages fails with one of the named promises.
 fn found_in_direct(canary: Canary, promises: &[&str]) {
     found_in(canary, RARE_RUNS, |plan| plan.workload == "direct", promises);
 }
@@ -110,46 +110,46 @@ fn ignored_credit_is_found() {
 
 #[test]
 fn repeated_direct_messages_are_found() {
-    found(Canary::HeardTwice, &["heard at most once"]);
+    found(Canary::ReceivedTwice, &["received at most once"]);
 }
 
 #[test]
 fn swapped_direct_messages_are_found() {
-    found(Canary::HeardSwapped, &["heard in order", "heard completely"]);
+    found(Canary::ReceivedSwapped, &["received in order", "received completely"]);
 }
 
 #[test]
 fn lost_direct_messages_are_found() {
-    found(Canary::HeardLost, &["heard completely", "one of a group", "requests answered"]);
+    found(Canary::ReceivedLost, &["received completely", "one of a group", "requests answered"]);
 }
 
 #[test]
 fn altered_direct_messages_are_found() {
-    found(Canary::HeardAltered, &["heard as sent"]);
+    found(Canary::ReceivedAltered, &["received as sent"]);
 }
 
 #[test]
-fn missed_messages_that_nobody_is_told_of_are_found() {
-    found(Canary::MissedUntold, &["heard completely"]);
+fn unreported_missed_messages_are_found() {
+    found(Canary::MissedNotReported, &["received completely"]);
 }
 
-/// Messages wait on a disk for clients that are slow.
-fn spools(plan: &Plan) -> bool {
+/// Whether direct messages of slow consumers are spilled.
+fn spills(plan: &Plan) -> bool {
     plan.slow_consumer_policy == SlowConsumerPolicy::Spool && plan.sizes.outbox_bytes_max < 1 << 20
 }
 
 #[test]
-fn what_a_failing_spool_lost_and_nobody_is_told_of_is_found() {
-    let is_of_use = |plan: &Plan| spools(plan) && plan.spool.loses();
-    found_in(Canary::MissedUntold, RUNS, is_of_use, &["heard completely"]);
+fn unreported_losses_of_a_faulty_spill_disk_are_found() {
+    let is_of_use = |plan: &Plan| spills(plan) && plan.spill.loses();
+    found_in(Canary::MissedNotReported, RUNS, is_of_use, &["received completely"]);
 }
 
 #[test]
-fn spools_that_lose_on_a_sound_disk_are_found() {
-    let is_of_use = |plan: &Plan| spools(plan) && !plan.spool.loses();
-    found_in(Canary::SpoolRots, RUNS, is_of_use, &["heard completely"]);
-    let is_of_use = |plan: &Plan| spools(plan) && plan.spool.has_faults();
-    found_in(Canary::SpoolRots, RUNS, is_of_use, &["spool kept"]);
+fn losses_of_the_spill_on_a_sound_disk_are_found() {
+    let is_of_use = |plan: &Plan| spills(plan) && !plan.spill.loses();
+    found_in(Canary::SpillCorrupted, RUNS, is_of_use, &["received completely"]);
+    let is_of_use = |plan: &Plan| spills(plan) && plan.spill.has_faults();
+    found_in(Canary::SpillCorrupted, RUNS, is_of_use, &["spill kept"]);
 }
 
 #[test]
@@ -163,8 +163,8 @@ fn forced_echoes_are_found() {
 }
 
 #[test]
-fn lost_ends_of_subscriptions_are_found() {
-    found(Canary::UnsubscribesLost, &["unsubscribed is deaf"]);
+fn lost_unsubscribes_are_found() {
+    found(Canary::UnsubscribesLost, &["unsubscribed receives nothing"]);
 }
 
 #[test]
@@ -173,13 +173,13 @@ fn ignored_limits_of_subscriptions_are_found() {
 }
 
 #[test]
-fn lost_words_that_nobody_takes_a_request_are_found() {
+fn lost_no_responders_answers_are_found() {
     found(Canary::NoRespondersLost, &["requests answered"]);
 }
 
 #[test]
-fn direct_messages_that_a_queue_lost_are_found() {
-    found_in_direct(Canary::CaughtLost, &["confirmed is kept"]);
+fn lost_messages_of_subject_queues_are_found() {
+    found_in_direct(Canary::QueueSubjectLost, &["confirmed is kept"]);
 }
 
 /// Clients take named sessions from each other.
@@ -198,31 +198,31 @@ fn sessions_that_are_not_recorded_are_found() {
 }
 
 #[test]
-fn lost_batchs_are_found() {
+fn lost_batches_are_found() {
     found(
-        Canary::ParcelsLost,
+        Canary::BatchesLost,
         &[
-            "heard completely",
+            "received completely",
             "one of a group",
             "requests answered",
             "gets no answer",
-            // What is published with it has another number for home than for its publisher.
+            // A lost publish shifts the numbers of later ones at the home shard.
             "confirmed is kept",
-            // Nor does who asks how much is left.
+            // The drain's request for a queue's depth gets lost.
             "queues do not get empty",
         ],
     );
 }
 
 #[test]
-fn swapped_batchs_are_found() {
-    found(Canary::ParcelsSwapped, &["heard in order", "heard completely", "order kept"]);
+fn swapped_batches_are_found() {
+    found(Canary::BatchesSwapped, &["received in order", "received completely", "order kept"]);
 }
 
 #[test]
-fn news_that_are_not_waited_for_are_found() {
+fn premature_pongs_are_found() {
     found_in_direct(
-        Canary::NewsUnawaited,
-        &["heard completely", "one of a group", "requests answered"],
+        Canary::PrematurePong,
+        &["received completely", "one of a group", "requests answered"],
     );
 }

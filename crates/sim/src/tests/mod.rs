@@ -1,5 +1,4 @@
-//! The simulator itself: seeds that must pass, canaries that must be found, replays that must be the
-//! same.
+//! Tests of the simulator itself.
 
 mod canaries;
 mod parts;

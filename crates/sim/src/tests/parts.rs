@@ -1,12 +1,12 @@
-//! The parts that runs are made of.
+//! Tests of the random generator, bodies, pipes and the model of routing.
 
 use crate::history::MessageId;
 use crate::network::Pipe;
 use crate::payload;
-use crate::plan::{Binding, Exchange, Queue, Target, Wanted};
+use crate::plan::{Binding, Exchange, HeaderMatch, Queue, Target};
 use crate::random::Random;
 use crate::workload;
-use crate::workload::exchange;
+use crate::workload::draw::exchange;
 use angarium_engine::ExchangeKind;
 
 #[test]
@@ -31,7 +31,7 @@ fn draws_stay_within_their_bounds() {
 }
 
 #[test]
-fn bodies_prove_themselves() {
+fn altered_bodies_are_detected() {
     for length in [0, 16, 17, 24, 1000] {
         let body = payload::make(MessageId(42), length);
         assert_eq!(payload::read(&body), Some(MessageId(42)));
@@ -90,7 +90,7 @@ fn the_model_routes_through_exchanges_as_defined() {
         Exchange { kind: ExchangeKind::Fanout, ..exchange("") },
     ];
     let one = |name: &str, value| vec![(name.to_owned(), value)];
-    let headers = Wanted { any: true, with_x: false, headers: one("a", 1) };
+    let headers = HeaderMatch { any: true, with_x: false, headers: one("a", 1) };
     plan.bindings = vec![
         Binding { target: Target::Exchange(1), ..Binding::of_queue(0, 0, "go") },
         Binding { headers, ..Binding::of_queue(1, 0, "") },
@@ -125,7 +125,7 @@ fn the_model_compares_headers_as_defined() {
         (true, true, "x-b", "x-b", true),
     ];
     for (any, with_x, wanted, given, taken) in cases {
-        let headers = Wanted { any, with_x, headers: pairs(wanted) };
+        let headers = HeaderMatch { any, with_x, headers: pairs(wanted) };
         plan.bindings = vec![Binding { headers, ..Binding::of_queue(0, 0, "") }];
         let is_taken = plan.route(Some(0), "", &pairs(given)) == [0];
         assert_eq!(is_taken, taken, "any {any}, x- {with_x}: {wanted} of {given}");

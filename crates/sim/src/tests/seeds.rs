@@ -1,10 +1,10 @@
-//! Runs that must pass: fixed seeds, and those that once failed.
+//! Tests of runs: fixed seeds, seeds that once failed, and replay.
 
 use crate::run;
 
-/// Seeds that once failed, a line each: the seed, then what it found.
+/// Seeds that once failed, one per line: the seed, then what it found.
 const REGRESSIONS: &str = include_str!("../regressions.txt");
-/// How many seeds from 1 on are run.
+/// Number of seeds that are run, from 1.
 const SEEDS: u64 = 50;
 
 fn pass(seeds: impl Iterator<Item = u64>) {
@@ -13,7 +13,7 @@ fn pass(seeds: impl Iterator<Item = u64>) {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-// In parts, so that the test threads share them.
+// In two halves, so that test threads share them.
 #[test]
 fn the_first_seeds_pass() {
     pass(1..=SEEDS / 2);

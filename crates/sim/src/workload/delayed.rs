@@ -1,15 +1,16 @@
-//! Messages that are held back before they are routed.
+//! Delayed messages.
 
-use super::{add_clients, empty, exchange, producer, queue};
-use crate::plan::{Binding, Exchange, Plan, Role};
+use super::draw::{add_clients, empty, exchange, producer, queue};
+use crate::plan::amqp091::Role;
+use crate::plan::{Binding, Exchange, Plan};
 use crate::random::Random;
 
-/// Many messages that come due together, more than memory has room for.
+/// More messages that become due together than fit into memory.
 pub(super) fn together(random: &mut Random) -> Plan {
     let mut plan = plan(random);
     plan.workload = "delayed together";
     let step = *random.pick(&[500, 2_000, 4_000]);
-    for role in &mut plan.clients {
+    for role in plan.roles_mut() {
         if let Role::Producer(producer) = role
             && producer.delay_max.is_some()
         {

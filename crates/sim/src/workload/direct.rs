@@ -1,21 +1,22 @@
-//! Direct messages between NATS clients: subjects with wildcards, queue groups, requests, slow readers;
-//! and between them and AMQP clients, through the one address space.
+//! Direct messages between NATS clients: wildcards, queue groups, requests, slow consumers; and
+//! between NATS and AMQP 0-9-1 clients.
 
-use super::{consumer, empty, exchange, producer, queue};
-use crate::plan::nats::{Listening, Nats, Part, Publishing, Requesting, Responding};
-use crate::plan::{Binding, Exchange, Plan, Role};
+use super::draw::{consumer, empty, exchange, producer, queue};
+use crate::plan::amqp091::Role;
+use crate::plan::nats::{self, Part, Publishing, Requesting, Responding, Subscribing};
+use crate::plan::{Binding, Client, Exchange, Plan};
 use crate::random::Random;
 use angarium_engine::SlowConsumerPolicy;
 use angarium_engine::{ExchangeKind, QUEUE_SUBJECT_PREFIX};
 use angarium_protocol::SUBJECT_EXCHANGE;
 
 const SUBJECTS: &[&str] = &["a", "a.b", "a.c", "a.b.c", "b.b", "b"];
-/// None takes what the broker itself says, under `$SYS`.
+/// None matches the broker's own subjects under `$SYS`.
 const PATTERNS: &[&str] = &["a.*", "*.b", "a.>", "a.b", "*", "b.*", "a.*.c", "a"];
 const SERVICES: &[&str] = &["svc.one", "svc.two"];
-/// Nobody ever takes requests that go there.
+/// A subject without responders.
 const NO_SERVICE: &str = "svc.none";
-/// What queues are bound by.
+/// Binding keys of queues.
 const BINDINGS: &[&str] = &["a.#", "*.b", "a.b", "a.*.c"];
 
 pub(super) fn plan(random: &mut Random) -> Plan {
@@ -24,7 +25,7 @@ pub(super) fn plan(random: &mut Random) -> Plan {
     plan.sizes.outbox_bytes_max =
         if is_tight { *random.pick(&[1 << 10, 2 << 10, 8 << 10]) } else { 16 << 20 };
     if is_tight {
-        // What the network holds is not behind yet.
+        // Bytes in the network do not count for the slow-consumer limit.
         plan.faults.pipe_bytes = plan.faults.pipe_bytes.min(2 << 10);
     }
     let policies = [
@@ -40,18 +41,18 @@ pub(super) fn plan(random: &mut Random) -> Plan {
         client.parts.push(publishing(random, is_tight, plan.duration));
         if random.percent(40) {
             let pattern = pattern(random);
-            client.parts.push(listening(random, pattern, None));
+            client.parts.push(subscribing(random, pattern, None));
         }
-        plan.clients.push(Role::Nats(client));
+        plan.clients.push(client.into());
     }
     for _ in 0..random.between(1, 3) {
         let mut client = client(random);
         client.slow = is_tight && random.percent(75);
         for _ in 0..random.between(1, 3) {
             let pattern = pattern(random);
-            client.parts.push(listening(random, pattern, None));
+            client.parts.push(subscribing(random, pattern, None));
         }
-        plan.clients.push(Role::Nats(client));
+        plan.clients.push(client.into());
     }
     if random.percent(60) {
         add_groups(&mut plan, random, is_tight);
@@ -68,18 +69,18 @@ pub(super) fn plan(random: &mut Random) -> Plan {
     plan
 }
 
-/// Has whoever only listens fall behind soon, and much.
-pub(super) fn lag(plan: &mut Plan) {
+/// Makes clients that only subscribe slow consumers.
+pub(super) fn slow_down(plan: &mut Plan) {
     plan.sizes.outbox_bytes_max = 1 << 10;
     plan.faults.pipe_bytes = plan.faults.pipe_bytes.min(2 << 10);
-    for role in &mut plan.clients {
-        let Role::Nats(client) = role else { continue };
-        client.slow |= client.parts.iter().all(|part| matches!(part, Part::Listen(_)));
+    for client in &mut plan.clients {
+        let Client::Nats(client) = client else { continue };
+        client.slow |= client.parts.iter().all(|part| matches!(part, Part::Subscribe(_)));
     }
 }
 
-fn client(random: &mut Random) -> Nats {
-    Nats {
+fn client(random: &mut Random) -> nats::Client {
+    nats::Client {
         echo: random.percent(60),
         headers: random.percent(85),
         verbose: random.percent(15),
@@ -106,16 +107,23 @@ fn publishing(random: &mut Random, is_tight: bool, duration: u64) -> Part {
     })
 }
 
-/// A longest pause with which so many bursts take little of the planned time, or about all of it.
+/// A longest pause with which `bursts` wake-ups take little of the planned time, or about all of
+/// it.
 fn pause(random: &mut Random, duration: u64, bursts: u64) -> u64 {
     let most = if random.percent(50) { 20_000 } else { 2 * duration / (1 + bursts) };
     random.between(500, 1_000 + most)
 }
 
-fn listening(random: &mut Random, pattern: String, group: Option<String>) -> Part {
+fn subscribing(random: &mut Random, pattern: String, group: Option<String>) -> Part {
     let until = random.percent(25).then(|| random.between(1, 20));
     let life_max = random.percent(25).then(|| random.between(50_000, 3_000_000));
-    Part::Listen(Listening { pattern, group, until, until_later: random.percent(40), life_max })
+    Part::Subscribe(Subscribing {
+        pattern,
+        group,
+        until,
+        until_later: random.percent(40),
+        life_max,
+    })
 }
 
 fn add_groups(plan: &mut Plan, random: &mut Random, is_tight: bool) {
@@ -125,14 +133,14 @@ fn add_groups(plan: &mut Plan, random: &mut Random, is_tight: bool) {
         for _ in 0..random.between(2, 4) {
             let mut client = client(random);
             client.slow = is_tight && random.percent(20);
-            // Members may listen to different patterns, and are one group nevertheless.
+            // Members of one group may subscribe to different patterns.
             let own = random.percent(20).then(|| (*random.pick(PATTERNS)).to_owned());
             let pattern = own.unwrap_or_else(|| pattern.clone());
-            client.parts.push(listening(random, pattern, Some(group.clone())));
+            client.parts.push(subscribing(random, pattern, Some(group.clone())));
             if random.percent(20) {
                 client.parts.push(publishing(random, is_tight, plan.duration));
             }
-            plan.clients.push(Role::Nats(client));
+            plan.clients.push(client.into());
         }
     }
 }
@@ -152,7 +160,7 @@ fn add_services(plan: &mut Plan, random: &mut Random) {
             own_inboxes: random.percent(40),
             pause_max: pause(random, plan.duration, messages),
         }));
-        plan.clients.push(Role::Nats(client));
+        plan.clients.push(client.into());
     }
     let group = random.percent(70).then(|| "services".to_owned());
     for _ in 0..random.between(1, 3) {
@@ -163,11 +171,11 @@ fn add_services(plan: &mut Plan, random: &mut Random) {
             group: group.clone(),
             think_max: random.between(500, 20_000),
         }));
-        plan.clients.push(Role::Nats(client));
+        plan.clients.push(client.into());
     }
 }
 
-/// AMQP clients: queues that catch what is published, and producers whose messages are heard.
+/// Adds AMQP 0-9-1 clients: queues that direct messages are routed to, and producers to subjects.
 fn add_queues(plan: &mut Plan, random: &mut Random) {
     plan.exchanges.push(Exchange { kind: ExchangeKind::Topic, ..exchange(SUBJECT_EXCHANGE) });
     for number in 0..random.between(1, 2) {
@@ -179,7 +187,7 @@ fn add_queues(plan: &mut Plan, random: &mut Random) {
         }
         for _ in 0..random.below(3) {
             let consumer = consumer(random, number as usize);
-            plan.clients.push(Role::Consumer(consumer));
+            plan.clients.push(Role::Consumer(consumer).into());
         }
     }
     for _ in 0..random.between(1, 2) {
@@ -188,15 +196,15 @@ fn add_queues(plan: &mut Plan, random: &mut Random) {
         producer.exchange = Some(0);
         producer.messages = producer.messages.min(150);
         producer.body_max = producer.body_max.min(2_000);
-        plan.clients.push(Role::Producer(producer));
+        plan.clients.push(Role::Producer(producer).into());
     }
     if random.percent(50) {
         let mut client = client(random);
-        let mut straight = publishing(random, true, plan.duration);
-        if let Part::Publish(plan) = &mut straight {
+        let mut to_queue = publishing(random, true, plan.duration);
+        if let Part::Publish(plan) = &mut to_queue {
             plan.subjects = vec![format!("{QUEUE_SUBJECT_PREFIX}catch.0")];
         }
-        client.parts.push(straight);
-        plan.clients.push(Role::Nats(client));
+        client.parts.push(to_queue);
+        plan.clients.push(client.into());
     }
 }

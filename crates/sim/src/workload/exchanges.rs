@@ -1,7 +1,7 @@
-//! Exchanges that lead to exchanges: bound to each other, in place of each other, and by headers.
+//! Exchanges bound to each other, alternate exchanges, and headers exchanges.
 
-use super::{add_clients, empty, exchange, producer, queue};
-use crate::plan::{Binding, Exchange, Plan, Target, Wanted};
+use super::draw::{add_clients, empty, exchange, producer, queue};
+use crate::plan::{Binding, Exchange, HeaderMatch, Plan, Target};
 use crate::random::Random;
 use angarium_engine::ExchangeKind;
 
@@ -60,7 +60,7 @@ fn binding(random: &mut Random, exchange: usize, kind: ExchangeKind, target: Tar
     let keys = if kind == ExchangeKind::Topic { PATTERNS } else { KEYS };
     let key = (*random.pick(keys)).to_owned();
     let mut headers =
-        Wanted { any: random.percent(50), with_x: random.percent(50), headers: Vec::new() };
+        HeaderMatch { any: random.percent(50), with_x: random.percent(50), headers: Vec::new() };
     for name in HEADERS {
         if random.percent(40) {
             headers.headers.push(((*name).to_owned(), i64::from(random.percent(50))));

@@ -1,7 +1,8 @@
-//! Queues that expire without use, beside others that do not.
+//! Queues with `x-expires`, and others without.
 
-use super::{add_clients, empty, producer, queue};
-use crate::plan::{Lodger, Plan, Queue, Role};
+use super::draw::{add_clients, empty, producer, queue};
+use crate::plan::amqp091::{LeaseKeeper, Role};
+use crate::plan::{Plan, Queue};
 use crate::random::Random;
 
 pub(super) fn plan(random: &mut Random) -> Plan {
@@ -15,7 +16,7 @@ pub(super) fn plan(random: &mut Random) -> Plan {
             ..queue(format!("lease.{number}"))
         });
         let away_max = expires * 1_000 * random.between(1, 3);
-        plan.clients.push(Role::Lodger(Lodger { queue: number + 1, away_max }));
+        plan.clients.push(Role::LeaseKeeper(LeaseKeeper { queue: number + 1, away_max }).into());
     }
     let producer = producer(random, vec!["permanent".to_owned()]);
     add_clients(&mut plan, random, vec![producer], [0]);

@@ -1,8 +1,9 @@
-//! Queues that are full, messages that expire, deliveries that are given up; with and without a
-//! dead-letter queue behind.
+//! Queues with a length limit, time to live or delivery limit, with and without a dead-letter
+//! queue.
 
-use super::{consumer, empty, producer, queue};
-use crate::plan::{Acks, Mode, Plan, Role};
+use super::draw::{consumer, empty, producer, queue};
+use crate::plan::Plan;
+use crate::plan::amqp091::{Acks, Expiration, Mode, Role};
 use crate::random::Random;
 use angarium_engine::Overflow;
 
@@ -42,11 +43,12 @@ pub(super) fn plan(random: &mut Random) -> Plan {
             producer.mode = Mode::Confirm;
         }
         if let Mode::Transactional(_) = producer.mode {
-            // What a full queue does to a transaction is for the engine's own tests.
+            // Transactions with full queues are left to the engine's tests.
             producer.mode = Mode::Plain;
         }
-        producer.ttl = random.percent(30).then_some((50, 2_000));
-        plan.clients.push(Role::Producer(producer));
+        let expiration = Expiration { percent: 50, millis_max: 2_000 };
+        producer.expiration = random.percent(30).then_some(expiration);
+        plan.clients.push(Role::Producer(producer).into());
     }
     for queue in limited {
         for _ in 0..random.below(3) {
@@ -56,7 +58,7 @@ pub(super) fn plan(random: &mut Random) -> Plan {
                 consumer.requeue_percent = *random.pick(&[10, 60]);
                 consumer.discard_percent = *random.pick(&[0, 30]);
             }
-            plan.clients.push(Role::Consumer(consumer));
+            plan.clients.push(Role::Consumer(consumer).into());
         }
     }
     plan

@@ -1,7 +1,8 @@
-//! Priority queues, and queues of which one consumer at a time gets everything.
+//! Priority queues, and queues with a single active consumer.
 
-use super::{add_clients, consumer, empty, producer, queue};
-use crate::plan::{Plan, Role};
+use super::draw::{add_clients, consumer, empty, producer, queue};
+use crate::plan::Plan;
+use crate::plan::amqp091::Role;
 use crate::random::Random;
 
 pub(super) fn plan(random: &mut Random) -> Plan {
@@ -25,7 +26,7 @@ pub(super) fn plan(random: &mut Random) -> Plan {
         let mut rival = consumer(random, 0);
         rival.gets = false;
         rival.life_max = Some(random.between(200_000, 2_000_000));
-        plan.clients.push(Role::Consumer(rival));
+        plan.clients.push(Role::Consumer(rival).into());
     }
     plan
 }

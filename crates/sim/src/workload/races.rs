@@ -1,8 +1,9 @@
-//! Queues that are purged and deleted under their users, exclusive and auto-delete ones among them;
-//! and a queue beside them that must not be touched by any of it.
+//! Queues that are purged and deleted while in use, exclusive and auto-delete ones included, and
+//! one queue that must not be affected.
 
-use super::{add_clients, consumer, empty, exchange, producer, queue};
-use crate::plan::{Binding, Exchange, Meddler, Plan, Role};
+use super::draw::{add_clients, consumer, empty, exchange, producer, queue};
+use crate::plan::amqp091::{QueueDeleter, Role};
+use crate::plan::{Binding, Exchange, Plan};
 use crate::random::Random;
 use angarium_engine::ExchangeKind;
 
@@ -31,15 +32,18 @@ pub(super) fn plan(random: &mut Random) -> Plan {
         if is_own {
             plan.bindings.push(Binding::of_queue(0, queue, ""));
             let owner = consumer(random, queue);
-            plan.clients.push(Role::Consumer(owner));
+            plan.clients.push(Role::Consumer(owner).into());
         } else {
-            plan.clients.push(Role::Meddler(Meddler {
-                queue,
-                delete_percent: *random.pick(&[0, 50]),
-                pause_max: random.between(10_000, 600_000),
-            }));
+            plan.clients.push(
+                Role::QueueDeleter(QueueDeleter {
+                    queue,
+                    delete_percent: *random.pick(&[0, 50]),
+                    pause_max: random.between(10_000, 600_000),
+                })
+                .into(),
+            );
             let others = consumer(random, queue);
-            plan.clients.push(Role::Consumer(others));
+            plan.clients.push(Role::Consumer(others).into());
         }
     }
     let names: Vec<String> = plan.queues.iter().map(|queue| queue.name.clone()).collect();

@@ -1,6 +1,6 @@
-//! One message, many queues: fanout, topic and direct exchanges.
+//! Messages routed to many queues by fanout, topic and direct exchanges.
 
-use super::{add_clients, empty, exchange, producer, queue};
+use super::draw::{add_clients, empty, exchange, producer, queue};
 use crate::plan::{Binding, Exchange, Plan};
 use crate::random::Random;
 use angarium_engine::ExchangeKind;

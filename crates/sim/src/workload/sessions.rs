@@ -1,6 +1,6 @@
 //! Named sessions that clients take from each other, beside a queue that keeps the journal busy.
 
-use super::{add_clients, empty, producer, queue, several_shards};
+use super::draw::{add_clients, empty, producer, queue, several_shards};
 use crate::plan::Plan;
 use crate::plan::sessions::SessionClient;
 use crate::random::Random;

@@ -1,7 +1,8 @@
 //! Transactions over several queues, and relays that settle and publish in one.
 
-use super::{add_clients, empty, producer, queue};
-use crate::plan::{Mode, Plan, Relay, Role};
+use super::draw::{add_clients, empty, producer, queue};
+use crate::plan::Plan;
+use crate::plan::amqp091::{Mode, Relay, Role};
 use crate::random::Random;
 
 pub(super) fn plan(random: &mut Random) -> Plan {
@@ -18,18 +19,21 @@ pub(super) fn plan(random: &mut Random) -> Plan {
         producer.persistent_percent = 100;
         producers.push(producer);
     }
-    // Someone whose confirms make the others' settles last.
+    // Its confirms show that the others' settles are flushed.
     let mut confirming = producer(random, names.clone());
     confirming.mode = Mode::Confirm;
     producers.push(confirming);
     add_clients(&mut plan, random, producers, 2..count);
     for _ in 0..random.between(1, 2) {
-        plan.clients.push(Role::Relay(Relay {
-            from: 0,
-            to: (1..count).filter(|_| random.percent(70)).collect(),
-            batch: random.between(1, 8),
-            rollback_percent: 20,
-        }));
+        plan.clients.push(
+            Role::Relay(Relay {
+                from: 0,
+                to: (1..count).filter(|_| random.percent(70)).collect(),
+                batch: random.between(1, 8),
+                rollback_percent: 20,
+            })
+            .into(),
+        );
     }
     plan
 }

@@ -1,7 +1,8 @@
-//! The basic way: producers and consumers on a few queues, durable and not.
+//! Producers and consumers on a few queues, durable and not.
 
-use super::{add_clients, consumer, empty, producer, queue};
-use crate::plan::{Plan, Role};
+use super::draw::{add_clients, consumer, empty, producer, queue};
+use crate::plan::Plan;
+use crate::plan::amqp091::Role;
 use crate::random::Random;
 
 pub(super) fn plan(random: &mut Random) -> Plan {
@@ -16,10 +17,10 @@ pub(super) fn plan(random: &mut Random) -> Plan {
     let queues = 0..plan.queues.len();
     add_clients(&mut plan, random, producers, queues);
     if random.percent(40) {
-        // Credit in bytes, beside whatever the others have.
+        // A consumer with a prefetch limit in bytes.
         let mut limited = consumer(random, 0);
         limited.prefetch_bytes = random.between(100, 30_000);
-        plan.clients.push(Role::Consumer(limited));
+        plan.clients.push(Role::Consumer(limited).into());
     }
     plan
 }

@@ -1,10 +1,8 @@
-//! The broker as the world reaches it: few calls, which name a connection by its place.
+//! The broker under test: one node per shard, and the batches between them.
 //!
-//! What a place is, and of how many parts a broker consists, is known here alone: each shard is a node,
-//! of which the first is home.
+//! Callers name a connection by its place. The first shard is home.
 
-use super::disk_work::Flight;
-use super::shards::Route;
+use super::happening::{Flight, Route};
 use crate::client::USER;
 use crate::history::Sample;
 use crate::network::Place;
@@ -18,27 +16,27 @@ use angarium_node::{
 use angarium_protocol::{Authentication, Peer};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Why connections end when it is closed.
+/// The reason with which connections end in an orderly close.
 pub(super) const CLOSED_IN_ORDER: &str = "the node is closed in order";
 /// The shard with the journal.
 pub(super) const HOME: usize = 0;
 
-/// A broker that runs.
+/// A running broker.
 pub(super) struct Broker {
     /// By shard.
     nodes: Vec<Node>,
-    /// What they are made with, but for the shard.
+    /// The options of all nodes, apart from the shard.
     options: Options,
-    /// That of all shards' spill logs.
+    /// The store of all shards' spill logs.
     spill_store: SpillStore,
-    /// Shards with a job of the spill log under way: each does them one after the other.
+    /// Shards with a spill job under way; each has one at a time.
     spilling: BTreeSet<usize>,
-    /// On their way, oldest first.
+    /// Batches under way, oldest first.
     batches: BTreeMap<Route, VecDeque<ShardBatch>>,
 }
 
 impl Broker {
-    /// Starts home on what is on the disk.
+    /// Starts the home shard on the disk.
     pub(super) fn recover(
         options: Options,
         disk: &FaultyStorage,
@@ -54,7 +52,7 @@ impl Broker {
         })
     }
 
-    /// Makes the simulation's user known: the broker has none that it could check passwords of.
+    /// Creates the user of the simulated clients.
     pub(super) fn enter_user(&mut self, now: Time) -> Result<(), String> {
         let user =
             angarium_node::NewUser { name: USER, password_hash: "simulated", administrator: false };
@@ -79,7 +77,7 @@ impl Broker {
 
     // ---- connections ----
 
-    /// Somebody connected, and is placed by chance.
+    /// Accepts a connection on a random shard.
     pub(super) fn connected(&mut self, now: Time, peer: Peer, random: &mut Random) -> Place {
         let shard = if self.nodes.len() > 1 { random.index(self.nodes.len()) } else { HOME };
         Place { shard, slot: self.nodes[shard].connected(now, peer) }
@@ -100,12 +98,12 @@ impl Broker {
         self.nodes[place.shard].outgoing(place.slot)
     }
 
-    /// So many of them were sent.
+    /// Records that `bytes` bytes were sent.
     pub(super) fn sent(&mut self, place: Place, bytes: usize) {
         self.nodes[place.shard].sent(place.slot, bytes);
     }
 
-    /// Why it has ended the connection, where all that it had to say is sent.
+    /// Why the broker closes the connection, once all output is sent.
     pub(super) fn end_reason(&self, place: Place) -> Option<String> {
         let node = &self.nodes[place.shard];
         let is_over = node.should_close(place.slot);
@@ -157,7 +155,7 @@ impl Broker {
 
     // ---- turns ----
 
-    /// Ends a shard's turn; says whether the next one is to follow at once.
+    /// Ends a shard's turn; returns whether it has more work.
     pub(super) fn end_turn(&mut self, now: Time, shard: usize) -> bool {
         self.nodes[shard].end_turn(now);
         self.nodes[shard].has_work()
@@ -175,8 +173,8 @@ impl Broker {
 
     // ---- batches ----
 
-    /// Takes a shard's batches on their way; says to which shards.
-    pub(super) fn take_batchs(&mut self, from: usize) -> Vec<usize> {
+    /// Sends a shard's batches; returns the receiving shards.
+    pub(super) fn take_batches(&mut self, from: usize) -> Vec<usize> {
         let mut receivers = Vec::new();
         while let Some((to, batch)) = self.nodes[from].next_batch() {
             let to = usize::from(to.0);
@@ -186,36 +184,36 @@ impl Broker {
         receivers
     }
 
-    /// How many are on their way.
+    /// Number of batches under way.
     pub(super) fn batches(&self, route: Route) -> usize {
         self.batches.get(&route).map_or(0, VecDeque::len)
     }
 
-    /// The oldest arrives.
+    /// Delivers the oldest batch.
     pub(super) fn batch_arrives(&mut self, now: Time, route: Route) {
         if let Some(batch) = self.take_batch(route) {
             self.nodes[route.to].arrived(now, shard_id(route.from), batch);
         }
     }
 
-    /// Takes the oldest off its way.
+    /// Removes the oldest batch.
     pub(super) fn take_batch(&mut self, route: Route) -> Option<ShardBatch> {
         self.batches.get_mut(&route)?.pop_front()
     }
 
-    /// The two oldest change places.
-    pub(super) fn swap_batchs(&mut self, route: Route) {
+    /// Swaps the two oldest batches.
+    pub(super) fn swap_batches(&mut self, route: Route) {
         if let Some(batches) = self.batches.get_mut(&route).filter(|batches| batches.len() > 1) {
             batches.swap(0, 1);
         }
     }
 
-    /// Turns of all shards until all batches have arrived and none follow.
+    /// Runs turns of all shards until no batches are under way.
     pub(super) fn settle_down(&mut self, now: Time) {
         loop {
             for shard in 0..self.nodes.len() {
                 self.end_turn(now, shard);
-                self.take_batchs(shard);
+                self.take_batches(shard);
             }
             let waiting = self.batches.iter().filter(|(_, batches)| !batches.is_empty());
             let waiting: Vec<Route> = waiting.map(|(route, _)| *route).collect();
@@ -230,7 +228,7 @@ impl Broker {
 
     // ---- work for the host ----
 
-    /// Takes all that is to be done for a shard.
+    /// Takes all work that a shard has for the host.
     pub(super) fn take_work(&mut self, shard: usize) -> Vec<Flight> {
         let node = &mut self.nodes[shard];
         let mut flights = Vec::new();
@@ -266,18 +264,18 @@ impl Broker {
         self.nodes[HOME].read_done(now, done);
     }
 
-    /// A job of a spill log takes place.
+    /// Runs a spill job.
     pub(super) fn spill(&mut self, job: SpillJob, disk: &FaultyStorage) -> SpillDone {
         self.spill_store.run(job, disk)
     }
 
-    /// A job of a shard's spill log ended.
+    /// A spill job of a shard ended.
     pub(super) fn spill_done(&mut self, shard: usize, done: SpillDone) {
         self.spilling.remove(&shard);
         self.nodes[shard].spill_done(done);
     }
 
-    /// Credentials were checked that a shard had asked for.
+    /// Answers a shard's request to check credentials.
     pub(super) fn verified(
         &mut self,
         now: Time,
@@ -290,14 +288,14 @@ impl Broker {
 
     // ---- the end ----
 
-    /// Tells every client to go.
+    /// Tells every client to disconnect.
     pub(super) fn shut_down(&mut self, now: Time) {
         for node in &mut self.nodes {
             node.shutdown(now, CLOSED_IN_ORDER);
         }
     }
 
-    /// Writes what an orderly end writes.
+    /// Writes the records of an orderly close.
     pub(super) fn close(&mut self, now: Time, disk: &FaultyStorage) {
         self.nodes[HOME].close(now);
         while let Some(job) = self.next_job() {
@@ -307,29 +305,29 @@ impl Broker {
 
     // ---- what the host sees of it ----
 
-    /// Of its journal.
+    /// The state of the journal.
     pub(super) fn storage(&self) -> &State {
         self.nodes[HOME].journal().state()
     }
 
-    /// How many records could not be read back.
+    /// Number of records that could not be read back.
     pub(super) fn unreadable(&self) -> u64 {
         self.nodes[HOME].engine().counters().unreadable
     }
 
-    /// Whether something was settled of which a part is left for its next turn, or has to be read first.
+    /// Whether settles are left for later turns, or dead letters are being read back.
     pub(super) fn settles_in_parts(&self) -> bool {
         let engine = self.nodes[HOME].engine();
         engine.is_settling() || engine.is_reading_dead_letters()
     }
 
-    /// What it holds in memory, for these connections too.
+    /// What it holds in memory, including output to these connections.
     pub(super) fn sample(&self, places: impl Iterator<Item = Place>) -> Sample {
-        let outlets = places.map(|place| self.nodes[place.shard].unsent(place.slot) as u64);
+        let unsent = places.map(|place| self.nodes[place.shard].unsent(place.slot) as u64);
         let resident = self.nodes.iter().map(|node| node.engine().resident_bytes());
         Sample {
             resident_bytes: resident.sum(),
-            outlet_bytes: outlets.max().unwrap_or(0),
+            unsent_bytes: unsent.max().unwrap_or(0),
             backlog_bytes: self.nodes[HOME].journal().stats().backlog_bytes,
         }
     }

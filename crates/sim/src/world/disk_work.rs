@@ -1,36 +1,22 @@
-//! The node's work that takes time: disk jobs, reads, checks of credentials. Each takes place at a
-//! random time after it was asked for, and its result arrives at another.
+//! The host's work for the node: disk jobs, reads and checks of credentials, carried out and
+//! answered at random times.
 
+use super::World;
 use super::broker::HOME;
-use super::{Happening, World};
+use super::happening::{Flight, Happening};
 use crate::client::{PASSWORD, USER};
-use angarium_journal::{Done, Job};
-use angarium_node::{ReadDone, ReadJob, SpillDone, SpillJob, Verification};
+use angarium_node::Verification;
 use angarium_protocol::{Authentication, Credentials, Identity};
 
-/// Work under way.
-#[derive(Debug)]
-pub(super) enum Flight {
-    Job(Job),
-    JobDone(Done),
-    Read(ReadJob),
-    ReadDone(ReadDone),
-    /// For a shard.
-    Spill(usize, SpillJob),
-    SpillDone(usize, SpillDone),
-    /// For a shard.
-    Verification(usize, Verification),
-}
-
 impl World {
-    /// Takes all that a shard has for the host.
+    /// Takes and schedules all work that a shard has for the host.
     pub(super) fn take_work(&mut self, shard: usize) {
         let disk_delay = self.plan.faults.disk_delay_max;
         let Some(broker) = self.broker.as_mut() else { return };
         for flight in broker.take_work(shard) {
             let number = self.number();
             let is_verification = matches!(flight, Flight::Verification(..));
-            let besides = self.spool_delay(&flight);
+            let besides = self.spill_delay(&flight);
             self.flights.insert(number, flight);
             if is_verification {
                 let pause = self.random.below(100_000);
@@ -42,18 +28,18 @@ impl World {
         }
     }
 
-    /// Disk work takes place. Power may fail in the middle of it.
+    /// Carries out disk work. Power may fail during it.
     pub(super) fn work(&mut self, number: u64) -> Result<(), String> {
         let done = match self.flights.remove(&number) {
             Some(Flight::Job(job)) => Flight::JobDone(job.run(&self.disk)),
             Some(Flight::Read(read)) => {
                 Flight::ReadDone(read.run(&self.disk, &mut self.read_buffer))
             }
-            Some(Flight::Spill(shard, job)) => match self.spool(job) {
+            Some(Flight::Spill(shard, job)) => match self.run_spill_job(job) {
                 Some(done) => Flight::SpillDone(shard, done),
                 None => return Ok(()),
             },
-            // Done already, and on its way to the node.
+            // Done already; the result is on its way.
             Some(other) => {
                 self.flights.insert(number, other);
                 return Ok(());

@@ -1,9 +1,9 @@
-//! What goes wrong, and the way back: crashes and restarts, a disk that fails, fills up or rots,
-//! connections that are cut or stall.
+//! Faults and recovery: crashes and restarts, disks that fail, are full or damaged, connections
+//! that are cut or stall.
 
 use super::broker::Broker;
-use super::stages::Stage;
-use super::{Happening, START, World};
+use super::happening::{Fault, Happening, Stage};
+use super::{START, World};
 use crate::canary::Canary;
 use crate::history::{DISK_FULL, Event};
 use angarium_journal::{Fault as DiskFault, State, Storage};
@@ -12,43 +12,12 @@ use std::time::Duration;
 
 /// Longest time that the node is down, in microseconds.
 const DOWN_MAX: u64 = 800_000;
-/// How long a close waits where the journal has something to do first, in microseconds.
+/// Time until a close is tried again while the journal is not ready, in microseconds.
 const CLOSE_PAUSE: u64 = 100_000;
-/// Times in a row that power fails while the node starts.
+/// Most times in a row that power fails while the node starts.
 const START_CRASHES_MAX: u64 = 2;
-/// Bytes of a block's header, and what blocks are aligned to (docs: journal format).
+/// The alignment of blocks in the journal, in bytes.
 const BLOCK_BYTES: u64 = 4096;
-
-/// Something that goes wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Fault {
-    /// The node is gone.
-    Crash,
-    /// Power fails during one of the next disk operations.
-    CrashInWork,
-    /// The node is closed in order.
-    Close,
-    /// Connections that did not end in time when it is closed are dropped.
-    CloseNow,
-    /// Flushes fail from now on.
-    SyncErrors,
-    /// The disk has no space left.
-    DiskFull,
-    /// It has some again.
-    DiskSpace,
-    /// A change of the disks on which direct messages wait fails.
-    SpoolFails,
-    /// They have no space left.
-    SpoolFull,
-    /// What is on them is damaged.
-    SpoolRots,
-    /// They are as they should be again.
-    SpoolHeals,
-    /// A connection is cut.
-    Cut,
-    /// A connection stalls, one way.
-    Stall,
-}
 
 impl World {
     /// Draws the times of all faults.
@@ -70,7 +39,7 @@ impl World {
                 self.schedule(at, Happening::Fault(fault.unwrap_or(crash)));
             }
         }
-        self.schedule_spool_faults();
+        self.schedule_spill_faults();
     }
 
     pub(super) fn fault(&mut self, fault: Fault) -> Result<(), String> {
@@ -87,7 +56,7 @@ impl World {
                 self.power_fails_at = Some(operation);
             }
             Fault::Close => self.shut_down(),
-            // One that crashed before this has nothing left to close, and its successor is not meant.
+            // The node crashed meanwhile; its successor is not to be closed.
             Fault::CloseNow if !self.is_shutting_down => {}
             Fault::CloseNow => self.close_now()?,
             Fault::SyncErrors => {
@@ -106,8 +75,8 @@ impl World {
                 self.schedule(pause, Happening::Fault(Fault::DiskSpace));
             }
             Fault::DiskSpace => self.disk.set_capacity(Some(self.plan.sizes.disk_bytes)),
-            Fault::SpoolFails | Fault::SpoolFull | Fault::SpoolRots | Fault::SpoolHeals => {
-                self.spool_fault(fault);
+            Fault::SpillFails | Fault::SpillFull | Fault::SpillCorrupted | Fault::SpillHeals => {
+                self.spill_fault(fault);
             }
             Fault::Cut => {
                 if let Some(link) = self.any_link() {
@@ -140,8 +109,8 @@ impl World {
         self.power_fails_at.is_some_and(|at| self.disk.operations() > at)
     }
 
-    /// The node is gone, with everything that was under way; of what was not flushed the disk keeps
-    /// what it likes.
+    /// Crashes the node with everything under way; the disk keeps a random part of what was not
+    /// flushed.
     pub(super) fn crash(&mut self) {
         if self.broker.take().is_some() {
             self.power_fails_at = None;
@@ -151,7 +120,7 @@ impl World {
         }
     }
 
-    /// Begins to close the node in order: clients are told, and get some time.
+    /// Starts to close the node in order: asks clients to disconnect and gives them some time.
     pub(super) fn shut_down(&mut self) {
         let Some(broker) = self.broker.as_mut() else { return };
         if *broker.storage() != State::Ready || self.power_fails_at.is_some() {
@@ -164,11 +133,11 @@ impl World {
         self.schedule(pause, Happening::Fault(Fault::CloseNow));
     }
 
-    /// Closes the node in order: whoever is still connected is dropped, the journal closed.
+    /// Closes the node in order: drops remaining connections and closes the journal.
     fn close_now(&mut self) -> Result<(), String> {
         let Some(broker) = self.broker.as_mut() else { return Ok(()) };
         if *broker.storage() != State::Ready || self.power_fails_at.is_some() {
-            // Later: a node that has told its clients to go takes no others.
+            // Tried again later: the node takes no new clients meanwhile.
             self.schedule(CLOSE_PAUSE, Happening::Fault(Fault::CloseNow));
             return Ok(());
         }
@@ -184,17 +153,17 @@ impl World {
         }
         if let Some(mut broker) = self.broker.take() {
             broker.close(self.now, &self.disk);
-            // Where its last flush failed, it was no end in order.
+            // Without the last flush it was no orderly close.
             let is_clean = *broker.storage() == State::Ready;
             self.note(if is_clean { Event::Closed } else { Event::Crashed });
-            // Nothing that an orderly end relies on may be lost with the power after it.
+            // After an orderly close, a power failure may lose nothing.
             self.disk.crash();
             self.went_down();
         }
         Ok(())
     }
 
-    /// What every end of the node has in common.
+    /// What follows each end of the node.
     fn went_down(&mut self) {
         self.leave_claimants(false);
         self.is_shutting_down = false;
@@ -217,7 +186,7 @@ impl World {
 
     // ---- coming up ----
 
-    /// Starts a node on what is on the disk. Power may fail meanwhile, and the disk may have rotted.
+    /// Starts a node on the disk. Power may fail meanwhile, and the disk may be damaged.
     pub(super) fn restart(&mut self) -> Result<(), String> {
         if self.broker.is_some() {
             return Ok(());
@@ -235,7 +204,7 @@ impl World {
                 let outcome = self.recover();
                 let has_failed = self.disk.operations() > operation;
                 if outcome.is_ok() && has_failed {
-                    return Err("the node started although its disk failed meanwhile".to_owned());
+                    return Err("the node started although its disk failed".to_owned());
                 }
                 self.disk.crash();
             }
@@ -256,26 +225,28 @@ impl World {
 
     fn recover(&mut self) -> Result<Broker, String> {
         let seed = self.random.draw();
-        self.heal_spool();
+        self.heal_spill();
         clear_spill(&self.spill_disk).map_err(|error| error.to_string())?;
         Broker::recover(self.options(seed), &self.disk, self.now)
     }
 
-    /// A node that does not start is right only where a bit was flipped, and if it says where.
+    /// A node may only refuse to start where a bit was flipped, and must name the file.
     fn judge_refusal(&mut self, why: &str) -> Result<(), String> {
         match &self.flipped {
             Some(name) if why.contains(name.as_str()) => {
                 self.stage = Stage::Refused;
                 Ok(())
             }
-            Some(name) => Err(format!("a bit was flipped in {name}, and the node says: {why}")),
+            Some(name) => {
+                Err(format!("a bit was flipped in {name}, and the node fails with: {why}"))
+            }
             None => Err(format!("the node does not start: {why}")),
         }
     }
 
-    /// Flips a bit in a block that is needed at the next start, and that later ones say was flushed.
-    /// (In what the last flush wrote it cannot be told from what a crash leaves of a flush. In what lies
-    /// before the checkpoint it is found when that record is read.)
+    /// Flips a bit in a block that the next start reads and later blocks record as flushed.
+    /// (Damage in the last flush cannot be told from a torn flush; damage before the checkpoint is
+    /// found when the record is read.)
     fn flip_bit(&mut self) -> Result<(), String> {
         let report = angarium_journal::check(&self.disk)?;
         let start = report.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.start.0);
@@ -298,7 +269,7 @@ impl World {
         Ok(())
     }
 
-    /// The canary's deed: a block is cut out of the log, and what followed moves up.
+    /// The canary `LogCut`: cuts a block out of the log and moves the rest up.
     fn cut_log(&mut self) {
         let Ok(names) = self.disk.list() else { return };
         for name in names.iter().filter(|name| name.ends_with(".segment")) {
@@ -312,12 +283,12 @@ impl World {
         }
     }
 
-    /// Whether no connections are taken any more.
+    /// Whether the node takes no more connections.
     pub(super) fn is_listening_over(&self) -> bool {
         self.stage == Stage::Closing
     }
 
-    /// How long the run lasts already.
+    /// Virtual time since the start of the run.
     pub(super) fn age(&self) -> Duration {
         self.now.since(START)
     }

@@ -1,21 +1,22 @@
-//! The world of one run: virtual time, a node, its disk, clients and the connections between them.
-//! Whatever happens is an event in a queue; everything else follows.
+//! The world of one run: virtual time, a node, its disks, clients and the connections between
+//! them, driven by a queue of events.
 
 mod broker;
 mod disk_work;
 mod faults;
-mod hasty;
+mod happening;
+mod premature_pong;
 mod sessions;
 mod shards;
-mod spool;
+mod spill;
 mod stages;
 mod traffic;
 
-use crate::canary::{Canary, Proxy};
-use crate::client::{Endpoint, Numbers, Surroundings, attend};
+use crate::canary::Canary;
+use crate::client::{Endpoint, Numbers, Surroundings, client_for};
 use crate::history::{Event, History, Sample};
 use crate::network::{Link, Place};
-use crate::plan::{Plan, Spool};
+use crate::plan::{Plan, Spill};
 use crate::random::Random;
 use angarium_engine::limits::Limits;
 use angarium_engine::{Bound, Quota, Time};
@@ -23,104 +24,66 @@ use angarium_journal::{FaultyStorage, ReadBuffer};
 use angarium_node::SpillOptions;
 use angarium_protocol::nats;
 use broker::Broker;
-use disk_work::Flight;
-use faults::Fault;
-use hasty::Hasty;
+use happening::{Flight, Happening, Route, Stage};
+use premature_pong::PrematurePong;
 use sessions::Claimants;
-use shards::Route;
-use stages::Stage;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::time::Duration;
 
-/// When every run begins: 2026-01-01, since times are counted from 1970.
+/// When every run begins: 2026-01-01, in microseconds since 1970.
 const START: Time = Time(1_767_225_600_000_000);
-/// Draws chance between shards apart from all other.
+/// Seeds a separate generator for shards.
 const SHARDED: u64 = 0x0000_54a2_d000;
-/// The same for the disks on which direct messages wait.
-const SPOOLED: u64 = 0x5_9001_ed00;
-/// Settles that a broker carries out at once: each time it starts, one of these.
+/// Seeds a separate generator for the spill disk.
+const SPILL_SEED: u64 = 0x5_9001_ed00;
+/// Values of `Limits::settles_at_once`; each start of the node uses one.
 const SETTLES_AT_ONCE: [usize; 3] = [1, 3, 1024];
-/// The same for messages that are looked at for a checkpoint.
+/// Values of `Limits::snapshot_at_once`.
 const SNAPSHOT_AT_ONCE: [usize; 5] = [1, 3, 10, 50, 2048];
-/// The same for messages that were purged or deleted and are given back.
+/// Values of `Limits::given_back_at_once`.
 const GIVEN_BACK_AT_ONCE: [usize; 4] = [1, 4096, 5, 40];
-/// The same for messages of one load that are taken in.
+/// Values of `Limits::loaded_at_once`.
 const LOADED_AT_ONCE: [usize; 3] = [512, 1, 5];
-/// The same for bytes of direct messages that are handed out.
+/// Values of `Limits::handed_at_once`.
 const HANDED_AT_ONCE: [u64; 4] = [1, 4 << 20, 1_000, 20_000];
-/// The same for the least bytes of a body that is shared.
+/// Values of `Limits::large_body_bytes`.
 const LARGE_BODY_BYTES: [usize; 7] = [64 << 10, 1, 64 << 10, 64, 64 << 10, 500, 2_000];
-/// The same for messages whose places are left to the journal together.
+/// Values of `Limits::page_entries`.
 const PAGE_ENTRIES: [usize; 4] = [1024, 7, 2, 100];
-/// The same for bytes a second of a backlog that are handed out beside others.
+/// Values of `Limits::backlog_bytes_per_second`.
 const BACKLOG_BYTES_PER_SECOND: [u64; 3] = [128 << 20, 1 << 20, 64 << 10];
-/// Events after which a run is given up: it does not come to rest.
+/// Events after which a run is given up as endless.
 const EVENTS_MAX: u64 = 20_000_000;
-
-/// What happens next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Happening {
-    /// A client's time has come.
-    Client(usize),
-    /// The time of a client of named sessions has come.
-    Claimant(usize),
-    /// Bytes arrive at the node.
-    Up(u64),
-    /// Bytes arrive at the client.
-    Down(u64),
-    /// The node's end of a connection learns that it is gone.
-    NodeLost(u64),
-    /// The client's end does.
-    ClientLost(u64),
-    /// Disk work takes place.
-    Work(u64),
-    /// Its result reaches the node.
-    Worked(u64),
-    /// The answer to credentials reaches the node.
-    Verified(u64),
-    /// A shard ends its turn.
-    Turn(usize),
-    /// A shard's deadline.
-    Deadline(usize),
-    /// Batches arrive at a shard.
-    Batches(Route),
-    /// Something goes wrong.
-    Fault(Fault),
-    /// The node starts again.
-    Restart,
-    /// The run's stages are looked at.
-    Stage,
-}
 
 /// One run.
 pub struct World {
     now: Time,
     random: Random,
     plan: Plan,
-    /// Soonest first; of equal times, first come.
+    /// By time, then by number.
     events: BinaryHeap<Reverse<(Time, u64, Happening)>>,
     events_total: u64,
     history: History,
     numbers: Numbers,
     disk: FaultyStorage,
     read_buffer: ReadBuffer,
-    /// Where direct messages wait for slow clients.
+    /// The spill disk.
     spill_disk: FaultyStorage,
-    /// Chance in what goes wrong there.
-    spool_random: Random,
-    /// Before so many of their next jobs something there is damaged.
-    spool_rots: u64,
+    /// Draws its faults.
+    spill_random: Random,
+    /// The number of next spill jobs before which files are damaged.
+    spill_corruptions: u64,
     broker: Option<Broker>,
-    /// Work in flight; gone when the node goes.
+    /// Work under way; lost with the node.
     flights: BTreeMap<u64, Flight>,
     clients: Vec<Box<dyn Endpoint>>,
     claimants: Claimants,
     links: BTreeMap<u64, Link>,
-    /// Links by where the broker has them.
+    /// Links by their place in the broker.
     by_place: BTreeMap<Place, u64>,
     next_number: u64,
-    /// Chance in what only brokers of several shards do.
+    /// Draws what only brokers of several shards need.
     shard_random: Random,
     /// Shards whose turn is about to end.
     turns_due: BTreeSet<usize>,
@@ -128,11 +91,11 @@ pub struct World {
     routes_due: BTreeSet<Route>,
     /// The node has been asked to close in order.
     is_shutting_down: bool,
-    /// By shard: when it is looked at for its deadline.
+    /// By shard: when its scheduled deadline is.
     deadlines_at: BTreeMap<usize, Time>,
     stage: Stage,
     canary: Option<Canary>,
-    hasty: Hasty,
+    premature_pong: PrematurePong,
     highest: Sample,
     settles_in_parts: bool,
     /// The disk operation at which power fails.
@@ -141,12 +104,12 @@ pub struct World {
     flipped: Option<String>,
 }
 
-/// How a run ended well.
+/// A run that came to its end.
 #[derive(Clone, Debug)]
 pub struct Finished {
     /// All that happened.
     pub history: History,
-    /// The node refused to start on a damaged disk, as it should: there was no end to judge.
+    /// The node rightly refused to start on a damaged disk.
     pub is_refused: bool,
 }
 
@@ -169,8 +132,8 @@ impl World {
             events_total: 0,
             numbers: Numbers::default(),
             disk,
-            spool_random: Random::new(seed ^ SPOOLED),
-            spool_rots: 0,
+            spill_random: Random::new(seed ^ SPILL_SEED),
+            spill_corruptions: 0,
             read_buffer: ReadBuffer::default(),
             spill_disk: FaultyStorage::new(1),
             broker: None,
@@ -187,7 +150,7 @@ impl World {
             deadlines_at: BTreeMap::new(),
             stage: Stage::Working,
             canary,
-            hasty: Hasty::default(),
+            premature_pong: PrematurePong::default(),
             highest: Sample::default(),
             settles_in_parts: false,
             power_fails_at: None,
@@ -198,10 +161,10 @@ impl World {
     }
 
     fn begin(&mut self) {
-        for role in self.plan.clients.clone() {
+        for plan in self.plan.clients.clone() {
             let start = self.now.plus(Duration::from_micros(self.random.below(500_000)));
             let random = self.random.fork();
-            self.add_client(attend(&role, start, random));
+            self.add_client(client_for(&plan, start, random));
         }
         self.begin_sessions();
         self.schedule_faults();
@@ -211,14 +174,14 @@ impl World {
 
     fn add_client(&mut self, mut client: Box<dyn Endpoint>) {
         if let Some(canary) = self.canary {
-            client.put_behind(Proxy::new(canary, self.random.fork()));
+            client.break_rule(canary, self.random.fork());
         }
         self.clients.push(client);
         self.schedule_client(self.clients.len() - 1);
     }
 
-    /// Runs to the end. An error says what went wrong on the way; whether promises were kept is to be
-    /// judged by the history.
+    /// Runs to the end. Fails if the run gets stuck or a client finds an error; the checks judge
+    /// the history.
     pub fn run(&mut self) -> Result<Finished, String> {
         while let Some(Reverse((time, _, what))) = self.events.pop() {
             debug_assert!(time >= self.now);
@@ -263,7 +226,7 @@ impl World {
         Ok(())
     }
 
-    /// Lets something happen so many microseconds from now.
+    /// Schedules something in `micros` microseconds.
     fn schedule(&mut self, micros: u64, what: Happening) {
         self.next_number += 1;
         let due = self.now.plus(Duration::from_micros(micros));
@@ -279,8 +242,7 @@ impl World {
         self.history.note(self.now, event);
     }
 
-    /// Notes what the node holds in memory whenever it is clearly more than before, and whether it
-    /// puts settles off.
+    /// Records a clear new maximum of the node's memory, and whether settles are spread over turns.
     fn measure(&mut self) {
         let Some(broker) = self.broker.as_ref() else { return };
         let in_parts = broker.settles_in_parts();
@@ -290,18 +252,18 @@ impl World {
         let sample = broker.sample(self.by_place.keys().copied());
         let grew = |before: u64, now: u64| now > before + before / 8;
         if grew(self.highest.resident_bytes, sample.resident_bytes)
-            || grew(self.highest.outlet_bytes, sample.outlet_bytes)
+            || grew(self.highest.unsent_bytes, sample.unsent_bytes)
             || grew(self.highest.backlog_bytes, sample.backlog_bytes)
         {
             let highest = &mut self.highest;
             highest.resident_bytes = highest.resident_bytes.max(sample.resident_bytes);
-            highest.outlet_bytes = highest.outlet_bytes.max(sample.outlet_bytes);
+            highest.unsent_bytes = highest.unsent_bytes.max(sample.unsent_bytes);
             highest.backlog_bytes = highest.backlog_bytes.max(sample.backlog_bytes);
             self.history.note(self.now, Event::Measured(sample));
         }
     }
 
-    /// A client's client-side call: hands it the surroundings.
+    /// Calls a client with its surroundings.
     fn with_client<T>(
         &mut self,
         client: usize,
@@ -314,8 +276,8 @@ impl World {
 
     fn options(&self, seed: u64) -> angarium_node::Options {
         let sizes = &self.plan.sizes;
-        // What is in a page may be too much, or dead, until it was read: the checks of limits and dead
-        // letters are about what need not be read.
+        // Entries in a page are only checked against limits once they are read back; the checks of
+        // limits and dead letters need them in memory.
         let has_limits = self.plan.queues.iter().any(|queue| {
             queue.length_max.is_some() || queue.dead_letters_to.is_some() || queue.ttl.is_some()
         });
@@ -357,15 +319,14 @@ impl World {
     }
 
     fn spill_options(&self) -> SpillOptions {
-        let Spool { chunks_max, chunk_bytes, loaded_max, .. } = self.plan.spool;
+        let Spill { chunks_max, chunk_bytes, loaded_max, .. } = self.plan.spill;
         let most = chunks_max.map(|chunks| chunks * chunk_bytes as u64);
         let bytes_max = most.unwrap_or(SpillOptions::default().bytes_max);
         SpillOptions { bytes_max, chunk_bytes, loaded_max, ..SpillOptions::default() }
     }
 }
 
-/// Idle clients are asked within a run whether they are there, and none is given up that may only have
-/// stalled.
+/// Idle clients are pinged within a run, and stalled ones are not disconnected.
 fn nats_settings() -> nats::Settings {
     nats::Settings {
         ping_interval: Duration::from_secs(3),

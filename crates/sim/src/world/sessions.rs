@@ -1,7 +1,7 @@
 //! In-process clients of named sessions: each makes a request at a time, leaves and comes back.
 
-use super::stages::Stage;
-use super::{Happening, World};
+use super::World;
+use super::happening::{Happening, Stage};
 use crate::canary::{Canary, PERCENT};
 use crate::client::USER;
 use crate::history::{Event, SessionEvent, SessionRequest};

@@ -1,46 +1,39 @@
-//! The shards' turns, and the batches between them: in order for each pair of shards, and with any
-//! delay; a shard may not get its turn for a while.
+//! The shards' turns, which may be late, and the batches between them, which are delayed but stay
+//! in order.
 
-use super::stages::Stage;
-use super::{Happening, World};
+use super::World;
+use super::happening::{Happening, Route, Stage};
 use crate::canary::{Canary, PERCENT};
 
-/// Longest way of a batch once nothing is wrong any more, in microseconds.
-const CALM_PARCEL_DELAY: u64 = 100;
-
-/// A way of batches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Route {
-    pub(super) from: usize,
-    pub(super) to: usize,
-}
+/// Longest delay of a batch after faults have ended, in microseconds.
+const CALM_BATCH_DELAY: u64 = 100;
 
 impl World {
     // ---- turns ----
 
-    /// A shard is to end its turn soon; what happens until then is part of it.
+    /// Schedules the end of a shard's turn; what happens until then is part of it.
     pub(super) fn want_turn(&mut self, shard: usize) {
         if self.broker.is_some() && self.turns_due.insert(shard) {
-            let pause = self.random.below(60) + self.nap();
+            let pause = self.random.below(60) + self.lateness();
             self.schedule(pause, Happening::Turn(shard));
         }
     }
 
-    /// All shards are to end their turns soon.
+    /// Schedules the end of all shards' turns.
     pub(super) fn want_turns(&mut self) {
         for shard in 0..self.plan.shards.count {
             self.want_turn(shard);
         }
     }
 
-    /// For how long a shard does not get its turn.
-    fn nap(&mut self) -> u64 {
+    /// By how much a turn is late.
+    fn lateness(&mut self) -> u64 {
         let shards = &self.plan.shards;
         if shards.count == 1 || self.stage != Stage::Working {
             return 0;
         }
-        let is_late = self.shard_random.percent(shards.nap_percent);
-        if is_late { self.shard_random.below(shards.nap_max) } else { 0 }
+        let is_late = self.shard_random.percent(shards.late_percent);
+        if is_late { self.shard_random.below(shards.late_max) } else { 0 }
     }
 
     pub(super) fn turn(&mut self, shard: usize) {
@@ -49,7 +42,7 @@ impl World {
         let has_work = broker.end_turn(self.now, shard);
         self.take_work(shard);
         self.send_dirty(shard);
-        self.send_batchs(shard);
+        self.send_batches(shard);
         self.read_on();
         self.measure();
         self.schedule_deadline(shard);
@@ -82,44 +75,44 @@ impl World {
 
     // ---- batches ----
 
-    /// Sends what a shard has for others on its way.
-    fn send_batchs(&mut self, from: usize) {
+    /// Sends a shard's batches.
+    fn send_batches(&mut self, from: usize) {
         let Some(broker) = self.broker.as_mut() else { return };
-        for to in broker.take_batchs(from) {
+        for to in broker.take_batches(from) {
             let route = Route { from, to };
             if self.routes_due.insert(route) {
-                self.schedule_batchs(route);
+                self.schedule_batches(route);
             }
         }
     }
 
-    fn schedule_batchs(&mut self, route: Route) {
+    fn schedule_batches(&mut self, route: Route) {
         let delay_max = match self.stage {
             Stage::Working => self.plan.shards.delay_max,
-            _ => CALM_PARCEL_DELAY,
+            _ => CALM_BATCH_DELAY,
         };
         let pause = self.shard_random.below(delay_max);
         self.schedule(pause, Happening::Batches(route));
     }
 
-    /// The oldest batches of a pair of shards arrive, or the oldest alone.
+    /// Some of the oldest batches of a pair of shards arrive.
     pub(super) fn batches(&mut self, route: Route) {
         self.routes_due.remove(&route);
         let Some(broker) = self.broker.as_mut() else { return };
         let waiting = broker.batches(route) as u64;
         for _ in 0..self.shard_random.between(1, waiting.max(1)) {
             match self.canary {
-                Some(Canary::ParcelsLost) if self.shard_random.percent(PERCENT) => {
+                Some(Canary::BatchesLost) if self.shard_random.percent(PERCENT) => {
                     broker.take_batch(route);
                 }
-                Some(Canary::ParcelsSwapped) => broker.swap_batchs(route),
+                Some(Canary::BatchesSwapped) => broker.swap_batches(route),
                 _ => {}
             }
             broker.batch_arrives(self.now, route);
         }
         if broker.batches(route) > 0 {
             self.routes_due.insert(route);
-            self.schedule_batchs(route);
+            self.schedule_batches(route);
         }
         self.want_turn(route.to);
     }

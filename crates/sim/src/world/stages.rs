@@ -1,48 +1,26 @@
-//! The course of a run: clients work among faults; then all faults end and what was begun is brought to
-//! its end; then, perhaps after a last restart, one client empties every queue.
+//! The stages of a run: clients work during faults; faults end and clients finish; after an
+//! optional restart one client empties every queue.
 
+use super::World;
 use super::broker::Broker;
-use super::{Happening, World};
-use crate::client::{Client, Round};
+use super::happening::{Happening, Stage};
+use crate::client::{Round, drain};
 use crate::history::Event;
 use angarium_engine::Time;
 use angarium_journal::State;
 use std::time::Duration;
 
-/// Microseconds between two looks.
+/// Microseconds between two checks of the stage.
 const LOOK: u64 = 100_000;
-/// Pieces and their delay once nothing is wrong any more: what is left goes quickly.
+/// Size and delay of pieces after faults have ended.
 pub(super) const CALM_FRAGMENT: usize = 64 << 10;
 pub(super) const CALM_DELAY: u64 = 300;
-/// Time within which clients must get their answers once nothing is wrong any more.
+/// Time within which clients must get their answers after faults have ended.
 const FINISH_MAX: Duration = Duration::from_secs(120);
-/// Time in which whatever was said has reached everybody whom it was to reach, once nothing is wrong.
+/// Time in which every message arrives after faults have ended.
 const REST: Duration = Duration::from_secs(2);
-/// Time within which everything must be drained.
+/// Time within which all queues must be drained.
 const DRAIN_MAX: Duration = Duration::from_secs(900);
-
-/// Where a run is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// Clients work, faults happen.
-    Working,
-    /// No more faults; clients finish what they began.
-    Finishing(Time),
-    /// Nobody does anything, before clients are called for a round.
-    Resting(Time, Round),
-    /// They were called.
-    Calling(Time, Round),
-    /// Clients say goodbye.
-    Retiring(Time),
-    /// The node may be started a last time.
-    Closing,
-    /// One client empties the queues.
-    Draining(Time),
-    /// Done.
-    Over,
-    /// The node refused to start on a damaged disk, rightly.
-    Refused,
-}
 
 impl World {
     pub(super) fn stage(&mut self) -> Result<(), String> {
@@ -69,14 +47,14 @@ impl World {
         }
         self.power_fails_at = None;
         self.disk.heal();
-        self.heal_spool();
+        self.heal_spill();
         self.disk.set_capacity(None);
         let now = self.now;
         for (number, link) in &mut self.links {
             link.is_slow = false;
             link.fragment_max = CALM_FRAGMENT;
             link.delay_max = CALM_DELAY;
-            // Cut ones stay so; the event that ends them is on its way.
+            // Cut connections stay cut; the event that ends them is scheduled.
             for pipe in [&mut link.up, &mut link.down] {
                 let is_cut = pipe.stalled_until.since(now) > Duration::from_secs(60);
                 if !is_cut && pipe.stalled_until > now {
@@ -92,7 +70,7 @@ impl World {
         }
         for client in 0..self.clients.len() {
             self.clients[client].finish();
-            if self.has_direct() {
+            if self.plan.has_rounds() {
                 self.after_client(client);
             }
         }
@@ -103,17 +81,13 @@ impl World {
     fn finish(&mut self, since: Time) -> Result<(), String> {
         match self.busy(since)? {
             Some(_) => {}
-            None if self.has_direct() => self.stage = Stage::Resting(self.now, Round::CatchUp),
+            None if self.plan.has_rounds() => self.stage = Stage::Resting(self.now, Round::CatchUp),
             None => self.retire_all(),
         }
         Ok(())
     }
 
-    fn has_direct(&self) -> bool {
-        self.plan.nats().next().is_some()
-    }
-
-    /// Lets what is under way arrive, then calls all clients for a round.
+    /// Lets messages arrive, then starts the round at all clients.
     fn rest(&mut self, since: Time, round: Round) {
         if self.now.since(since) >= REST {
             for client in 0..self.clients.len() {
@@ -133,7 +107,7 @@ impl World {
             match round.next() {
                 Some(next) => self.stage = Stage::Resting(self.now, next),
                 None => {
-                    self.note(Event::AllSaid);
+                    self.note(Event::AllReceived);
                     self.retire_all();
                 }
             }
@@ -150,12 +124,12 @@ impl World {
         self.stage = Stage::Retiring(self.now);
     }
 
-    /// A client that has not got all its answers yet. An error: it has waited for too long.
+    /// A client that waits for answers. Fails if it has waited for too long.
     fn busy(&mut self, since: Time) -> Result<Option<usize>, String> {
         let Some(busy) = self.clients.iter().position(|client| !client.is_done()) else {
             return self.busy_claimants(since);
         };
-        // Its consumers are told so, again and again.
+        // The client's consumer is cancelled each time.
         if self.has_stopped_at_damage()? {
             self.stage = Stage::Refused;
             return Ok(Some(busy));
@@ -193,7 +167,7 @@ impl World {
             self.clients.iter().all(|client| client.is_gone()) && self.by_place.is_empty();
         if !is_quiet {
             let is_late = self.now.since(since) > FINISH_MAX;
-            return if is_late { Err("clients cannot say goodbye".to_owned()) } else { Ok(()) };
+            return if is_late { Err("clients cannot disconnect".to_owned()) } else { Ok(()) };
         }
         self.stage = Stage::Closing;
         match self.random.below(3) {
@@ -217,7 +191,7 @@ impl World {
         }
         self.stage = Stage::Draining(self.now);
         let random = self.random.fork();
-        self.add_client(Box::new(Client::drain(self.now, random)));
+        self.add_client(drain(self.now, random));
     }
 
     fn watch_drain(&mut self, since: Time) -> Result<(), String> {
@@ -234,8 +208,8 @@ impl World {
         Ok(())
     }
 
-    /// Whether a queue has stopped at a record that cannot be read back, and says so: what is damaged
-    /// is not delivered, nor skipped. Right only where a bit was flipped.
+    /// Whether a queue has stopped at an unreadable record, which is neither delivered nor
+    /// skipped. Fails if no bit was flipped.
     fn has_stopped_at_damage(&self) -> Result<bool, String> {
         let unreadable = self.broker.as_ref().map_or(0, Broker::unreadable);
         if unreadable > 0 && self.flipped.is_none() {

@@ -1,16 +1,19 @@
-//! Bytes between clients and node: connections begin, carry, stall and end.
+//! Bytes between clients and node, from connect to disconnect.
 
+use super::World;
 use super::broker::CLOSED_IN_ORDER;
-use super::stages::{CALM_DELAY, CALM_FRAGMENT, Stage};
-use super::{Happening, World};
+use super::happening::{Happening, Stage};
+use super::premature_pong::PONG;
+use super::stages::{CALM_DELAY, CALM_FRAGMENT};
+use crate::canary::Canary;
 use crate::history::Event;
 use crate::network::{Link, Pipe, Place};
-use angarium_protocol::{Peer, Protocol};
+use angarium_protocol::Peer;
 use std::time::Duration;
 
-/// Most bytes that a slow client takes at once.
+/// Most bytes that a slow client reads at a time.
 const SLOW_FRAGMENT: u64 = 512;
-/// How long it takes for that, at most, in microseconds.
+/// Longest time between two reads of a slow client, in microseconds.
 const SLOW_DELAY: u64 = 60_000;
 /// Most bytes that a host reads at once.
 const READ_MAX: u64 = 64 << 10;
@@ -18,7 +21,7 @@ const READ_MAX: u64 = 64 << 10;
 impl World {
     // ---- clients ----
 
-    /// Has the client looked at when its own time comes.
+    /// Schedules the client's next deadline.
     pub(super) fn schedule_client(&mut self, client: usize) {
         if let Some(due) = self.clients[client].deadline() {
             let pause = due.0.saturating_sub(self.now.0);
@@ -27,7 +30,7 @@ impl World {
     }
 
     pub(super) fn client_due(&mut self, client: usize) -> Result<(), String> {
-        // An event for an earlier deadline than the present one finds nothing due and means nothing.
+        // Events for outdated deadlines are ignored.
         if self.clients[client].deadline().is_none_or(|due| due > self.now) {
             return Ok(());
         }
@@ -47,7 +50,7 @@ impl World {
             return;
         }
         let faults = &self.plan.faults;
-        // Some connections are in much smaller pieces than others.
+        // Some connections use much smaller pieces.
         let fragment_max = match self.random.below(4) {
             0 => 1 + self.random.below(8),
             1 => 1 + self.random.below(200),
@@ -93,7 +96,7 @@ impl World {
         self.want_turn(place.shard);
     }
 
-    /// Sends what the client wrote, and looks at what it wants.
+    /// Sends the client's output, and closes or schedules it as it wants.
     pub(super) fn after_client(&mut self, client: usize) {
         let number = self.link_of(client);
         if let Some(number) = number {
@@ -134,7 +137,7 @@ impl World {
         self.schedule(pause, Happening::Up(number));
     }
 
-    pub(super) fn schedule_down(&mut self, number: u64) {
+    fn schedule_down(&mut self, number: u64) {
         let Some(link) = self.links.get_mut(&number) else { return };
         if link.down.is_scheduled || (link.down.is_empty() && link.place.is_some()) {
             return;
@@ -164,7 +167,7 @@ impl World {
         let bytes = link.up.read(usize::try_from(most).expect("at most 64 KiB"));
         broker.received(self.now, place, &bytes);
         let client = link.client;
-        self.answer_hastily(number, place, &bytes);
+        self.answer_prematurely(number, place, &bytes);
         self.schedule_up(number);
         if self.links[&number].is_client_open && !self.clients[client].output().is_empty() {
             self.send_up(number);
@@ -212,7 +215,7 @@ impl World {
         }
     }
 
-    pub(super) fn send_down(&mut self, place: Place) {
+    fn send_down(&mut self, place: Place) {
         let Some(&number) = self.by_place.get(&place) else { return };
         self.pass_over_early(number, place);
         let (Some(broker), Some(link)) = (self.broker.as_mut(), self.links.get_mut(&number)) else {
@@ -226,7 +229,7 @@ impl World {
             broker.disconnected(self.now, place);
             link.place = None;
             let client = link.client;
-            if self.clients[client].protocol() == Protocol::Nats && why != CLOSED_IN_ORDER {
+            if !self.clients[client].learns_why_closed() && why != CLOSED_IN_ORDER {
                 self.history.note(self.now, Event::Dropped { client, why });
             }
             self.by_place.remove(&place);
@@ -235,7 +238,7 @@ impl World {
         self.schedule_down(number);
     }
 
-    /// Goes on reading from connections from which the node did not want to read.
+    /// Resumes reading from connections whose reads were paused.
     pub(super) fn read_on(&mut self) {
         let Some(broker) = self.broker.as_ref() else { return };
         let waits = |link: &Link| {
@@ -246,6 +249,56 @@ impl World {
         let waiting: Vec<u64> = waiting.map(|(number, _)| *number).collect();
         for number in waiting {
             self.schedule_up(number);
+        }
+    }
+
+    // ---- the canary `PrematurePong` ----
+
+    /// Answers a PING that the shard has read and not answered, if its output ends with a whole
+    /// operation.
+    fn answer_prematurely(&mut self, link: u64, place: Place, bytes: &[u8]) {
+        if self.canary != Some(Canary::PrematurePong) {
+            return;
+        }
+        let asked = self.premature_pong.pings(link, bytes);
+        let has_answered = self.broker.as_ref().is_none_or(|broker| {
+            broker.outgoing(place).windows(PONG.len()).any(|window| window == PONG)
+        });
+        if asked != 1 || has_answered {
+            return;
+        }
+        self.send_down(place);
+        let is_sent = self.broker.as_ref().is_some_and(|broker| broker.outgoing(place).is_empty());
+        if let Some(link_of) =
+            self.links.get_mut(&link).filter(|link| is_sent && link.place.is_some())
+            && link_of.down.room() >= PONG.len()
+        {
+            link_of.down.write(PONG);
+            *self.premature_pong.early.entry(link).or_default() += 1;
+            self.schedule_down(link);
+        }
+    }
+
+    /// Sends the output before PONGs that the client has had, and drops those.
+    fn pass_over_early(&mut self, number: u64, place: Place) {
+        let Some(early) = self.premature_pong.early.get_mut(&number) else { return };
+        let (Some(broker), Some(link)) = (self.broker.as_mut(), self.links.get_mut(&number)) else {
+            return;
+        };
+        while *early > 0 {
+            let output = broker.outgoing(place);
+            let answer = output.windows(PONG.len()).position(|window| window == PONG);
+            let Some(answer) = answer else { return };
+            let written = link.down.write(&output[..answer]);
+            if written < answer {
+                // The pipe is full.
+                if written > 0 {
+                    broker.sent(place, written);
+                }
+                return;
+            }
+            broker.sent(place, answer + PONG.len());
+            *early -= 1;
         }
     }
 
@@ -262,7 +315,7 @@ impl World {
         self.forget(number);
     }
 
-    /// The client's end does.
+    /// The client's end learns that the connection is gone.
     pub(super) fn client_lost(&mut self, number: u64) {
         let Some(link) = self.links.get_mut(&number) else { return };
         let client = link.client;
@@ -273,7 +326,7 @@ impl World {
         self.forget(number);
     }
 
-    /// A connection that is gone at both ends is none.
+    /// Removes a connection that is gone at both ends.
     fn forget(&mut self, number: u64) {
         let is_gone = |link: &Link| link.place.is_none() && !link.is_client_open;
         if self.links.get(&number).is_some_and(is_gone) {
@@ -281,7 +334,7 @@ impl World {
         }
     }
 
-    /// Cuts a connection: both ends learn it, each at its time; what is under way is lost.
+    /// Cuts a connection: both ends learn of it at different times; bytes under way are lost.
     pub(super) fn cut(&mut self, number: u64) {
         let Some(link) = self.links.get_mut(&number) else { return };
         let lost = usize::try_from(self.random.draw() % 4096).expect("small");

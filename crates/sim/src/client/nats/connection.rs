@@ -1,98 +1,68 @@
-//! One NATS connection from the client's side: operations out and in, by the protocol crate's codec, its
-//! subscriptions, and what each PONG says about what was sent before its PING.
+//! The client's side of a NATS connection: operations in and out by the protocol crate's codec,
+//! subscriptions, and what each PONG confirms.
 
-use crate::canary::Proxy;
+use super::incoming::{Arrived, Incoming};
+use super::proxy::Proxy;
 use crate::client::{PASSWORD, USER};
 use crate::history::{Event, HeadersSeen, MessageId};
 use crate::payload;
-use crate::plan::nats::Nats;
+use crate::plan::nats::Client as Plan;
 use angarium_protocol::nats::codec::client::{Publish, write_unsubscribe};
 use angarium_protocol::nats::codec::client::{write_ping, write_pong, write_subscribe};
 use angarium_protocol::nats::codec::{Connect, Headers, Info, Message, ServerOp};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Longest payload that is taken.
+/// Longest payload that is accepted.
 const PAYLOAD_MAX: usize = 1 << 20;
-/// The header that tells how many messages were missed.
+/// The header with the number of missed messages.
 const MISSED: &str = "Angarium-Missed";
-
-/// What arrived.
-#[derive(Clone, Debug)]
-pub(crate) enum Incoming {
-    /// INFO, and whether the broker is about to go.
-    Info { lame_duck: bool },
-    /// MSG or HMSG.
-    Message(Arrived),
-    /// PING.
-    Ping,
-    /// PONG.
-    Pong,
-    /// +OK.
-    Done,
-    /// -ERR.
-    Error(String),
-}
-
-/// A message as it arrived.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Arrived {
-    pub(crate) sid: u32,
-    pub(crate) subject: String,
-    pub(crate) reply: Option<String>,
-    /// Which message it is, if the body is sound.
-    pub(crate) id: Option<MessageId>,
-    pub(crate) headers: HeadersSeen,
-    pub(crate) missed: u64,
-    /// Nobody takes the request that was sent to this subject.
-    pub(crate) unheard: Option<String>,
-}
 
 /// A subscription of the connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subscribed {
-    pub(crate) listener: u32,
-    /// The part of the client whose it is.
+    pub(crate) subscription: u32,
+    /// The part of the client that it belongs to.
     pub(crate) part: usize,
 }
 
-/// What the next PONG will say of what was sent before its PING.
+/// What was sent since the last PING, and is confirmed by the PONG of the next one.
 #[derive(Debug, Default)]
 struct Sent {
-    listens: Vec<u32>,
-    unlistened: Vec<u32>,
+    subscribed: Vec<u32>,
+    unsubscribed: Vec<u32>,
     /// The newest message of each publisher.
     published: BTreeMap<u32, MessageId>,
 }
 
 /// One connection.
 #[derive(Debug, Default)]
-pub(crate) struct Line {
+pub(crate) struct Connection {
     /// Its number.
-    pub(crate) connection: u32,
+    pub(crate) number: u32,
     input: Vec<u8>,
     pub(crate) output: Vec<u8>,
     subscribed: BTreeMap<u32, Subscribed>,
     sent: Sent,
-    /// For each PING that was not answered.
+    /// What each unanswered PING covers.
     asked: VecDeque<Sent>,
     proxy: Option<Proxy>,
 }
 
-impl Line {
+impl Connection {
     /// A connection behind a proxy.
-    pub(crate) fn behind(proxy: Option<Proxy>) -> Line {
-        Line { proxy, ..Line::default() }
+    pub(crate) fn behind(proxy: Option<Proxy>) -> Connection {
+        Connection { proxy, ..Connection::default() }
     }
 
     /// The next connection, behind the same proxy.
-    pub(crate) fn renewed(&mut self, connection: u32) -> Line {
-        Line { connection, ..Line::behind(self.proxy.take()) }
+    pub(crate) fn renewed(&mut self, number: u32) -> Connection {
+        Connection { number, ..Connection::behind(self.proxy.take()) }
     }
 
     // ---- out ----
 
-    /// Says who it is and what it wants.
-    pub(crate) fn connect(&mut self, plan: &Nats) {
+    /// Sends CONNECT.
+    pub(crate) fn connect(&mut self, plan: &Plan) {
         let echo = plan.echo || self.proxy.as_ref().is_some_and(Proxy::forces_echo);
         let connect = Connect {
             verbose: plan.verbose,
@@ -117,21 +87,21 @@ impl Line {
         self.sent.published.insert(message.producer(), message);
     }
 
-    /// Subscribes; returns the subscription's name.
+    /// Subscribes; returns the sid.
     pub(crate) fn subscribe(
         &mut self,
         pattern: &str,
         group: Option<&str>,
-        listener: u32,
+        subscription: u32,
         part: usize,
     ) -> u32 {
         let sid = u32::try_from(self.subscribed.len() + 1).expect("runs are short");
-        self.subscribed.insert(sid, Subscribed { listener, part });
+        self.subscribed.insert(sid, Subscribed { subscription, part });
         let group = group.filter(|_| !self.proxy.as_ref().is_some_and(Proxy::ignores_groups));
         let name = sid.to_string();
         let group = group.unwrap_or_default().as_bytes();
         write_subscribe(&mut self.output, pattern.as_bytes(), group, name.as_bytes());
-        self.sent.listens.push(listener);
+        self.sent.subscribed.push(subscription);
         sid
     }
 
@@ -140,7 +110,7 @@ impl Line {
         if !self.proxy.as_ref().is_some_and(|proxy| proxy.swallows_unsubscribe(after)) {
             write_unsubscribe(&mut self.output, sid.to_string().as_bytes(), after);
         }
-        self.sent.unlistened.extend(self.subscribed.get(&sid).map(|it| it.listener));
+        self.sent.unsubscribed.extend(self.subscribed.get(&sid).map(|it| it.subscription));
     }
 
     pub(crate) fn ping(&mut self) {
@@ -152,14 +122,14 @@ impl Line {
         write_pong(&mut self.output);
     }
 
-    /// The broker has processed all that was sent.
+    /// Whether the broker has processed everything that was sent.
     pub(crate) fn is_synced(&self) -> bool {
-        let Sent { listens, unlistened, published } = &self.sent;
-        let is_all_asked = listens.is_empty() && unlistened.is_empty() && published.is_empty();
+        let Sent { subscribed, unsubscribed, published } = &self.sent;
+        let is_all_asked = subscribed.is_empty() && unsubscribed.is_empty() && published.is_empty();
         is_all_asked && self.asked.is_empty()
     }
 
-    /// A PING is out.
+    /// Whether a PING is unanswered.
     pub(crate) fn is_asking(&self) -> bool {
         !self.asked.is_empty()
     }
@@ -170,17 +140,18 @@ impl Line {
         self.subscribed.get(&sid).copied()
     }
 
-    /// A PONG came: what is known by it.
+    /// Handles a PONG; returns the events that it confirms.
     pub(crate) fn ponged(&mut self) -> Result<Vec<Event>, String> {
         let sent = self.asked.pop_front().ok_or("a PONG to no PING")?;
-        let listens = sent.listens.into_iter().map(|listener| Event::Listens { listener });
-        let unlistened = sent.unlistened.into_iter();
-        let unlistened = unlistened.map(|listener| Event::Unlistened { listener });
+        let subscribed =
+            sent.subscribed.into_iter().map(|subscription| Event::Subscribed { subscription });
+        let unsubscribed = sent.unsubscribed.into_iter();
+        let unsubscribed = unsubscribed.map(|subscription| Event::Unsubscribed { subscription });
         let flushed = sent.published.into_values().map(|message| Event::Flushed { message });
-        Ok(listens.chain(unlistened).chain(flushed).collect())
+        Ok(subscribed.chain(unsubscribed).chain(flushed).collect())
     }
 
-    /// Takes bytes; returns what they complete. An error is a broken promise of the broker.
+    /// Takes bytes; returns what they complete. Fails if the broker breaks the protocol.
     pub(crate) fn received(&mut self, bytes: &[u8]) -> Result<Vec<Incoming>, String> {
         self.input.extend_from_slice(bytes);
         let mut incoming = Vec::new();
@@ -213,7 +184,7 @@ fn arrived(message: &Message<'_>) -> Result<Arrived, String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let sid = text(message.sid).parse().map_err(|_| "a message for nobody's subscription")?;
     let headers = Headers::read(message.headers);
-    let unheard = headers.status().filter(|(code, _)| code == b"503");
+    let no_responders = headers.status().filter(|(code, _)| code == b"503");
     let id = payload::read(message.body);
     let missed = headers.get(MISSED);
     Ok(Arrived {
@@ -223,7 +194,8 @@ fn arrived(message: &Message<'_>) -> Result<Arrived, String> {
         id,
         headers: seen(message.headers, missed.is_some(), id),
         missed: missed.and_then(|count| text(&count).parse().ok()).unwrap_or(0),
-        unheard: unheard.map(|_| text(&headers.get("Nats-Subject").unwrap_or_default())),
+        no_responders: no_responders
+            .map(|_| text(&headers.get("Nats-Subject").unwrap_or_default())),
     })
 }
 
@@ -236,10 +208,10 @@ fn seen(block: &[u8], has_missed: bool, id: Option<MessageId>) -> HeadersSeen {
     }
     let Some(id) = id else { return HeadersSeen::Other };
     let own = payload::headers(id);
-    let own = own.strip_suffix(b"\r\n").expect("a block ends with an empty line");
+    let own = own.strip_suffix(b"\r\n").expect("a block ends with an empty connection");
     let follows = block.strip_prefix(own);
     let is_own = follows.is_some_and(|rest| has_missed || rest == b"\r\n");
-    // From another protocol the number comes as a property.
+    // Messages of other protocols carry the number as a property.
     let is_translated = headers.get("Nats-Msg-Id").as_deref() == Some(id.0.to_string().as_bytes());
     if is_own || is_translated { HeadersSeen::Own } else { HeadersSeen::Other }
 }

@@ -1,8 +1,9 @@
-//! What a part of a NATS client can reach, and what is asked of it.
+//! The interface between a NATS client and its parts.
 
+use super::connection::Connection;
+use super::incoming::Arrived;
 use crate::client::Numbers;
-use crate::client::nats::connection::{Arrived, Line};
-use crate::history::{Emit, Event, History, Listen, MessageId, Publish};
+use crate::history::{DirectPublish, Event, History, MessageId, Publish, Subscription};
 use crate::payload;
 use crate::random::Random;
 use angarium_engine::Time;
@@ -10,43 +11,43 @@ use angarium_protocol::nats::codec::client;
 use std::time::Duration;
 
 /// What a part can reach: its client's connection and surroundings.
-pub(super) struct Scene<'a> {
+pub(super) struct Context<'a> {
     pub(super) now: Time,
     pub(super) random: &'a mut Random,
     pub(super) history: &'a mut History,
     pub(super) numbers: &'a mut Numbers,
-    pub(super) line: &'a mut Line,
+    pub(super) connection: &'a mut Connection,
     /// The client takes headers.
     pub(super) takes_headers: bool,
     /// The client wants its own messages back.
     pub(super) echo: bool,
     /// Which part of its client it is.
     pub(super) part: usize,
-    /// When it wants to be woken; `None`: not before something arrives.
+    /// When it wants to be woken; `None`: when something arrives.
     pub(super) wake_at: &'a mut Option<Time>,
 }
 
 /// One of the things that a client does.
-pub(super) trait Act: std::fmt::Debug {
+pub(super) trait Behaviour: std::fmt::Debug {
     /// Connected.
-    fn begin(&mut self, scene: &mut Scene<'_>);
+    fn begin(&mut self, context: &mut Context<'_>);
     /// A message came to one of its subscriptions.
-    fn heard(&mut self, _: &mut Scene<'_>, _: &Arrived) {}
-    /// The time asked for has come.
-    fn woken(&mut self, _: &mut Scene<'_>) {}
-    /// All others have finished, and listen.
-    fn last_words(&mut self, _: &mut Scene<'_>) {}
+    fn received(&mut self, _: &mut Context<'_>, _: &Arrived) {}
+    /// The time in `wake_at` has come.
+    fn woken(&mut self, _: &mut Context<'_>) {}
+    /// All others have finished and are subscribed: publish the final messages.
+    fn final_messages(&mut self, _: &mut Context<'_>) {}
     /// The connection has ended.
     fn ended(&mut self) {}
-    /// From now on only what was begun is brought to its end.
+    /// From now on it starts nothing new.
     fn finish(&mut self) {}
-    /// Whether nothing is under way that others have to answer.
+    /// Whether it waits for no answers.
     fn is_done(&self) -> bool {
         true
     }
 }
 
-impl Scene<'_> {
+impl Context<'_> {
     pub(super) fn note(&mut self, event: Event) {
         self.history.note(self.now, event);
     }
@@ -58,7 +59,7 @@ impl Scene<'_> {
         *self.wake_at = Some(self.wake_at.map_or(due, |earlier| earlier.min(due)));
     }
 
-    /// A number for one that publishes on this connection.
+    /// A new publisher number for this connection.
     pub(super) fn publisher(&mut self) -> u32 {
         self.numbers.producer += 1;
         self.numbers.producer
@@ -75,17 +76,17 @@ impl Scene<'_> {
         let has_headers = has_headers && self.takes_headers;
         self.note(Event::Publish(Publish {
             message,
-            to: self.history.plan.caught(subject),
+            to: self.history.plan.routed(subject),
             persistent: true,
             priority: 0,
             transaction: None,
             expires: false,
             held_until: None,
         }));
-        self.note(Event::Emit(Emit {
+        self.note(Event::DirectPublish(DirectPublish {
             message,
             subject: subject.to_owned(),
-            connection: self.line.connection,
+            connection: self.connection.number,
             echo: self.echo,
             reply: reply.map(str::to_owned),
             has_headers,
@@ -97,29 +98,29 @@ impl Scene<'_> {
             headers: &headers,
             body: &payload::make(message, length),
         };
-        self.line.publish(message, &publish);
+        self.connection.publish(message, &publish);
     }
 
-    /// Begins to listen; returns the subscription's name.
-    pub(super) fn listen(&mut self, pattern: &str, group: Option<&str>, answers: bool) -> u32 {
-        self.numbers.listener += 1;
-        let listener = self.numbers.listener;
-        self.note(Event::Listen(Listen {
-            listener,
-            connection: self.line.connection,
+    /// Subscribes; returns the sid.
+    pub(super) fn subscribe(&mut self, pattern: &str, group: Option<&str>, answers: bool) -> u32 {
+        self.numbers.subscription += 1;
+        let subscription = self.numbers.subscription;
+        self.note(Event::Subscribe(Subscription {
+            number: subscription,
+            connection: self.connection.number,
             pattern: pattern.to_owned(),
             group: group.map(str::to_owned),
             takes_headers: self.takes_headers,
             answers,
         }));
-        self.line.subscribe(pattern, group, listener, self.part)
+        self.connection.subscribe(pattern, group, subscription, self.part)
     }
 
-    /// Ceases to listen, now or after so many messages in all.
-    pub(super) fn unlisten(&mut self, sid: u32, after: Option<u64>) {
-        if let Some(subscribed) = self.line.subscribed(sid) {
-            self.note(Event::Unlisten { listener: subscribed.listener, after });
+    /// Unsubscribes, now or after `after` messages in all.
+    pub(super) fn unsubscribe(&mut self, sid: u32, after: Option<u64>) {
+        if let Some(subscribed) = self.connection.subscribed(sid) {
+            self.note(Event::Unsubscribe { subscription: subscribed.subscription, after });
         }
-        self.line.unsubscribe(sid, after);
+        self.connection.unsubscribe(sid, after);
     }
 }

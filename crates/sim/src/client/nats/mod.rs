@@ -1,56 +1,57 @@
-//! A client that speaks NATS: connects, does on its connection what its plan says, comes back when it was
-//! cut off. Knows nothing about pipes and virtual time beyond the instants it is given.
+//! A client that speaks NATS: runs the parts of its plan on one connection, and reconnects when
+//! that is lost.
 
 mod connection;
 mod context;
+mod incoming;
 mod proxy;
 mod publishing;
 mod requesting;
 mod responding;
 mod subscribing;
 
+use super::endpoint::RETURN_MAX;
 use super::{Endpoint, Round, Surroundings};
-use crate::canary::Proxy;
-use crate::client::nats::connection::{Arrived, Incoming, Line};
-use crate::client::nats::context::{Act, Scene};
-use crate::history::{Event, Hear};
-use crate::plan::nats::{Nats, Part};
+use crate::canary::Canary;
+use crate::history::{DirectMessage, Event};
+use crate::plan::nats::{Client as Plan, Part};
 use crate::random::Random;
 use angarium_engine::Time;
 use angarium_protocol::Protocol;
+use connection::Connection;
+use context::{Behaviour, Context};
+use incoming::{Arrived, Incoming};
+use proxy::Proxy;
 use std::time::Duration;
-
-/// Longest pause before a lost client comes back, in microseconds.
-const RETURN_MAX: u64 = 300_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Not connected; comes back at the time.
+    /// Not connected; reconnects at the time.
     Away(Time),
-    /// Connected; INFO has to come.
+    /// Connected; waits for INFO.
     Greeting,
-    /// It said who it is; the answer has to come.
+    /// CONNECT was sent; waits for the PONG.
     Entering,
-    /// Its parts do what they say.
+    /// Open; its parts act.
     Working,
-    /// Will not come back.
+    /// Closed for good.
     Gone,
 }
 
 /// A part, and when it wants to be woken.
 #[derive(Debug)]
-struct Seat {
-    act: Box<dyn Act>,
+struct Actor {
+    behaviour: Box<dyn Behaviour>,
     wake_at: Option<Time>,
 }
 
 /// One client.
 #[derive(Debug)]
-pub struct Client {
-    plan: Nats,
-    seats: Vec<Seat>,
+pub(super) struct Client {
+    plan: Plan,
+    actors: Vec<Actor>,
     phase: Phase,
-    line: Line,
+    connection: Connection,
     random: Random,
     is_closing: bool,
     is_finishing: bool,
@@ -58,22 +59,21 @@ pub struct Client {
 
 impl Client {
     /// A client that first connects at `start`.
-    #[must_use]
-    pub fn new(plan: Nats, start: Time, random: Random) -> Client {
-        let seat = |part: &Part| {
-            let act: Box<dyn Act> = match part.clone() {
-                Part::Listen(plan) => Box::new(subscribing::Listener::new(plan)),
+    pub(super) fn new(plan: Plan, start: Time, random: Random) -> Client {
+        let actor = |part: &Part| {
+            let behaviour: Box<dyn Behaviour> = match part.clone() {
+                Part::Subscribe(plan) => Box::new(subscribing::Subscriber::new(plan)),
                 Part::Publish(plan) => Box::new(publishing::Publisher::new(plan)),
                 Part::Request(plan) => Box::new(requesting::Requester::new(plan)),
                 Part::Respond(plan) => Box::new(responding::Responder::new(plan)),
             };
-            Seat { act, wake_at: None }
+            Actor { behaviour, wake_at: None }
         };
         Client {
-            seats: plan.parts.iter().map(seat).collect(),
+            actors: plan.parts.iter().map(actor).collect(),
             plan,
             phase: Phase::Away(start),
-            line: Line::default(),
+            connection: Connection::default(),
             random,
             is_closing: false,
             is_finishing: false,
@@ -83,30 +83,31 @@ impl Client {
     fn take(&mut self, at: &mut Surroundings<'_>, what: Incoming) -> Result<(), String> {
         match what {
             Incoming::Info { .. } if self.phase == Phase::Greeting => {
-                self.line.connect(&self.plan);
-                self.line.ping();
+                self.connection.connect(&self.plan);
+                self.connection.ping();
                 self.phase = Phase::Entering;
             }
             Incoming::Info { lame_duck } => {
-                // Some go elsewhere at once, others stay until they are cut off.
+                // Half of the clients leave in lame duck mode, the others stay until they are cut
+                // off.
                 if lame_duck && self.random.percent(50) {
                     self.leave(at);
                 }
             }
-            Incoming::Ping => self.line.pong(),
+            Incoming::Ping => self.connection.pong(),
             Incoming::Pong => {
-                for event in self.line.ponged()? {
+                for event in self.connection.ponged()? {
                     at.history.note(at.now, event);
                 }
                 if self.phase == Phase::Entering {
                     self.phase = Phase::Working;
-                    self.play_all(at, |act, scene| act.begin(scene));
+                    self.play_all(at, |part, context| part.begin(context));
                 }
             }
             Incoming::Done => {}
             Incoming::Error(text) => {
-                let connection = self.line.connection;
-                at.history.note(at.now, Event::Complained { connection, text });
+                let connection = self.connection.number;
+                at.history.note(at.now, Event::ErrorReported { connection, text });
             }
             Incoming::Message(message) => self.hear(at, message)?,
         }
@@ -115,16 +116,16 @@ impl Client {
 
     fn hear(&mut self, at: &mut Surroundings<'_>, message: Arrived) -> Result<(), String> {
         let subscribed = self
-            .line
+            .connection
             .subscribed(message.sid)
             .ok_or("a message came for a subscription that there is not")?;
-        let event = match &message.unheard {
+        let event = match &message.no_responders {
             Some(subject) => {
                 let (inbox, subject) = (message.subject.clone(), subject.clone());
                 Event::NoResponders { inbox, subject }
             }
-            None => Event::Hear(Hear {
-                listener: subscribed.listener,
+            None => Event::Receive(DirectMessage {
+                subscription: subscribed.subscription,
                 message: message.id,
                 subject: message.subject.clone(),
                 reply: message.reply.clone(),
@@ -133,11 +134,11 @@ impl Client {
             }),
         };
         at.history.note(at.now, event);
-        self.play(at, subscribed.part, |act, scene| act.heard(scene, &message));
+        self.play(at, subscribed.part, |part, context| part.received(context, &message));
         Ok(())
     }
 
-    /// Closes the transport, and comes back later.
+    /// Closes the transport and reconnects later.
     fn leave(&mut self, at: &mut Surroundings<'_>) {
         self.ended(at);
         self.is_closing = true;
@@ -145,20 +146,20 @@ impl Client {
     }
 
     fn ended(&mut self, at: &mut Surroundings<'_>) {
-        let connection = self.line.connection;
-        at.history.note(at.now, Event::Parted { connection });
-        for seat in &mut self.seats {
-            seat.act.ended();
-            seat.wake_at = None;
+        let connection = self.connection.number;
+        at.history.note(at.now, Event::Disconnected { connection });
+        for actor in &mut self.actors {
+            actor.behaviour.ended();
+            actor.wake_at = None;
         }
     }
 
     fn play_all(
         &mut self,
         at: &mut Surroundings<'_>,
-        mut act: impl FnMut(&mut dyn Act, &mut Scene<'_>),
+        mut act: impl FnMut(&mut dyn Behaviour, &mut Context<'_>),
     ) {
-        for part in 0..self.seats.len() {
+        for part in 0..self.actors.len() {
             self.play(at, part, &mut act);
         }
     }
@@ -168,31 +169,31 @@ impl Client {
         &mut self,
         at: &mut Surroundings<'_>,
         part: usize,
-        act: impl FnOnce(&mut dyn Act, &mut Scene<'_>),
+        act: impl FnOnce(&mut dyn Behaviour, &mut Context<'_>),
     ) {
         if self.phase != Phase::Working {
             return;
         }
-        let seat = &mut self.seats[part];
-        let mut scene = Scene {
+        let actor = &mut self.actors[part];
+        let mut context = Context {
             now: at.now,
             random: &mut self.random,
             history: at.history,
             numbers: at.numbers,
-            line: &mut self.line,
+            connection: &mut self.connection,
             takes_headers: self.plan.headers,
             echo: self.plan.echo,
             part,
-            wake_at: &mut seat.wake_at,
+            wake_at: &mut actor.wake_at,
         };
-        act(seat.act.as_mut(), &mut scene);
+        act(actor.behaviour.as_mut(), &mut context);
     }
 
-    /// At the end everything that was sent is asked after.
+    /// While finishing, pings until everything that was sent is confirmed.
     fn ask_at_the_end(&mut self) {
         let is_working = self.is_finishing && self.phase == Phase::Working;
-        if is_working && !self.line.is_synced() && !self.line.is_asking() {
-            self.line.ping();
+        if is_working && !self.connection.is_synced() && !self.connection.is_asking() {
+            self.connection.ping();
         }
     }
 }
@@ -202,8 +203,12 @@ impl Endpoint for Client {
         Protocol::Nats
     }
 
-    fn put_behind(&mut self, proxy: Proxy) {
-        self.line = Line::behind(Some(proxy));
+    fn break_rule(&mut self, canary: Canary, random: Random) {
+        self.connection = Connection::behind(Some(Proxy::new(canary, random)));
+    }
+
+    fn learns_why_closed(&self) -> bool {
+        false
     }
 
     fn reads_slowly(&self) -> bool {
@@ -213,16 +218,16 @@ impl Endpoint for Client {
     fn deadline(&self) -> Option<Time> {
         match self.phase {
             Phase::Away(until) => Some(until),
-            Phase::Working => self.seats.iter().filter_map(|seat| seat.wake_at).min(),
+            Phase::Working => self.actors.iter().filter_map(|actor| actor.wake_at).min(),
             _ => None,
         }
     }
 
     fn woken(&mut self, at: &mut Surroundings<'_>) {
-        for part in 0..self.seats.len() {
-            if self.seats[part].wake_at.is_some_and(|due| due <= at.now) {
-                self.seats[part].wake_at = None;
-                self.play(at, part, |act, scene| act.woken(scene));
+        for part in 0..self.actors.len() {
+            if self.actors[part].wake_at.is_some_and(|due| due <= at.now) {
+                self.actors[part].wake_at = None;
+                self.play(at, part, |part, context| part.woken(context));
             }
         }
         self.ask_at_the_end();
@@ -239,13 +244,13 @@ impl Endpoint for Client {
 
     fn connected(&mut self, at: &mut Surroundings<'_>) {
         at.numbers.connection += 1;
-        self.line = self.line.renewed(at.numbers.connection);
+        self.connection = self.connection.renewed(at.numbers.connection);
         self.phase = Phase::Greeting;
         self.is_closing = false;
     }
 
     fn received(&mut self, at: &mut Surroundings<'_>, bytes: &[u8]) -> Result<(), String> {
-        for what in self.line.received(bytes)? {
+        for what in self.connection.received(bytes)? {
             if matches!(self.phase, Phase::Away(_) | Phase::Gone) {
                 break;
             }
@@ -256,7 +261,7 @@ impl Endpoint for Client {
     }
 
     fn output(&mut self) -> &mut Vec<u8> {
-        &mut self.line.output
+        &mut self.connection.output
     }
 
     fn wants_to_close(&self) -> bool {
@@ -272,30 +277,30 @@ impl Endpoint for Client {
 
     fn finish(&mut self) {
         self.is_finishing = true;
-        for seat in &mut self.seats {
-            seat.act.finish();
+        for actor in &mut self.actors {
+            actor.behaviour.finish();
         }
         self.ask_at_the_end();
     }
 
     fn call(&mut self, at: &mut Surroundings<'_>, round: Round) {
         if self.phase == Phase::Working {
-            if round == Round::LastWords {
-                self.play_all(at, |act, scene| act.last_words(scene));
+            if round == Round::FinalMessages {
+                self.play_all(at, |part, context| part.final_messages(context));
             }
-            self.line.ping();
+            self.connection.ping();
         }
     }
 
     fn is_done(&self) -> bool {
-        let is_done = || self.seats.iter().all(|seat| seat.act.is_done());
-        let is_idle = self.phase == Phase::Working && self.line.is_synced();
+        let is_done = || self.actors.iter().all(|actor| actor.behaviour.is_done());
+        let is_idle = self.phase == Phase::Working && self.connection.is_synced();
         self.phase == Phase::Gone || (is_idle && is_done())
     }
 
     fn waits_for(&self) -> String {
-        let Client { phase, seats, line, .. } = self;
-        format!("{phase:?}, asking {}, {seats:?}", line.is_asking())
+        let Client { phase, actors, connection, .. } = self;
+        format!("{phase:?}, asking {}, {actors:?}", connection.is_asking())
     }
 
     fn retire(&mut self, at: &mut Surroundings<'_>) {

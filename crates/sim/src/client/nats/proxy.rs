@@ -1,41 +1,54 @@
-//! Rules of direct messages broken on purpose, on the way between the node and its NATS clients.
+//! Rules of NATS broken on purpose, on the way between a client and the node.
 
-use crate::canary::{Canary, PERCENT, Proxy};
-use crate::client::nats::connection::{Arrived, Incoming};
+use super::incoming::{Arrived, Incoming};
+use crate::canary::{Canary, PERCENT};
 use crate::history::HeadersSeen;
+use crate::random::Random;
 use angarium_engine::QUEUE_SUBJECT_PREFIX;
 
+/// Sits between a client and its connection.
+#[derive(Debug)]
+pub(super) struct Proxy {
+    canary: Canary,
+    random: Random,
+}
+
 impl Proxy {
-    /// The node hears that the client wants its own messages.
-    pub(crate) fn forces_echo(&self) -> bool {
+    /// A proxy that breaks `canary`'s rule.
+    pub(super) fn new(canary: Canary, random: Random) -> Proxy {
+        Proxy { canary, random }
+    }
+
+    /// Whether CONNECT asks for echo in any case.
+    pub(super) fn forces_echo(&self) -> bool {
         self.canary == Canary::EchoForced
     }
 
-    /// The node does not hear of queue groups.
-    pub(crate) fn ignores_groups(&self) -> bool {
+    /// Whether queue groups do not reach the node.
+    pub(super) fn ignores_groups(&self) -> bool {
         self.canary == Canary::GroupsIgnored
     }
 
-    /// The end of a subscription, now or after so many messages, gets lost on its way to the node.
-    pub(crate) fn swallows_unsubscribe(&self, after: Option<usize>) -> bool {
+    /// Whether UNSUB, with or without a limit, gets lost on its way to the node.
+    pub(super) fn swallows_unsubscribe(&self, after: Option<usize>) -> bool {
         let lost = if after.is_none() { Canary::UnsubscribesLost } else { Canary::UntilIgnored };
         self.canary == lost
     }
 
-    /// A message to a queue gets lost on its way to the node.
-    pub(crate) fn swallows_publish(&self, subject: &[u8]) -> bool {
+    /// Whether a message to a queue's subject gets lost on its way to the node.
+    pub(super) fn swallows_publish(&self, subject: &[u8]) -> bool {
         let is_to_queue = subject.starts_with(QUEUE_SUBJECT_PREFIX.as_bytes());
-        self.canary == Canary::CaughtLost && is_to_queue
+        self.canary == Canary::QueueSubjectLost && is_to_queue
     }
 
-    /// What the client gets instead of what the node sent.
-    pub(crate) fn alter_direct(&mut self, incoming: &mut Vec<Incoming>) {
+    /// Alters what the node sent before the client gets it.
+    pub(super) fn alter_direct(&mut self, incoming: &mut Vec<Incoming>) {
         let (canary, random) = (self.canary, &mut self.random);
         incoming.retain(|what| match what {
-            Incoming::Message(message) if message.unheard.is_some() => {
+            Incoming::Message(message) if message.no_responders.is_some() => {
                 canary != Canary::NoRespondersLost
             }
-            Incoming::Message(_) => canary != Canary::HeardLost || !random.percent(PERCENT),
+            Incoming::Message(_) => canary != Canary::ReceivedLost || !random.percent(PERCENT),
             _ => true,
         });
         for at in 0..incoming.len() {
@@ -43,13 +56,13 @@ impl Proxy {
             let is_next = matches!(incoming.get(at + 1), Some(Incoming::Message(_)));
             let Incoming::Message(message) = &mut incoming[at] else { continue };
             match canary {
-                Canary::MissedUntold => message.missed = 0,
-                Canary::HeardTwice if is_chosen => {
+                Canary::MissedNotReported => message.missed = 0,
+                Canary::ReceivedTwice if is_chosen => {
                     let copy = incoming[at].clone();
                     incoming.insert(at, copy);
                 }
-                Canary::HeardSwapped if is_chosen && is_next => incoming.swap(at, at + 1),
-                Canary::HeardAltered if is_chosen => self.alter_one(at, incoming),
+                Canary::ReceivedSwapped if is_chosen && is_next => incoming.swap(at, at + 1),
+                Canary::ReceivedAltered if is_chosen => self.alter_one(at, incoming),
                 _ => {}
             }
         }

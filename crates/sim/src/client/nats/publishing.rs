@@ -1,15 +1,15 @@
-//! Publishes, and asks now and then whether the broker has got everything.
+//! A publisher: publishes, and pings now and then.
 
-use crate::client::nats::context::{Act, Scene};
+use super::context::{Behaviour, Context};
 use crate::history::MessageId;
 use crate::plan::nats::Publishing;
 
-/// Unsent bytes beyond which it waits for its transport.
+/// Unsent bytes above which it waits for its transport.
 const OUTPUT_MAX: usize = 64 << 10;
-/// How many in a hundred bursts are followed by a question.
+/// Percentage of wake-ups that end with a PING.
 const PING_PERCENT: u64 = 30;
 
-/// See the module.
+/// The state of a publisher.
 #[derive(Debug)]
 pub(super) struct Publisher {
     plan: Publishing,
@@ -26,44 +26,44 @@ impl Publisher {
         Publisher { plan, number: 0, sequence: 0, total: 0, is_finishing: false }
     }
 
-    fn publish(&mut self, scene: &mut Scene<'_>, subject: &str) {
+    fn publish(&mut self, context: &mut Context<'_>, subject: &str) {
         self.sequence += 1;
         let message = MessageId::new(self.number, self.sequence);
-        let has_headers = scene.random.percent(self.plan.headers_percent);
-        let length = scene.random.magnitude(self.plan.body_max);
+        let has_headers = context.random.percent(self.plan.headers_percent);
+        let length = context.random.magnitude(self.plan.body_max);
         let length = usize::try_from(length).expect("bodies are small");
-        scene.publish(message, subject, None, has_headers, length);
+        context.publish(message, subject, None, has_headers, length);
     }
 }
 
-impl Act for Publisher {
-    fn begin(&mut self, scene: &mut Scene<'_>) {
-        self.number = scene.publisher();
+impl Behaviour for Publisher {
+    fn begin(&mut self, context: &mut Context<'_>) {
+        self.number = context.publisher();
         self.sequence = 0;
-        scene.wake_within(self.plan.pause_max);
+        context.wake_within(self.plan.pause_max);
     }
 
-    fn woken(&mut self, scene: &mut Scene<'_>) {
+    fn woken(&mut self, context: &mut Context<'_>) {
         if self.is_finishing || self.total >= self.plan.messages {
             return;
         }
-        for _ in 0..scene.random.between(1, self.plan.burst_max) {
-            if self.total >= self.plan.messages || scene.line.output.len() > OUTPUT_MAX {
+        for _ in 0..context.random.between(1, self.plan.burst_max) {
+            if self.total >= self.plan.messages || context.connection.output.len() > OUTPUT_MAX {
                 break;
             }
             self.total += 1;
-            let subject = scene.random.pick(&self.plan.subjects).clone();
-            self.publish(scene, &subject);
+            let subject = context.random.pick(&self.plan.subjects).clone();
+            self.publish(context, &subject);
         }
-        if scene.random.percent(PING_PERCENT) {
-            scene.line.ping();
+        if context.random.percent(PING_PERCENT) {
+            context.connection.ping();
         }
-        scene.wake_within(self.plan.pause_max);
+        context.wake_within(self.plan.pause_max);
     }
 
-    fn last_words(&mut self, scene: &mut Scene<'_>) {
+    fn final_messages(&mut self, context: &mut Context<'_>) {
         for subject in self.plan.subjects.clone() {
-            self.publish(scene, &subject);
+            self.publish(context, &subject);
         }
     }
 

@@ -1,7 +1,7 @@
-//! Sends requests, each with an inbox, and waits for their answers for a while.
+//! A requester: sends requests, each with an inbox, and waits for answers for a limited time.
 
-use crate::client::nats::connection::Arrived;
-use crate::client::nats::context::{Act, Scene};
+use super::context::{Behaviour, Context};
+use super::incoming::Arrived;
 use crate::history::MessageId;
 use crate::plan::nats::Requesting;
 use angarium_engine::Time;
@@ -13,14 +13,14 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// Longest request.
 const BODY_MAX: u64 = 64;
 
-/// See the module.
+/// The state of a requester.
 #[derive(Debug)]
 pub(super) struct Requester {
     plan: Requesting,
     number: u32,
     sequence: u32,
     total: u32,
-    /// By inbox: when patience is over, and the subscription that is for this inbox alone.
+    /// By inbox: when it gives up, and the subscription of this inbox alone.
     waiting: BTreeMap<String, (Time, Option<u32>)>,
     is_finishing: bool,
 }
@@ -35,68 +35,68 @@ impl Requester {
         format!("_INBOX.{}", self.number)
     }
 
-    fn request(&mut self, scene: &mut Scene<'_>, subject: &str) {
+    fn request(&mut self, context: &mut Context<'_>, subject: &str) {
         self.sequence += 1;
         let inbox = format!("{}.{}", self.prefix(), self.sequence);
         let own = self.plan.own_inboxes.then(|| {
-            let sid = scene.listen(&inbox, None, false);
-            scene.unlisten(sid, Some(1));
+            let sid = context.subscribe(&inbox, None, false);
+            context.unsubscribe(sid, Some(1));
             sid
         });
         let message = MessageId::new(self.number, self.sequence);
-        let length = usize::try_from(scene.random.below(BODY_MAX)).expect("small");
-        let has_headers = scene.random.percent(30);
-        scene.publish(message, subject, Some(&inbox), has_headers, length);
-        self.waiting.insert(inbox, (scene.now.plus(PATIENCE), own));
+        let length = usize::try_from(context.random.below(BODY_MAX)).expect("small");
+        let has_headers = context.random.percent(30);
+        context.publish(message, subject, Some(&inbox), has_headers, length);
+        self.waiting.insert(inbox, (context.now.plus(PATIENCE), own));
     }
 
-    fn request_any(&mut self, scene: &mut Scene<'_>) {
-        let subject = scene.random.pick(&self.plan.subjects).clone();
+    fn request_any(&mut self, context: &mut Context<'_>) {
+        let subject = context.random.pick(&self.plan.subjects).clone();
         self.total += 1;
-        self.request(scene, &subject);
+        self.request(context, &subject);
     }
 }
 
-impl Act for Requester {
-    fn begin(&mut self, scene: &mut Scene<'_>) {
-        self.number = scene.publisher();
+impl Behaviour for Requester {
+    fn begin(&mut self, context: &mut Context<'_>) {
+        self.number = context.publisher();
         self.sequence = 0;
         if !self.plan.own_inboxes {
-            scene.listen(&format!("{}.*", self.prefix()), None, false);
+            context.subscribe(&format!("{}.*", self.prefix()), None, false);
         }
-        scene.wake_within(self.plan.pause_max);
+        context.wake_within(self.plan.pause_max);
     }
 
-    fn heard(&mut self, scene: &mut Scene<'_>, message: &Arrived) {
+    fn received(&mut self, context: &mut Context<'_>, message: &Arrived) {
         if let Some((_, own)) = self.waiting.remove(&message.subject)
-            && message.unheard.is_some()
+            && message.no_responders.is_some()
             && let Some(sid) = own
         {
-            // What the broker itself says is not one of the messages that end it.
-            scene.unlisten(sid, None);
+            // The broker's 503 does not count towards the subscription's limit.
+            context.unsubscribe(sid, None);
         }
     }
 
-    fn woken(&mut self, scene: &mut Scene<'_>) {
-        // What was not answered in time is given up; its subscription stays.
-        self.waiting.retain(|_, (due, _)| *due > scene.now);
+    fn woken(&mut self, context: &mut Context<'_>) {
+        // Gives up requests that were not answered in time; their subscriptions stay.
+        self.waiting.retain(|_, (due, _)| *due > context.now);
         let has_more = !self.is_finishing && self.total < self.plan.messages;
         if has_more && self.waiting.len() < self.plan.window as usize {
-            self.request_any(scene);
-            if scene.random.percent(30) {
-                scene.line.ping();
+            self.request_any(context);
+            if context.random.percent(30) {
+                context.connection.ping();
             }
         }
         if has_more || !self.waiting.is_empty() {
-            scene.wake_within(self.plan.pause_max);
+            context.wake_within(self.plan.pause_max);
         }
     }
 
-    fn last_words(&mut self, scene: &mut Scene<'_>) {
+    fn final_messages(&mut self, context: &mut Context<'_>) {
         for subject in self.plan.subjects.clone() {
-            self.request(scene, &subject);
+            self.request(context, &subject);
         }
-        scene.wake_within(self.plan.pause_max);
+        context.wake_within(self.plan.pause_max);
     }
 
     fn ended(&mut self) {

@@ -1,20 +1,20 @@
-//! Answers the requests that it hears, each after some thought.
+//! A service: answers requests, each after a pause.
 
-use crate::client::nats::connection::Arrived;
-use crate::client::nats::context::{Act, Scene};
+use super::context::{Behaviour, Context};
+use super::incoming::Arrived;
 use crate::history::MessageId;
 use crate::plan::nats::Responding;
 
 /// Longest answer.
 const BODY_MAX: u64 = 64;
 
-/// See the module.
+/// The state of a service.
 #[derive(Debug)]
 pub(super) struct Responder {
     plan: Responding,
     number: u32,
     sequence: u32,
-    /// Where answers go that were not sent yet.
+    /// Reply subjects of requests that are not answered yet.
     owed: Vec<String>,
 }
 
@@ -24,32 +24,32 @@ impl Responder {
     }
 }
 
-impl Act for Responder {
-    fn begin(&mut self, scene: &mut Scene<'_>) {
-        self.number = scene.publisher();
+impl Behaviour for Responder {
+    fn begin(&mut self, context: &mut Context<'_>) {
+        self.number = context.publisher();
         self.sequence = 0;
-        scene.listen(&self.plan.pattern, self.plan.group.as_deref(), true);
-        scene.line.ping();
+        context.subscribe(&self.plan.pattern, self.plan.group.as_deref(), true);
+        context.connection.ping();
     }
 
-    fn heard(&mut self, scene: &mut Scene<'_>, message: &Arrived) {
+    fn received(&mut self, context: &mut Context<'_>, message: &Arrived) {
         self.owed.extend(message.reply.clone());
-        scene.wake_within(self.plan.think_max);
+        context.wake_within(self.plan.think_max);
     }
 
-    fn woken(&mut self, scene: &mut Scene<'_>) {
+    fn woken(&mut self, context: &mut Context<'_>) {
         if self.owed.is_empty() {
             return;
         }
-        let at = if scene.random.percent(70) { 0 } else { scene.random.index(self.owed.len()) };
+        let at = if context.random.percent(70) { 0 } else { context.random.index(self.owed.len()) };
         let inbox = self.owed.remove(at);
         self.sequence += 1;
         let message = MessageId::new(self.number, self.sequence);
-        let length = usize::try_from(scene.random.below(BODY_MAX)).expect("small");
-        let has_headers = scene.random.percent(30);
-        scene.publish(message, &inbox, None, has_headers, length);
+        let length = usize::try_from(context.random.below(BODY_MAX)).expect("small");
+        let has_headers = context.random.percent(30);
+        context.publish(message, &inbox, None, has_headers, length);
         if !self.owed.is_empty() {
-            scene.wake_within(self.plan.think_max);
+            context.wake_within(self.plan.think_max);
         }
     }
 

@@ -1,18 +1,18 @@
-//! Listens, for ever or for so many messages or so long, and then again.
+//! A subscriber: subscribes without end, up to a number of messages, or for a time, and then again.
 
-use crate::client::nats::connection::Arrived;
-use crate::client::nats::context::{Act, Scene};
-use crate::plan::nats::Listening;
+use super::context::{Behaviour, Context};
+use super::incoming::Arrived;
+use crate::plan::nats::Subscribing;
 use angarium_engine::Time;
 use std::time::Duration;
 
 /// Longest pause between two subscriptions, in microseconds.
 const PAUSE_MAX: u64 = 150_000;
 
-/// See the module.
+/// The state of a subscriber.
 #[derive(Debug)]
-pub(super) struct Listener {
-    plan: Listening,
+pub(super) struct Subscriber {
+    plan: Subscribing,
     now: Option<Subscription>,
     is_finishing: bool,
 }
@@ -20,65 +20,65 @@ pub(super) struct Listener {
 #[derive(Debug)]
 struct Subscription {
     sid: u32,
-    heard: u64,
-    /// The broker was told after how many messages it ends.
+    received: u64,
+    /// UNSUB with a limit was sent.
     is_limited: bool,
     ends_at: Option<Time>,
 }
 
-impl Listener {
-    pub(super) fn new(plan: Listening) -> Listener {
-        Listener { plan, now: None, is_finishing: false }
+impl Subscriber {
+    pub(super) fn new(plan: Subscribing) -> Subscriber {
+        Subscriber { plan, now: None, is_finishing: false }
     }
 
-    fn listen(&mut self, scene: &mut Scene<'_>) {
-        let sid = scene.listen(&self.plan.pattern, self.plan.group.as_deref(), false);
+    fn subscribe(&mut self, context: &mut Context<'_>) {
+        let sid = context.subscribe(&self.plan.pattern, self.plan.group.as_deref(), false);
         let is_limited = self.plan.until.is_some() && !self.plan.until_later;
         if is_limited {
-            scene.unlisten(sid, self.plan.until);
+            context.unsubscribe(sid, self.plan.until);
         }
-        scene.line.ping();
+        context.connection.ping();
         let ends_at = self.plan.life_max.map(|max| {
-            scene.wake_within(max);
-            scene.now.plus(Duration::from_micros(scene.random.below(max)))
+            context.wake_within(max);
+            context.now.plus(Duration::from_micros(context.random.below(max)))
         });
-        self.now = Some(Subscription { sid, heard: 0, is_limited, ends_at });
+        self.now = Some(Subscription { sid, received: 0, is_limited, ends_at });
     }
 }
 
-impl Act for Listener {
-    fn begin(&mut self, scene: &mut Scene<'_>) {
-        self.listen(scene);
+impl Behaviour for Subscriber {
+    fn begin(&mut self, context: &mut Context<'_>) {
+        self.subscribe(context);
     }
 
-    fn heard(&mut self, scene: &mut Scene<'_>, message: &Arrived) {
+    fn received(&mut self, context: &mut Context<'_>, message: &Arrived) {
         let Some(now) = self.now.as_mut().filter(|now| now.sid == message.sid) else { return };
-        now.heard += 1;
+        now.received += 1;
         let Some(until) = self.plan.until else { return };
-        if !now.is_limited && now.heard >= until / 2 {
+        if !now.is_limited && now.received >= until / 2 {
             now.is_limited = true;
-            scene.unlisten(message.sid, Some(until));
-            scene.line.ping();
+            context.unsubscribe(message.sid, Some(until));
+            context.connection.ping();
         }
-        if now.heard >= until {
+        if now.received >= until {
             self.now = None;
-            scene.wake_within(PAUSE_MAX);
+            context.wake_within(PAUSE_MAX);
         }
     }
 
-    fn woken(&mut self, scene: &mut Scene<'_>) {
+    fn woken(&mut self, context: &mut Context<'_>) {
         if self.is_finishing {
             return;
         }
-        let Some(now) = &self.now else { return self.listen(scene) };
+        let Some(now) = &self.now else { return self.subscribe(context) };
         match now.ends_at {
-            Some(due) if due <= scene.now => {
-                scene.unlisten(now.sid, None);
-                scene.line.ping();
+            Some(due) if due <= context.now => {
+                context.unsubscribe(now.sid, None);
+                context.connection.ping();
                 self.now = None;
-                scene.wake_within(PAUSE_MAX);
+                context.wake_within(PAUSE_MAX);
             }
-            Some(due) => *scene.wake_at = Some(due),
+            Some(due) => *context.wake_at = Some(due),
             None => {}
         }
     }

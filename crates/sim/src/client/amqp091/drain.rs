@@ -1,25 +1,28 @@
-//! The last client: alone, it empties every queue and leaves when nothing comes any more.
+//! The last client of a run: empties every queue.
 
-use super::wire::{Message, Way};
-use super::{Asked, Behaviour, Scene};
-use crate::history::{History, QueueIndex, Subscription};
+use super::context::{Asked, Behaviour, Context};
+use super::deliveries::Unsettled;
+use super::incoming::{Message, Way};
+use crate::history::{Consume, History};
+use crate::plan::QueueIndex;
 use angarium_engine::Time;
 use angarium_protocol::amqp091::codec::Method;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How long nothing must have come; longer than any delay, time to live or disk job that is left.
+/// Time without deliveries after which the queues are empty: longer than any delay, time to live
+/// or disk job.
 const QUIET: Duration = Duration::from_secs(12);
-/// How often it asks whether the queues are empty.
+/// Time between two requests for the queues' depths.
 const PAUSE: Duration = Duration::from_secs(4);
 /// Unsettled deliveries per queue.
 const PREFETCH: u16 = 100;
 
-/// The drain at work.
+/// The state of the drain.
 #[derive(Debug, Default)]
-pub struct Drain {
+pub(super) struct Drain {
     queues: BTreeMap<u32, QueueIndex>,
-    /// Answers that are out, and the messages that they count.
+    /// Unanswered requests for a depth, and the sum of the answers.
     asking: usize,
     messages: u64,
     last: Time,
@@ -28,28 +31,28 @@ pub struct Drain {
 }
 
 impl Drain {
-    fn ask(&mut self, scene: &mut Scene<'_>) {
+    fn ask(&mut self, context: &mut Context<'_>) {
         self.messages = 0;
-        let plan = scene.plan();
+        let plan = context.plan();
         let lasting = |index: &usize| !plan.queues[*index].is_private();
         let indices: Vec<usize> = (0..plan.queues.len()).filter(lasting).collect();
         self.asking = indices.len();
         for index in indices {
-            scene.ask_depth(index);
+            context.ask_depth(index);
         }
     }
 
-    fn subscribe(&mut self, scene: &mut Scene<'_>) {
+    fn start_consumer(&mut self, context: &mut Context<'_>) {
         self.has_begun = true;
-        let plan = scene.plan().clone();
-        scene.ask_prefetch(PREFETCH, 0);
+        let plan = context.plan().clone();
+        context.ask_prefetch(PREFETCH, 0);
         for (index, queue) in plan.queues.iter().enumerate() {
             if queue.is_private() {
                 continue;
             }
-            let consumer = scene.new_consumer();
+            let consumer = context.new_consumer();
             self.queues.insert(consumer, index);
-            scene.subscribe(Subscription {
+            context.start_consumer(Consume {
                 consumer,
                 queue: index,
                 messages_max: u64::from(PREFETCH),
@@ -61,27 +64,30 @@ impl Drain {
 }
 
 impl Behaviour for Drain {
-    fn begin(&mut self, scene: &mut Scene<'_>) {
-        self.last = scene.now;
-        self.ask(scene);
+    fn begin(&mut self, context: &mut Context<'_>) {
+        self.last = context.now;
+        self.ask(context);
     }
 
-    fn arrived(&mut self, scene: &mut Scene<'_>, message: &Message) {
+    fn arrived(&mut self, context: &mut Context<'_>, message: &Message) {
         let Way::Delivered { consumer } = &message.way else { return };
         let consumer: u32 = consumer.parse().unwrap_or(0);
         let Some(queue) = self.queues.get(&consumer).copied() else { return };
-        self.last = scene.now;
-        scene.note_delivery(consumer, queue, message);
+        self.last = context.now;
+        context.note_delivery(consumer, queue, message);
         match message.id {
-            Some(id) => scene.accept((consumer, queue), message.tag, id, None),
-            // It is none of ours, which its delivery tells already.
+            Some(id) => {
+                let delivered = Unsettled { tag: message.tag, message: id };
+                context.accept(consumer, queue, delivered, None);
+            }
+            // No producer made it, which the recorded delivery says already.
             None => {
-                scene.wire.send(&Method::BasicAck { delivery_tag: message.tag, multiple: false });
+                context.wire.send(&Method::BasicAck { delivery_tag: message.tag, multiple: false });
             }
         }
     }
 
-    fn answered(&mut self, scene: &mut Scene<'_>, asked: Asked, messages: u32) {
+    fn answered(&mut self, context: &mut Context<'_>, asked: Asked, messages: u32) {
         let Asked::Depth(_) = asked else { return };
         self.messages += u64::from(messages);
         self.asking -= 1;
@@ -89,16 +95,16 @@ impl Behaviour for Drain {
             return;
         }
         if !self.has_begun {
-            self.subscribe(scene);
-        } else if self.messages == 0 && scene.now.since(self.last) >= QUIET {
+            self.start_consumer(context);
+        } else if self.messages == 0 && context.now.since(self.last) >= QUIET {
             self.is_done = true;
             return;
         }
-        *scene.wake_at = Some(scene.now.plus(PAUSE));
+        *context.wake_at = Some(context.now.plus(PAUSE));
     }
 
-    fn woken(&mut self, scene: &mut Scene<'_>) {
-        self.ask(scene);
+    fn woken(&mut self, context: &mut Context<'_>) {
+        self.ask(context);
     }
 
     fn ended(&mut self, _: &mut History, _: Time, _: bool) {}

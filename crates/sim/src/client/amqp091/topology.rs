@@ -1,7 +1,6 @@
-//! Declares the plan's exchanges, queues and bindings. Every client does so each time it connects:
-//! what exists is left as it is, what a restart took is there again.
+//! Declares the plan's exchanges, queues and bindings, which every client does on each connection.
 
-use super::Asked;
+use super::context::Asked;
 use super::wire::{Channel, with_table};
 use crate::plan::{Binding, Plan, Queue, Target};
 use angarium_engine::{ExchangeKind, Overflow};
@@ -9,7 +8,7 @@ use angarium_protocol::amqp091::codec::Method;
 use angarium_protocol::amqp091::codec::table::TableWriter;
 use std::collections::VecDeque;
 
-/// Sends all declarations; `own_queue`, too, if it is one that only its consumer declares.
+/// Sends all declarations, including that of `own_queue`, which only its consumer declares.
 pub(super) fn declare(
     plan: &Plan,
     own_queue: Option<usize>,

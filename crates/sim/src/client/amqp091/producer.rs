@@ -1,28 +1,30 @@
-//! Publishes, and keeps account of what was confirmed.
+//! The producer role: publishes, and records confirms.
 
+use super::context::{Asked, Behaviour, Context};
+use super::incoming::{Message, Way};
 use super::publishes::Publishes;
-use super::wire::{Message, Way, with_table};
-use super::{Asked, Behaviour, Scene};
-use crate::history::{Emit, Ending, Event, History, Publish};
+use super::wire::with_table;
+use crate::history::{DirectPublish, Ending, Event, History, MessageId, Publish};
 use crate::payload;
-use crate::plan::{Mode, Producer};
+use crate::plan::amqp091::{Mode, Producer};
 use angarium_engine::Time;
+use angarium_protocol::amqp091::codec::table::TableWriter;
 use angarium_protocol::amqp091::codec::{Method, Properties, Table};
 use std::time::Duration;
 
-/// Messages sent in one go.
+/// Most messages published per wake-up.
 const BURST_MAX: u64 = 16;
-/// Unsent bytes beyond which it waits for its transport.
+/// Unsent bytes above which it waits for its transport.
 const OUTPUT_MAX: usize = 64 << 10;
 
-/// A producer at work.
+/// The state of a producer role.
 #[derive(Debug)]
 pub(super) struct Producing {
     plan: Producer,
     publishes: Publishes,
     /// Messages sent on all connections.
     total: u32,
-    /// The transaction that is open, how many messages it has, and whether its commit was asked for.
+    /// The open transaction and how many messages it has.
     transaction: Option<(u32, u64)>,
     is_ending: bool,
 }
@@ -38,19 +40,19 @@ impl Producing {
         }
     }
 
-    fn publish(&mut self, scene: &mut Scene<'_>) {
+    fn publish(&mut self, context: &mut Context<'_>) {
         let plan = &self.plan;
         self.total += 1;
         let message = self.publishes.next();
-        let random = &mut *scene.random;
+        let random = &mut *context.random;
         let key = random.pick(&plan.keys).clone();
         let persistent = random.percent(plan.persistent_percent);
         let priority = u8::try_from(random.below(u64::from(plan.priority_max) + 1)).unwrap_or(0);
         let length = usize::try_from(random.magnitude(plan.body_max)).expect("bodies are small");
-        let ttl = plan.ttl.filter(|(percent, _)| random.percent(*percent));
-        let expiration = ttl.map(|(_, max)| random.between(1, max).to_string());
+        let expires = plan.expiration.filter(|expires| random.percent(expires.percent));
+        let expiration = expires.map(|expires| random.between(1, expires.millis_max).to_string());
         let delay = plan.delay_max.map(|max| random.below(max + 1));
-        let now = scene.now.0 / 1_000;
+        let now = context.now.0 / 1_000;
         let delay = match plan.delay_step {
             Some(step) => delay.map(|delay| (now + delay).next_multiple_of(step) - now),
             None => delay,
@@ -62,25 +64,24 @@ impl Producing {
             }
         }
         let mandatory = random.percent(plan.mandatory_percent);
-        let exchange = plan.exchange.map(|index| scene.history.plan.exchanges[index].name.clone());
-        let to = scene.history.plan.route(plan.exchange, &key, &headers);
-        scene.note(Event::Publish(Publish {
+        let exchange =
+            plan.exchange.map(|index| context.history.plan.exchanges[index].name.clone());
+        let to = context.history.plan.route(plan.exchange, &key, &headers);
+        context.note(Event::Publish(Publish {
             message,
             to,
             persistent,
             priority,
             transaction: self.transaction.map(|(number, _)| number),
             expires: expiration.is_some(),
-            held_until: delay.map(|delay| scene.now.plus(Duration::from_millis(delay))),
+            held_until: delay.map(|delay| context.now.plus(Duration::from_millis(delay))),
         }));
-        if scene.plan().has_subjects(plan.exchange) {
-            let subject = key.clone();
-            let emit = Emit { message, subject, echo: true, has_headers: true, ..Emit::default() };
-            scene.note(Event::Emit(emit));
+        if context.plan().has_subjects(plan.exchange) {
+            note_direct(context, message, &key);
         }
         let id = message.0.to_string();
-        let wire = &mut scene.wire;
-        let fill = |table: &mut angarium_protocol::amqp091::codec::table::TableWriter<'_>| {
+        let wire = &mut context.wire;
+        let fill = |table: &mut TableWriter<'_>| {
             if let Some(delay) = delay {
                 table.int("x-delay", i64::try_from(delay).expect("delays are short"));
             }
@@ -106,10 +107,10 @@ impl Producing {
         }
     }
 
-    fn burst(&mut self, scene: &mut Scene<'_>) {
-        for _ in 0..scene.random.between(1, BURST_MAX) {
+    fn burst(&mut self, context: &mut Context<'_>) {
+        for _ in 0..context.random.between(1, BURST_MAX) {
             let is_full = self.publishes.unconfirmed() >= self.plan.window as usize;
-            if is_full || self.total >= self.plan.messages || scene.wire.unsent() > OUTPUT_MAX {
+            if is_full || self.total >= self.plan.messages || context.wire.unsent() > OUTPUT_MAX {
                 return;
             }
             if let Mode::Transactional(size) = self.plan.mode {
@@ -117,71 +118,71 @@ impl Producing {
                     return;
                 }
                 if self.transaction.is_none() {
-                    scene.numbers.transaction += 1;
-                    self.transaction = Some((scene.numbers.transaction, 0));
+                    context.numbers.transaction += 1;
+                    self.transaction = Some((context.numbers.transaction, 0));
                 }
-                self.publish(scene);
+                self.publish(context);
                 if let Some((_, count)) = &mut self.transaction {
                     *count += 1;
                     if *count >= size {
-                        self.end_transaction(scene);
+                        self.end_transaction(context);
                     }
                 }
             } else {
-                self.publish(scene);
+                self.publish(context);
             }
         }
     }
 
-    fn end_transaction(&mut self, scene: &mut Scene<'_>) {
+    fn end_transaction(&mut self, context: &mut Context<'_>) {
         let Some((transaction, _)) = self.transaction else { return };
         self.is_ending = true;
-        if scene.random.percent(self.plan.rollback_percent) {
-            scene.note(Event::Transaction { transaction, ending: Ending::RolledBack });
-            scene.ask(&Method::TxRollback {}, Asked::Rollback);
+        if context.random.percent(self.plan.rollback_percent) {
+            context.note(Event::Transaction { transaction, ending: Ending::RolledBack });
+            context.ask(&Method::TxRollback {}, Asked::Rollback);
         } else {
-            scene.note(Event::Committing { transaction });
-            scene.ask(&Method::TxCommit {}, Asked::Commit(transaction));
+            context.note(Event::Committing { transaction });
+            context.ask(&Method::TxCommit {}, Asked::Commit(transaction));
         }
     }
 }
 
 impl Behaviour for Producing {
-    fn begin(&mut self, scene: &mut Scene<'_>) {
-        self.publishes = Publishes::begin(scene);
+    fn begin(&mut self, context: &mut Context<'_>) {
+        self.publishes = Publishes::begin(context);
         match self.plan.mode {
-            Mode::Confirm => scene.ask(&Method::ConfirmSelect { no_wait: false }, Asked::Done),
-            Mode::Transactional(_) => scene.ask(&Method::TxSelect {}, Asked::Done),
+            Mode::Confirm => context.ask(&Method::ConfirmSelect { no_wait: false }, Asked::Done),
+            Mode::Transactional(_) => context.ask(&Method::TxSelect {}, Asked::Done),
             Mode::Plain => {}
         }
-        scene.wake_within(self.plan.pause_max);
+        context.wake_within(self.plan.pause_max);
     }
 
-    fn arrived(&mut self, scene: &mut Scene<'_>, message: &Message) {
+    fn arrived(&mut self, context: &mut Context<'_>, message: &Message) {
         if let (Way::Returned, Some(message)) = (&message.way, message.id) {
-            scene.note(Event::Return { message });
+            context.note(Event::Return { message });
         }
     }
 
-    fn answered(&mut self, scene: &mut Scene<'_>, asked: Asked, _: u32) {
+    fn answered(&mut self, context: &mut Context<'_>, asked: Asked, _: u32) {
         if let Asked::Commit(transaction) = asked {
-            scene.note(Event::Transaction { transaction, ending: Ending::Committed });
+            context.note(Event::Transaction { transaction, ending: Ending::Committed });
         }
         if matches!(asked, Asked::Commit(_) | Asked::Rollback) {
             self.transaction = None;
             self.is_ending = false;
-            scene.wake_within(self.plan.pause_max);
+            context.wake_within(self.plan.pause_max);
         }
     }
 
-    fn confirmed(&mut self, scene: &mut Scene<'_>, tag: u64, multiple: bool, accepted: bool) {
-        self.publishes.told(scene, tag, multiple, accepted);
+    fn confirmed(&mut self, context: &mut Context<'_>, tag: u64, multiple: bool, accepted: bool) {
+        self.publishes.record_confirm(context, tag, multiple, accepted);
     }
 
-    fn woken(&mut self, scene: &mut Scene<'_>) {
-        self.burst(scene);
+    fn woken(&mut self, context: &mut Context<'_>) {
+        self.burst(context);
         if self.total < self.plan.messages {
-            scene.wake_within(self.plan.pause_max);
+            context.wake_within(self.plan.pause_max);
         }
     }
 
@@ -196,4 +197,15 @@ impl Behaviour for Producing {
     fn is_done(&self) -> bool {
         self.publishes.are_confirmed() && !self.is_ending
     }
+}
+
+/// Records that subscribers of the subject `key` are to receive the message, too.
+fn note_direct(context: &mut Context<'_>, message: MessageId, key: &str) {
+    context.note(Event::DirectPublish(DirectPublish {
+        message,
+        subject: key.to_owned(),
+        echo: true,
+        has_headers: true,
+        ..DirectPublish::default()
+    }));
 }

@@ -1,8 +1,7 @@
-//! The client's side of the wire: frames that came are turned into what a client makes of them, and
-//! methods into frames. By the protocol crate's codec, so that both directions of it are exercised.
+//! The client's side of an AMQP 0-9-1 connection: frames in and out, by the protocol crate's codec.
 
-use crate::canary::Proxy;
-use crate::history::MessageId;
+use super::incoming::{Incoming, Message, Way};
+use super::proxy::Proxy;
 use crate::payload;
 use angarium_protocol::amqp091::codec::table::{self, TableWriter};
 use angarium_protocol::amqp091::codec::{
@@ -11,66 +10,7 @@ use angarium_protocol::amqp091::codec::{
 use angarium_protocol::amqp091::frame;
 use std::collections::BTreeMap;
 
-/// What arrived, as a client sees it.
-#[allow(missing_docs)]
-#[derive(Clone, Debug)]
-pub enum Incoming {
-    /// connection.start.
-    Start,
-    /// connection.tune with frame-max and heartbeat.
-    Tune { frame_max: u32, heartbeat: u16 },
-    /// connection.open-ok.
-    Opened,
-    /// The answer to the oldest request on the channel, with the count that some answers have.
-    Answer { messages: u32 },
-    /// A whole message.
-    Message(Message),
-    /// basic.ack or basic.nack.
-    Confirm { tag: u64, multiple: bool, accepted: bool },
-    /// basic.cancel: the broker ended a subscription.
-    Cancelled { consumer: String },
-    /// channel.close.
-    ChannelClosed { code: u16, text: String },
-    /// connection.close.
-    ConnectionClosed { code: u16, text: String },
-    /// connection.close-ok.
-    Goodbye,
-    /// A heartbeat, or a notice that changes nothing for these clients (connection.blocked).
-    Notice,
-}
-
-/// How a message arrived.
-#[allow(missing_docs)]
-#[derive(Clone, Debug)]
-pub enum Way {
-    /// basic.deliver.
-    Delivered { consumer: String },
-    /// basic.get-ok.
-    Got,
-    /// basic.return.
-    Returned,
-}
-
-/// A message with all its frames.
-#[derive(Clone, Debug)]
-pub struct Message {
-    /// How it arrived.
-    pub way: Way,
-    /// Its delivery tag.
-    pub tag: u64,
-    /// As marked.
-    pub redelivered: bool,
-    /// Which message it is, if the body is sound.
-    pub id: Option<MessageId>,
-    /// Bytes of its body.
-    pub bytes: u64,
-    /// The header `x-delivery-count`, 0 where there is none.
-    pub requeues: u64,
-    /// Where its publisher wants a reply, and the number by which it knows it.
-    pub reply_to: Option<(String, u32)>,
-}
-
-/// A message of which not all frames have come.
+/// A message whose frames have not all arrived.
 #[derive(Debug)]
 struct Partial {
     message: Message,
@@ -81,33 +21,31 @@ struct Partial {
 
 /// One connection's bytes.
 #[derive(Debug, Default)]
-pub struct Wire {
+pub(super) struct Wire {
     input: Vec<u8>,
     /// Bytes to be sent.
-    pub output: Vec<u8>,
+    pub(super) output: Vec<u8>,
     /// By channel.
     partials: BTreeMap<u16, Partial>,
-    /// As tuned; 0 before.
-    pub frame_max: u32,
+    /// As negotiated by connection.tune; 0 before.
+    pub(super) frame_max: u32,
     proxy: Option<Proxy>,
 }
 
 impl Wire {
     /// A connection behind a proxy.
-    #[must_use]
-    pub fn behind(proxy: Option<Proxy>) -> Wire {
+    pub(super) fn behind(proxy: Option<Proxy>) -> Wire {
         Wire { proxy, ..Wire::default() }
     }
 
     /// The next connection, behind the same proxy.
-    #[must_use]
-    pub fn renewed(&mut self) -> Wire {
+    pub(super) fn renewed(&mut self) -> Wire {
         Wire::behind(self.proxy.take())
     }
 
-    /// Takes bytes; appends what they complete to `into`, each with its channel. An error is a broken
-    /// promise of the broker.
-    pub fn received(
+    /// Takes bytes; appends what they complete to `into`, each with its channel. Fails if the
+    /// broker breaks the protocol.
+    pub(super) fn received(
         &mut self,
         bytes: &[u8],
         into: &mut Vec<(u16, Incoming)>,
@@ -187,7 +125,7 @@ impl Wire {
         Ok(Some((channel, Incoming::Message(message))))
     }
 
-    /// What a method means; nothing yet where a message's content follows it.
+    /// What a method means; `None` if a message's content follows it.
     fn method(&mut self, channel: u16, method: &Method<'_>) -> Result<Option<Incoming>, String> {
         use Method as M;
         Ok(Some(match *method {
@@ -210,9 +148,7 @@ impl Wire {
             M::BasicNack { delivery_tag, multiple, .. } => {
                 Incoming::Confirm { tag: delivery_tag, multiple, accepted: false }
             }
-            M::BasicCancel { consumer_tag, .. } => {
-                Incoming::Cancelled { consumer: consumer_tag.to_owned() }
-            }
+            M::BasicCancel { .. } => Incoming::Cancelled,
             M::BasicDeliver { consumer_tag, delivery_tag, redelivered, .. } => {
                 let way = Way::Delivered { consumer: consumer_tag.to_owned() };
                 return Ok(self.begin(channel, way, delivery_tag, redelivered));
@@ -250,32 +186,31 @@ impl Wire {
     }
 
     /// One of its channels.
-    pub fn channel(&mut self, number: u16) -> Channel<'_> {
+    pub(super) fn channel(&mut self, number: u16) -> Channel<'_> {
         Channel { wire: self, number }
     }
 
     /// Writes a method of the connection itself.
-    pub fn send_connection(&mut self, method: &Method<'_>) {
+    pub(super) fn send_connection(&mut self, method: &Method<'_>) {
         method.write_frame(0, &mut self.output);
     }
 }
 
 /// A channel of a connection.
 #[derive(Debug)]
-pub struct Channel<'a> {
+pub(super) struct Channel<'a> {
     wire: &'a mut Wire,
     number: u16,
 }
 
 impl Channel<'_> {
-    /// Bytes of the connection that are not sent.
-    #[must_use]
-    pub fn unsent(&self) -> usize {
+    /// Unsent bytes of the connection.
+    pub(super) fn unsent(&self) -> usize {
         self.wire.output.len()
     }
 
     /// Writes a method.
-    pub fn send(&mut self, method: &Method<'_>) {
+    pub(super) fn send(&mut self, method: &Method<'_>) {
         let Wire { output, proxy, .. } = &mut *self.wire;
         let passed = match proxy {
             Some(proxy) => proxy.pass(self.number, method),
@@ -287,7 +222,7 @@ impl Channel<'_> {
     }
 
     /// Writes a message.
-    pub fn publish(
+    pub(super) fn publish(
         &mut self,
         exchange: &str,
         routing_key: &str,
@@ -321,12 +256,12 @@ fn reply_to(properties: &Properties<'_>) -> Option<(String, u32)> {
 }
 
 /// Calls `then` with a table of the entries that `fill` writes.
-pub fn with_table<T>(
+pub(super) fn with_table<T>(
     fill: impl FnOnce(&mut TableWriter<'_>),
     then: impl FnOnce(Table<'_>) -> T,
 ) -> T {
     let mut bytes = Vec::new();
     put_table(&mut bytes, fill);
-    // The first four octets are the length, which the reader of a field takes off.
+    // The first four octets are the length, which `checked` does not expect.
     then(table::checked(&bytes[4..]).expect("the table was just written"))
 }

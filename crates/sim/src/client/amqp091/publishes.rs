@@ -1,10 +1,10 @@
-//! What one channel has published: the numbers of its messages, and which are not confirmed yet.
+//! The publishes of one channel: their numbers, and which are not confirmed.
 
-use super::Scene;
+use super::context::Context;
 use crate::history::{Event, MessageId};
 use std::collections::BTreeMap;
 
-/// See the module.
+/// The publishes of one channel.
 #[derive(Debug, Default)]
 pub(super) struct Publishes {
     /// This connection's number as a producer.
@@ -14,10 +14,10 @@ pub(super) struct Publishes {
 }
 
 impl Publishes {
-    /// Those of a new connection.
-    pub(super) fn begin(scene: &mut Scene<'_>) -> Publishes {
-        scene.numbers.producer += 1;
-        Publishes { producer: scene.numbers.producer, ..Publishes::default() }
+    /// Starts anew for a new connection.
+    pub(super) fn begin(context: &mut Context<'_>) -> Publishes {
+        context.numbers.producer += 1;
+        Publishes { producer: context.numbers.producer, ..Publishes::default() }
     }
 
     /// The number of the next message.
@@ -26,24 +26,30 @@ impl Publishes {
         MessageId::new(self.producer, self.sequence)
     }
 
-    /// The newest message is one that the broker confirms.
+    /// Expects a confirm of the newest message.
     pub(super) fn await_confirm(&mut self, message: MessageId) {
         self.unconfirmed.insert(self.sequence.into(), message);
     }
 
-    /// The broker confirmed one, or all up to it; notes each.
-    pub(super) fn told(&mut self, scene: &mut Scene<'_>, tag: u64, multiple: bool, accepted: bool) {
+    /// Records a confirm: of one message, or of all up to it.
+    pub(super) fn record_confirm(
+        &mut self,
+        context: &mut Context<'_>,
+        tag: u64,
+        multiple: bool,
+        accepted: bool,
+    ) {
         if multiple {
             let later = self.unconfirmed.split_off(&(tag + 1));
             for message in std::mem::replace(&mut self.unconfirmed, later).into_values() {
-                scene.note(Event::Confirm { message, accepted });
+                context.note(Event::Confirm { message, accepted });
             }
         } else if let Some(message) = self.unconfirmed.remove(&tag) {
-            scene.note(Event::Confirm { message, accepted });
+            context.note(Event::Confirm { message, accepted });
         } else {
-            // The history has no word for it; a code that no broker sends stands for it.
+            // Recorded as a refusal with a code that no broker sends.
             let text = format!("publish {tag} was confirmed and is not waiting for it");
-            scene.note(Event::Refused { code: 0, text });
+            context.note(Event::Refused { code: 0, text });
         }
     }
 
@@ -56,7 +62,7 @@ impl Publishes {
         self.unconfirmed.is_empty()
     }
 
-    /// The connection has ended: what is not confirmed will not be.
+    /// Ends with the connection: no more confirms will come.
     pub(super) fn end(&mut self) {
         self.unconfirmed.clear();
     }

@@ -1,25 +1,26 @@
-//! Publishes requests and gets the replies at an address of its own, without a queue.
+//! The requester role: publishes requests and consumes the replies by direct reply-to.
 
+use super::context::{Asked, Behaviour, Context};
+use super::deliveries;
+use super::incoming::INBOX_TAG;
+use super::incoming::{Message, Way};
 use super::publishes::Publishes;
-use super::wire::{Message, Way};
-use super::{Asked, Behaviour, INBOX_TAG, Scene};
-use crate::client::deliveries;
 use crate::history::{Event, History, Publish};
 use crate::payload;
-use crate::plan::Requester;
+use crate::plan::amqp091::Requester;
 use angarium_engine::Time;
 use angarium_protocol::amqp091::codec::{Method, Properties};
 
-/// What stands for a requester's address where it subscribes, and in its requests.
+/// The pseudo-queue of direct reply-to.
 const ADDRESS: &str = "amq.rabbitmq.reply-to";
-/// How many in a hundred times it asks something whose answer shows that all before has come.
+/// Percentage of wake-ups with a request whose answer shows that all earlier replies have arrived.
 const SYNC_PERCENT: u64 = 20;
 /// Requests sent in one go.
 const BURST_MAX: u64 = 8;
 /// Longest body.
 const BODY_MAX: usize = 300;
 
-/// A requester at work.
+/// The state of a requester role.
 #[derive(Debug)]
 pub(super) struct Requesting {
     plan: Requester,
@@ -45,14 +46,14 @@ impl Requesting {
         }
     }
 
-    fn request(&mut self, scene: &mut Scene<'_>) {
+    fn request(&mut self, context: &mut Context<'_>) {
         self.total += 1;
         self.open += 1;
         let message = self.publishes.next();
-        let persistent = scene.random.percent(self.plan.persistent_percent);
+        let persistent = context.random.percent(self.plan.persistent_percent);
         let publish = Publish { persistent, ..Publish::new(message, vec![self.plan.queue]) };
-        scene.note(Event::Publish(publish));
-        let key = scene.plan().queues[self.plan.queue].name.clone();
+        context.note(Event::Publish(publish));
+        let key = context.plan().queues[self.plan.queue].name.clone();
         let correlation = self.consumer.to_string();
         let properties = Properties {
             delivery_mode: Some(if persistent { 2 } else { 1 }),
@@ -60,56 +61,56 @@ impl Requesting {
             reply_to: Some(ADDRESS),
             ..Properties::default()
         };
-        let length = scene.random.index(BODY_MAX);
-        scene.wire.publish("", &key, false, &properties, &payload::make(message, length));
+        let length = context.random.index(BODY_MAX);
+        context.wire.publish("", &key, false, &properties, &payload::make(message, length));
         self.publishes.await_confirm(message);
     }
 }
 
 impl Behaviour for Requesting {
-    fn begin(&mut self, scene: &mut Scene<'_>) {
-        self.publishes = Publishes::begin(scene);
-        self.consumer = scene.new_consumer();
+    fn begin(&mut self, context: &mut Context<'_>) {
+        self.publishes = Publishes::begin(context);
+        self.consumer = context.new_consumer();
         self.open = 0;
-        scene.ask(&Method::ConfirmSelect { no_wait: false }, Asked::Done);
-        scene.note(Event::Inbox { consumer: self.consumer });
-        scene.consume(ADDRESS, &format!("{INBOX_TAG}{}", self.consumer), true);
-        scene.wake_within(self.plan.pause_max);
+        context.ask(&Method::ConfirmSelect { no_wait: false }, Asked::Done);
+        context.note(Event::Inbox { consumer: self.consumer });
+        context.consume(ADDRESS, &format!("{INBOX_TAG}{}", self.consumer), true);
+        context.wake_within(self.plan.pause_max);
     }
 
-    fn arrived(&mut self, scene: &mut Scene<'_>, message: &Message) {
+    fn arrived(&mut self, context: &mut Context<'_>, message: &Message) {
         let Way::Delivered { .. } = message.way else { return };
         self.open = self.open.saturating_sub(1);
-        scene.note(Event::Replied { consumer: self.consumer, message: message.id });
+        context.note(Event::Replied { consumer: self.consumer, message: message.id });
     }
 
-    fn answered(&mut self, scene: &mut Scene<'_>, asked: Asked, _: u32) {
+    fn answered(&mut self, context: &mut Context<'_>, asked: Asked, _: u32) {
         if let Asked::Depth(_) = asked {
             self.is_syncing = false;
-            scene.note(Event::Synced { consumer: self.consumer });
+            context.note(Event::Synced { consumer: self.consumer });
         }
     }
 
-    fn confirmed(&mut self, scene: &mut Scene<'_>, tag: u64, multiple: bool, accepted: bool) {
-        self.publishes.told(scene, tag, multiple, accepted);
+    fn confirmed(&mut self, context: &mut Context<'_>, tag: u64, multiple: bool, accepted: bool) {
+        self.publishes.record_confirm(context, tag, multiple, accepted);
     }
 
-    fn woken(&mut self, scene: &mut Scene<'_>) {
-        for _ in 0..scene.random.between(1, BURST_MAX) {
+    fn woken(&mut self, context: &mut Context<'_>) {
+        for _ in 0..context.random.between(1, BURST_MAX) {
             if self.open < self.plan.window && self.total < self.plan.messages {
-                self.request(scene);
+                self.request(context);
             }
         }
-        // Replies to what a restart took will not come.
-        if scene.random.percent(10) {
+        // Requests that a restart lost get no replies.
+        if context.random.percent(10) {
             self.open = self.open.saturating_sub(1);
         }
-        if !self.is_syncing && scene.random.percent(SYNC_PERCENT) {
+        if !self.is_syncing && context.random.percent(SYNC_PERCENT) {
             self.is_syncing = true;
-            scene.note(Event::Asking { consumer: self.consumer });
-            scene.ask_depth(self.plan.queue);
+            context.note(Event::Asking { consumer: self.consumer });
+            context.ask_depth(self.plan.queue);
         }
-        scene.wake_within(self.plan.pause_max);
+        context.wake_within(self.plan.pause_max);
     }
 
     fn ended(&mut self, history: &mut History, now: Time, synced: bool) {

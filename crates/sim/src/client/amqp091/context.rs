@@ -1,6 +1,8 @@
-//! What a role can reach and what is asked of it: the seam between a client and what it does.
+//! The interface between an AMQP 0-9-1 client and the roles on its channels.
 
-use super::wire::{Channel, Message};
+use super::incoming::Message;
+use super::wire::Channel;
+use crate::client::Numbers;
 use crate::history::{Event, History};
 use crate::plan::Plan;
 use crate::random::Random;
@@ -9,54 +11,29 @@ use angarium_protocol::amqp091::codec::{Method, Table};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Numbers that must be unique in a run.
-#[derive(Debug, Default)]
-pub struct Numbers {
-    /// Of the last consumer.
-    pub consumer: u32,
-    /// Of the last producer.
-    pub producer: u32,
-    /// Of the last transaction.
-    pub transaction: u32,
-    /// Of the last NATS connection.
-    pub connection: u32,
-    /// Of the last listener.
-    pub listener: u32,
-}
-
-/// What a client can reach during one call.
-pub struct Surroundings<'a> {
-    /// The time.
-    pub now: Time,
-    /// Where everything is noted.
-    pub history: &'a mut History,
-    /// Unique numbers.
-    pub numbers: &'a mut Numbers,
-}
-
 /// What a role can reach: its client's connection and surroundings.
-pub struct Scene<'a> {
+pub(super) struct Context<'a> {
     /// The time.
-    pub now: Time,
-    /// The client's own chance.
-    pub random: &'a mut Random,
-    /// Where everything is noted.
-    pub history: &'a mut History,
+    pub(super) now: Time,
+    /// The client's random generator.
+    pub(super) random: &'a mut Random,
+    /// The history of the run.
+    pub(super) history: &'a mut History,
     /// Unique numbers.
-    pub numbers: &'a mut Numbers,
-    /// What was asked for and is not answered.
+    pub(super) numbers: &'a mut Numbers,
+    /// Requests without an answer.
     pub(super) asked: &'a mut VecDeque<Asked>,
     /// Its channel.
-    pub wire: Channel<'a>,
-    /// When the role wants to be woken; `None`: not before something arrives.
-    pub wake_at: &'a mut Option<Time>,
+    pub(super) wire: Channel<'a>,
+    /// When the role wants to be woken; `None`: when something arrives.
+    pub(super) wake_at: &'a mut Option<Time>,
     /// Set by a role that wants its connection closed.
-    pub wants_to_leave: &'a mut Leave,
+    pub(super) wants_to_leave: &'a mut Leave,
 }
 
 /// How a client ends its connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Leave {
+pub(super) enum Leave {
     /// Not at all.
     #[default]
     No,
@@ -68,8 +45,8 @@ pub enum Leave {
 
 /// A request whose answer is awaited; answers come in order on each channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// Something whose answer only says that it is done.
+pub(super) enum Asked {
+    /// A request whose answer carries nothing.
     Done,
     /// The client's last declaration: the role begins.
     Ready,
@@ -83,25 +60,25 @@ pub enum Asked {
     Rollback,
     /// basic.cancel.
     Cancel,
-    /// queue.declare of a queue that may have gone.
+    /// queue.declare of a queue that may have been deleted.
     Declared,
 }
 
 /// What a client does on one of its channels once it is connected.
-pub trait Behaviour: std::fmt::Debug {
+pub(super) trait Behaviour: std::fmt::Debug {
     /// Connected, channel open, topology declared.
-    fn begin(&mut self, scene: &mut Scene<'_>);
+    fn begin(&mut self, context: &mut Context<'_>);
     /// A message was delivered, got or returned.
-    fn arrived(&mut self, scene: &mut Scene<'_>, message: &Message);
+    fn arrived(&mut self, context: &mut Context<'_>, message: &Message);
     /// A request was answered.
-    fn answered(&mut self, scene: &mut Scene<'_>, asked: Asked, messages: u32);
+    fn answered(&mut self, context: &mut Context<'_>, asked: Asked, messages: u32);
     /// A publish was confirmed.
-    fn confirmed(&mut self, _: &mut Scene<'_>, _tag: u64, _multiple: bool, _accepted: bool) {}
-    /// The time asked for has come; not called once only what was begun is to be brought to its end.
-    fn woken(&mut self, scene: &mut Scene<'_>);
+    fn confirmed(&mut self, _: &mut Context<'_>, _tag: u64, _multiple: bool, _accepted: bool) {}
+    /// The time in `wake_at` has come; not called once the client is finishing.
+    fn woken(&mut self, context: &mut Context<'_>);
     /// The connection has ended; `synced`: after the broker had processed everything.
     fn ended(&mut self, history: &mut History, now: Time, synced: bool);
-    /// Whether nothing is under way that the broker has to answer.
+    /// Whether all requests and publishes are answered.
     fn is_done(&self) -> bool;
     /// Why it may be stuck, if it is not done.
     fn waits_for(&self) -> String {
@@ -109,15 +86,16 @@ pub trait Behaviour: std::fmt::Debug {
     }
 }
 
-impl Scene<'_> {
-    /// Sends a request and notes what its answer is for.
-    pub fn ask(&mut self, method: &Method<'_>, asked: Asked) {
+impl Context<'_> {
+    /// Sends a request and records what its answer is for.
+    pub(super) fn ask(&mut self, method: &Method<'_>, asked: Asked) {
         self.wire.send(method);
         self.asked.push_back(asked);
     }
 
-    /// Asks how many messages a queue has; also a way to learn that all before was processed.
-    pub fn ask_depth(&mut self, queue: usize) {
+    /// Asks how many messages a queue has. The answer also shows that everything before was
+    /// processed.
+    pub(super) fn ask_depth(&mut self, queue: usize) {
         let name = self.history.plan.queues[queue].name.clone();
         let method = Method::QueueDeclare {
             ticket: 0,
@@ -132,21 +110,20 @@ impl Scene<'_> {
         self.ask(&method, Asked::Depth(queue));
     }
 
-    /// Notes an event.
-    pub fn note(&mut self, event: Event) {
+    /// Records an event.
+    pub(super) fn note(&mut self, event: Event) {
         self.history.note(self.now, event);
     }
 
     /// Wakes the role within `micros`, or earlier if it is to be woken earlier already.
-    pub fn wake_within(&mut self, micros: u64) {
+    pub(super) fn wake_within(&mut self, micros: u64) {
         let pause = self.random.below(micros) + 1;
         let due = self.now.plus(Duration::from_micros(pause));
         *self.wake_at = Some(self.wake_at.map_or(due, |earlier| earlier.min(due)));
     }
 
     /// The plan.
-    #[must_use]
-    pub fn plan(&self) -> &Plan {
+    pub(super) fn plan(&self) -> &Plan {
         &self.history.plan
     }
 }

@@ -1,34 +1,42 @@
-//! What all roles that take messages do alike: subscribe, and note what comes and what becomes of it.
+//! What all consuming roles share: starting a consumer, and recording deliveries and settles.
 
-use super::wire::Message;
-use super::{Asked, Scene};
-use crate::history::{Delivery, Event, History, MessageId, Outcome, QueueIndex, Subscription};
+use super::context::{Asked, Context};
+use super::incoming::Message;
+use crate::history::{Consume, Delivery, Event, History, MessageId, Outcome};
+use crate::plan::QueueIndex;
 use angarium_engine::Time;
 use angarium_protocol::amqp091::codec::{Method, Table};
 
-impl Scene<'_> {
+/// A delivery that its consumer has not settled.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unsettled {
+    pub(super) tag: u64,
+    pub(super) message: MessageId,
+}
+
+impl Context<'_> {
     /// A number for a new consumer.
     pub(super) fn new_consumer(&mut self) -> u32 {
         self.numbers.consumer += 1;
         self.numbers.consumer
     }
 
-    /// Limits what may be unsettled of each subscription to come.
+    /// Sets the prefetch limits of later consumers.
     pub(super) fn ask_prefetch(&mut self, messages: u16, bytes: u32) {
         let qos =
             Method::BasicQos { prefetch_size: bytes, prefetch_count: messages, global: false };
         self.ask(&qos, Asked::Done);
     }
 
-    /// Subscribes to a queue of the plan.
-    pub(super) fn subscribe(&mut self, subscription: Subscription) {
-        let queue = self.plan().queues[subscription.queue].name.clone();
-        let Subscription { consumer, presettled, .. } = subscription;
-        self.note(Event::Subscribe(subscription));
+    /// Starts a consumer on a queue of the plan.
+    pub(super) fn start_consumer(&mut self, consume: Consume) {
+        let queue = self.plan().queues[consume.queue].name.clone();
+        let Consume { consumer, presettled, .. } = consume;
+        self.note(Event::Consume(consume));
         self.consume(&queue, &consumer.to_string(), presettled);
     }
 
-    /// Subscribes to what has that name.
+    /// Starts a consumer on the queue of that name.
     pub(super) fn consume(&mut self, queue: &str, consumer_tag: &str, no_ack: bool) {
         let method = Method::BasicConsume {
             ticket: 0,
@@ -43,7 +51,7 @@ impl Scene<'_> {
         self.ask(&method, Asked::Done);
     }
 
-    /// Notes that a message came.
+    /// Records a delivery.
     pub(super) fn note_delivery(&mut self, consumer: u32, queue: QueueIndex, message: &Message) {
         self.note(Event::Deliver(Delivery {
             consumer,
@@ -58,18 +66,20 @@ impl Scene<'_> {
     /// Accepts one delivery.
     pub(super) fn accept(
         &mut self,
-        (consumer, queue): (u32, QueueIndex),
-        tag: u64,
-        message: MessageId,
+        consumer: u32,
+        queue: QueueIndex,
+        delivered: Unsettled,
         transaction: Option<u32>,
     ) {
+        let Unsettled { tag, message } = delivered;
         self.wire.send(&Method::BasicAck { delivery_tag: tag, multiple: false });
         let outcome = Outcome::Accept;
         self.note(Event::Settle { consumer, queue, message, outcome, transaction });
     }
 }
 
-/// Notes that a consumer's connection has ended; `synced`: after the broker had processed everything.
+/// Records that a consumer's connection has ended; `synced`: after the broker had processed
+/// everything.
 pub(super) fn note_end(history: &mut History, now: Time, consumer: u32, synced: bool) {
     if synced {
         history.note(now, Event::Synced { consumer });
