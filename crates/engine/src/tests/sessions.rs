@@ -476,23 +476,24 @@ fn what_a_crash_undid_was_not_answered() {
 
 #[test]
 fn a_failed_journal_takes_no_recorded_claims() {
-    check(
+    let not_kept = format!("StorageUnavailable: {}", Refusal::not_kept().text);
+    check(&format!(
         "c claim s recorded expiry=-
          storage failed
          > c refused StorageUnavailable: the journal failed: whether that is stored is unknown
          c claim u recorded expiry=-
-         > c refused StorageUnavailable: the journal has failed: what is to survive a restart cannot be changed
+         > c refused {not_kept}
          c claim u expiry=-
          > c session u new expiry=never
          // A restart would bring it back as it was.
          d claim s
-         > d refused StorageUnavailable: the journal has failed: what is to survive a restart cannot be changed
+         > d refused {not_kept}
          c disconnect
          d end s
-         > d refused StorageUnavailable: the journal has failed: what is to survive a restart cannot be changed
+         > d refused {not_kept}
          d claim s
-         > d refused StorageUnavailable: the journal has failed: what is to survive a restart cannot be changed",
-    );
+         > d refused {not_kept}"
+    ));
 }
 
 #[test]

@@ -5,8 +5,8 @@ use crate::shard::message::{FromHome, ShardMessage, Value};
 use angarium_engine::{ChannelId, Refusal, RefusalKind, Reply, SessionLoss};
 
 impl NodeEffects {
-    /// The news that all shards have to know before an answer is given: for a claim, every notice to those who
-    /// held the session before, also where another claim that was to wait for it was taken over from, too.
+    /// The news that all shards have to know before an answer is given. A claim waits for all notices of lost
+    /// sessions: the one that an earlier claim of its session waited for may be among them.
     pub(crate) fn news_before(&self, reply: &Result<Reply, Refusal>) -> u64 {
         match reply {
             Ok(Reply::Session { .. }) => self.news_in_call.max(self.session_notices),

@@ -38,6 +38,13 @@ struct Session {
     leaving: BTreeSet<u32>,
 }
 
+/// What a claim found: whether the session was there, and whose claim was its last.
+#[derive(Clone, Copy)]
+struct Found {
+    is_resumed: bool,
+    before: Option<u64>,
+}
+
 struct Judge {
     slack: Duration,
     sessions: BTreeMap<usize, Session>,
@@ -70,7 +77,8 @@ impl Judge {
         match event {
             SessionEvent::Asked(request) => self.asked(now, connection, request),
             SessionEvent::Claimed { request, is_resumed, before } => {
-                return self.claimed(now, connection, request, (*is_resumed, *before));
+                let found = Found { is_resumed: *is_resumed, before: *before };
+                return self.claimed(now, connection, request, found);
             }
             SessionEvent::Refused { request, refusal } => {
                 let session = self.session(request.session());
@@ -177,8 +185,9 @@ impl Judge {
         now: Time,
         connection: u32,
         request: &SessionRequest,
-        (is_resumed, before): (bool, Option<u64>),
+        found: Found,
     ) -> Result<(), String> {
+        let Found { is_resumed, before } = found;
         let SessionRequest::Claim { claim, session: name, fresh, expiry, recorded } = *request
         else {
             return Err("a reply to a claim that was none".to_owned());
