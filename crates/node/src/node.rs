@@ -112,7 +112,7 @@ impl Node {
         let mut engine = recovery::engine(&options);
         let mut effects = NodeEffects::new(None, &options);
         for news in introduction {
-            engine.told(ShardId::HOME, news, &mut effects)?;
+            engine.apply_sync(ShardId::HOME, news, &mut effects)?;
         }
         Ok(Node::new(options, engine, effects))
     }

@@ -1,57 +1,15 @@
-//! Connections and channels come and go.
+//! Channels open and close, confirms go out, requests are answered once they are flushed.
 
-use super::{Channel, Connection, Inbox};
-use crate::access::Grant;
+use super::{Channel, Inbox};
 use crate::engine::Engine;
 use crate::foundation::timers::Timer;
 use crate::routing::vhost::Vhost;
-use crate::{Call, ChannelId, ConnectionId, Effects, Position, StorageState, Time};
+use crate::{Call, ChannelId, Effects, Position, StorageState, Time};
 use crate::{Refusal, RefusalKind, Reply};
 
 impl Engine {
-    pub(crate) fn add_connection(
-        &mut self,
-        id: ConnectionId,
-        vhost: u32,
-        grant: Option<Grant>,
-        is_counted: bool,
-    ) {
-        let index = id.0 as usize;
-        if self.connections.len() <= index {
-            self.connections.resize_with(index + 1, || None);
-        }
-        debug_assert!(self.connections[index].is_none(), "the host reuses slots after disconnect");
-        self.connections[index] =
-            Some(Connection { grant, vhost, channels: Vec::new(), is_counted, is_at_home: false });
-    }
-
-    pub(crate) fn end_connection<F: Effects>(&mut self, now: Time, id: ConnectionId, fx: &mut F) {
-        while let Some(Some(connection)) = self.connections.get(id.0 as usize) {
-            let Some((number, _)) = connection.channels.last() else { break };
-            let number = *number;
-            self.close_channel(now, ChannelId { connection: id, number }, fx);
-        }
-        let owned: Vec<u32> = self
-            .queues
-            .iter()
-            .filter(|(_, queue)| queue.owner == Some(id))
-            .map(|(slot, _)| slot)
-            .collect();
-        for slot in owned {
-            self.delete_queue(slot, fx);
-        }
-        let ended = self.connections.get_mut(id.0 as usize).and_then(Option::take);
-        if ended.as_ref().is_some_and(|connection| connection.is_at_home) {
-            fx.call_home(Call::Disconnect(id));
-        }
-        let counted = ended.filter(|connection| connection.is_counted);
-        if let Some(grant) = counted.and_then(|connection| connection.grant) {
-            self.access.left(grant.user());
-        }
-        self.run_overdue(now, fx);
-    }
-
-    pub(crate) fn open_channel(&mut self, id: ChannelId) {
+    /// Opens a channel; the host has made sure it is not open.
+    pub fn open(&mut self, id: ChannelId) {
         let Some(Some(connection)) = self.connections.get_mut(id.connection.0 as usize) else {
             debug_assert!(false, "channels are opened on connections that are there");
             return;
@@ -68,7 +26,8 @@ impl Engine {
         connection.channels.insert(index, (id.number, slot));
     }
 
-    pub(crate) fn close_channel<F: Effects>(&mut self, now: Time, id: ChannelId, fx: &mut F) {
+    /// Closes it: consumers end, unsettled deliveries are requeued, a transaction is forgotten.
+    pub fn close<F: Effects>(&mut self, now: Time, id: ChannelId, fx: &mut F) {
         let Some(slot) = self.channel_slot(id) else { return };
         let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
         channel.transaction = None;
@@ -166,8 +125,8 @@ impl Engine {
         self.confirming = confirming;
     }
 
-    /// Everything before `position` is flushed.
-    pub(crate) fn flushed<F: Effects>(&mut self, position: Position, fx: &mut F) {
+    /// Every record before `position` is flushed: confirms and commits that waited for it go out.
+    pub fn durable<F: Effects>(&mut self, position: Position, fx: &mut F) {
         for slot in &self.confirming {
             let Some(channel) = self.channels.get_mut(*slot) else { continue };
             if let Some(confirms) = &mut channel.confirms {
@@ -181,8 +140,8 @@ impl Engine {
         self.tell_confirms(fx);
     }
 
-    /// The journal's state has changed.
-    pub(crate) fn storage_changed<F: Effects>(&mut self, state: StorageState, fx: &mut F) {
+    /// The journal's state changed. On `Failed`, everything that waits for a flush is refused.
+    pub fn storage_changed<F: Effects>(&mut self, state: StorageState, fx: &mut F) {
         self.storage = state;
         if state != StorageState::Failed {
             return;

@@ -2,6 +2,7 @@
 
 mod commit;
 pub(crate) mod confirms;
+mod connections;
 mod lifecycle;
 pub(crate) mod transaction;
 

@@ -29,8 +29,28 @@ enum HeldUp {
 }
 
 impl Engine {
-    /// The end of a turn: records what was settled, tells confirms, serves queues.
-    pub(crate) fn serve<F: Effects>(&mut self, now: Time, fx: &mut F) {
+    /// Whether another [`Engine::dispatch`] would go on where the last one stopped for fairness: the
+    /// host then comes back without sleeping.
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        !self.dirty.is_empty()
+            || !self.starting.is_empty()
+            || !self.settling.is_empty()
+            || !self.departures.is_empty()
+            || !self.arrivals.is_empty()
+            || !self.unpaged.is_empty()
+            || self.direct.has_work()
+    }
+
+    /// Whether [`Engine::dispatch`] still has to settle what clients have asked it to.
+    #[must_use]
+    pub fn is_settling(&self) -> bool {
+        !self.settling.is_empty()
+    }
+
+    /// Serves consumers that became able to take messages in this turn. The host calls it at the
+    /// end of each turn: replies and deliveries of one turn thus keep their order.
+    pub fn dispatch<F: Effects>(&mut self, now: Time, fx: &mut F) {
         for slot in std::mem::take(&mut self.starting) {
             self.start_consumer(slot);
         }
@@ -50,6 +70,7 @@ impl Engine {
         self.serve_queues(now, fx);
         self.record_settled(fx);
         self.tell_confirms(fx);
+        self.tell_subscribers(fx);
     }
 
     /// Serves queues, as many as there is time for. Those that are left have the next turn, before those that
@@ -248,8 +269,8 @@ impl Engine {
         }
     }
 
-    /// The connection has room again.
-    pub(crate) fn connection_writable(&mut self, connection: ConnectionId) {
+    /// The connection's output has room again.
+    pub fn writable(&mut self, connection: ConnectionId) {
         let Some(Some(connection)) = self.connections.get(connection.0 as usize) else { return };
         let slots: Vec<u32> = connection.channels.iter().map(|(_, slot)| *slot).collect();
         for slot in slots {

@@ -19,14 +19,18 @@ const RECORD_REQUEUES_MAX: usize = 1024;
 const TIMEOUT_STEP: Duration = Duration::from_secs(1);
 
 impl Engine {
+    /// Settles deliveries. Refused: unknown tag (`PreconditionFailed`).
     #[inline]
-    pub(crate) fn take_settle<F: Effects>(
+    pub fn settle<F: Effects>(
         &mut self,
         now: Time,
         id: ChannelId,
         settle: Settle,
         fx: &mut F,
     ) -> Result<(), Refusal> {
+        if self.is_away() {
+            return self.settle_at_home(id, settle, fx);
+        }
         let slot = self.channel_slot(id).ok_or_else(|| Engine::no_channel(id))?;
         let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
         if channel.transaction.is_some() {

@@ -23,13 +23,17 @@ const INBOX_TOKEN_LETTERS: usize = 32;
 type Answer = Option<Result<Reply, Refusal>>;
 
 impl Engine {
-    pub(crate) fn take_request<F: Effects>(
+    /// Everything else; answered by one [`Effects::reply`], at once or later.
+    pub fn request<F: Effects>(
         &mut self,
         now: Time,
         id: ChannelId,
         mut request: Request,
         fx: &mut F,
     ) {
+        if self.is_away() {
+            return self.request_at_home(id, request, fx);
+        }
         self.record_settled(fx);
         self.changed_at = None;
         let answer = match self.channel_slot(id) {

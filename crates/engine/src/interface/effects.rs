@@ -28,7 +28,7 @@ pub trait Effects: Hints {
         let _ = (to, forward, bodies);
         SendOutcome::Dropped
     }
-    /// Sends a change of routing or access to all other shards, by [`crate::Engine::told`], in order. `by`:
+    /// Sends a change of routing or access to all other shards, by [`crate::Engine::apply_sync`], in order. `by`:
     /// the connection that caused it; no shard may see what that connection does next before the change.
     fn broadcast(&mut self, by: Option<ConnectionId>, news: &[u8]) {
         let _ = (by, news);
@@ -77,7 +77,7 @@ pub trait Effects: Hints {
     fn retain(&mut self, position: Position, count: u32);
     /// Drops `count` live references to the record at `position`.
     fn release(&mut self, position: Position, count: u32);
-    /// Asks for records; the host answers with [`crate::Engine::loaded`], later, once.
+    /// Asks for records; the host answers with [`crate::Engine::finish_load`], later, once.
     fn load(&mut self, load: Load);
 }
 

@@ -89,14 +89,19 @@ impl Placement {
 }
 
 impl Engine {
+    /// Routes a message to queues and consumers. Refused: no such exchange, no permission, body too
+    /// large: the message is not taken and, in confirm mode, its number is not used.
     #[inline]
-    pub(crate) fn take_publish<F: Effects>(
+    pub fn publish<F: Effects>(
         &mut self,
         now: Time,
         id: ChannelId,
         publish: &Publish<'_>,
         fx: &mut F,
     ) -> Result<(), Refusal> {
+        if self.is_away() {
+            return self.publish_at_home(id, publish, fx);
+        }
         let slot = self.channel_slot(id).ok_or_else(|| Engine::no_channel(id))?;
         self.check_publish(id, publish)?;
         let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");

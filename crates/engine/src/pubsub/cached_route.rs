@@ -32,9 +32,11 @@ pub(super) enum Way {
 }
 
 impl Engine {
-    /// Emits one of several messages in a row, and says in `streak` what the next one need not look up.
+    /// The same for one of several in a row. `streak` spares the next one what this one had to look up:
+    /// it is set to `None` before the channel emits to another subject, or with other wishes, and before
+    /// anything else is asked of the engine.
     #[inline(always)]
-    pub(crate) fn take_emit<F: Effects>(
+    pub fn emit_next<F: Effects>(
         &mut self,
         now: Time,
         id: ChannelId,
@@ -56,9 +58,10 @@ impl Engine {
         self.emit_first(now, id, emit, streak, fx)
     }
 
-    /// Hands one of several messages of another shard in a row to those it is for, in the same way.
+    /// Hands a direct message of another shard to those who subscribe here, and at home to queues. `streak` is
+    /// for messages of one [`Row`](crate::Row), as with [`Engine::emit_next`].
     #[inline]
-    pub(crate) fn take_forward<F: Effects>(
+    pub fn forwarded<F: Effects>(
         &mut self,
         now: Time,
         forward: &Forward<'_>,

@@ -16,6 +16,19 @@ use crate::{
 };
 
 impl Engine {
+    /// Hands a direct message to all who subscribe to its subject now, and to queues that catch it.
+    /// Refused: no permission, too large.
+    #[inline]
+    pub fn emit<F: Effects>(
+        &mut self,
+        now: Time,
+        channel: ChannelId,
+        emit: &Emit<'_>,
+        fx: &mut F,
+    ) -> Result<Reached, Refusal> {
+        self.emit_next(now, channel, emit, &mut None, fx)
+    }
+
     /// Emits a message for which everything is looked up; says in `streak` what the next one need not.
     /// Not inlined: those that follow are the many.
     #[inline(never)]
@@ -313,10 +326,9 @@ impl Engine {
         self.end_hearing(&hearing, message, fx)
     }
 
-    /// Hands what the host itself says to those of a channel's subscribers, outside of groups, that hear
-    /// `subject`. Nobody else gets it, whatever the subject: where it may go is not the host's to decide,
-    /// and who has it go there may not be allowed to.
-    pub(crate) fn take_emit_to_self<F: Effects>(
+    /// Hands what the host itself answers to a channel to its own subscribers of `subject`, and to nobody
+    /// else, whatever that channel may publish.
+    pub fn emit_to_self<F: Effects>(
         &mut self,
         id: ChannelId,
         subject: &str,

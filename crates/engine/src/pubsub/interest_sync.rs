@@ -234,7 +234,9 @@ impl Engine {
         }
     }
 
-    pub(crate) fn introduce(&self) -> Vec<Vec<u8>> {
+    /// What a shard that begins now has to be told: users, virtual hosts, and what queues catch.
+    #[must_use]
+    pub fn introduction(&self) -> Vec<Vec<u8>> {
         let mut news = Vec::new();
         // An engine begins with this one.
         if !self.vhost_slots.contains_key("/") {
@@ -257,12 +259,14 @@ impl Engine {
         news
     }
 
-    pub(crate) fn take_news<F: Effects>(
+    /// Applies what another shard told: users, virtual hosts, who subscribes there, what queues catch.
+    /// Errors say what is wrong with it.
+    pub fn apply_sync<F: Effects>(
         &mut self,
         from: ShardId,
         news: &[u8],
         fx: &mut F,
-    ) -> Result<(), Malformed> {
+    ) -> Result<(), String> {
         match news.split_first() {
             Some((&ACCESS, record)) => {
                 let record = Record::parse(record)?;

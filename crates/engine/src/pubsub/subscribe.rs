@@ -128,8 +128,9 @@ impl Engine {
         })
     }
 
-    /// Begins to subscribe. One of that name that subscribes already goes on as it is.
-    pub(crate) fn add_subscription<F: Effects>(
+    /// Begins to subscribe to direct messages; a name that subscribes already goes on as it is. Refused: no
+    /// permission, not a pattern of subjects, limits.
+    pub fn subscribe<F: Effects>(
         &mut self,
         id: ChannelId,
         subscribe: Subscribe<'_>,
@@ -227,8 +228,9 @@ impl Engine {
         }
     }
 
-    /// What a subscriber was handed and does not get after all.
-    pub(crate) fn note_missed(&mut self, id: ChannelId, tag: u64, lost: Lost) {
+    /// Messages that a subscriber was handed and that its client will not get after all: the next one
+    /// that it hears says so. `tag` is that of its deliveries.
+    pub fn missed(&mut self, id: ChannelId, tag: u64, lost: Lost) {
         self.counters.missed += lost.messages;
         let slot = tag as u32;
         let subscriber = self.direct.subscribers.get_mut(slot);
@@ -239,8 +241,8 @@ impl Engine {
         }
     }
 
-    /// Ceases to subscribe: now, or once it has heard `after` messages from its beginning.
-    pub(crate) fn end_subscription<F: Effects>(
+    /// Ceases to subscribe: now, or once `after` messages were heard, counted from the beginning.
+    pub fn unsubscribe<F: Effects>(
         &mut self,
         id: ChannelId,
         name: &str,
@@ -262,8 +264,8 @@ impl Engine {
         }
     }
 
-    /// The name of a subscriber of this channel, outside of groups, that hears `subject`.
-    pub(crate) fn find_subscriber(&mut self, id: ChannelId, subject: &str) -> Option<&str> {
+    /// The name of one of the channel's own subscribers, outside of groups, that hears `subject`.
+    pub fn subscriber(&mut self, id: ChannelId, subject: &str) -> Option<&str> {
         let vhost = self.channels.get(self.channel_slot(id)?)?.vhost;
         let interest = &mut self.vhosts.get_mut(vhost)?.interest;
         let Direct { subscribers, channels, leaves, .. } = &mut self.direct;

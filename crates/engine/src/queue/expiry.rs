@@ -10,6 +10,12 @@ use crate::{DeathReason, Effects, Time};
 const EXPIRIES_MAX: usize = 256;
 
 impl Engine {
+    /// When [`Engine::expire`] next has something to do.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Time> {
+        self.timers.first()
+    }
+
     /// Follows a message's arrival (or return): limits, timers, consumers, pages.
     pub(crate) fn after_push<F: Effects>(
         &mut self,
@@ -120,8 +126,8 @@ impl Engine {
         }
     }
 
-    /// Runs what is due.
-    pub(crate) fn run_timers<F: Effects>(&mut self, now: Time, fx: &mut F) {
+    /// Does what has become due: message and queue expiry, delays, settle timeouts.
+    pub fn expire<F: Effects>(&mut self, now: Time, fx: &mut F) {
         while let Some(timer) = self.timers.pop(now) {
             match timer {
                 Timer::Head(slot) => self.expire_messages(now, slot, fx),

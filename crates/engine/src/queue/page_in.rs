@@ -47,14 +47,8 @@ impl Arrivals {
 }
 
 impl Engine {
-    /// The host's answer.
-    pub(crate) fn take_loaded<F: Effects>(
-        &mut self,
-        now: Time,
-        id: LoadId,
-        records: Loaded,
-        fx: &mut F,
-    ) {
+    /// Answers a load.
+    pub fn finish_load<F: Effects>(&mut self, now: Time, id: LoadId, records: Loaded, fx: &mut F) {
         match records {
             Ok(messages) if self.is_taken_in_by_turns(id) => {
                 self.arrivals.0.push_back(Arrival { id, messages: messages.into_iter() });

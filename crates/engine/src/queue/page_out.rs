@@ -76,6 +76,12 @@ impl Wanted {
 }
 
 impl Engine {
+    /// Whether dead letters are being read, which are their queues' until they are there.
+    #[must_use]
+    pub fn is_reading_dead_letters(&self) -> bool {
+        self.loads.values().any(Loading::is_dead_letter)
+    }
+
     /// Leaves runs of cold entries at a queue's end to the journal, or has that done in a further turn:
     /// queues that a message goes to together have a page full together.
     #[inline]

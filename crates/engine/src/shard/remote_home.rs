@@ -38,6 +38,20 @@ pub enum Call<'a> {
 }
 
 impl Engine {
+    /// Whether a channel is the one that home knows by this opening ([`Call::Open`]), and not a later
+    /// one of its number.
+    #[must_use]
+    pub fn is_opening(&self, channel: ChannelId, opening: u32) -> bool {
+        let channel = self.channel_slot(channel).and_then(|slot| self.channels.get(slot));
+        channel.is_some_and(|channel| channel.opening == opening)
+    }
+
+    /// The opening of the channel that home heard of last.
+    #[must_use]
+    pub fn openings(&self) -> u32 {
+        self.openings
+    }
+
     /// Whether queues are on another shard.
     #[inline]
     pub(crate) fn is_away(&self) -> bool {

@@ -44,7 +44,8 @@ struct Users {
 }
 
 impl Engine {
-    pub(crate) fn relocate_segment<F: Effects>(&mut self, segment: u32, fx: &mut F) {
+    /// Appends anew whatever is still live in `segment`, so that it can be given back.
+    pub fn compact_segment<F: Effects>(&mut self, segment: u32, fx: &mut F) {
         if let Some((slot, lane, position)) = self.page_in(segment) {
             let number = self.queues.get(slot).expect("it was found just now").number;
             let page = MovingPage {
@@ -136,7 +137,7 @@ impl Engine {
             self.point_to(&moved);
         }
         if moved.len() == positions.len() {
-            self.relocate_segment(segment, fx);
+            self.compact_segment(segment, fx);
         }
     }
 
@@ -217,11 +218,11 @@ impl Engine {
         let queue = self.queues.get(slot).expect("the caller looked it up");
         let is_same = |known: &&Page| known.position == page.position;
         let Some(known) = queue.lanes[page.lane].pages().find(is_same) else {
-            return self.relocate_segment(page.segment, fx);
+            return self.compact_segment(page.segment, fx);
         };
         if known.fetch != Fetch::Idle {
             // Its queue is about to need it: what is in it goes soon by itself.
-            return self.relocate_segment(page.segment, fx);
+            return self.compact_segment(page.segment, fx);
         }
         if page.entries.is_empty() {
             let Some(Ok(Record::Page { entries, .. })) =
@@ -243,7 +244,7 @@ impl Engine {
             if page.entries.is_empty() {
                 // With several priorities nothing else finds that out before it is first.
                 self.drop_page_at(slot, page.lane, page.position, fx);
-                return self.relocate_segment(page.segment, fx);
+                return self.compact_segment(page.segment, fx);
             }
             if !page.messages.is_empty() {
                 let (number, positions) = (queue.number, page.messages.clone());
@@ -254,7 +255,7 @@ impl Engine {
         }
         let segment = page.segment;
         if self.move_page(slot, page, &records, fx) {
-            self.relocate_segment(segment, fx);
+            self.compact_segment(segment, fx);
         }
     }
 

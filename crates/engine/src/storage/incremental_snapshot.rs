@@ -179,15 +179,24 @@ impl Taking {
 }
 
 impl Engine {
-    pub(crate) fn give_up_taking(&mut self) {
+    /// Whether a snapshot was begun and is not complete.
+    #[must_use]
+    pub fn is_taking_snapshot(&self) -> bool {
+        self.taking.is_some()
+    }
+
+    /// Forgets the snapshot that was begun, if there is one.
+    pub fn give_up_snapshot(&mut self) {
         // What it did not come to has to be marked all the same.
         while self.taking.is_some() {
-            self.take_part();
+            self.take_snapshot();
         }
     }
 
-    pub(crate) fn begin_taking(&mut self) {
-        self.give_up_taking();
+    /// Begins a snapshot of the state as it is now, to be written over several turns by
+    /// [`Engine::take_snapshot`]. One that is not complete is forgotten.
+    pub fn begin_snapshot(&mut self) {
+        self.give_up_snapshot();
         self.departures.disown();
         let mut first = Vec::new();
         self.write_snapshot(&mut first, true);
@@ -198,7 +207,8 @@ impl Engine {
         self.taking = Some(Box::new(Taking { pieces: vec![first], run: Run::default(), next }));
     }
 
-    pub(crate) fn take_part(&mut self) -> Option<Vec<Vec<u8>>> {
+    /// Writes a part of the snapshot that was begun; gives it out, in pieces, once it is complete.
+    pub fn take_snapshot(&mut self) -> Option<Vec<Vec<u8>>> {
         let mut taking = self.taking.take()?;
         let mut budget = Budget(self.options.limits.snapshot_at_once);
         while budget.0 > 0 {

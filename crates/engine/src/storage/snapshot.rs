@@ -17,6 +17,11 @@ use std::collections::BTreeMap;
 const VERSION: u8 = 8;
 
 impl Engine {
+    /// Appends the whole durable state to `out`; messages by position, not by content.
+    pub fn snapshot(&self, out: &mut Vec<u8>) {
+        self.write_snapshot(out, false);
+    }
+
     /// `apart`: without the messages in memory and the delayed ones, which are to follow instead of the
     /// last byte; see `taking`.
     pub(crate) fn write_snapshot(&self, out: &mut Vec<u8>, apart: bool) {
@@ -206,7 +211,9 @@ impl Engine {
         }
     }
 
-    pub(crate) fn restore_snapshot(&mut self, snapshot: &[u8]) -> Result<(), Malformed> {
+    /// Puts back what [`Engine::snapshot`] wrote. Does not call `retain`: the host keeps the counts.
+    /// Errors: the text says what is wrong with the snapshot.
+    pub fn restore(&mut self, snapshot: &[u8]) -> Result<(), String> {
         let mut reader = Reader(snapshot);
         let version = reader.u8()?;
         if version != VERSION {

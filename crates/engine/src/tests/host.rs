@@ -135,7 +135,7 @@ impl TestHost {
                     "failed" => StorageState::Failed,
                     _ => StorageState::Ready,
                 };
-                self.engine.storage(state, &mut self.fx);
+                self.engine.storage_changed(state, &mut self.fx);
             }
             "room" => {
                 let connection = self.channel(rest.0[0]).connection;
@@ -162,7 +162,7 @@ impl TestHost {
             "restart" => self.restart(&rest),
             "relocate" => {
                 let segment = rest.0[0].parse().unwrap();
-                self.engine.relocate(segment, &mut self.fx);
+                self.engine.compact_segment(segment, &mut self.fx);
             }
             _ => self.act_on(line),
         }
@@ -182,7 +182,7 @@ impl TestHost {
             if !self.hold_loads && !self.fx.loads.is_empty() {
                 let load = self.fx.loads.remove(0);
                 let answer = self.fx.answer(&load);
-                self.engine.loaded(self.now, load.id, answer, &mut self.fx);
+                self.engine.finish_load(self.now, load.id, answer, &mut self.fx);
             } else if !self.engine.has_work() {
                 break;
             }
@@ -194,7 +194,7 @@ impl TestHost {
         if !self.fx.loads.is_empty() {
             let load = self.fx.loads.remove(0);
             let answer = self.fx.answer(&load);
-            self.engine.loaded(self.now, load.id, answer, &mut self.fx);
+            self.engine.finish_load(self.now, load.id, answer, &mut self.fx);
         }
     }
 
@@ -275,7 +275,7 @@ impl TestHost {
             self.engine.replay(position, &record, &mut self.fx).unwrap();
             assert_eq!(self.fx.records.len(), kept, "a replay appends nothing");
         }
-        self.engine.recovered(self.now, words.has("clean"), &mut self.fx);
+        self.engine.end_recovery(self.now, words.has("clean"), &mut self.fx);
     }
 
     /// Has a channel do something, and nothing else happen.

@@ -36,7 +36,7 @@ fn fill_other(host: &mut TestHost) {
 fn answer(host: &mut TestHost) -> usize {
     let load = host.fx.loads.remove(0);
     let records = host.fx.answer(&load);
-    host.engine.loaded(host.now, load.id, records, &mut host.fx);
+    host.engine.finish_load(host.now, load.id, records, &mut host.fx);
     load.positions.len()
 }
 

@@ -174,13 +174,13 @@ fn segments_are_given_back_meanwhile() {
         let mut host = filled("persistent", 60);
         host.act_on(way);
         for segment in 0..70 {
-            host.engine.relocate(segment, &mut host.fx);
+            host.engine.compact_segment(segment, &mut host.fx);
             turn(&mut host);
             while !host.fx.loads.is_empty() {
                 host.act_on("b accept 1");
                 let load = host.fx.loads.remove(0);
                 let answer = host.fx.answer(&load);
-                host.engine.loaded(host.now, load.id, answer, &mut host.fx);
+                host.engine.finish_load(host.now, load.id, answer, &mut host.fx);
                 turn(&mut host);
             }
         }

@@ -87,7 +87,7 @@ impl Node {
                 if let Some(deletion) = Deletion::told_by(news) {
                     self.end_all(now, deletion);
                 }
-                let told = self.engine.told(from, news, &mut self.effects);
+                let told = self.engine.apply_sync(from, news, &mut self.effects);
                 told.expect(UNDERSTOOD);
             }
             ShardMessage::Spent { user, messages, bytes } => {

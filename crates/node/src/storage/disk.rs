@@ -68,7 +68,7 @@ impl Node {
 
     /// A read ended.
     pub fn read_done(&mut self, now: Time, done: ReadDone) {
-        self.engine.loaded(now, done.id, done.records, &mut self.effects);
+        self.engine.finish_load(now, done.id, done.records, &mut self.effects);
     }
 
     /// Tells engine and clients when the journal's state changed.
@@ -85,7 +85,7 @@ impl Node {
             State::Failed(_) => StorageState::Failed,
         };
         let why = reads::why_blocked(&self.storage_state);
-        self.engine.storage(state, &mut self.effects);
+        self.engine.storage_changed(state, &mut self.effects);
         self.effects.links.say_to_all(&ShardMessage::FromHome(FromHome::Blocked(why.as_deref())));
         self.set_blocked(now, why);
         if self.storage_state == State::Full {
@@ -179,7 +179,7 @@ impl Node {
             return;
         }
         if let Some(segment) = journal.sparse_segment() {
-            self.engine.relocate(segment, &mut self.effects);
+            self.engine.compact_segment(segment, &mut self.effects);
         }
         self.engine.begin_snapshot();
         if let Some(journal) = &mut self.effects.journal {

@@ -26,7 +26,7 @@ pub(crate) fn recover(
         engine.replay(engine::Position(position.0), record, &mut Replay { journal })
     })?;
     let mut effects = NodeEffects::new(Some(journal), options);
-    engine.recovered(now, is_clean, &mut effects);
+    engine.end_recovery(now, is_clean, &mut effects);
     Ok((engine, effects))
 }
 

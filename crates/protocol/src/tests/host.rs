@@ -315,7 +315,7 @@ impl TestHost {
                 let records =
                     load.positions.iter().map(|at| self.host.records[at].as_slice().into());
                 let records = Ok(records.collect());
-                self.engine.loaded(self.now, load.id, records, &mut self.host);
+                self.engine.finish_load(self.now, load.id, records, &mut self.host);
             }
             let flushed = Position(self.host.next_position + 1);
             self.engine.durable(flushed, &mut self.host);

@@ -17,7 +17,8 @@ fn text(refusal: Refusal) -> String {
 }
 
 impl Engine {
-    pub(crate) fn replay_record<F: Effects>(
+    /// Applies one record appended after the snapshot.
+    pub fn replay<F: Effects>(
         &mut self,
         position: Position,
         record: &[u8],
@@ -318,7 +319,9 @@ impl Engine {
         self.run_overdue(now, fx);
     }
 
-    pub(crate) fn end_recovery<F: Effects>(&mut self, now: Time, clean: bool, fx: &mut F) {
+    /// Ends recovery: forgets what was not durable; every message that may have been delivered
+    /// before is marked redelivered, all of them unless `clean`.
+    pub fn end_recovery<F: Effects>(&mut self, now: Time, clean: bool, fx: &mut F) {
         for (segment, count) in std::mem::take(&mut self.transient_references) {
             let position = Position(u64::from(segment) << 32);
             fx.release(position, u32::try_from(count).unwrap_or(u32::MAX));

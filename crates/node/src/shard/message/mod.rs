@@ -102,7 +102,7 @@ pub(crate) struct ChannelName {
 /// One message of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ShardMessage<'a> {
-    /// Something that every shard has to know, for [`angarium_engine::Engine::told`].
+    /// Something that every shard has to know, for [`angarium_engine::Engine::apply_sync`].
     News(&'a [u8]),
     /// A direct message, as [`angarium_engine::Forward::parse`] reads it.
     Forward(&'a [u8]),

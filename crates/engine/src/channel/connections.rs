@@ -1,0 +1,128 @@
+//! Connections begin and end: who may connect, and how many connections of a user home counts.
+
+use super::Connection;
+use crate::access::Grant;
+use crate::engine::Engine;
+use crate::{Call, ChannelId, ConnectionId, Effects, Refusal, SubjectPermissions, Time};
+
+impl Engine {
+    /// A connection by `user` to `vhost` begins. Refused: unknown vhost (`NotFound`), no permission
+    /// (`AccessRefused`), too many of the user's (`LimitExceeded`): home counts them, others were told by
+    /// [`Engine::admitted`].
+    pub fn connect(
+        &mut self,
+        connection: ConnectionId,
+        user: &str,
+        vhost: &str,
+    ) -> Result<(), Refusal> {
+        let slot = self.vhost_slot(vhost)?;
+        let grant = self.access.grant(user, vhost)?;
+        let admitted = if !self.is_away() {
+            self.admit(user)
+        } else if self.not_admitted.contains(&connection) {
+            Err(self.access.too_many(user, self.options.limits.user_connections_max))
+        } else {
+            Ok(())
+        };
+        self.counters.not_admitted += u64::from(admitted.is_err());
+        admitted?;
+        self.add_connection(connection, slot, Some(grant), !self.is_away());
+        Ok(())
+    }
+
+    /// The same at home, for a connection of another shard that was admitted there.
+    pub fn connect_guest(
+        &mut self,
+        connection: ConnectionId,
+        user: &str,
+        vhost: &str,
+    ) -> Result<(), Refusal> {
+        let slot = self.vhost_slot(vhost)?;
+        let grant = self.access.grant_as_it_is(user, vhost);
+        self.add_connection(connection, slot, Some(grant), false);
+        Ok(())
+    }
+
+    /// A connection of the host itself to `vhost` begins; it may do everything. Refused: unknown
+    /// vhost (`NotFound`).
+    pub fn connect_internal(
+        &mut self,
+        connection: ConnectionId,
+        vhost: &str,
+    ) -> Result<(), Refusal> {
+        let slot = self.vhost_slot(vhost)?;
+        self.add_connection(connection, slot, None, false);
+        Ok(())
+    }
+
+    /// At home: counts a connection of the user to another shard in. Refused: it has as many as it may.
+    pub fn admit(&mut self, user: &str) -> Result<(), Refusal> {
+        self.access.admit(user, self.options.limits.user_connections_max)
+    }
+
+    /// At home: one that was counted in has ended.
+    pub fn left(&mut self, user: &str) {
+        self.access.left(user);
+    }
+
+    /// On another shard: home has counted a connection in, or found that there are too many of its
+    /// user's.
+    pub fn admitted(&mut self, connection: ConnectionId, is_admitted: bool) {
+        if is_admitted {
+            self.not_admitted.remove(&connection);
+        } else {
+            self.not_admitted.insert(connection);
+        }
+    }
+
+    /// What a connection's user may do with subjects, as it was when the connection last asked for anything;
+    /// none: they are not narrowed.
+    #[must_use]
+    pub fn subject_permissions(&self, connection: ConnectionId) -> Option<&SubjectPermissions> {
+        let slot = self.connections.get(connection.0 as usize)?;
+        slot.as_ref()?.grant.as_ref()?.subjects()
+    }
+
+    /// It ends: channels closed, exclusive queues deleted.
+    pub fn disconnect<F: Effects>(&mut self, now: Time, id: ConnectionId, fx: &mut F) {
+        while let Some(Some(connection)) = self.connections.get(id.0 as usize) {
+            let Some((number, _)) = connection.channels.last() else { break };
+            let number = *number;
+            self.close(now, ChannelId { connection: id, number }, fx);
+        }
+        let owned: Vec<u32> = self
+            .queues
+            .iter()
+            .filter(|(_, queue)| queue.owner == Some(id))
+            .map(|(slot, _)| slot)
+            .collect();
+        for slot in owned {
+            self.delete_queue(slot, fx);
+        }
+        let ended = self.connections.get_mut(id.0 as usize).and_then(Option::take);
+        if ended.as_ref().is_some_and(|connection| connection.is_at_home) {
+            fx.call_home(Call::Disconnect(id));
+        }
+        let counted = ended.filter(|connection| connection.is_counted);
+        if let Some(grant) = counted.and_then(|connection| connection.grant) {
+            self.access.left(grant.user());
+        }
+        self.run_overdue(now, fx);
+    }
+
+    fn add_connection(
+        &mut self,
+        id: ConnectionId,
+        vhost: u32,
+        grant: Option<Grant>,
+        is_counted: bool,
+    ) {
+        let index = id.0 as usize;
+        if self.connections.len() <= index {
+            self.connections.resize_with(index + 1, || None);
+        }
+        debug_assert!(self.connections[index].is_none(), "the host reuses slots after disconnect");
+        self.connections[index] =
+            Some(Connection { grant, vhost, channels: Vec::new(), is_counted, is_at_home: false });
+    }
+}
