@@ -14,10 +14,10 @@ use crate::interface::limits::Limits;
 use crate::publish::Placement;
 use crate::publish::delay::Delays;
 use crate::pubsub::Direct;
-use crate::queue::Queue;
 use crate::queue::dead_letter::Refused;
 use crate::queue::page_in::Arrivals;
 use crate::queue::page_out::Loading;
+use crate::queue::queues::Queues;
 use crate::queue::reclaim::Departures;
 use crate::routing::QueueKey;
 use crate::routing::vhost::Vhost;
@@ -74,32 +74,56 @@ pub enum StorageState {
 pub struct Engine {
     pub(crate) options: Options,
     pub(crate) access: Access,
+    pub(crate) topology: Topology,
+    pub(crate) queues: Queues,
+    pub(crate) clients: Clients,
+    pub(crate) sessions: Sessions,
+    pub(crate) pubsub: Direct,
+    pub(crate) delays: Delays,
+    pub(crate) storage: Storage,
+    pub(crate) agenda: Agenda,
+    pub(crate) timers: Timers,
+    pub(crate) work_budget: WorkBudget,
+    /// Dead letters that led to dead letters, so far in this call.
+    pub(crate) dead_letter_depth: u32,
+    pub(crate) random: Random,
+    pub(crate) counters: Counters,
+    pub(crate) scratch: Scratch,
+}
+
+/// The virtual hosts, each with its routing and its subscribers.
+#[derive(Debug, Default)]
+pub(crate) struct Topology {
     pub(crate) vhosts: Slab<Vhost>,
+    /// Slots of virtual hosts by name.
     pub(crate) vhost_slots: BTreeMap<String, u32>,
-    pub(crate) queues: Slab<Queue>,
-    /// Slots of queues by their number.
-    pub(crate) queue_slots: BTreeMap<u64, u32>,
-    pub(crate) next_queue_number: u64,
+}
+
+/// Connections, and what they have open.
+#[derive(Debug)]
+pub(crate) struct Clients {
+    /// By number of the connection.
     pub(crate) connections: Vec<Option<Connection>>,
-    /// Connections that home has refused to count in.
+    /// Connections that home has refused to count.
     pub(crate) not_admitted: BTreeSet<ConnectionId>,
     pub(crate) channels: Slab<Channel>,
     pub(crate) consumers: Slab<Consumer>,
+    /// Tells consumers in the same slot apart.
     pub(crate) next_incarnation: u32,
-    /// Channels that home was told of, where this is another shard.
+    /// Channels that this shard has announced to home.
     pub(crate) openings: u32,
-    pub(crate) sessions: Sessions,
-    pub(crate) delays: Delays,
-    pub(crate) direct: Direct,
-    pub(crate) work_budget: WorkBudget,
+}
 
-    /// Queues to be served.
+/// What is left to do at the end of the turn, or in later turns.
+#[derive(Debug)]
+pub(crate) struct Agenda {
+    /// Queues to be served. Each is here once, and says so itself.
     pub(crate) dirty: Vec<u32>,
     /// Messages that were handed out of queues which had more.
     pub(crate) drained: u64,
     /// Queues with settles that no record has yet.
     pub(crate) unrecorded: Vec<u32>,
-    /// Durable messages that went back, which no record says yet.
+    /// Requeues of durable messages that no record has yet.
     pub(crate) requeued: Vec<Requeued>,
     /// Channels with confirms, or a commit, to tell or to wait for.
     pub(crate) confirming: Vec<u32>,
@@ -108,44 +132,97 @@ pub struct Engine {
     /// Settles that are carried out over several turns.
     pub(crate) settling: Settlings,
     pub(crate) next_settling: u64,
-    /// What was purged or deleted and is not given back yet.
+    /// Purged and deleted messages whose records are not released yet.
     pub(crate) departures: Departures,
-    /// A snapshot that is written over several turns.
-    pub(crate) taking: Option<Box<Taking>>,
-    /// What durable messages are marked with that it has, or that came since it began: all of them, where
-    /// none is being taken.
-    pub(crate) mark: bool,
-    pub(crate) timers: Timers,
-    pub(crate) loads: BTreeMap<LoadId, Loading>,
-    pub(crate) arrivals: Arrivals,
-    pub(crate) next_load: u64,
-    /// What will take up memory once it is loaded, all queues together.
-    pub(crate) loading_bytes: u64,
-    /// What messages take up in memory, all queues together.
-    pub(crate) resident: u64,
-    /// Live references to records that will not survive a restart, by segment.
-    pub(crate) transient_references: BTreeMap<u32, u64>,
-    pub(crate) storage: StorageState,
-    /// Dead letters that led to dead letters, so far in this call.
-    pub(crate) dead_letter_depth: u32,
-    /// Records are being appended that have to be recovered all or none, with nothing in between.
-    pub(crate) in_group: bool,
-    /// The last record of the request at hand about what has to survive a restart.
-    pub(crate) changed_at: Option<Position>,
-    /// Queues whose limits and pages are looked at once the group is complete.
+    /// Queues whose limits and pages are checked once the group of records is complete.
     pub(crate) overdue: Vec<u32>,
     /// Queues that have a page to be written in a further turn.
     pub(crate) unpaged: VecDeque<u32>,
-    /// What full queues refused meanwhile; each one's queue is among those.
+    /// Messages that full queues refused within the group; their queues are overdue.
     pub(crate) refused: Vec<Refused>,
-    pub(crate) random: Random,
-    pub(crate) counters: Counters,
+}
 
-    // Kept between calls for their memory.
+/// Records: being written, being read back, and what they take up in memory.
+#[derive(Debug)]
+pub(crate) struct Storage {
+    pub(crate) state: StorageState,
+    /// A snapshot that is written over several turns.
+    pub(crate) snapshot: Option<Box<Taking>>,
+    /// The mark of durable messages that the snapshot has, or that came since it began: of all of them,
+    /// where no snapshot is being written.
+    pub(crate) mark: bool,
+    /// Records are being appended that are recovered all or none, with nothing in between.
+    pub(crate) in_group: bool,
+    /// The last record of the present request about what survives a restart.
+    pub(crate) changed_at: Option<Position>,
+    pub(crate) loads: BTreeMap<LoadId, Loading>,
+    pub(crate) arrivals: Arrivals,
+    pub(crate) next_load: u64,
+    /// Bytes of memory that loads will take up once they are answered, of all queues.
+    pub(crate) loading_bytes: u64,
+    /// Bytes of memory that messages take up, of all queues.
+    pub(crate) resident: u64,
+    /// Live references to records that do not survive a restart, by segment.
+    pub(crate) transient_references: BTreeMap<u32, u64>,
+}
+
+/// Buffers that are kept between calls for their memory.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
     pub(crate) targets: Vec<QueueKey>,
     pub(crate) placements: Vec<Placement>,
     pub(crate) record: Vec<u8>,
     pub(crate) blob: Vec<u8>,
+}
+
+impl Clients {
+    fn new() -> Clients {
+        Clients {
+            connections: Vec::new(),
+            not_admitted: BTreeSet::new(),
+            channels: Slab::default(),
+            consumers: Slab::default(),
+            next_incarnation: 1,
+            openings: 0,
+        }
+    }
+}
+
+impl Agenda {
+    fn new() -> Agenda {
+        Agenda {
+            dirty: Vec::new(),
+            drained: 0,
+            unrecorded: Vec::new(),
+            requeued: Vec::new(),
+            confirming: Vec::new(),
+            starting: Vec::new(),
+            settling: Settlings::new(),
+            next_settling: 0,
+            departures: Departures::default(),
+            overdue: Vec::new(),
+            unpaged: VecDeque::new(),
+            refused: Vec::new(),
+        }
+    }
+}
+
+impl Storage {
+    fn new() -> Storage {
+        Storage {
+            state: StorageState::Ready,
+            snapshot: None,
+            mark: false,
+            in_group: false,
+            changed_at: None,
+            loads: BTreeMap::new(),
+            arrivals: Arrivals::default(),
+            next_load: 1,
+            loading_bytes: 0,
+            resident: 0,
+            transient_references: BTreeMap::new(),
+        }
+    }
 }
 
 impl Engine {
@@ -158,52 +235,20 @@ impl Engine {
         let mut engine = Engine {
             options,
             access,
-            vhosts: Slab::default(),
-            vhost_slots: BTreeMap::new(),
-            queues: Slab::default(),
-            queue_slots: BTreeMap::new(),
-            next_queue_number: 1,
-            connections: Vec::new(),
-            not_admitted: BTreeSet::new(),
-            channels: Slab::default(),
-            consumers: Slab::default(),
-            next_incarnation: 1,
-            openings: 0,
+            topology: Topology::default(),
+            queues: Queues::new(),
+            clients: Clients::new(),
             sessions: Sessions::default(),
+            pubsub: direct,
             delays: Delays::default(),
-            direct,
-            work_budget,
-            dirty: Vec::new(),
-            drained: 0,
-            unrecorded: Vec::new(),
-            requeued: Vec::new(),
-            confirming: Vec::new(),
-            starting: Vec::new(),
-            settling: Settlings::new(),
-            next_settling: 0,
-            departures: Departures::default(),
-            taking: None,
-            mark: false,
+            storage: Storage::new(),
+            agenda: Agenda::new(),
             timers: Timers::default(),
-            loads: BTreeMap::new(),
-            arrivals: Arrivals::default(),
-            next_load: 1,
-            loading_bytes: 0,
-            resident: 0,
-            transient_references: BTreeMap::new(),
-            storage: StorageState::Ready,
+            work_budget,
             dead_letter_depth: 0,
-            in_group: false,
-            changed_at: None,
-            overdue: Vec::new(),
-            unpaged: VecDeque::new(),
-            refused: Vec::new(),
             random,
             counters: Counters::default(),
-            targets: Vec::new(),
-            placements: Vec::new(),
-            record: Vec::new(),
-            blob: Vec::new(),
+            scratch: Scratch::default(),
         };
         engine.add_vhost("/");
         engine
@@ -236,7 +281,7 @@ impl Engine {
     /// The slot of a channel.
     #[inline]
     pub(crate) fn channel_slot(&self, id: ChannelId) -> Option<u32> {
-        let connection = self.connections.get(id.connection.0 as usize)?.as_ref()?;
+        let connection = self.clients.connections.get(id.connection.0 as usize)?.as_ref()?;
         let channels = &connection.channels;
         if let Some((number, slot)) = channels.first()
             && *number == id.number
@@ -249,7 +294,8 @@ impl Engine {
 
     /// The slot of a virtual host.
     pub(crate) fn vhost_slot(&self, name: &str) -> Result<u32, Refusal> {
-        self.vhost_slots
+        self.topology
+            .vhost_slots
             .get(name)
             .copied()
             .ok_or_else(|| Refusal::new(RefusalKind::NotFound, format!("no virtual host '{name}'")))
@@ -263,7 +309,7 @@ impl Engine {
             && queue.is_served()
         {
             queue.is_dirty = true;
-            self.dirty.push(slot);
+            self.agenda.dirty.push(slot);
         }
     }
 }

@@ -12,8 +12,8 @@ use crate::{
 impl Engine {
     /// A publish waits for the commit. That its exchange is there is checked now.
     pub(crate) fn hold_publish(&mut self, slot: u32, publish: &Publish<'_>) -> Result<(), Refusal> {
-        let channel = self.channels.get(slot).expect("a channel's slot is in use");
-        let vhost = self.vhosts.get(channel.vhost).expect("channels end first");
+        let channel = self.clients.channels.get(slot).expect("a channel's slot is in use");
+        let vhost = self.topology.vhosts.get(channel.vhost).expect("channels end first");
         vhost.check_exchange(publish.exchange)?;
         let cost = transaction::cost(publish);
         self.hold(slot, cost, || Operation::Publish(OwnedPublish::of(publish)))
@@ -32,7 +32,7 @@ impl Engine {
         operation: impl FnOnce() -> Operation,
     ) -> Result<(), Refusal> {
         let limits = &self.options.limits;
-        let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
+        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
         let transaction = channel.transaction.as_mut().expect("the caller looked");
         let limit_exceeded = |text| Err(Refusal::new(RefusalKind::LimitExceeded, text));
         if transaction.operations.len() >= limits.transaction_operations_max {
@@ -56,20 +56,20 @@ impl Engine {
         slot: u32,
         fx: &mut F,
     ) -> Option<Result<Reply, Refusal>> {
-        let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
+        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
         let Some(transaction) = channel.transaction.as_deref_mut() else {
             let text = "the channel has no transaction";
             return Some(Err(Refusal::new(RefusalKind::PreconditionFailed, text)));
         };
         let Transaction { operations, .. } = std::mem::take(transaction);
-        if self.storage != StorageState::Ready && operations.iter().any(needs_storage) {
+        if self.storage.state != StorageState::Ready && operations.iter().any(needs_storage) {
             let text = "the journal cannot store the transaction's messages";
             return Some(Err(Refusal::new(RefusalKind::StorageUnavailable, text)));
         }
         self.record_settled(fx);
         let (bytes, records) = self.group_size(slot, &operations);
         fx.reserve(bytes, records);
-        self.in_group = true;
+        self.storage.in_group = true;
         let mut last: Option<Position> = None;
         for operation in operations.iter() {
             let position = match operation {
@@ -86,9 +86,9 @@ impl Engine {
             last = last.max(position);
         }
         let settled = self.record_settled_durably(fx);
-        self.in_group = false;
+        self.storage.in_group = false;
         self.run_overdue(now, fx);
-        let channel = self.channels.get_mut(slot).expect("commits close no channel");
+        let channel = self.clients.channels.get_mut(slot).expect("commits close no channel");
         debug_assert_eq!(channel.id, id);
         match last.max(settled) {
             Some(position) => self.answer_once_flushed(slot, position, Reply::Done),
@@ -114,7 +114,7 @@ impl Engine {
                 }
             }
         }
-        let channel = self.channels.get(slot).expect("a channel's slot is in use");
+        let channel = self.clients.channels.get(slot).expect("a channel's slot is in use");
         let mut dying = Vec::new();
         for (tag, delivered) in channel.unsettled.iter() {
             if tag > up_to {
@@ -140,17 +140,17 @@ impl Engine {
 
     /// At most how many bytes the records of a publish take.
     fn publish_bytes(&mut self, slot: u32, publish: &Publish<'_>) -> usize {
-        let vhost = self.channels.get(slot).expect("a channel's slot is in use").vhost;
-        let vhost = self.vhosts.get_mut(vhost).expect("channels end first");
+        let vhost = self.clients.channels.get(slot).expect("a channel's slot is in use").vhost;
+        let vhost = self.topology.vhosts.get_mut(vhost).expect("channels end first");
         let keys = Keys { routing_key: publish.routing_key, also_to: publish.also_to };
         let way = (publish.exchange, keys);
         vhost.route(
             self.options.conventions.read_headers,
             way,
             &publish.content,
-            &mut self.targets,
+            &mut self.scratch.targets,
         );
-        record::bytes_max(transaction::cost(publish) as usize, self.targets.len())
+        record::bytes_max(transaction::cost(publish) as usize, self.scratch.targets.len())
     }
 }
 

@@ -19,7 +19,7 @@ impl Engine {
         let grant = self.access.grant(user, vhost)?;
         let admitted = if !self.is_away() {
             self.admit(user)
-        } else if self.not_admitted.contains(&connection) {
+        } else if self.clients.not_admitted.contains(&connection) {
             Err(self.access.too_many(user, self.options.limits.user_connections_max))
         } else {
             Ok(())
@@ -69,9 +69,9 @@ impl Engine {
     /// user's.
     pub fn admitted(&mut self, connection: ConnectionId, is_admitted: bool) {
         if is_admitted {
-            self.not_admitted.remove(&connection);
+            self.clients.not_admitted.remove(&connection);
         } else {
-            self.not_admitted.insert(connection);
+            self.clients.not_admitted.insert(connection);
         }
     }
 
@@ -79,13 +79,13 @@ impl Engine {
     /// none: they are not narrowed.
     #[must_use]
     pub fn subject_permissions(&self, connection: ConnectionId) -> Option<&SubjectPermissions> {
-        let slot = self.connections.get(connection.0 as usize)?;
+        let slot = self.clients.connections.get(connection.0 as usize)?;
         slot.as_ref()?.grant.as_ref()?.subjects()
     }
 
     /// It ends: channels closed, exclusive queues deleted.
     pub fn disconnect<F: Effects>(&mut self, now: Time, id: ConnectionId, fx: &mut F) {
-        while let Some(Some(connection)) = self.connections.get(id.0 as usize) {
+        while let Some(Some(connection)) = self.clients.connections.get(id.0 as usize) {
             let Some((number, _)) = connection.channels.last() else { break };
             let number = *number;
             self.close(now, ChannelId { connection: id, number }, fx);
@@ -99,7 +99,7 @@ impl Engine {
         for slot in owned {
             self.delete_queue(slot, fx);
         }
-        let ended = self.connections.get_mut(id.0 as usize).and_then(Option::take);
+        let ended = self.clients.connections.get_mut(id.0 as usize).and_then(Option::take);
         if ended.as_ref().is_some_and(|connection| connection.is_at_home) {
             fx.call_home(Call::Disconnect(id));
         }
@@ -118,11 +118,14 @@ impl Engine {
         is_counted: bool,
     ) {
         let index = id.0 as usize;
-        if self.connections.len() <= index {
-            self.connections.resize_with(index + 1, || None);
+        if self.clients.connections.len() <= index {
+            self.clients.connections.resize_with(index + 1, || None);
         }
-        debug_assert!(self.connections[index].is_none(), "the host reuses slots after disconnect");
-        self.connections[index] =
+        debug_assert!(
+            self.clients.connections[index].is_none(),
+            "the host reuses slots after disconnect"
+        );
+        self.clients.connections[index] =
             Some(Connection { grant, vhost, channels: Vec::new(), is_counted, is_at_home: false });
     }
 }

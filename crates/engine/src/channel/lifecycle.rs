@@ -10,7 +10,8 @@ use crate::{Refusal, RefusalKind, Reply};
 impl Engine {
     /// Opens a channel; the host has made sure it is not open.
     pub fn open(&mut self, id: ChannelId) {
-        let Some(Some(connection)) = self.connections.get_mut(id.connection.0 as usize) else {
+        let Some(Some(connection)) = self.clients.connections.get_mut(id.connection.0 as usize)
+        else {
             debug_assert!(false, "channels are opened on connections that are there");
             return;
         };
@@ -22,14 +23,14 @@ impl Engine {
                     return;
                 }
             };
-        let slot = self.channels.insert(Channel::new(id, connection.vhost));
+        let slot = self.clients.channels.insert(Channel::new(id, connection.vhost));
         connection.channels.insert(index, (id.number, slot));
     }
 
     /// Closes it: consumers end, unsettled deliveries are requeued, a transaction is forgotten.
     pub fn close<F: Effects>(&mut self, now: Time, id: ChannelId, fx: &mut F) {
         let Some(slot) = self.channel_slot(id) else { return };
-        let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
+        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
         channel.transaction = None;
         // Without flow nothing is delivered to it while what it had goes back.
         channel.flow = false;
@@ -41,12 +42,12 @@ impl Engine {
         self.requeue_all(now, slot, &queues, fx);
         self.forget_gets(slot, id);
         if let Some(confirms) =
-            self.channels.get_mut(slot).and_then(|channel| channel.confirms.as_mut())
+            self.clients.channels.get_mut(slot).and_then(|channel| channel.confirms.as_mut())
         {
             self.counters.confirmed += confirms.tell(id, fx);
         }
-        let channel = self.channels.remove(slot).expect("a channel's slot is in use");
-        self.confirming.retain(|confirming| *confirming != slot);
+        let channel = self.clients.channels.remove(slot).expect("a channel's slot is in use");
+        self.agenda.confirming.retain(|confirming| *confirming != slot);
         if let Some(timer) = channel.settle_timer {
             self.timers.clear(timer, Timer::Settle(slot));
         }
@@ -58,7 +59,7 @@ impl Engine {
         if let Some(inbox) = channel.inbox {
             self.remove_inbox(channel.vhost, &inbox);
         }
-        if let Some(Some(connection)) = self.connections.get_mut(id.connection.0 as usize) {
+        if let Some(Some(connection)) = self.clients.connections.get_mut(id.connection.0 as usize) {
             connection.channels.retain(|(number, _)| *number != id.number);
         }
         self.run_overdue(now, fx);
@@ -66,7 +67,7 @@ impl Engine {
 
     /// A channel that ends waits for no message any more. Only where it does are all queues looked at.
     fn forget_gets(&mut self, slot: u32, id: ChannelId) {
-        let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
+        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
         if std::mem::take(&mut channel.gets) == 0 {
             return;
         }
@@ -77,42 +78,43 @@ impl Engine {
 
     /// The virtual host of the channel in a slot.
     pub(crate) fn vhost_of(&self, slot: u32) -> &Vhost {
-        let channel = self.channels.get(slot).expect("a channel's slot is in use");
-        self.vhosts.get(channel.vhost).expect("channels end first")
+        let channel = self.clients.channels.get(slot).expect("a channel's slot is in use");
+        self.topology.vhosts.get(channel.vhost).expect("channels end first")
     }
 
     /// Nobody reaches an inbox any more; its channel has given it up.
     pub(crate) fn remove_inbox(&mut self, vhost: u32, inbox: &Inbox) {
-        if let Some(vhost) = self.vhosts.get_mut(vhost) {
+        if let Some(vhost) = self.topology.vhosts.get_mut(vhost) {
             vhost.inboxes.remove(&inbox.address);
         }
     }
 
     /// Answers a request once the record at `position` is flushed.
     pub(crate) fn answer_once_flushed(&mut self, slot: u32, position: Position, reply: Reply) {
-        let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
+        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
         channel.unanswered = Some((position, reply));
         let is_listed = channel
             .confirms
             .as_mut()
             .is_some_and(|confirms| std::mem::replace(&mut confirms.is_listed, true));
         if !is_listed {
-            self.confirming.push(slot);
+            self.agenda.confirming.push(slot);
         }
     }
 
     /// Tells a channel's confirms that are ready at once: what it is told next may be its end.
     pub fn tell_confirms_of<F: Effects>(&mut self, channel: ChannelId, fx: &mut F) {
         let Some(slot) = self.channel_slot(channel) else { return };
-        let confirms = self.channels.get_mut(slot).and_then(|channel| channel.confirms.as_mut());
+        let confirms =
+            self.clients.channels.get_mut(slot).and_then(|channel| channel.confirms.as_mut());
         self.counters.confirmed += confirms.map_or(0, |confirms| confirms.tell(channel, fx));
     }
 
     /// Tells confirms that are ready; keeps those in mind that wait for a flush.
     pub(crate) fn tell_confirms<F: Effects>(&mut self, fx: &mut F) {
-        let mut confirming = std::mem::take(&mut self.confirming);
+        let mut confirming = std::mem::take(&mut self.agenda.confirming);
         confirming.retain(|slot| {
-            let Some(channel) = self.channels.get_mut(*slot) else { return false };
+            let Some(channel) = self.clients.channels.get_mut(*slot) else { return false };
             let id = channel.id;
             let mut is_waiting = channel.unanswered.is_some();
             if let Some(confirms) = &mut channel.confirms {
@@ -122,13 +124,13 @@ impl Engine {
             }
             is_waiting
         });
-        self.confirming = confirming;
+        self.agenda.confirming = confirming;
     }
 
     /// Every record before `position` is flushed: confirms and commits that waited for it go out.
     pub fn durable<F: Effects>(&mut self, position: Position, fx: &mut F) {
-        for slot in &self.confirming {
-            let Some(channel) = self.channels.get_mut(*slot) else { continue };
+        for slot in &self.agenda.confirming {
+            let Some(channel) = self.clients.channels.get_mut(*slot) else { continue };
             if let Some(confirms) = &mut channel.confirms {
                 confirms.flushed(position);
             }
@@ -142,15 +144,15 @@ impl Engine {
 
     /// The journal's state changed. On `Failed`, everything that waits for a flush is refused.
     pub fn storage_changed<F: Effects>(&mut self, state: StorageState, fx: &mut F) {
-        self.storage = state;
+        self.storage.state = state;
         if state != StorageState::Failed {
             return;
         }
-        for (_, vhost) in self.vhosts.iter_mut() {
+        for (_, vhost) in self.topology.vhosts.iter_mut() {
             vhost.router.keep_durable();
         }
-        for slot in std::mem::take(&mut self.confirming) {
-            let Some(channel) = self.channels.get_mut(slot) else { continue };
+        for slot in std::mem::take(&mut self.agenda.confirming) {
+            let Some(channel) = self.clients.channels.get_mut(slot) else { continue };
             if let Some(confirms) = &mut channel.confirms {
                 self.counters.confirmed += confirms.fail(channel.id, fx);
                 confirms.is_listed = false;

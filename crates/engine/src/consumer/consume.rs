@@ -21,9 +21,9 @@ impl Engine {
             consume.name
         };
         self.check_consumer(slot, queue_slot, &name, consume.exclusive)?;
-        let incarnation = self.next_incarnation;
-        self.next_incarnation = self.next_incarnation.wrapping_add(1);
-        let consumer = self.consumers.insert(Consumer {
+        let incarnation = self.clients.next_incarnation;
+        self.clients.next_incarnation = self.clients.next_incarnation.wrapping_add(1);
+        let consumer = self.clients.consumers.insert(Consumer {
             incarnation,
             channel: slot,
             queue: queue_slot,
@@ -35,11 +35,16 @@ impl Engine {
             is_able: false,
             is_started: false,
         });
-        self.channels.get_mut(slot).expect("a channel's slot is in use").consumers.push(consumer);
+        self.clients
+            .channels
+            .get_mut(slot)
+            .expect("a channel's slot is in use")
+            .consumers
+            .push(consumer);
         let queue = self.queues.get_mut(queue_slot).expect("it was found just now");
         queue.consumers.push(consumer);
         queue.was_used = true;
-        self.starting.push(consumer);
+        self.agenda.starting.push(consumer);
         self.queue_used(now, queue_slot);
         Ok(Reply::Consuming { name })
     }
@@ -52,20 +57,22 @@ impl Engine {
         exclusive: bool,
     ) -> Result<(), Refusal> {
         let most = self.options.limits.consumers_max;
-        let channel = self.channels.get(slot).expect("a channel's slot is in use");
+        let channel = self.clients.channels.get(slot).expect("a channel's slot is in use");
         if channel.consumers.len() >= most {
             let text = format!("more than {most} consumers in one channel");
             return Err(Refusal::new(RefusalKind::LimitExceeded, text));
         }
         check_name("a consumer", name)?;
-        let mut names = channel.consumers.iter().filter_map(|slot| self.consumers.get(*slot));
+        let mut names =
+            channel.consumers.iter().filter_map(|slot| self.clients.consumers.get(*slot));
         let is_inbox = channel.inbox.as_ref().is_some_and(|inbox| inbox.name == name);
         if is_inbox || names.any(|other| other.name == name) {
             let text = format!("consumer '{name}' exists in this channel");
             return Err(Refusal::new(RefusalKind::NotAllowed, text));
         }
         let queue = self.queues.get(queue_slot).expect("the caller looked it up");
-        let mut others = queue.consumers.iter().filter_map(|slot| self.consumers.get(*slot));
+        let mut others =
+            queue.consumers.iter().filter_map(|slot| self.clients.consumers.get(*slot));
         let is_taken = others.any(|other| other.exclusive);
         if is_taken || (exclusive && !queue.consumers.is_empty()) {
             let text = format!("queue '{}' has another, or an exclusive, consumer", queue.name);
@@ -76,22 +83,21 @@ impl Engine {
 
     /// Its request is answered: deliveries may begin.
     pub(crate) fn start_consumer(&mut self, slot: u32) {
-        if let Some(consumer) = self.consumers.get_mut(slot) {
+        if let Some(consumer) = self.clients.consumers.get_mut(slot) {
             consumer.is_started = true;
             self.reconsider(slot);
         }
     }
 
     pub(crate) fn cancel<F: Effects>(&mut self, now: Time, slot: u32, name: &str, fx: &mut F) {
-        let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
+        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
         if let Some(inbox) = channel.inbox.take_if(|inbox| inbox.name == name) {
             let vhost = channel.vhost;
             return self.remove_inbox(vhost, &inbox);
         }
-        let found =
-            channel.consumers.iter().copied().find(|consumer| {
-                self.consumers.get(*consumer).is_some_and(|other| other.name == name)
-            });
+        let found = channel.consumers.iter().copied().find(|consumer| {
+            self.clients.consumers.get(*consumer).is_some_and(|other| other.name == name)
+        });
         if let Some(consumer) = found {
             self.end_consumer(now, consumer, fx);
         }
@@ -99,8 +105,8 @@ impl Engine {
 
     /// A consumer ends by its channel's wish; the queue may go with it.
     pub(crate) fn end_consumer<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
-        let Some(consumer) = self.consumers.remove(slot) else { return };
-        if let Some(channel) = self.channels.get_mut(consumer.channel) {
+        let Some(consumer) = self.clients.consumers.remove(slot) else { return };
+        if let Some(channel) = self.clients.channels.get_mut(consumer.channel) {
             channel.consumers.retain(|other| *other != slot);
         }
         let queue_slot = consumer.queue;
@@ -122,8 +128,8 @@ impl Engine {
 
     /// A consumer ends because its queue goes, or can go on no more.
     pub(crate) fn cancel_consumer<F: Effects>(&mut self, slot: u32, fx: &mut F) {
-        let Some(consumer) = self.consumers.remove(slot) else { return };
-        if let Some(channel) = self.channels.get_mut(consumer.channel) {
+        let Some(consumer) = self.clients.consumers.remove(slot) else { return };
+        if let Some(channel) = self.clients.channels.get_mut(consumer.channel) {
             channel.consumers.retain(|other| *other != slot);
             fx.consumer_cancelled(channel.id, &consumer.name);
         }

@@ -35,14 +35,14 @@ impl Engine {
         fx: &mut F,
     ) {
         // A transaction's are one group of records.
-        if self.is_much(slot, up_to) && !self.in_group {
+        if self.is_much(slot, up_to) && !self.storage.in_group {
             let queues = match outcome {
                 Outcome::Requeue => self.queues_of(slot),
                 Outcome::Accept | Outcome::Discard => Vec::new(),
             };
             return self.settle_later(slot, up_to, outcome, &queues);
         }
-        while let Some(channel) = self.channels.get_mut(slot)
+        while let Some(channel) = self.clients.channels.get_mut(slot)
             && let Some(delivered) = channel.unsettled.take_first(up_to)
         {
             self.settle_one(now, Some(slot), delivered, outcome, fx);
@@ -62,7 +62,7 @@ impl Engine {
         } else {
             self.settle_up_to(now, slot, u64::MAX, Outcome::Requeue, fx);
         }
-        for settling in self.settling.iter_mut().filter(|it| it.channel == Some(slot)) {
+        for settling in self.agenda.settling.iter_mut().filter(|it| it.channel == Some(slot)) {
             settling.channel = None;
         }
     }
@@ -70,17 +70,17 @@ impl Engine {
     /// Whether there is more to be settled up to a tag than at once.
     #[inline]
     fn is_much(&self, slot: u32, up_to: u64) -> bool {
-        let channel = self.channels.get(slot).expect("the caller looked it up");
+        let channel = self.clients.channels.get(slot).expect("the caller looked it up");
         channel.unsettled.up_to(up_to) > self.options.limits.settles_at_once
     }
 
     fn settle_later(&mut self, slot: u32, up_to: u64, outcome: Outcome, queues: &[u32]) {
-        let channel = self.channels.get_mut(slot).expect("the caller looked it up");
+        let channel = self.clients.channels.get_mut(slot).expect("the caller looked it up");
         let deliveries = channel.unsettled.split_first(up_to);
         let held = self.hold_queues(queues);
-        let number = self.next_settling;
-        self.next_settling += 1;
-        self.settling.push_back(Settling {
+        let number = self.agenda.next_settling;
+        self.agenda.next_settling += 1;
+        self.agenda.settling.push_back(Settling {
             number,
             channel: Some(slot),
             deliveries,
@@ -92,11 +92,11 @@ impl Engine {
     /// Goes on with what [`Engine::settle_up_to`] left.
     pub(crate) fn settle_some<F: Effects>(&mut self, now: Time, fx: &mut F) {
         for _ in 0..self.options.limits.settles_at_once {
-            let Some(settling) = self.settling.front_mut() else { break };
+            let Some(settling) = self.agenda.settling.front_mut() else { break };
             let (channel, outcome) = (settling.channel, settling.outcome);
             if let Some(delivered) = settling.deliveries.take_first(u64::MAX) {
                 self.settle_one(now, channel, delivered, outcome, fx);
-            } else if let Some(settling) = self.settling.pop_front() {
+            } else if let Some(settling) = self.agenda.settling.pop_front() {
                 self.let_go_on(settling.held);
             }
         }
@@ -105,10 +105,11 @@ impl Engine {
 
     /// The queues that a channel consumes from.
     pub(crate) fn queues_of(&self, slot: u32) -> Vec<u32> {
-        let channel = self.channels.get(slot).expect("the caller looked it up");
+        let channel = self.clients.channels.get(slot).expect("the caller looked it up");
         let consumers = channel.consumers.iter();
-        let mut queues: Vec<u32> =
-            consumers.filter_map(|consumer| Some(self.consumers.get(*consumer)?.queue)).collect();
+        let mut queues: Vec<u32> = consumers
+            .filter_map(|consumer| Some(self.clients.consumers.get(*consumer)?.queue))
+            .collect();
         queues.sort_unstable();
         queues.dedup();
         queues
@@ -122,7 +123,7 @@ impl Engine {
             queue.holds += 1;
             held.push((slot, queue.number));
             for able in std::mem::take(&mut queue.able) {
-                if let Some(consumer) = self.consumers.get_mut(able) {
+                if let Some(consumer) = self.clients.consumers.get_mut(able) {
                     consumer.is_able = false;
                 }
             }

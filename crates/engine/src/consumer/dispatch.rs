@@ -33,37 +33,37 @@ impl Engine {
     /// host then comes back without sleeping.
     #[must_use]
     pub fn has_work(&self) -> bool {
-        !self.dirty.is_empty()
-            || !self.starting.is_empty()
-            || !self.settling.is_empty()
-            || !self.departures.is_empty()
-            || !self.arrivals.is_empty()
-            || !self.unpaged.is_empty()
-            || self.direct.has_work()
+        !self.agenda.dirty.is_empty()
+            || !self.agenda.starting.is_empty()
+            || !self.agenda.settling.is_empty()
+            || !self.agenda.departures.is_empty()
+            || !self.storage.arrivals.is_empty()
+            || !self.agenda.unpaged.is_empty()
+            || self.pubsub.has_work()
     }
 
     /// Whether [`Engine::dispatch`] still has to settle what clients have asked it to.
     #[must_use]
     pub fn is_settling(&self) -> bool {
-        !self.settling.is_empty()
+        !self.agenda.settling.is_empty()
     }
 
     /// Serves consumers that became able to take messages in this turn. The host calls it at the
     /// end of each turn: replies and deliveries of one turn thus keep their order.
     pub fn dispatch<F: Effects>(&mut self, now: Time, fx: &mut F) {
-        for slot in std::mem::take(&mut self.starting) {
+        for slot in std::mem::take(&mut self.agenda.starting) {
             self.start_consumer(slot);
         }
-        if !self.settling.is_empty() {
+        if !self.agenda.settling.is_empty() {
             self.settle_some(now, fx);
         }
-        if !self.departures.is_empty() {
+        if !self.agenda.departures.is_empty() {
             self.give_back_some(self.options.limits.given_back_at_once, fx);
         }
-        if !self.arrivals.is_empty() {
+        if !self.storage.arrivals.is_empty() {
             self.take_some_in(now, fx);
         }
-        if !self.unpaged.is_empty() {
+        if !self.agenda.unpaged.is_empty() {
             self.page_some_out(fx);
         }
         self.settle_some_subscribers(fx);
@@ -76,7 +76,7 @@ impl Engine {
     /// Serves queues, as many as there is time for. Those that are left have the next turn, before those that
     /// have come up meanwhile.
     fn serve_queues<F: Effects>(&mut self, now: Time, fx: &mut F) {
-        let mut dirty = std::mem::take(&mut self.dirty);
+        let mut dirty = std::mem::take(&mut self.agenda.dirty);
         let (mut looked_at, mut bytes) = (0, 0);
         while bytes < SERVED_BYTES_MAX
             && let Some(slot) = dirty.get(looked_at)
@@ -91,8 +91,8 @@ impl Engine {
             }
         }
         dirty.drain(..looked_at);
-        dirty.append(&mut self.dirty);
-        self.dirty = dirty;
+        dirty.append(&mut self.agenda.dirty);
+        self.agenda.dirty = dirty;
     }
 
     /// Hands out what one queue has to those who can take it, at most its share; returns what that counts
@@ -172,9 +172,12 @@ impl Engine {
             let index = if queue.able.len() == 1 {
                 0
             } else {
-                let highest = self.consumers.get(first)?.priority;
+                let highest = self.clients.consumers.get(first)?.priority;
                 let equals = queue.able.partition_point(|other| {
-                    self.consumers.get(*other).is_some_and(|other| other.priority == highest)
+                    self.clients
+                        .consumers
+                        .get(*other)
+                        .is_some_and(|other| other.priority == highest)
                 });
                 if queue.turn >= equals {
                     queue.turn = 0;
@@ -190,10 +193,10 @@ impl Engine {
                 Some(why) => {
                     let queue = self.queues.get_mut(slot)?;
                     queue.able.remove(index);
-                    let consumer = self.consumers.get_mut(candidate)?;
+                    let consumer = self.clients.consumers.get_mut(candidate)?;
                     consumer.is_able = false;
                     if let HeldUp::Channel = why {
-                        self.channels.get_mut(consumer.channel)?.is_held_up = true;
+                        self.clients.channels.get_mut(consumer.channel)?.is_held_up = true;
                     }
                 }
             }
@@ -207,8 +210,8 @@ impl Engine {
 
     #[inline]
     fn held_up<F: Effects>(&self, slot: u32, bytes: u32, fx: &F) -> Option<HeldUp> {
-        let consumer = self.consumers.get(slot)?;
-        let channel = self.channels.get(consumer.channel)?;
+        let consumer = self.clients.consumers.get(slot)?;
+        let channel = self.clients.channels.get(consumer.channel)?;
         if !channel.flow || !fx.has_room(channel.id.connection) {
             return Some(HeldUp::Channel);
         }
@@ -224,7 +227,7 @@ impl Engine {
 
     /// A consumer may be able to take messages (again): lets its queue know.
     pub(crate) fn reconsider(&mut self, slot: u32) {
-        let Some(consumer) = self.consumers.get_mut(slot) else { return };
+        let Some(consumer) = self.clients.consumers.get_mut(slot) else { return };
         if consumer.is_able || !consumer.is_started {
             return;
         }
@@ -234,10 +237,10 @@ impl Engine {
         if is_second || queue.holds > 0 {
             return;
         }
-        self.consumers.get_mut(slot).expect("it was found just now").is_able = true;
+        self.clients.consumers.get_mut(slot).expect("it was found just now").is_able = true;
         let queue = self.queues.get_mut(queue_slot).expect("it was found just now");
         let index = queue.able.partition_point(|other| {
-            self.consumers.get(*other).is_some_and(|other| other.priority >= priority)
+            self.clients.consumers.get(*other).is_some_and(|other| other.priority >= priority)
         });
         queue.able.insert(index, slot);
         if queue.ready > 0 {
@@ -248,13 +251,13 @@ impl Engine {
     /// What held a whole channel up may be over.
     #[inline]
     pub(crate) fn reconsider_channel(&mut self, slot: u32) {
-        if self.channels.get(slot).is_some_and(|channel| channel.is_held_up) {
+        if self.clients.channels.get(slot).is_some_and(|channel| channel.is_held_up) {
             self.reconsider_all(slot);
         }
     }
 
     fn reconsider_all(&mut self, slot: u32) {
-        let Some(channel) = self.channels.get_mut(slot) else { return };
+        let Some(channel) = self.clients.channels.get_mut(slot) else { return };
         channel.is_held_up = false;
         // Another one is first each time, so that none lives on what the others leave.
         if channel.consumers.len() > 1 {
@@ -264,14 +267,16 @@ impl Engine {
         for consumer in &consumers {
             self.reconsider(*consumer);
         }
-        if let Some(channel) = self.channels.get_mut(slot) {
+        if let Some(channel) = self.clients.channels.get_mut(slot) {
             channel.consumers = consumers;
         }
     }
 
     /// The connection's output has room again.
     pub fn writable(&mut self, connection: ConnectionId) {
-        let Some(Some(connection)) = self.connections.get(connection.0 as usize) else { return };
+        let Some(Some(connection)) = self.clients.connections.get(connection.0 as usize) else {
+            return;
+        };
         let slots: Vec<u32> = connection.channels.iter().map(|(_, slot)| *slot).collect();
         for slot in slots {
             self.reconsider_channel(slot);
@@ -287,8 +292,8 @@ impl Engine {
         incoming: &Incoming<'_>,
         fx: &mut F,
     ) {
-        let consumer = self.consumers.get(taker).expect("takers exist");
-        let channel = self.channels.get_mut(consumer.channel).expect("its channel is open");
+        let consumer = self.clients.consumers.get(taker).expect("takers exist");
+        let channel = self.clients.channels.get_mut(consumer.channel).expect("its channel is open");
         let tag = channel.take_tag();
         fx.deliver(&Delivery {
             channel: channel.id,
@@ -320,11 +325,11 @@ impl Engine {
             stored.annotations(entry.requeues).expect("messages in memory were checked");
         let view = stored.view(&annotations);
         let (tag, is_settled) = self.send(slot, taker, entry.redelivered, &view, fx);
-        self.resident -= blob.len() as u64 + ENTRY_COST;
+        self.storage.resident -= blob.len() as u64 + ENTRY_COST;
         if !is_settled
             && !(entry.is_stored() && (self.is_half_full() || self.leaves_to_journal(taker)))
         {
-            self.resident += blob.len() as u64 + ENTRY_COST;
+            self.storage.resident += blob.len() as u64 + ENTRY_COST;
             entry.message = Some(blob);
         }
         self.after_sending(now, slot, taker, entry, tag, fx);
@@ -344,15 +349,15 @@ impl Engine {
     pub(crate) fn leaves_to_journal(&self, taker: u32) -> bool {
         let most = self.options.limits.queue_resident_bytes_max;
         let most = if self.is_half_full() { most / UNSETTLED_PART_SCARCE } else { most };
-        self.storage == StorageState::Ready && self.holds_more_than(most, taker)
+        self.storage.state == StorageState::Ready && self.holds_more_than(most, taker)
     }
 
     fn holds_more_than(&self, bytes: u64, taker: u32) -> bool {
-        self.consumers.get(taker).expect("takers exist").account.bytes > bytes
+        self.clients.consumers.get(taker).expect("takers exist").account.bytes > bytes
     }
 
     fn is_half_full(&self) -> bool {
-        self.resident > self.options.limits.resident_bytes_max / 2
+        self.storage.resident > self.options.limits.resident_bytes_max / 2
     }
 
     /// Hands an entry out, which has left its queue.
@@ -380,8 +385,8 @@ impl Engine {
         message: &MessageView<'_>,
         fx: &mut F,
     ) -> (u64, bool) {
-        let consumer = self.consumers.get(taker).expect("takers exist");
-        let channel = self.channels.get_mut(consumer.channel).expect("its channel is open");
+        let consumer = self.clients.consumers.get(taker).expect("takers exist");
+        let channel = self.clients.channels.get_mut(consumer.channel).expect("its channel is open");
         let counters = &mut self.queues.get_mut(slot).expect("takers have a queue").counters;
         counters.delivered += 1;
         self.counters.delivered += 1;
@@ -407,7 +412,7 @@ impl Engine {
         tag: u64,
         fx: &mut F,
     ) {
-        let consumer = self.consumers.get_mut(taker).expect("takers exist");
+        let consumer = self.clients.consumers.get_mut(taker).expect("takers exist");
         if consumer.presettled {
             self.queues.get_mut(slot).expect("takers have a queue").counters.accepted += 1;
             self.counters.accepted += 1;
@@ -430,7 +435,8 @@ impl Engine {
         tag: u64,
         entry: Entry,
     ) {
-        let channel = self.channels.get_mut(channel_slot).expect("deliveries go to open channels");
+        let channel =
+            self.clients.channels.get_mut(channel_slot).expect("deliveries go to open channels");
         let queue = self.queues.get_mut(slot).expect("deliveries come from living queues");
         queue.unsettled += 1;
         if consumer.is_some() {
@@ -464,7 +470,8 @@ impl Engine {
         let stored = blob.stored().expect("messages in memory were checked");
         let annotations =
             stored.annotations(entry.requeues).expect("messages in memory were checked");
-        let channel = self.channels.get_mut(channel_slot).expect("a channel's slot is in use");
+        let channel =
+            self.clients.channels.get_mut(channel_slot).expect("a channel's slot is in use");
         let tag = channel.take_tag();
         fx.answer_get(&GetAnswer {
             channel: get.channel,
@@ -475,7 +482,7 @@ impl Engine {
         });
         if get.presettled {
             self.counters.accepted += 1;
-            self.resident -= entry.resident_cost();
+            self.storage.resident -= entry.resident_cost();
             self.queues.get_mut(slot).expect("it was found just now").counters.accepted += 1;
             self.forget(slot, Entry { message: None, ..entry }, fx);
         } else {
@@ -527,7 +534,7 @@ impl Engine {
         publish: &Publish<'_>,
         fx: &mut F,
     ) -> bool {
-        let Some(channel) = self.channels.get_mut(owner) else { return false };
+        let Some(channel) = self.clients.channels.get_mut(owner) else { return false };
         let tag = channel.take_tag();
         let Some(inbox) = &channel.inbox else { return false };
         let heard = fx.send_direct(&DirectMessage {

@@ -115,7 +115,7 @@ impl Engine {
             queue.share.is_paced &= queue.ready > 0;
             return;
         }
-        self.drained += messages;
+        self.agenda.drained += messages;
         queue.share.drained += messages;
         self.look_at_others(now, slot);
         let Some(queue) = self.queues.get_mut(slot) else { return };
@@ -133,7 +133,7 @@ impl Engine {
         let Some(queue) = self.queues.get_mut(slot) else { return false };
         // But for what they drained: of those who drain none is in the others' way.
         let own = queue.counters.delivered - queue.share.drained;
-        let others = self.counters.delivered + self.counters.heard - self.drained - own;
+        let others = self.counters.delivered + self.counters.heard - self.agenda.drained - own;
         let had_some = std::mem::replace(&mut queue.share.others, others) != others;
         if had_some {
             queue.share.others_at = now;

@@ -32,7 +32,7 @@ impl Engine {
             return self.settle_at_home(id, settle, fx);
         }
         let slot = self.channel_slot(id).ok_or_else(|| Engine::no_channel(id))?;
-        let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
+        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
         if channel.transaction.is_some() {
             return self.hold_settle(slot, settle);
         }
@@ -50,7 +50,7 @@ impl Engine {
         fx: &mut F,
     ) -> Result<(), Refusal> {
         self.check_tag(slot, settle)?;
-        let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
+        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
         if !settle.multiple {
             match channel.unsettled.take(settle.tag) {
                 Some(delivered) => {
@@ -73,7 +73,7 @@ impl Engine {
     /// Refuses tags that are not there to be settled.
     #[inline]
     pub(crate) fn check_tag(&mut self, slot: u32, settle: Settle) -> Result<(), Refusal> {
-        let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
+        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
         let tag = settle.tag;
         let is_known = if settle.multiple {
             tag == 0
@@ -130,10 +130,10 @@ impl Engine {
     #[inline]
     fn give_credit_back(&mut self, slot: u32, consumer: Option<(u32, u32)>, bytes: u32) {
         if let Some((whose, incarnation)) = consumer {
-            let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
+            let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
             channel.account.give_back(bytes);
             let is_held_up = channel.is_held_up;
-            if let Some(consumer) = self.consumers.get_mut(whose)
+            if let Some(consumer) = self.clients.consumers.get_mut(whose)
                 && consumer.incarnation == incarnation
             {
                 consumer.account.give_back(bytes);
@@ -150,7 +150,7 @@ impl Engine {
         let default_limit = self.options.limits.delivery_limit;
         let requeues = entry.requeues.saturating_add(1);
         self.snapshot_first_in_slot(slot, &entry);
-        entry.mark = self.mark;
+        entry.mark = self.storage.mark;
         entry.redelivered = true;
         let queue = self.queues.get_mut(slot).expect("the caller looked it up");
         let limit = queue.options.delivery_limit.or(default_limit);
@@ -166,7 +166,7 @@ impl Engine {
         let is_first = true;
         if entry.durable {
             let (queue, seq, requeues) = (queue.number, entry.seq, entry.requeues);
-            self.requeued.push(Requeued { queue, seq, requeues });
+            self.agenda.requeued.push(Requeued { queue, seq, requeues });
         }
         queue.give_back(entry);
         self.after_push(now, slot, is_first, expires, fx);
@@ -185,7 +185,7 @@ impl Engine {
     /// Gives back what an entry holds in memory and in the journal.
     #[inline]
     pub(crate) fn drop_entry<F: Effects>(&mut self, entry: Entry, fx: &mut F) {
-        self.resident -= entry.resident_cost();
+        self.storage.resident -= entry.resident_cost();
         self.release_entry(&entry, fx);
     }
 
@@ -204,11 +204,11 @@ impl Engine {
     fn note_settled<F: Effects>(&mut self, slot: u32, seq: u64, fx: &mut F) {
         let Some(queue) = self.queues.get_mut(slot) else { return };
         if queue.settled.is_empty() {
-            self.unrecorded.push(slot);
+            self.agenda.unrecorded.push(slot);
         }
         queue.settled.insert(seq);
         queue.settled_count += 1;
-        if queue.settled_count >= RECORD_SETTLES_MAX && !self.in_group {
+        if queue.settled_count >= RECORD_SETTLES_MAX && !self.storage.in_group {
             self.record_settled_of(slot, fx);
         }
     }
@@ -216,28 +216,29 @@ impl Engine {
     /// Writes how often messages went back, so that one that breaks its consumers is given up also
     /// where the broker goes down in between. Nobody waits for it to be flushed.
     fn record_requeued<F: Effects>(&mut self, fx: &mut F) {
-        while !self.requeued.is_empty() {
-            let rest = self.requeued.split_off(self.requeued.len().min(RECORD_REQUEUES_MAX));
-            let messages = std::mem::replace(&mut self.requeued, rest);
-            Record::Requeued { messages }.write(&mut self.record);
-            fx.append(&[&self.record], false);
+        while !self.agenda.requeued.is_empty() {
+            let rest =
+                self.agenda.requeued.split_off(self.agenda.requeued.len().min(RECORD_REQUEUES_MAX));
+            let messages = std::mem::replace(&mut self.agenda.requeued, rest);
+            Record::Requeued { messages }.write(&mut self.scratch.record);
+            fx.append(&[&self.scratch.record], false);
         }
     }
 
     /// Writes what went back and what was settled.
     pub(crate) fn record_settled<F: Effects>(&mut self, fx: &mut F) {
         self.record_requeued(fx);
-        let mut slots = std::mem::take(&mut self.unrecorded);
+        let mut slots = std::mem::take(&mut self.agenda.unrecorded);
         for slot in &slots {
             self.record_settled_of(*slot, fx);
         }
         slots.clear();
-        self.unrecorded = slots;
+        self.agenda.unrecorded = slots;
     }
 
     /// Writes what was settled, for somebody who waits for it to be flushed.
     pub(crate) fn record_settled_durably<F: Effects>(&mut self, fx: &mut F) -> Option<Position> {
-        let slots = std::mem::take(&mut self.unrecorded);
+        let slots = std::mem::take(&mut self.agenda.unrecorded);
         slots.into_iter().filter_map(|slot| self.append_settled(slot, true, fx)).max()
     }
 
@@ -256,7 +257,7 @@ impl Engine {
         if queue.settled.is_empty() {
             return None;
         }
-        let mut writer = record::start(&mut self.record, Kind::Settled);
+        let mut writer = record::start(&mut self.scratch.record, Kind::Settled);
         writer.u64(queue.number);
         writer.varint(queue.settled.len() as u64);
         for (first, last) in queue.settled.iter() {
@@ -265,7 +266,7 @@ impl Engine {
         }
         queue.settled.clear();
         queue.settled_count = 0;
-        Some(fx.append(&[&self.record], wants_flush))
+        Some(fx.append(&[&self.scratch.record], wants_flush))
     }
 
     /// Durable messages that are out of their queues, with the numbers of these: delivered and not
@@ -278,14 +279,14 @@ impl Engine {
 
     /// All deliveries that were not settled.
     pub(crate) fn unsettled(&self) -> impl Iterator<Item = &Unsettled> {
-        let settling = self.settling.iter().map(|settling| &settling.deliveries);
-        self.channels.iter().map(|(_, channel)| &channel.unsettled).chain(settling)
+        let settling = self.agenda.settling.iter().map(|settling| &settling.deliveries);
+        self.clients.channels.iter().map(|(_, channel)| &channel.unsettled).chain(settling)
     }
 
     /// Returns deliveries that were not settled in time.
     pub(crate) fn time_out_settles<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
         let most = self.options.limits.unsettled_max as usize;
-        let Some(channel) = self.channels.get_mut(slot) else { return };
+        let Some(channel) = self.clients.channels.get_mut(slot) else { return };
         channel.settle_timer = None;
         let late: Vec<u64> = channel
             .unsettled
@@ -294,7 +295,7 @@ impl Engine {
             .map(|(tag, _)| tag)
             .collect();
         for tag in late {
-            let channel = self.channels.get_mut(slot).expect("requeues close no channel");
+            let channel = self.clients.channels.get_mut(slot).expect("requeues close no channel");
             let Some(delivered) = channel.unsettled.take(tag) else { continue };
             channel.timed_out.insert(tag);
             if channel.timed_out.len() > most {
@@ -303,7 +304,7 @@ impl Engine {
             self.counters.settle_timeouts += 1;
             self.settle_one(now, Some(slot), delivered, Outcome::Requeue, fx);
         }
-        let channel = self.channels.get_mut(slot).expect("requeues close no channel");
+        let channel = self.clients.channels.get_mut(slot).expect("requeues close no channel");
         let next = channel.unsettled.iter().map(|(_, delivered)| delivered.deadline).min();
         if let Some(next) = next {
             let at = next.max(now.plus(TIMEOUT_STEP));

@@ -35,7 +35,7 @@ impl Engine {
             return self.request_at_home(id, request, fx);
         }
         self.record_settled(fx);
-        self.changed_at = None;
+        self.storage.changed_at = None;
         let answer = match self.channel_slot(id) {
             None => Some(Err(Engine::no_channel(id))),
             Some(slot) => {
@@ -54,9 +54,9 @@ impl Engine {
 
     /// Answers a request: once it is flushed, where it made a change that has to survive a restart.
     fn answer<F: Effects>(&mut self, id: ChannelId, answer: Result<Reply, Refusal>, fx: &mut F) {
-        match (answer, self.changed_at.take(), self.channel_slot(id)) {
+        match (answer, self.storage.changed_at.take(), self.channel_slot(id)) {
             // An exchange may have gone with the last thing that was bound to it.
-            (Ok(_), Some(_), _) if self.storage == StorageState::Failed => {
+            (Ok(_), Some(_), _) if self.storage.state == StorageState::Failed => {
                 fx.reply(id, Err(Refusal::not_kept()));
             }
             (Ok(reply), Some(position), Some(slot)) => {
@@ -77,7 +77,7 @@ impl Engine {
     }
 
     fn check_rights(&mut self, id: ChannelId, request: &Request) -> Result<(), Refusal> {
-        let connection = self.connections[id.connection.0 as usize].as_mut();
+        let connection = self.clients.connections[id.connection.0 as usize].as_mut();
         match connection.and_then(|connection| connection.grant.as_mut()) {
             Some(grant) => grant.check(&self.access, request),
             None => Ok(()),
@@ -123,7 +123,8 @@ impl Engine {
                 Some(Ok(Reply::Done))
             }
             Request::SetFlow(flow) => {
-                self.channels.get_mut(slot).expect("a channel's slot is in use").flow = flow;
+                self.clients.channels.get_mut(slot).expect("a channel's slot is in use").flow =
+                    flow;
                 if flow {
                     self.reconsider_channel(slot);
                 }
@@ -143,25 +144,26 @@ impl Engine {
     fn open_inbox(&mut self, slot: u32, name: String) -> Result<Reply, Refusal> {
         check_name("an inbox", &name)?;
         let prefix = self.names().inbox_prefix;
-        let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
+        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
         if channel.inbox.is_some() {
             let text = "the channel has an inbox already";
             return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
         }
         let address = format!("{prefix}{}", self.random.name(INBOX_TOKEN_LETTERS));
         channel.inbox = Some(Box::new(Inbox { address: address.clone(), name }));
-        let vhost = self.vhosts.get_mut(channel.vhost).expect("channels end first");
+        let vhost = self.topology.vhosts.get_mut(channel.vhost).expect("channels end first");
         vhost.inboxes.insert(address.clone(), slot);
         Ok(Reply::Inbox { address })
     }
 
     fn set_channel_credit(&mut self, slot: u32, credit: Credit) {
-        self.channels.get_mut(slot).expect("a channel's slot is in use").account.credit = credit;
+        self.clients.channels.get_mut(slot).expect("a channel's slot is in use").account.credit =
+            credit;
         self.reconsider_channel(slot);
     }
 
     fn select_confirms(&mut self, slot: u32) -> Result<Reply, Refusal> {
-        let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
+        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
         if channel.transaction.is_some() {
             let text = "a channel with transactions cannot have confirms";
             return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
@@ -171,7 +173,7 @@ impl Engine {
     }
 
     fn select_transactions(&mut self, slot: u32) -> Result<Reply, Refusal> {
-        let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
+        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
         if channel.confirms.is_some() {
             let text = "a channel with confirms cannot have transactions";
             return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
@@ -181,7 +183,7 @@ impl Engine {
     }
 
     fn rollback(&mut self, slot: u32) -> Result<Reply, Refusal> {
-        let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
+        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
         match &mut channel.transaction {
             Some(transaction) => {
                 **transaction = Transaction::default();
@@ -210,7 +212,7 @@ impl Engine {
         };
         let queue = self.queues.get_mut(queue_slot).expect("routers name living queues");
         queue.gets.push_back(Get { channel: id, presettled });
-        self.channels.get_mut(slot).expect("a channel's slot is in use").gets += 1;
+        self.clients.channels.get_mut(slot).expect("a channel's slot is in use").gets += 1;
         self.queue_used(now, queue_slot);
         self.serve_queue(now, queue_slot, fx);
         None
@@ -220,7 +222,7 @@ impl Engine {
     pub(crate) fn take_get(&mut self, queue_slot: u32) -> Option<Get> {
         let get = self.queues.get_mut(queue_slot)?.gets.pop_front()?;
         let slot = self.channel_slot(get.channel);
-        if let Some(channel) = slot.and_then(|slot| self.channels.get_mut(slot)) {
+        if let Some(channel) = slot.and_then(|slot| self.clients.channels.get_mut(slot)) {
             channel.gets -= 1;
         }
         Some(get)
@@ -236,8 +238,8 @@ impl Engine {
         let interest = Interest::new(seed);
         let inboxes = BTreeMap::new();
         let vhost = Vhost { name: name.to_owned(), router, interest, queues: 0, inboxes };
-        let slot = self.vhosts.insert(vhost);
-        self.vhost_slots.insert(name.to_owned(), slot);
+        let slot = self.topology.vhosts.insert(vhost);
+        self.topology.vhost_slots.insert(name.to_owned(), slot);
         slot
     }
 
@@ -288,12 +290,12 @@ impl Engine {
     }
 
     fn create_vhost<F: Effects>(&mut self, name: &str, fx: &mut F) -> Result<(), Refusal> {
-        if self.vhost_slots.contains_key(name) {
+        if self.topology.vhost_slots.contains_key(name) {
             return Ok(());
         }
         check_name("a virtual host", name)?;
         let most = self.options.limits.vhosts_max;
-        if self.vhosts.len() >= most {
+        if self.topology.vhosts.len() >= most {
             let text = format!("more than {most} virtual hosts");
             return Err(Refusal::new(RefusalKind::LimitExceeded, text));
         }
@@ -305,7 +307,7 @@ impl Engine {
     /// Deletes a virtual host that no connection uses, and all in it.
     fn delete_vhost<F: Effects>(&mut self, name: &str, fx: &mut F) -> Result<(), Refusal> {
         let slot = self.vhost_slot(name)?;
-        let connections = self.connections.iter().flatten();
+        let connections = self.clients.connections.iter().flatten();
         let used_by = connections.filter(|connection| connection.vhost == slot).count();
         if used_by > 0 {
             let text = format!("virtual host '{name}' is in use; open connections: {used_by}");
@@ -334,9 +336,9 @@ impl Engine {
 
     /// Takes a virtual host out that has nothing in it any more but subscribers of channels that have gone.
     pub(crate) fn remove_vhost(&mut self, slot: u32) {
-        self.direct.vhost_left(slot);
-        let vhost = self.vhosts.remove(slot).expect("the caller looked it up");
-        self.vhost_slots.remove(&vhost.name);
+        self.pubsub.vhost_left(slot);
+        let vhost = self.topology.vhosts.remove(slot).expect("the caller looked it up");
+        self.topology.vhost_slots.remove(&vhost.name);
         self.access.vhost_deleted(&vhost.name);
         drop_elsewhere(vhost);
     }
@@ -351,7 +353,7 @@ impl Engine {
 
     /// Appends a record about topology: rare, and whoever asked for the change waits for its flush.
     pub(crate) fn append_record<F: Effects>(&mut self, record: &Record<'_>, fx: &mut F) {
-        record.write(&mut self.record);
-        self.changed_at = Some(fx.append(&[&self.record], true));
+        record.write(&mut self.scratch.record);
+        self.storage.changed_at = Some(fx.append(&[&self.scratch.record], true));
     }
 }

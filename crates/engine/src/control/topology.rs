@@ -19,7 +19,7 @@ impl Engine {
         request: Request,
         fx: &mut F,
     ) -> Result<Reply, Refusal> {
-        let vhost = self.channels.get(slot).expect("a channel's slot is in use").vhost;
+        let vhost = self.clients.channels.get(slot).expect("a channel's slot is in use").vhost;
         match request {
             Request::DeclareExchange(declaration) => self.declare_exchange(vhost, &declaration, fx),
             Request::DeleteExchange { name, if_unused } => {
@@ -60,11 +60,11 @@ impl Engine {
     }
 
     fn router(&mut self, vhost: u32) -> &mut Router {
-        &mut self.vhosts.get_mut(vhost).expect("channels and queues end first").router
+        &mut self.topology.vhosts.get_mut(vhost).expect("channels and queues end first").router
     }
 
     fn vhost_name(&self, vhost: u32) -> String {
-        self.vhosts.get(vhost).expect("channels and queues end first").name.clone()
+        self.topology.vhosts.get(vhost).expect("channels and queues end first").name.clone()
     }
 
     /// Records a change, where it is one that survives a restart, and the exchanges that went with
@@ -202,7 +202,7 @@ impl Engine {
         fx: &mut F,
     ) -> Result<Reply, Refusal> {
         self.check_queue(vhost, &name, &options)?;
-        let number = self.next_queue_number;
+        let number = self.queues.next_number();
         let mut queue = Queue::new(number, vhost, name.clone(), options);
         queue.owner = queue.options.exclusive.then_some(id.connection);
         self.check_kept(queue.durable)?;
@@ -219,7 +219,7 @@ impl Engine {
 
     /// With a failed journal nothing is done on request that a restart would undo.
     pub(crate) fn check_kept(&self, durable: bool) -> Result<(), Refusal> {
-        if durable && self.storage == StorageState::Failed {
+        if durable && self.storage.state == StorageState::Failed {
             return Err(Refusal::not_kept());
         }
         Ok(())
@@ -235,7 +235,7 @@ impl Engine {
             check_name("a dead-letter exchange or routing key", name)?;
         }
         check_arguments(&options.other)?;
-        if self.vhosts.get(vhost).is_some_and(|vhost| vhost.queues >= limits.queues_max) {
+        if self.topology.vhosts.get(vhost).is_some_and(|vhost| vhost.queues >= limits.queues_max) {
             return exceeded(format!("more than {} queues in a virtual host", limits.queues_max));
         }
         let ttl = options.message_ttl.max(options.expires);
@@ -248,12 +248,10 @@ impl Engine {
 
     /// Takes a queue in, under the number it has.
     pub(crate) fn add_queue(&mut self, queue: Queue) -> u32 {
-        self.next_queue_number = self.next_queue_number.max(queue.number + 1);
         let slot = self.queues.next_slot();
-        let vhost = self.vhosts.get_mut(queue.vhost).expect("queues have a virtual host");
+        let vhost = self.topology.vhosts.get_mut(queue.vhost).expect("queues have a virtual host");
         vhost.router.queue_added(&queue.name, QueueKey(slot), queue.durable);
         vhost.queues += 1;
-        self.queue_slots.insert(queue.number, slot);
         self.queues.insert(queue)
     }
 
@@ -303,8 +301,7 @@ impl Engine {
         if let Some(at) = queue.expires_at {
             self.timers.clear(at, crate::foundation::timers::Timer::Queue(slot));
         }
-        self.queue_slots.remove(&queue.number);
-        let vhost = self.vhosts.get_mut(queue.vhost).expect("queues end first");
+        let vhost = self.topology.vhosts.get_mut(queue.vhost).expect("queues end first");
         vhost.queues -= 1;
         let change = vhost.router.queue_removed(QueueKey(slot));
         if queue.durable {
@@ -327,8 +324,8 @@ impl Engine {
         if durable {
             let kept = self.unsettled_of(number);
             let record = Record::Purged { queue: number, before, kept };
-            record.write(&mut self.record);
-            fx.append(&[&self.record], false);
+            record.write(&mut self.scratch.record);
+            fx.append(&[&self.scratch.record], false);
             fx.write_soon();
         }
         self.drop_messages(slot);
@@ -349,10 +346,10 @@ impl Engine {
         let queue = self.queues.get_mut(slot).expect("the caller looked it up");
         queue.ready = 0;
         queue.ready_bytes = 0;
-        self.resident -= std::mem::take(&mut queue.resident);
+        self.storage.resident -= std::mem::take(&mut queue.resident);
         queue.requeued_in_pages.clear();
         for lane in &mut queue.lanes {
-            self.departures.add(queue.number, queue.durable, std::mem::take(lane));
+            self.agenda.departures.add(queue.number, queue.durable, std::mem::take(lane));
         }
     }
 }

@@ -144,7 +144,7 @@ impl Engine {
     /// Bytes of messages that all queues hold in memory, as [`crate::interface::limits::Limits`] counts them.
     #[must_use]
     pub fn resident_bytes(&self) -> u64 {
-        self.resident
+        self.storage.resident
     }
 
     /// A user's password hash, as [`crate::Request::PutUser`] gave it.
@@ -173,9 +173,10 @@ impl Engine {
 
     /// All virtual hosts, by name.
     pub fn list_vhosts(&self) -> impl Iterator<Item = VhostListing<'_>> {
-        self.vhost_slots
+        self.topology
+            .vhost_slots
             .values()
-            .filter_map(|slot| self.vhosts.get(*slot))
+            .filter_map(|slot| self.topology.vhosts.get(*slot))
             .map(|vhost| VhostListing { name: &vhost.name, queues: vhost.queues })
     }
 
@@ -202,13 +203,17 @@ impl Engine {
 
     /// All exchanges, by virtual host and name.
     pub fn list_exchanges(&self) -> impl Iterator<Item = ExchangeListing<'_>> {
-        self.vhost_slots.values().filter_map(|slot| self.vhosts.get(*slot)).flat_map(|vhost| {
-            vhost.router.exchanges().map(|(name, options)| ExchangeListing {
-                vhost: &vhost.name,
-                name,
-                options,
+        self.topology
+            .vhost_slots
+            .values()
+            .filter_map(|slot| self.topology.vhosts.get(*slot))
+            .flat_map(|vhost| {
+                vhost.router.exchanges().map(|(name, options)| ExchangeListing {
+                    vhost: &vhost.name,
+                    name,
+                    options,
+                })
             })
-        })
     }
 
     /// How many subjects a connection subscribes to without a queue.
@@ -222,9 +227,9 @@ impl Engine {
     }
 
     fn channels_of(&self, id: ConnectionId) -> impl Iterator<Item = &Channel> {
-        let connection = self.connections.get(id.0 as usize).and_then(Option::as_ref);
+        let connection = self.clients.connections.get(id.0 as usize).and_then(Option::as_ref);
         let channels = connection.into_iter().flat_map(|connection| &connection.channels);
-        channels.filter_map(|(_, slot)| self.channels.get(*slot))
+        channels.filter_map(|(_, slot)| self.clients.channels.get(*slot))
     }
 
     /// Places that queues have or had; each keeps its own.
@@ -242,7 +247,7 @@ impl Engine {
     pub fn list_queues_in(&self, places: Range<usize>) -> impl Iterator<Item = QueueListing<'_>> {
         self.queues.iter_in(places).filter_map(|(_, queue)| {
             Some(QueueListing {
-                vhost: &self.vhosts.get(queue.vhost)?.name,
+                vhost: &self.topology.vhosts.get(queue.vhost)?.name,
                 name: &queue.name,
                 options: &queue.options,
                 ready: queue.ready,
@@ -280,7 +285,7 @@ impl Engine {
     ) -> impl Iterator<Item = SessionListing<'_>> {
         self.sessions.iter_in(places).filter_map(|(_, session)| {
             Some(SessionListing {
-                vhost: &self.vhosts.get(session.vhost)?.name,
+                vhost: &self.topology.vhosts.get(session.vhost)?.name,
                 name: &session.name,
                 user: &session.user,
                 expiry: session.expiry,
@@ -293,21 +298,25 @@ impl Engine {
 
     /// All bindings but those of default exchanges, by virtual host.
     pub fn list_bindings(&self) -> impl Iterator<Item = BindingListing<'_>> {
-        self.vhost_slots.values().filter_map(|slot| self.vhosts.get(*slot)).flat_map(|vhost| {
-            vhost.router.bindings().map(|binding| {
-                let (target, to_queue) = match binding.target {
-                    TargetView::Queue(name, _) => (name, true),
-                    TargetView::Exchange(name) => (name, false),
-                };
-                BindingListing {
-                    vhost: &vhost.name,
-                    source: binding.source,
-                    target,
-                    to_queue,
-                    key: binding.key,
-                    arguments: binding.arguments,
-                }
+        self.topology
+            .vhost_slots
+            .values()
+            .filter_map(|slot| self.topology.vhosts.get(*slot))
+            .flat_map(|vhost| {
+                vhost.router.bindings().map(|binding| {
+                    let (target, to_queue) = match binding.target {
+                        TargetView::Queue(name, _) => (name, true),
+                        TargetView::Exchange(name) => (name, false),
+                    };
+                    BindingListing {
+                        vhost: &vhost.name,
+                        source: binding.source,
+                        target,
+                        to_queue,
+                        key: binding.key,
+                        arguments: binding.arguments,
+                    }
+                })
             })
-        })
     }
 }

@@ -180,10 +180,11 @@ impl Engine {
         let limits = &self.options.limits;
         let most = limits.queue_resident_bytes_max;
         let fits = self.delays.resident + cost <= most
-            && self.resident + self.loading_bytes + cost <= limits.resident_bytes_max;
+            && self.storage.resident + self.storage.loading_bytes + cost
+                <= limits.resident_bytes_max;
         let is_stored = persistent || !fits;
         if self.delays.len() >= limits.delayed_max
-            || (is_stored && self.storage != StorageState::Ready)
+            || (is_stored && self.storage.state != StorageState::Ready)
         {
             self.counters.not_stored += 1;
             return Taken { refused: true, ..Taken::default() };
@@ -192,27 +193,27 @@ impl Engine {
         self.delays.next_number += 1;
         let mut position = NOWHERE;
         if persistent {
-            let vhost = &self.vhosts.get(vhost).expect("channels end first").name;
-            let mut writer = record::start(&mut self.record, Kind::Delayed);
+            let vhost = &self.topology.vhosts.get(vhost).expect("channels end first").name;
+            let mut writer = record::start(&mut self.scratch.record, Kind::Delayed);
             writer.u64(turn.number);
             writer.text(vhost);
             writer.u64(due.0);
-            position = message.append(&self.record, wants_flush, fx);
+            position = message.append(&self.scratch.record, wants_flush, fx);
             fx.write_soon();
             fx.retain(position, 1);
         } else if is_stored {
-            record::start(&mut self.record, Kind::Spooled);
-            position = message.append(&self.record, false, fx);
+            record::start(&mut self.scratch.record, Kind::Spooled);
+            position = message.append(&self.scratch.record, false, fx);
             self.counters.spooled += 1;
             self.retain_transient(position, fx);
         }
         let bytes = u32::try_from(message.len()).unwrap_or(u32::MAX);
         self.delays
             .waiting
-            .insert(turn, Held { position, vhost, bytes, persistent, mark: self.mark });
+            .insert(turn, Held { position, vhost, bytes, persistent, mark: self.storage.mark });
         if fits {
             self.delays.resident += cost;
-            self.resident += cost;
+            self.storage.resident += cost;
             self.delays.messages.insert(turn, message.to_blob());
         }
         self.watch_delays();
@@ -270,7 +271,9 @@ impl Engine {
     /// before they are published, the first of them is asked for even where memory is scarce.
     fn ask_delayed<F: Effects>(&mut self, now: Time, messages_max: usize, fx: &mut F) {
         let limits = &self.options.limits;
-        let all = limits.resident_bytes_max.saturating_sub(self.resident + self.loading_bytes);
+        let all = limits
+            .resident_bytes_max
+            .saturating_sub(self.storage.resident + self.storage.loading_bytes);
         let room = LOAD_BYTES_MAX.min(limits.queue_resident_bytes_max).min(all);
         let (mut turns, mut positions, mut bytes) = (Vec::new(), Vec::new(), 0);
         for (turn, held) in self.delays.waiting.iter().take(messages_max) {
@@ -340,13 +343,14 @@ impl Engine {
         let content = stored.content;
         let keys = Keys { routing_key: stored.routing_key, also_to: &also_to };
         let mut targets = Vec::new();
-        let vhost = self.vhosts.get_mut(held.vhost).expect("delays end first");
+        let vhost = self.topology.vhosts.get_mut(held.vhost).expect("delays end first");
         // Where the exchange was deleted meanwhile, the message has nowhere to go.
         let way = (stored.exchange, keys);
         let routed =
             vhost.route(self.options.conventions.read_headers, way, &content, &mut targets);
         let fits = |key: &QueueKey| self.fits(key.0, content.priority, blob.len());
-        if self.storage == StorageState::Full && !held.persistent && !targets.iter().all(fits) {
+        if self.storage.state == StorageState::Full && !held.persistent && !targets.iter().all(fits)
+        {
             // It was confirmed, and could only be dropped now: all wait until there is space.
             return Published::Later;
         }
@@ -356,13 +360,13 @@ impl Engine {
         if held.persistent {
             fx.reserve(record::bytes_max(blob.len(), targets.len()), 3);
         }
-        self.in_group = true;
+        self.storage.in_group = true;
         self.place(now, &incoming, &targets, false, fx);
         if routed.is_some_and(|routed| routed.has_subjects) {
             self.publish_to_subscribers(held.vhost, &incoming, fx);
         }
         self.end_delay(turn, fx);
-        self.in_group = false;
+        self.storage.in_group = false;
         self.run_overdue(now, fx);
         Published::Now
     }
@@ -371,8 +375,8 @@ impl Engine {
     fn end_delay<F: Effects>(&mut self, turn: Turn, fx: &mut F) {
         let Some(held) = self.take_delayed(turn) else { return };
         if held.persistent {
-            Record::DelayEnded { number: turn.number }.write(&mut self.record);
-            fx.append(&[&self.record], false);
+            Record::DelayEnded { number: turn.number }.write(&mut self.scratch.record);
+            fx.append(&[&self.scratch.record], false);
         }
         self.release_held(held, fx);
     }
@@ -381,7 +385,7 @@ impl Engine {
     fn take_delayed(&mut self, turn: Turn) -> Option<Held> {
         if let Some(blob) = self.delays.messages.remove(&turn) {
             self.delays.resident -= cost(blob.len());
-            self.resident -= cost(blob.len());
+            self.storage.resident -= cost(blob.len());
         }
         let delays = &mut self.delays;
         let held = delays.waiting.remove(&turn).or_else(|| delays.unreadable.remove(&turn))?;

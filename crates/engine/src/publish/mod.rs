@@ -104,7 +104,7 @@ impl Engine {
         }
         let slot = self.channel_slot(id).ok_or_else(|| Engine::no_channel(id))?;
         self.check_publish(id, publish)?;
-        let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
+        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
         if channel.transaction.is_some() {
             return self.hold_publish(slot, publish);
         }
@@ -131,7 +131,7 @@ impl Engine {
             let text = format!("a further routing key of more than {NAME_BYTES_MAX} bytes");
             return Err(Refusal::new(RefusalKind::LimitExceeded, text));
         }
-        let connection = self.connections[id.connection.0 as usize].as_mut();
+        let connection = self.clients.connections[id.connection.0 as usize].as_mut();
         let grant = connection.and_then(|connection| connection.grant.as_mut());
         let Some(grant) = grant else { return Ok(()) };
         if !grant.may_publish(&self.access, publish.exchange) {
@@ -152,14 +152,14 @@ impl Engine {
         publish: &Publish<'_>,
         fx: &mut F,
     ) -> Result<Taken, Refusal> {
-        let channel = self.channels.get(slot).expect("a channel's slot is in use");
+        let channel = self.clients.channels.get(slot).expect("a channel's slot is in use");
         let vhost_slot = channel.vhost;
         let wants_flush = channel.confirms.is_some() || channel.transaction.is_some();
-        let mut targets = std::mem::take(&mut self.targets);
+        let mut targets = std::mem::take(&mut self.scratch.targets);
         let routed = self.route(vhost_slot, publish, &mut targets);
         let (taken, is_routed) = match routed {
             Err(refusal) => {
-                self.targets = targets;
+                self.scratch.targets = targets;
                 return Err(refusal);
             }
             Ok(Route::Delayed(delay)) => {
@@ -189,7 +189,7 @@ impl Engine {
                 (taken, is_heard || !targets.is_empty())
             }
         };
-        self.targets = targets;
+        self.scratch.targets = targets;
         self.counters.published += 1;
         if !is_routed {
             self.give_back_unroutable(slot, publish, fx);
@@ -206,7 +206,7 @@ impl Engine {
         publish: &Publish<'_>,
         fx: &mut F,
     ) -> u32 {
-        let mut targets = std::mem::take(&mut self.targets);
+        let mut targets = std::mem::take(&mut self.scratch.targets);
         let mut caught = 0;
         match self.route(vhost, publish, &mut targets) {
             Ok(Route::Inbox(owner)) => {
@@ -220,7 +220,7 @@ impl Engine {
             }
             _ => {}
         }
-        self.targets = targets;
+        self.scratch.targets = targets;
         self.run_overdue(now, fx);
         caught
     }
@@ -232,7 +232,7 @@ impl Engine {
         publish: &Publish<'_>,
         targets: &mut Vec<QueueKey>,
     ) -> Result<Route, Refusal> {
-        let vhost = self.vhosts.get_mut(vhost).expect("channels end first");
+        let vhost = self.topology.vhosts.get_mut(vhost).expect("channels end first");
         let keys = Keys { routing_key: publish.routing_key, also_to: publish.also_to };
         let way = (publish.exchange, keys);
         let Conventions { names, read_headers: read, .. } = *self.options.conventions;
@@ -262,14 +262,14 @@ impl Engine {
             return;
         }
         self.counters.returned += 1;
-        let channel = self.channels.get(slot).expect("a channel's slot is in use");
+        let channel = self.clients.channels.get(slot).expect("a channel's slot is in use");
         fx.return_unroutable(channel.id, &Incoming::of(publish).view());
     }
 
     /// Gives a publish its number, in confirm mode, and has it told when it is safe.
     #[inline]
     fn count_confirm<F: Effects>(&mut self, slot: u32, taken: Taken, fx: &mut F) {
-        let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
+        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
         let Some(confirms) = &mut channel.confirms else { return };
         let number = confirms.count();
         if taken.refused {
@@ -279,7 +279,7 @@ impl Engine {
         confirms.taken(number, taken.position);
         if !confirms.is_listed {
             confirms.is_listed = true;
-            self.confirming.push(slot);
+            self.agenda.confirming.push(slot);
         }
     }
 
@@ -295,11 +295,11 @@ impl Engine {
         fx: &mut F,
     ) -> Taken {
         let mut taken = Taken::default();
-        if !self.departures.is_empty() {
+        if !self.agenda.departures.is_empty() {
             // What comes does not make what has left more: each message may leave a lane behind, too.
             self.give_back_some(2 * targets.len(), fx);
         }
-        let mut placements = std::mem::take(&mut self.placements);
+        let mut placements = std::mem::take(&mut self.scratch.placements);
         placements.clear();
         let mut refused = Vec::new();
         for key in targets {
@@ -307,7 +307,7 @@ impl Engine {
                 taken.queues += 1;
             } else {
                 taken.refused = true;
-                if self.in_group {
+                if self.storage.in_group {
                     self.choose_refused_place(now, incoming, key.0, &mut placements);
                 } else {
                     refused.push(key.0);
@@ -324,7 +324,7 @@ impl Engine {
                 taken.queues = taken.queues.saturating_sub(placements.len() as u32);
             }
         }
-        self.placements = placements;
+        self.scratch.placements = placements;
         // After the message itself: it may be for one of its own queues, whose numbers come in order.
         for slot in refused {
             self.dead_letter_refused(now, slot, incoming, fx);
@@ -379,17 +379,17 @@ impl Engine {
     ) {
         let queue = self.queues.get(placement.queue).expect("placements name living queues");
         let position = durable.filter(|_| placement.durable).unwrap_or(NOWHERE);
-        let entry = placement.entry(queue, position, Some(message), incoming, self.mark);
+        let entry = placement.entry(queue, position, Some(message), incoming, self.storage.mark);
         let (queue, depth) = (placement.queue, self.dead_letter_depth);
-        self.refused.push(Refused { queue, entry, depth });
-        self.overdue.push(queue);
+        self.agenda.refused.push(Refused { queue, entry, depth });
+        self.agenda.overdue.push(queue);
     }
 
     /// Whether the message has to be stored and cannot be now.
     #[inline]
     fn cannot_store(&self, publish: &Publish<'_>, targets: &[QueueKey]) -> bool {
         let is_durable = |key: &QueueKey| self.queues.get(key.0).is_some_and(|queue| queue.stores);
-        self.storage != StorageState::Ready
+        self.storage.state != StorageState::Ready
             && publish.content.persistent
             && targets.iter().any(is_durable)
     }
@@ -412,7 +412,7 @@ impl Engine {
         if queue.ready == 0 && !queue.able.is_empty() {
             taker = self.taker(slot, bytes, fx);
             if let Some(taker) = taker
-                && self.consumers.get(taker).is_some_and(|taker| taker.presettled)
+                && self.clients.consumers.get(taker).is_some_and(|taker| taker.presettled)
             {
                 self.hand_over(slot, taker, incoming, fx);
                 return true;
@@ -441,15 +441,15 @@ impl Engine {
         wants_flush: bool,
         fx: &mut F,
     ) -> Taken {
-        let mut room = std::mem::take(&mut self.blob);
+        let mut room = std::mem::take(&mut self.scratch.blob);
         room.clear();
         let encoded = incoming.encode(&mut room);
         let flushes = placements.iter().any(|placement| placement.flushes);
         let durable = self.append_published(placements, encoded, wants_flush && flushes, fx);
         // All its queues have it before one of them drops another message for it: that may be a dead
         // letter for the next of them, whose numbers come in order.
-        let is_several = placements.len() > 1 && !self.in_group;
-        self.in_group |= is_several;
+        let is_several = placements.len() > 1 && !self.storage.in_group;
+        self.storage.in_group |= is_several;
         let mut refused = false;
         let mut spooled = None;
         let mut blob: Option<Blob> = None;
@@ -464,7 +464,7 @@ impl Engine {
                 && !placement.taker.is_some_and(|taker| self.leaves_to_journal(taker));
             let mut position = position.unwrap_or(NOWHERE);
             if !fits && position == NOWHERE {
-                if self.storage != StorageState::Ready {
+                if self.storage.state != StorageState::Ready {
                     self.counters.not_stored += 1;
                     refused = true;
                     continue;
@@ -485,10 +485,10 @@ impl Engine {
             self.enter(now, placement, position, message, incoming, fx);
         }
         if room.capacity() <= KEPT_BLOB_BYTES_MAX {
-            self.blob = room;
+            self.scratch.blob = room;
         }
         if is_several {
-            self.in_group = false;
+            self.storage.in_group = false;
             self.run_overdue(now, fx);
         }
         Taken { position: durable.filter(|_| flushes), refused, ..Taken::default() }
@@ -505,7 +505,7 @@ impl Engine {
         if count == 0 {
             return None;
         }
-        let mut writer = record::start(&mut self.record, Kind::Published);
+        let mut writer = record::start(&mut self.scratch.record, Kind::Published);
         writer.varint(count as u64);
         for placement in placements.iter().filter(|placement| placement.durable) {
             let queue = self.queues.get(placement.queue).expect("placements name living queues");
@@ -513,16 +513,16 @@ impl Engine {
                 Place { queue: queue.number, seq: placement.seq, expires: placement.expires };
             record::write_place(&mut writer, place);
         }
-        let position = message.append(&self.record, wants_flush, fx);
+        let position = message.append(&self.scratch.record, wants_flush, fx);
         fx.write_soon();
         fx.retain(position, u32::try_from(count).expect("queues are counted in 32 bits"));
         Some(position)
     }
 
     fn append_spooled<F: Effects>(&mut self, message: Encoded<'_>, fx: &mut F) -> Position {
-        record::start(&mut self.record, Kind::Spooled);
+        record::start(&mut self.scratch.record, Kind::Spooled);
         self.counters.spooled += 1;
-        message.append(&self.record, false, fx)
+        message.append(&self.scratch.record, false, fx)
     }
 
     /// Whether a message for that queue may stay in memory.
@@ -533,7 +533,8 @@ impl Engine {
         let limits = &self.options.limits;
         !queue.lanes[lane].is_spooling()
             && queue.resident + cost <= limits.queue_resident_bytes_max
-            && self.resident + self.loading_bytes + cost <= limits.resident_bytes_max
+            && self.storage.resident + self.storage.loading_bytes + cost
+                <= limits.resident_bytes_max
     }
 
     /// Makes the message an entry of its queue, or of the consumer that gets it at once.
@@ -548,9 +549,9 @@ impl Engine {
         fx: &mut F,
     ) {
         let queue = self.queues.get_mut(placement.queue).expect("placements name living queues");
-        let entry = placement.entry(queue, position, message, incoming, self.mark);
+        let entry = placement.entry(queue, position, message, incoming, self.storage.mark);
         let is_cold = entry.is_cold();
-        self.resident += entry.resident_cost();
+        self.storage.resident += entry.resident_cost();
         if let Some(taker) = placement.taker {
             if self.holds_much(taker) {
                 fx.consumers_outrun();
@@ -583,7 +584,7 @@ impl Engine {
             return !queue.able.is_empty();
         }
         let limits = &self.options.limits;
-        let others = self.resident.saturating_sub(queue.resident);
+        let others = self.storage.resident.saturating_sub(queue.resident);
         let rest = limits.resident_bytes_max.saturating_sub(others);
         let most = limits.queue_resident_bytes_max.min(rest);
         is_consumed && queue.resident > most / 2

@@ -86,7 +86,7 @@ impl Engine {
     #[inline]
     #[must_use]
     pub fn burst_room(&self, streak: &Streak) -> Option<BurstRoom> {
-        let leaf = self.vhosts.get(streak.vhost)?.interest.leaf(streak.leaf)?;
+        let leaf = self.topology.vhosts.get(streak.vhost)?.interest.leaf(streak.leaf)?;
         // All that go to other shards are one more.
         let ways = leaf.all.len() + usize::from(!leaf.shards().is_empty());
         let messages = DELIVERIES_MAX.checked_div(ways)?.min(Burst::MESSAGES_MAX);
@@ -115,7 +115,7 @@ impl Engine {
         if elsewhere.is_empty() {
             self.counters.unheard += count - offered;
         } else {
-            let vhost = &self.vhosts.get(known.vhost).expect("it was there just now").name;
+            let vhost = &self.topology.vhosts.get(known.vhost).expect("it was there just now").name;
             let message = &burst.message(self.names(), &[]);
             let (origin, publisher) = (self.options.shard, Some(id.connection));
             let (asks, streak) = (false, known.number);
@@ -154,11 +154,12 @@ impl Engine {
         fx: &mut F,
     ) -> (u64, Shards) {
         let count = burst.bodies.len() as u64;
-        let (names, first) = (self.names(), self.direct.emissions + 1);
+        let (names, first) = (self.names(), self.pubsub.emissions + 1);
         let handing = Handing { names, first, streak: streak.number };
-        self.direct.emissions += count;
-        let Direct { subscribers, channels, spent, rest, .. } = &mut self.direct;
-        let interest = &self.vhosts.get(streak.vhost).expect("it was there just now").interest;
+        self.pubsub.emissions += count;
+        let Direct { subscribers, channels, spent, rest, .. } = &mut self.pubsub;
+        let interest =
+            &self.topology.vhosts.get(streak.vhost).expect("it was there just now").interest;
         let leaf = interest.leaf(streak.leaf).expect("it was there just now");
         let subjects = Subjects::one(burst.subject);
         rest.clear();

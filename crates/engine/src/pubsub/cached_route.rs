@@ -83,7 +83,7 @@ impl Engine {
         streak: &mut Option<Streak>,
         fx: &mut F,
     ) {
-        if self.direct.has_spent() {
+        if self.pubsub.has_spent() {
             *streak = None;
             self.end_spent(fx);
         }
@@ -92,9 +92,9 @@ impl Engine {
     /// What was found out about the subject of the message that has just been handed out.
     #[inline]
     pub(super) fn find_streak(&self, vhost: u32, way: Way) -> Option<Streak> {
-        let Direct { leaves, emissions: number, .. } = &self.direct;
+        let Direct { leaves, emissions: number, .. } = &self.pubsub;
         let &[leaf] = &leaves[..] else { return None };
-        let found = self.vhosts.get(vhost)?.interest.leaf(leaf)?;
+        let found = self.topology.vhosts.get(vhost)?.interest.leaf(leaf)?;
         let is_heard_here = !found.all.is_empty();
         let are_all = match way {
             Way::Out => (is_heard_here || !found.shards().is_empty()) && !found.has_groups(),
@@ -105,10 +105,12 @@ impl Engine {
 
     /// Whether looking everything up would find the same.
     pub(super) fn is_known(&mut self, id: ChannelId, emit: &Emit<'_>, streak: Streak) -> bool {
-        let vhost =
-            self.channel_slot(id).and_then(|slot| self.channels.get(slot)).map(|it| it.vhost);
+        let vhost = self
+            .channel_slot(id)
+            .and_then(|slot| self.clients.channels.get(slot))
+            .map(|it| it.vhost);
         let mut leaves = Vec::new();
-        if let Some(host) = self.vhosts.get_mut(streak.vhost) {
+        if let Some(host) = self.topology.vhosts.get_mut(streak.vhost) {
             host.interest.find(emit.subject, &mut leaves);
         }
         vhost == Some(streak.vhost) && leaves == [streak.leaf] && self.check_emit(id, emit).is_ok()
@@ -140,7 +142,8 @@ impl Engine {
         let elsewhere = self.hand_along(streak, subject, silent, &message, &mut hearing, fx);
         if !elsewhere.is_empty() {
             let origin = self.options.shard;
-            let vhost = &self.vhosts.get(streak.vhost).expect("it was there just now").name;
+            let vhost =
+                &self.topology.vhosts.get(streak.vhost).expect("it was there just now").name;
             let (publisher, asks, message, streak) =
                 (Some(connection), false, &message, streak.number);
             let subjects = Subjects::one(subject);
@@ -171,10 +174,11 @@ impl Engine {
         hearing: &mut Hearing,
         fx: &mut F,
     ) -> Shards {
-        let number = self.direct.next_emission();
+        let number = self.pubsub.next_emission();
         let emission = Emission { number, streak: streak.number, message };
-        let Direct { subscribers, channels, spent, .. } = &mut self.direct;
-        let interest = &self.vhosts.get(streak.vhost).expect("it was there just now").interest;
+        let Direct { subscribers, channels, spent, .. } = &mut self.pubsub;
+        let interest =
+            &self.topology.vhosts.get(streak.vhost).expect("it was there just now").interest;
         let leaf = interest.leaf(streak.leaf).expect("it was there just now");
         let subjects = Subjects::one(subject);
         let is_deaf = |subscriber: &Subscriber| subscriber.is_deaf(subjects, silent, channels);

@@ -42,7 +42,7 @@ impl Engine {
     ) -> Result<Reached, Refusal> {
         let slot = self.channel_slot(id).ok_or_else(|| Engine::no_channel(id))?;
         self.check_emit(id, emit)?;
-        let vhost = self.channels.get(slot).expect("a channel's slot is in use").vhost;
+        let vhost = self.clients.channels.get(slot).expect("a channel's slot is in use").vhost;
         self.counters.emitted += 1;
         let incoming = Incoming {
             exchange: self.names().subject_exchange,
@@ -94,7 +94,7 @@ impl Engine {
     #[inline]
     pub fn check_subject(&mut self, id: ChannelId, subject: &str) -> Result<(), Refusal> {
         let names = self.names();
-        let connection = self.connections[id.connection.0 as usize].as_mut();
+        let connection = self.clients.connections[id.connection.0 as usize].as_mut();
         let grant = connection.and_then(|connection| connection.grant.as_mut());
         let Some(grant) = grant else { return Ok(()) };
         let exchange = if is_addressed(names, subject) { "" } else { names.subject_exchange };
@@ -110,7 +110,7 @@ impl Engine {
         id: ChannelId,
         subject: &str,
     ) -> Result<Vec<String>, Refusal> {
-        let connection = self.connections[id.connection.0 as usize].as_mut();
+        let connection = self.clients.connections[id.connection.0 as usize].as_mut();
         match connection.and_then(|connection| connection.grant.as_mut()) {
             Some(grant) => grant.check_subscribe(&self.access, subject),
             None => Ok(Vec::new()),
@@ -129,7 +129,7 @@ impl Engine {
     /// Whether queues may catch a direct message. Elsewhere there are none; home gets what is for them.
     #[inline]
     fn is_caught(&self, vhost: u32, subject: &str) -> bool {
-        let host = self.vhosts.get(vhost).expect("channels end first");
+        let host = self.topology.vhosts.get(vhost).expect("channels end first");
         !self.is_away()
             && (is_addressed(self.names(), subject) || host.router.has_subject_bindings())
     }
@@ -207,7 +207,7 @@ impl Engine {
         incoming: &Incoming<'_>,
         fx: &mut F,
     ) -> bool {
-        let host = self.vhosts.get(vhost).expect("channels end first");
+        let host = self.topology.vhosts.get(vhost).expect("channels end first");
         if host.interest.is_empty() {
             return false;
         }
@@ -233,10 +233,11 @@ impl Engine {
         let here = self.options.shard;
         let exchange = self.names().subject_exchange;
         let is_emitted = message.exchange == exchange && message.routing_key == subjects.first;
-        let emission = Emission { number: self.direct.next_emission(), streak: 0, message };
-        let Direct { subscribers, channels, leaves, parts, spent, .. } = &mut self.direct;
+        let emission = Emission { number: self.pubsub.next_emission(), streak: 0, message };
+        let Direct { subscribers, channels, leaves, parts, spent, .. } = &mut self.pubsub;
         leaves.clear();
-        let Vhost { name, interest, .. } = self.vhosts.get_mut(vhost).expect("channels end first");
+        let Vhost { name, interest, .. } =
+            self.topology.vhosts.get_mut(vhost).expect("channels end first");
         let visited = interest.find_any(subjects, leaves);
         let silent = publisher.filter(|publisher| !publisher.echo).map(|it| it.connection);
         let is_deaf = |subscriber: &Subscriber| subscriber.is_deaf(subjects, silent, channels);
@@ -313,10 +314,11 @@ impl Engine {
         fx: &mut F,
     ) -> Reached {
         let mut hearing = Hearing::default();
-        let emission = Emission { number: self.direct.next_emission(), streak: 0, message };
-        let Direct { subscribers, channels, leaves, spent, .. } = &mut self.direct;
+        let emission = Emission { number: self.pubsub.next_emission(), streak: 0, message };
+        let Direct { subscribers, channels, leaves, spent, .. } = &mut self.pubsub;
         leaves.clear();
-        let interest = &mut self.vhosts.get_mut(vhost).expect("the caller has looked").interest;
+        let interest =
+            &mut self.topology.vhosts.get_mut(vhost).expect("the caller has looked").interest;
         hearing.looked_at += interest.find_any(subjects, leaves) as u64;
         let is_deaf = |subscriber: &Subscriber| subscriber.is_deaf(subjects, None, channels);
         hearing.looked_at += leaves.len() as u64;
@@ -335,7 +337,7 @@ impl Engine {
         content: Content<'_>,
         fx: &mut F,
     ) {
-        let channel = self.channel_slot(id).and_then(|slot| self.channels.get(slot));
+        let channel = self.channel_slot(id).and_then(|slot| self.clients.channels.get(slot));
         let Some(vhost) = channel.map(|channel| channel.vhost) else { return };
         let message = Incoming {
             exchange: self.names().subject_exchange,
@@ -346,11 +348,12 @@ impl Engine {
             annotations: &NO_ANNOTATIONS,
         };
         let mut hearing = Hearing::default();
-        let number = self.direct.next_emission();
+        let number = self.pubsub.next_emission();
         let emission = Emission { number, streak: 0, message: &message.view() };
-        let Direct { subscribers, channels, leaves, spent, .. } = &mut self.direct;
+        let Direct { subscribers, channels, leaves, spent, .. } = &mut self.pubsub;
         leaves.clear();
-        let interest = &mut self.vhosts.get_mut(vhost).expect("channels end first").interest;
+        let interest =
+            &mut self.topology.vhosts.get_mut(vhost).expect("channels end first").interest;
         interest.find(subject, leaves);
         let subjects = Subjects::one(subject);
         let is_deaf = |subscriber: &Subscriber| {
@@ -376,10 +379,11 @@ impl Engine {
         };
         let message = &forward.message;
         let is_own = forward.origin == self.options.shard;
-        let emission = Emission { number: self.direct.next_emission(), streak: 0, message };
-        let Direct { subscribers, channels, leaves, parts, spent, .. } = &mut self.direct;
+        let emission = Emission { number: self.pubsub.next_emission(), streak: 0, message };
+        let Direct { subscribers, channels, leaves, parts, spent, .. } = &mut self.pubsub;
         leaves.clear();
-        let interest = &mut self.vhosts.get_mut(vhost).expect("the caller has looked").interest;
+        let interest =
+            &mut self.topology.vhosts.get_mut(vhost).expect("the caller has looked").interest;
         hearing.looked_at += interest.find_any(forward.subjects(), leaves) as u64;
         let silent = forward.publisher.filter(|_| is_own && !echo);
         let subjects = forward.subjects();
@@ -407,7 +411,7 @@ impl Engine {
         message: &MessageView<'_>,
         fx: &mut F,
     ) -> Reached {
-        if self.direct.has_spent() {
+        if self.pubsub.has_spent() {
             self.end_spent(fx);
         }
         self.count_hearing(hearing, message)
@@ -428,11 +432,11 @@ impl Engine {
     /// Ends those who have heard as many messages as they wanted.
     #[cold]
     pub(super) fn end_spent<F: Effects>(&mut self, fx: &mut F) {
-        let mut spent = std::mem::take(&mut self.direct.spent);
+        let mut spent = std::mem::take(&mut self.pubsub.spent);
         for slot in spent.drain(..) {
             self.end_subscriber(slot, fx);
         }
-        self.direct.spent = spent;
+        self.pubsub.spent = spent;
     }
 }
 

@@ -13,8 +13,8 @@ impl Engine {
         if publish.exchange == names.subject_exchange {
             return true;
         }
-        let id = self.channels.get(slot).expect("a channel's slot is in use").id;
-        let connection = self.connections[id.connection.0 as usize].as_mut();
+        let id = self.clients.channels.get(slot).expect("a channel's slot is in use").id;
+        let connection = self.clients.connections[id.connection.0 as usize].as_mut();
         let grant = connection.and_then(|connection| connection.grant.as_mut());
         let Some(grant) = grant else { return true };
         // Who bound another exchange to that of subjects had the right. Nobody has bound the default

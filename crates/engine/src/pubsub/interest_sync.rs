@@ -190,7 +190,7 @@ impl Engine {
         if !self.has_others() {
             return;
         }
-        let vhost = self.vhosts.get(vhost).expect("channels end first");
+        let vhost = self.topology.vhosts.get(vhost).expect("channels end first");
         let (pattern, group, members) = vhost.interest.place(place);
         // Whether there are more than one outside of groups is no matter for others.
         if group.is_none() && members > 1 {
@@ -213,7 +213,8 @@ impl Engine {
 
     /// Tells the other shards which subjects queues of a virtual host catch, where that has changed.
     pub(crate) fn tell_catching<F: Effects>(&mut self, vhost: u32, fx: &mut F) {
-        let Some(host) = self.vhosts.get_mut(vhost).filter(|_| !self.options.others.is_empty())
+        let Some(host) =
+            self.topology.vhosts.get_mut(vhost).filter(|_| !self.options.others.is_empty())
         else {
             return;
         };
@@ -239,15 +240,15 @@ impl Engine {
     pub fn introduction(&self) -> Vec<Vec<u8>> {
         let mut news = Vec::new();
         // An engine begins with this one.
-        if !self.vhost_slots.contains_key("/") {
+        if !self.topology.vhost_slots.contains_key("/") {
             news.push(access(&Record::VhostDeleted { name: "/" }));
         }
-        for (_, vhost) in self.vhosts.iter() {
+        for (_, vhost) in self.topology.vhosts.iter() {
             news.push(access(&Record::VhostCreated { name: &vhost.name }));
         }
         self.access.records(|record| news.push(access(record)));
         let exchange = self.names().subject_exchange;
-        for (_, vhost) in self.vhosts.iter() {
+        for (_, vhost) in self.topology.vhosts.iter() {
             let subjects = vhost.router.bindings().filter(|binding| binding.source == exchange);
             let patterns: BTreeSet<&str> = subjects.map(|binding| binding.key).collect();
             news.extend(
@@ -301,6 +302,6 @@ impl Engine {
     /// Who subscribes in a virtual host, which may have gone while that was told.
     fn interest_in(&mut self, vhost: &str) -> Option<&mut Interest> {
         let slot = self.vhost_slot(vhost).ok()?;
-        self.vhosts.get_mut(slot).map(|vhost| &mut vhost.interest)
+        self.topology.vhosts.get_mut(slot).map(|vhost| &mut vhost.interest)
     }
 }

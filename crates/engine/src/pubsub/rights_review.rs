@@ -117,14 +117,14 @@ impl Engine {
         if self.access.subscribing.here(user) == 0 {
             return;
         }
-        let changed = match vhost.map(|name| (self.vhost_slots.get(name), name)) {
+        let changed = match vhost.map(|name| (self.topology.vhost_slots.get(name), name)) {
             // No connection is in a virtual host that has gone.
             Some((None, _)) => return,
             Some((Some(slot), name)) => Some((*slot, self.access.audible(user, name))),
             None => None,
         };
-        self.direct.channels.reviews.begin(user, changed);
-        self.direct.channels.reconsider();
+        self.pubsub.channels.reviews.begin(user, changed);
+        self.pubsub.channels.reconsider();
         self.review_some_subscribers(fx);
     }
 
@@ -132,20 +132,20 @@ impl Engine {
     pub(super) fn review_some_subscribers<F: Effects>(&mut self, fx: &mut F) {
         let mut left = WORK_AT_ONCE;
         let mut forbidden = Vec::new();
-        let slots = self.direct.subscribers.slots();
+        let slots = self.pubsub.subscribers.slots();
         for _ in 0..slots {
             if left == 0 {
                 break;
             }
-            let slot = self.direct.channels.reviews.next(slots);
+            let slot = self.pubsub.channels.reviews.next(slots);
             let (work, may_subscribe) = self.judge_subscriber(slot);
             left = left.saturating_sub(work);
             if !may_subscribe {
                 forbidden.push(slot);
             }
         }
-        self.direct.channels.reviews.end();
-        self.direct.channels.reconsider();
+        self.pubsub.channels.reviews.end();
+        self.pubsub.channels.reconsider();
         // Once all is looked at that is looked at now: to take some out moves others.
         for slot in forbidden {
             self.forbid_subscriber(slot, fx);
@@ -156,17 +156,17 @@ impl Engine {
     /// brought up to date. Returns for how many looks that counts, and whether it may go on.
     fn judge_subscriber(&mut self, slot: u32) -> (usize, bool) {
         const UNCONCERNED: (usize, bool) = (1, true);
-        let Engine { access, connections, vhosts, direct, .. } = self;
-        let Direct { subscribers, channels, .. } = direct;
+        let Engine { access, clients, topology, pubsub, .. } = self;
+        let Direct { subscribers, channels, .. } = pubsub;
         let Some(subscriber) = subscribers.get_mut(slot) else { return UNCONCERNED };
         let Some(member) = channels.present(subscriber.whose) else { return UNCONCERNED };
         if !channels.reviews.concern(member) {
             return UNCONCERNED;
         }
-        let connection = connections.get_mut(subscriber.id.connection.0 as usize);
+        let connection = clients.connections.get_mut(subscriber.id.connection.0 as usize);
         let grant = connection.and_then(|connection| connection.as_mut()?.grant.as_mut());
         let Some(grant) = grant else { return UNCONCERNED };
-        let host = vhosts.get(subscriber.vhost).expect("channels end first");
+        let host = topology.vhosts.get(subscriber.vhost).expect("channels end first");
         let (pattern, ..) = host.interest.place(subscriber.place);
         let judged = grant.check_subscribe(access, pattern);
         let work = JUDGING + grant.subjects().map_or(0, |subjects| subjects.subscribe.len());
@@ -181,8 +181,8 @@ impl Engine {
 
     /// Ends a subscriber that its user may not have any more, and tells its channel.
     fn forbid_subscriber<F: Effects>(&mut self, slot: u32, fx: &mut F) {
-        let subscriber = self.direct.subscribers.get(slot).expect("it was found just now");
-        let host = self.vhosts.get(subscriber.vhost).expect("channels end first");
+        let subscriber = self.pubsub.subscribers.get(slot).expect("it was found just now");
+        let host = self.topology.vhosts.get(subscriber.vhost).expect("channels end first");
         let (subject, group, _) = host.interest.place(subscriber.place);
         let subscribed = Subscribe {
             subject,

@@ -122,8 +122,8 @@ impl Engine {
     pub(crate) fn subjects_of(&self, subscribers: &Subscribers) -> impl Iterator<Item = &str> {
         subscribers.slots.iter().map(|&slot| {
             let subscriber =
-                self.direct.subscribers.get(slot).expect("channels know their subscribers");
-            let host = self.vhosts.get(subscriber.vhost).expect("channels end first");
+                self.pubsub.subscribers.get(slot).expect("channels know their subscribers");
+            let host = self.topology.vhosts.get(subscriber.vhost).expect("channels end first");
             host.interest.place(subscriber.place).0
         })
     }
@@ -139,11 +139,11 @@ impl Engine {
         let slot = self.channel_slot(id).ok_or_else(|| Engine::no_channel(id))?;
         check_subscribe(&subscribe)?;
         let exceptions = self.may_subscribe(id, subscribe.subject)?.into();
-        let hash = self.direct.hasher.hash_one(subscribe.name);
-        let channel = self.channels.get(slot).expect("a channel's slot is in use");
+        let hash = self.pubsub.hasher.hash_one(subscribe.name);
+        let channel = self.clients.channels.get(slot).expect("a channel's slot is in use");
         let known = &channel.subscribers.slots;
         let is_named = |slot: &u32| {
-            self.direct
+            self.pubsub
                 .subscribers
                 .get(*slot)
                 .is_some_and(|subscriber| &*subscriber.name == subscribe.name)
@@ -152,21 +152,21 @@ impl Engine {
             return Ok(());
         }
         self.may_subscribe_to_more(id, known.len())?;
-        let channel = self.channels.get_mut(slot).expect("a channel's slot is in use");
+        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
         let vhost = channel.vhost;
-        let (channels, connections) = (&mut self.direct.channels, &self.connections);
+        let (channels, connections) = (&mut self.pubsub.channels, &self.clients.connections);
         let whose = *channel.subscribers.whose.get_or_insert_with(|| {
             channels.come(user_of(connections, id.connection).cloned(), vhost)
         });
-        let host = self.vhosts.get_mut(vhost).expect("channels end first");
-        let subscriber = self.direct.subscribers.next_slot();
+        let host = self.topology.vhosts.get_mut(vhost).expect("channels end first");
+        let subscriber = self.pubsub.subscribers.next_slot();
         let place = host.interest.add(subscribe.subject, subscribe.group, subscriber);
         let name: Box<str> = subscribe.name.into();
         let (heard, until, missed) = (0, u64::MAX, 0);
-        self.direct.subscribed = self.direct.subscribed.wrapping_add(1);
-        let tag = u64::from(self.direct.subscribed) << 32 | u64::from(subscriber);
+        self.pubsub.subscribed = self.pubsub.subscribed.wrapping_add(1);
+        let tag = u64::from(self.pubsub.subscribed) << 32 | u64::from(subscriber);
         let slow_consumer_policy = subscribe.slow_consumer_policy;
-        self.direct.subscribers.insert(Subscriber {
+        self.pubsub.subscribers.insert(Subscriber {
             id,
             whose,
             vhost,
@@ -179,18 +179,18 @@ impl Engine {
             slow_consumer_policy,
             exceptions,
         });
-        let Direct { subscribers, hasher, .. } = &self.direct;
+        let Direct { subscribers, hasher, .. } = &self.pubsub;
         channel.subscribers.slots.insert_unique(hash, subscriber, |slot| {
             subscribers.get(*slot).map_or(0, |subscriber| hasher.hash_one(&*subscriber.name))
         });
-        if let Some(user) = user_of(&self.connections, id.connection) {
+        if let Some(user) = user_of(&self.clients.connections, id.connection) {
             self.access.subscribing.begin(user);
         }
         self.tell_subscribing(Some(id.connection), vhost, place, true, fx);
         // Others who come do not make those who have gone more. They go twice as fast as these come, since
         // each may count twice ([`Channels::next_leaving`]).
-        if self.direct.subscribed.is_multiple_of(TAKEN_OUT_AT_ONCE as u32 / 2)
-            && self.direct.channels.are_leaving()
+        if self.pubsub.subscribed.is_multiple_of(TAKEN_OUT_AT_ONCE as u32 / 2)
+            && self.pubsub.channels.are_leaving()
         {
             self.take_out_some_subscribers(fx);
         }
@@ -201,7 +201,7 @@ impl Engine {
     /// user, has as many as it may.
     fn may_subscribe_to_more(&self, id: ChannelId, count: usize) -> Result<(), Refusal> {
         let limits = &self.options.limits;
-        let user = user_of(&self.connections, id.connection);
+        let user = user_of(&self.clients.connections, id.connection);
         let quota = user.map(|user| self.access.quota(user)).unwrap_or_default();
         let most =
             quota.get(Bound::ConnectionSubscriptions).unwrap_or(limits.subscriptions_max as u64);
@@ -223,7 +223,7 @@ impl Engine {
 
     /// A connection's user has ceased to subscribe to so many subjects.
     fn count_out(&mut self, connection: ConnectionId, count: usize) {
-        if let Some(user) = user_of(&self.connections, connection) {
+        if let Some(user) = user_of(&self.clients.connections, connection) {
             self.access.subscribing.end(user, count);
         }
     }
@@ -233,7 +233,7 @@ impl Engine {
     pub fn missed(&mut self, id: ChannelId, tag: u64, lost: Lost) {
         self.counters.missed += lost.messages;
         let slot = tag as u32;
-        let subscriber = self.direct.subscribers.get_mut(slot);
+        let subscriber = self.pubsub.subscribers.get_mut(slot);
         if let Some(subscriber) =
             subscriber.filter(|subscriber| subscriber.tag == tag && subscriber.id == id)
         {
@@ -249,15 +249,16 @@ impl Engine {
         after: Option<u64>,
         fx: &mut F,
     ) {
-        let Some(channel) = self.channel_slot(id).and_then(|slot| self.channels.get(slot)) else {
+        let Some(channel) = self.channel_slot(id).and_then(|slot| self.clients.channels.get(slot))
+        else {
             return;
         };
-        let hash = self.direct.hasher.hash_one(name);
+        let hash = self.pubsub.hasher.hash_one(name);
         let is_named = |slot: &u32| {
-            self.direct.subscribers.get(*slot).is_some_and(|other| &*other.name == name)
+            self.pubsub.subscribers.get(*slot).is_some_and(|other| &*other.name == name)
         };
         let Some(&slot) = channel.subscribers.slots.find(hash, is_named) else { return };
-        let subscriber = self.direct.subscribers.get_mut(slot).expect("it was found just now");
+        let subscriber = self.pubsub.subscribers.get_mut(slot).expect("it was found just now");
         match after {
             Some(after) if after > subscriber.heard => subscriber.until = after,
             _ => self.end_subscriber(slot, fx),
@@ -266,9 +267,9 @@ impl Engine {
 
     /// The name of one of the channel's own subscribers, outside of groups, that hears `subject`.
     pub fn subscriber(&mut self, id: ChannelId, subject: &str) -> Option<&str> {
-        let vhost = self.channels.get(self.channel_slot(id)?)?.vhost;
-        let interest = &mut self.vhosts.get_mut(vhost)?.interest;
-        let Direct { subscribers, channels, leaves, .. } = &mut self.direct;
+        let vhost = self.clients.channels.get(self.channel_slot(id)?)?.vhost;
+        let interest = &mut self.topology.vhosts.get_mut(vhost)?.interest;
+        let Direct { subscribers, channels, leaves, .. } = &mut self.pubsub;
         leaves.clear();
         interest.find(subject, leaves);
         let is_own = |it: &&Subscriber| it.id == id && !channels.has_left(it.whose);
@@ -282,11 +283,11 @@ impl Engine {
 
     /// Takes a subscriber out.
     pub(crate) fn end_subscriber<F: Effects>(&mut self, slot: u32, fx: &mut F) {
-        let Some(subscriber) = self.direct.subscribers.get(slot) else { return };
-        let hash = self.direct.hasher.hash_one(&*subscriber.name);
+        let Some(subscriber) = self.pubsub.subscribers.get(slot) else { return };
+        let hash = self.pubsub.hasher.hash_one(&*subscriber.name);
         let by = subscriber.id.connection;
         if let Some(channel) = self.channel_slot(subscriber.id)
-            && let Some(channel) = self.channels.get_mut(channel)
+            && let Some(channel) = self.clients.channels.get_mut(channel)
             && channel.subscribers.slots.remove(hash, |other| *other == slot).is_some()
         {
             self.count_out(by, 1);
@@ -298,14 +299,14 @@ impl Engine {
     /// now on, and are taken out in this turn and, where there are many, the next ones.
     pub(crate) fn end_subscribers(&mut self, connection: ConnectionId, subscribers: Subscribers) {
         self.count_out(connection, subscribers.len());
-        self.direct.channels.leave(subscribers);
+        self.pubsub.channels.leave(subscribers);
     }
 
     /// The end of a turn: takes out some subscribers of channels that have gone and, where they are few, judges
     /// some of those whose users' rights have changed.
     #[inline]
     pub(crate) fn settle_some_subscribers<F: Effects>(&mut self, fx: &mut F) {
-        if self.direct.has_work() {
+        if self.pubsub.has_work() {
             self.settle_subscribers(fx);
         }
     }
@@ -314,7 +315,7 @@ impl Engine {
     #[inline(never)]
     fn settle_subscribers<F: Effects>(&mut self, fx: &mut F) {
         let has_time = self.take_out_some_subscribers(fx);
-        if has_time && self.direct.channels.reviews.are_under_way() {
+        if has_time && self.pubsub.channels.reviews.are_under_way() {
             self.review_some_subscribers(fx);
         }
     }
@@ -322,11 +323,11 @@ impl Engine {
     /// Takes out some subscribers of channels that have gone; says whether there is time for more.
     #[cold]
     fn take_out_some_subscribers<F: Effects>(&mut self, fx: &mut F) -> bool {
-        let (parts, has_time) = self.direct.channels.next_leaving();
+        let (parts, has_time) = self.pubsub.channels.next_leaving();
         for Part { slots, is_homeless } in parts {
             for slot in slots {
                 if is_homeless {
-                    self.direct.subscribers.remove(slot);
+                    self.pubsub.subscribers.remove(slot);
                 } else {
                     // Whoever is in their connection's place by now has nothing to wait for.
                     self.forget_subscriber(slot, None, fx);
@@ -338,12 +339,12 @@ impl Engine {
 
     /// `by`: who waits for the other shards to know.
     fn forget_subscriber<F: Effects>(&mut self, slot: u32, by: Option<ConnectionId>, fx: &mut F) {
-        let Some(subscriber) = self.direct.subscribers.remove(slot) else { return };
+        let Some(subscriber) = self.pubsub.subscribers.remove(slot) else { return };
         let Subscriber { vhost, place, .. } = subscriber;
         self.tell_subscribing(by, vhost, place, false, fx);
-        let host = self.vhosts.get_mut(subscriber.vhost).expect("channels end first");
+        let host = self.topology.vhosts.get_mut(subscriber.vhost).expect("channels end first");
         if let Some(moved) = host.interest.remove(subscriber.place)
-            && let Some(moved) = self.direct.subscribers.get_mut(moved)
+            && let Some(moved) = self.pubsub.subscribers.get_mut(moved)
         {
             moved.place = subscriber.place;
         }

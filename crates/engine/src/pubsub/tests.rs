@@ -339,7 +339,7 @@ fn a_channel_that_ends_with_many_subscribers_hears_nothing_more() {
     assert_eq!(lines, ["b hears other job 1", "b hears other job 2"]);
     assert!(host.engine.has_work());
     host.settle_down();
-    assert_eq!((host.engine.direct.subscribers.len(), host.engine.direct.channels.len()), (2, 2));
+    assert_eq!((host.engine.pubsub.subscribers.len(), host.engine.pubsub.channels.len()), (2, 2));
     assert_eq!(host.run("b emit x.7 text"), ["a hears new x.7 text"]);
 }
 
@@ -352,11 +352,11 @@ fn those_who_come_and_go_again_and_again_do_not_pile_up() {
         }
         host.act_on("a disconnect");
         host.engine.dispatch(host.now, &mut host.fx);
-        let subscribing = host.engine.direct.subscribers.len();
+        let subscribing = host.engine.pubsub.subscribers.len();
         assert!(subscribing <= 3_100, "{subscribing} after round {round}");
     }
     host.settle_down();
-    assert_eq!(host.engine.direct.subscribers.len(), 0);
+    assert_eq!(host.engine.pubsub.subscribers.len(), 0);
 }
 
 #[test]
@@ -390,7 +390,7 @@ fn what_is_left_of_many_subscribers_goes_with_their_virtual_host() {
     host.engine.subscribe(id, subscribe, &mut host.fx).unwrap();
     assert!(host.engine.has_work(), "not all of it is done at once");
     host.settle_down();
-    assert_eq!((host.engine.direct.subscribers.len(), host.engine.direct.channels.len()), (1, 1));
+    assert_eq!((host.engine.pubsub.subscribers.len(), host.engine.pubsub.channels.len()), (1, 1));
     assert_eq!(host.engine.subscriber(id, "x.1"), Some("new"));
 }
 

@@ -69,11 +69,11 @@ impl Engine {
     /// group of its own.
     #[cold]
     pub(crate) fn dead_letter_set_aside<F: Effects>(&mut self, now: Time, fx: &mut F) {
-        for Refused { queue: slot, entry, depth } in std::mem::take(&mut self.refused) {
+        for Refused { queue: slot, entry, depth } in std::mem::take(&mut self.agenda.refused) {
             let queue = self.queues.get_mut(slot).expect("no queue goes while a group is made");
             queue.counters.dead_lettered += 1;
             self.counters.dead_lettered += 1;
-            self.resident += entry.resident_cost();
+            self.storage.resident += entry.resident_cost();
             let blob = entry.message.clone().expect("it was set aside with its message");
             let dying = Dying { reason: DeathReason::MaxLength, redelivered: entry.redelivered };
             let before = std::mem::replace(&mut self.dead_letter_depth, depth);
@@ -96,18 +96,18 @@ impl Engine {
         let stored = blob.stored().expect("messages in memory were checked");
         let annotations = stored.annotations(0).expect("messages in memory were checked");
         let also_to = stored.also_to().expect("messages in memory were checked");
-        let opens_group = entry.durable && !self.in_group;
+        let opens_group = entry.durable && !self.storage.in_group;
         if opens_group {
             self.record_settled_of(slot, fx);
             fx.reserve(self.dead_letter_bytes(slot, blob), 3);
-            self.in_group = true;
+            self.storage.in_group = true;
         }
         let incoming = stored.incoming(&also_to, dying.redelivered, &annotations);
         self.dead_letter_incoming(now, slot, &incoming, dying.reason, fx);
         self.forget(slot, entry, fx);
         if opens_group {
             self.record_settled_of(slot, fx);
-            self.in_group = false;
+            self.storage.in_group = false;
         }
     }
 
@@ -122,7 +122,7 @@ impl Engine {
             None => (stored.routing_key, &also_to),
         };
         let way = (exchange, Keys { routing_key: key, also_to });
-        let vhost = self.vhosts.get_mut(queue.vhost).expect("queues end first");
+        let vhost = self.topology.vhosts.get_mut(queue.vhost).expect("queues end first");
         let mut targets = Vec::new();
         vhost.route(self.options.conventions.read_headers, way, &stored.content, &mut targets);
         record::bytes_max(blob.len(), targets.len())
@@ -163,7 +163,7 @@ impl Engine {
         let mut targets = Vec::new();
         let way = (&*exchange, Keys { routing_key: key, also_to });
         let Conventions { read_headers: read, ref names, .. } = *self.options.conventions;
-        let routing = self.vhosts.get_mut(vhost).expect("queues end first");
+        let routing = self.topology.vhosts.get_mut(vhost).expect("queues end first");
         let Some(routed) = routing.route(read, way, &content, &mut targets) else { return };
         self.leave_cycles(&annotations, &mut targets);
         let letter = Incoming {
@@ -176,9 +176,9 @@ impl Engine {
         };
         self.dead_letter_depth += 1;
         // Placing uses the list of placements, which an outer publish may be using.
-        let outer = std::mem::take(&mut self.placements);
+        let outer = std::mem::take(&mut self.scratch.placements);
         self.place(now, &letter, &targets, false, fx);
-        self.placements = outer;
+        self.scratch.placements = outer;
         // Whoever made the queue need not have had the right on subjects that its default exchange takes.
         let answers =
             || targets.is_empty() && letter.keys().all(|key| names.is_answer_address(key));

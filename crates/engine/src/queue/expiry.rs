@@ -34,8 +34,8 @@ impl Engine {
         } else if expires != NEVER {
             self.watch_head(slot);
         }
-        if self.in_group {
-            self.overdue.push(slot);
+        if self.storage.in_group {
+            self.agenda.overdue.push(slot);
             return;
         }
         self.enforce_limits(now, slot, fx);
@@ -45,10 +45,10 @@ impl Engine {
     /// Does for queues what had to wait until a group of records was complete.
     #[inline]
     pub(crate) fn run_overdue<F: Effects>(&mut self, now: Time, fx: &mut F) {
-        while let Some(slot) = self.overdue.pop() {
+        while let Some(slot) = self.agenda.overdue.pop() {
             self.enforce_limits(now, slot, fx);
             self.page_out(slot, fx);
-            if !self.refused.is_empty() {
+            if !self.agenda.refused.is_empty() {
                 self.dead_letter_set_aside(now, fx);
             }
         }

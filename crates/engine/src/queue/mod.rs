@@ -11,6 +11,7 @@ mod overflow;
 pub(crate) mod page;
 pub(crate) mod page_in;
 pub(crate) mod page_out;
+pub(crate) mod queues;
 pub(crate) mod ranges;
 pub(crate) mod reclaim;
 pub(crate) mod stored;

@@ -51,7 +51,7 @@ impl Engine {
     pub fn finish_load<F: Effects>(&mut self, now: Time, id: LoadId, records: Loaded, fx: &mut F) {
         match records {
             Ok(messages) if self.is_taken_in_by_turns(id) => {
-                self.arrivals.0.push_back(Arrival { id, messages: messages.into_iter() });
+                self.storage.arrivals.0.push_back(Arrival { id, messages: messages.into_iter() });
             }
             records => self.take_load(now, id, records, fx),
         }
@@ -59,7 +59,7 @@ impl Engine {
 
     /// Whether it is for a queue, which may be one of many that have asked for something.
     fn is_taken_in_by_turns(&self, id: LoadId) -> bool {
-        self.loads.get(&id).is_some_and(|loading| {
+        self.storage.loads.get(&id).is_some_and(|loading| {
             matches!(loading.wanted, Wanted::Messages { .. } | Wanted::Page { .. })
         })
     }
@@ -68,7 +68,7 @@ impl Engine {
     /// turn, if not all. One that is held to a rate takes in no more than it may hand out: it is in no hurry,
     /// and whoever is beside it may be.
     fn part_of(&self, id: LoadId, messages: &[Arc<[u8]>]) -> Option<usize> {
-        let loading = self.loads.get(&id)?;
+        let loading = self.storage.loads.get(&id)?;
         let Wanted::Messages { seqs, .. } = &loading.wanted else { return None };
         let queue = self.queues.get(loading.queue).filter(|it| it.number == loading.number)?;
         let limits = &self.options.limits;
@@ -92,25 +92,25 @@ impl Engine {
     pub(crate) fn take_some_in<F: Effects>(&mut self, now: Time, fx: &mut F) {
         let most = PARTS_MAX * self.options.limits.loaded_at_once;
         let (mut had, mut taken) = (BTreeSet::new(), 0);
-        for _ in 0..self.arrivals.0.len() {
-            let Some(mut arrival) = self.arrivals.0.pop_front() else { return };
-            let queue = self.loads.get(&arrival.id).map(|loading| loading.queue);
+        for _ in 0..self.storage.arrivals.0.len() {
+            let Some(mut arrival) = self.storage.arrivals.0.pop_front() else { return };
+            let queue = self.storage.loads.get(&arrival.id).map(|loading| loading.queue);
             // The next load of a queue waits for the one before.
             if taken >= most || !had.insert(queue) {
-                self.arrivals.0.push_back(arrival);
+                self.storage.arrivals.0.push_back(arrival);
                 continue;
             }
             let part = self.part_of(arrival.id, arrival.messages.as_slice());
             taken += part.unwrap_or_else(|| self.count_of(&arrival));
             if self.take_part_in(now, &mut arrival, part, fx) {
-                self.arrivals.0.push_back(arrival);
+                self.storage.arrivals.0.push_back(arrival);
             }
         }
     }
 
     /// As how many messages all of it counts: a page as the most that a queue takes in.
     fn count_of(&self, arrival: &Arrival) -> usize {
-        match self.loads.get(&arrival.id).map(|loading| &loading.wanted) {
+        match self.storage.loads.get(&arrival.id).map(|loading| &loading.wanted) {
             Some(Wanted::Page { .. }) => self.options.limits.loaded_at_once,
             _ => arrival.messages.len(),
         }
@@ -124,7 +124,7 @@ impl Engine {
         part: Option<usize>,
         fx: &mut F,
     ) -> bool {
-        let (Some(part), Some(loading)) = (part, self.loads.get_mut(&arrival.id)) else {
+        let (Some(part), Some(loading)) = (part, self.storage.loads.get_mut(&arrival.id)) else {
             let messages = std::mem::take(&mut arrival.messages);
             self.take_load(now, arrival.id, Ok(messages.collect()), fx);
             return false;
@@ -134,26 +134,26 @@ impl Engine {
         };
         let (slot, lane, seqs) = (loading.queue, *lane, seqs.drain(..part).collect::<Vec<_>>());
         let messages = arrival.messages.by_ref().take(part).collect();
-        let before = self.resident;
+        let before = self.storage.resident;
         self.messages_loaded(slot, lane, &seqs, Ok(messages), fx);
-        self.take_off(arrival.id, self.resident - before);
+        self.take_off(arrival.id, self.storage.resident - before);
         self.serve_loaded(now, slot, fx);
         true
     }
 
     /// What has come into memory is not on its way any more.
     fn take_off(&mut self, id: LoadId, bytes: u64) {
-        let loading = self.loads.get_mut(&id).expect("the caller looked it up");
+        let loading = self.storage.loads.get_mut(&id).expect("the caller looked it up");
         let queue = self.queues.get_mut(loading.queue).expect("a part was taken in for it");
         let bytes = bytes.min(loading.bytes);
         loading.bytes -= bytes;
         queue.loading_bytes -= bytes;
-        self.loading_bytes -= bytes;
+        self.storage.loading_bytes -= bytes;
     }
 
     fn take_load<F: Effects>(&mut self, now: Time, id: LoadId, records: Loaded, fx: &mut F) {
-        let Some(loading) = self.loads.remove(&id) else { return };
-        self.loading_bytes -= loading.bytes;
+        let Some(loading) = self.storage.loads.remove(&id) else { return };
+        self.storage.loading_bytes -= loading.bytes;
         if let Wanted::Delayed { turns } = loading.wanted {
             return self.delayed_loaded(now, &turns, records, fx);
         }
@@ -225,7 +225,7 @@ impl Engine {
             };
             if let Some(cost) = queue.lanes[lane].warm(*seq, blob, &mut next) {
                 queue.resident += cost;
-                self.resident += cost;
+                self.storage.resident += cost;
             }
         }
     }
@@ -279,8 +279,10 @@ impl Engine {
             .into_iter()
             .filter(|entry| entry.durable || !known.recovered)
             .partition(|entry| known.holds(entry.seq) && !settled.contains(entry.seq));
-        let mut live: Vec<Entry> =
-            live.iter().map(|entry| Entry::from_page(entry, lane as u8, self.mark)).collect();
+        let mut live: Vec<Entry> = live
+            .iter()
+            .map(|entry| Entry::from_page(entry, lane as u8, self.storage.mark))
+            .collect();
         for entry in &mut live {
             entry.redelivered |= entry.seq < queue.recovered_before;
             if let Some(requeues) = queue.requeued_in_pages.remove(&entry.seq) {
@@ -323,7 +325,7 @@ impl Engine {
                 self.counters.unreadable += 1;
                 let number = queue.number;
                 self.snapshot_first(number, &entry);
-                let entry = Entry { fetch: Fetch::Failed, mark: self.mark, ..entry };
+                let entry = Entry { fetch: Fetch::Failed, mark: self.storage.mark, ..entry };
                 let queue = self.queues.get_mut(slot).expect("the caller looked it up");
                 queue.give_back(entry);
             }

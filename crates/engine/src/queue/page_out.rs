@@ -79,14 +79,14 @@ impl Engine {
     /// Whether dead letters are being read, which are their queues' until they are there.
     #[must_use]
     pub fn is_reading_dead_letters(&self) -> bool {
-        self.loads.values().any(Loading::is_dead_letter)
+        self.storage.loads.values().any(Loading::is_dead_letter)
     }
 
     /// Leaves runs of cold entries at a queue's end to the journal, or has that done in a further turn:
     /// queues that a message goes to together have a page full together.
     #[inline]
     pub(crate) fn page_out<F: Effects>(&mut self, slot: u32, fx: &mut F) {
-        if self.in_group {
+        if self.storage.in_group {
             return;
         }
         let count = self.options.limits.page_entries;
@@ -98,7 +98,7 @@ impl Engine {
             self.write_pages(slot, fx);
         } else {
             queue.is_unpaged = true;
-            self.unpaged.push_back(slot);
+            self.agenda.unpaged.push_back(slot);
         }
     }
 
@@ -106,9 +106,9 @@ impl Engine {
     #[cold]
     #[inline(never)]
     pub(crate) fn page_some_out<F: Effects>(&mut self, fx: &mut F) {
-        let count = PAGED_AT_ONCE.max(self.unpaged.len() / PAGED_PART);
+        let count = PAGED_AT_ONCE.max(self.agenda.unpaged.len() / PAGED_PART);
         for _ in 0..count {
-            let Some(slot) = self.unpaged.pop_front() else { return };
+            let Some(slot) = self.agenda.unpaged.pop_front() else { return };
             if let Some(queue) = self.queues.get_mut(slot) {
                 queue.is_unpaged = false;
                 self.write_pages(slot, fx);
@@ -123,18 +123,18 @@ impl Engine {
             let Some(entries) = queue.lanes[lane].take_cold_run(count) else { continue };
             self.work_budget.count_paged(count);
             let (number, durable) = (queue.number, queue.durable);
-            if let Some(taking) = &mut self.taking {
+            if let Some(taking) = &mut self.storage.snapshot {
                 for entry in entries.iter().filter(|entry| entry.durable) {
-                    taking.take(number, &mut entry.clone(), self.mark);
+                    taking.take(number, &mut entry.clone(), self.storage.mark);
                 }
             }
             let entries = entries.iter().map(PageEntry::of).collect();
             let page = Record::Page { queue: number, lane: lane as u8, durable, entries };
-            page.write(&mut self.record);
-            let position = fx.append(&[&self.record], false);
+            page.write(&mut self.scratch.record);
+            let position = fx.append(&[&self.scratch.record], false);
             fx.retain(position, 1);
             if !durable {
-                *self.transient_references.entry(position.segment()).or_default() += 1;
+                *self.storage.transient_references.entry(position.segment()).or_default() += 1;
             }
             let Record::Page { entries, .. } = page else { unreachable!("it was made a page") };
             queue.lanes[lane].push_page(Page::of(position, &entries));
@@ -188,7 +188,9 @@ impl Engine {
         if !is_stuck && own < LOAD_BYTES_MAX.min(most / 4) {
             own = 0;
         }
-        let all = limits.resident_bytes_max.saturating_sub(self.resident + self.loading_bytes);
+        let all = limits
+            .resident_bytes_max
+            .saturating_sub(self.storage.resident + self.storage.loading_bytes);
         let room = own.min(all);
         let is_wanted = !queue.gets.is_empty() || !queue.able.is_empty();
         if is_stuck && is_wanted {
@@ -229,11 +231,11 @@ impl Engine {
             queue.loading_bytes += loading.bytes;
             is_beside_others = queue.share.is_paced;
         }
-        self.loading_bytes += loading.bytes;
-        let id = LoadId(self.next_load);
-        self.next_load += 1;
+        self.storage.loading_bytes += loading.bytes;
+        let id = LoadId(self.storage.next_load);
+        self.storage.next_load += 1;
         let appends = loading.wanted.appends();
-        self.loads.insert(id, loading);
+        self.storage.loads.insert(id, loading);
         fx.load(Load { id, positions, appends, is_beside_others });
     }
 
@@ -248,7 +250,7 @@ impl Engine {
 
     /// Messages that wait for being read to become dead letters, with the numbers of their queues.
     pub(crate) fn dying(&self) -> impl Iterator<Item = (u64, &Entry)> {
-        self.loads.values().filter_map(|loading| match &loading.wanted {
+        self.storage.loads.values().filter_map(|loading| match &loading.wanted {
             Wanted::DeadLetter { entry, .. } => Some((loading.number, &**entry)),
             _ => None,
         })
@@ -257,7 +259,7 @@ impl Engine {
     /// One more reference to a record that does not outlive this process.
     pub(crate) fn retain_transient<F: Effects>(&mut self, position: Position, fx: &mut F) {
         fx.retain(position, 1);
-        *self.transient_references.entry(position.segment()).or_default() += 1;
+        *self.storage.transient_references.entry(position.segment()).or_default() += 1;
     }
 
     /// References less to records that do not outlive this process.
@@ -268,10 +270,10 @@ impl Engine {
         fx: &mut F,
     ) {
         fx.release(position, count);
-        if let Some(references) = self.transient_references.get_mut(&position.segment()) {
+        if let Some(references) = self.storage.transient_references.get_mut(&position.segment()) {
             *references -= u64::from(count);
             if *references == 0 {
-                self.transient_references.remove(&position.segment());
+                self.storage.transient_references.remove(&position.segment());
             }
         }
     }

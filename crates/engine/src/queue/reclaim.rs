@@ -95,7 +95,7 @@ impl Engine {
     #[inline(never)]
     pub(crate) fn give_back_some<F: Effects>(&mut self, most: usize, fx: &mut F) {
         for _ in 0..most {
-            let Some(first) = self.departures.lanes.front_mut() else { return };
+            let Some(first) = self.agenda.departures.lanes.front_mut() else { return };
             let (queue, durable) = (first.queue, first.durable);
             if let Some(entry) = first.lane.take_any() {
                 self.snapshot_first(queue, &entry);
@@ -103,14 +103,14 @@ impl Engine {
             } else if let Some(page) = first.lane.pages_mut().pop_front() {
                 self.drop_page(durable, &page, fx);
             } else {
-                self.departures.lanes.pop_front();
+                self.agenda.departures.lanes.pop_front();
             }
         }
     }
 
     /// Gives all of it back, where nobody is kept waiting.
     pub(crate) fn give_all_back<F: Effects>(&mut self, fx: &mut F) {
-        while !self.departures.is_empty() {
+        while !self.agenda.departures.is_empty() {
             self.give_back_some(self.options.limits.given_back_at_once, fx);
         }
     }

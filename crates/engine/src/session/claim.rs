@@ -136,7 +136,9 @@ impl Engine {
         fx: &mut F,
     ) {
         let slot = self.channel_slot(holder);
-        let Some(channel) = slot.and_then(|slot| self.channels.get_mut(slot)) else { return };
+        let Some(channel) = slot.and_then(|slot| self.clients.channels.get_mut(slot)) else {
+            return;
+        };
         let is_its_claim =
             |reply: &Reply| matches!(reply, Reply::Session { name, .. } if **name == *session);
         match channel.unanswered.take_if(|(_, reply)| is_its_claim(reply)) {
@@ -166,7 +168,7 @@ impl Engine {
     fn session_of(&self, id: ChannelId, name: &str) -> Result<u32, Refusal> {
         let (vhost, user) = self.owner_of(id);
         let Some(slot) = self.sessions.find(vhost, name) else {
-            let vhost = &self.vhosts.get(vhost).expect("channels end first").name;
+            let vhost = &self.topology.vhosts.get(vhost).expect("channels end first").name;
             let text = format!("no session '{name}' in vhost '{vhost}'");
             return refused(RefusalKind::NotFound, text);
         };
@@ -176,7 +178,7 @@ impl Engine {
 
     /// The virtual host and the user of a channel; no user: the broker itself.
     fn owner_of(&self, id: ChannelId) -> (u32, Option<Arc<str>>) {
-        let connection = self.connections[id.connection.0 as usize].as_ref();
+        let connection = self.clients.connections[id.connection.0 as usize].as_ref();
         let connection = connection.expect("channels end before their connection");
         let user = connection.grant.as_ref().map(|grant| Arc::clone(grant.user()));
         (connection.vhost, user)
@@ -199,7 +201,7 @@ impl Engine {
         }
         let most = limits.vhost_sessions_max;
         if sessions.count_in_vhost(vhost) >= most {
-            let vhost = &self.vhosts.get(vhost).expect("channels end first").name;
+            let vhost = &self.topology.vhosts.get(vhost).expect("channels end first").name;
             return exceeded(format!("more than {most} sessions in vhost '{vhost}'"));
         }
         let most = limits.user_sessions_max;

@@ -122,7 +122,7 @@ impl Engine {
             Some(at) if was_stored => Record::SessionDetached { number, at, expiry },
             detached_at => Record::SessionPut(SessionRecord {
                 number,
-                vhost: &self.vhosts.get(session.vhost).expect("sessions end first").name,
+                vhost: &self.topology.vhosts.get(session.vhost).expect("sessions end first").name,
                 name: &session.name,
                 user: &session.user,
                 expiry,
@@ -130,26 +130,26 @@ impl Engine {
                 state: &session.state,
             }),
         };
-        record.write(&mut self.record);
+        record.write(&mut self.scratch.record);
         self.append_session(fx);
     }
 
     /// Records that a session is gone for the journal.
     fn record_end<F: Effects>(&mut self, number: u64, vhost: u32, name: &Arc<str>, fx: &mut F) {
-        Record::SessionEnded { number }.write(&mut self.record);
+        Record::SessionEnded { number }.write(&mut self.scratch.record);
         let position = self.append_session(fx);
         self.sessions.note_ending(vhost, name, position);
     }
 
     /// Appends the record that has been written. It is flushed soon, whether or not a request waits for it.
     fn append_session<F: Effects>(&mut self, fx: &mut F) -> Position {
-        let position = fx.append(&[&self.record], true);
-        self.changed_at = Some(position);
+        let position = fx.append(&[&self.scratch.record], true);
+        self.storage.changed_at = Some(position);
         position
     }
 
     /// The request at hand is answered once no crash can bring an earlier session of that name back.
     pub(crate) fn await_ending(&mut self, vhost: u32, name: &Arc<str>) {
-        self.changed_at = self.changed_at.max(self.sessions.ending(vhost, name));
+        self.storage.changed_at = self.storage.changed_at.max(self.sessions.ending(vhost, name));
     }
 }

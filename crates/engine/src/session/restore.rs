@@ -64,7 +64,7 @@ impl Engine {
 
     /// Writes a session into a snapshot.
     pub(crate) fn write_session_of(&self, writer: &mut Writer<'_>, session: &Session) {
-        let vhost = self.vhosts.get(session.vhost).expect("sessions end first");
+        let vhost = self.topology.vhosts.get(session.vhost).expect("sessions end first");
         let record = SessionRecord {
             number: session.number,
             vhost: &vhost.name,
@@ -81,7 +81,7 @@ impl Engine {
     /// snapshot's beginning: the records that follow make it, and the session in it.
     pub(crate) fn read_session_of(&mut self, reader: &mut Reader<'_>) -> Result<(), Malformed> {
         let record = read_session(reader)?;
-        if !self.vhost_slots.contains_key(record.vhost) {
+        if !self.topology.vhost_slots.contains_key(record.vhost) {
             return Ok(());
         }
         self.restore_session(&record)

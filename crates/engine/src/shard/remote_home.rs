@@ -42,14 +42,14 @@ impl Engine {
     /// one of its number.
     #[must_use]
     pub fn is_opening(&self, channel: ChannelId, opening: u32) -> bool {
-        let channel = self.channel_slot(channel).and_then(|slot| self.channels.get(slot));
+        let channel = self.channel_slot(channel).and_then(|slot| self.clients.channels.get(slot));
         channel.is_some_and(|channel| channel.opening == opening)
     }
 
     /// The opening of the channel that home heard of last.
     #[must_use]
     pub fn openings(&self) -> u32 {
-        self.openings
+        self.clients.openings
     }
 
     /// Whether queues are on another shard.
@@ -97,7 +97,7 @@ impl Engine {
     #[inline]
     fn make_known<F: Effects>(&mut self, id: ChannelId, fx: &mut F) -> Result<(), Refusal> {
         let slot = self.channel_slot(id).ok_or_else(|| Engine::no_channel(id))?;
-        if self.channels.get(slot).is_some_and(|channel| channel.opening == 0) {
+        if self.clients.channels.get(slot).is_some_and(|channel| channel.opening == 0) {
             self.introduce_channel(id, slot, fx);
         }
         Ok(())
@@ -105,17 +105,18 @@ impl Engine {
 
     #[cold]
     fn introduce_channel<F: Effects>(&mut self, channel: ChannelId, slot: u32, fx: &mut F) {
-        let connection = self.connections[channel.connection.0 as usize].as_mut();
+        let connection = self.clients.connections[channel.connection.0 as usize].as_mut();
         let connection = connection.expect("channels end before their connection");
         if !connection.is_at_home {
             connection.is_at_home = true;
             let user = connection.grant.as_ref().map_or("", |grant| grant.user());
-            let vhost = &self.vhosts.get(connection.vhost).expect("channels end first").name;
+            let vhost =
+                &self.topology.vhosts.get(connection.vhost).expect("channels end first").name;
             fx.call_home(Call::Connect { connection: channel.connection, user, vhost });
         }
-        self.openings += 1;
-        let opening = self.openings;
-        self.channels.get_mut(slot).expect("a channel's slot is in use").opening = opening;
+        self.clients.openings += 1;
+        let opening = self.clients.openings;
+        self.clients.channels.get_mut(slot).expect("a channel's slot is in use").opening = opening;
         fx.call_home(Call::Open { channel, opening });
     }
 }

@@ -148,10 +148,10 @@ impl Engine {
         fx: &mut F,
     ) -> Position {
         if message.len() < self.options.limits.large_body_bytes {
-            return fx.append(&[&self.record, message], false);
+            return fx.append(&[&self.scratch.record, message], false);
         }
         let message = share(Arc::clone(record)).slice(record.len() - message.len()..);
-        let record = SharedRecord { before: &[&self.record], shared: &message, after: &[] };
+        let record = SharedRecord { before: &[&self.scratch.record], shared: &message, after: &[] };
         fx.append_shared(record, false)
     }
 
@@ -163,7 +163,7 @@ impl Engine {
         fx: &mut F,
     ) -> Position {
         let count = u32::try_from(places.len()).expect("queues are counted in 32 bits");
-        Record::Moved { places, message: &[] }.write(&mut self.record);
+        Record::Moved { places, message: &[] }.write(&mut self.scratch.record);
         let to = self.append_behind_head(moved, fx);
         fx.retain(to, count);
         fx.release(from, count);
@@ -174,11 +174,11 @@ impl Engine {
         let Some(held) = self.delays.get_mut(turn).copied() else { return };
         self.snapshot_held_first(turn, held);
         let Turn { due, number } = turn;
-        let vhost = &self.vhosts.get(held.vhost).expect("delays have a virtual host").name;
-        Record::Delayed { number, vhost, due, message: &[] }.write(&mut self.record);
+        let vhost = &self.topology.vhosts.get(held.vhost).expect("delays have a virtual host").name;
+        Record::Delayed { number, vhost, due, message: &[] }.write(&mut self.scratch.record);
         let to = self.append_behind_head(moved, fx);
         fx.retain(to, 1);
-        self.delays.replace(turn, Held { position: to, mark: self.mark, ..held });
+        self.delays.replace(turn, Held { position: to, mark: self.storage.mark, ..held });
         fx.release(held.position, 1);
     }
 
@@ -188,18 +188,19 @@ impl Engine {
             let entries = queue.lanes.iter_mut().flat_map(|lane| lane.entries_mut());
             entries.map(|entry| (queue.number, entry))
         });
-        let settling = self.settling.iter_mut().map(|settling| &mut settling.deliveries);
-        let unsettled = self.channels.iter_mut().map(|(_, channel)| &mut channel.unsettled);
+        let settling = self.agenda.settling.iter_mut().map(|settling| &mut settling.deliveries);
+        let unsettled = self.clients.channels.iter_mut().map(|(_, channel)| &mut channel.unsettled);
         let out = unsettled.chain(settling).flat_map(Unsettled::durable_mut);
         let out = out.map(|delivered| (delivered.queue_number, &mut delivered.entry));
-        let dying = self.loads.values_mut().filter_map(|loading| match &mut loading.wanted {
-            Wanted::DeadLetter { entry, .. } => Some((loading.number, &mut **entry)),
-            _ => None,
-        });
+        let dying =
+            self.storage.loads.values_mut().filter_map(|loading| match &mut loading.wanted {
+                Wanted::DeadLetter { entry, .. } => Some((loading.number, &mut **entry)),
+                _ => None,
+            });
         for (number, entry) in ready.chain(out).chain(dying).filter(|(_, entry)| entry.durable) {
             if let Some(to) = moved.get(&entry.position) {
-                if let Some(taking) = &mut self.taking {
-                    taking.take(number, entry, self.mark);
+                if let Some(taking) = &mut self.storage.snapshot {
+                    taking.take(number, entry, self.storage.mark);
                 }
                 entry.position = *to;
             }
@@ -277,8 +278,8 @@ impl Engine {
         }
         let lane = u8::try_from(page.lane).expect("priorities are bytes");
         let record = Record::Page { queue: number, lane, durable: true, entries: page.entries };
-        record.write(&mut self.record);
-        let position = fx.append(&[&self.record], false);
+        record.write(&mut self.scratch.record);
+        let position = fx.append(&[&self.scratch.record], false);
         let Record::Page { entries, .. } = record else { unreachable!("it was made a page") };
         let queue = self.queues.get_mut(slot).expect("the caller looked it up");
         let pages = queue.lanes[page.lane].pages_mut();

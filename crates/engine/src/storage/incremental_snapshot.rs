@@ -182,13 +182,13 @@ impl Engine {
     /// Whether a snapshot was begun and is not complete.
     #[must_use]
     pub fn is_taking_snapshot(&self) -> bool {
-        self.taking.is_some()
+        self.storage.snapshot.is_some()
     }
 
     /// Forgets the snapshot that was begun, if there is one.
     pub fn give_up_snapshot(&mut self) {
         // What it did not come to has to be marked all the same.
-        while self.taking.is_some() {
+        while self.storage.snapshot.is_some() {
             self.take_snapshot();
         }
     }
@@ -197,19 +197,20 @@ impl Engine {
     /// [`Engine::take_snapshot`]. One that is not complete is forgotten.
     pub fn begin_snapshot(&mut self) {
         self.give_up_snapshot();
-        self.departures.disown();
+        self.agenda.departures.disown();
         let mut first = Vec::new();
         self.write_snapshot(&mut first, true);
         // The end mark of no messages.
         first.pop();
-        self.mark = !self.mark;
+        self.storage.mark = !self.storage.mark;
         let next = Next::Lane(LanePart::first(0, 0));
-        self.taking = Some(Box::new(Taking { pieces: vec![first], run: Run::default(), next }));
+        self.storage.snapshot =
+            Some(Box::new(Taking { pieces: vec![first], run: Run::default(), next }));
     }
 
     /// Writes a part of the snapshot that was begun; gives it out, in pieces, once it is complete.
     pub fn take_snapshot(&mut self) -> Option<Vec<Vec<u8>>> {
-        let mut taking = self.taking.take()?;
+        let mut taking = self.storage.snapshot.take()?;
         let mut budget = Budget(self.options.limits.snapshot_at_once);
         while budget.0 > 0 {
             taking.next = match taking.next {
@@ -235,7 +236,7 @@ impl Engine {
             // Where there was nothing, that is something too.
             budget.spend();
         }
-        self.taking = Some(taking);
+        self.storage.snapshot = Some(taking);
         None
     }
 
@@ -252,7 +253,7 @@ impl Engine {
             if !budget.spend() {
                 return Next::Lane(LanePart { seq: entry.seq, ..part });
             }
-            taking.take(number, entry, self.mark);
+            taking.take(number, entry, self.storage.mark);
         }
         Next::Lane(match part.came_back {
             true => LanePart { came_back: false, seq: 0, ..part },
@@ -266,7 +267,7 @@ impl Engine {
         part: DepartedPart,
         budget: &mut Budget,
     ) -> Next {
-        let Some((serial, number, lane)) = self.departures.lane_from(part.serial) else {
+        let Some((serial, number, lane)) = self.agenda.departures.lane_from(part.serial) else {
             return Next::Channel { slot: 0, tag: 0 };
         };
         let is_same = serial == part.serial;
@@ -275,7 +276,7 @@ impl Engine {
             if !budget.spend() {
                 return Next::Departed(DepartedPart { serial, is_rest, seq: entry.seq });
             }
-            taking.take(number, entry, self.mark);
+            taking.take(number, entry, self.storage.mark);
         }
         Next::Departed(match is_rest {
             false => DepartedPart { serial, is_rest: true, seq: 0 },
@@ -289,13 +290,12 @@ impl Engine {
         (slot, tag): (u32, u64),
         budget: &mut Budget,
     ) -> Next {
-        if slot as usize >= self.channels.slots() {
+        if slot as usize >= self.clients.channels.slots() {
             return Next::Settling { number: 0, tag: 0 };
         }
-        let rest = self
-            .channels
-            .get_mut(slot)
-            .and_then(|channel| taking.unsettled(&mut channel.unsettled, tag, self.mark, budget));
+        let rest = self.clients.channels.get_mut(slot).and_then(|channel| {
+            taking.unsettled(&mut channel.unsettled, tag, self.storage.mark, budget)
+        });
         match rest {
             Some(tag) => Next::Channel { slot, tag },
             None => Next::Channel { slot: slot + 1, tag: 0 },
@@ -308,25 +308,25 @@ impl Engine {
         (number, tag): (u64, u64),
         budget: &mut Budget,
     ) -> Next {
-        let index = self.settling.partition_point(|settling| settling.number < number);
-        let Some(settling) = self.settling.get_mut(index) else {
+        let index = self.agenda.settling.partition_point(|settling| settling.number < number);
+        let Some(settling) = self.agenda.settling.get_mut(index) else {
             return Next::Dying(LoadId(0));
         };
         let from = if settling.number == number { tag } else { 0 };
         let number = settling.number;
-        match taking.unsettled(&mut settling.deliveries, from, self.mark, budget) {
+        match taking.unsettled(&mut settling.deliveries, from, self.storage.mark, budget) {
             Some(tag) => Next::Settling { number, tag },
             None => Next::Settling { number: number + 1, tag: 0 },
         }
     }
 
     fn take_dying(&mut self, taking: &mut Taking, from: LoadId, budget: &mut Budget) -> Next {
-        for (id, loading) in self.loads.range_mut(from..) {
+        for (id, loading) in self.storage.loads.range_mut(from..) {
             if !budget.spend() {
                 return Next::Dying(*id);
             }
             if let Wanted::DeadLetter { entry, .. } = &mut loading.wanted {
-                taking.take_out(loading.number, entry, self.mark);
+                taking.take_out(loading.number, entry, self.storage.mark);
             }
         }
         Next::Delays { unreadable: false, behind: None }
@@ -343,9 +343,10 @@ impl Engine {
                 return Next::Delays { unreadable, behind };
             }
             behind = Some(turn);
-            if held.persistent && held.mark != self.mark {
-                held.mark = self.mark;
-                let vhost = self.vhosts.get(held.vhost).expect("delays have a virtual host");
+            if held.persistent && held.mark != self.storage.mark {
+                held.mark = self.storage.mark;
+                let vhost =
+                    self.topology.vhosts.get(held.vhost).expect("delays have a virtual host");
                 taking.add_held(turn, held, &vhost.name);
             }
         }
@@ -381,7 +382,7 @@ impl Engine {
     /// An entry of the queue with that number is about to change: the snapshot says how it was.
     #[inline]
     pub(crate) fn snapshot_first(&mut self, number: u64, entry: &Entry) {
-        if entry.mark != self.mark && entry.durable {
+        if entry.mark != self.storage.mark && entry.durable {
             self.snapshot_now(number, entry);
         }
     }
@@ -389,7 +390,7 @@ impl Engine {
     /// The same of one of the queue in that slot.
     #[inline]
     pub(crate) fn snapshot_first_in_slot(&mut self, slot: u32, entry: &Entry) {
-        if entry.mark != self.mark
+        if entry.mark != self.storage.mark
             && entry.durable
             && let Some(queue) = self.queues.get(slot)
         {
@@ -399,18 +400,19 @@ impl Engine {
 
     #[cold]
     fn snapshot_now(&mut self, number: u64, entry: &Entry) {
-        if let Some(taking) = &mut self.taking {
+        if let Some(taking) = &mut self.storage.snapshot {
             taking.add(number, entry.lane, PageEntry::of(entry));
         }
     }
 
     /// A delayed message is about to change.
     pub(crate) fn snapshot_held_first(&mut self, turn: Turn, held: Held) {
-        if let Some(taking) = &mut self.taking
+        if let Some(taking) = &mut self.storage.snapshot
             && held.persistent
-            && held.mark != self.mark
+            && held.mark != self.storage.mark
         {
-            let vhost = self.vhosts.get(held.vhost).expect("delays end before virtual hosts");
+            let vhost =
+                self.topology.vhosts.get(held.vhost).expect("delays end before virtual hosts");
             taking.add_held(turn, &held, &vhost.name);
         }
     }
@@ -418,7 +420,7 @@ impl Engine {
     /// Bytes of the snapshot that is being taken, so far.
     #[cfg(test)]
     pub(crate) fn written_of_snapshot(&self) -> usize {
-        let pieces = self.taking.iter().flat_map(|taking| &taking.pieces);
+        let pieces = self.storage.snapshot.iter().flat_map(|taking| &taking.pieces);
         pieces.map(Vec::len).sum()
     }
 
@@ -438,7 +440,8 @@ impl Engine {
                     let due = Time(reader.u64()?);
                     let position = Position(reader.u64()?);
                     let bytes = reader.u32()?;
-                    let held = Held { position, vhost, bytes, persistent: true, mark: self.mark };
+                    let held =
+                        Held { position, vhost, bytes, persistent: true, mark: self.storage.mark };
                     self.delays.restore(Turn { due, number }, held);
                 }
                 SESSION => self.read_session_of(reader)?,
@@ -450,16 +453,16 @@ impl Engine {
             if let Some(twice) = entries.windows(2).find(|pair| pair[0].seq == pair[1].seq) {
                 return Err(format!("message {} of queue number {number} twice", twice[0].seq));
             }
-            let slot = self.queue_slots.get(&number);
-            let Some(queue) = slot.and_then(|slot| self.queues.get_mut(*slot)) else {
+            let slot = self.queues.slot_of(number);
+            let Some(queue) = slot.and_then(|slot| self.queues.get_mut(slot)) else {
                 // It was deleted, and they were out: the references go with those who had them.
                 for entry in entries {
                     let segment = entry.position.segment();
-                    *self.transient_references.entry(segment).or_default() += 1;
+                    *self.storage.transient_references.entry(segment).or_default() += 1;
                 }
                 continue;
             };
-            queue.restore_apart(lane, &entries, self.mark)?;
+            queue.restore_apart(lane, &entries, self.storage.mark)?;
         }
         Ok(())
     }

@@ -27,7 +27,7 @@ impl Engine {
     pub(crate) fn write_snapshot(&self, out: &mut Vec<u8>, apart: bool) {
         let mut writer = Writer(out);
         writer.u8(VERSION);
-        writer.u64(self.next_queue_number);
+        writer.u64(self.queues.next_number());
         writer.u64(self.delays.next_number);
         self.write_access(&mut writer);
         writer.varint(self.queues.iter().filter(|(_, queue)| queue.durable).count() as u64);
@@ -87,8 +87,8 @@ impl Engine {
         }
         for _ in 0..reader.count()? {
             let number = reader.u64()?;
-            let slot = self.queue_slots.get(&number);
-            let queue = slot.and_then(|slot| self.queues.get_mut(*slot));
+            let slot = self.queues.slot_of(number);
+            let queue = slot.and_then(|slot| self.queues.get_mut(slot));
             let queue = queue.ok_or_else(|| format!("there is no queue of number {number}"))?;
             queue.recovered_before = reader.u64()?;
         }
@@ -99,10 +99,10 @@ impl Engine {
     /// nothing is durable are among them, and those of what was purged or deleted and of messages that are
     /// out of queues that are gone.
     fn write_transient_references(&self, writer: &mut Writer<'_>, apart: bool) {
-        let mut references = self.transient_references.clone();
-        self.departures.count_durable(&mut references, !apart);
+        let mut references = self.storage.transient_references.clone();
+        self.agenda.departures.count_durable(&mut references, !apart);
         let in_place = (!apart).then(|| self.durable_out()).into_iter().flatten();
-        for (_, entry) in in_place.filter(|(number, _)| !self.queue_slots.contains_key(number)) {
+        for (_, entry) in in_place.filter(|(number, _)| self.queues.slot_of(*number).is_none()) {
             *references.entry(entry.position.segment()).or_default() += 1;
         }
         let durable = self.queues.iter().filter(|(_, queue)| queue.durable);
@@ -118,8 +118,8 @@ impl Engine {
     }
 
     fn write_access(&self, writer: &mut Writer<'_>) {
-        writer.varint(self.vhosts.len() as u64);
-        for (_, vhost) in self.vhosts.iter() {
+        writer.varint(self.topology.vhosts.len() as u64);
+        for (_, vhost) in self.topology.vhosts.iter() {
             writer.text(&vhost.name);
             let durable = || vhost.router.exchanges().filter(|(_, options)| options.durable);
             writer.varint(durable().count() as u64);
@@ -146,7 +146,7 @@ impl Engine {
     /// `out`: its durable messages that are out of it; nothing where those in memory are not to be here.
     fn write_queue(&self, writer: &mut Writer<'_>, queue: &Queue, out: Option<&[&Entry]>) {
         writer.u64(queue.number);
-        let vhost = self.vhosts.get(queue.vhost).expect("queues have a virtual host");
+        let vhost = self.topology.vhosts.get(queue.vhost).expect("queues have a virtual host");
         writer.text(&vhost.name);
         writer.text(&queue.name);
         record::write_queue_options(writer, &queue.options);
@@ -177,7 +177,7 @@ impl Engine {
     }
 
     fn write_bindings(&self, writer: &mut Writer<'_>) {
-        for (_, vhost) in self.vhosts.iter() {
+        for (_, vhost) in self.topology.vhosts.iter() {
             let durable = || vhost.router.bindings().filter(|binding| binding.durable);
             writer.varint(durable().count() as u64);
             for binding in durable() {
@@ -203,7 +203,7 @@ impl Engine {
         writer.varint(here().count() as u64);
         for (turn, held) in here() {
             writer.u64(turn.number);
-            let vhost = self.vhosts.get(held.vhost).expect("delays have a virtual host");
+            let vhost = self.topology.vhosts.get(held.vhost).expect("delays have a virtual host");
             writer.text(&vhost.name);
             writer.u64(turn.due.0);
             writer.u64(held.position.0);
@@ -222,7 +222,7 @@ impl Engine {
                  with an empty data folder, or with the program that wrote this one"
             ));
         }
-        self.next_queue_number = reader.u64()?;
+        self.queues.start_numbers_at(reader.u64()?);
         self.delays.next_number = reader.u64()?;
         let vhosts = self.read_access(&mut reader)?;
         for _ in 0..reader.count()? {
@@ -232,7 +232,8 @@ impl Engine {
             for _ in 0..reader.count()? {
                 let binding = record::read_binding(&mut reader)?;
                 let slot = self.vhost_slot(binding.vhost).map_err(|refusal| refusal.text)?;
-                let router = &mut self.vhosts.get_mut(slot).expect("it was found just now").router;
+                let router =
+                    &mut self.topology.vhosts.get_mut(slot).expect("it was found just now").router;
                 router
                     .bind(binding.source, &binding.target, binding.key, binding.arguments)
                     .map_err(|refusal| refusal.text)?;
@@ -244,13 +245,13 @@ impl Engine {
             let due = Time(reader.u64()?);
             let position = Position(reader.u64()?);
             let bytes = reader.u32()?;
-            let held = Held { position, vhost, bytes, persistent: true, mark: self.mark };
+            let held = Held { position, vhost, bytes, persistent: true, mark: self.storage.mark };
             self.delays.restore(Turn { due, number }, held);
         }
         for _ in 0..reader.count()? {
             let segment = reader.u32()?;
             let count = reader.u64()?;
-            self.transient_references.insert(segment, count);
+            self.storage.transient_references.insert(segment, count);
         }
         for _ in 0..reader.count()? {
             let (user, vhost) = (reader.text()?, reader.text()?);
@@ -271,15 +272,16 @@ impl Engine {
     }
 
     fn read_access(&mut self, reader: &mut Reader<'_>) -> Result<usize, Malformed> {
-        let default: Vec<String> = self.vhost_slots.keys().cloned().collect();
+        let default: Vec<String> = self.topology.vhost_slots.keys().cloned().collect();
         for name in default {
-            let slot = self.vhost_slots.remove(&name).expect("it was listed just now");
-            self.vhosts.remove(slot);
+            let slot = self.topology.vhost_slots.remove(&name).expect("it was listed just now");
+            self.topology.vhosts.remove(slot);
         }
         let vhosts = reader.count()?;
         for _ in 0..vhosts {
             let slot = self.add_vhost(reader.text()?);
-            let router = &mut self.vhosts.get_mut(slot).expect("it was added just now").router;
+            let router =
+                &mut self.topology.vhosts.get_mut(slot).expect("it was added just now").router;
             router.hold_auto_delete(true);
             for _ in 0..reader.count()? {
                 let name = reader.text()?;
@@ -314,7 +316,7 @@ impl Engine {
         }
         for lane in 0..queue.lanes.len() {
             for entry in page::read_entries(reader)? {
-                queue.restore(Entry::from_page(&entry, lane as u8, self.mark));
+                queue.restore(Entry::from_page(&entry, lane as u8, self.storage.mark));
             }
             for _ in 0..reader.count()? {
                 let page = page::read_page(reader)?;
@@ -323,7 +325,7 @@ impl Engine {
                 queue.lanes[lane].restore_page(page);
             }
             for entry in page::read_entries(reader)? {
-                queue.restore(Entry::from_page(&entry, lane as u8, self.mark));
+                queue.restore(Entry::from_page(&entry, lane as u8, self.storage.mark));
             }
         }
         for _ in 0..reader.count()? {

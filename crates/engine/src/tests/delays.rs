@@ -83,7 +83,7 @@ fn a_window_is_no_more_than_memory_has_room_for() {
     host.run("loads hold");
     host.run("time 100");
     while !host.fx.loads.is_empty() {
-        let held = host.engine.resident() + host.engine.loading_bytes;
+        let held = host.engine.resident() + host.engine.storage.loading_bytes;
         // One is asked for however little room there is.
         assert!(held <= 100_000 + 11_000, "{held} bytes");
         host.run("load");

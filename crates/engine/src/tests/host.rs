@@ -350,7 +350,7 @@ impl TestHost {
     /// none after each line that makes something durable. Those of clients have to wait.
     fn answer_at_once(&mut self, channel: ChannelId) {
         let slot = self.engine.channel_slot(channel).expect("channels are opened when mentioned");
-        let channel_there = self.engine.channels.get_mut(slot).expect("its slot is in use");
+        let channel_there = self.engine.clients.channels.get_mut(slot).expect("its slot is in use");
         if let Some((_, reply)) = channel_there.unanswered.take() {
             self.fx.reply(channel, Ok(reply));
         }

@@ -14,9 +14,15 @@ impl Engine {
         let mut expected: BTreeMap<u32, i64> = BTreeMap::new();
         let mut transient: BTreeMap<u32, u64> = BTreeMap::new();
         let mut resident = 0;
-        assert!(self.refused.is_empty() && self.overdue.is_empty(), "left over from a group");
+        assert!(
+            self.agenda.refused.is_empty() && self.agenda.overdue.is_empty(),
+            "left over from a group"
+        );
         for (slot, queue) in self.queues.iter() {
-            assert!(!queue.is_unpaged || self.unpaged.contains(&slot), "its pages are forgotten");
+            assert!(
+                !queue.is_unpaged || self.agenda.unpaged.contains(&slot),
+                "its pages are forgotten"
+            );
             let (mut ready, mut bytes, mut queue_resident) = (0, 0, 0);
             for lane in &queue.lanes {
                 let mut cold = 0;
@@ -64,12 +70,12 @@ impl Engine {
         self.check_marks();
         expected.retain(|_, count| *count > 0);
         transient.retain(|_, count| *count > 0);
-        assert_eq!(self.resident, resident, "resident bytes");
-        let loading: u64 = self.loads.values().map(|loading| loading.bytes).sum();
-        assert_eq!(self.loading_bytes, loading, "bytes asked for");
+        assert_eq!(self.storage.resident, resident, "resident bytes");
+        let loading: u64 = self.storage.loads.values().map(|loading| loading.bytes).sum();
+        assert_eq!(self.storage.loading_bytes, loading, "bytes asked for");
         self.check_loads();
         assert_eq!(&expected, references, "references by segment");
-        assert_eq!(transient, self.transient_references, "transient references by segment");
+        assert_eq!(transient, self.storage.transient_references, "transient references by segment");
         self.check_credit();
         self.check_subscribing();
     }
@@ -79,14 +85,14 @@ impl Engine {
         for (slot, queue) in self.queues.iter() {
             let own = |it: &&Loading| (it.queue, it.number) == (slot, queue.number);
             let (mut loads, mut bytes) = (0, 0);
-            for loading in self.loads.values().filter(own) {
+            for loading in self.storage.loads.values().filter(own) {
                 loads += 1;
                 bytes += loading.bytes;
             }
             assert_eq!((queue.loads, queue.loading_bytes), (loads, bytes), "{}", queue.name);
         }
-        for (id, left) in self.arrivals.left() {
-            let asked = match self.loads.get(&id).map(|loading| &loading.wanted) {
+        for (id, left) in self.storage.arrivals.left() {
+            let asked = match self.storage.loads.get(&id).map(|loading| &loading.wanted) {
                 Some(Wanted::Messages { seqs, .. }) => seqs.len(),
                 Some(Wanted::Page { .. }) => 1,
                 other => panic!("{other:?} is not taken in by turns"),
@@ -98,8 +104,8 @@ impl Engine {
     /// Each user's subscribers are counted.
     fn check_subscribing(&self) {
         let mut expected: BTreeMap<&str, u64> = BTreeMap::new();
-        for (_, channel) in self.channels.iter() {
-            let connection = self.connections[channel.id.connection.0 as usize].as_ref();
+        for (_, channel) in self.clients.channels.iter() {
+            let connection = self.clients.connections[channel.id.connection.0 as usize].as_ref();
             let grant = connection.and_then(|connection| connection.grant.as_ref());
             if let Some(grant) = grant {
                 *expected.entry(grant.user()).or_default() += channel.subscribers.len() as u64;
@@ -116,13 +122,13 @@ impl Engine {
         expected: &mut BTreeMap<u32, i64>,
         transient: &mut BTreeMap<u32, u64>,
     ) {
-        for entry in self.departures.entries().filter(|entry| entry.is_stored()) {
+        for entry in self.agenda.departures.entries().filter(|entry| entry.is_stored()) {
             *expected.entry(entry.position.segment()).or_default() += 1;
             if !entry.durable {
                 *transient.entry(entry.position.segment()).or_default() += 1;
             }
         }
-        for (page, durable) in self.departures.pages() {
+        for (page, durable) in self.agenda.departures.pages() {
             *expected.entry(page.position.segment()).or_default() += 1;
             if !durable {
                 *transient.entry(page.position.segment()).or_default() += 1;
@@ -154,15 +160,16 @@ impl Engine {
 
     /// Where no snapshot is being taken, all that is durable is marked alike.
     fn check_marks(&self) {
-        if self.taking.is_some() {
+        if self.storage.snapshot.is_some() {
             return;
         }
         let ready = self.queues.iter().flat_map(|(_, queue)| &queue.lanes);
         let ready = ready.flat_map(|lane| lane.entries());
         let durable = ready.chain(self.out().map(|(_, entry)| entry));
-        let durable = durable.chain(self.departures.entries()).filter(|it| it.durable);
-        let missed = durable.filter(|entry| entry.mark != self.mark).count();
-        let held = self.delays.persistent().filter(|(_, held)| held.mark != self.mark).count();
+        let durable = durable.chain(self.agenda.departures.entries()).filter(|it| it.durable);
+        let missed = durable.filter(|entry| entry.mark != self.storage.mark).count();
+        let held =
+            self.delays.persistent().filter(|(_, held)| held.mark != self.storage.mark).count();
         assert_eq!((missed, held), (0, 0), "missed by a snapshot");
     }
 
@@ -173,8 +180,8 @@ impl Engine {
     }
 
     fn check_credit(&self) {
-        for (slot, channel) in self.channels.iter() {
-            let settling = self.settling.iter().filter(|it| it.channel == Some(slot));
+        for (slot, channel) in self.clients.channels.iter() {
+            let settling = self.agenda.settling.iter().filter(|it| it.channel == Some(slot));
             let settling = settling.flat_map(|settling| settling.deliveries.iter());
             let out = channel.unsettled.iter().chain(settling);
             let counted = out.filter(|(_, out)| out.consumer.is_some());
@@ -187,7 +194,7 @@ impl Engine {
 
     /// Bytes of messages in memory.
     pub(crate) fn resident(&self) -> u64 {
-        self.resident
+        self.storage.resident
     }
 
     /// Entries in memory.
@@ -208,7 +215,7 @@ impl Engine {
                 uses.extend(counts.map(|count| format!("page {} {count:?}", page.first)));
             }
         }
-        for (_, channel) in self.channels.iter() {
+        for (_, channel) in self.clients.channels.iter() {
             let out = channel.unsettled.iter().map(|(_, delivered)| &delivered.entry);
             let out = out.filter(|it| it.position.segment() == segment);
             uses.extend(out.map(|it| format!("out {} durable={}", it.seq, it.durable)));

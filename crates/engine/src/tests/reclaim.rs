@@ -65,9 +65,9 @@ fn no_turn_gives_more_back_than_the_limit_says() {
         assert_eq!(ready(&host), 1, "it is gone at once");
         let mut turns = 0;
         while host.engine.has_work() {
-            let before = host.engine.departures.entries().count();
+            let before = host.engine.agenda.departures.entries().count();
             turn(&mut host);
-            assert!(before - host.engine.departures.entries().count() <= 50, "{way}");
+            assert!(before - host.engine.agenda.departures.entries().count() <= 50, "{way}");
             turns += 1;
         }
         assert!(turns >= 4, "{way}: {turns} turns");
@@ -91,11 +91,11 @@ fn what_is_purged_again_and_again_does_not_pile_up() {
             }
             (0..queues).for_each(|queue| host.act_on(&format!("a purge q{queue}")));
             turn(&mut host);
-            let waiting = host.engine.departures.entries().count();
+            let waiting = host.engine.agenda.departures.entries().count();
             assert!(waiting <= 100 * queues, "{kind} {queues}: {waiting} after round {round}");
         }
         host.settle_down();
-        assert_eq!(host.engine.departures.entries().count(), 0);
+        assert_eq!(host.engine.agenda.departures.entries().count(), 0);
     }
 }
 

@@ -191,7 +191,7 @@ fn check_many(changes: &[&str], ended: RangeInclusive<usize>) {
     };
     let at_once = hears(&mut host);
     host.settle_down();
-    let (later, subscribing) = (hears(&mut host), host.engine.direct.subscribers.len());
+    let (later, subscribing) = (hears(&mut host), host.engine.pubsub.subscribers.len());
     assert_eq!((at_once, subscribing, told), (later, later + 1, COUNT - later), "{changes:?}");
     assert!(ended.contains(&told), "{changes:?}: {told}");
 }
@@ -272,6 +272,6 @@ fn who_comes_and_goes_while_rights_are_judged_is_judged_once() {
     host.fx.lines.clear();
     host.settle_down();
     assert_eq!(host.fx.lines, [""; 0], "nobody is told anything who has gone");
-    assert_eq!((host.engine.direct.subscribers.len(), host.engine.direct.channels.len()), (1, 1));
+    assert_eq!((host.engine.pubsub.subscribers.len(), host.engine.pubsub.channels.len()), (1, 1));
     assert_eq!(host.run("b emit y 1"), ["d hears other y 1"]);
 }

@@ -56,7 +56,8 @@ impl Engine {
                 Stored::parse(message)?;
                 let vhost = self.vhost_slot(vhost).map_err(text)?;
                 let bytes = u32::try_from(message.len()).unwrap_or(u32::MAX);
-                let held = Held { position, vhost, bytes, persistent: true, mark: self.mark };
+                let held =
+                    Held { position, vhost, bytes, persistent: true, mark: self.storage.mark };
                 // It has been there before where its segment was given back.
                 if let Some(before) = self.delays.restore(Turn { due, number }, held) {
                     fx.release(before.position, 1);
@@ -85,8 +86,8 @@ impl Engine {
                 self.restore_queue(Queue::new(number, vhost, name.to_owned(), options))?;
             }
             Record::QueueDeleted { number } => {
-                if let Some(slot) = self.queue_slots.get(&number) {
-                    self.forget_queue(*slot, fx);
+                if let Some(slot) = self.queues.slot_of(number) {
+                    self.forget_queue(slot, fx);
                 }
             }
             Record::ExchangeDeclared { vhost, name, options } => {
@@ -125,7 +126,7 @@ impl Engine {
     ) -> Result<(), String> {
         match record {
             Record::VhostCreated { name } => {
-                if !self.vhost_slots.contains_key(*name) {
+                if !self.topology.vhost_slots.contains_key(*name) {
                     self.add_vhost(name);
                 }
             }
@@ -172,18 +173,18 @@ impl Engine {
     /// A virtual host's router, which decides nothing by itself while records are replayed.
     fn replay_router(&mut self, vhost: &str) -> Result<&mut crate::routing::Router, String> {
         let slot = self.vhost_slot(vhost).map_err(text)?;
-        let router = &mut self.vhosts.get_mut(slot).expect("it was found just now").router;
+        let router = &mut self.topology.vhosts.get_mut(slot).expect("it was found just now").router;
         router.hold_auto_delete(true);
         Ok(router)
     }
 
     /// Takes a queue in that a record or a snapshot names.
     pub(crate) fn restore_queue(&mut self, queue: Queue) -> Result<u32, String> {
-        let vhost = self.vhosts.get(queue.vhost).ok_or("a queue in no virtual host")?;
+        let vhost = self.topology.vhosts.get(queue.vhost).ok_or("a queue in no virtual host")?;
         if vhost.router.queue(&queue.name).is_some() {
             return Err(format!("queue '{}' is declared twice", queue.name));
         }
-        if self.queue_slots.contains_key(&queue.number) {
+        if self.queues.slot_of(queue.number).is_some() {
             return Err(format!("queue number {} is used twice", queue.number));
         }
         Ok(self.add_queue(queue))
@@ -194,8 +195,7 @@ impl Engine {
         self.drop_messages(slot);
         self.give_all_back(fx);
         let queue = self.queues.remove(slot).expect("the caller looked it up");
-        self.queue_slots.remove(&queue.number);
-        let vhost = self.vhosts.get_mut(queue.vhost).expect("queues end first");
+        let vhost = self.topology.vhosts.get_mut(queue.vhost).expect("queues end first");
         vhost.queues -= 1;
         vhost.router.hold_auto_delete(true);
         vhost.router.queue_removed(crate::routing::QueueKey(slot));
@@ -212,8 +212,8 @@ impl Engine {
         let bytes = stored.content.body.len() as u32;
         let priority = stored.content.priority;
         for place in places {
-            let Some(slot) = self.queue_slots.get(&place.queue) else { continue };
-            let queue = self.queues.get_mut(*slot).expect("numbers name living queues");
+            let Some(slot) = self.queues.slot_of(place.queue) else { continue };
+            let queue = self.queues.get_mut(slot).expect("numbers name living queues");
             if place.seq < queue.next_seq {
                 return Err(format!("message {} of queue '{}' again", place.seq, queue.name));
             }
@@ -230,7 +230,7 @@ impl Engine {
                 redelivered: false,
                 fetch: Fetch::Idle,
                 lane,
-                mark: self.mark,
+                mark: self.storage.mark,
             });
             fx.retain(position, 1);
         }
@@ -239,8 +239,8 @@ impl Engine {
 
     fn replay_moved<F: Effects>(&mut self, position: Position, places: &[Place], fx: &mut F) {
         for place in places {
-            let Some(slot) = self.queue_slots.get(&place.queue) else { continue };
-            let queue = self.queues.get_mut(*slot).expect("numbers name living queues");
+            let Some(slot) = self.queues.slot_of(place.queue) else { continue };
+            let queue = self.queues.get_mut(slot).expect("numbers name living queues");
             let found = queue.lanes.iter_mut().find_map(|lane| lane.find(place.seq));
             if let Some(entry) = found {
                 let before = std::mem::replace(&mut entry.position, position);
@@ -257,7 +257,7 @@ impl Engine {
         last: u64,
         fx: &mut F,
     ) -> Result<(), String> {
-        let Some(slot) = self.queue_slots.get(&number).copied() else { return Ok(()) };
+        let Some(slot) = self.queues.slot_of(number) else { return Ok(()) };
         let queue = self.queues.get_mut(slot).expect("numbers name living queues");
         if last >= queue.next_seq {
             let next = queue.next_seq;
@@ -276,8 +276,8 @@ impl Engine {
 
     fn replay_requeued(&mut self, message: Requeued) {
         let Requeued { queue, seq, requeues } = message;
-        let Some(slot) = self.queue_slots.get(&queue) else { return };
-        let queue = self.queues.get_mut(*slot).expect("numbers name living queues");
+        let Some(slot) = self.queues.slot_of(queue) else { return };
+        let queue = self.queues.get_mut(slot).expect("numbers name living queues");
         if let Some(entry) = queue.lanes.iter_mut().find_map(|lane| lane.find(seq)) {
             entry.went_back(requeues);
         } else if queue.page_of(seq).is_some() && !queue.settled_in_pages.contains(seq) {
@@ -286,7 +286,7 @@ impl Engine {
     }
 
     fn replay_purged<F: Effects>(&mut self, number: u64, before: u64, kept: &[u64], fx: &mut F) {
-        let Some(slot) = self.queue_slots.get(&number).copied() else { return };
+        let Some(slot) = self.queues.slot_of(number) else { return };
         let queue = self.queues.get_mut(slot).expect("numbers name living queues");
         let mut gone = Vec::new();
         for lane in &queue.lanes {
@@ -322,11 +322,11 @@ impl Engine {
     /// Ends recovery: forgets what was not durable; every message that may have been delivered
     /// before is marked redelivered, all of them unless `clean`.
     pub fn end_recovery<F: Effects>(&mut self, now: Time, clean: bool, fx: &mut F) {
-        for (segment, count) in std::mem::take(&mut self.transient_references) {
+        for (segment, count) in std::mem::take(&mut self.storage.transient_references) {
             let position = Position(u64::from(segment) << 32);
             fx.release(position, u32::try_from(count).unwrap_or(u32::MAX));
         }
-        for (_, vhost) in self.vhosts.iter_mut() {
+        for (_, vhost) in self.topology.vhosts.iter_mut() {
             vhost.router.hold_auto_delete(false);
         }
         let slots: Vec<u32> = self.queues.iter().map(|(slot, _)| slot).collect();

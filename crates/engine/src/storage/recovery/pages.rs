@@ -111,7 +111,7 @@ impl Engine {
         entries: &[PageEntry],
         fx: &mut F,
     ) -> Result<(), String> {
-        let Some(slot) = self.queue_slots.get(&number).copied() else { return Ok(()) };
+        let Some(slot) = self.queues.slot_of(number) else { return Ok(()) };
         let queue = self.queues.get_mut(slot).expect("numbers name living queues");
         let lane = usize::from(lane);
         let Some(target) = queue.lanes.get_mut(lane) else {
