@@ -94,7 +94,7 @@ fn channel(connection: u32) -> ChannelId {
     ChannelId { connection: ConnectionId(connection), number: 1 }
 }
 
-/// An engine with a channel on each of so many connections.
+/// An engine with `connections` connections, each with one channel.
 fn engine(connections: u32) -> Engine {
     let limits = limits::Limits::default();
     let mut engine = Engine::new(Options { limits, ..Options::alone([1; 32], &CONVENTIONS) });
@@ -215,7 +215,7 @@ fn measure_direct(wish: &Wish, name: &str, subject: &str, subscribers: u32, othe
     println!("{name:<40} {nanos:>5} ns a message ({} bytes delivered)", fx.bytes);
 }
 
-/// The longest step of a checkpoint of so many durable messages that are out, as a whole and parted.
+/// The longest step of a snapshot of `messages` unsettled durable messages, whole and in parts.
 fn measure_checkpoint(wish: &Wish, name: &str, messages: u32) {
     if !name.contains(&wish.name) {
         return;

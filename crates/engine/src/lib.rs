@@ -3,8 +3,8 @@
 //! [`Engine`] is one deterministic state machine. It takes requests and returns what must happen
 //! by calling an [`Effects`] value in order. Time is an argument, randomness a seeded argument.
 //!
-//! Knows nothing about protocols, sockets, clocks, threads or files: where a record is stored is a
-//! [`Position`] the host gave out, how properties are encoded is a [`Format`] tag.
+//! Independent of protocols, sockets, clocks, threads and files: a record is stored at a
+//! [`Position`] that the host gives out, properties are encoded as a [`Format`] tag says.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -1,6 +1,6 @@
 //! Who may do what: users, and their permissions per virtual host as patterns over names.
 //!
-//! Knows no passwords: a password's hash is opaque here and is checked by whoever authenticates.
+//! Password hashes are opaque here: the host checks them.
 
 pub(crate) mod quota;
 mod subjects;
@@ -361,9 +361,8 @@ impl Grant {
     /// Whether the user may publish to `exchange`; cheap where it is the same as last time.
     #[inline]
     pub(crate) fn may_publish(&mut self, access: &Access, exchange: &str) -> bool {
-        // The default exchange is told by its length alone: comparing with an empty string makes the
-        // C library load from where nothing is mapped, under an empty mask, which took the processor
-        // 90 ns for every message.
+        // The default exchange is recognized by its length: comparing with an empty string
+        // costs 90 ns, as the C library loads from an unmapped address under an empty mask.
         let is_last = match self.last_exchange.as_deref() {
             Some("") => exchange.is_empty(),
             Some(last) => last == exchange,

@@ -24,7 +24,7 @@ impl User {
 #[derive(Debug, Default)]
 pub(crate) struct Subscription {
     users: BTreeMap<String, User>,
-    /// Those of whom other shards may have to be told.
+    /// Users whose count other shards may have to learn.
     changed: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ impl Subscription {
         self.reconsider(name);
     }
 
-    /// One has ceased to subscribe to so many here.
+    /// Ends `count` subscriptions of a user here.
     pub(crate) fn end(&mut self, name: &str, count: usize) {
         if let Some(user) = self.users.get_mut(name).filter(|_| count > 0) {
             user.here -= count as u64;
@@ -69,9 +69,9 @@ impl Subscription {
         }
     }
 
-    /// A user of whom other shards have to be told, and how many it subscribes to here: one that is bounded,
-    /// or subscribes to nothing here any more. So they forget whoever is bounded no longer, or has been
-    /// deleted.
+    /// The next user whose count other shards have to learn, with the count: a user with a
+    /// bound, or without subscriptions here. So other shards forget users that lose their bound
+    /// or are deleted.
     pub(crate) fn next_change(
         &mut self,
         is_bounded: impl Fn(&str) -> bool,
@@ -114,8 +114,8 @@ impl Subscription {
 mod tests {
     use super::*;
 
-    /// What two shards count of ann after `steps`, with what is told after each of them: everywhere as each
-    /// knows it, and whether anything is left once nobody subscribes.
+    /// What two shards count for ann after `steps`, exchanging changes after each: the total as
+    /// each knows it, and whether anything is left once nothing is subscribed to.
     #[track_caller]
     fn check(steps: &str, expected: [u64; 2]) {
         let mut shards = [Subscription::default(), Subscription::default()];
@@ -164,7 +164,7 @@ mod tests {
             ("0=2 1=3 0=1", [4, 4]),
             ("0=2 1=3 0=0", [3, 3]),
             ("0=2 1=3 0=0 1=0 0=1", [1, 1]),
-            // Nobody is told of those who are not bounded, until they are.
+            // Counts of users without a bound are not sent.
             ("free 0=2 1=3", [2, 3]),
             ("free 0=2 1=3 bounded", [5, 5]),
             ("free 0=2 bounded 0=1", [1, 1]),

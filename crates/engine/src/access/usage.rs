@@ -57,8 +57,8 @@ impl Access {
         }
     }
 
-    /// A user of whom other shards have to be told how many subjects it subscribes to here; `most`: how many it
-    /// may, unless its quota says so.
+    /// The next user whose number of subscriptions here other shards have to learn; `most`: the
+    /// bound of users whose quota has none.
     pub(crate) fn next_subscribing_change(&mut self, most: u64) -> Option<(String, u64)> {
         let Access { quotas, subscribing, .. } = self;
         subscribing.next_change(|user| {

@@ -3,15 +3,15 @@
 use crate::{ChannelId, Confirm, Effects, Position};
 use std::collections::VecDeque;
 
-/// What of a channel's publishes is not confirmed yet. Refused ones are told at once, so that a
-/// later confirm of several never speaks for them.
+/// The publishes of a channel that are not confirmed yet. Refusals go out immediately, so that a
+/// later confirm of several never covers them.
 #[derive(Debug, Default)]
 pub(crate) struct Confirms {
     /// The number of the last publish.
     last: u64,
     /// Every number up to this one was told.
     told: u64,
-    /// Numbers up to this one can be told, but for refused ones.
+    /// Numbers up to this one can be confirmed, except refused ones.
     ready: u64,
     /// How many of them will be told as taken.
     ready_count: u64,

@@ -102,7 +102,7 @@ impl Engine {
         }
     }
 
-    /// Tells a channel's confirms that are ready at once: what it is told next may be its end.
+    /// Sends the confirms of a channel that are ready: what is sent next may close it.
     pub fn tell_confirms_of<F: Effects>(&mut self, channel: ChannelId, fx: &mut F) {
         let Some(slot) = self.channel_slot(channel) else { return };
         let confirms =
@@ -110,7 +110,7 @@ impl Engine {
         self.counters.confirmed += confirms.map_or(0, |confirms| confirms.tell(channel, fx));
     }
 
-    /// Tells confirms that are ready; keeps those in mind that wait for a flush.
+    /// Sends confirms that are ready; keeps those that wait for a flush.
     pub(crate) fn tell_confirms<F: Effects>(&mut self, fx: &mut F) {
         let mut confirming = std::mem::take(&mut self.agenda.confirming);
         confirming.retain(|slot| {

@@ -53,7 +53,8 @@ pub(crate) struct Channel {
     pub(crate) inbox: Option<Box<Inbox>>,
     /// How often it waits for one message of a queue.
     pub(crate) gets: u32,
-    /// Tags that went back for want of a settle; a late settle of one is ignored.
+    /// Tags of deliveries that were requeued after their settle timeout; a late settle of one
+    /// is ignored.
     pub(crate) timed_out: BTreeSet<u64>,
     /// When the timer for settles goes off.
     pub(crate) settle_timer: Option<Time>,

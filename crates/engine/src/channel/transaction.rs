@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// Operations that are allocated together.
 const CHUNK: usize = 1024;
-/// So many chunks are dropped in some tenths of a millisecond: more take long.
+/// Chunks that are dropped in one turn: some tenths of a millisecond.
 const DROPPED_AT_ONCE: usize = 4;
 
 /// Publishes and settles that wait, in order.

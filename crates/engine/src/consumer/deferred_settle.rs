@@ -1,5 +1,5 @@
-//! Settles of many deliveries at once, a part in each turn: a channel that ends with a million
-//! deliveries, or acknowledges them all, keeps nobody waiting. Knows not what a settle does.
+//! Settles of many deliveries, a part in each turn: a channel that ends with a million deliveries,
+//! or acknowledges them all, delays no other. Does not know what a settle does.
 
 use super::unsettled::Unsettled;
 use crate::engine::Engine;

@@ -14,7 +14,7 @@ use crate::{
 
 /// What all queues together hand out before others get their turn, or the last of them exceeds by its share.
 const SERVED_BYTES_MAX: u64 = 2 << 20;
-/// As so many bytes of that counts a queue that is looked at, whether it hands out anything or not.
+/// What looking at a queue counts for, in bytes, whether or not it hands out anything.
 const LOOK_BYTES: u64 = 512;
 /// The part of a queue's bytes in memory that a consumer may have there unsettled, where memory is half
 /// full.
@@ -73,8 +73,8 @@ impl Engine {
         self.tell_subscribers(fx);
     }
 
-    /// Serves queues, as many as there is time for. Those that are left have the next turn, before those that
-    /// have come up meanwhile.
+    /// Serves queues, as many as there is time for. The rest is served in the next turn, before
+    /// queues that were marked meanwhile.
     fn serve_queues<F: Effects>(&mut self, now: Time, fx: &mut F) {
         let mut dirty = std::mem::take(&mut self.agenda.dirty);
         let (mut looked_at, mut bytes) = (0, 0);
@@ -95,8 +95,8 @@ impl Engine {
         self.agenda.dirty = dirty;
     }
 
-    /// Hands out what one queue has to those who can take it, at most its share; returns what that counts
-    /// for.
+    /// Hands out messages of one queue to consumers that can take them, at most its share;
+    /// returns what they count for in bytes.
     pub(crate) fn serve_queue<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) -> u64 {
         let Some(queue) = self.queues.get(slot) else { return 0 };
         let per_second = self.options.limits.backlog_bytes_per_second;
@@ -283,7 +283,7 @@ impl Engine {
         }
     }
 
-    /// Hands a message over to a consumer that counts it as settled.
+    /// Hands a message to a consumer that counts it as settled.
     #[inline]
     pub(crate) fn hand_over<F: Effects>(
         &mut self,

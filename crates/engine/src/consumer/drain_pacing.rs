@@ -1,9 +1,9 @@
-//! What a queue hands out of what has waited in it, before others get their turn.
+//! How much of its backlog a queue hands out before others get their turn.
 //!
-//! Who drains a long queue takes as much as there is, and so would have all of the shard's time, and of the
-//! machine's, while others wait. A turn hands out one share of it. While others are served meanwhile, it is
-//! one share in each interval: a rate (`Limits::backlog_bytes_per_second`), whatever the size of messages, so
-//! that the drain always goes on.
+//! A client that drains a long queue takes as much as there is, and would occupy the shard while
+//! others wait. So a turn hands out one share of the backlog. While others are served, it is one
+//! share in each interval: a rate (`Limits::backlog_bytes_per_second`), whatever the size of
+//! messages, so that the drain always goes on.
 
 use crate::Time;
 use crate::engine::Engine;
@@ -32,7 +32,7 @@ const GOES_ON: Duration = Duration::from_millis(100);
 /// What a queue has handed out lately, what came in, and what others had meanwhile.
 #[derive(Debug, Default)]
 pub(crate) struct Share {
-    /// Since when these messages, of so many bytes, were handed out.
+    /// Since when `messages`, of `bytes` in all, were handed out.
     begun: Time,
     messages: u64,
     bytes: u64,
@@ -55,7 +55,7 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Bytes that it may hand out now, at so many a second beside others.
+    /// Bytes that the queue may hand out now; `per_second` bounds it while others are served.
     pub(crate) fn bytes_max(&self, per_second: u64) -> u64 {
         match (self.is_paced, self.has_company) {
             (true, _) => share_bytes(per_second).min(TURN_BYTES),
@@ -64,9 +64,9 @@ impl Share {
         }
     }
 
-    /// Until when a queue rests that has just handed out so many messages, of so many bytes, when `come` had
-    /// ever come in: until what it handed out, less what came in, has had its time, at so many bytes a
-    /// second.
+    /// Until when a queue rests that has just handed out `handed`, after `come` messages had
+    /// ever come in: until what it handed out, less what came in, has had its time at
+    /// `per_second` bytes a second.
     fn rest(
         &mut self,
         now: Time,
@@ -94,20 +94,20 @@ impl Share {
     }
 }
 
-/// Microseconds in which a share has its time, at so many bytes a second.
+/// The interval of one share in microseconds, at `per_second` bytes a second.
 fn interval_micros(per_second: u64) -> u64 {
     let micros = SHARE_BYTES * 1_000_000 / per_second.max(1);
     micros.clamp(*INTERVAL_MICROS.start(), *INTERVAL_MICROS.end())
 }
 
-/// Bytes of a share, at so many a second.
+/// Bytes of a share, at `per_second` bytes a second.
 fn share_bytes(per_second: u64) -> u64 {
     (per_second.saturating_mul(interval_micros(per_second)) / 1_000_000).max(1)
 }
 
 impl Engine {
-    /// A queue has handed out so many messages, of so many bytes: lets it rest where it has more, drains, and
-    /// others are there.
+    /// Lets a queue rest that has just handed out messages, where it has more, drains, and
+    /// others are served.
     pub(super) fn rest_after(&mut self, now: Time, slot: u32, messages: u64, bytes: u64) {
         let per_second = self.options.limits.backlog_bytes_per_second;
         let Some(queue) = self.queues.get_mut(slot) else { return };
@@ -131,7 +131,7 @@ impl Engine {
     /// Whether others than this queue's had anything since the last look.
     fn look_at_others(&mut self, now: Time, slot: u32) -> bool {
         let Some(queue) = self.queues.get_mut(slot) else { return false };
-        // But for what they drained: of those who drain none is in the others' way.
+        // Without what was drained: draining queues do not slow each other down.
         let own = queue.counters.delivered - queue.share.drained;
         let others = self.counters.delivered + self.counters.heard - self.agenda.drained - own;
         let had_some = std::mem::replace(&mut queue.share.others, others) != others;

@@ -1,4 +1,4 @@
-//! What becomes of deliveries: accepted, back to their place, or discarded.
+//! Settling deliveries: accepted, requeued at their place, or discarded.
 
 use crate::consumer::unsettled::{Delivered, Unsettled};
 use crate::engine::Engine;
@@ -15,7 +15,7 @@ use std::time::Duration;
 const RECORD_SETTLES_MAX: u32 = 1024;
 /// Requeued messages that one record holds at most.
 const RECORD_REQUEUES_MAX: usize = 1024;
-/// Settle timeouts are looked at in steps of this.
+/// The interval in which settle timeouts are checked.
 const TIMEOUT_STEP: Duration = Duration::from_secs(1);
 
 impl Engine {
@@ -107,7 +107,7 @@ impl Engine {
         let Some(queue) =
             self.queues.get_mut(queue_slot).filter(|queue| queue.number == queue_number)
         else {
-            // The queue is gone, and its references with it but for this one.
+            // The queue is gone, and its references with it, except this one.
             self.snapshot_first(queue_number, &entry);
             self.drop_entry(entry, fx);
             return;
@@ -236,7 +236,7 @@ impl Engine {
         self.agenda.unrecorded = slots;
     }
 
-    /// Writes what was settled, for somebody who waits for it to be flushed.
+    /// Records what was settled; returns the position that has to be flushed.
     pub(crate) fn record_settled_durably<F: Effects>(&mut self, fx: &mut F) -> Option<Position> {
         let slots = std::mem::take(&mut self.agenda.unrecorded);
         slots.into_iter().filter_map(|slot| self.append_settled(slot, true, fx)).max()

@@ -71,7 +71,7 @@ impl Unsettled {
         self.in_ring += 1;
     }
 
-    /// Moves so many places from the ring's front to the old ones.
+    /// Moves `places` places from the ring's front to the old ones.
     fn move_front_out(&mut self, places: usize) {
         for _ in 0..places {
             if let Some(delivered) = self.ring.pop_front().flatten() {

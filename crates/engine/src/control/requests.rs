@@ -351,7 +351,7 @@ impl Engine {
         self.review_subscribers(record, fx);
     }
 
-    /// Appends a record about topology: rare, and whoever asked for the change waits for its flush.
+    /// Appends a record about topology: rare, and the request waits for its flush.
     pub(crate) fn append_record<F: Effects>(&mut self, record: &Record<'_>, fx: &mut F) {
         record.write(&mut self.scratch.record);
         self.storage.changed_at = Some(fx.append(&[&self.scratch.record], true));

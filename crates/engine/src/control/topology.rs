@@ -49,7 +49,7 @@ impl Engine {
                 self.change_binding(vhost, true, binding, fx)
             }
             Request::Unbind(binding) => {
-                // What is not there is bound to nothing.
+                // A missing target has no bindings.
                 match self.check_target(id, slot, &binding.target) {
                     Err(refusal) if refusal.kind != RefusalKind::NotFound => Err(refusal),
                     _ => self.change_binding(vhost, false, binding, fx),
@@ -174,7 +174,7 @@ impl Engine {
         name: String,
         options: Option<&QueueOptions>,
     ) -> Result<Reply, Refusal> {
-        // Whoever answers a request may ask whether anybody still waits for it.
+        // A responder may ask whether the requester still waits.
         if options.is_none() && self.vhost_of(slot).inboxes.contains_key(&name) {
             return Ok(Reply::Queue { name, messages: 0, consumers: 1 });
         }

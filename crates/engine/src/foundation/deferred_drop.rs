@@ -1,4 +1,4 @@
-//! Dropping what takes long to drop, on another thread where the host has one for that. Knows not what it is.
+//! Drops values that take long to drop on another thread, where the host has one for that.
 
 use std::sync::OnceLock;
 

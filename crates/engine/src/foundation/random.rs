@@ -1,5 +1,5 @@
-//! Random numbers from a seed: the same seed, the same numbers, and nobody who has seen some of them
-//! can tell the others.
+//! Random numbers from a seed: the same seed gives the same numbers, and some of them do not reveal
+//! the others.
 
 use chacha20::ChaCha12Rng;
 use chacha20::rand_core::{Rng, SeedableRng};

@@ -1,5 +1,5 @@
-//! Large bodies: one buffer for all who have the message, where a copy for each would be the longest step of
-//! all; and how one is gathered that arrives in parts.
+//! Large bodies: one buffer that all holders of a message share, and how a body that arrives in
+//! parts is gathered.
 
 use crate::Content;
 use crate::engine::Engine;
@@ -19,14 +19,15 @@ const COPIES_BYTES_MAX: usize = 256 << 10;
 /// To share less than that takes longer than to copy it.
 const SHARED_BYTES_MIN: usize = 4 << 10;
 
-/// A body for so many who get it, where a copy for each would be much in all.
+/// A shared copy of a body for `subscribers` receivers, where copies for each would be large in
+/// all.
 #[inline]
 pub(crate) fn copy_for(body: &[u8], takers: usize) -> Option<Bytes> {
     let is_much = body.len() >= SHARED_BYTES_MIN && body.len() * takers > COPIES_BYTES_MAX;
     is_much.then(|| Bytes::copy_from_slice(body))
 }
 
-/// The same for so many queues.
+/// A shared copy of a body for `queues` queues, where copies for each would be large in all.
 #[inline]
 pub(crate) fn copy_for_queues(content: &Content<'_>, queues: usize) -> Option<Bytes> {
     if queues < 2 || content.shared.is_some() {
@@ -36,7 +37,7 @@ pub(crate) fn copy_for_queues(content: &Content<'_>, queues: usize) -> Option<By
 }
 
 impl Engine {
-    /// From so many bytes on a body is large.
+    /// Bytes from which a body is large.
     #[inline]
     #[must_use]
     pub fn large_body_bytes(&self) -> usize {

@@ -136,7 +136,7 @@ mod tests {
     use foldhash::fast::FixedState;
     use std::hash::BuildHasher;
 
-    /// Puts in so many values, of which every third goes again, and finds what is left.
+    /// Inserts `count` values, removes every third, and finds the rest.
     fn check(count: u32, hash: impl Fn(&u32) -> u64 + Copy) {
         let mut table = Table::default();
         for value in 0..count {

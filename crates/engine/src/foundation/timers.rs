@@ -1,4 +1,4 @@
-//! What is to happen when, in one order.
+//! Timers: what is due when, in one order.
 
 use crate::Time;
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 pub(crate) enum Timer {
     /// The head of a queue expires.
     Head(u32),
-    /// A queue expires for want of use.
+    /// A queue expires because it is not used.
     Queue(u32),
     /// A channel's unsettled deliveries return.
     Settle(u32),

@@ -1,19 +1,18 @@
-//! How much work one step of the host may be before others get their turn, in bytes: what direct subscribers
-//! are handed counts for itself, everything else for as many bytes as take that long. Knows nothing about who
-//! gets it.
+//! How much work one turn may do, in bytes: direct messages count for their size, everything else
+//! for the bytes that take as long. Independent of who gets it.
 
 use crate::engine::Engine;
 
-/// As so many bytes counts a message, at least, for each further queue that it goes to, where a consumer has
-/// it at once.
+/// What a message counts for in bytes, at least, for each further queue whose consumer takes it
+/// immediately.
 const PASSED_BYTES: u64 = 1 << 10;
-/// Its own bytes count so many times there, if that is more: of what lies ready for fifty consumers, no more
-/// is to come together than a processor's cache holds until it is sent.
+/// How often its own bytes count there, if that is more: what lies ready for fifty consumers has to
+/// fit a processor's cache until it is sent.
 const PASSED_TIMES: u64 = 4;
-/// As so many bytes it counts where it is put into the queue.
+/// What it counts for in bytes where the queue stores it.
 const STORED_BYTES: u64 = 4 << 10;
 
-/// As so many bytes counts a message's place in a page of the journal.
+/// What a message's place in a page of the journal counts for in bytes.
 const PAGED_BYTES: u64 = 256;
 
 /// What was done since the step began.
@@ -24,7 +23,7 @@ pub(crate) struct WorkBudget {
 }
 
 impl WorkBudget {
-    /// Steps of so many bytes.
+    /// A budget of `most` bytes for each turn.
     pub(crate) fn new(most: u64) -> WorkBudget {
         WorkBudget { done: 0, most }
     }
@@ -35,9 +34,9 @@ impl WorkBudget {
         self.done += bytes;
     }
 
-    /// A message with a body of so many bytes went to so many queues, of which so many stored it, once for
-    /// all of them. Those of a fanout are what takes long: one to a single queue is bounded by what is read
-    /// at once.
+    /// Counts a message with a body of `bytes` that went to `queues` queues, of which `stored`
+    /// stored it. One queue counts for nothing: what is read from a connection at once bounds
+    /// it.
     #[inline]
     pub(crate) fn count_placed(&mut self, bytes: usize, queues: usize, stored: usize) {
         let further = queues.saturating_sub(1);
@@ -46,7 +45,7 @@ impl WorkBudget {
         self.done += (further - stored) as u64 * passed_bytes + stored as u64 * STORED_BYTES;
     }
 
-    /// A page of so many messages was written.
+    /// Counts a page of `messages` messages that was written.
     #[inline]
     pub(crate) fn count_paged(&mut self, entries: usize) {
         self.done += entries as u64 * PAGED_BYTES;

@@ -1,4 +1,4 @@
-//! Plain counters, read by whoever shows metrics.
+//! Plain counters, from which metrics are made.
 
 /// What happened since the engine was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct Counters {
     pub dead_lettered: u64,
     /// Dead letters that were dropped because they went round in a cycle.
     pub dead_letter_cycles: u64,
-    /// Messages that were written for want of memory only.
+    /// Messages that were written only because memory was short.
     pub spooled: u64,
     /// Messages refused because the journal could not store them.
     pub not_stored: u64,

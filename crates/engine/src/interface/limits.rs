@@ -87,14 +87,14 @@ pub struct Limits {
     pub loaded_at_once: usize,
     /// Messages that are looked at for a checkpoint before others get their turn.
     pub snapshot_at_once: usize,
-    /// Bytes of direct messages that are handed out before others get their turn: the message once for
-    /// each of those who subscribe, each of whom counts for 128 bytes more. Each queue that a message goes to,
-    /// beside a first one, counts for 4 KiB where the message is put into it; where a consumer has it at
-    /// once, for four times the body, or 1 KiB if that is more.
+    /// Bytes of direct messages that one turn hands out: each subscriber counts for the message
+    /// and 128 bytes more. Each queue beyond the first counts for 4 KiB where it stores the
+    /// message; where a consumer takes it immediately, for four times the body, or 1 KiB if
+    /// that is more.
     pub handed_at_once: u64,
     /// Bytes of a message body.
     pub body_bytes_max: u64,
-    /// A body of so many bytes is large: all who have the message share it.
+    /// Bytes from which a body is large: all holders of the message share it.
     pub large_body_bytes: usize,
     /// Publishes and settles in one transaction.
     pub transaction_operations_max: usize,

@@ -5,8 +5,8 @@ use crate::storage::codec::Malformed;
 use bytes::Bytes;
 use std::time::Duration;
 
-/// Which protocol's encoding `properties` are in. The engine keeps them as they came and never
-/// looks inside, except through [`ReadHeaders`](crate::ReadHeaders).
+/// Which protocol's encoding `properties` are in. The engine keeps properties as they came and
+/// reads them only through [`ReadHeaders`](crate::ReadHeaders).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Format {
@@ -38,7 +38,7 @@ pub struct Content<'a> {
     pub properties: &'a [u8],
     /// The payload.
     pub body: &'a [u8],
-    /// The same, where it is large: whoever gets it shares it.
+    /// The payload again, where it is large: its receivers share this buffer.
     pub shared: Option<&'a Bytes>,
     /// Whether it is to survive a restart (in durable queues).
     pub persistent: bool,
@@ -61,7 +61,7 @@ pub struct MessageView<'a> {
     pub properties: &'a [u8],
     /// The payload.
     pub body: &'a [u8],
-    /// The same, where it is large: whoever gets it shares it.
+    /// The payload again, where it is large: its receivers share this buffer.
     pub shared: Option<&'a Bytes>,
     /// Whether it was published as persistent.
     pub persistent: bool,
@@ -77,7 +77,7 @@ pub struct Annotations {
     pub delivery_count: u32,
     /// Why and where it was dead-lettered, most recent first.
     pub deaths: Vec<Death>,
-    /// The publisher's expiry was taken away because the message was dead-lettered.
+    /// The publisher's expiry was removed because the message was dead-lettered.
     pub ttl_removed: bool,
     /// So were its further routing keys: the queue it left gives its dead letters a key of their own.
     pub further_keys_removed: bool,

@@ -7,13 +7,13 @@ use crate::interface::mismatch::Mismatch;
 pub enum RefusalKind {
     /// Nothing of that name exists.
     NotFound,
-    /// It exists, and not as the request assumes; or an unknown delivery tag.
+    /// It exists with other properties than the request assumes; or an unknown delivery tag.
     PreconditionFailed,
     /// The user's permissions do not allow it.
     AccessRefused,
     /// Another connection holds it exclusively.
     ResourceLocked,
-    /// Never allowed, whoever asks (declaring a reserved name, say).
+    /// Not allowed to any user, such as declaring a reserved name.
     NotAllowed,
     /// A limit was reached.
     LimitExceeded,
@@ -21,7 +21,7 @@ pub enum RefusalKind {
     NotImplemented,
     /// The journal cannot store now.
     StorageUnavailable,
-    /// A broken invariant of ours.
+    /// A broken invariant of the broker.
     Internal,
 }
 
@@ -42,7 +42,7 @@ impl Refusal {
         Refusal { kind, text: text.into(), mismatch: None }
     }
 
-    /// What is to survive a restart can no longer be changed.
+    /// The refusal of a durable change after the journal has failed.
     pub(crate) fn not_kept() -> Refusal {
         let text = "the journal has failed: what is to survive a restart cannot be changed";
         Refusal::new(RefusalKind::StorageUnavailable, text)

@@ -30,10 +30,10 @@ impl Publish<'_> {
     }
 }
 
-/// A direct message on its way in: at most once, from its publisher straight to whoever subscribes now.
+/// A direct message: delivered at most once, to the subscribers of its subject at this moment.
 ///
-/// Its subject is a routing key of [`crate::SUBJECT_EXCHANGE`], so queues bound there catch it too; a
-/// durable queue keeps it if its content says persistent.
+/// Its subject is a routing key of [`crate::Names::subject_exchange`], so queues bound there catch
+/// it too; a durable queue keeps it if its content says persistent.
 #[derive(Clone, Copy, Debug)]
 pub struct Emit<'a> {
     /// Words parted by dots, none of them a wildcard; at most
@@ -42,7 +42,7 @@ pub struct Emit<'a> {
     pub subject: &'a str,
     /// Subscribers of the publisher's own connection hear it too.
     pub echo: bool,
-    /// Its publisher wants to know if nobody takes it, also where only another shard can tell.
+    /// The publisher asks for a notice if nobody takes it, also where only another shard knows.
     pub asks: bool,
     /// The message.
     pub content: Content<'a>,
@@ -68,16 +68,17 @@ impl Reached {
     }
 }
 
-/// A channel's wish to hear the direct messages of a subject.
+/// A subscription of a channel to the direct messages of a subject.
 #[derive(Clone, Copy, Debug)]
 pub struct Subscribe<'a> {
     /// Words parted by dots; `*` stands for one word and, as the last one, `>` for one or more.
     pub subject: &'a str,
-    /// Each message goes to one of those that subscribe to this subject in this group.
+    /// The group, each message of which goes to one member.
     pub group: Option<&'a str>,
     /// Its name, unique in its channel; deliveries carry it as their consumer.
     pub name: &'a str,
-    /// What becomes of messages for which its connection is too slow; `None`: as for the connection.
+    /// The policy for messages that its connection is too slow for; `None`: that of the
+    /// connection.
     pub slow_consumer_policy: Option<SlowConsumerPolicy>,
 }
 
@@ -169,18 +170,19 @@ pub enum Overflow {
     RejectPublishDeadLetter,
 }
 
-/// How long a durable queue's persistent messages are waited for, before their publisher is told that
-/// they are safe, and what they survive: the strongest unless a weaker one is chosen.
+/// What the persistent messages of a durable queue survive, and so what a confirm of them waits
+/// for. The strongest is the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// Until they are flushed to the disk: they survive whatever the disk survives.
+    /// Confirmed once flushed to the disk: they survive whatever the disk survives.
     #[default]
     Flushed,
-    /// Not at all: they are in the journal's batch, which is written soon and flushed whenever
-    /// something else is. They survive a restart in order. A process that dies takes what was not
-    /// written yet along, a machine what was not flushed.
+    /// Confirmed once in the journal's batch, which is written soon and flushed with the next
+    /// flush. They survive an orderly restart. A process crash loses what was not written, a
+    /// machine crash what was not flushed.
     Buffered,
-    /// They are not stored, but for want of memory: they survive nothing, not even a restart in order.
+    /// They are stored only where memory is short, and survive nothing, not even an orderly
+    /// restart.
     Memory,
 }
 
@@ -360,7 +362,7 @@ pub enum Request {
     Bind(Binding),
     /// Unbinds. Reply: `Done`, also where no such binding was.
     Unbind(Binding),
-    /// Consumes to a queue. Reply: `Consuming`; deliveries follow it.
+    /// Begins to consume from a queue. Reply: `Consuming`; deliveries follow it.
     Consume(Consume),
     /// Ends a consumer; its unsettled deliveries stay with the channel. Reply: `Done`.
     CancelConsumer { name: String },
@@ -400,8 +402,8 @@ pub enum Request {
     PutUser { name: String, password_hash: String, administrator: bool },
     /// Deletes a user and its permissions. Administrators. Reply: `Done`.
     DeleteUser { name: String },
-    /// Sets what a user may do in a virtual host: regular expressions over names, as RabbitMQ has
-    /// them. Administrators. Reply: `Done`.
+    /// Sets what a user may do in a virtual host: regular expressions over names.
+    /// Administrators. Reply: `Done`.
     SetPermissions { user: String, vhost: String, configure: String, write: String, read: String },
     /// Narrows what a user who has permissions in a virtual host may do with subjects there, for
     /// direct messages and for the exchange that subjects are routing keys of. Administrators. Reply:

@@ -267,8 +267,9 @@ impl Engine {
         self.set_delay_timer(now.plus(Duration::from_micros(1)));
     }
 
-    /// Asks for the first messages that are due, at most so many of them. As they take up no memory
-    /// before they are published, the first of them is asked for even where memory is scarce.
+    /// Asks for the first messages that are due, at most `messages_max` of them. As they take
+    /// up no memory before they are published, the first of them is asked for even where memory
+    /// is scarce.
     fn ask_delayed<F: Effects>(&mut self, now: Time, messages_max: usize, fx: &mut F) {
         let limits = &self.options.limits;
         let all = limits

@@ -1,5 +1,5 @@
-//! Several direct messages at once, that came in a row: each subscriber is handed all of them before the next
-//! one gets any. That is a look at the subscriber, and a place in its output, for all instead of for each.
+//! Batches of direct messages: each subscriber is handed a whole batch before the next one gets
+//! any, so that it is looked up, and its output reserved, once per batch.
 
 use super::Direct;
 use super::forward::{Audience, Parcel, Subjects};
@@ -13,7 +13,7 @@ use crate::{
     Shards,
 };
 
-/// Deliveries of one burst, or fewer: others are to have their turn.
+/// Deliveries of one batch at most: others have to get their turn.
 const DELIVERIES_MAX: usize = 2_048;
 /// Bytes of payloads, or somewhat more: as much as is written to each of several subscribers before it is
 /// another one's turn, so that what the next one is handed is still in the processor's nearest cache.
@@ -45,7 +45,7 @@ pub struct BurstRoom {
 }
 
 impl BurstRoom {
-    /// Takes room for one more payload of so many bytes; `false`: there is none.
+    /// Takes room for one more payload of `bytes`; `false`: there is none.
     #[inline]
     pub fn take(&mut self, bytes: usize) -> bool {
         let is_full = self.messages == 0 || self.bytes == 0 || self.work == 0;

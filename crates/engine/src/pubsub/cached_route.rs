@@ -8,17 +8,17 @@ use crate::pubsub::subscribe::Subscriber;
 use crate::queue::stored::NO_ANNOTATIONS;
 use crate::{ChannelId, ConnectionId, Effects, Emit, MessageView, Reached, Refusal, Shards, Time};
 
-/// What [`Engine::emit_next`] found out about a subject: that those who subscribe to one pattern, outside of
-/// groups, are all who get its messages.
+/// What [`Engine::emit_next`] found about a subject: that the subscribers of one pattern, outside
+/// of groups, are all that get its messages.
 ///
-/// True for as long as nothing else is asked of the engine, and for messages that differ in properties and
-/// payload alone. Whoever keeps it forgets it before.
+/// Valid until the engine is asked for anything else, and for messages that differ in properties
+/// and payload only. Its holder forgets it before that.
 #[derive(Clone, Copy, Debug)]
 pub struct Streak {
     pub(super) vhost: u32,
     /// Whose subscribers they are.
     pub(super) leaf: u32,
-    /// The emission after which it was found, by which it is told from others.
+    /// The number of the emission that found it, which identifies it.
     pub(super) number: u64,
 }
 

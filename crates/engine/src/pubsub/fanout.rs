@@ -1,4 +1,4 @@
-//! One direct message among those who subscribe to it: who is handed it, and how many heard it.
+//! Hands one direct message to its subscribers, and counts what became of it.
 
 use super::group::{Group, Part};
 use super::interest::Interest;
@@ -7,7 +7,7 @@ use crate::foundation::slab::Slab;
 use crate::pubsub::subscribe::Subscriber;
 use crate::{Bytes, Effects, MessageView, Reached, SendOutcome, ShardId, Shards};
 
-/// One message on its way, by which it is told from others.
+/// One message that is handed out, and its number.
 #[derive(Clone, Copy)]
 pub(super) struct Emission<'a> {
     pub(super) number: u64,
@@ -41,7 +41,7 @@ pub(super) enum Offered {
     ToNobody,
 }
 
-/// As so many bytes counts whoever is looked at for a message, besides the message.
+/// What looking at one subscriber counts for in bytes, besides the message.
 const LOOK_BYTES: u64 = 128;
 
 /// Counts who heard one message.
@@ -56,7 +56,7 @@ pub(super) struct Hearing {
 }
 
 impl Emission<'_> {
-    /// A copy of its body for so many subscribers, where they are to share one.
+    /// A copy of its body for `subscribers` subscribers, where they share one.
     #[inline]
     fn copy_for(&self, subscribers: usize) -> Option<Bytes> {
         match self.message.shared {
@@ -72,7 +72,7 @@ impl Hearing {
         self.count_each(heard, 1);
     }
 
-    /// The same for so many messages.
+    /// Counts the outcome for each of `messages` messages.
     #[inline]
     pub(super) fn count_each(&mut self, heard: SendOutcome, messages: u64) {
         match heard {
@@ -91,7 +91,7 @@ impl Hearing {
         self.has_free = is_heard_well;
     }
 
-    /// The work of looking at one subscriber for so many messages of so many bytes.
+    /// The work of looking at one subscriber for `count` messages of `bytes` in all.
     #[inline]
     pub(super) fn look_bytes(count: u64, bytes: usize) -> u64 {
         count * LOOK_BYTES + bytes as u64

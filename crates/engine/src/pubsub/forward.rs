@@ -1,6 +1,6 @@
-//! A direct message on its way from one shard to another: what it is, and its bytes.
+//! A direct message on its way from one shard to another, and its encoding.
 //!
-//! Knows nothing of who subscribes. The bytes never leave the process, so their layout has no version.
+//! Independent of subscriptions. The bytes never leave the process, so their layout has no version.
 
 use super::Burst;
 use crate::queue::stored::NO_ANNOTATIONS;
@@ -67,8 +67,8 @@ pub struct Forward<'a> {
     pub(super) vhost: &'a str,
 }
 
-/// What direct messages in a row have in common: all but properties and payload. Another shard is told it
-/// once, before the first of them.
+/// The header of a batch of direct messages: all that they have in common, which is everything
+/// except properties and payload. It goes to another shard once, before the first of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
     /// The shard that they were published on.
@@ -81,7 +81,7 @@ pub struct Row<'a> {
     persistent: bool,
 }
 
-/// A message that may have to go to other shards: all of a [`Forward`] but for whom there.
+/// A message that may go to other shards: a [`Forward`] without its audience.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parcel<'a> {
     pub(super) origin: ShardId,

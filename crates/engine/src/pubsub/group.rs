@@ -1,7 +1,7 @@
-//! Groups: subscribers of whom one gets each message. Knows members as slots, and nothing of messages.
+//! Groups of subscribers: one member gets each message. Members are slots; independent of messages.
 //!
-//! A group's members may subscribe to different patterns. It is listed in parts then, one for each pattern,
-//! and to a message that several of these match the parts are one group.
+//! The members of a group may subscribe to different patterns. The group then has a part for each
+//! pattern; for a message that several of these match, the parts are one group.
 
 use super::interest::{Interest, Leaf};
 use crate::{ShardId, Shards};

@@ -5,7 +5,7 @@
 use super::group::Group;
 use crate::foundation::table::Table;
 
-/// So many are looked through one by one.
+/// Up to this many groups are searched one by one.
 const FEW: usize = 8;
 
 /// At least one group with members, once that has its first.

@@ -183,7 +183,8 @@ impl Interest {
         }
     }
 
-    /// Another shard has so many members of a group, or somebody outside of groups, or nobody.
+    /// Sets how many subscribers of a pattern another shard has, in a group or outside of
+    /// groups.
     pub(super) fn set_elsewhere(
         &mut self,
         shard: ShardId,
@@ -230,7 +231,8 @@ impl Interest {
             self.patterns.set_head(node, leaf);
             self.changed(pattern, dialect, leaf, true);
         } else if dialect == Dialect::Subject {
-            // Other shards are told of it as subscribers write it, whoever came first: `*.#` and `>` are one.
+            // Other shards learn the pattern as the first subscriber wrote it: `*.#`
+            // and `>` are one.
             let leaf = self.leaves.get_mut(leaf).expect("patterns lead to leaves in use");
             if leaf.dialect != dialect {
                 (leaf.pattern, leaf.dialect) = (pattern.into(), dialect);

@@ -1,8 +1,8 @@
-//! Direct messages: at most once, from a publisher straight to whoever subscribes at that moment.
+//! Direct messages: at most once, from a publisher to the subscribers of that moment.
 //!
-//! They share their address space with everything else: a subject is a routing key of
-//! [`Names::subject_exchange`](crate::Names). What is emitted reaches queues bound to that exchange; what is published to
-//! the exchange, or comes to it from others, reaches those who subscribe.
+//! They share the address space of queues: a subject is a routing key of the subject exchange
+//! ([`Names`](crate::Names)). Emitted messages reach queues bound to that exchange; messages that
+//! are published to the exchange, or come to it from others, reach subscribers.
 
 mod batch;
 mod cache;

@@ -1,6 +1,6 @@
-//! Users' rights have changed: those who subscribe are judged anew, some a turn, however many they are.
-//! Until a user's subscribers are judged, each message for them is: what is forbidden is heard by nobody from
-//! now on, and what is no longer forbidden is heard.
+//! Reviews subscribers after their users' rights have changed, a bounded number a turn. Until the
+//! subscribers of a user are reviewed, each message for them is checked, so that the new rights
+//! hold immediately.
 
 use super::Direct;
 use super::forward::Subjects;
@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 
 /// Work of one turn: subscribers that are looked at, and what judging some of them counts for.
 const WORK_AT_ONCE: usize = 4_096;
-/// So many looks does judging a subscriber count for, and one more for each rule.
+/// Looks that judging a subscriber counts for, and one more for each rule.
 const JUDGING: usize = 8;
-/// So many more does ending it count for.
+/// Further looks that ending it counts for.
 const ENDING: usize = 16;
 
 /// The users whose subscribers are being judged. All subscribers are looked at, one after the other, round and
@@ -86,7 +86,7 @@ impl Reviews {
         self.users.retain(|_, review| review.until > at);
     }
 
-    /// The slot of the next subscriber to look at, of so many slots.
+    /// The slot of the next subscriber to look at, of `slots` slots.
     fn next(&mut self, slots: usize) -> u32 {
         if self.next as usize >= slots {
             self.next = 0;
@@ -103,9 +103,9 @@ impl Reviews {
 }
 
 impl Engine {
-    /// Begins to judge those anew who subscribe and whose user's rights a record has changed. Who may not subscribe
-    /// any more is told and hears nothing from now on; who still may hears what is not forbidden inside its
-    /// pattern now.
+    /// Begins to review the subscribers of users whose rights a record changes. A subscriber
+    /// that lost its right is ended with a notice and receives nothing from now on; one that
+    /// kept it receives what is allowed inside its pattern now.
     pub(crate) fn review_subscribers<F: Effects>(&mut self, record: &Record<'_>, fx: &mut F) {
         let (user, vhost) = match record {
             Record::PermissionsSet { user, vhost, .. }

@@ -1,4 +1,4 @@
-//! Channels begin and cease to subscribe.
+//! Subscriptions of channels begin and end.
 
 use super::Direct;
 use super::forward::Subjects;
@@ -197,8 +197,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether a channel that subscribes to so many subjects may subscribe to one more. Refused: it, or its
-    /// user, has as many as it may.
+    /// Refuses one more subscription of a channel that has `count`, where the channel or its
+    /// user has reached its limit.
     fn may_subscribe_to_more(&self, id: ChannelId, count: usize) -> Result<(), Refusal> {
         let limits = &self.options.limits;
         let user = user_of(&self.clients.connections, id.connection);
@@ -221,7 +221,7 @@ impl Engine {
         Ok(())
     }
 
-    /// A connection's user has ceased to subscribe to so many subjects.
+    /// Counts `count` subscriptions of a connection's user less.
     fn count_out(&mut self, connection: ConnectionId, count: usize) {
         if let Some(user) = user_of(&self.clients.connections, connection) {
             self.access.subscribing.end(user, count);
@@ -329,7 +329,7 @@ impl Engine {
                 if is_homeless {
                     self.pubsub.subscribers.remove(slot);
                 } else {
-                    // Whoever is in their connection's place by now has nothing to wait for.
+                    // A later connection in the same place waits for nothing.
                     self.forget_subscriber(slot, None, fx);
                 }
             }

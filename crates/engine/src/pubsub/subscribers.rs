@@ -1,6 +1,6 @@
-//! Channels that subscribe: whose they are, which of them have gone, and whose rights are being reviewed. Who
-//! has gone hears nothing more at once; its subscribers are taken out a part at a time, however many they are.
-//! Knows not what they subscribe to.
+//! Channels with subscriptions: their users, which of them have ended, and whose rights are being
+//! reviewed. An ended channel receives nothing more; its subscribers are removed a part at a time.
+//! Independent of patterns.
 
 use super::forward::Subjects;
 use crate::foundation::slab::Slab;

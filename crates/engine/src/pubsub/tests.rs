@@ -407,7 +407,8 @@ fn what_is_looked_at_in_vain_counts_for_the_step() {
     let mut host = TestHost::new();
     host.run("b subscribe y one");
     let id = host.channel("b");
-    // `a` and `*` ten times in every order, and another word: all match but for the last word.
+    // `a` and `*` ten times in every order, and another word: all match except for the last
+    // word.
     for number in 0..1024_u32 {
         let words = (0..10).map(|bit| if number >> bit & 1 == 1 { "*." } else { "a." });
         let (subject, name) = (format!("{}b", words.collect::<String>()), number.to_string());

@@ -25,7 +25,8 @@ pub(crate) struct Large {
 }
 
 impl Blob {
-    /// The message that a record ends with, if it is sound. `large_bytes`: from so many on its body is large.
+    /// The message that a record ends with, if it is sound. `large_bytes`: from which its body
+    /// is large.
     pub(crate) fn at_end_of(
         record: &Arc<[u8]>,
         message: &[u8],

@@ -179,7 +179,8 @@ impl Engine {
         let outer = std::mem::take(&mut self.scratch.placements);
         self.place(now, &letter, &targets, false, fx);
         self.scratch.placements = outer;
-        // Whoever made the queue need not have had the right on subjects that its default exchange takes.
+        // Declaring the queue did not take the right to the subjects that its default
+        // exchange leads to.
         let answers =
             || targets.is_empty() && letter.keys().all(|key| names.is_answer_address(key));
         if routed.has_subjects || (exchange.is_empty() && answers()) {

@@ -1,5 +1,5 @@
-//! Entries in the order of their numbers, in pieces: one more of them never has those copied that are there,
-//! however many they are. Knows nothing of what they wait for.
+//! Entries in the order of their numbers, in pieces: adding one never copies the others.
+//! Independent of what they wait for.
 
 use super::entry::Entry;
 use std::collections::VecDeque;

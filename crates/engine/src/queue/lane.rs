@@ -109,7 +109,7 @@ impl Lane {
         }
     }
 
-    /// Whether [`Lane::take_cold_run`] may find so many.
+    /// Whether [`Lane::take_cold_run`] may find that many.
     #[inline]
     pub(crate) fn has_cold_run(&self, count: usize) -> bool {
         self.cold_back >= count

@@ -86,7 +86,7 @@ pub(crate) struct Queue {
     pub(crate) stopped_at: Option<Position>,
     /// When the timer for the head's expiry goes off.
     pub(crate) head_timer: Option<Time>,
-    /// When it goes for want of use.
+    /// When it expires because it is not used.
     pub(crate) expires_at: Option<Time>,
     pub(crate) counters: QueueCounters,
 }

@@ -1,5 +1,5 @@
-//! What comes of a load: messages, a page, or a dead letter, read back by the host. Knows nothing of what is
-//! asked for ahead of need, nor when.
+//! Takes in what the host has read back: messages, a page, or a dead letter. What is asked for, and
+//! when, is in `page_out.rs`.
 
 use super::blob::Blob;
 use super::entries::Cursor;
@@ -16,8 +16,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::vec;
 
-/// All queues together take in so many times what one may ([`Limits::loaded_at_once`]) before others get
-/// their turn, or the last of them exceeds that by its part.
+/// How often all queues together take in what one may ([`Limits::loaded_at_once`]) in one turn; the
+/// last part may exceed it.
 pub(crate) const PARTS_MAX: usize = 4;
 
 /// Loads that were answered and are taken in over several turns. Until the last of its messages is, a load
@@ -64,9 +64,9 @@ impl Engine {
         })
     }
 
-    /// How many of a load's messages, of which these are left, its queue takes in before others get their
-    /// turn, if not all. One that is held to a rate takes in no more than it may hand out: it is in no hurry,
-    /// and whoever is beside it may be.
+    /// How many of the messages that are left of a load its queue takes in before others get
+    /// their turn, if not all. A queue that is held to a rate takes in no more than it may hand
+    /// out.
     fn part_of(&self, id: LoadId, messages: &[Arc<[u8]>]) -> Option<usize> {
         let loading = self.storage.loads.get(&id)?;
         let Wanted::Messages { seqs, .. } = &loading.wanted else { return None };
@@ -116,7 +116,7 @@ impl Engine {
         }
     }
 
-    /// Takes in so many messages of a load, or all of it. Says whether more is left.
+    /// Takes in `messages` messages of a load, or all of it. Returns whether more is left.
     fn take_part_in<F: Effects>(
         &mut self,
         now: Time,

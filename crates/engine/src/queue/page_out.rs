@@ -1,5 +1,5 @@
-//! Between memory and journal: what a long queue leaves there, and asking for it ahead of need. What comes of
-//! that is in `loaded.rs`.
+//! Moves parts of a long queue's index to the journal, and asks for them ahead of need. What is
+//! read back is taken in by `page_in.rs`.
 
 use super::Queue;
 use super::entry::{ENTRY_COST, Entry, Fetch};
@@ -22,7 +22,7 @@ const AHEAD_BYTES_SCARCE: u64 = 64 << 10;
 /// Queues whose pages, having had to wait, are written in one turn; more where more than
 /// `PAGED_PART` times as many wait.
 const PAGED_AT_ONCE: usize = 16;
-/// One in so many of those that wait, at least: a turn adds to each of them far less than a page.
+/// One in this many of the queues that wait, at least: a turn adds far less than a page to each.
 const PAGED_PART: usize = 64;
 /// Loads of one queue at a time.
 const LOADS_MAX: u32 = 2;
@@ -102,7 +102,7 @@ impl Engine {
         }
     }
 
-    /// Writes pages that had to wait, of some queues: of so many that they do not become ever more.
+    /// Writes pages that had to wait, of as many queues as keep their number from growing.
     #[cold]
     #[inline(never)]
     pub(crate) fn page_some_out<F: Effects>(&mut self, fx: &mut F) {

@@ -1,9 +1,8 @@
-//! What left its queue all at once, since that was purged or deleted: nobody sees it any more, and what it
-//! holds is given back a part at a time, however much it is. It counts for nothing from the beginning: what
-//! comes next has its room. Knows not why it left.
+//! Messages of purged and deleted queues: they are invisible, count for nothing, and their memory
+//! and references are released a part at a time.
 //!
-//! A snapshot that is being taken has what left since it began as its queue had it. What left before is
-//! nobody's: its references end with this process.
+//! A snapshot in progress holds what left since it began with its queue. What left before has no
+//! queue: its references end with this process.
 
 use super::lane::Lane;
 use super::page::Page;
@@ -90,7 +89,7 @@ impl Departures {
 }
 
 impl Engine {
-    /// Gives back some of what has left: so many messages.
+    /// Releases up to `messages` of them.
     #[cold]
     #[inline(never)]
     pub(crate) fn give_back_some<F: Effects>(&mut self, most: usize, fx: &mut F) {

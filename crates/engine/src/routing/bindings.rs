@@ -1,8 +1,8 @@
 //! The set of bindings, each a member of three linked lists: of its source, of its target, and of
 //! those that share its source and key.
 //!
-//! Lists are linked through the bindings themselves, so that taking one out costs the same however
-//! many there are. Knows nothing of what keys mean.
+//! Lists are linked through the bindings themselves, so that removing one costs the same however
+//! many there are. Independent of what keys mean.
 
 use super::QueueKey;
 use super::patterns::NONE;

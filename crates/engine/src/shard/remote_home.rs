@@ -1,12 +1,13 @@
-//! What a shard that is not home does about queues: it hands it to home, in the name of its channels.
+//! What a remote shard does about queues: it hands publishes, settles and requests to home, for its
+//! channels.
 //!
 //! Home hears of a connection, and of a channel, when they first need it.
 
 use crate::engine::Engine;
 use crate::{ChannelId, ConnectionId, Effects, Publish, Refusal, Request, Settle, ShardId};
 
-/// What home is asked to do for a channel of another shard. The host carries it out there, in order,
-/// as if the channel were home's; what comes of it is carried back.
+/// A request to home on behalf of a channel of another shard. The host carries it out there, in
+/// order, as if the channel were home's, and carries the effects back.
 #[derive(Debug)]
 pub enum Call<'a> {
     /// A connection begins.

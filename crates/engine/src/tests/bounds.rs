@@ -310,8 +310,8 @@ fn full_queues_pass_dead_letters_on_so_often_and_no_more() {
     }
 }
 
-/// Publishes one message after the other to so many queues each, between two times that others get their
-/// turn; how many those are at most where nobody consumes, and where somebody does.
+/// Publishes one message after the other to `queues` queues each within one turn; returns how many
+/// those are at most without and with consumers.
 #[track_caller]
 fn check_placed(queues: usize, stored: usize, passed: usize) {
     for (is_consumed, publishes) in [(false, stored), (true, passed)] {

@@ -7,8 +7,7 @@ use crate::foundation::random::Random;
 use crate::interface::limits::Limits;
 use std::collections::BTreeSet;
 
-/// Runs `before`, begins a snapshot of which so many messages are looked at in a turn, runs `after` in
-/// its middle, and restarts.
+/// Runs `before`, begins a snapshot in small parts, runs `after` in its middle, and restarts.
 fn check(before: &str, after: &str, at_the_end: &str) {
     for snapshot_at_once in [1, 2, 3, 4, 5, 7, 10, 1000] {
         for settles_at_once in [1, 1000] {
@@ -85,7 +84,7 @@ fn what_is_deleted_or_purged_meanwhile_is_gone() {
     );
 }
 
-/// References of what is out of a queue that is gone end with whoever had it.
+/// References of unsettled messages of a deleted queue end with their channel.
 #[test]
 fn what_was_out_of_a_queue_deleted_before_leaves_nothing_behind() {
     for begin in ["snapshot", "checkpoint"] {

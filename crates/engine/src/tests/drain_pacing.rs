@@ -28,7 +28,8 @@ const fn share(bytes_per_second: usize) -> usize {
     (bytes as usize).div_ceil(BODY_BYTES + 256)
 }
 
-/// Queues with so many messages, of bodies that begin with their names and numbers; and others, who talk.
+/// Queues with messages whose bodies begin with their names and numbers; and other clients with
+/// traffic.
 fn host(limits: Limits, queues: &[(&str, usize)]) -> TestHost {
     let mut host = TestHost::with(limits);
     host.run("o queue others");

@@ -223,8 +223,8 @@ impl TestHost {
         }
     }
 
-    /// What a snapshot says, but for what records may say once more: how often messages went back, that
-    /// they were out, and sessions.
+    /// The contents of a snapshot, without what records may repeat: how often messages were
+    /// requeued, that they were unsettled, and sessions.
     fn contents(&self, snapshot: &[u8]) -> (Vec<String>, Vec<u8>) {
         let mut engine = engine(&self.limits);
         engine.restore(snapshot).unwrap();

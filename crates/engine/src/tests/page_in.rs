@@ -8,7 +8,7 @@ use crate::queue::page_in::PARTS_MAX;
 /// What is taken in at once.
 const AT_ONCE: usize = 8;
 
-/// A queue `q` on the disk, somebody who waits for what is in it, and others.
+/// A queue `q` on the disk, a consumer that waits for its messages, and others.
 fn waiting(loaded_at_once: usize) -> TestHost {
     let mut host = TestHost::with(Limits {
         queue_resident_bytes_max: 20_000,
@@ -164,7 +164,8 @@ fn each_queue_has_its_part() {
     assert_eq!([of("message-"), of("other-")], [AT_ONCE, AT_ONCE], "{counts:?}");
 }
 
-/// A queue of which some messages came, others have arrived, of which so many parts were taken in.
+/// A queue of which some messages are in memory and others were read back, of which `parts` parts
+/// were taken in.
 fn taken(parts: usize) -> (TestHost, usize) {
     let mut host = waiting(AT_ONCE);
     host.run("b consume q c presettled");

@@ -173,7 +173,8 @@ fn pages_that_many_queues_fill_together_are_written_over_several_turns() {
     let mut host = TestHost::with(Limits {
         resident_bytes_max: 0,
         page_entries: 4,
-        // A message stored in so many queues is a turn's work, and no page is left to it.
+        // A message stored in that many queues uses up the turn, which leaves no page to be
+        // written.
         handed_at_once: 40 << 10,
         ..Limits::default()
     });

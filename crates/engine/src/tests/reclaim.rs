@@ -75,7 +75,7 @@ fn no_turn_gives_more_back_than_the_limit_says() {
     }
 }
 
-/// Whoever fills and purges, again and again, has no more in memory than what one purge leaves.
+/// Filling and purging again and again leaves no more in memory than one purge does.
 #[test]
 fn what_is_purged_again_and_again_does_not_pile_up() {
     for (kind, queues) in [("", 1), ("persistent", 1), ("", 3)] {

@@ -170,8 +170,9 @@ fn what_is_remembered_is_bounded() {
     assert!(remembered > SUBJECT_CACHE_ENTRIES_MAX / 2, "{remembered}");
 }
 
-/// Subscribes to `2^bits` patterns, all of which match each of so many subjects, and looks these up; the first
-/// one after each pattern, too, where that is said. Says how many patterns are remembered of all subjects.
+/// Subscribes to `2^bits` patterns, all of which match each of the subjects, and looks these up;
+/// the first one after each pattern, too, where asked. Returns how many patterns are remembered of
+/// all subjects.
 #[track_caller]
 fn remembered(bits: u32, subjects: usize, looks_first: bool) -> usize {
     let mut interest = Interest::new(7);

@@ -85,7 +85,8 @@ fn rules_on_subjects_survive() {
     assert_eq!(listed(&host).deny, ["app.secret"], "from a snapshot");
 }
 
-/// What a client is told when its user's rights change, and what it hears then of three messages.
+/// The notices that a client gets when its user's rights change, and what it receives then of three
+/// messages.
 #[track_caller]
 fn check_change(change: &str, ended: &[&str], heard: &[&str]) {
     let mut host = TestHost::new();
@@ -163,8 +164,9 @@ fn what_is_allowed_again_is_heard_by_those_who_subscribe_still() {
     );
 }
 
-/// Changes the rights of a client's user who subscribes to 3,000 subjects, between two ends of turns. At once it
-/// hears what it hears once all of it is judged, and is told `ended` subscribers that it may not have.
+/// Changes the rights of a user with 3,000 subscriptions, between two ends of turns. Its client
+/// receives immediately what it receives after the review, and gets notices of the `ended`
+/// subscribers.
 #[track_caller]
 fn check_many(changes: &[&str], ended: RangeInclusive<usize>) {
     const COUNT: usize = 3_000;
@@ -205,7 +207,7 @@ fn rights_of_who_subscribes_to_much_hold_at_once_and_are_judged_over_some_turns(
     check_many(&["a narrow-subscribing ann - x.7"], 1..=1);
     check_many(&["a narrow-subscribing ann x.* x.7"], 1..=1);
     check_many(&["a narrow-subscribing ann - z.>"], 0..=0);
-    // Whoever was told of the change before it was taken back has lost it.
+    // Subscribers that were ended before the change was taken back stay ended.
     check_many(&[deny, allow], 1..=1_000);
     check_many(&[deny, allow, deny], 3_000..=3_000);
     check_many(&[allow, deny, "a narrow-subscribing ann - z.>"], 1..=1_000);

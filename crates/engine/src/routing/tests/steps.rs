@@ -22,7 +22,7 @@ fn steps(host: &mut TestHost, source: &str, act: impl FnOnce(&mut TestHost)) -> 
     (after.0 - before.0, after.1 - before.1)
 }
 
-/// A host with so many other bindings of an exchange: key and target by number.
+/// A host with `others` other bindings of an exchange: key and target by number.
 fn crowd(source: &str, others: usize, other: fn(usize) -> (String, usize)) -> TestHost {
     let mut host = TestHost::new(&["q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7"]);
     for number in 0..others {
@@ -51,7 +51,7 @@ fn heaped(_: usize) -> (String, usize) {
     ("a.b.c".to_owned(), 0)
 }
 
-/// The patterns that come and go: of so many words, with and without wildcards, `a.b.c` among them.
+/// The patterns that come and go: of `depth` words, with and without wildcards, `a.b.c` among them.
 fn patterns(depth: usize) -> [String; 4] {
     let words: Vec<&str> = "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p".split('.').take(depth).collect();
     let mut wild = words.clone();

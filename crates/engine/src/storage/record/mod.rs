@@ -26,8 +26,9 @@ pub(crate) const EXTRA_BYTES_MAX: usize = 4096;
 /// Bytes of one of a message's places.
 pub(crate) const PLACE_BYTES: usize = 24;
 
-/// At most how many bytes the records take that put a message of that size in so many places: that
-/// of the message, and as much again for one that follows from it (a dead letter, a spooled copy).
+/// Upper bound of the bytes of the records that put a message of that size into `places` places:
+/// that of the message, and as much again for one that follows from it (a dead letter, a spooled
+/// copy).
 pub(crate) fn bytes_max(message_bytes: usize, places: usize) -> usize {
     (message_bytes + places * PLACE_BYTES + EXTRA_BYTES_MAX) * 2
 }
@@ -98,11 +99,11 @@ pub(crate) enum Record<'a> {
     Nothing,
     /// A message that durable queues took.
     Published { places: Vec<Place>, message: &'a [u8] },
-    /// A message that was written for want of memory only.
+    /// A message that was written only because memory was short.
     Spooled { message: &'a [u8] },
     /// These messages, given by first and last number, are gone from a queue.
     Settled { queue: u64, ranges: Vec<(u64, u64)> },
-    /// All before a number are gone from a queue, but for these, which were out.
+    /// All messages before a number are gone from a queue, except these, which were unsettled.
     Purged { queue: u64, before: u64, kept: Vec<u64> },
     /// A run of a queue's index; it takes the place of an earlier one with the same numbers.
     Page { queue: u64, lane: u8, durable: bool, entries: Vec<PageEntry> },
