@@ -1,5 +1,5 @@
-//! The engine's state and its entry points: dispatch only, each rule lives in the module named
-//! after it.
+//! The engine's options, state and construction. Its rules, each with its public functions, are in
+//! the other modules.
 
 use crate::access::Access;
 use crate::channel::{Channel, Connection};
@@ -25,8 +25,8 @@ use crate::session::Sessions;
 use crate::storage::incremental_snapshot::Taking;
 use crate::storage::record::Requeued;
 use crate::{
-    ChannelId, ConnectionId, Conventions, LoadId, Names, Position, Refusal, RefusalKind, ShardId,
-    Shards,
+    Bytes, ChannelId, ConnectionId, Conventions, LoadId, Names, Position, Refusal, RefusalKind,
+    ShardId, Shards,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -42,7 +42,7 @@ pub struct Options {
     pub conventions: &'static Conventions,
     /// Which of the broker's shards this is.
     pub shard: ShardId,
-    /// The others; none where it is the only one.
+    /// The other shards; none where it is the only one.
     pub others: Shards,
 }
 
@@ -258,6 +258,34 @@ impl Engine {
     /// bits each.
     pub fn secret(&mut self, letters: usize) -> String {
         self.random.name(letters)
+    }
+
+    /// Bytes from which a body is large.
+    #[inline]
+    #[must_use]
+    pub fn large_body_bytes(&self) -> usize {
+        self.options.limits.large_body_bytes
+    }
+
+    /// One copy of a large body, which all receivers share; `None`: it is not large.
+    #[inline]
+    #[must_use]
+    pub fn copy_of_large(&self, body: &[u8]) -> Option<Bytes> {
+        (body.len() >= self.large_body_bytes()).then(|| Bytes::copy_from_slice(body))
+    }
+
+    /// Begins a turn of the host.
+    #[inline]
+    pub fn begin_work_budget(&mut self) {
+        self.work_budget.begin();
+    }
+
+    /// Whether the turn has used up its work budget
+    /// ([`crate::interface::limits::Limits::handed_at_once`]), so that others get their turn.
+    #[inline]
+    #[must_use]
+    pub fn is_step_over(&self) -> bool {
+        self.work_budget.left() == 0
     }
 
     /// The refusal for a channel that is not open: a host that breaks the contract.

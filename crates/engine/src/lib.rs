@@ -29,6 +29,7 @@ mod tests;
 pub use crate::access::quota::{Bound, Quota, SlowConsumerPolicy};
 pub use crate::foundation::deferred_drop::{drop_elsewhere, drop_elsewhere_with};
 pub use crate::foundation::shared_body::{GatheredBody, share};
+pub use crate::interface::call::Call;
 pub use crate::interface::conventions::{Conventions, Names, PredeclaredExchange, ReadHeaders};
 pub use crate::interface::counters::Counters;
 pub use crate::interface::effects::{
@@ -58,8 +59,7 @@ pub use crate::interface::request::{
 pub use crate::interface::time::Time;
 pub use crate::interface::value::Value;
 pub use crate::pubsub::{Burst, BurstRoom, Deletion, Forward, QUEUE_SUBJECT_PREFIX, Row, Streak};
-pub use crate::shard::message_codec::is_body_apart;
-pub use crate::shard::remote_home::Call;
+pub use crate::shard::body_apart::is_body_apart;
 pub use access::overlap as subjects_overlap;
 pub use bytes::Bytes;
 pub use engine::{Engine, Options, StorageState};

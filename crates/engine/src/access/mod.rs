@@ -8,7 +8,6 @@ mod subscription_counts;
 mod usage;
 
 use crate::interface::limits::{PERMISSION_PATTERN_BYTES_MAX, PERMISSION_PROGRAM_BYTES_MAX};
-use crate::storage::record::Record;
 use crate::{
     Binding, BindingTarget, Names, Quota, Refusal, RefusalKind, Request, SubjectPermissions,
 };
@@ -237,24 +236,6 @@ impl Access {
                 Some((user.as_str(), vhost.as_str(), &**permissions.subjects.as_ref()?))
             })
         })
-    }
-
-    /// All users and permissions as the records that would make them.
-    pub(crate) fn records(&self, mut visit: impl FnMut(&Record<'_>)) {
-        for (name, user) in &self.users {
-            let User { password_hash, administrator } = user;
-            visit(&Record::UserPut { name, password_hash, administrator: *administrator });
-        }
-        for PermissionView { user, vhost, configure, write, read } in self.permissions() {
-            visit(&Record::PermissionsSet { user, vhost, configure, write, read });
-        }
-        for (user, vhost, subjects) in self.subject_permissions() {
-            let subjects = subjects.clone();
-            visit(&Record::SubjectPermissionsSet { user, vhost, subjects });
-        }
-        for (user, quota) in self.quotas() {
-            visit(&Record::QuotaSet { user, quota: *quota });
-        }
     }
 
     /// Takes them away; false where there were none.

@@ -59,8 +59,8 @@ impl Subscription {
         user.map_or(0, |user| user.here + user.elsewhere.values().sum::<u64>())
     }
 
-    /// Has [`Subscription::next_change`] look at a user: it subscribes to more or less here, or may subscribe to
-    /// another number.
+    /// Notes a user for [`Subscription::next_change`]: it subscribes to more or less here, or
+    /// may subscribe to another number.
     pub(crate) fn reconsider(&mut self, name: &str) {
         if let Some(user) = self.users.get_mut(name)
             && !std::mem::replace(&mut user.is_changed, true)

@@ -3,6 +3,7 @@
 use super::transaction::{self, Operation, Operations, OwnedPublish, Transaction};
 use crate::engine::Engine;
 use crate::routing::Keys;
+use crate::routing::vhost::Way;
 use crate::storage::record;
 use crate::storage::record::EXTRA_BYTES_MAX;
 use crate::{
@@ -143,7 +144,7 @@ impl Engine {
         let vhost = self.clients.channels.get(slot).expect("a channel's slot is in use").vhost;
         let vhost = self.topology.vhosts.get_mut(vhost).expect("channels end first");
         let keys = Keys { routing_key: publish.routing_key, also_to: publish.also_to };
-        let way = (publish.exchange, keys);
+        let way = Way { exchange: publish.exchange, keys };
         vhost.route(
             self.options.conventions.read_headers,
             way,

@@ -6,9 +6,9 @@ use crate::engine::Engine;
 use crate::{Call, ChannelId, ConnectionId, Effects, Refusal, SubjectPermissions, Time};
 
 impl Engine {
-    /// A connection by `user` to `vhost` begins. Refused: unknown vhost (`NotFound`), no permission
-    /// (`AccessRefused`), too many of the user's (`LimitExceeded`): home counts them, others were told by
-    /// [`Engine::admitted`].
+    /// Begins a connection by `user` to `vhost`. Refused: unknown vhost (`NotFound`), no
+    /// permission (`AccessRefused`), too many connections of the user (`LimitExceeded`): home
+    /// counts them, a remote shard learns it by [`Engine::admitted`].
     pub fn connect(
         &mut self,
         connection: ConnectionId,
@@ -30,7 +30,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The same at home, for a connection of another shard that was admitted there.
+    /// At home: begins a connection of a remote shard, which was admitted there.
     pub fn connect_guest(
         &mut self,
         connection: ConnectionId,
@@ -43,8 +43,8 @@ impl Engine {
         Ok(())
     }
 
-    /// A connection of the host itself to `vhost` begins; it may do everything. Refused: unknown
-    /// vhost (`NotFound`).
+    /// Begins a connection of the host itself to `vhost`; it may do everything. Refused:
+    /// unknown vhost (`NotFound`).
     pub fn connect_internal(
         &mut self,
         connection: ConnectionId,
@@ -55,18 +55,18 @@ impl Engine {
         Ok(())
     }
 
-    /// At home: counts a connection of the user to another shard in. Refused: it has as many as it may.
+    /// At home: counts a connection of the user to a remote shard. Refused: the user has
+    /// reached its limit.
     pub fn admit(&mut self, user: &str) -> Result<(), Refusal> {
         self.access.admit(user, self.options.limits.user_connections_max)
     }
 
-    /// At home: one that was counted in has ended.
+    /// At home: a connection of the user to a remote shard, which was counted, has ended.
     pub fn left(&mut self, user: &str) {
         self.access.left(user);
     }
 
-    /// On another shard: home has counted a connection in, or found that there are too many of its
-    /// user's.
+    /// On a remote shard: home has counted a connection, or found that its user has too many.
     pub fn admitted(&mut self, connection: ConnectionId, is_admitted: bool) {
         if is_admitted {
             self.clients.not_admitted.remove(&connection);
@@ -75,15 +75,15 @@ impl Engine {
         }
     }
 
-    /// What a connection's user may do with subjects, as it was when the connection last asked for anything;
-    /// none: they are not narrowed.
+    /// The subject permissions of a connection's user, as of the connection's last request;
+    /// `None`: unrestricted.
     #[must_use]
     pub fn subject_permissions(&self, connection: ConnectionId) -> Option<&SubjectPermissions> {
         let slot = self.clients.connections.get(connection.0 as usize)?;
         slot.as_ref()?.grant.as_ref()?.subjects()
     }
 
-    /// It ends: channels closed, exclusive queues deleted.
+    /// Ends a connection: closes its channels, deletes its exclusive queues.
     pub fn disconnect<F: Effects>(&mut self, now: Time, id: ConnectionId, fx: &mut F) {
         while let Some(Some(connection)) = self.clients.connections.get(id.0 as usize) {
             let Some((number, _)) = connection.channels.last() else { break };

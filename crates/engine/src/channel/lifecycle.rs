@@ -8,7 +8,7 @@ use crate::{Call, ChannelId, Effects, Position, StorageState, Time};
 use crate::{Refusal, RefusalKind, Reply};
 
 impl Engine {
-    /// Opens a channel; the host has made sure it is not open.
+    /// Opens a channel, which must not be open.
     pub fn open(&mut self, id: ChannelId) {
         let Some(Some(connection)) = self.clients.connections.get_mut(id.connection.0 as usize)
         else {
@@ -27,7 +27,8 @@ impl Engine {
         connection.channels.insert(index, (id.number, slot));
     }
 
-    /// Closes it: consumers end, unsettled deliveries are requeued, a transaction is forgotten.
+    /// Closes a channel: its consumers end, unsettled deliveries are requeued, a transaction is
+    /// rolled back.
     pub fn close<F: Effects>(&mut self, now: Time, id: ChannelId, fx: &mut F) {
         let Some(slot) = self.channel_slot(id) else { return };
         let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
@@ -65,7 +66,8 @@ impl Engine {
         self.run_overdue(now, fx);
     }
 
-    /// A channel that ends waits for no message any more. Only where it does are all queues looked at.
+    /// Removes the waiting gets of a channel that ends. All queues are searched only if there
+    /// are any.
     fn forget_gets(&mut self, slot: u32, id: ChannelId) {
         let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
         if std::mem::take(&mut channel.gets) == 0 {
@@ -82,7 +84,7 @@ impl Engine {
         self.topology.vhosts.get(channel.vhost).expect("channels end first")
     }
 
-    /// Nobody reaches an inbox any more; its channel has given it up.
+    /// Removes an inbox whose channel has ended.
     pub(crate) fn remove_inbox(&mut self, vhost: u32, inbox: &Inbox) {
         if let Some(vhost) = self.topology.vhosts.get_mut(vhost) {
             vhost.inboxes.remove(&inbox.address);

@@ -1,9 +1,9 @@
 //! From queues to consumers: who is able to take a message, and handing it out.
 
-use crate::consumer::drain_pacing::MESSAGE_BYTES;
 use crate::consumer::unsettled::Delivered;
 use crate::engine::Engine;
 use crate::foundation::timers::Timer;
+use crate::interface::limits::MESSAGE_BYTES;
 use crate::queue::entry::{ENTRY_COST, Entry};
 use crate::queue::lane::Front;
 use crate::queue::stored::Incoming;
@@ -29,8 +29,8 @@ enum HeldUp {
 }
 
 impl Engine {
-    /// Whether another [`Engine::dispatch`] would go on where the last one stopped for fairness: the
-    /// host then comes back without sleeping.
+    /// Whether [`Engine::dispatch`] has more to do: the host then calls it again without
+    /// sleeping.
     #[must_use]
     pub fn has_work(&self) -> bool {
         !self.agenda.dirty.is_empty()
@@ -42,14 +42,15 @@ impl Engine {
             || self.pubsub.has_work()
     }
 
-    /// Whether [`Engine::dispatch`] still has to settle what clients have asked it to.
+    /// Whether settles that clients asked for are still being carried out.
     #[must_use]
     pub fn is_settling(&self) -> bool {
         !self.agenda.settling.is_empty()
     }
 
-    /// Serves consumers that became able to take messages in this turn. The host calls it at the
-    /// end of each turn: replies and deliveries of one turn thus keep their order.
+    /// Ends a turn: records settles, sends confirms, and serves consumers that became able to
+    /// take messages. The host calls it at the end of each turn, so that replies and deliveries
+    /// of one turn keep their order.
     pub fn dispatch<F: Effects>(&mut self, now: Time, fx: &mut F) {
         for slot in std::mem::take(&mut self.agenda.starting) {
             self.start_consumer(slot);
@@ -272,7 +273,7 @@ impl Engine {
         }
     }
 
-    /// The connection's output has room again.
+    /// Resumes deliveries to a connection whose output has room again.
     pub fn writable(&mut self, connection: ConnectionId) {
         let Some(Some(connection)) = self.clients.connections.get(connection.0 as usize) else {
             return;

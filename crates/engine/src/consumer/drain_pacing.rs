@@ -16,8 +16,6 @@ use std::time::Duration;
 const TURN_BYTES: u64 = 256 << 10;
 /// The same while nobody else is served: whose client is alone is read from for twice as much at once.
 const TURN_BYTES_ALONE: u64 = 512 << 10;
-/// What a message counts for besides its body: so it is the number of them, too, that is bounded.
-pub(crate) const MESSAGE_BYTES: u64 = 256;
 /// While others are served, a share is about this: each wakes its client and has it take what comes, and less
 /// at once makes for more of that (decision 0013). What is more others would notice if it came before them.
 const SHARE_BYTES: u64 = 64 << 10;
@@ -28,6 +26,14 @@ const COMPANY: Duration = Duration::from_millis(1);
 /// Who takes something at least so often goes on taking, and what comes in meanwhile is no backlog: consumers
 /// that acknowledge many at once take in batches.
 const GOES_ON: Duration = Duration::from_millis(100);
+
+/// What a queue has just handed out.
+#[derive(Clone, Copy)]
+struct Handed {
+    messages: u64,
+    /// What they count for.
+    bytes: u64,
+}
 
 /// What a queue has handed out lately, what came in, and what others had meanwhile.
 #[derive(Debug, Default)]
@@ -67,13 +73,8 @@ impl Share {
     /// Until when a queue rests that has just handed out `handed`, after `come` messages had
     /// ever come in: until what it handed out, less what came in, has had its time at
     /// `per_second` bytes a second.
-    fn rest(
-        &mut self,
-        now: Time,
-        (messages, bytes): (u64, u64),
-        come: u64,
-        per_second: u64,
-    ) -> Option<Time> {
+    fn rest(&mut self, now: Time, handed: Handed, come: u64, per_second: u64) -> Option<Time> {
+        let Handed { messages, bytes } = handed;
         let time = now.since(self.begun);
         if time >= Duration::from_micros(interval_micros(per_second)) {
             (self.begun, self.messages, self.bytes) = (now, 0, 0);
@@ -120,7 +121,7 @@ impl Engine {
         self.look_at_others(now, slot);
         let Some(queue) = self.queues.get_mut(slot) else { return };
         let come = queue.counters.published;
-        if let Some(until) = queue.share.rest(now, (messages, bytes), come, per_second)
+        if let Some(until) = queue.share.rest(now, Handed { messages, bytes }, come, per_second)
             && !std::mem::replace(&mut queue.share.is_resting, true)
         {
             queue.share.until = until;

@@ -10,6 +10,13 @@ use crate::{
     QueueDeclaration, QueueOptions, Refusal, RefusalKind, Reply, Request, StorageState, Time,
 };
 
+/// On which conditions a queue is deleted.
+#[derive(Clone, Copy)]
+struct DeleteOnly {
+    if_unused: bool,
+    if_empty: bool,
+}
+
 impl Engine {
     pub(crate) fn change_topology<F: Effects>(
         &mut self,
@@ -37,7 +44,7 @@ impl Engine {
                 self.create_queue(now, id, vhost, name, options, fx)
             }
             Request::DeleteQueue { name, if_unused, if_empty } => {
-                self.delete_queue_named(id, slot, &name, (if_unused, if_empty), fx)
+                self.delete_queue_named(id, slot, &name, DeleteOnly { if_unused, if_empty }, fx)
             }
             Request::PurgeQueue { name } => {
                 let queue = self.queue_for(id, slot, &name)?;
@@ -184,7 +191,12 @@ impl Engine {
             && let Some(option) = difference(&queue.options, options)
         {
             let vhost = self.vhost_name(queue.vhost);
-            return Err(Mismatch { declared: Declared::Queue, name, vhost, option }.refusal());
+            return Err(Refusal::of_mismatch(Mismatch {
+                declared: Declared::Queue,
+                name,
+                vhost,
+                option,
+            }));
         }
         let messages = queue.ready;
         let consumers = queue.consumers.len() as u32;
@@ -260,9 +272,10 @@ impl Engine {
         id: ChannelId,
         slot: u32,
         name: &str,
-        (if_unused, if_empty): (bool, bool),
+        only: DeleteOnly,
         fx: &mut F,
     ) -> Result<Reply, Refusal> {
+        let DeleteOnly { if_unused, if_empty } = only;
         let queue_slot = match self.queue_for(id, slot, name) {
             Ok(queue_slot) => queue_slot,
             Err(refusal) if refusal.kind == RefusalKind::NotFound => return Ok(Reply::Messages(0)),

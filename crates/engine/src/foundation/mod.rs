@@ -1,4 +1,5 @@
-//! Data structures with bounded steps, timers, random numbers and the work budget: what the rules are built on.
+//! Data structures with bounded steps, timers, random numbers and the work budget: what the rules
+//! are built on.
 
 pub(crate) mod deferred_drop;
 pub(crate) mod random;

@@ -2,7 +2,6 @@
 //! parts is gathered.
 
 use crate::Content;
-use crate::engine::Engine;
 use crate::foundation::deferred_drop::drop_elsewhere;
 use bytes::Bytes;
 
@@ -34,22 +33,6 @@ pub(crate) fn copy_for_queues(content: &Content<'_>, queues: usize) -> Option<By
         return None;
     }
     copy_for(content.body, queues)
-}
-
-impl Engine {
-    /// Bytes from which a body is large.
-    #[inline]
-    #[must_use]
-    pub fn large_body_bytes(&self) -> usize {
-        self.options.limits.large_body_bytes
-    }
-
-    /// A body that is large, for all who get it: one copy instead of one for each of them.
-    #[inline]
-    #[must_use]
-    pub fn copy_of_large(&self, body: &[u8]) -> Option<Bytes> {
-        (body.len() >= self.large_body_bytes()).then(|| Bytes::copy_from_slice(body))
-    }
 }
 
 /// A body that arrives in parts.

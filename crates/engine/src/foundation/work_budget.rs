@@ -1,8 +1,6 @@
 //! How much work one turn may do, in bytes: direct messages count for their size, everything else
 //! for the bytes that take as long. Independent of who gets it.
 
-use crate::engine::Engine;
-
 /// What a message counts for in bytes, at least, for each further queue whose consumer takes it
 /// immediately.
 const PASSED_BYTES: u64 = 1 << 10;
@@ -23,6 +21,12 @@ pub(crate) struct WorkBudget {
 }
 
 impl WorkBudget {
+    /// Begins a turn.
+    #[inline]
+    pub(crate) fn begin(&mut self) {
+        self.done = 0;
+    }
+
     /// A budget of `most` bytes for each turn.
     pub(crate) fn new(most: u64) -> WorkBudget {
         WorkBudget { done: 0, most }
@@ -55,21 +59,5 @@ impl WorkBudget {
     #[inline]
     pub(crate) fn left(&self) -> u64 {
         self.most.saturating_sub(self.done)
-    }
-}
-
-impl Engine {
-    /// The host begins with something else, in which nobody else is served.
-    #[inline]
-    pub fn begin_work_budget(&mut self) {
-        self.work_budget.done = 0;
-    }
-
-    /// Whether so much was done since [`Engine::begin_work_budget`], as
-    /// [`crate::interface::limits::Limits::handed_at_once`] counts it, that others are to get their turn.
-    #[inline]
-    #[must_use]
-    pub fn is_step_over(&self) -> bool {
-        self.work_budget.left() == 0
     }
 }

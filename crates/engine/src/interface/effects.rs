@@ -28,8 +28,9 @@ pub trait Effects: Hints {
         let _ = (to, forward, bodies);
         SendOutcome::Dropped
     }
-    /// Sends a change of routing or access to all other shards, by [`crate::Engine::apply_sync`], in order. `by`:
-    /// the connection that caused it; no shard may see what that connection does next before the change.
+    /// Sends a change of routing or access to all other shards, by
+    /// [`crate::Engine::apply_sync`], in order. `by`: the connection that caused it; no shard
+    /// may see what that connection does next before the change.
     fn broadcast(&mut self, by: Option<ConnectionId>, news: &[u8]) {
         let _ = (by, news);
     }

@@ -102,7 +102,7 @@ impl Iterator for Shards {
 pub struct ConnectionId(pub u32);
 
 /// One ordered stream of publishes, consumers and settlements within a connection, with its own
-/// delivery tags: an AMQP 0-9-1 channel, an AMQP 1.0 channel, an MQTT connection.
+/// delivery tags; each protocol maps its channels, sessions or connections to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChannelId {
     /// The connection it belongs to.

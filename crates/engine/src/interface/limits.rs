@@ -3,6 +3,9 @@
 use crate::{Arguments, Refusal, RefusalKind, Value};
 use std::time::Duration;
 
+/// What a message counts for besides its body: so it is the number of them, too, that is bounded.
+pub(crate) const MESSAGE_BYTES: u64 = 256;
+
 /// Shards of one broker: what fits a set of one word.
 pub const SHARDS_MAX: usize = 64;
 /// Bytes in a name (queue, exchange, routing key, consumer): what fits a one-byte length.

@@ -117,3 +117,12 @@ pub enum DeathReason {
     /// It was requeued too often.
     DeliveryLimit = 3,
 }
+
+/// What a message has that was never requeued or dead-lettered.
+pub(crate) static NO_ANNOTATIONS: Annotations = Annotations {
+    delivery_count: 0,
+    deaths: Vec::new(),
+    ttl_removed: false,
+    further_keys_removed: false,
+    delayed: false,
+};

@@ -1,6 +1,6 @@
 //! In what a declaration differs from the queue or exchange that exists.
 
-use crate::{Refusal, RefusalKind, Value};
+use crate::Value;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -48,14 +48,6 @@ impl DifferentOption {
     ) -> Option<DifferentOption> {
         let name = Cow::Borrowed(name);
         (received != current).then_some(DifferentOption { name, is_own: false, received, current })
-    }
-}
-
-impl Mismatch {
-    /// The refusal that carries it.
-    pub(crate) fn refusal(self) -> Refusal {
-        let kind = RefusalKind::PreconditionFailed;
-        Refusal { kind, text: self.to_string(), mismatch: Some(Box::new(self)) }
     }
 }
 

@@ -1,5 +1,7 @@
-//! What goes into the engine and what comes out: requests, effects, refusals, listings, and the values in them.
+//! What goes into the engine and what comes out: requests, effects, refusals, listings, and the
+//! values in them.
 
+pub(crate) mod call;
 pub(crate) mod conventions;
 pub(crate) mod counters;
 pub(crate) mod effects;

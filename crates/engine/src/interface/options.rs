@@ -1,5 +1,6 @@
-//! Every option that an argument of a declaration sets, defined once: name, type, bounds, number in records. Protocols, the
-//! HTTP API, the command line, records, comparisons and docs follow these tables.
+//! Every option that an argument of a declaration sets, defined once: name, type, bounds, number in
+//! records. Protocols, the HTTP API, the command line, records, comparisons and docs follow these
+//! tables.
 
 use crate::{Durability, ExchangeKind, ExchangeOptions, Overflow, QueueOptions, Value};
 use std::time::Duration;
@@ -33,8 +34,8 @@ pub enum OptionType {
 /// One option of what is declared with an `O`.
 #[derive(Debug)]
 pub struct OptionDefinition<O> {
-    /// Its name, in words joined by `-`. Faces derive theirs from it: `x-NAME` in arguments, `--NAME` on the command line,
-    /// with `_` for `-` in JSON.
+    /// Its name, in words joined by `-`. Faces derive theirs from it: `x-NAME` in arguments,
+    /// `--NAME` on the command line, with `_` for `-` in JSON.
     pub name: &'static str,
     /// What it does, for help and docs.
     pub what: &'static str,

@@ -42,6 +42,12 @@ impl Refusal {
         Refusal { kind, text: text.into(), mismatch: None }
     }
 
+    /// The refusal of a declaration that differs from what exists.
+    pub(crate) fn of_mismatch(mismatch: Mismatch) -> Refusal {
+        let (kind, text) = (RefusalKind::PreconditionFailed, mismatch.to_string());
+        Refusal { kind, text, mismatch: Some(Box::new(mismatch)) }
+    }
+
     /// The refusal of a durable change after the journal has failed.
     pub(crate) fn not_kept() -> Refusal {
         let text = "the journal has failed: what is to survive a restart cannot be changed";

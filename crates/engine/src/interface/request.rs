@@ -37,8 +37,8 @@ impl Publish<'_> {
 #[derive(Clone, Copy, Debug)]
 pub struct Emit<'a> {
     /// Words parted by dots, none of them a wildcard; at most
-    /// [`SUBJECT_BYTES_MAX`](crate::interface::limits::SUBJECT_BYTES_MAX) bytes. Queues are not looked for where it
-    /// is longer than a routing key may be.
+    /// [`SUBJECT_BYTES_MAX`](crate::interface::limits::SUBJECT_BYTES_MAX) bytes. Queues are not
+    /// looked for where it is longer than a routing key may be.
     pub subject: &'a str,
     /// Subscribers of the publisher's own connection hear it too.
     pub echo: bool,

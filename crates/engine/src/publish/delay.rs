@@ -5,16 +5,18 @@
 
 use crate::engine::Engine;
 use crate::foundation::timers::Timer;
-use crate::publish::Taken;
+use crate::publish::held::{Held, Turn};
+use crate::publish::taken::Taken;
 use crate::queue::blob::Blob;
 use crate::queue::entry::{ENTRY_COST, NOWHERE};
 use crate::queue::page_in::checked_message;
 use crate::queue::page_out::{Loading, Wanted};
 use crate::queue::stored::Incoming;
+use crate::routing::vhost::Way;
 use crate::routing::{Keys, QueueKey};
 use crate::storage::record;
 use crate::storage::record::{Kind, Record};
-use crate::{Annotations, Effects, Loaded, Position, Publish, StorageState, Time};
+use crate::{Annotations, Effects, Loaded, Publish, StorageState, Time};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::time::Duration;
@@ -36,35 +38,6 @@ enum Published {
     Now,
     /// It waits until there is space.
     Later,
-}
-
-/// A message that is held back. With its turn it is 40 bytes in the nodes of a tree, which are two
-/// thirds full: some 70 bytes of memory, whatever its size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Held {
-    /// Where its record is; only what is persistent has one, or what memory has no room for.
-    pub(crate) position: Position,
-    pub(crate) vhost: u32,
-    /// Bytes that it takes up once it is read.
-    pub(crate) bytes: u32,
-    pub(crate) persistent: bool,
-    /// As in [`Entry`](crate::queue::entry::Entry).
-    pub(crate) mark: bool,
-}
-
-const _: () = assert!(size_of::<(Turn, Held)>() <= 40);
-
-impl Held {
-    fn is_stored(&self) -> bool {
-        self.position != NOWHERE
-    }
-}
-
-/// When it leaves: by due time, then by the number it got when it came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Turn {
-    pub(crate) due: Time,
-    pub(crate) number: u64,
 }
 
 /// All of them.
@@ -346,7 +319,7 @@ impl Engine {
         let mut targets = Vec::new();
         let vhost = self.topology.vhosts.get_mut(held.vhost).expect("delays end first");
         // Where the exchange was deleted meanwhile, the message has nowhere to go.
-        let way = (stored.exchange, keys);
+        let way = Way { exchange: stored.exchange, keys };
         let routed =
             vhost.route(self.options.conventions.read_headers, way, &content, &mut targets);
         let fits = |key: &QueueKey| self.fits(key.0, content.priority, blob.len());

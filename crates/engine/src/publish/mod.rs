@@ -1,16 +1,19 @@
 //! The way of a message in: checked, routed, placed in queues or handed to a consumer at once.
 
 pub(crate) mod delay;
+pub(crate) mod held;
+pub(crate) mod taken;
 
 use crate::engine::Engine;
 use crate::foundation::shared_body::copy_for_queues;
 use crate::interface::limits::NAME_BYTES_MAX;
+use crate::publish::taken::Taken;
 use crate::queue::Queue;
 use crate::queue::blob::{Blob, Encoded};
 use crate::queue::dead_letter::Refused;
 use crate::queue::entry::{ENTRY_COST, Entry, Fetch, NEVER, NOWHERE};
 use crate::queue::stored::Incoming;
-use crate::routing::vhost::is_internal;
+use crate::routing::vhost::{Way, is_internal};
 use crate::routing::{Keys, QueueKey};
 use crate::storage::record;
 use crate::storage::record::{Kind, Place};
@@ -35,17 +38,6 @@ pub(crate) struct Placement {
     taker: Option<u32>,
     /// The queue is full. It has the message only until the group of records is complete.
     refused: bool,
-}
-
-/// What became of a message.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Taken {
-    /// The record to be flushed before it is safe.
-    pub(crate) position: Option<Position>,
-    /// A queue did not want it, or it cannot be stored.
-    pub(crate) refused: bool,
-    /// How many queues have it, or had a consumer for it.
-    pub(crate) queues: u32,
 }
 
 impl Placement {
@@ -234,7 +226,7 @@ impl Engine {
     ) -> Result<Route, Refusal> {
         let vhost = self.topology.vhosts.get_mut(vhost).expect("channels end first");
         let keys = Keys { routing_key: publish.routing_key, also_to: publish.also_to };
-        let way = (publish.exchange, keys);
+        let way = Way { exchange: publish.exchange, keys };
         let Conventions { names, read_headers: read, .. } = *self.options.conventions;
         let Some(routed) = vhost.route(read, way, &publish.content, targets) else {
             return Err(vhost.router.no_exchange(publish.exchange));

@@ -2,37 +2,18 @@
 //! any, so that it is looked up, and its output reserved, once per batch.
 
 use super::Direct;
-use super::forward::{Audience, Parcel, Subjects};
+use super::forward::{Audience, Burst, Parcel, Subjects};
 use crate::engine::Engine;
 use crate::pubsub::cached_route::Streak;
 use crate::pubsub::fanout::{Emission, Hearing, Members};
 use crate::pubsub::subscribe::Subscriber;
-use crate::queue::stored::NO_ANNOTATIONS;
-use crate::{
-    ChannelId, ConnectionId, Effects, Emit, Format, MessageView, Names, Reached, SendOutcome,
-    Shards,
-};
+use crate::{ChannelId, ConnectionId, Effects, Emit, Names, Reached, SendOutcome, Shards};
 
 /// Deliveries of one batch at most: others have to get their turn.
 const DELIVERIES_MAX: usize = 2_048;
 /// Bytes of payloads, or somewhat more: as much as is written to each of several subscribers before it is
 /// another one's turn, so that what the next one is handed is still in the processor's nearest cache.
 const BYTES_MAX: usize = 8 << 10;
-
-/// Messages in a row without properties, which differ in payload alone.
-#[derive(Clone, Copy, Debug)]
-pub struct Burst<'a> {
-    /// The subject.
-    pub subject: &'a str,
-    /// Whether subscribers of the same connection hear them.
-    pub echo: bool,
-    /// What their properties would be written in.
-    pub format: Format,
-    /// Whether a queue keeps them as persistent ones.
-    pub persistent: bool,
-    /// The payloads.
-    pub bodies: &'a [&'a [u8]],
-}
 
 /// What a burst has room for.
 #[derive(Clone, Copy, Debug)]
@@ -56,28 +37,6 @@ impl BurstRoom {
             self.work = self.work.saturating_sub(Hearing::look_bytes(1, bytes));
         }
         has_room
-    }
-}
-
-impl<'a> Burst<'a> {
-    /// Messages of one burst, at most.
-    pub const MESSAGES_MAX: usize = 64;
-    /// Fewer are as well taken one by one.
-    pub const MESSAGES_MIN: usize = 2;
-
-    /// One of the messages.
-    #[inline]
-    fn message(&self, names: &'static Names, body: &'a [u8]) -> MessageView<'a> {
-        MessageView {
-            exchange: names.subject_exchange,
-            routing_key: self.subject,
-            format: self.format,
-            properties: &[],
-            body,
-            shared: None,
-            persistent: self.persistent,
-            annotations: &NO_ANNOTATIONS,
-        }
     }
 }
 

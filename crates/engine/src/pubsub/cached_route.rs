@@ -3,9 +3,9 @@
 use super::Direct;
 use super::forward::{Audience, Forward, Parcel, Subjects};
 use crate::engine::Engine;
+use crate::interface::message::NO_ANNOTATIONS;
 use crate::pubsub::fanout::{Emission, Hearing};
 use crate::pubsub::subscribe::Subscriber;
-use crate::queue::stored::NO_ANNOTATIONS;
 use crate::{ChannelId, ConnectionId, Effects, Emit, MessageView, Reached, Refusal, Shards, Time};
 
 /// What [`Engine::emit_next`] found about a subject: that the subscribers of one pattern, outside
@@ -32,9 +32,9 @@ pub(super) enum Way {
 }
 
 impl Engine {
-    /// The same for one of several in a row. `streak` spares the next one what this one had to look up:
-    /// it is set to `None` before the channel emits to another subject, or with other wishes, and before
-    /// anything else is asked of the engine.
+    /// Emits one of several messages in a row, as [`Engine::emit`]. `streak` keeps what this
+    /// one looked up for the next one: the caller sets it to `None` before the channel emits to
+    /// another subject or with other options, and before it asks the engine for anything else.
     #[inline(always)]
     pub fn emit_next<F: Effects>(
         &mut self,
@@ -58,8 +58,9 @@ impl Engine {
         self.emit_first(now, id, emit, streak, fx)
     }
 
-    /// Hands a direct message of another shard to those who subscribe here, and at home to queues. `streak` is
-    /// for messages of one [`Row`](crate::Row), as with [`Engine::emit_next`].
+    /// Hands a direct message of another shard to those who subscribe here, and at home to
+    /// queues. `streak` is for messages of one [`Row`](crate::Row), as with
+    /// [`Engine::emit_next`].
     #[inline]
     pub fn forwarded<F: Effects>(
         &mut self,
@@ -150,11 +151,7 @@ impl Engine {
             let is_emitted = true;
             let parcel =
                 Parcel { is_emitted, origin, publisher, asks, vhost, subjects, message, streak };
-            hearing.count(fx.forward_to_shards(
-                elsewhere,
-                &parcel.to(Audience::All),
-                &[message.body],
-            ));
+            hearing.count(parcel.send(elsewhere, Audience::All, fx));
         }
         let reached = self.count_hearing(&hearing, &message);
         if reached.is_nobody() {

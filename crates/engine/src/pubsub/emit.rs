@@ -1,14 +1,15 @@
-//! A direct message's way: to those who subscribe, and to queues that catch it.
+//! Emits direct messages: to subscribers, and to queues that are bound to the subject.
 
 use super::forward::{Audience, Forward, Parcel, Subjects};
 use super::group::Turn;
 use super::{Direct, QUEUE_SUBJECT_PREFIX};
 use crate::engine::Engine;
 use crate::interface::limits::{NAME_BYTES_MAX, SUBJECT_BYTES_MAX};
+use crate::interface::message::NO_ANNOTATIONS;
 use crate::pubsub::cached_route::{Streak, Way};
 use crate::pubsub::fanout::{Emission, Hearing, Members, PartTurn};
 use crate::pubsub::subscribe::Subscriber;
-use crate::queue::stored::{Incoming, NO_ANNOTATIONS};
+use crate::queue::stored::Incoming;
 use crate::routing::vhost::Vhost;
 use crate::{
     ChannelId, ConnectionId, Content, Effects, Emit, MessageView, Names, Publish, Reached, Refusal,
@@ -16,7 +17,7 @@ use crate::{
 };
 
 impl Engine {
-    /// Hands a direct message to all who subscribe to its subject now, and to queues that catch it.
+    /// Hands a direct message to the subscribers of its subject, and to queues bound to it.
     /// Refused: no permission, too large.
     #[inline]
     pub fn emit<F: Effects>(
@@ -73,7 +74,7 @@ impl Engine {
         Ok(reached)
     }
 
-    /// Whether it may be emitted at all.
+    /// Refuses a message that is too large or that the channel may not publish.
     #[inline]
     pub(super) fn check_emit(&mut self, id: ChannelId, emit: &Emit<'_>) -> Result<(), Refusal> {
         let bytes = emit.content.body.len() as u64;
@@ -229,10 +230,7 @@ impl Engine {
         fx: &mut F,
     ) -> Reached {
         let mut hearing = Hearing::default();
-        let has_others = self.has_others();
-        let here = self.options.shard;
-        let exchange = self.names().subject_exchange;
-        let is_emitted = message.exchange == exchange && message.routing_key == subjects.first;
+        let (here, has_others) = (self.options.shard, self.has_others());
         let emission = Emission { number: self.pubsub.next_emission(), streak: 0, message };
         let Direct { subscribers, channels, leaves, parts, spent, .. } = &mut self.pubsub;
         leaves.clear();
@@ -253,15 +251,16 @@ impl Engine {
             interest.gather(leaves, parts);
         }
         hearing.looked_at += (visited + leaves.len() + parts.len()) as u64;
-        // Who answers is asked where it is one other shard that decides.
+        let is_one_shard = || match has_groups {
+            false => elsewhere.count() == 1,
+            true => elsewhere.is_empty() && interest.is_one_group_elsewhere(leaves),
+        };
+        // Only where a single other shard decides can the publisher learn that nobody takes it.
         let asks = has_others
             && publisher.is_some_and(|publisher| publisher.asks)
             && hearing.reached().is_nobody()
-            && match has_groups {
-                false => elsewhere.count() == 1,
-                true => elsewhere.is_empty() && interest.is_one_group_elsewhere(leaves),
-            };
-        let echo = silent.is_none();
+            && is_one_shard();
+        let (echo, is_emitted) = (silent.is_none(), publisher.is_some());
         let publisher = publisher.map(|publisher| publisher.connection);
         let parcel = Parcel {
             origin: here,
@@ -281,26 +280,18 @@ impl Engine {
                     let turn = PartTurn { parts: group, first };
                     let members = &mut Members { subscribers, spent };
                     let offered = hearing.offer(interest, turn, members, is_deaf, emission, fx);
-                    let tried = Shards::one(here);
-                    (hearing.after(offered, interest, group, tried), tried)
+                    let after = hearing.after(offered, interest, group, Shards::one(here));
+                    (after, Shards::one(here))
                 }
             };
             if let Some(shard) = next {
                 let (name, tried) = (interest.name(group), tried.and(Shards::one(shard)));
                 let audience = Audience::Group { name, tried, echo };
-                hearing.count(fx.forward_to_shards(
-                    Shards::one(shard),
-                    &parcel.to(audience),
-                    &[message.body],
-                ));
+                hearing.count(parcel.send(Shards::one(shard), audience, fx));
             }
         }
         if !elsewhere.is_empty() {
-            hearing.count(fx.forward_to_shards(
-                elsewhere,
-                &parcel.to(Audience::All),
-                &[message.body],
-            ));
+            hearing.count(parcel.send(elsewhere, Audience::All, fx));
         }
         self.end_hearing(&hearing, message, fx)
     }
@@ -328,8 +319,8 @@ impl Engine {
         self.end_hearing(&hearing, message, fx)
     }
 
-    /// Hands what the host itself answers to a channel to its own subscribers of `subject`, and to nobody
-    /// else, whatever that channel may publish.
+    /// Hands an answer of the host to the channel's own subscribers of `subject`, and to no
+    /// others, whatever that channel may publish.
     pub fn emit_to_self<F: Effects>(
         &mut self,
         id: ChannelId,

@@ -2,14 +2,16 @@
 //!
 //! Independent of subscriptions. The bytes never leave the process, so their layout has no version.
 
-use super::Burst;
-use crate::queue::stored::NO_ANNOTATIONS;
-use crate::shard::message_codec::BODY_APART;
+use crate::interface::message::NO_ANNOTATIONS;
+use crate::shard::body_apart::BODY_APART;
 use crate::storage::codec::{Malformed, Reader, Writer};
-use crate::{Annotations, Bytes, ConnectionId, Format, MessageView, Names, ShardId, Shards};
+use crate::{
+    Annotations, Bytes, ConnectionId, Effects, Format, MessageView, Names, SendOutcome, ShardId,
+    Shards,
+};
 
-/// What a message is looked up by: its subject, and further ones, which some protocols let a publisher name. Who
-/// subscribes to several of them hears it once.
+/// The subjects by which a message is looked up: its own, and further ones that some protocols let
+/// a publisher name. A subscriber of several of them gets it once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Subjects<'a> {
     pub(super) first: &'a str,
@@ -95,6 +97,17 @@ pub(super) struct Parcel<'a> {
 }
 
 impl<'a> Parcel<'a> {
+    /// Sends it to an audience on other shards.
+    #[inline]
+    pub(super) fn send<F: Effects>(
+        &self,
+        to: Shards,
+        audience: Audience<'_>,
+        fx: &mut F,
+    ) -> SendOutcome {
+        fx.forward_to_shards(to, &self.to(audience), &[self.message.body])
+    }
+
     /// Addresses it.
     pub(super) fn to<'b>(&self, audience: Audience<'b>) -> Forward<'b>
     where
@@ -127,6 +140,43 @@ pub(super) enum Audience<'a> {
     /// One of a group. Where it has no member left there, the message is handed on to a shard that
     /// was not tried yet. `echo`: the publisher's own subscribers hear it too.
     Group { name: &'a str, tried: Shards, echo: bool },
+}
+
+/// Messages in a row without properties, which differ in payload alone.
+#[derive(Clone, Copy, Debug)]
+pub struct Burst<'a> {
+    /// The subject.
+    pub subject: &'a str,
+    /// Whether subscribers of the same connection hear them.
+    pub echo: bool,
+    /// What their properties would be written in.
+    pub format: Format,
+    /// Whether a queue keeps them as persistent ones.
+    pub persistent: bool,
+    /// The payloads.
+    pub bodies: &'a [&'a [u8]],
+}
+
+impl<'a> Burst<'a> {
+    /// Messages of one burst, at most.
+    pub const MESSAGES_MAX: usize = 64;
+    /// Fewer are as well taken one by one.
+    pub const MESSAGES_MIN: usize = 2;
+
+    /// One of the messages.
+    #[inline]
+    pub(super) fn message(&self, names: &'static Names, body: &'a [u8]) -> MessageView<'a> {
+        MessageView {
+            exchange: names.subject_exchange,
+            routing_key: self.subject,
+            format: self.format,
+            properties: &[],
+            body,
+            shared: None,
+            persistent: self.persistent,
+            annotations: &NO_ANNOTATIONS,
+        }
+    }
 }
 
 const ASKS: u8 = 1;

@@ -1,11 +1,12 @@
-//! What the shards of one broker tell each other, so that each knows what the others subscribe to: the
-//! bytes, and what is done with them.
+//! Interest and access rights that the shards of a broker send each other: their encoding, and how
+//! they are applied.
 //!
 //! News say how things are now, not what has changed, and come in the order in which they were told;
 //! telling the same twice does no harm. The bytes never leave the process, so their layout has no
 //! version.
 
 use super::interest::{Interest, Place};
+use crate::access::{Access, PermissionView, User};
 use crate::engine::Engine;
 use crate::storage::codec::{Malformed, Reader, Writer};
 use crate::storage::record::Record;
@@ -224,8 +225,8 @@ impl Engine {
         }
     }
 
-    /// The end of a turn: tells the other shards how many subjects users subscribe to here, where their number
-    /// is bounded and has changed.
+    /// The end of a turn: tells the other shards how many subjects users subscribe to here,
+    /// where their number is bounded and has changed.
     pub(crate) fn tell_subscribers<F: Effects>(&mut self, fx: &mut F) {
         let most = self.options.limits.user_subscriptions_max;
         while let Some((user, count)) = self.access.next_subscribing_change(most) {
@@ -246,7 +247,7 @@ impl Engine {
         for (_, vhost) in self.topology.vhosts.iter() {
             news.push(access(&Record::VhostCreated { name: &vhost.name }));
         }
-        self.access.records(|record| news.push(access(record)));
+        access_records(&self.access, |record| news.push(access(record)));
         let exchange = self.names().subject_exchange;
         for (_, vhost) in self.topology.vhosts.iter() {
             let subjects = vhost.router.bindings().filter(|binding| binding.source == exchange);
@@ -303,5 +304,23 @@ impl Engine {
     fn interest_in(&mut self, vhost: &str) -> Option<&mut Interest> {
         let slot = self.vhost_slot(vhost).ok()?;
         self.topology.vhosts.get_mut(slot).map(|vhost| &mut vhost.interest)
+    }
+}
+
+/// All users and permissions as the records that would make them.
+fn access_records(access: &Access, mut visit: impl FnMut(&Record<'_>)) {
+    for (name, user) in access.users() {
+        let User { password_hash, administrator } = user;
+        visit(&Record::UserPut { name, password_hash, administrator: *administrator });
+    }
+    for PermissionView { user, vhost, configure, write, read } in access.permissions() {
+        visit(&Record::PermissionsSet { user, vhost, configure, write, read });
+    }
+    for (user, vhost, subjects) in access.subject_permissions() {
+        let subjects = subjects.clone();
+        visit(&Record::SubjectPermissionsSet { user, vhost, subjects });
+    }
+    for (user, quota) in access.quotas() {
+        visit(&Record::QuotaSet { user, quota: *quota });
     }
 }

@@ -18,8 +18,8 @@ const JUDGING: usize = 8;
 /// Further looks that ending it counts for.
 const ENDING: usize = 16;
 
-/// The users whose subscribers are being judged. All subscribers are looked at, one after the other, round and
-/// round while there are such users.
+/// The users whose subscribers are being reviewed. All subscribers are looked at, one after the
+/// other, round and round while there are such users.
 #[derive(Debug, Default)]
 pub(super) struct Reviews {
     users: BTreeMap<String, Review>,

@@ -128,8 +128,8 @@ impl Engine {
         })
     }
 
-    /// Begins to subscribe to direct messages; a name that subscribes already goes on as it is. Refused: no
-    /// permission, not a pattern of subjects, limits.
+    /// Subscribes to direct messages; a name that is subscribed already is left as it is.
+    /// Refused: no permission, not a pattern of subjects, limits.
     pub fn subscribe<F: Effects>(
         &mut self,
         id: ChannelId,
@@ -228,8 +228,8 @@ impl Engine {
         }
     }
 
-    /// Messages that a subscriber was handed and that its client will not get after all: the next one
-    /// that it hears says so. `tag` is that of its deliveries.
+    /// Notes messages that a subscriber was handed and its client will not get: the next one
+    /// that it receives says so. `tag` is that of its deliveries.
     pub fn missed(&mut self, id: ChannelId, tag: u64, lost: Lost) {
         self.counters.missed += lost.messages;
         let slot = tag as u32;
@@ -241,7 +241,8 @@ impl Engine {
         }
     }
 
-    /// Ceases to subscribe: now, or once `after` messages were heard, counted from the beginning.
+    /// Ends a subscription: now, or once it has received `after` messages, counted from its
+    /// beginning.
     pub fn unsubscribe<F: Effects>(
         &mut self,
         id: ChannelId,
@@ -265,7 +266,8 @@ impl Engine {
         }
     }
 
-    /// The name of one of the channel's own subscribers, outside of groups, that hears `subject`.
+    /// The name of one of the channel's subscriptions, outside of groups, that matches
+    /// `subject`.
     pub fn subscriber(&mut self, id: ChannelId, subject: &str) -> Option<&str> {
         let vhost = self.clients.channels.get(self.channel_slot(id)?)?.vhost;
         let interest = &mut self.topology.vhosts.get_mut(vhost)?.interest;
@@ -302,8 +304,8 @@ impl Engine {
         self.pubsub.channels.leave(subscribers);
     }
 
-    /// The end of a turn: takes out some subscribers of channels that have gone and, where they are few, judges
-    /// some of those whose users' rights have changed.
+    /// The end of a turn: takes out some subscribers of channels that have gone and, where they
+    /// are few, judges some of those whose users' rights have changed.
     #[inline]
     pub(crate) fn settle_some_subscribers<F: Effects>(&mut self, fx: &mut F) {
         if self.pubsub.has_work() {

@@ -110,7 +110,8 @@ impl Encoded<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::stored::{Incoming, NO_ANNOTATIONS};
+    use crate::interface::message::NO_ANNOTATIONS;
+    use crate::queue::stored::Incoming;
     use crate::{Annotations, Content, Death, DeathReason, Format, Time};
     use std::time::Duration;
 

@@ -6,6 +6,7 @@ use super::stored::Incoming;
 use crate::engine::Engine;
 use crate::interface::limits::DEAD_LETTER_DEPTH_MAX;
 use crate::queue::page_out::{Loading, Wanted};
+use crate::routing::vhost::Way;
 use crate::routing::{Keys, QueueKey};
 use crate::storage::record;
 use crate::{Annotations, Content, Conventions, Death, DeathReason, Effects, Time};
@@ -121,7 +122,7 @@ impl Engine {
             Some(key) => (key, &[]),
             None => (stored.routing_key, &also_to),
         };
-        let way = (exchange, Keys { routing_key: key, also_to });
+        let way = Way { exchange, keys: Keys { routing_key: key, also_to } };
         let vhost = self.topology.vhosts.get_mut(queue.vhost).expect("queues end first");
         let mut targets = Vec::new();
         vhost.route(self.options.conventions.read_headers, way, &stored.content, &mut targets);
@@ -161,7 +162,7 @@ impl Engine {
             ..incoming.content
         };
         let mut targets = Vec::new();
-        let way = (&*exchange, Keys { routing_key: key, also_to });
+        let way = Way { exchange: &*exchange, keys: Keys { routing_key: key, also_to } };
         let Conventions { read_headers: read, ref names, .. } = *self.options.conventions;
         let routing = self.topology.vhosts.get_mut(vhost).expect("queues end first");
         let Some(routed) = routing.route(read, way, &content, &mut targets) else { return };

@@ -10,7 +10,7 @@ use crate::{DeathReason, Effects, Time};
 const EXPIRIES_MAX: usize = 256;
 
 impl Engine {
-    /// When [`Engine::expire`] next has something to do.
+    /// When [`Engine::expire`] is due next.
     #[must_use]
     pub fn deadline(&self) -> Option<Time> {
         self.timers.first()
@@ -126,7 +126,7 @@ impl Engine {
         }
     }
 
-    /// Does what has become due: message and queue expiry, delays, settle timeouts.
+    /// Runs due timers: message and queue expiry, delays, settle timeouts.
     pub fn expire<F: Effects>(&mut self, now: Time, fx: &mut F) {
         while let Some(timer) = self.timers.pop(now) {
             match timer {

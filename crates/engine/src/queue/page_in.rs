@@ -5,9 +5,9 @@ use super::blob::Blob;
 use super::entries::Cursor;
 use super::entry::{ENTRY_COST, Entry, Fetch};
 use super::page::PageEntry;
-use crate::consumer::drain_pacing::MESSAGE_BYTES;
 use crate::engine::Engine;
 use crate::interface::limits::Limits;
+use crate::interface::limits::MESSAGE_BYTES;
 use crate::queue::page_out::{Loading, Wanted};
 use crate::storage::record;
 use crate::storage::record::Record;
@@ -47,7 +47,7 @@ impl Arrivals {
 }
 
 impl Engine {
-    /// Answers a load.
+    /// Takes in the records of a load.
     pub fn finish_load<F: Effects>(&mut self, now: Time, id: LoadId, records: Loaded, fx: &mut F) {
         match records {
             Ok(messages) if self.is_taken_in_by_turns(id) => {

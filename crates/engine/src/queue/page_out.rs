@@ -6,8 +6,8 @@ use super::entry::{ENTRY_COST, Entry, Fetch};
 use super::lane::Front;
 use super::page::{Page, PageEntry};
 use crate::engine::Engine;
-use crate::publish::delay::Turn;
-use crate::storage::compaction::MovingPage;
+use crate::publish::held::Turn;
+use crate::storage::moving_page::MovingPage;
 use crate::storage::record::Record;
 use crate::{DeathReason, Effects, Load, LoadId, Position};
 

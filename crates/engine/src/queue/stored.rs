@@ -7,6 +7,7 @@
 //! ```
 
 use super::blob::Encoded;
+use crate::interface::message::NO_ANNOTATIONS;
 use crate::storage::codec::{Malformed, Reader, Writer};
 use crate::{Annotations, Content, Death, DeathReason, Format, MessageView, Publish, Time};
 use bytes::Bytes;
@@ -34,15 +35,6 @@ pub(crate) struct Incoming<'a> {
     /// Dead-letter history, where it has one.
     pub(crate) annotations: &'a Annotations,
 }
-
-/// What a message has that was never requeued or dead-lettered.
-pub(crate) static NO_ANNOTATIONS: Annotations = Annotations {
-    delivery_count: 0,
-    deaths: Vec::new(),
-    ttl_removed: false,
-    further_keys_removed: false,
-    delayed: false,
-};
 
 impl<'a> Incoming<'a> {
     /// The routing key and all further ones.

@@ -54,7 +54,8 @@ impl RouteCache {
     pub(super) fn put(
         &mut self,
         generation: u64,
-        (exchange, key): (&str, &str),
+        exchange: &str,
+        key: &str,
         routed: Routed,
         queues: &[QueueKey],
     ) {

@@ -34,7 +34,7 @@ pub(crate) struct Syntax {
     pub(crate) some: Option<&'static str>,
 }
 
-/// The patterns of topic exchanges (AMQP 0-9-1 specification, 3.1.3.3).
+/// The patterns of topic exchanges.
 pub(crate) const TOPIC: Syntax = Syntax { separator: '.', one: "*", many: Some("#"), some: None };
 
 /// One word of a pattern.

@@ -107,7 +107,7 @@ impl Router {
         once_each(out);
         let routed = Routed { internal, delaying, has_subjects };
         if headers.is_none() && !looked_up_name && keys.also_to.is_empty() {
-            self.cache.put(self.generation, (name, keys.routing_key), routed, out);
+            self.cache.put(self.generation, name, keys.routing_key, routed, out);
         }
         Some(routed)
     }

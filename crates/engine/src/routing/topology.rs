@@ -25,7 +25,7 @@ impl Router {
             if let Some(option) = difference(&self.exchanges.get(key).options, options) {
                 let (name, vhost) = (name.to_owned(), self.vhost.clone());
                 let declared = Declared::Exchange;
-                return Err(Mismatch { declared, name, vhost, option }.refusal());
+                return Err(Refusal::of_mismatch(Mismatch { declared, name, vhost, option }));
             }
             return Ok(Change { durable, ..Change::default() });
         }

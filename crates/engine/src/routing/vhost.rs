@@ -5,6 +5,13 @@ use crate::routing::{Keys, QueueKey, Routed, Router};
 use crate::{Content, ReadHeaders, Refusal, RefusalKind, Value};
 use std::collections::BTreeMap;
 
+/// What a message is routed by.
+#[derive(Clone, Copy)]
+pub(crate) struct Way<'a> {
+    pub(crate) exchange: &'a str,
+    pub(crate) keys: Keys<'a>,
+}
+
 /// A virtual host.
 #[derive(Debug)]
 pub(crate) struct Vhost {
@@ -25,10 +32,11 @@ impl Vhost {
     pub(crate) fn route(
         &mut self,
         read_headers: ReadHeaders,
-        (exchange, keys): (&str, Keys<'_>),
+        way: Way<'_>,
         content: &Content<'_>,
         targets: &mut Vec<QueueKey>,
     ) -> Option<Routed> {
+        let Way { exchange, keys } = way;
         let Content { format, properties, .. } = *content;
         let mut headers = |visit: &mut dyn FnMut(&str, Value)| {
             read_headers(format, properties, visit);

@@ -2,7 +2,9 @@
 //!
 //! The bytes never leave the process, so their layout has no version.
 
-use crate::queue::stored::{NO_ANNOTATIONS, read_deaths, write_deaths};
+use crate::interface::message::NO_ANNOTATIONS;
+use crate::queue::stored::{read_deaths, write_deaths};
+use crate::shard::body_apart::BODY_APART;
 use crate::storage::codec::{Malformed, Reader, Writer};
 use crate::{Annotations, Content, Format, MessageView, Publish};
 use bytes::Bytes;
@@ -10,8 +12,6 @@ use std::time::Duration;
 
 // Flags of both.
 const PERSISTENT: u8 = 1;
-/// The body, which is large, goes along beside the bytes.
-pub(crate) const BODY_APART: u8 = 128;
 
 // Of a message on its way out.
 const ANNOTATED: u8 = 2;
@@ -23,13 +23,6 @@ const DELAYED: u8 = 16;
 const MANDATORY: u8 = 2;
 const HAS_TTL: u8 = 4;
 const HAS_DELAY: u8 = 8;
-
-/// Whether a message's body goes along beside its bytes, those that [`MessageView::write`],
-/// [`Publish::write`] or [`crate::Forward::write`] wrote.
-#[must_use]
-pub fn is_body_apart(bytes: &[u8]) -> bool {
-    bytes.first().is_some_and(|flags| flags & BODY_APART != 0)
-}
 
 /// The body that comes next, or goes along.
 #[inline(always)]
@@ -173,6 +166,7 @@ impl<'a> Publish<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shard::body_apart::is_body_apart;
     use crate::{Death, DeathReason, Time};
 
     #[test]

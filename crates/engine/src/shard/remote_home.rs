@@ -4,39 +4,7 @@
 //! Home hears of a connection, and of a channel, when they first need it.
 
 use crate::engine::Engine;
-use crate::{ChannelId, ConnectionId, Effects, Publish, Refusal, Request, Settle, ShardId};
-
-/// A request to home on behalf of a channel of another shard. The host carries it out there, in
-/// order, as if the channel were home's, and carries the effects back.
-#[derive(Debug)]
-pub enum Call<'a> {
-    /// A connection begins.
-    Connect {
-        /// The connection, on its own shard.
-        connection: ConnectionId,
-        /// Its user.
-        user: &'a str,
-        /// Its virtual host.
-        vhost: &'a str,
-    },
-    /// A channel of it begins.
-    Open {
-        /// The channel.
-        channel: ChannelId,
-        /// Tells it from earlier ones of its number.
-        opening: u32,
-    },
-    /// [`Engine::publish`].
-    Publish(ChannelId, &'a Publish<'a>),
-    /// [`Engine::settle`].
-    Settle(ChannelId, Settle),
-    /// [`Engine::request`].
-    Request(ChannelId, Request),
-    /// The channel ends.
-    Close(ChannelId),
-    /// The connection ends.
-    Disconnect(ConnectionId),
-}
+use crate::{Call, ChannelId, Effects, Publish, Refusal, Request, Settle, ShardId};
 
 impl Engine {
     /// Whether a channel is the one that home knows by this opening ([`Call::Open`]), and not a later
@@ -53,7 +21,7 @@ impl Engine {
         self.clients.openings
     }
 
-    /// Whether queues are on another shard.
+    /// Whether this is a remote shard: queues are at home.
     #[inline]
     pub(crate) fn is_away(&self) -> bool {
         self.options.shard != ShardId::HOME
@@ -94,7 +62,7 @@ impl Engine {
         }
     }
 
-    /// Tells home of a channel and its connection, where it does not know them yet.
+    /// Announces a channel and its connection to home, once.
     #[inline]
     fn make_known<F: Effects>(&mut self, id: ChannelId, fx: &mut F) -> Result<(), Refusal> {
         let slot = self.channel_slot(id).ok_or_else(|| Engine::no_channel(id))?;

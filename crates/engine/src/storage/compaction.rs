@@ -6,10 +6,11 @@
 use crate::consumer::unsettled::Unsettled;
 use crate::engine::Engine;
 use crate::foundation::shared_body::share;
-use crate::publish::delay::{Held, Turn};
+use crate::publish::held::{Held, Turn};
 use crate::queue::entry::{Entry, Fetch};
 use crate::queue::page::{Page, PageEntry};
 use crate::queue::page_out::{Loading, Wanted};
+use crate::storage::moving_page::MovingPage;
 use crate::storage::record::{Place, Record, message_of};
 use crate::{Effects, Loaded, Position, SharedRecord};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,21 +18,6 @@ use std::sync::Arc;
 
 /// Messages moved by one load.
 const MOVE_MESSAGES_MAX: usize = 256;
-
-/// A page that is being moved, or whose messages are.
-#[derive(Debug)]
-pub(crate) struct MovingPage {
-    pub(crate) segment: u32,
-    pub(crate) lane: usize,
-    /// Where its record is.
-    pub(crate) position: Position,
-    /// What is live in it, once that was read.
-    pub(crate) entries: Vec<PageEntry>,
-    /// Messages that no longer are.
-    pub(crate) gone: Vec<Position>,
-    /// Messages that are being read, because they are in the segment.
-    pub(crate) messages: Vec<Position>,
-}
 
 /// The record that a message was read from, and the message, which is its end.
 type Moving<'a> = (&'a Arc<[u8]>, &'a [u8]);

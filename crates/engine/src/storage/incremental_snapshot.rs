@@ -17,7 +17,7 @@
 
 use crate::consumer::unsettled::Unsettled;
 use crate::engine::Engine;
-use crate::publish::delay::{Held, Turn};
+use crate::publish::held::{Held, Turn};
 use crate::queue::entry::Entry;
 use crate::queue::page::{self, PageEntry};
 use crate::queue::page_out::Wanted;
@@ -217,14 +217,14 @@ impl Engine {
                 Next::Lane(part) => self.take_lane(&mut taking, part, &mut budget),
                 Next::Departed(part) => self.take_departed(&mut taking, part, &mut budget),
                 Next::Channel { slot, tag } => {
-                    self.take_channel(&mut taking, (slot, tag), &mut budget)
+                    self.take_channel(&mut taking, slot, tag, &mut budget)
                 }
                 Next::Settling { number, tag } => {
-                    self.take_settling(&mut taking, (number, tag), &mut budget)
+                    self.take_settling(&mut taking, number, tag, &mut budget)
                 }
                 Next::Dying(from) => self.take_dying(&mut taking, from, &mut budget),
                 Next::Delays { unreadable, behind } => {
-                    self.take_delays(&mut taking, (unreadable, behind), &mut budget)
+                    self.take_delays(&mut taking, unreadable, behind, &mut budget)
                 }
                 Next::Sessions { slot } => self.take_sessions(&mut taking, slot, &mut budget),
                 Next::Nothing => {
@@ -287,7 +287,8 @@ impl Engine {
     fn take_channel(
         &mut self,
         taking: &mut Taking,
-        (slot, tag): (u32, u64),
+        slot: u32,
+        tag: u64,
         budget: &mut Budget,
     ) -> Next {
         if slot as usize >= self.clients.channels.slots() {
@@ -305,7 +306,8 @@ impl Engine {
     fn take_settling(
         &mut self,
         taking: &mut Taking,
-        (number, tag): (u64, u64),
+        number: u64,
+        tag: u64,
         budget: &mut Budget,
     ) -> Next {
         let index = self.agenda.settling.partition_point(|settling| settling.number < number);
@@ -335,7 +337,8 @@ impl Engine {
     fn take_delays(
         &mut self,
         taking: &mut Taking,
-        (unreadable, mut behind): (bool, Option<Turn>),
+        unreadable: bool,
+        mut behind: Option<Turn>,
         budget: &mut Budget,
     ) -> Next {
         for (turn, held) in self.delays.behind(unreadable, behind) {

@@ -3,6 +3,7 @@
 pub(crate) mod codec;
 pub(crate) mod compaction;
 pub(crate) mod incremental_snapshot;
+pub(crate) mod moving_page;
 pub(crate) mod record;
 pub(crate) mod recovery;
 pub(crate) mod snapshot;

@@ -2,7 +2,7 @@
 
 use crate::access::PermissionView;
 use crate::engine::Engine;
-use crate::publish::delay::{Held, Turn};
+use crate::publish::held::{Held, Turn};
 use crate::queue::Queue;
 use crate::queue::entry::Entry;
 use crate::queue::lane::Lane;

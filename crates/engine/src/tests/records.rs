@@ -1,8 +1,9 @@
 //! The bytes of records and snapshots: known ones stay readable, nonsense is refused.
 
 use super::TestHost;
+use crate::interface::message::NO_ANNOTATIONS;
 use crate::queue::page::PageEntry;
-use crate::queue::stored::{Incoming, NO_ANNOTATIONS, Stored};
+use crate::queue::stored::{Incoming, Stored};
 use crate::storage::record::{BindingRecord, Place, Record, Requeued, SessionRecord, message_of};
 use crate::*;
 use std::fmt::Write as _;

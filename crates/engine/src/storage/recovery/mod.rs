@@ -5,7 +5,7 @@ mod pages;
 
 use crate::access::PermissionView;
 use crate::engine::Engine;
-use crate::publish::delay::{Held, Turn};
+use crate::publish::held::{Held, Turn};
 use crate::queue::Queue;
 use crate::queue::entry::{Entry, Fetch, NOWHERE};
 use crate::queue::stored::Stored;

@@ -1,0 +1,19 @@
+//! A page that compaction moves to a new record.
+
+use crate::Position;
+use crate::queue::page::PageEntry;
+
+/// A page that is being moved, or whose messages are.
+#[derive(Debug)]
+pub(crate) struct MovingPage {
+    pub(crate) segment: u32,
+    pub(crate) lane: usize,
+    /// Where its record is.
+    pub(crate) position: Position,
+    /// What is live in it, once that was read.
+    pub(crate) entries: Vec<PageEntry>,
+    /// Messages that no longer are.
+    pub(crate) gone: Vec<Position>,
+    /// Messages that are being read, because they are in the segment.
+    pub(crate) messages: Vec<Position>,
+}
