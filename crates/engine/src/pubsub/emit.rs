@@ -13,7 +13,7 @@ use crate::queue::stored::Incoming;
 use crate::routing::vhost::Vhost;
 use crate::{
     ChannelId, ConnectionId, Content, Effects, Emit, MessageView, Names, Publish, Reached, Refusal,
-    RefusalKind, ShardId, Shards, Time,
+    RefusalKind, SendOutcome, ShardId, Shards, Time,
 };
 
 impl Engine {
@@ -230,11 +230,11 @@ impl Engine {
         fx: &mut F,
     ) -> Reached {
         let mut hearing = Hearing::default();
-        let (here, has_others) = (self.options.shard, self.has_others());
+        let (origin, has_others) = (self.options.shard, self.has_others());
         let emission = Emission { number: self.pubsub.next_emission(), streak: 0, message };
         let Direct { subscribers, channels, leaves, parts, spent, .. } = &mut self.pubsub;
         leaves.clear();
-        let Vhost { name, interest, .. } =
+        let Vhost { name: vhost, interest, .. } =
             self.topology.vhosts.get_mut(vhost).expect("channels end first");
         let visited = interest.find_any(subjects, leaves);
         let silent = publisher.filter(|publisher| !publisher.echo).map(|it| it.connection);
@@ -262,26 +262,19 @@ impl Engine {
             && is_one_shard();
         let (echo, is_emitted) = (silent.is_none(), publisher.is_some());
         let publisher = publisher.map(|publisher| publisher.connection);
-        let parcel = Parcel {
-            origin: here,
-            publisher,
-            asks,
-            vhost: name,
-            subjects,
-            message,
-            is_emitted,
-            streak: 0,
-        };
+        let streak = 0;
+        let parcel =
+            Parcel { origin, publisher, asks, vhost, subjects, message, is_emitted, streak };
         let mut rest = &parts[..];
         while let Some(group) = interest.next_group(&mut rest) {
-            let (next, tried) = match interest.turn(group, here) {
+            let (next, tried) = match interest.turn(group, origin) {
                 Turn::Elsewhere(shard) => (Some(shard), Shards::NONE),
                 Turn::Here(first) => {
                     let turn = PartTurn { parts: group, first };
                     let members = &mut Members { subscribers, spent };
                     let offered = hearing.offer(interest, turn, members, is_deaf, emission, fx);
-                    let after = hearing.after(offered, interest, group, Shards::one(here));
-                    (after, Shards::one(here))
+                    let after = hearing.after(offered, interest, group, Shards::one(origin));
+                    (after, Shards::one(origin))
                 }
             };
             if let Some(shard) = next {
@@ -428,6 +421,19 @@ impl Engine {
             self.end_subscriber(slot, fx);
         }
         self.pubsub.spent = spent;
+    }
+}
+
+impl Parcel<'_> {
+    /// Sends it to an audience on other shards.
+    #[inline]
+    pub(super) fn send<F: Effects>(
+        &self,
+        to: Shards,
+        audience: Audience<'_>,
+        fx: &mut F,
+    ) -> SendOutcome {
+        fx.forward_to_shards(to, &self.to(audience), &[self.message.body])
     }
 }
 

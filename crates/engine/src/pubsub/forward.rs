@@ -5,10 +5,7 @@
 use crate::interface::message::NO_ANNOTATIONS;
 use crate::shard::body_apart::BODY_APART;
 use crate::storage::codec::{Malformed, Reader, Writer};
-use crate::{
-    Annotations, Bytes, ConnectionId, Effects, Format, MessageView, Names, SendOutcome, ShardId,
-    Shards,
-};
+use crate::{Annotations, Bytes, ConnectionId, Format, MessageView, Names, ShardId, Shards};
 
 /// The subjects by which a message is looked up: its own, and further ones that some protocols let
 /// a publisher name. A subscriber of several of them gets it once.
@@ -97,17 +94,6 @@ pub(super) struct Parcel<'a> {
 }
 
 impl<'a> Parcel<'a> {
-    /// Sends it to an audience on other shards.
-    #[inline]
-    pub(super) fn send<F: Effects>(
-        &self,
-        to: Shards,
-        audience: Audience<'_>,
-        fx: &mut F,
-    ) -> SendOutcome {
-        fx.forward_to_shards(to, &self.to(audience), &[self.message.body])
-    }
-
     /// Addresses it.
     pub(super) fn to<'b>(&self, audience: Audience<'b>) -> Forward<'b>
     where

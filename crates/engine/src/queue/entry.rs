@@ -1,7 +1,6 @@
 //! One message's place in one queue.
 
 use super::blob::Blob;
-use super::page::PageEntry;
 use crate::{Position, Time};
 
 /// The position of what is not in the journal.
@@ -81,22 +80,5 @@ impl Entry {
     #[inline]
     pub(crate) fn is_stored(&self) -> bool {
         self.position != NOWHERE
-    }
-
-    /// An entry as a page brings it back.
-    pub(crate) fn from_page(entry: &PageEntry, lane: u8, mark: bool) -> Entry {
-        Entry {
-            seq: entry.seq,
-            position: entry.position,
-            expires: entry.expires,
-            message: None,
-            bytes: entry.bytes,
-            requeues: entry.requeues,
-            durable: entry.durable,
-            redelivered: entry.redelivered,
-            fetch: Fetch::Idle,
-            lane,
-            mark,
-        }
     }
 }

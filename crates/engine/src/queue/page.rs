@@ -126,6 +126,25 @@ impl PageEntry {
     }
 }
 
+impl Entry {
+    /// An entry as a page brings it back.
+    pub(crate) fn from_page(entry: &PageEntry, lane: u8, mark: bool) -> Entry {
+        Entry {
+            seq: entry.seq,
+            position: entry.position,
+            expires: entry.expires,
+            message: None,
+            bytes: entry.bytes,
+            requeues: entry.requeues,
+            durable: entry.durable,
+            redelivered: entry.redelivered,
+            fetch: Fetch::Idle,
+            lane,
+            mark,
+        }
+    }
+}
+
 /// Appends entries, each as the difference to the one before it.
 pub(crate) fn write_entries(writer: &mut Writer<'_>, entries: &[PageEntry]) {
     writer.varint(entries.len() as u64);
