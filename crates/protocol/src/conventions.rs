@@ -1,32 +1,12 @@
-//! The names that clients know the broker's own things by, and how the engine reads encoded properties.
+//! What an engine that serves these protocols is made with: names, and readers of encoded properties.
 
+use crate::names::NAMES;
 use crate::{death_history, read_headers};
-use angarium_engine::{Conventions, ExchangeKind, Names, PredeclaredExchange};
-
-/// The exchange whose routing keys are the subjects of direct messages.
-pub const SUBJECT_EXCHANGE: &str = "amq.topic";
+use angarium_engine::Conventions;
 
 /// What an engine that serves these protocols is made with.
 pub static CONVENTIONS: Conventions = Conventions {
-    names: Names {
-        predeclared: &[
-            PredeclaredExchange { name: "amq.direct", kind: ExchangeKind::Direct },
-            PredeclaredExchange { name: "amq.fanout", kind: ExchangeKind::Fanout },
-            PredeclaredExchange { name: "amq.headers", kind: ExchangeKind::Headers },
-            PredeclaredExchange { name: "amq.match", kind: ExchangeKind::Headers },
-            PredeclaredExchange { name: SUBJECT_EXCHANGE, kind: ExchangeKind::Topic },
-        ],
-        subject_exchange: SUBJECT_EXCHANGE,
-        default_exchange: "amq.default",
-        reserved_prefix: "amq.",
-        queue_prefix: "amq.gen-",
-        consumer_prefix: "amq.ctag-",
-        inbox_prefix: "amq.rabbitmq.reply-to.",
-        // That of NATS's client libraries.
-        answer_prefix: "_INBOX.",
-        match_argument: "x-match",
-        extension_prefix: "x-",
-    },
+    names: NAMES,
     read_headers,
     read_deaths: death_history::deaths,
     read_further_keys: death_history::further_keys,

@@ -20,6 +20,7 @@ mod death_history;
 mod handler;
 mod json;
 mod login_refusal;
+mod names;
 pub mod nats;
 mod properties;
 mod shared_body;
@@ -30,11 +31,12 @@ pub use crate::connection_info::{ClientProperties, ConnectionInfo};
 pub use crate::connection_query::{
     Figures, Findings, Order, PlaceInOrder, SUBJECT_BYTES_MAX, Survey, SurveyRow, Traffic,
 };
-pub use crate::conventions::{CONVENTIONS, SUBJECT_EXCHANGE};
+pub use crate::conventions::CONVENTIONS;
 pub use crate::handler::{
     Authentication, Close, Context, Credentials, Host, Identity, Outlet, Peer, Protocol,
     ProtocolHandler,
 };
+pub use crate::names::SUBJECT_EXCHANGE;
 pub use crate::nats::reply_of;
 pub use crate::shared_body::LargeBody;
 pub use advisory::SlowConsumerAdvisory;

@@ -55,8 +55,8 @@ pub struct Reached {
     pub subscribers: u32,
     /// Queues, and inboxes.
     pub queues: u32,
-    /// Somebody who heard it has much unsent, and nobody who heard it has not: its publisher is ahead
-    /// of all who subscribe.
+    /// Every subscriber that got it is above its high-water mark: the publisher is faster than
+    /// all of them.
     pub crowded: bool,
 }
 

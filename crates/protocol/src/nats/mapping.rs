@@ -166,7 +166,7 @@ fn translated<'a>(format: Format, properties: &[u8]) -> (Cow<'a, [u8]>, Cow<'a, 
 /// libraries too, are subjects themselves, queues have a prefix. `None`: nobody could publish there.
 fn reply_subject(address: &str) -> Option<String> {
     let can_be_one = !address.bytes().any(is_blank) && subject::is_literal(address.as_bytes());
-    let is_inbox = crate::CONVENTIONS.names.is_answer_address(address);
+    let is_inbox = crate::names::NAMES.is_answer_address(address);
     match (can_be_one, is_inbox) {
         (false, _) => None,
         (true, true) => Some(address.to_owned()),
