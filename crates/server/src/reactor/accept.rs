@@ -1,6 +1,6 @@
 //! How clients come to the shard: accepted, placed, taken in, with TLS at once, later, or never.
 
-use super::connection::{Connection, Phase};
+use super::client::{Client, Phase};
 use super::listeners::Accepted;
 use super::mailbox::Letter;
 use super::shard::{CLIENT, LISTENER, Shard};
@@ -67,7 +67,7 @@ impl Shard {
         transport: Transport,
         placement: Placement,
     ) {
-        if let Err(why) = self.neighbours.has_room(self.settings.connections_max) {
+        if let Err(why) = self.directory.has_room(self.settings.connections_max) {
             self.counters.refused += 1;
             if let Some(held_back) = self.complaints.pass(Instant::now()) {
                 tracing::warn!(held_back, "refused a client: {why}");
@@ -79,9 +79,9 @@ impl Shard {
             return;
         }
         let Some(tls) = self.may_encrypt(transport) else { return };
-        match self.neighbours.place(placement, self.settings.clients_together) {
-            shard if shard == self.neighbours.here => self.take_client(fd, peer, tls),
-            shard => self.neighbours.send(shard, Letter::Client(fd, peer, tls)),
+        match self.directory.place(placement, self.settings.clients_together) {
+            shard if shard == self.directory.here => self.take_client(fd, peer, tls),
+            shard => self.directory.send(shard, Letter::Client(fd, peer, tls)),
         }
     }
 
@@ -103,15 +103,15 @@ impl Shard {
             MayEncrypt::Greeted(config) => (None, Some(config)),
             MayEncrypt::AtOnce(config) => match begin_tls(config) {
                 Some(tls) => (Some(tls), None),
-                None => return self.neighbours.left(),
+                None => return self.directory.left(),
             },
         };
         if !self.is_serving() {
-            return self.neighbours.left();
+            return self.directory.left();
         }
         let is_plain = tls.is_none();
         let socket = Socket::new(fd);
-        let connection = Connection {
+        let client = Client {
             socket,
             tls,
             may_begin_tls,
@@ -123,13 +123,13 @@ impl Shard {
             deadline: Some(self.now.plus(self.settings.handshake_timeout.0)),
             stream: Stream::default(),
         };
-        let index = self.clients.insert(connection);
-        let connection = self.clients.get(index).expect("just inserted");
+        let index = self.clients.insert(client);
+        let client = self.clients.get(index).expect("just inserted");
         let data = epoll::EventData::new_u64(CLIENT | index as u64);
-        if let Err(error) = epoll::add(&self.epoll, &connection.socket, data, EventFlags::IN) {
+        if let Err(error) = epoll::add(&self.epoll, &client.socket, data, EventFlags::IN) {
             tracing::error!(%error, "cannot watch a connection");
             self.clients.remove(index);
-            self.neighbours.left();
+            self.directory.left();
             return;
         }
         if is_plain {
@@ -139,23 +139,22 @@ impl Shard {
 
     /// Begins TLS if the first byte of a client that may begin it is that of a handshake.
     pub(super) fn look_for_tls(&mut self, index: usize) {
-        let Some(connection) = self.clients.get(index) else { return };
-        if connection.may_begin_tls.is_none() {
+        let Some(client) = self.clients.get(index) else { return };
+        if client.may_begin_tls.is_none() {
             return;
         }
-        let Some(first) = connection.socket.peek() else { return };
-        let config = connection.may_begin_tls.take();
+        let Some(first) = client.socket.peek() else { return };
+        let config = client.may_begin_tls.take();
         if first == TLS_HANDSHAKE {
-            connection.tls = config.and_then(begin_tls);
-            connection.tells_tls = connection.tls.is_some();
+            client.tls = config.and_then(begin_tls);
+            client.tells_tls = client.tls.is_some();
         }
     }
 
     /// Tells the node that a client's transport has become encrypted.
     pub(super) fn tell_tls(&mut self, index: usize) {
-        let Some(connection) = self.clients.get(index) else { return };
-        let (true, Some(tls), Phase::Open(id)) =
-            (connection.tells_tls, &connection.tls, &connection.phase)
+        let Some(client) = self.clients.get(index) else { return };
+        let (true, Some(tls), Phase::Open(id)) = (client.tells_tls, &client.tls, &client.phase)
         else {
             return;
         };
@@ -163,17 +162,17 @@ impl Shard {
             return;
         }
         self.node.encrypted(*id, tls.certificate_name());
-        connection.tells_tls = false;
+        client.tells_tls = false;
     }
 
     /// The transport is established: the node takes the client over.
     pub(super) fn handshaken(&mut self, index: usize) {
-        let Some(connection) = self.clients.get(index) else { return };
-        let Phase::Handshaking(peer) = &mut connection.phase else { return };
+        let Some(client) = self.clients.get(index) else { return };
+        let Phase::Handshaking(peer) = &mut client.phase else { return };
         let mut peer = std::mem::take(&mut **peer);
-        peer.certificate_name = connection.tls.as_ref().and_then(|tls| tls.certificate_name());
+        peer.certificate_name = client.tls.as_ref().and_then(|tls| tls.certificate_name());
         let id = self.node.connected(self.now, peer);
-        connection.phase = Phase::Open(id);
+        client.phase = Phase::Open(id);
         self.log_client(id, "connected");
         self.clients.set_deadline(index, None);
         self.clients.name(index, id);
@@ -181,10 +180,10 @@ impl Shard {
 
     /// What a client sent is not TLS, or its certificate is not trusted. The alert for it is sent already.
     pub(super) fn tls_failed(&mut self, index: usize, error: &str) {
-        let Some(connection) = self.clients.get(index) else { return };
-        if connection.tls.as_ref().is_some_and(|tls| tls.is_handshaking()) {
+        let Some(client) = self.clients.get(index) else { return };
+        if client.tls.as_ref().is_some_and(|tls| tls.is_handshaking()) {
             self.counters.handshakes_failed += 1;
-            let peer = match &connection.phase {
+            let peer = match &client.phase {
                 Phase::Handshaking(peer) => Some(peer.address.clone()),
                 Phase::Open(id) => {
                     self.node.connection(self.now, *id).map(|it| it.session.peer.address.clone())

@@ -1,4 +1,4 @@
-//! Operators who wait for what they asked of the broker.
+//! AdminReplies who wait for what they asked of the broker.
 
 use super::shard::Shard;
 use angarium_engine::{Refusal, Reply, Request};
@@ -10,7 +10,7 @@ type Then = Box<dyn FnOnce(Result<Reply, Refusal>) + Send>;
 
 /// Those who wait, by the tickets of what they asked.
 #[derive(Default)]
-pub(super) struct Operators(BTreeMap<Ticket, Then>);
+pub(super) struct AdminReplies(BTreeMap<Ticket, Then>);
 
 impl Shard {
     /// Carries out what an operator asks of the broker; at home. `then` gets the answer on this thread,
@@ -22,13 +22,13 @@ impl Shard {
         then: impl FnOnce(Result<Reply, Refusal>) + Send + 'static,
     ) {
         let ticket = self.node.administer(self.now, vhost, request);
-        self.operators.0.insert(ticket, Box::new(then));
+        self.admin_replies.0.insert(ticket, Box::new(then));
     }
 
     /// Gives the answers out that there are.
-    pub(super) fn answer_operators(&mut self) {
+    pub(super) fn answer_admin_requests(&mut self) {
         while let Some((ticket, answer)) = self.node.next_admin_answer() {
-            if let Some(then) = self.operators.0.remove(&ticket) {
+            if let Some(then) = self.admin_replies.0.remove(&ticket) {
                 then(answer);
             }
         }

@@ -2,7 +2,7 @@
 //! something to is about to answer: to be woken takes longer than such an answer, on a virtual machine
 //! several times as long.
 //!
-//! That is so in a chain: one is heard, one is sent to, and it is that one who is heard next, at once.
+//! That is so in a chain: one is received, one is sent to, and it is that one who is received next, at once.
 //! Streams, crowds and clients that think are no such chain. Knows clients as slots, and nothing about
 //! sockets; time is an argument.
 
@@ -16,7 +16,7 @@ const SPAN: Duration = Duration::from_micros(50);
 const ANSWER_MAX: Duration = Duration::from_micros(200);
 /// So many answers in a row, and there is likely to be another one.
 const ANSWERS: u16 = 16;
-/// The same where polling is in vain, more than once in about fifty times: it takes as good as nothing then.
+/// The same where busy_poll is in vain, more than once in about fifty times: it takes as good as nothing then.
 const ANSWERS_MAX: u16 = 4096;
 
 /// With whom the shard speaks.
@@ -28,33 +28,33 @@ pub(super) enum Party {
     Shard(ShardId),
 }
 
-/// Who was heard, or sent to, in one turn.
+/// Who was received, or sent to, in one turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Whom {
+enum Parties {
     #[default]
     Nobody,
     One(Party),
     Several,
 }
 
-impl Whom {
+impl Parties {
     #[inline]
-    fn and(self, party: Party) -> Whom {
+    fn and(self, party: Party) -> Parties {
         match self {
-            Whom::Nobody => Whom::One(party),
-            Whom::One(other) if other == party => self,
-            Whom::One(_) | Whom::Several => Whom::Several,
+            Parties::Nobody => Parties::One(party),
+            Parties::One(other) if other == party => self,
+            Parties::One(_) | Parties::Several => Parties::Several,
         }
     }
 }
 
 /// What is known of the shard's recent turns.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Polling {
-    heard: Whom,
-    sent: Whom,
+pub(super) struct BusyPoll {
+    received: Parties,
+    sent: Parties,
     /// Who was sent to before, and when.
-    last_sent: Whom,
+    last_sent: Parties,
     last_turn: Time,
     /// Answers in a row.
     answers: u16,
@@ -63,12 +63,12 @@ pub(super) struct Polling {
     shards_needed: u16,
 }
 
-impl Default for Polling {
-    fn default() -> Polling {
-        Polling {
-            heard: Whom::Nobody,
-            sent: Whom::Nobody,
-            last_sent: Whom::Nobody,
+impl Default for BusyPoll {
+    fn default() -> BusyPoll {
+        BusyPoll {
+            received: Parties::Nobody,
+            sent: Parties::Nobody,
+            last_sent: Parties::Nobody,
             last_turn: Time::default(),
             answers: 0,
             clients_needed: ANSWERS,
@@ -77,11 +77,11 @@ impl Default for Polling {
     }
 }
 
-impl Polling {
+impl BusyPoll {
     /// Something came from it.
     #[inline]
-    pub(super) fn heard(&mut self, party: Party) {
-        self.heard = self.heard.and(party);
+    pub(super) fn received(&mut self, party: Party) {
+        self.received = self.received.and(party);
     }
 
     /// Something was sent to it.
@@ -93,15 +93,15 @@ impl Polling {
     /// Ends a turn that began at `now`.
     #[inline]
     pub(super) fn end_turn(&mut self, now: Time) {
-        let (heard, sent) = (std::mem::take(&mut self.heard), std::mem::take(&mut self.sent));
-        if heard != Whom::Nobody {
-            let is_answer = matches!(heard, Whom::One(_))
-                && heard == self.last_sent
+        let (received, sent) = (std::mem::take(&mut self.received), std::mem::take(&mut self.sent));
+        if received != Parties::Nobody {
+            let is_answer = matches!(received, Parties::One(_))
+                && received == self.last_sent
                 && now.since(self.last_turn) <= ANSWER_MAX;
             self.answers = if is_answer { self.answers.saturating_add(1) } else { 0 };
         }
         // A turn for a timer changes nothing.
-        if (heard, sent) != (Whom::Nobody, Whom::Nobody) {
+        if (received, sent) != (Parties::Nobody, Parties::Nobody) {
             (self.last_sent, self.last_turn) = (sent, now);
         }
     }
@@ -110,9 +110,9 @@ impl Polling {
     #[inline]
     pub(super) fn span(&self) -> Option<Duration> {
         let needed = match self.last_sent {
-            Whom::One(Party::Client(_)) => self.clients_needed,
-            Whom::One(Party::Shard(_)) => self.shards_needed,
-            Whom::Nobody | Whom::Several => return None,
+            Parties::One(Party::Client(_)) => self.clients_needed,
+            Parties::One(Party::Shard(_)) => self.shards_needed,
+            Parties::Nobody | Parties::Several => return None,
         };
         (self.answers >= needed).then_some(SPAN)
     }
@@ -137,7 +137,7 @@ impl Polling {
     }
 
     fn learn(&mut self, found_in_time: bool) {
-        let is_shard = matches!(self.last_sent, Whom::One(Party::Shard(_)));
+        let is_shard = matches!(self.last_sent, Parties::One(Party::Shard(_)));
         let needed = if is_shard { &mut self.shards_needed } else { &mut self.clients_needed };
         if found_in_time {
             *needed -= (*needed / 64).max(1).min(*needed - 1);
@@ -150,7 +150,7 @@ impl Polling {
 
 #[cfg(test)]
 mod tests {
-    use super::{ANSWER_MAX, ANSWERS, ANSWERS_MAX, Party, Polling, SPAN};
+    use super::{ANSWER_MAX, ANSWERS, ANSWERS_MAX, BusyPoll, Party, SPAN};
     use angarium_engine::{ShardId, Time};
     use std::cell::Cell;
     use std::time::Duration;
@@ -166,46 +166,46 @@ mod tests {
         }
     }
 
-    /// Turns, so far apart: who is heard in each, and who is sent to.
+    /// Turns, so far apart: who is received in each, and who is sent to.
     fn play<'a>(
-        polling: &mut Polling,
+        busy_poll: &mut BusyPoll,
         apart: Duration,
         turns: impl IntoIterator<Item = (&'a [usize], &'a [usize])>,
     ) {
-        let mut now = polling.last_turn;
-        for (heard, sent) in turns {
-            heard.iter().for_each(|number| polling.heard(party(*number)));
-            sent.iter().for_each(|number| polling.sent(party(*number)));
+        let mut now = busy_poll.last_turn;
+        for (received, sent) in turns {
+            received.iter().for_each(|number| busy_poll.received(party(*number)));
+            sent.iter().for_each(|number| busy_poll.sent(party(*number)));
             now = now.plus(apart);
-            polling.end_turn(now);
+            busy_poll.end_turn(now);
         }
     }
 
     /// Whether the shard polls after as many turns as it takes.
     #[track_caller]
     fn check(apart: Duration, turns: &[(&[usize], &[usize])], polls: bool) {
-        let mut polling = Polling::default();
-        play(&mut polling, apart, turns.iter().copied().cycle().take(100 * turns.len()));
-        assert_eq!(polling.span(), polls.then_some(SPAN), "{turns:?}");
+        let mut busy_poll = BusyPoll::default();
+        play(&mut busy_poll, apart, turns.iter().copied().cycle().take(100 * turns.len()));
+        assert_eq!(busy_poll.span(), polls.then_some(SPAN), "{turns:?}");
     }
 
     /// Two who ask and answer, for so many turns.
-    fn ping_pong(polling: &mut Polling, turns: u16) {
+    fn ping_pong(busy_poll: &mut BusyPoll, turns: u16) {
         let both: [(&[usize], &[usize]); 2] = [(&[1], &[2]), (&[2], &[1])];
-        play(polling, SOON, both.into_iter().cycle().take(usize::from(turns)));
+        play(busy_poll, SOON, both.into_iter().cycle().take(usize::from(turns)));
     }
 
     /// Polls for something that is there after so long, where a look takes a microsecond, and the first one
     /// `held_up` longer.
-    fn poll(polling: &mut Polling, after: Duration, held_up: Duration) -> bool {
+    fn poll(busy_poll: &mut BusyPoll, after: Duration, held_up: Duration) -> bool {
         let now = Cell::new(Time::default());
-        let span = polling.span().expect("an answer is expected");
+        let span = busy_poll.span().expect("an answer is expected");
         let look = || {
             let late = if now.get() == Time::default() { held_up } else { Duration::ZERO };
             now.set(now.get().plus(Duration::from_micros(1) + late));
             now.get().since(Time::default()) >= after
         };
-        polling.poll(span, look, || now.get())
+        busy_poll.poll(span, look, || now.get())
     }
 
     #[test]
@@ -236,40 +236,40 @@ mod tests {
 
     #[test]
     fn it_takes_a_few_answers() {
-        let mut polling = Polling::default();
-        ping_pong(&mut polling, ANSWERS);
-        assert_eq!(polling.span(), None);
-        ping_pong(&mut polling, ANSWERS + 1);
-        assert_eq!(polling.span(), Some(SPAN));
+        let mut busy_poll = BusyPoll::default();
+        ping_pong(&mut busy_poll, ANSWERS);
+        assert_eq!(busy_poll.span(), None);
+        ping_pong(&mut busy_poll, ANSWERS + 1);
+        assert_eq!(busy_poll.span(), Some(SPAN));
     }
 
     #[test]
     fn after_a_miss_among_many_hits_it_polls_again_at_once() {
-        let mut polling = Polling::default();
-        ping_pong(&mut polling, 2 * ANSWERS);
+        let mut busy_poll = BusyPoll::default();
+        ping_pong(&mut busy_poll, 2 * ANSWERS);
         for _ in 0..100 {
-            assert!(poll(&mut polling, SOON, Duration::ZERO));
+            assert!(poll(&mut busy_poll, SOON, Duration::ZERO));
         }
-        assert!(!poll(&mut polling, 2 * SPAN, Duration::ZERO));
-        assert_eq!(polling.span(), None);
-        ping_pong(&mut polling, 4);
-        assert_eq!(polling.span(), Some(SPAN));
+        assert!(!poll(&mut busy_poll, 2 * SPAN, Duration::ZERO));
+        assert_eq!(busy_poll.span(), None);
+        ping_pong(&mut busy_poll, 4);
+        assert_eq!(busy_poll.span(), Some(SPAN));
     }
 
     #[test]
     fn that_other_shards_take_too_long_does_not_end_the_polling_for_clients() {
-        let mut polling = Polling::default();
+        let mut busy_poll = BusyPoll::default();
         let (mut for_client, mut for_shard) = (0, 0);
         let (client, shard): (&[usize], &[usize]) = (&[1], &[SHARDS]);
         for _ in 0..ANSWERS_MAX {
-            play(&mut polling, SOON, [(shard, client)]);
-            if polling.span().is_some() {
-                assert!(poll(&mut polling, SOON, Duration::ZERO));
+            play(&mut busy_poll, SOON, [(shard, client)]);
+            if busy_poll.span().is_some() {
+                assert!(poll(&mut busy_poll, SOON, Duration::ZERO));
                 for_client += 1;
             }
-            play(&mut polling, SOON, [(client, shard)]);
-            if polling.span().is_some() {
-                assert!(!poll(&mut polling, 2 * SPAN, Duration::ZERO));
+            play(&mut busy_poll, SOON, [(client, shard)]);
+            if busy_poll.span().is_some() {
+                assert!(!poll(&mut busy_poll, 2 * SPAN, Duration::ZERO));
                 for_shard += 1;
             }
         }
@@ -280,12 +280,12 @@ mod tests {
     #[test]
     fn polling_in_vain_ends() {
         for (after, held_up) in [(2 * SPAN, Duration::ZERO), (SOON, 3 * SPAN)] {
-            let mut polling = Polling::default();
+            let mut busy_poll = BusyPoll::default();
             let mut polled = 0;
             for _ in 0..ANSWERS_MAX {
-                ping_pong(&mut polling, 1);
-                if polling.span().is_some() {
-                    poll(&mut polling, after, held_up);
+                ping_pong(&mut busy_poll, 1);
+                if busy_poll.span().is_some() {
+                    poll(&mut busy_poll, after, held_up);
                     polled += 1;
                 }
             }

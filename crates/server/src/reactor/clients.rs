@@ -1,6 +1,6 @@
-//! The shard's clients: read from, sent to, closed.
+//! The shard's clients: reads from them, sends to them, closes them.
 
-use super::connection::{Connection, Phase};
+use super::client::{Client, Phase};
 use super::shard::{CLIENT, Shard};
 use super::socket::{Offer, Received, Sent, Socket};
 use crate::reactor::busy_poll::Party;
@@ -11,79 +11,79 @@ use rustix::event::epoll::{self, EventFlags};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// How long a client that is done may take to end its side.
+/// How long a client may take to end its side after the broker has ended its own.
 const LINGER: Duration = Duration::from_secs(2);
-/// How long a client may take to read the last that is sent to it.
+/// How long a client may take to read its last output.
 const LAST_OUTPUT: Duration = Duration::from_secs(10);
-/// What one client is sent in a turn, or somewhat more, where it takes that and there is more.
+/// Bytes that one client is sent in a turn, or somewhat more.
 const SENT_BYTES: usize = 256 << 10;
 
 /// All clients, by slot.
 #[derive(Debug, Default)]
 pub(super) struct Clients {
-    slots: Vec<Option<Box<Connection>>>,
+    slots: Vec<Option<Box<Client>>>,
     free: Vec<u32>,
     /// Slot + 1 by the node's id; 0: none.
     by_id: Vec<u32>,
-    /// Those that are closed unless they get on.
+    /// When clients are closed unless they leave their phase.
     deadlines: BTreeSet<(Time, u32)>,
-    /// Those that are not read from at the moment.
+    /// Clients that are not read from now.
     paused: Vec<ConnectionId>,
-    /// Those that have gone, some of whose last words wait.
+    /// Clients that have gone and whose last input is not processed completely.
     leaving: Vec<ConnectionId>,
 }
 
 impl Clients {
-    pub(super) fn insert(&mut self, connection: Connection) -> usize {
+    pub(super) fn insert(&mut self, client: Client) -> usize {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             u32::try_from(self.slots.len() - 1).expect("descriptors fit 32 bits")
         });
-        if let Some(deadline) = connection.deadline {
+        if let Some(deadline) = client.deadline {
             self.deadlines.insert((deadline, slot));
         }
-        self.slots[slot as usize] = Some(Box::new(connection));
+        self.slots[slot as usize] = Some(Box::new(client));
         slot as usize
     }
 
-    pub(super) fn get(&mut self, index: usize) -> Option<&mut Connection> {
+    pub(super) fn get(&mut self, index: usize) -> Option<&mut Client> {
         self.slots.get_mut(index)?.as_deref_mut()
     }
 
-    /// The socket of one that takes bytes as they are, and takes some now.
+    /// The socket of a client without TLS that takes output now.
     pub(super) fn plain_socket(&self, index: usize) -> Option<&Socket> {
-        let connection = self.slots.get(index)?.as_deref()?;
-        let takes_bytes = connection.tls.is_none() && !connection.is_full;
-        takes_bytes.then_some(&connection.socket)
+        let client = self.slots.get(index)?.as_deref()?;
+        let takes_bytes = client.tls.is_none() && !client.is_full;
+        takes_bytes.then_some(&client.socket)
     }
 
-    /// What its socket took of what it was offered.
+    /// Records what a client's socket took of `offered` bytes.
     pub(super) fn took(&mut self, index: usize, offered: usize, sent: &Sent) {
-        if let Some(connection) = self.get(index) {
-            connection.took(offered, sent);
+        if let Some(client) = self.get(index) {
+            client.took(offered, sent);
         }
     }
 
-    /// Where the node's connection is.
+    /// The slot of the node's connection.
     pub(super) fn index_of(&self, id: ConnectionId) -> Option<usize> {
         let slot = self.by_id.get(id.0 as usize).copied()?;
         slot.checked_sub(1).map(|slot| slot as usize)
     }
 
-    /// Has one wait for its turn to be sent some of much; says whether it did not do so already.
+    /// Marks a client as waiting with much unsent output; `false` if it was marked already.
     pub(super) fn begins_to_wait(&mut self, id: ConnectionId) -> bool {
-        let connection = self.index_of(id).and_then(|index| self.get(index));
-        connection.is_some_and(|connection| !std::mem::replace(&mut connection.is_waiting, true))
+        let client = self.index_of(id).and_then(|index| self.get(index));
+        client.is_some_and(|client| !std::mem::replace(&mut client.is_waiting, true))
     }
 
-    /// It is its turn.
+    /// Takes that mark away.
     pub(super) fn has_waited(&mut self, id: ConnectionId) {
-        if let Some(connection) = self.index_of(id).and_then(|index| self.get(index)) {
-            connection.is_waiting = false;
+        if let Some(client) = self.index_of(id).and_then(|index| self.get(index)) {
+            client.is_waiting = false;
         }
     }
 
-    /// The node's name for the one there.
+    /// The node's name for the client in that slot.
     pub(super) fn id_of(&self, index: usize) -> Option<ConnectionId> {
         self.slots.get(index)?.as_ref()?.id()
     }
@@ -102,8 +102,8 @@ impl Clients {
     }
 
     pub(super) fn set_deadline(&mut self, index: usize, deadline: Option<Time>) {
-        let Some(connection) = self.slots[index].as_mut() else { return };
-        let before = std::mem::replace(&mut connection.deadline, deadline);
+        let Some(client) = self.slots[index].as_mut() else { return };
+        let before = std::mem::replace(&mut client.deadline, deadline);
         if let Some(before) = before {
             self.deadlines.remove(&(before, slot_of(index)));
         }
@@ -112,21 +112,21 @@ impl Clients {
         }
     }
 
-    /// When the next one is overdue.
+    /// The next deadline of a client.
     pub(super) fn deadline(&self) -> Option<Time> {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }
 
-    /// One whose time is over.
+    /// A client whose deadline has passed.
     pub(super) fn next_overdue(&self, now: Time) -> Option<usize> {
         self.deadlines.first().filter(|(due, _)| *due <= now).map(|(_, slot)| *slot as usize)
     }
 
-    pub(super) fn remove(&mut self, index: usize) -> Option<Box<Connection>> {
+    pub(super) fn remove(&mut self, index: usize) -> Option<Box<Client>> {
         self.set_deadline(index, None);
-        let connection = self.slots[index].take()?;
+        let client = self.slots[index].take()?;
         self.free.push(slot_of(index));
-        Some(connection)
+        Some(client)
     }
 }
 
@@ -137,9 +137,9 @@ fn slot_of(index: usize) -> u32 {
 impl Shard {
     /// epoll says that a client's socket can be read or written.
     pub(super) fn client_ready(&mut self, index: usize, flags: EventFlags) {
-        let Some(connection) = self.clients.get(index) else { return };
+        let Some(client) = self.clients.get(index) else { return };
         if flags.contains(EventFlags::OUT) {
-            connection.is_full = false;
+            client.is_full = false;
             self.send(index);
         }
         if flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
@@ -148,9 +148,9 @@ impl Shard {
     }
 
     fn receive(&mut self, index: usize, flags: EventFlags) {
-        let Some(connection) = self.clients.get(index) else { return };
-        if !connection.is_read() {
-            // Both halves are gone while we were not reading: nothing can be sent any more.
+        let Some(client) = self.clients.get(index) else { return };
+        if !client.is_read() {
+            // Both halves have ended while it was not read from: nothing can be sent any more.
             if flags.contains(EventFlags::ERR) {
                 self.drop_client(index);
             } else if flags.contains(EventFlags::HUP) {
@@ -158,29 +158,29 @@ impl Shard {
             }
             return;
         }
-        if connection.id().is_some_and(|id| !self.node.wants_read(id)) {
+        if client.id().is_some_and(|id| !self.node.wants_read(id)) {
             self.watch(index);
             return;
         }
         self.look_for_tls(index);
-        let Some(connection) = self.clients.get(index) else { return };
-        let bytes = self.share.of(index);
+        let Some(client) = self.clients.get(index) else { return };
+        let bytes = self.read_budget.of(index);
         let block = &mut self.block[..bytes];
-        match connection.receive(block, &mut self.plain) {
+        match client.receive(block, &mut self.plain) {
             Ok(Received::Nothing) => {}
             Ok(Received::Ended) => self.input_ended(index),
             Ok(Received::Bytes(count)) => {
-                self.share.received(count);
+                self.read_budget.received(count);
                 self.received(index, count);
             }
             Err(error) => self.tls_failed(index, &error),
         }
     }
 
-    /// Nothing more comes from a client. What it said last may have to wait, and is answered before it is
-    /// dropped: it may still read.
+    /// A client has ended its output. It is dropped when its last input is processed and answered: it may
+    /// still read.
     fn input_ended(&mut self, index: usize) {
-        let id = self.clients.get(index).and_then(|connection| connection.id());
+        let id = self.clients.get(index).and_then(|client| client.id());
         let Some(id) = id.filter(|id| self.node.is_underway(*id)) else {
             return self.drop_client(index);
         };
@@ -188,8 +188,8 @@ impl Shard {
         self.clients.leaving.push(id);
     }
 
-    /// Has the last words of those that have gone taken in, as far as can be; returns whose are.
-    pub(super) fn hear_last_words(&mut self) -> Vec<ConnectionId> {
+    /// Processes the last input of clients that have gone, as far as possible; returns those that are done.
+    pub(super) fn take_last_input(&mut self) -> Vec<ConnectionId> {
         let leaving = std::mem::take(&mut self.clients.leaving);
         let (waiting, done) =
             leaving.into_iter().partition(|id| self.node.input_ended(self.now, *id));
@@ -197,7 +197,7 @@ impl Shard {
         done
     }
 
-    /// Drops those who have been answered.
+    /// Drops clients.
     pub(super) fn drop_clients(&mut self, ids: Vec<ConnectionId>) {
         for index in ids.into_iter().filter_map(|id| self.clients.index_of(id)).collect::<Vec<_>>()
         {
@@ -206,21 +206,21 @@ impl Shard {
     }
 
     fn received(&mut self, index: usize, count: usize) {
-        let Some(connection) = self.clients.get(index) else { return };
-        let handshake_ended = match (&connection.phase, &connection.tls) {
+        let Some(client) = self.clients.get(index) else { return };
+        let handshake_ended = match (&client.phase, &client.tls) {
             (Phase::Handshaking(_), Some(tls)) => !tls.is_handshaking(),
             _ => false,
         };
-        let is_encrypted = connection.tls.is_some();
-        self.moderation.received(&mut connection.stream, count);
-        self.polling.heard(Party::Client(index));
+        let is_encrypted = client.tls.is_some();
+        self.coalescing.received(&mut client.stream, count);
+        self.busy_poll.received(Party::Client(index));
         self.watchdog.received = count;
         if handshake_ended {
             self.handshaken(index);
         }
         self.tell_tls(index);
-        let Some(connection) = self.clients.get(index) else { return };
-        let Some(id) = connection.id() else {
+        let Some(client) = self.clients.get(index) else { return };
+        let Some(id) = client.id() else {
             self.watch(index);
             return;
         };
@@ -234,7 +234,7 @@ impl Shard {
         self.watch(index);
     }
 
-    /// Reads again from those clients that the node wants more of.
+    /// Reads again from paused clients that the node wants input of.
     pub(super) fn resume_paused(&mut self) {
         let mut paused = std::mem::take(&mut self.clients.paused);
         paused.retain(|id| {
@@ -248,34 +248,34 @@ impl Shard {
         self.clients.paused.append(&mut paused);
     }
 
-    /// Sends what there is for a client, and closes it where the node is done with it. Returns how many bytes
-    /// it was offered.
+    /// Sends a client its output, and closes it if the node is done with it. Returns how many bytes it was
+    /// offered.
     pub(super) fn send(&mut self, index: usize) -> usize {
         let mut taken = 0;
         loop {
-            let Some(connection) = self.clients.get(index) else { return taken };
-            let Some(id) = connection.id() else {
-                if connection.tls.is_some() && connection.send(&Offer::Whole(&[])) == Sent::Ended {
+            let Some(client) = self.clients.get(index) else { return taken };
+            let Some(id) = client.id() else {
+                if client.tls.is_some() && client.send(&Offer::Whole(&[])) == Sent::Ended {
                     self.drop_client(index);
                 } else {
                     self.watch(index);
                 }
                 return taken;
             };
-            if connection.is_full {
+            if client.is_full {
                 break;
             }
             let offer = offer(&self.node, id);
             let offered = offer.len();
-            let has_ciphertext = connection.tls.as_ref().is_some_and(|tls| !tls.is_flushed());
+            let has_ciphertext = client.tls.as_ref().is_some_and(|tls| !tls.is_flushed());
             if offered == 0 && !has_ciphertext {
                 break;
             }
-            let sent = connection.send(&offer);
+            let sent = client.send(&offer);
             let has_taken_all = offered > 0 && sent == Sent::Bytes(offered);
             taken += offered;
             let wants_more = self.sent(index, id, offered, &sent);
-            // What one was behind with, and takes now, may lie in small pieces.
+            // A backlog may lie in small pieces.
             let goes_on = wants_more || (has_taken_all && taken < SENT_BYTES);
             if !goes_on {
                 break;
@@ -286,7 +286,7 @@ impl Shard {
         taken
     }
 
-    /// Notes what a client took of what it was offered; says whether it may be offered more.
+    /// Records what a client took of `offered` bytes; says whether it may be offered more.
     pub(super) fn sent(
         &mut self,
         index: usize,
@@ -301,23 +301,23 @@ impl Shard {
             }
             Sent::Bytes(count) => {
                 self.node.sent(id, count);
-                let Some(connection) = self.clients.get(index) else { return false };
-                connection.stream.sent();
-                self.polling.sent(Party::Client(index));
-                connection.is_full || count < offered
+                let Some(client) = self.clients.get(index) else { return false };
+                client.stream.sent();
+                self.busy_poll.sent(Party::Client(index));
+                client.is_full || count < offered
             }
             Sent::Full => false,
         }
     }
 
     fn close_if_done(&mut self, index: usize) {
-        let Some(connection) = self.clients.get(index) else { return };
-        let Some(id) = connection.id() else { return };
+        let Some(client) = self.clients.get(index) else { return };
+        let Some(id) = client.id() else { return };
         if self.node.end_reason(id).is_none() {
             return;
         }
-        if connection.is_full || !self.node.should_close(id) {
-            if connection.deadline.is_none() {
+        if client.is_full || !self.node.should_close(id) {
+            if client.deadline.is_none() {
                 self.clients.set_deadline(index, Some(self.now.plus(LAST_OUTPUT)));
             }
             return;
@@ -325,12 +325,12 @@ impl Shard {
         self.linger(index);
     }
 
-    /// Has said all to a client, and reads on for a while: behind what is closed unread, its kernel would
-    /// throw away what was said last.
+    /// Ends the output to a client, and drops its input for a while: if the socket were closed with unread
+    /// input, the reset would cost the client its last output.
     pub(super) fn linger(&mut self, index: usize) {
-        let Some(connection) = self.clients.get(index) else { return };
-        let id = connection.id();
-        connection.end();
+        let Some(client) = self.clients.get(index) else { return };
+        let id = client.id();
+        client.end();
         if let Some(id) = id {
             self.log_client(id, "connection ends");
             self.node.disconnected(self.now, id);
@@ -340,31 +340,31 @@ impl Shard {
         self.watch(index);
     }
 
-    /// Tells epoll what to watch for a client, where that has changed.
+    /// Changes what epoll watches for a client.
     fn watch(&mut self, index: usize) {
-        let Some(connection) = self.clients.get(index) else { return };
+        let Some(client) = self.clients.get(index) else { return };
         let mut flags = EventFlags::empty();
-        if connection.id().is_none_or(|id| self.node.wants_read(id)) {
+        if client.id().is_none_or(|id| self.node.wants_read(id)) {
             flags |= EventFlags::IN;
         }
-        if connection.is_full {
+        if client.is_full {
             flags |= EventFlags::OUT;
         }
         let reads = flags.contains(EventFlags::IN);
-        let was_watched = connection.watched.is_some();
-        if connection.watched == Some(flags) || !(was_watched || reads) {
+        let was_watched = client.watched.is_some();
+        if client.watched == Some(flags) || !(was_watched || reads) {
             return;
         }
-        let pauses = connection.is_read() && !reads;
-        connection.watched = Some(flags);
-        if let (true, Some(id)) = (pauses, connection.id()) {
+        let pauses = client.is_read() && !reads;
+        client.watched = Some(flags);
+        if let (true, Some(id)) = (pauses, client.id()) {
             self.clients.paused.push(id);
         }
-        let Some(connection) = self.clients.get(index) else { return };
+        let Some(client) = self.clients.get(index) else { return };
         let data = epoll::EventData::new_u64(CLIENT | index as u64);
         let watched = match was_watched {
-            true => epoll::modify(&self.epoll, &connection.socket, data, flags),
-            false => epoll::add(&self.epoll, &connection.socket, data, flags),
+            true => epoll::modify(&self.epoll, &client.socket, data, flags),
+            false => epoll::add(&self.epoll, &client.socket, data, flags),
         };
         if let Err(error) = watched {
             tracing::error!(%error, "cannot watch a connection");
@@ -372,20 +372,20 @@ impl Shard {
         }
     }
 
-    /// Lets a client alone that has gone, and of which there is something left to read later: epoll would
-    /// tell of its end until then, whatever it is to watch.
+    /// Takes a client out of epoll that has gone and has input to be read later: epoll would report its end
+    /// until then.
     fn unwatch(&mut self, index: usize) {
-        let Some(connection) = self.clients.get(index) else { return };
-        connection.watched = None;
-        if epoll::delete(&self.epoll, &connection.socket).is_err() {
+        let Some(client) = self.clients.get(index) else { return };
+        client.watched = None;
+        if epoll::delete(&self.epoll, &client.socket).is_err() {
             self.drop_client(index);
         }
     }
 
-    /// A client has stayed too long in its phase.
+    /// Closes a client that has stayed too long in its phase.
     pub(super) fn overdue(&mut self, index: usize) {
-        if let Some(connection) = self.clients.get(index)
-            && let Phase::Handshaking(peer) = &connection.phase
+        if let Some(client) = self.clients.get(index)
+            && let Phase::Handshaking(peer) = &client.phase
         {
             tracing::info!(peer = ?peer.address, "TLS handshake took too long");
             self.counters.handshakes_failed += 1;
@@ -393,11 +393,11 @@ impl Shard {
         self.drop_client(index);
     }
 
-    /// The transport is gone or given up.
+    /// Closes a client's transport and disconnects it from the node.
     fn drop_client(&mut self, index: usize) {
-        let Some(connection) = self.clients.remove(index) else { return };
-        self.neighbours.left();
-        if let Some(id) = connection.id() {
+        let Some(client) = self.clients.remove(index) else { return };
+        self.directory.left();
+        if let Some(id) = client.id() {
             self.log_client(id, "connection is gone");
             self.node.disconnected(self.now, id);
             self.clients.unname(id);
@@ -405,7 +405,7 @@ impl Shard {
         // Closing the descriptor takes it out of epoll.
     }
 
-    /// Says what became of a client, and which one it is.
+    /// Logs an event of a client.
     pub(super) fn log_client(&self, id: ConnectionId, what: &str) {
         if !tracing::enabled!(tracing::Level::DEBUG) {
             return;
@@ -424,7 +424,7 @@ impl Shard {
         );
     }
 
-    /// Gives every client up.
+    /// Drops all clients.
     pub(super) fn close_all(&mut self) {
         for index in 0..self.clients.slots.len() {
             self.drop_client(index);
@@ -432,7 +432,7 @@ impl Shard {
     }
 }
 
-/// What a client is to be sent next.
+/// The next output of a client.
 #[inline]
 pub(super) fn offer(node: &Node, id: ConnectionId) -> Offer<'_> {
     match node.outgoing_parts(id) {

@@ -1,55 +1,61 @@
-//! Lets small input gather: a client that writes one message per system call would otherwise have
-//! the shard woken for each of them, and a wake-up costs more than the message.
+//! Lets small input gather: a client that writes one message per system call would otherwise wake the shard
+//! for each message, and a wake-up costs more than the message.
 //!
-//! Only input that nobody waits for is let gather: streams that the broker answers nothing to, while
-//! nothing else comes in. A client that waits for an answer (a request, a confirm) is never held up, nor is
-//! a stream so sparse that its wake-ups take little of a processor. Knows nothing about sockets; time is an
-//! argument.
+//! Only streams gather: input that the broker does not answer, while no other input comes. A client that
+//! waits for an answer (a request, a confirm) is never delayed, nor is a stream so sparse that its wake-ups
+//! take little of a processor. Does not know sockets; time is an argument.
 
 use angarium_engine::Time;
 use std::time::Duration;
 
-/// How long input may gather. Short against what a stream takes to notice, long against a wake-up.
+/// How long input gathers: short for a stream, long compared with a wake-up.
 const PAUSE: Duration = Duration::from_micros(50);
-/// Reads without any output to that client, after which its input is a stream.
+/// Reads without output to that client after which its input is a stream.
 const STREAM_READS: u8 = 32;
-/// Turns with nothing but streams, after which the shard looks how dense they are.
+/// Turns with nothing but streams after which their density is measured.
 const STREAM_TURNS: u8 = 32;
-/// How far apart their messages may be, for the shard to let input gather: there are 100,000 a second.
+/// The largest mean distance of messages at which input gathers: 100,000 a second.
 const MESSAGE_GAP_MAX: Duration = Duration::from_micros(10);
-/// Turns further apart than this are no stream: there is nothing to gather.
+/// Turns further apart than this have nothing to gather.
 const GAP_MAX: Duration = Duration::from_micros(500);
-/// A turn that brought this much is a batch already.
+/// A turn with this much input is a batch already.
 const BATCH_BYTES: usize = 16 << 10;
 
-/// What is known of one client's input.
+/// One client's recent input.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stream {
     reads: u8,
 }
 
 impl Stream {
-    /// Something was sent to the client: it may have waited for that.
+    /// Output was sent to the client, which may have waited for it.
     #[inline]
     pub(super) fn sent(&mut self) {
         self.reads = 0;
     }
 }
 
-/// What is known of the shard's recent turns.
+/// The shard's recent turns.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Moderation {
+pub(super) struct InputCoalescing {
     bytes: usize,
     has_other: bool,
     last_turn: Time,
-    /// Turns with nothing but streams, since a time when there had been so many messages.
+    /// Turns with nothing but streams since the last measurement.
     stream_turns: u8,
-    since: (Time, u64),
+    measured: Measurement,
     is_dense: bool,
 }
 
-impl Moderation {
-    /// `bytes` came from a client.
+/// How many messages had come at a time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Measurement {
+    at: Time,
+    messages: u64,
+}
+
+impl InputCoalescing {
+    /// Records that `bytes` bytes came from a client.
     #[inline]
     pub(super) fn received(&mut self, stream: &mut Stream, bytes: usize) {
         stream.reads = stream.reads.saturating_add(1);
@@ -57,8 +63,8 @@ impl Moderation {
         self.has_other |= stream.reads < STREAM_READS;
     }
 
-    /// Ends a turn that began at `now`, with so many `messages` from clients since the beginning; says how
-    /// long to let input gather before the next one.
+    /// Ends a turn that began at `now`; `messages` counts all messages of clients so far. Returns how long
+    /// input is to gather before the next turn.
     #[inline]
     pub(super) fn end_turn(
         &mut self,
@@ -77,7 +83,7 @@ impl Moderation {
             return None;
         }
         if self.stream_turns == 0 {
-            self.since = (now, messages());
+            self.measured = Measurement { at: now, messages: messages() };
         } else if self.stream_turns == STREAM_TURNS {
             self.is_dense = self.look(now, messages());
             self.stream_turns = 0;
@@ -86,31 +92,31 @@ impl Moderation {
         self.is_dense.then_some(PAUSE)
     }
 
-    /// Whether messages have come close upon each other.
+    /// Whether messages have come close together since the last measurement.
     fn look(&mut self, now: Time, messages: u64) -> bool {
-        let (since, before) = std::mem::replace(&mut self.since, (now, messages));
-        let come = u32::try_from(messages.saturating_sub(before)).unwrap_or(u32::MAX);
-        now.since(since) <= MESSAGE_GAP_MAX * come
+        let before = std::mem::replace(&mut self.measured, Measurement { at: now, messages });
+        let come = messages.saturating_sub(before.messages);
+        now.since(before.at) <= MESSAGE_GAP_MAX * u32::try_from(come).unwrap_or(u32::MAX)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{BATCH_BYTES, Moderation, PAUSE, STREAM_READS, STREAM_TURNS, Stream};
+    use super::{BATCH_BYTES, InputCoalescing, PAUSE, STREAM_READS, STREAM_TURNS, Stream};
     use angarium_engine::Time;
 
-    /// Plays `turns` turns, `gap` microseconds apart, each with one read of `bytes` and so many messages from
-    /// the client and, where `answers`, something sent to it; says whether the last one ends in a pause.
+    /// Plays `turns` turns, `gap` microseconds apart, each with one read of `bytes` and `messages` and, if
+    /// `answers`, output to the client. Whether the last one ends in a pause is `pauses`.
     #[track_caller]
     fn check(turns: u32, gap: u64, (bytes, messages): (usize, u64), answers: bool, pauses: bool) {
-        let (mut moderation, mut stream) = (Moderation::default(), Stream::default());
+        let (mut coalescing, mut stream) = (InputCoalescing::default(), Stream::default());
         let mut pause = None;
         for turn in 0..u64::from(turns) {
-            moderation.received(&mut stream, bytes);
+            coalescing.received(&mut stream, bytes);
             if answers {
                 stream.sent();
             }
-            pause = moderation.end_turn(Time(1_000_000 + turn * gap), || turn * messages);
+            pause = coalescing.end_turn(Time(1_000_000 + turn * gap), || turn * messages);
         }
         assert_eq!(pause, pauses.then_some(PAUSE));
     }
@@ -139,13 +145,13 @@ mod tests {
 
     #[test]
     fn a_stream_that_becomes_sparse_gathers_no_more() {
-        let (mut moderation, mut stream) = (Moderation::default(), Stream::default());
+        let (mut coalescing, mut stream) = (InputCoalescing::default(), Stream::default());
         let (mut now, mut pauses) = (Time(1_000_000), Vec::new());
         for turn in 0..4 * u64::from(LONG) {
             let gap = if turn < 2 * u64::from(LONG) { 10 } else { 100 };
             now = now.plus(std::time::Duration::from_micros(gap));
-            moderation.received(&mut stream, 100);
-            pauses.push(moderation.end_turn(now, || turn).is_some());
+            coalescing.received(&mut stream, 100);
+            pauses.push(coalescing.end_turn(now, || turn).is_some());
         }
         let half = pauses.len() / 2;
         assert_eq!((pauses[half - 1], pauses[2 * half - 1]), (true, false));
@@ -153,15 +159,15 @@ mod tests {
 
     #[test]
     fn another_clients_input_ends_the_pauses() {
-        let (mut moderation, mut stream) = (Moderation::default(), Stream::default());
+        let (mut coalescing, mut stream) = (InputCoalescing::default(), Stream::default());
         for turn in 0..u64::from(LONG) {
-            moderation.received(&mut stream, 100);
-            let _ = moderation.end_turn(Time(1_000_000 + turn * 10), || turn);
+            coalescing.received(&mut stream, 100);
+            let _ = coalescing.end_turn(Time(1_000_000 + turn * 10), || turn);
         }
-        moderation.received(&mut stream, 100);
-        moderation.received(&mut Stream::default(), 8);
-        assert_eq!(moderation.end_turn(Time(1_001_000), || 100), None);
-        moderation.received(&mut stream, 100);
-        assert_eq!(moderation.end_turn(Time(1_001_010), || 101), None);
+        coalescing.received(&mut stream, 100);
+        coalescing.received(&mut Stream::default(), 8);
+        assert_eq!(coalescing.end_turn(Time(1_001_000), || 100), None);
+        coalescing.received(&mut stream, 100);
+        assert_eq!(coalescing.end_turn(Time(1_001_010), || 101), None);
     }
 }

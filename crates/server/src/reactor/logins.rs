@@ -1,4 +1,4 @@
-//! Passwords and other credentials of a shard's clients and operators: what hashing takes is done on
+//! Passwords and other credentials of a shard's clients and admin_replies: what hashing takes is done on
 //! threads, whose answers come by mailbox.
 
 use super::shard::Shard;

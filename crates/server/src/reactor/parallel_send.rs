@@ -1,5 +1,5 @@
-//! Sends to very many clients at once: a message that thousands are to have is some microseconds of the
-//! kernel's work for each of them, and processors that no shard has can do a part of it.
+//! Sends to several hundred clients at once from several threads: each send is some microseconds of the
+//! kernel's work, and processors without a shard can do a part of it.
 //!
 //! Helpers borrow sockets and bytes for the length of one call and decide nothing: the shard handles the
 //! results as if it had sent all of it itself. It sends too, and joins its helpers before the call returns:
@@ -13,21 +13,21 @@ use angarium_engine::ConnectionId;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// So many sends take about a millisecond: against that it is little to start a thread.
-const WAVE_MIN: usize = 256;
+/// Clients from which on output is sent in parallel: their sends take about a millisecond, much more than
+/// starting a thread.
+const PARALLEL_SENDS_MIN: usize = 256;
 /// Sends between two looks at what is left to do.
 const STRIDE: usize = 8;
-/// More than this would stand in each other's way in the kernel.
+/// More helpers would contend in the kernel.
 const HELPERS_MAX: usize = 3;
 
-/// How many threads may help a shard, where so many shards run: its part of the processors to spare, as
-/// others may have a wave at the same time.
+/// How many threads may help each of `shards` shards: its part of the processors that no shard has.
 pub(super) fn helpers(shards: usize) -> usize {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     processors.saturating_sub(shards).div_ceil(shards).min(HELPERS_MAX)
 }
 
-/// What one client is to be sent.
+/// The output for one client.
 struct Output<'a> {
     index: usize,
     id: ConnectionId,
@@ -35,7 +35,7 @@ struct Output<'a> {
     offer: Offer<'a>,
 }
 
-/// A client was sent what there was for it.
+/// The result of sending to one client.
 struct Done {
     index: usize,
     id: ConnectionId,
@@ -44,10 +44,10 @@ struct Done {
 }
 
 impl Shard {
-    /// Sends connections their output from several threads, where it is a wave: many, and processors to
-    /// spare. What is left to do for them is done as for any other.
-    pub(super) fn send_wave(&mut self, to: &[ConnectionId]) {
-        if to.len() < WAVE_MIN || self.helpers == 0 {
+    /// Sends clients their output from several threads if they are many and there are processors to spare.
+    /// What remains to be done for them is done as for other clients.
+    pub(super) fn send_in_parallel(&mut self, to: &[ConnectionId]) {
+        if to.len() < PARALLEL_SENDS_MIN || self.helpers == 0 {
             return;
         }
         let (node, clients) = (&self.node, &self.clients);
@@ -64,8 +64,8 @@ impl Shard {
             |id| slow_steps.extend(watchdog.look(clock.now()).map(|slow| (Step::Send(id), slow)));
         let mut done = send_all(&outputs, self.helpers, &mut watch);
         drop(outputs);
-        // What the end of one leads to may change others' output (a full one lets go of what is oldest), so
-        // what was sent is taken from all of that first.
+        // The end of a client may change other clients' output (an outbox may drop its oldest messages), so
+        // that all sent bytes are recorded first.
         done.sort_by_key(|done| done.sent == Sent::Ended);
         for done in done {
             self.clients.took(done.index, done.offered, &done.sent);
@@ -77,7 +77,7 @@ impl Shard {
     }
 }
 
-/// Sends all, from this thread and so many others; calls `watch` between them on this thread.
+/// Sends all, from this thread and `helpers` others; calls `watch` on this thread between sends.
 fn send_all(
     outputs: &[Output<'_>],
     helpers: usize,
@@ -105,9 +105,10 @@ fn send_all(
         done
     };
     thread::scope(|scope| {
-        // Where no thread can be had, the others send all.
-        let start =
-            |_| thread::Builder::new().name("wave".to_owned()).spawn_scoped(scope, help).ok();
+        // Without a further thread the others send all.
+        let start = |_| {
+            thread::Builder::new().name("send-helper".to_owned()).spawn_scoped(scope, help).ok()
+        };
         let helping: Vec<_> = (0..helpers).filter_map(start).collect();
         let mut done = Vec::with_capacity(outputs.len());
         while let Some(some) = take() {
@@ -129,7 +130,7 @@ mod tests {
     use std::io::Read;
     use std::os::unix::net::UnixStream;
 
-    /// So many sockets, and their other ends.
+    /// `count` sockets, and their other ends.
     fn pairs(count: usize) -> (Vec<Socket>, Vec<UnixStream>) {
         let pair = |_| {
             let (near, far) = UnixStream::pair().unwrap();
@@ -139,8 +140,8 @@ mod tests {
         (0..count).map(pair).unzip()
     }
 
-    /// Sends bytes of its own to each of `count` clients with so many helpers. One of them has gone, one
-    /// has too much to take at once, one takes nothing.
+    /// Sends each of `count` clients its own bytes. One of them has gone, one has more than it takes at once,
+    /// one takes nothing.
     #[track_caller]
     fn check(count: usize, helpers: usize) {
         const GONE: usize = 3;

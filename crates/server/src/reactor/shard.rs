@@ -10,14 +10,14 @@ use super::mailbox::{Inbox, Letter, Mailbox};
 use super::watchdog::{Step, Watchdog};
 use crate::journal_threads::JournalThreads;
 use crate::logs::OncePerSecond;
-use crate::reactor::admin_replies::Operators;
-use crate::reactor::busy_poll::{Party, Polling};
-use crate::reactor::input_coalescing::Moderation;
+use crate::reactor::admin_replies::AdminReplies;
+use crate::reactor::busy_poll::{BusyPoll, Party};
+use crate::reactor::input_coalescing::InputCoalescing;
 use crate::reactor::parallel_send;
-use crate::reactor::read_budget::{SHARE_BYTES_MAX, Share};
-use crate::reactor::shard_directory::Neighbours;
+use crate::reactor::read_budget::{READ_BYTES_MAX, ReadBudget};
+use crate::reactor::shard_directory::ShardDirectory;
 use crate::reactor::slow_consumer_log::SlowConsumers;
-use crate::reactor::storage_alerts::Damage;
+use crate::reactor::storage_alerts::StorageAlerts;
 use crate::settings::Settings;
 use crate::spill_thread::SpillThread;
 use angarium_engine::{ConnectionId, ShardId, Time};
@@ -82,7 +82,7 @@ pub struct Shard {
     pub(super) counters: Counters,
     pub(super) epoll: OwnedFd,
     pub(super) block: Vec<u8>,
-    pub(super) share: Share,
+    pub(super) read_budget: ReadBudget,
     pub(super) plain: Vec<u8>,
     /// Home's, where all clients are accepted.
     pub(super) certificates: Option<Certificates>,
@@ -92,25 +92,25 @@ pub struct Shard {
     pub(super) accept_again_at: Option<Time>,
     inbox: Inbox,
     pub(super) mailbox: Mailbox,
-    pub(super) neighbours: Neighbours,
+    pub(super) directory: ShardDirectory,
     /// Other shards that have clients, or may have; home's.
-    serving_neighbours: usize,
+    serving_shards: usize,
     /// Home's.
     journal: Option<JournalThreads>,
     spill: SpillThread,
-    pub(super) operators: Operators,
+    pub(super) admin_replies: AdminReplies,
     pub(super) logins: Logins,
     /// Those that are sent to, each once; empty between turns.
     flushing: Vec<ConnectionId>,
     /// Connections that have much unsent, and wait for their turn to be sent some of it.
     bulky: VecDeque<ConnectionId>,
-    pub(super) moderation: Moderation,
+    pub(super) coalescing: InputCoalescing,
     /// How long input is to gather before sockets are served again.
     gather_for: Option<Duration>,
-    pub(super) polling: Polling,
+    pub(super) busy_poll: BusyPoll,
     /// Threads that may help it with a wave.
     pub(super) helpers: usize,
-    damage: Damage,
+    storage_alerts: StorageAlerts,
     slow_consumers: SlowConsumers,
     pub(super) watchdog: Watchdog,
     stage: Stage,
@@ -134,7 +134,7 @@ impl Shard {
     pub(super) fn new(
         node: Node,
         settings: Settings,
-        (inbox, neighbours): (Inbox, Neighbours),
+        (inbox, directory): (Inbox, ShardDirectory),
         spill: SpillThread,
         clock: Clock,
     ) -> Result<Shard, String> {
@@ -148,7 +148,7 @@ impl Shard {
         epoll::add(&epoll, &inbox, watch(INBOX), epoll::EventFlags::IN)
             .map_err(|error| format!("cannot watch the mailbox: {error}"))?;
         // So many in all, and at least one for each.
-        let shards = neighbours.count() as u64;
+        let shards = directory.count() as u64;
         let password_checks_max = settings.password_checks_max.div_ceil(shards);
         Ok(Shard {
             node,
@@ -157,8 +157,8 @@ impl Shard {
             clients: Clients::default(),
             counters: Counters::default(),
             epoll,
-            block: vec![0; SHARE_BYTES_MAX],
-            share: Share::default(),
+            block: vec![0; READ_BYTES_MAX],
+            read_budget: ReadBudget::default(),
             plain: Vec::new(),
             certificates,
             complaints: OncePerSecond::default(),
@@ -168,18 +168,18 @@ impl Shard {
             inbox,
             journal: None,
             spill,
-            mailbox: neighbours.own().clone(),
-            serving_neighbours: neighbours.count() - 1,
-            helpers: parallel_send::helpers(neighbours.count()),
-            neighbours,
-            operators: Operators::default(),
+            mailbox: directory.own().clone(),
+            serving_shards: directory.count() - 1,
+            helpers: parallel_send::helpers(directory.count()),
+            directory,
+            admin_replies: AdminReplies::default(),
             logins: Logins::new(password_checks_max),
             flushing: Vec::new(),
             bulky: VecDeque::new(),
-            moderation: Moderation::default(),
+            coalescing: InputCoalescing::default(),
             gather_for: None,
-            polling: Polling::default(),
-            damage: Damage::default(),
+            busy_poll: BusyPoll::default(),
+            storage_alerts: StorageAlerts::default(),
             slow_consumers: SlowConsumers::default(),
             watchdog: Watchdog::default(),
             stage: Stage::Serving,
@@ -219,7 +219,7 @@ impl Shard {
             return;
         }
         if self.node.is_home() {
-            self.neighbours.tell_others(|shard| shard.drain());
+            self.directory.tell_others(|shard| shard.drain());
         }
         self.watch_listeners(false);
         self.listeners.clear();
@@ -231,7 +231,7 @@ impl Shard {
     pub fn reload(&mut self, settings: Settings) {
         if self.node.is_home() {
             let same = settings.clone();
-            self.neighbours.tell_others(move |shard| shard.reload(same));
+            self.directory.tell_others(move |shard| shard.reload(same));
         }
         if let Some(certificates) = &mut self.certificates {
             certificates.reload(&settings);
@@ -285,18 +285,18 @@ impl Shard {
     /// Looks for events and letters for a moment, where an answer is about to come; says whether there were
     /// any. Other shards take it to be awake and need not wake it up.
     fn poll(&mut self, events: &mut Vec<epoll::Event>) -> bool {
-        let Some(span) = self.polling.span() else { return false };
+        let Some(span) = self.busy_poll.span() else { return false };
         if self.deadline().is_some_and(|due| due <= self.clock.now()) {
             return false;
         }
-        let Shard { epoll, clock, inbox, polling, .. } = self;
+        let Shard { epoll, clock, inbox, busy_poll, .. } = self;
         let look = || {
             // Who is to answer may have been put on the same processor.
             std::thread::yield_now();
             let found = epoll::wait(&*epoll, spare_capacity(events), Some(&NOW));
             inbox.has_letter() || found.is_ok_and(|count| count > 0)
         };
-        polling.poll(span, look, || clock.now())
+        busy_poll.poll(span, look, || clock.now())
     }
 
     /// Waits for letters alone, at most as long as input may gather: sockets wait, other threads do not.
@@ -360,26 +360,26 @@ impl Shard {
         if self.do_what_is_due() {
             self.watch_step(Step::Due);
         }
-        let gone = self.hear_last_words();
+        let gone = self.take_last_input();
         self.node.end_turn(self.now);
         self.watch_step(Step::EndTurn);
         if self.node.is_home() {
-            self.damage.look(&self.node);
+            self.storage_alerts.look(&self.node);
         }
         self.slow_consumers.look(&mut self.node);
         self.hand_out();
-        self.send_batchs();
+        self.send_batches();
         self.flush();
         self.drop_clients(gone);
         // Whoever was sent all that there was of it in memory wants more of what is on the disk.
         self.hand_out_spill();
         self.resume_paused();
         self.go_on_ending();
-        self.send_batchs();
+        self.send_batches();
         self.watch_step(Step::Rest);
-        self.polling.end_turn(self.now);
+        self.busy_poll.end_turn(self.now);
         let messages = || self.node.engine().taken();
-        self.gather_for = self.moderation.end_turn(self.now, messages);
+        self.gather_for = self.coalescing.end_turn(self.now, messages);
         handled
     }
 
@@ -419,7 +419,7 @@ impl Shard {
             }
             Letter::SpillDone(done) => self.node.spill_done(done),
             Letter::ShardBatch(from, batch) => {
-                self.polling.heard(Party::Shard(from));
+                self.busy_poll.received(Party::Shard(from));
                 self.node.arrived(self.now, from, batch);
             }
             Letter::Client(fd, peer, tls) => self.take_client(fd, peer, tls),
@@ -434,10 +434,10 @@ impl Shard {
     }
 
     /// Sends other shards what there is for them.
-    fn send_batchs(&mut self) {
+    fn send_batches(&mut self) {
         while let Some((to, batch)) = self.node.next_batch() {
-            self.polling.sent(Party::Shard(to));
-            self.neighbours.send(to, Letter::ShardBatch(self.neighbours.here, batch));
+            self.busy_poll.sent(Party::Shard(to));
+            self.directory.send(to, Letter::ShardBatch(self.directory.here, batch));
         }
     }
 
@@ -460,13 +460,13 @@ impl Shard {
     /// Hands the spill log's work to its thread.
     fn hand_out_spill(&mut self) {
         while let Some(job) = self.node.next_spill_job() {
-            self.spill.carry_out(self.neighbours.here, job);
+            self.spill.carry_out(self.directory.here, job);
         }
     }
 
-    /// Hands work to the threads that may block, and operators their answers.
+    /// Hands work to the threads that may block, and admin_replies their answers.
     fn hand_out(&mut self) {
-        self.answer_operators();
+        self.answer_admin_requests();
         while let Some(verification) = self.node.next_verification() {
             self.verify(verification);
         }
@@ -487,7 +487,7 @@ impl Shard {
     fn flush(&mut self) {
         let mut flushing = std::mem::take(&mut self.flushing);
         self.node.take_dirty(&mut flushing);
-        self.share.end_turn(flushing.len(), self.node.engine().taken());
+        self.read_budget.end_turn(flushing.len(), self.node.engine().taken());
         let Shard { node, clients, bulky, .. } = self;
         flushing.retain(|id| {
             let is_bulky = node.unsent(*id) > BULKY_BYTES;
@@ -496,7 +496,7 @@ impl Shard {
             }
             !is_bulky
         });
-        self.send_wave(&flushing);
+        self.send_in_parallel(&flushing);
         let mut sent = 0;
         for (at, id) in (1..).zip(flushing.drain(..)) {
             sent += self.clients.index_of(id).map_or(0, |index| self.send(index));
@@ -534,13 +534,13 @@ impl Shard {
             self.close_all();
             self.stage = Stage::Drained;
             if !self.node.is_home() {
-                self.send_batchs();
-                let task = |home: &mut Shard| home.serving_neighbours -= 1;
-                self.neighbours.send(ShardId::HOME, Letter::Task(Box::new(task)));
+                self.send_batches();
+                let task = |home: &mut Shard| home.serving_shards -= 1;
+                self.directory.send(ShardId::HOME, Letter::Task(Box::new(task)));
             }
         }
-        if self.stage == Stage::Drained && self.node.is_home() && self.serving_neighbours == 0 {
-            self.neighbours.tell_others(Shard::close);
+        if self.stage == Stage::Drained && self.node.is_home() && self.serving_shards == 0 {
+            self.directory.tell_others(Shard::close);
             self.close();
         }
         if self.stage == Stage::Closing {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// All shards of the broker.
 #[derive(Clone, Debug)]
-pub(super) struct Neighbours {
+pub(super) struct ShardDirectory {
     pub(super) here: ShardId,
     /// By shard, the own one too.
     mailboxes: Arc<[Mailbox]>,
@@ -20,16 +20,16 @@ pub(super) struct Neighbours {
     clients_max: u64,
 }
 
-impl Neighbours {
+impl ShardDirectory {
     /// All shards as the first one sees them.
-    pub(super) fn new(mailboxes: Vec<Mailbox>, clients_max: u64) -> Neighbours {
+    pub(super) fn new(mailboxes: Vec<Mailbox>, clients_max: u64) -> ShardDirectory {
         let clients = mailboxes.iter().map(|_| AtomicUsize::new(0)).collect();
-        Neighbours { here: ShardId::HOME, mailboxes: mailboxes.into(), clients, clients_max }
+        ShardDirectory { here: ShardId::HOME, mailboxes: mailboxes.into(), clients, clients_max }
     }
 
     /// The same as another one of them sees them.
-    pub(super) fn seen_by(&self, shard: ShardId) -> Neighbours {
-        Neighbours { here: shard, ..self.clone() }
+    pub(super) fn seen_by(&self, shard: ShardId) -> ShardDirectory {
+        ShardDirectory { here: shard, ..self.clone() }
     }
 
     /// How many shards there are.

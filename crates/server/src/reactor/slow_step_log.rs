@@ -16,12 +16,12 @@ pub(super) struct Named {
     /// What it had of a processor, at most.
     pub(super) processor: u64,
     /// For whom it was, where it was for one.
-    pub(super) client: Option<Client>,
+    pub(super) client: Option<NamedClient>,
 }
 
 /// A client, as the log tells it from others.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Client {
+pub(super) struct NamedClient {
     pub(super) connection: u64,
     pub(super) peer: String,
     pub(super) user: String,

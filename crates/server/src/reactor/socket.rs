@@ -1,4 +1,4 @@
-//! A non-blocking stream socket: what a read or a write can come to.
+//! A non-blocking stream socket, and the results of its reads and writes.
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, sendmsg};
@@ -9,10 +9,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 #[derive(Debug)]
 pub(crate) struct Socket(OwnedFd);
 
-/// What a read came to.
+/// The result of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// So many bytes.
+    /// This many bytes were read.
     Bytes(usize),
     /// Nothing is there.
     Nothing,
@@ -20,10 +20,10 @@ pub(crate) enum Received {
     Ended,
 }
 
-/// What a write came to.
+/// The result of a write.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
-    /// So many bytes.
+    /// This many bytes were taken.
     Bytes(usize),
     /// The peer does not take more now.
     Full,
@@ -31,11 +31,11 @@ pub(crate) enum Sent {
     Ended,
 }
 
-/// What a peer is offered at once.
+/// Bytes to be sent in one call.
 pub(crate) enum Offer<'a> {
     /// Bytes that lie in one place.
     Whole(&'a [u8]),
-    /// Bytes that lie in several, and how many they are.
+    /// Bytes that lie in several places, and their number.
     Parts { slices: Vec<io::IoSlice<'a>>, bytes: usize },
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum Offer<'a> {
 const PARTS_MAX: usize = 64;
 
 impl<'a> Offer<'a> {
-    /// The first of these parts: so many bytes and somewhat more, where there are as many.
+    /// The first of these parts, up to the one that reaches `bytes_max`.
     pub(crate) fn of(parts: impl Iterator<Item = &'a [u8]>, bytes_max: usize) -> Offer<'a> {
         let (mut slices, mut bytes) = (Vec::new(), 0);
         for part in parts.take(PARTS_MAX) {
@@ -83,7 +83,7 @@ impl Socket {
         }
     }
 
-    /// The first byte of what is there, which stays there.
+    /// The first byte of the input, which is not taken.
     pub(crate) fn peek(&self) -> Option<u8> {
         let mut first = [0];
         match rustix::net::recv(&self.0, &mut first, RecvFlags::PEEK) {
@@ -112,7 +112,7 @@ impl Socket {
         }
     }
 
-    /// The same with bytes that lie in several places.
+    /// Writes bytes that lie in several places.
     fn send_parts(&self, parts: &[io::IoSlice<'_>]) -> Sent {
         let mut control = SendAncillaryBuffer::default();
         loop {

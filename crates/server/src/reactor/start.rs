@@ -5,7 +5,7 @@ use super::descriptors;
 use super::listeners;
 use super::mailbox::{Inbox, Mailbox, mailbox};
 use super::shard::{SPILL_FOLDER, Shard};
-use crate::reactor::shard_directory::Neighbours;
+use crate::reactor::shard_directory::ShardDirectory;
 use crate::settings::Settings;
 use crate::spill_thread::SpillThread;
 use angarium_engine::{ShardId, Time};
@@ -80,13 +80,13 @@ pub fn start(start: Start) -> Result<Running, String> {
              connections-max"
         );
     }
-    let neighbours = Neighbours::new(mailboxes.clone(), clients_max);
+    let directory = ShardDirectory::new(mailboxes.clone(), clients_max);
     let (teller, endings) = channel();
     let (ready, is_ready) = channel();
     let clock = Clock::start();
 
     let inbox = inboxes.next().ok_or("a broker needs a shard")?;
-    let home = (settings.clone(), (inbox, neighbours.clone()), clock);
+    let home = (settings.clone(), (inbox, directory.clone()), clock);
     let told = teller.clone();
     let spill_mailboxes = mailboxes.clone();
     let mut threads = vec![spawn(ShardId::HOME, move || {
@@ -107,13 +107,13 @@ pub fn start(start: Start) -> Result<Running, String> {
     let introduction = Arc::new(opened.introduction);
     for (at, inbox) in (1..).zip(inboxes) {
         let shard = ShardId(at);
-        let (settings, neighbours) = (settings.clone(), neighbours.seen_by(shard));
+        let (settings, directory) = (settings.clone(), directory.seen_by(shard));
         let (introduction, join) = (Arc::clone(&introduction), Arc::clone(&join));
         let (clock, spill, told) = (clock, opened.spill.clone(), teller.clone());
         threads.push(spawn(shard, move || {
             let _teller = Teller(told);
             let node = join(shard, &introduction).expect("home introduces itself well");
-            match Shard::new(node, settings, (inbox, neighbours), spill, clock) {
+            match Shard::new(node, settings, (inbox, directory), spill, clock) {
                 Ok(mut shard) => shard.run(),
                 Err(error) => panic!("shard {at} cannot start: {error}"),
             }
@@ -155,7 +155,7 @@ struct Opened {
 }
 
 fn open_home(
-    (settings, ends, clock): (Settings, (Inbox, Neighbours), Clock),
+    (settings, ends, clock): (Settings, (Inbox, ShardDirectory), Clock),
     storage: Arc<dyn Storage>,
     recover: Recover,
     mailboxes: Vec<Mailbox>,

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 /// What was said already.
 #[derive(Debug)]
-pub(super) struct Damage {
+pub(super) struct StorageAlerts {
     journal: State,
     unreadable: u64,
     queue_stops: u64,
@@ -16,14 +16,14 @@ pub(super) struct Damage {
     stopped: BTreeSet<(String, String, Position)>,
 }
 
-impl Default for Damage {
-    fn default() -> Damage {
+impl Default for StorageAlerts {
+    fn default() -> StorageAlerts {
         let stopped = BTreeSet::new();
-        Damage { journal: State::Ready, unreadable: 0, queue_stops: 0, stopped }
+        StorageAlerts { journal: State::Ready, unreadable: 0, queue_stops: 0, stopped }
     }
 }
 
-impl Damage {
+impl StorageAlerts {
     /// Looks at the journal's state and the engine's counters; says what is new.
     pub(super) fn look(&mut self, node: &Node) {
         let (state, engine) = (node.journal().state(), node.engine());
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn each_change_of_the_disk_is_told_once() {
-        let mut damage = Damage::default();
+        let mut alerts = StorageAlerts::default();
         let failed = State::Failed("cannot flush 00000001.segment: Input/output error".to_owned());
         for (state, told) in [
             (State::Ready, None),
@@ -112,7 +112,7 @@ mod tests {
             (failed.clone(), Some("the disk failed: cannot flush 00000001.segment")),
             (failed, None),
         ] {
-            let news = damage.news(&state);
+            let news = alerts.news(&state);
             assert_eq!(news.is_some(), told.is_some(), "{state:?}: {news:?}");
             assert!(news.unwrap_or_default().starts_with(told.unwrap_or_default()), "{state:?}");
         }

@@ -9,7 +9,7 @@
 //! step was slow, and otherwise just often enough to know where that step began.
 
 use super::shard::Shard;
-use crate::reactor::slow_step_log::{Client, Named, SlowSteps};
+use crate::reactor::slow_step_log::{Named, NamedClient, SlowSteps};
 use angarium_engine::{ConnectionId, Time};
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
@@ -209,7 +209,7 @@ impl Shard {
     }
 
     /// Whom a step was for.
-    fn client_of(&self, step: Step) -> Option<Client> {
+    fn client_of(&self, step: Step) -> Option<NamedClient> {
         let id = match step {
             Step::Client(index) => self.clients.id_of(index),
             Step::Send(id) => Some(id),
@@ -217,7 +217,7 @@ impl Shard {
         };
         let connection = self.node.connection(self.now, id?)?;
         let session = &connection.session;
-        Some(Client {
+        Some(NamedClient {
             connection: connection.number,
             peer: session.peer.address.clone(),
             user: session.user.to_owned(),

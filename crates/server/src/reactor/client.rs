@@ -1,4 +1,4 @@
-//! One accepted client as the reactor holds it: socket, TLS, and what epoll is told to watch.
+//! One accepted client: socket, TLS, and what epoll watches for it.
 
 use super::socket::{Offer, Received, Sent, Socket};
 use super::tls::Tls;
@@ -12,30 +12,30 @@ use std::sync::Arc;
 
 /// One accepted client.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct Client {
     pub(crate) socket: Socket,
     pub(crate) tls: Option<Box<Tls>>,
-    /// What TLS begins with if the first byte begins it; nothing was received yet.
+    /// The TLS settings if the first byte may begin a handshake; nothing was received yet.
     pub(crate) may_begin_tls: Option<Arc<ServerConfig>>,
-    /// Its TLS began after the node had taken it over, which has to be told once it stands.
+    /// Its TLS began after the node had taken it over: the node learns when the handshake is complete.
     pub(crate) tells_tls: bool,
     pub(crate) phase: Phase,
-    /// What epoll watches for it; nothing where it is not with epoll at all.
+    /// What epoll watches for it; none if epoll does not watch it at all.
     pub(crate) watched: Option<EventFlags>,
-    /// The socket took not everything: nothing is sent before epoll says that it takes more.
+    /// The socket did not take everything: nothing is sent until epoll reports that it takes more.
     pub(crate) is_full: bool,
-    /// It waits for its turn to be sent some of much.
+    /// It waits among the clients with much unsent output.
     pub(crate) is_waiting: bool,
-    /// When it is closed if it stays in its phase.
+    /// When it is closed unless it leaves its phase.
     pub(crate) deadline: Option<Time>,
-    /// Whether its input may be let gather.
+    /// Whether its input is a stream that may gather.
     pub(super) stream: Stream,
 }
 
-/// How far it has come.
+/// How far a client has come.
 #[derive(Debug)]
 pub(crate) enum Phase {
-    /// Its TLS handshake runs; the node does not know it.
+    /// Its TLS handshake runs; the node does not know it yet.
     Handshaking(Box<Peer>),
     /// The node has it.
     Open(ConnectionId),
@@ -44,13 +44,13 @@ pub(crate) enum Phase {
     Lingering,
 }
 
-impl Connection {
-    /// Whether epoll says when there is something to read.
+impl Client {
+    /// Whether epoll watches it for input.
     pub(crate) fn is_read(&self) -> bool {
         self.watched.is_some_and(|flags| flags.contains(EventFlags::IN))
     }
 
-    /// The node's name for it.
+    /// The node's name for it, while the node has it.
     pub(crate) fn id(&self) -> Option<ConnectionId> {
         match self.phase {
             Phase::Open(id) => Some(id),
@@ -115,7 +115,7 @@ impl Connection {
         };
     }
 
-    /// Ends the outgoing half in order. What still comes is dropped as it is, encrypted or not.
+    /// Ends the outgoing half in order. Further input is dropped undecrypted.
     pub(crate) fn end(&mut self) {
         if let Some(mut tls) = self.tls.take() {
             tls.end_output(&self.socket);
