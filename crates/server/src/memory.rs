@@ -1,5 +1,4 @@
-//! Drops what takes long to drop, and gives freed memory back to the operating system, on a thread of its own
-//! (decision 0015). Knows nothing of what it was used for.
+//! A thread that drops large values and gives freed memory back to the operating system (decision 0015).
 
 use std::sync::OnceLock;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};

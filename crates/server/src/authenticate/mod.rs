@@ -1,6 +1,6 @@
 //! Whether a client is who it says: passwords against argon2 hashes, names in certificates, nkeys.
 //!
-//! Knows nothing about what a user may do.
+//! Does not know permissions.
 
 mod backoff;
 mod cache;

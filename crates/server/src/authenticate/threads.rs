@@ -1,5 +1,5 @@
-//! Threads that hash passwords: so many at once, so many waiting, not one before the first is
-//! needed.
+//! Threads that hash passwords, started with the first check; the number of threads and of waiting checks is
+//! limited.
 
 use super::password;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};

@@ -22,13 +22,13 @@ pub(super) struct Consume {
     /// Declare the queue first: durable, without arguments
     #[arg(long)]
     declare: bool,
-    /// End after so many messages
+    /// End after this number of messages
     #[arg(long, short)]
     count: Option<u64>,
-    /// End when no message came for so many seconds
+    /// End when no message came for this time
     #[arg(long, value_name = "SECONDS")]
     idle: Option<f64>,
-    /// At most so many messages a second
+    /// Messages per second, at most
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rate: Option<u32>,
     /// Leave the messages in the queue

@@ -68,7 +68,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
     }
 }
 
-/// What to do about so many problems in that data folder, or in the usual one.
+/// What to do about problems in that data folder, or in the usual one.
 fn advice(problems: usize, data: Option<&str>) -> String {
     let problems = if problems == 1 { "a problem".into() } else { format!("{problems} problems") };
     let data = data.map(|folder| format!(" --data {folder}")).unwrap_or_default();

@@ -1,9 +1,8 @@
-//! What commands say to the standard output. Whoever reads it may have read enough, as `head` does: then
-//! there is nothing more to say, and nothing is wrong.
+//! Standard output of commands. A reader that closes it, as `head` does, is no error.
 
 use std::io::{self, ErrorKind, Write};
 
-/// Writes it as it is; says whether anybody still reads.
+/// Writes text; `false` if the reader has gone.
 pub(super) fn put(text: impl AsRef<[u8]>) -> Result<bool, String> {
     put_to(&mut io::stdout().lock(), text.as_ref())
 }
@@ -16,7 +15,7 @@ fn put_to(out: &mut impl Write, text: &[u8]) -> Result<bool, String> {
     }
 }
 
-/// Writes a line to the standard error, if anybody reads that.
+/// Writes a line to the standard error, if it can be written to.
 pub(super) fn complain(line: &str) {
     let _ = writeln!(io::stderr().lock(), "angarium: {line}");
 }

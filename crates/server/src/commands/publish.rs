@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Publishes not yet confirmed at once.
 const WINDOW: usize = 1_000;
-/// Output is sent at the latest when so much waits.
+/// Unsent output from which on it is sent.
 const OUTPUT_BYTES: usize = 64 << 10;
 /// How long a confirm may take.
 const CONFIRM_TIMEOUT: Duration = Duration::from_secs(60);
@@ -42,7 +42,7 @@ pub(super) struct Publish {
     /// Publish all messages this often
     #[arg(long, short, default_value_t = 1)]
     count: u64,
-    /// At most so many messages a second
+    /// Messages per second, at most
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rate: Option<u32>,
     /// Content type, such as application/json

@@ -28,7 +28,7 @@ use std::sync::Arc;
 const DEFAULT_USER: &str = "guest";
 const DEFAULT_VHOST: &str = "/";
 
-/// Serves until it is told to stop.
+/// Serves until a signal or request stops it.
 pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
     let sources = sources(matches);
     let settings = sources.read()?;
@@ -43,7 +43,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
     };
     memory::start()?;
     let start = start(settings.clone(), Arc::new(disk))?;
-    // Who finds a port open finds the socket, too.
+    // The socket exists before any port is open.
     let unix = administration(&data);
     let socket = data.join(SOCKET_NAME);
     let running = reactor::start(start).inspect_err(|_| drop(std::fs::remove_file(&socket)))?;
@@ -65,7 +65,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
     Ok(())
 }
 
-/// Whoever started it may read what it says or not: it serves.
+/// Writes to the standard output; the broker serves even if that fails.
 fn say(text: &str) {
     if let Err(error) = output::put(text) {
         output::complain(&error);
@@ -184,7 +184,7 @@ pub(crate) fn options(settings: &Settings, shards: usize) -> Result<Options, Str
     })
 }
 
-/// What everybody may use.
+/// The quota of all users without their own.
 fn quota(settings: &Settings) -> Quota {
     use engine::Bound::{Bytes, ConnectionBytes, ConnectionMessages, Messages, UnsentBytes};
     let mut quota = Quota::default().with_slow_consumer_policy(settings.slow_consumer_policy);
@@ -201,7 +201,7 @@ fn quota(settings: &Settings) -> Quota {
     quota
 }
 
-/// What NATS clients are told and held to.
+/// The NATS protocol's settings.
 fn nats_settings(settings: &Settings, server_id: &[u8; 8]) -> nats::Settings {
     let listen = settings.nats.0.or(settings.nats_tls.0);
     let defaults = nats::Settings::default();

@@ -239,21 +239,6 @@ fn answers_are_taken_apart() {
 }
 
 #[test]
-fn what_does_not_speak_http_is_no_broker() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    let answering = std::thread::spawn(move || {
-        let (mut client, _) = listener.accept().unwrap();
-        std::io::Write::write_all(&mut client, b"SSH-2.0\r\n\r\n").unwrap();
-    });
-    let (user, password) = (String::new(), String::new());
-    let error =
-        Broker::Address { address, user, password }.ask("GET", "/api/users", None).unwrap_err();
-    assert!(error.starts_with("the broker does not answer: "), "{error}");
-    answering.join().unwrap();
-}
-
-#[test]
 fn tables_align_and_escape() {
     let rows = [json!({ "name": "a\u{1b}[31m", "ready": 5 }), json!({ "name": "", "ready": null })];
     let text = table::table(&rows, &["name", "ready"]);

@@ -1,5 +1,5 @@
-//! Who calls the administration API, and whether it may: the operator through the socket in the data
-//! folder, or an administrator with a password.
+//! Access to the administration API: for the operator through the socket in the data folder, for
+//! administrators with a password.
 
 use super::State;
 use super::api::Failure;
@@ -59,7 +59,7 @@ async fn check(state: &State, address: IpAddr, headers: &HeaderMap) -> Result<()
     let name = user.clone();
     let asked = state.mailboxes.home().tell(move |shard| {
         shard.check_password(&address.to_string(), name, password, move |right| {
-            // Whoever asked may have gone.
+            // The caller may have gone.
             let _ = sender.send(right);
         });
     });

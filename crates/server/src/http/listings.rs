@@ -1,6 +1,5 @@
-//! Listings of what there may be a hundred thousand of: a shard is asked for some of the rows at a time, and
-//! others get their turn in between. What comes and goes meanwhile may be told of or not. Knows not what the
-//! rows show.
+//! Long listings: a shard is asked for some of the rows at a time, and does other work in between. Rows that
+//! come or go meanwhile may be listed or not. Does not know what the rows show.
 
 use crate::http::mailboxes::Mailboxes;
 use crate::reactor::{Gone, Mailbox, Shard};

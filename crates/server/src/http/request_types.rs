@@ -86,9 +86,8 @@ impl QuotaBody {
     }
 }
 
-/// The least that a bound may say, and what to do instead of less, which would mean nothing or something
-/// that nobody expects: a rate of 0 could never be waited for, and whoever may have but a few bytes unsent
-/// is too slow with its first messages.
+/// The least value of a bound, and what to do instead of a lower one: with a rate of 0 a publisher would wait
+/// for ever, and with a few unsent bytes every client would be a slow consumer.
 fn least(bound: Bound) -> (u64, &'static str) {
     match bound {
         Bound::Connections => (

@@ -31,9 +31,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Where HTTP is served; sockets are bound and non-blocking.
 #[derive(Debug, Default)]
 pub struct Endpoints {
-    /// For everybody who knows an administrator's password.
+    /// For administrators, with their passwords.
     pub tcp: Option<std::net::TcpListener>,
-    /// For whoever may open the file.
+    /// For the operator, who may open the file.
     pub unix: Option<std::os::unix::net::UnixListener>,
 }
 

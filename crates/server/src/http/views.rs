@@ -46,7 +46,7 @@ const SLOW_STEPS: &str = "angarium_reactor_slow_steps_microseconds";
 
 pub(super) type Series = (&'static str, &'static str, u64);
 
-/// Everything that metrics show but for memory.
+/// Everything that metrics show, except memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Measured {
     pub(super) counters: Vec<Series>,
@@ -293,7 +293,7 @@ pub(super) fn connections(shard: &mut Shard, places: Range<usize>) -> Part<Value
     Part { rows: rows.collect(), places: node.connection_places() }
 }
 
-/// What metrics show, but for single queues.
+/// What metrics show, except single queues.
 pub(super) fn measured(shard: &mut Shard) -> Measured {
     let reactor = shard.counters().clone();
     let node = shard.node();

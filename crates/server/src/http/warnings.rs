@@ -1,4 +1,4 @@
-//! What an answer says besides that something is done: what is missing, what holds now, what is odd.
+//! Notes and warnings in answers of the administration API: what is missing, what holds now, what is odd.
 
 use super::subjects::described;
 use crate::authenticate;

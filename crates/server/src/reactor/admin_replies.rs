@@ -1,4 +1,4 @@
-//! AdminReplies who wait for what they asked of the broker.
+//! Administration requests that wait for their answers.
 
 use super::shard::Shard;
 use angarium_engine::{Refusal, Reply, Request};
@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 /// What gets an operator's answer.
 type Then = Box<dyn FnOnce(Result<Reply, Refusal>) + Send>;
 
-/// Those who wait, by the tickets of what they asked.
+/// What gets the answers, by ticket.
 #[derive(Default)]
 pub(super) struct AdminReplies(BTreeMap<Ticket, Then>);
 
 impl Shard {
-    /// Carries out what an operator asks of the broker; at home. `then` gets the answer on this thread,
-    /// once what was changed is flushed and all shards know it; a shard that ends first drops it.
+    /// Carries out an administration request; at home. `then` gets the answer on this thread, once the change
+    /// is flushed and all shards know it; it is dropped if the shard ends first.
     pub fn administer(
         &mut self,
         vhost: &str,
@@ -25,7 +25,7 @@ impl Shard {
         self.admin_replies.0.insert(ticket, Box::new(then));
     }
 
-    /// Gives the answers out that there are.
+    /// Passes on the answers that have come.
     pub(super) fn answer_admin_requests(&mut self) {
         while let Some((ticket, answer)) = self.node.next_admin_answer() {
             if let Some(then) = self.admin_replies.0.remove(&ticket) {

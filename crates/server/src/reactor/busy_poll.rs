@@ -1,10 +1,9 @@
-//! Polls for a moment before the shard sleeps, where the client or the other shard that it has just sent
-//! something to is about to answer: to be woken takes longer than such an answer, on a virtual machine
-//! several times as long.
+//! Polls for a moment before the shard sleeps if the client or shard that it has just sent something to is
+//! about to answer: a wake-up takes longer than such an answer, several times as long on a virtual machine.
 //!
-//! That is so in a chain: one is received, one is sent to, and it is that one who is received next, at once.
-//! Streams, crowds and clients that think are no such chain. Knows clients as slots, and nothing about
-//! sockets; time is an argument.
+//! That is so in a chain: input from one party, output to one party, and the next input is from that one
+//! within a moment. Streams, many clients and clients that take their time are no chain. Does not know
+//! sockets, and clients only as slots; time is an argument.
 
 use angarium_engine::{ShardId, Time};
 use std::time::Duration;
@@ -14,12 +13,13 @@ use std::time::Duration;
 const SPAN: Duration = Duration::from_micros(50);
 /// Answers that come later were thought about.
 const ANSWER_MAX: Duration = Duration::from_micros(200);
-/// So many answers in a row, and there is likely to be another one.
+/// Answers in a row after which another one is likely.
 const ANSWERS: u16 = 16;
-/// The same where busy_poll is in vain, more than once in about fifty times: it takes as good as nothing then.
+/// The most answers that it takes, if polling is in vain more often than once in about fifty times: its cost
+/// is negligible then.
 const ANSWERS_MAX: u16 = 4096;
 
-/// With whom the shard speaks.
+/// Where input comes from and output goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Party {
     /// The client in this slot.
@@ -28,7 +28,7 @@ pub(super) enum Party {
     Shard(ShardId),
 }
 
-/// Who was received, or sent to, in one turn.
+/// The parties of one turn's input or output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Parties {
     #[default]
@@ -48,12 +48,12 @@ impl Parties {
     }
 }
 
-/// What is known of the shard's recent turns.
+/// The shard's recent turns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BusyPoll {
     received: Parties,
     sent: Parties,
-    /// Who was sent to before, and when.
+    /// Where the last output went, and when.
     last_sent: Parties,
     last_turn: Time,
     /// Answers in a row.
@@ -117,7 +117,7 @@ impl BusyPoll {
         (self.answers >= needed).then_some(SPAN)
     }
 
-    /// Polls for so long at most, by the time that `now` tells; says whether `look` has found something.
+    /// Polls for `span` at most, by the clock `now`; says whether `look` has found something.
     pub(super) fn poll(
         &mut self,
         span: Duration,
@@ -129,7 +129,7 @@ impl BusyPoll {
             let found = look();
             let at = now();
             if found || at >= until {
-                // What is found late may have come at once, while somebody else had the processor.
+                // What is found late may have come soon, while another thread had the processor.
                 self.learn(found && at <= until.plus(span));
                 return found;
             }
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(busy_poll.span(), polls.then_some(SPAN), "{turns:?}");
     }
 
-    /// Two who ask and answer, for so many turns.
+    /// Two clients that ask and answer, for `turns` turns.
     fn ping_pong(busy_poll: &mut BusyPoll, turns: u16) {
         let both: [(&[usize], &[usize]); 2] = [(&[1], &[2]), (&[2], &[1])];
         play(busy_poll, SOON, both.into_iter().cycle().take(usize::from(turns)));

@@ -15,7 +15,7 @@ pub(super) struct Logins {
 }
 
 impl Logins {
-    /// With so many threads at most.
+    /// With at most `threads_max` threads.
     pub(super) fn new(threads_max: u64) -> Logins {
         Logins { authenticator: Authenticator::default(), threads: Threads::new(threads_max) }
     }
@@ -42,7 +42,7 @@ impl Shard {
                 };
                 let mailbox = self.mailbox.clone();
                 let then = move |checked: Checked| {
-                    // Without a shard nobody waits for the answer.
+                    // A shard that has ended needs no answer.
                     let _ = mailbox
                         .tell(move |shard| shard.checked(connection, serial, &checked, &host));
                 };
@@ -74,7 +74,7 @@ impl Shard {
         self.node.verified(self.now, connection, serial, answer);
     }
 
-    /// Says in the log why a login was refused, so often and no more.
+    /// Logs why a login was refused, at most once a second.
     pub(super) fn complain(&mut self, why: &str) {
         if let Some(held_back) = self.complaints.pass(Instant::now()) {
             tracing::warn!(%why, held_back, "login refused");

@@ -1,4 +1,4 @@
-//! How other threads reach a shard: a queue of letters, and an event that wakes it if it sleeps.
+//! A shard's mailbox: a queue of letters from other threads, and an event that wakes it if it sleeps.
 
 use angarium_engine::ShardId;
 use angarium_journal::Done;
@@ -15,19 +15,19 @@ use std::time::Duration;
 use super::Shard;
 use super::tls::MayEncrypt;
 
-/// What a shard is told.
+/// A message to a shard from another thread.
 pub(crate) enum Letter {
-    /// A disk job ended; how long it took, where it was a flush.
+    /// A disk job ended; with its duration if it was a flush.
     JobDone(Done, Option<Duration>),
     /// A read ended.
     ReadDone(ReadDone),
     /// A job of the spill log ended.
     SpillDone(SpillDone),
-    /// What another shard says.
+    /// A batch of another shard.
     ShardBatch(ShardId, ShardBatch),
     /// A client was accepted and is this shard's.
     Client(OwnedFd, Peer, MayEncrypt),
-    /// Something to be done on the shard's own thread.
+    /// A task for the shard's own thread.
     Task(Box<dyn FnOnce(&mut Shard) + Send>),
 }
 
@@ -51,7 +51,7 @@ struct Waker {
     is_asleep: AtomicBool,
 }
 
-/// The shard has ended; nobody reads the letter.
+/// The shard has ended and does not read the letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gone;
 
@@ -78,19 +78,19 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Has something done on the shard's own thread.
+    /// Runs a task on the shard's own thread.
     pub fn tell(&self, task: impl FnOnce(&mut Shard) + Send + 'static) -> Result<(), Gone> {
         self.send(Letter::Task(Box::new(task)))
     }
 
-    /// Has something looked up or done on the shard's own thread, and waits for the result.
+    /// Runs a task on the shard's own thread, and waits for its result.
     pub async fn ask<T: Send + 'static>(
         &self,
         task: impl FnOnce(&mut Shard) -> T + Send + 'static,
     ) -> Result<T, Gone> {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         self.tell(move |shard| {
-            // Nobody waits for the result any more where this fails.
+            // The caller may have stopped waiting.
             let _ = sender.send(task(shard));
         })?;
         receiver.await.map_err(|_| Gone)

@@ -1,8 +1,8 @@
 //! A shard's thread: a loop over epoll that owns a node, its clients' sockets and nothing else.
 //!
-//! A turn reads up to 64 KiB from each ready socket (32 to 248 KiB, by how many send and receive and how
-//! much) for as long as there is time, lets the node work, and sends each connection's output once. It
-//! blocks in epoll alone: disk and password hashing have threads of their own, whose results come by
+//! A turn reads up to 64 KiB from each ready socket (32 to 248 KiB, see `read_budget.rs`) while there is
+//! time, lets the node work, and sends each client's output once. A shard waits in epoll, and for letters
+//! while input gathers; disk work and password hashing have their own threads, whose results come by
 //! mailbox.
 
 mod accept;

@@ -1,4 +1,4 @@
-//! A shard: its turn and its end.
+//! A shard: its turn, and how it ends.
 
 use super::certificates::Certificates;
 use super::clients::Clients;
@@ -31,19 +31,19 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Most sockets served in one turn.
+/// Most events of one turn.
 const EVENTS_MAX: usize = 1_024;
-/// Most letters opened at once.
+/// Most letters opened in a row.
 const LETTERS_PER_TURN: usize = 256;
-/// Connections sent to between two looks at the clock.
+/// Clients sent to between two readings of the clock.
 const SENDS_PER_STEP: usize = 8;
-/// Or bytes that they are offered.
+/// Bytes offered to clients between two readings of the clock.
 const SENT_BYTES_PER_STEP: usize = 256 << 10;
-/// A connection with more unsent than that is sent some of it behind all that have less.
+/// A client with more unsent bytes is sent some of them after all clients with less.
 const BULKY_BYTES: usize = 32 << 10;
-/// Bytes that all such connections are sent in a turn, or somewhat more.
+/// Bytes that such clients together are sent in a turn, or somewhat more.
 const BULKY_BYTES_PER_TURN: usize = 4 << 20;
-/// A timeout with which epoll only looks.
+/// A timeout with which epoll does not wait.
 const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// Where in the data folder the spill logs lie.
@@ -54,20 +54,20 @@ pub(super) const CLIENT: u64 = 0;
 pub(super) const LISTENER: u64 = 1 << 32;
 const INBOX: u64 = 2 << 32;
 
-/// What the reactor itself counts.
+/// The reactor's counters.
 #[derive(Clone, Debug, Default)]
 pub struct Counters {
     /// Turns of the loop.
     pub turns: u64,
-    /// Connections that were refused because there were too many.
+    /// Connections refused because there were too many.
     pub refused: u64,
     /// TLS handshakes that failed.
     pub handshakes_failed: u64,
     /// Steps of turns that took more than a millisecond although they had a processor for less.
     pub held_up_steps: u64,
-    /// Others that took more than a millisecond, and how long they took together.
+    /// Other steps of more than a millisecond.
     pub slow_steps: u64,
-    /// In microseconds.
+    /// Their total time, in microseconds.
     pub slow_step_micros: u64,
     /// How long flushes of the journal took.
     pub flush_times: Histogram,
@@ -93,22 +93,22 @@ pub struct Shard {
     inbox: Inbox,
     pub(super) mailbox: Mailbox,
     pub(super) directory: ShardDirectory,
-    /// Other shards that have clients, or may have; home's.
+    /// Other shards that may still have clients; home's.
     serving_shards: usize,
     /// Home's.
     journal: Option<JournalThreads>,
     spill: SpillThread,
     pub(super) admin_replies: AdminReplies,
     pub(super) logins: Logins,
-    /// Those that are sent to, each once; empty between turns.
+    /// Clients that are sent to, each once; empty between turns.
     flushing: Vec<ConnectionId>,
-    /// Connections that have much unsent, and wait for their turn to be sent some of it.
+    /// Clients with much unsent output, in the order in which they are sent some of it.
     bulky: VecDeque<ConnectionId>,
     pub(super) coalescing: InputCoalescing,
     /// How long input is to gather before sockets are served again.
     gather_for: Option<Duration>,
     pub(super) busy_poll: BusyPoll,
-    /// Threads that may help it with a wave.
+    /// Threads that may help to send in parallel.
     pub(super) helpers: usize,
     storage_alerts: StorageAlerts,
     slow_consumers: SlowConsumers,
@@ -116,13 +116,20 @@ pub struct Shard {
     stage: Stage,
 }
 
+/// What ties a shard to the others.
+pub(super) struct Links {
+    pub(super) inbox: Inbox,
+    pub(super) directory: ShardDirectory,
+    pub(super) clock: Clock,
+}
+
 /// How far a shard's life has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Serving,
-    /// Clients were told to go; those still there at this time are cut off.
+    /// Clients have been asked to go; those still there at this time are cut off.
     Draining(Time),
-    /// Its clients are gone. Those of others may still want answers from it.
+    /// Its clients are gone. Clients of other shards may still wait for its answers.
     Drained,
     /// The last checkpoint is being written.
     Closing,
@@ -130,15 +137,15 @@ enum Stage {
 }
 
 impl Shard {
-    /// A shard of which nobody listens for clients yet.
+    /// A shard that does not accept clients yet.
     pub(super) fn new(
         node: Node,
         settings: Settings,
-        (inbox, directory): (Inbox, ShardDirectory),
+        links: Links,
         spill: SpillThread,
-        clock: Clock,
     ) -> Result<Shard, String> {
-        // Whoever accepts clients looks after them, so that what becomes of them is said once.
+        let Links { inbox, directory, clock } = links;
+        // Home accepts all clients and so reads the certificates; it logs their changes once.
         let has_certificates = node.is_home() && settings.has_certificate();
         let certificates =
             if has_certificates { Some(Certificates::load(&settings)?) } else { None };
@@ -147,7 +154,7 @@ impl Shard {
         let watch = |data| epoll::EventData::new_u64(data);
         epoll::add(&epoll, &inbox, watch(INBOX), epoll::EventFlags::IN)
             .map_err(|error| format!("cannot watch the mailbox: {error}"))?;
-        // So many in all, and at least one for each.
+        // The setting is for all shards; each has at least one.
         let shards = directory.count() as u64;
         let password_checks_max = settings.password_checks_max.div_ceil(shards);
         Ok(Shard {
@@ -186,7 +193,7 @@ impl Shard {
         })
     }
 
-    /// Takes the journal's storage, and listens for clients of all shards.
+    /// Opens the journal's storage and the listeners for clients of all shards.
     pub(super) fn open(&mut self, storage: Arc<dyn Storage>, listeners: Vec<Listener>) {
         self.journal = Some(JournalThreads::new(storage, self.mailbox.clone()));
         self.listeners = listeners;
@@ -203,7 +210,7 @@ impl Shard {
         self.now
     }
 
-    /// What the reactor counts.
+    /// The reactor's counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -213,7 +220,7 @@ impl Shard {
         self.stage == Stage::Serving
     }
 
-    /// Begins to end: no more clients, those there are told why; then the last checkpoint.
+    /// Begins to end: accepts no more clients and tells the present ones why; then the last checkpoint.
     pub fn drain(&mut self) {
         if self.stage != Stage::Serving {
             return;
@@ -227,7 +234,7 @@ impl Shard {
         self.node.shutdown(self.now, "the broker is shutting down");
     }
 
-    /// Takes changed settings over, those that can be; at home, for all shards.
+    /// Takes changed settings over that can change while it runs; at home, for all shards.
     pub fn reload(&mut self, settings: Settings) {
         if self.node.is_home() {
             let same = settings.clone();
@@ -250,8 +257,8 @@ impl Shard {
                 handled = 0;
             }
             handled += self.turn(&events[handled..]);
-            // What is left may be of a client that is gone by then, and in its place another one: what ends
-            // a client is told again.
+            // The rest may be for a client that is gone by then, with another one in its slot: epoll reports
+            // the end of a client again.
             for event in &mut events[handled..] {
                 let flags = event.flags;
                 event.flags = flags & (epoll::EventFlags::IN | epoll::EventFlags::OUT);
@@ -282,8 +289,8 @@ impl Shard {
         self.inbox.wake_up();
     }
 
-    /// Looks for events and letters for a moment, where an answer is about to come; says whether there were
-    /// any. Other shards take it to be awake and need not wake it up.
+    /// Polls for events and letters for a moment if an answer is likely to come; says whether there were any.
+    /// Other shards take it to be awake and need not wake it.
     fn poll(&mut self, events: &mut Vec<epoll::Event>) -> bool {
         let Some(span) = self.busy_poll.span() else { return false };
         if self.deadline().is_some_and(|due| due <= self.clock.now()) {
@@ -291,7 +298,7 @@ impl Shard {
         }
         let Shard { epoll, clock, inbox, busy_poll, .. } = self;
         let look = || {
-            // Who is to answer may have been put on the same processor.
+            // The client that is to answer may be scheduled on the same processor.
             std::thread::yield_now();
             let found = epoll::wait(&*epoll, spare_capacity(events), Some(&NOW));
             inbox.has_letter() || found.is_ok_and(|count| count > 0)
@@ -321,8 +328,7 @@ impl Shard {
             .min()
     }
 
-    /// Does what these events ask for, as many as there is time for, and what follows from that. Returns how
-    /// many those were.
+    /// Handles events, as many as there is time for, and what follows from them. Returns how many.
     fn turn(&mut self, events: &[epoll::Event]) -> usize {
         let mut handled = 0;
         self.now = self.clock.now();
@@ -344,7 +350,7 @@ impl Shard {
                 CLIENT => {
                     self.client_ready(index, event.flags);
                     self.watch_step(Step::Client(index));
-                    // A disk whose flush has ended gets the next one now, not after the other clients.
+                    // A disk that has ended a flush gets the next one now, not after the other clients.
                     if self.open_letters() {
                         self.hand_out();
                         self.watch_step(Step::Letters);
@@ -371,7 +377,7 @@ impl Shard {
         self.send_batches();
         self.flush();
         self.drop_clients(gone);
-        // Whoever was sent all that there was of it in memory wants more of what is on the disk.
+        // Clients that were sent all they had in memory need more from the disk.
         self.hand_out_spill();
         self.resume_paused();
         self.go_on_ending();
@@ -386,9 +392,9 @@ impl Shard {
     /// Opens letters that have come; says whether there were any.
     fn open_letters(&mut self) -> bool {
         let mut weight = 0;
-        // Whatever else comes in the meantime is for the next turn, and so is what comes after a full
-        // batch of another shard's, which may go to as many listeners as what is read from a client, or
-        // after a task: who asks for rows of a long listing has the next one here at once.
+        // Further letters are for the next turn, as are those after a full batch of another shard, which may
+        // go to as many subscribers as input of a client, or after a task: a long listing sends one task
+        // after the other.
         for at in 0..LETTERS_PER_TURN {
             let Some(letter) = self.inbox.next() else { return at > 0 };
             weight += match &letter {
@@ -433,7 +439,7 @@ impl Shard {
         }
     }
 
-    /// Sends other shards what there is for them.
+    /// Sends other shards their batches.
     fn send_batches(&mut self) {
         while let Some((to, batch)) = self.node.next_batch() {
             self.busy_poll.sent(Party::Shard(to));
@@ -441,7 +447,7 @@ impl Shard {
         }
     }
 
-    /// Does what has become due; says whether the node had anything.
+    /// Runs what is due; says whether the node had anything.
     fn do_what_is_due(&mut self) -> bool {
         let is_due = self.node.deadline().is_some_and(|due| due <= self.now);
         if is_due {
@@ -457,14 +463,14 @@ impl Shard {
         is_due
     }
 
-    /// Hands the spill log's work to its thread.
+    /// Hands the spill's jobs to its thread.
     fn hand_out_spill(&mut self) {
         while let Some(job) = self.node.next_spill_job() {
             self.spill.carry_out(self.directory.here, job);
         }
     }
 
-    /// Hands work to the threads that may block, and admin_replies their answers.
+    /// Hands work to the threads that may block, and answers to administration requests.
     fn hand_out(&mut self) {
         self.answer_admin_requests();
         while let Some(verification) = self.node.next_verification() {
@@ -483,7 +489,7 @@ impl Shard {
         }
     }
 
-    /// Sends connections their output, each once: all that have little, and some of those that have much.
+    /// Sends clients their output, each once: all with little, and some of those with much.
     fn flush(&mut self) {
         let mut flushing = std::mem::take(&mut self.flushing);
         self.node.take_dirty(&mut flushing);
@@ -505,13 +511,13 @@ impl Shard {
                 sent = 0;
             }
         }
-        // What became sendable while others were sent goes in the next turn, at once.
+        // Output that became ready meanwhile goes in the next turn, which follows immediately.
         self.flushing = flushing;
         self.flush_bulky();
     }
 
-    /// Sends some of the connections that have much, those that have waited longest; what is read meanwhile,
-    /// and those who have little, are not to wait for all of them.
+    /// Sends to some of the clients with much output, longest waiting first: input, and clients with little
+    /// output, do not wait for all of them.
     fn flush_bulky(&mut self) {
         let mut sent = 0;
         for _ in 0..self.bulky.len() {
@@ -525,8 +531,8 @@ impl Shard {
         }
     }
 
-    /// All shards are there until the clients of all are gone: what those sent last may be for queues, or be
-    /// answered when all shards know of it.
+    /// Continues to end. All shards stay until the clients of all are gone: their last input may be for
+    /// queues, or be answered when all shards know of it.
     fn go_on_ending(&mut self) {
         if let Stage::Draining(until) = self.stage
             && (self.node.is_drained() || self.now >= until)
@@ -551,7 +557,7 @@ impl Shard {
         }
     }
 
-    /// All clients of all shards are gone.
+    /// Closes the node, when all clients of all shards are gone.
     fn close(&mut self) {
         self.node.close(self.now);
         self.stage = Stage::Closing;

@@ -1,4 +1,4 @@
-//! The shards of a broker as one of them sees them: their mailboxes, and how many clients each has.
+//! All shards of a broker, for one of them: their mailboxes, and how many clients each has.
 
 use super::Shard;
 use super::mailbox::{Letter, Mailbox};
@@ -14,20 +14,20 @@ pub(super) struct ShardDirectory {
     pub(super) here: ShardId,
     /// By shard, the own one too.
     mailboxes: Arc<[Mailbox]>,
-    /// How many clients each shard has, or has been given.
+    /// How many clients each shard has or is about to have.
     clients: Arc<[AtomicUsize]>,
-    /// How many the system lets there be.
+    /// How many clients the limit of open files allows.
     clients_max: u64,
 }
 
 impl ShardDirectory {
-    /// All shards as the first one sees them.
+    /// The directory of the first shard.
     pub(super) fn new(mailboxes: Vec<Mailbox>, clients_max: u64) -> ShardDirectory {
         let clients = mailboxes.iter().map(|_| AtomicUsize::new(0)).collect();
         ShardDirectory { here: ShardId::HOME, mailboxes: mailboxes.into(), clients, clients_max }
     }
 
-    /// The same as another one of them sees them.
+    /// The directory of another shard.
     pub(super) fn seen_by(&self, shard: ShardId) -> ShardDirectory {
         ShardDirectory { here: shard, ..self.clone() }
     }
@@ -42,7 +42,7 @@ impl ShardDirectory {
         &self.mailboxes[usize::from(self.here.0)]
     }
 
-    /// Has the same done on every other shard.
+    /// Runs a task on every other shard.
     pub(super) fn tell_others(&self, task: impl FnOnce(&mut Shard) + Clone + Send + 'static) {
         for (at, mailbox) in self.mailboxes.iter().enumerate() {
             if at != usize::from(self.here.0) {
@@ -52,14 +52,14 @@ impl ShardDirectory {
         }
     }
 
-    /// Sends a letter to a shard; without it, nobody needs it.
+    /// Sends a letter to a shard; it is dropped if the shard has ended.
     pub(super) fn send(&self, to: ShardId, letter: Letter) {
         let _ = self.mailboxes[usize::from(to.0)].send(letter);
     }
 
     // ---- clients ----
 
-    /// Whether there may be one more, of so many that the settings allow; if not, why.
+    /// Whether one more client may connect; `most` is the limit of the settings. The error says why not.
     pub(super) fn has_room(&self, most: u64) -> Result<(), String> {
         let count = self.clients() as u64;
         if count >= most {
@@ -74,8 +74,8 @@ impl ShardDirectory {
         Ok(())
     }
 
-    /// The shard for a new client, which is counted there from now on. One shard takes so many `together`
-    /// first.
+    /// The shard for a new client, which is counted there from now on. The first `together` clients share a
+    /// shard.
     pub(super) fn place(&self, placement: Placement, together: u64) -> ShardId {
         let counts = self.clients.iter().map(|count| count.load(Ordering::Relaxed));
         let shard = placement::choose(placement, &counts.collect::<Vec<_>>(), together);
@@ -83,7 +83,7 @@ impl ShardDirectory {
         shard
     }
 
-    /// A client that had been placed here has gone.
+    /// Records that a client of this shard has gone.
     pub(super) fn left(&self) {
         self.clients[usize::from(self.here.0)].fetch_sub(1, Ordering::Relaxed);
     }

@@ -1,12 +1,11 @@
-//! Says in the log which clients are too slow for direct messages: one line when an episode begins, one
-//! when it ends. Says too why they miss what was to wait for them on the disk, where something can be done
-//! about it.
+//! Logs slow consumers of direct messages: one line when an episode begins, one when it ends. Logs too why
+//! they miss spooled messages, if an operator can do something about it.
 
 use crate::logs::OncePerSecond;
 use angarium_node::{Node, SlowConsumerEvent, SpillLoss};
 use std::time::Instant;
 
-/// What was said already.
+/// What is logged already.
 #[derive(Debug, Default)]
 pub(super) struct SlowConsumers {
     failed_disk: Losses,
@@ -14,7 +13,7 @@ pub(super) struct SlowConsumers {
     full_journal: Losses,
 }
 
-/// Messages that were missed for one reason.
+/// Messages missed for one reason.
 #[derive(Debug, Default)]
 struct Losses {
     told: u64,
@@ -22,8 +21,7 @@ struct Losses {
 }
 
 impl Losses {
-    /// How many have not been told of yet, of all that there were, if it is time to: each is told of once,
-    /// with others of the same second.
+    /// How many of `missed` messages are not logged yet, if a line is due: at most one a second.
     fn news(&mut self, missed: u64, now: impl FnOnce() -> Instant) -> Option<u64> {
         if missed == self.told {
             return None;
@@ -34,7 +32,7 @@ impl Losses {
 }
 
 impl SlowConsumers {
-    /// Says what is new.
+    /// Logs what is new.
     pub(super) fn look(&mut self, node: &mut Node) {
         while let Some(event) = node.next_slow_consumer_event() {
             tell(&event);
@@ -45,8 +43,8 @@ impl SlowConsumers {
             tracing::error!(
                 why,
                 missed,
-                "the spill log cannot be written or read: messages that waited there for slow \
-                 clients are missed; where the disk is full, make room on it or lower \
+                "the spill log cannot be written or read: messages spooled for slow \
+                 consumers are missed; if the disk is full, make room on it or lower \
                  spool-bytes-max"
             );
         }
@@ -54,16 +52,17 @@ impl SlowConsumers {
         if let Some(missed) = self.slow_disk.news(missed, Instant::now) {
             tracing::warn!(
                 missed,
-                "the disk does not keep up with what is to wait there for slow clients: they miss \
-                 what comes while 32 MiB are still to be written"
+                "the disk does not keep up with messages for slow consumers: they miss those that \
+                 come while 32 MiB are unwritten"
             );
         }
         let missed = node.spill_missed(SpillLoss::FullJournal);
         if let Some(missed) = self.full_journal.news(missed, Instant::now) {
             tracing::warn!(
                 missed,
-                "persistent messages need the disk: slow clients miss what waited there for them, and \
-                 for a minute what does not fit memory; make room on it or lower spool-bytes-max"
+                "persistent messages need the disk: slow consumers miss their spooled messages, and \
+                 for a minute those that do not fit in memory; make room on the disk or lower \
+                 spool-bytes-max"
             );
         }
     }
@@ -78,7 +77,7 @@ fn tell(event: &SlowConsumerEvent) {
     } else {
         let seconds = event.lasted.as_secs_f64();
         let is_gone = event.is_gone;
-        // As loud as its beginning: who reads of one waits for the other.
+        // At the level of its beginning, so that both are read.
         tracing::warn!(
             connection, peer, user, vhost, name, policy, missed, spooled, seconds, is_gone,
             "{news}"
@@ -86,7 +85,7 @@ fn tell(event: &SlowConsumerEvent) {
     }
 }
 
-/// What has happened to a client.
+/// The text of the log line.
 fn news(event: &SlowConsumerEvent) -> &'static str {
     match event {
         SlowConsumerEvent { has_begun: true, .. } => "a client is too slow for direct messages",

@@ -1,5 +1,5 @@
-//! Which slow steps the log names, so that whatever a client does it is one line a second: the first one at
-//! once, then the worst of each second. Does not know what steps there are.
+//! Which slow steps are logged: the first one immediately, then the worst of each second. Does not know what
+//! steps there are.
 
 use angarium_engine::Time;
 use std::time::Duration;

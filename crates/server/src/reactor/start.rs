@@ -1,10 +1,10 @@
-//! How a broker's shards are started, and how their end is waited for.
+//! Starts a broker's shards, and waits for their end.
 
 use super::clock::Clock;
 use super::descriptors;
 use super::listeners;
 use super::mailbox::{Inbox, Mailbox, mailbox};
-use super::shard::{SPILL_FOLDER, Shard};
+use super::shard::{Links, SPILL_FOLDER, Shard};
 use crate::reactor::shard_directory::ShardDirectory;
 use crate::settings::Settings;
 use crate::spill_thread::SpillThread;
@@ -20,7 +20,7 @@ pub type Recover = Box<dyn FnOnce(&dyn Storage, Time) -> Result<Node, String> + 
 /// Makes another shard's node from home's introduction.
 pub type Join = Arc<dyn Fn(ShardId, &[Vec<u8>]) -> Result<Node, String> + Send + Sync>;
 
-/// What shards are started with.
+/// How shards are started.
 pub struct Start {
     /// The settings.
     pub settings: Settings,
@@ -34,10 +34,10 @@ pub struct Start {
     pub join: Join,
 }
 
-/// A broker's shards, which run.
+/// A broker's running shards.
 #[derive(Debug)]
 pub struct Running {
-    /// How to reach them; home is the first.
+    /// Their mailboxes; home's is the first.
     pub mailboxes: Vec<Mailbox>,
     /// Where clients connect, for people.
     pub shown: Vec<String>,
@@ -54,13 +54,13 @@ enum Ending {
     Panicked,
 }
 
-/// Tells how its thread ends.
+/// Reports how its thread ends.
 struct Teller(Sender<Ending>);
 
 impl Drop for Teller {
     fn drop(&mut self) {
         let panicked = std::thread::panicking();
-        // Whoever does not wait does not want to know.
+        // The receiver may be gone.
         let _ = self.0.send(if panicked { Ending::Panicked } else { Ending::InOrder });
     }
 }
@@ -86,12 +86,17 @@ pub fn start(start: Start) -> Result<Running, String> {
     let clock = Clock::start();
 
     let inbox = inboxes.next().ok_or("a broker needs a shard")?;
-    let home = (settings.clone(), (inbox, directory.clone()), clock);
-    let told = teller.clone();
-    let spill_mailboxes = mailboxes.clone();
+    let home = Home {
+        settings: settings.clone(),
+        links: Links { inbox, directory: directory.clone(), clock },
+        storage,
+        recover,
+        mailboxes: mailboxes.clone(),
+    };
+    let ending = teller.clone();
     let mut threads = vec![spawn(ShardId::HOME, move || {
-        let _teller = Teller(told);
-        match open_home(home, storage, recover, spill_mailboxes) {
+        let _teller = Teller(ending);
+        match open_home(home) {
             Ok((mut shard, opened)) => {
                 if ready.send(Ok(opened)).is_ok() {
                     shard.run();
@@ -109,11 +114,12 @@ pub fn start(start: Start) -> Result<Running, String> {
         let shard = ShardId(at);
         let (settings, directory) = (settings.clone(), directory.seen_by(shard));
         let (introduction, join) = (Arc::clone(&introduction), Arc::clone(&join));
-        let (clock, spill, told) = (clock, opened.spill.clone(), teller.clone());
+        let links = Links { inbox, directory, clock };
+        let (spill, ending) = (opened.spill.clone(), teller.clone());
         threads.push(spawn(shard, move || {
-            let _teller = Teller(told);
+            let _teller = Teller(ending);
             let node = join(shard, &introduction).expect("home introduces itself well");
-            match Shard::new(node, settings, (inbox, directory), spill, clock) {
+            match Shard::new(node, settings, links, spill) {
                 Ok(mut shard) => shard.run(),
                 Err(error) => panic!("shard {at} cannot start: {error}"),
             }
@@ -146,7 +152,7 @@ fn spawn(shard: ShardId, run: impl FnOnce() + Send + 'static) -> Result<JoinHand
         .map_err(|error| format!("cannot start a thread: {error}"))
 }
 
-/// What home has to say when it is open.
+/// What home returns once it is open.
 struct Opened {
     shown: Vec<String>,
     introduction: Vec<Vec<u8>>,
@@ -154,20 +160,25 @@ struct Opened {
     spill_thread: JoinHandle<()>,
 }
 
-fn open_home(
-    (settings, ends, clock): (Settings, (Inbox, ShardDirectory), Clock),
+/// What home is opened with.
+struct Home {
+    settings: Settings,
+    links: Links,
     storage: Arc<dyn Storage>,
     recover: Recover,
     mailboxes: Vec<Mailbox>,
-) -> Result<(Shard, Opened), String> {
-    // Ports are taken before the store is read, so that one in use is told at once, and opened
+}
+
+fn open_home(home: Home) -> Result<(Shard, Opened), String> {
+    let Home { settings, links, storage, recover, mailboxes } = home;
+    // Ports are taken before the store is read, so that one in use is reported immediately, and opened
     // after it, so that no client is cut off by a store that cannot be read.
     let bound = listeners::bind_all(&settings)?;
-    let mut node = recover(&*storage, clock.now())?;
+    let mut node = recover(&*storage, links.clock.now())?;
     let folder = settings.data.join(SPILL_FOLDER);
     let (spill, spill_thread) = SpillThread::start(&folder, node.spill_store(), mailboxes)?;
     let introduction = node.introduction();
-    let mut shard = Shard::new(node, settings.clone(), ends, spill.clone(), clock)?;
+    let mut shard = Shard::new(node, settings.clone(), links, spill.clone())?;
     let listeners = listeners::listen_all(bound, &settings)?;
     let shown = listeners.iter().map(|listener| listener.shown.clone()).collect();
     shard.open(storage, listeners);

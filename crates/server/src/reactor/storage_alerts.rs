@@ -1,12 +1,12 @@
-//! Says in the log what is wrong with the disk, and what to do about it: that it is full or has failed,
-//! and what the engine found that cannot be read back.
+//! Logs what is wrong with the disk and what to do: that it is full or has failed, and what the engine could
+//! not read back.
 
 use angarium_engine::{Engine, Position};
 use angarium_journal::State;
 use angarium_node::Node;
 use std::collections::BTreeSet;
 
-/// What was said already.
+/// What is logged already.
 #[derive(Debug)]
 pub(super) struct StorageAlerts {
     journal: State,
@@ -24,7 +24,7 @@ impl Default for StorageAlerts {
 }
 
 impl StorageAlerts {
-    /// Looks at the journal's state and the engine's counters; says what is new.
+    /// Compares the journal's state and the engine's counters with the last ones, and logs changes.
     pub(super) fn look(&mut self, node: &Node) {
         let (state, engine) = (node.journal().state(), node.engine());
         if let Some(news) = self.news(state) {

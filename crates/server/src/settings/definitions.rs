@@ -210,8 +210,8 @@ settings! {
     /// Unsent bytes from which on a client is a slow consumer.
     direct_bytes_max("direct-bytes-max"): ByteCount = ByteCount(64 << 20), Restart,
         at_least(DIRECT_BYTES_LEAST);
-    /// What happens to direct messages of a slow consumer. `spool`: from 1 MiB of unsent bytes on they wait on
-    /// the disk. `drop-oldest`, `drop-new`: it misses the oldest or the new ones, and learns how many.
+    /// What happens to direct messages of a slow consumer. `spool`: from 1 MiB of unsent bytes on they wait
+    /// on the disk. `drop-oldest`, `drop-new`: it misses the oldest or the new ones, and learns how many.
     /// `disconnect`: it is disconnected. A user's quota and the client itself can choose another policy.
     slow_consumer_policy("slow-consumer-policy"): SlowConsumerPolicy =
         SlowConsumerPolicy::Disconnect, Restart, Any;

@@ -1,7 +1,7 @@
 //! What an operator can set: one definition each, from which flags, environment, file and the
 //! documentation derive.
 //!
-//! Knows nothing about what the settings do.
+//! Does not know what the settings do.
 
 mod bounds;
 mod definitions;

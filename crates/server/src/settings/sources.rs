@@ -7,7 +7,7 @@ use crate::hints;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What was said where; kept, so that a reload reads the same places again.
+/// The sources of settings; kept, so that a reload reads them again.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     /// The file to read, if any.
@@ -103,7 +103,7 @@ fn check_together(settings: &Settings) -> Result<(), String> {
     if settings.nats_encryption == Encryption::Required && !settings.has_certificate() {
         return Err("nats-encryption needs tls-certificate and tls-key: two PEM files".into());
     }
-    // One of them alone would leave clients without TLS, and nobody would be told.
+    // One of them alone would silently leave clients without TLS.
     for (name, needs, file) in [
         ("tls-certificate", "tls-key", &settings.tls_certificate),
         ("tls-key", "tls-certificate", &settings.tls_key),
@@ -154,7 +154,7 @@ fn distance(left: &str, right: &str) -> usize {
 /// The settings whose values differ, each with whether a running broker takes it over.
 fn changed(before: &Settings, after: &Settings) -> Vec<(&'static Definition, Reload)> {
     let differs = |d: &&Definition| (d.show)(before) != (d.show)(after);
-    // Listeners are opened with TLS or without, and clients are told which.
+    // Listeners are opened with TLS or without, and clients learn which.
     let begins_or_ends_tls = before.has_certificate() != after.has_certificate();
     let reload = |d: &'static Definition| match d.name {
         "tls-certificate" | "tls-key" | "tls-client-authorities" if begins_or_ends_tls => {

@@ -207,7 +207,7 @@ pub enum ShardCount {
     /// another costs more than twice as much as what does not (decision 0011), and the journal and the
     /// kernel need processors too.
     Auto,
-    /// So many.
+    /// This number.
     Count(usize),
 }
 
@@ -250,7 +250,7 @@ pub enum BacklogRate {
     /// By the processors: where they are few, those that a drain keeps busy are those that others wait for
     /// (decision 0013).
     Auto,
-    /// So much.
+    /// This rate.
     Bytes(ByteCount),
 }
 
@@ -270,7 +270,7 @@ impl BacklogRate {
         }
     }
 
-    /// What it is by itself with so many processors.
+    /// The rate of `Auto` with this number of processors.
     pub(super) fn with_processors(processors: usize) -> u64 {
         (processors as u64 * (16 << 20)).min(128 << 20)
     }

@@ -126,7 +126,8 @@ async def a_subscription_says_itself_that_new_ones_are_dropped(world):
 
 @case(ours=True, needs=PROGRAM)
 async def who_is_to_be_disconnected_is(world):
-    user, subject = User(world, "--slow-consumer-policy", "disconnect", "--unsent-bytes", "1MiB"), world.name()
+    user = User(world, "--slow-consumer-policy", "disconnect", "--unsent-bytes", "1MiB")
+    subject = world.name()
     relay = await world.relay()
     client = await world.connect(relay.url, user=user.name, password="pw")
     await client.subscribe(subject)
