@@ -1,7 +1,7 @@
-//! What engine and channels reach during one call: outlets, journal, and what waits for the host.
+//! What engine and channels reach during one call: writers, journal, and what waits for the host.
 //!
 //! Effects are carried out the moment the engine calls them, in memory: a delivery is written into
-//! its connection's outlet, a record into the journal's batch. The host moves bytes and blocks.
+//! its connection's output, a record into the journal's batch. The host moves bytes and blocks.
 
 use crate::connection::in_process::InProcess;
 use crate::flow::publisher_stall::PublisherStalls;
@@ -19,7 +19,7 @@ use angarium_engine::{
     Time,
 };
 use angarium_journal::{Journal, SharedRecord};
-use angarium_protocol::{Credentials, Host, Outlet, Survey};
+use angarium_protocol::{Credentials, Host, Survey, Writer};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Credentials that the host is to check, off the shard's thread.
@@ -186,18 +186,18 @@ impl NodeEffects {
         self.outbox[slot].renew();
     }
 
-    /// Marks the connection as one with output, and gives its outlet out.
+    /// Marks the connection as one with output, and returns its writer.
     #[inline]
-    pub(crate) fn touch(&mut self, connection: ConnectionId) -> &mut Outlet {
+    pub(crate) fn touch(&mut self, connection: ConnectionId) -> &mut Writer {
         let outbox = &mut self.outbox[connection.0 as usize];
         if !outbox.is_dirty {
             outbox.is_dirty = true;
             self.dirty.push(connection);
         }
-        &mut outbox.outlet
+        &mut outbox.writer
     }
 
-    /// Writes a delivery into its connection's outlet.
+    /// Writes a delivery into its connection's output.
     #[inline(always)]
     pub(crate) fn write_delivery(&mut self, delivery: &Delivery<'_>) {
         let connection = delivery.channel.connection;
@@ -207,7 +207,7 @@ impl NodeEffects {
         }
     }
 
-    /// Writes a direct message into its connection's outlet.
+    /// Writes a direct message into its connection's output.
     #[inline(always)]
     pub(crate) fn write_direct_message(&mut self, message: &DirectMessage<'_>) {
         let connection = message.channel.connection;
@@ -222,7 +222,7 @@ impl NodeEffects {
         self.outbox[connection.0 as usize].end_with_large();
     }
 
-    /// Writes the answer to a get into its connection's outlet.
+    /// Writes the answer to a get into its connection's output.
     pub(crate) fn write_get_answer(&mut self, answer: &GetAnswer<'_>) {
         let connection = answer.channel.connection;
         self.touch(connection).answer_get(answer);
@@ -231,9 +231,9 @@ impl NodeEffects {
         }
     }
 
-    /// Writes a message that no queue took into its publisher's outlet.
+    /// Writes a message that no queue took into its publisher's output.
     pub(crate) fn return_here(&mut self, channel: ChannelId, message: &MessageView<'_>) {
-        self.touch(channel.connection).returned(channel, message);
+        self.touch(channel.connection).return_unroutable(channel, message);
         if message.shared.is_some() {
             self.end_with_large(channel.connection);
         }
@@ -332,11 +332,11 @@ impl Effects for NodeEffects {
                 .links
                 .say(shard, &ShardMessage::FromHome(FromHome::Cancelled(name, consumer)));
         }
-        self.touch(channel.connection).cancelled(channel, consumer);
+        self.touch(channel.connection).consumer_cancelled(channel, consumer);
     }
 
     fn subscription_revoked(&mut self, channel: ChannelId, subscribed: &Subscribe<'_>) {
-        self.touch(channel.connection).forbidden(subscribed);
+        self.touch(channel.connection).subscription_revoked(subscribed);
     }
 
     fn session_lost(&mut self, channel: ChannelId, session: &str, why: SessionLoss) {
@@ -421,7 +421,7 @@ impl Hints for NodeEffects {
 
 impl Host for NodeEffects {
     #[inline]
-    fn outlet(&mut self, connection: ConnectionId) -> &mut Outlet {
+    fn writer(&mut self, connection: ConnectionId) -> &mut Writer {
         self.touch(connection)
     }
 

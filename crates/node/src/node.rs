@@ -16,7 +16,7 @@ use crate::storage::recovery;
 use crate::storage::writes::Writes;
 use angarium_engine::{ConnectionId, Engine, ShardId, Time};
 use angarium_journal::{State, Storage};
-use angarium_protocol::{Close, Context, Peer, ProtocolHandler};
+use angarium_protocol::{Close, Context, Peer, ProtocolHandler, Writer};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -185,7 +185,7 @@ impl Node {
         self.serial += 1;
         self.stats.connections_total += 1;
         self.stats.connections += 1;
-        self.effects.outbox[id.0 as usize].outlet.protocol = peer.protocol;
+        self.effects.outbox[id.0 as usize].writer = Writer::new(peer.protocol);
         let key = ConnectionKey { id, serial: self.serial };
         let mut handler = AnyHandler::new(&self.options, key, &peer, now);
         let mut context = Context { now, engine: &mut self.engine, host: &mut self.effects };
@@ -252,10 +252,8 @@ impl Node {
     pub(crate) fn is_choked(&self, id: ConnectionId) -> bool {
         let outbox = &self.effects.outbox[id.0 as usize];
         let most = self.options.outbox_bytes_max.saturating_mul(CHOKED);
-        // What queues deliver is held to less than that.
-        let has_subscriptions = outbox.outlet.protocol.has_subscriptions();
-        let unasked = if has_subscriptions { outbox.unsent_max } else { 0 };
-        outbox.unsent() > most.saturating_add(unasked)
+        let direct = if outbox.writer.has_subscribers() { outbox.unsent_max } else { 0 };
+        outbox.unsent() > most.saturating_add(direct)
     }
 
     /// How many bytes are to be sent to the connection.
@@ -527,7 +525,7 @@ impl Node {
             }
             if !std::mem::take(&mut connection.is_active) {
                 shrink(&mut connection.carry);
-                shrink(&mut self.effects.outbox[slot].outlet.bytes);
+                shrink(&mut self.effects.outbox[slot].writer.output.bytes);
             }
             self.expire_connection(now, id);
         }

@@ -1,14 +1,12 @@
-//! What every protocol's session has in common: what it is given, what it may call, how it ends.
+//! What every protocol's handler has in common: what it is given, what it may call, how it ends.
 //!
-//! A connection is two halves that are never borrowed at once: the *session* parses input and asks
-//! the engine; the *outlet* is where output is written, by the session and, for deliveries, by the
-//! host on the engine's behalf.
+//! A connection is two halves that are never borrowed at once: the *handler* parses input and asks the
+//! engine; the *writer* takes output, from the handler and, for what the engine sends, from the host.
 
-use crate::LargeBody;
+use crate::Writer;
 use crate::connection_query::{Findings, Survey};
 use angarium_engine::{
-    ChannelId, ConnectionId, Delivery, DirectMessage, Effects, Engine, GetAnswer, MessageView,
-    Refusal, Reply, Settle, SlowConsumerPolicy, Subscribe, Time,
+    ChannelId, ConnectionId, Effects, Engine, Refusal, Reply, Settle, SlowConsumerPolicy, Time,
 };
 
 /// What is spoken on a connection.
@@ -118,11 +116,11 @@ pub type Authentication = Result<Identity, String>;
 /// What a session can reach during one call.
 pub trait Host: Effects {
     /// Where output for a connection is written.
-    fn outlet(&mut self, connection: ConnectionId) -> &mut Outlet;
+    fn writer(&mut self, connection: ConnectionId) -> &mut Writer;
     /// All subscribers of what the connection has just published are above their high-water mark: the host
     /// may stall it for a moment.
     fn stall(&mut self, now: Time, publisher: ConnectionId);
-    /// Whether messages that were handed to the connection wait elsewhere than in its outlet. Once they
+    /// Whether messages that were handed to the connection wait elsewhere than in its output. Once they
     /// do no longer, the host calls [`ProtocolHandler::caught_up`].
     fn is_behind(&self, connection: ConnectionId) -> bool {
         let _ = connection;
@@ -166,35 +164,11 @@ pub struct Context<'a, W> {
     pub host: &'a mut W,
 }
 
-/// The connection is over: flush what is in its outlet, then close the transport.
+/// The connection is over: flush its output, then close the transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Close {
     /// For the log.
     pub reason: String,
-}
-
-/// Output of one connection: bytes to be sent, and what is needed to write deliveries.
-#[derive(Debug, Default)]
-pub struct Outlet {
-    /// Bytes to be sent. The host sends and clears them.
-    pub bytes: Vec<u8>,
-    /// What comes behind those: the body of the message that was written last, where that is large and
-    /// shared. The host takes it before anything else is written.
-    pub large: Option<Box<LargeBody>>,
-    /// Largest frame the peer takes, in bytes, as negotiated; 0: no limit.
-    pub frame_bytes_max: u32,
-    /// The peer wants to hear of the end of its subscriptions.
-    pub takes_cancels: bool,
-    /// The peer understands headers (NATS, where that is said).
-    pub takes_headers: bool,
-    /// What becomes of direct messages for which the peer is too slow, where it says so itself.
-    pub slow_consumer_policy: Option<SlowConsumerPolicy>,
-    /// What deliveries are written in.
-    pub protocol: Protocol,
-    /// Messages written so far.
-    pub messages: u64,
-    /// What the last message began with (NATS).
-    pub(crate) control_line: crate::nats::ControlLine,
 }
 
 /// One connection's state machine, without the socket. Implemented once per protocol; the host holds
@@ -253,7 +227,7 @@ pub trait ProtocolHandler {
     /// The broker can (`None`) or cannot (why) take persistent messages now. Called when that
     /// changes, and for a connection that begins while the broker cannot.
     fn blocked<W: Host>(&mut self, context: &mut Context<'_, W>, why: Option<&str>);
-    /// All that had waited elsewhere is in the outlet.
+    /// All that had waited elsewhere is in the output.
     fn caught_up<W: Host>(&mut self, context: &mut Context<'_, W>) {
         let _ = context;
     }
@@ -267,60 +241,4 @@ pub trait ProtocolHandler {
     fn deadline(&self) -> Option<Time>;
     /// Does what has become due.
     fn expire<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close>;
-}
-
-impl Outlet {
-    /// Copies a large body behind what comes before it, for a host that does not send it a part at a time.
-    pub fn copy_large(&mut self) {
-        if let Some(large) = self.large.take() {
-            large.parts().for_each(|part| self.bytes.extend_from_slice(part));
-        }
-    }
-    /// Writes a delivery in the connection's protocol.
-    #[inline]
-    pub fn deliver(&mut self, delivery: &Delivery<'_>) {
-        self.messages += 1;
-        match self.protocol {
-            Protocol::Amqp091 => crate::amqp091::write_delivery(self, delivery),
-            // NATS clients have no consumers.
-            Protocol::Nats => {}
-        }
-    }
-    /// Writes the answer to a get; only AMQP 0-9-1 has them.
-    pub fn answer_get(&mut self, answer: &GetAnswer<'_>) {
-        self.messages += 1;
-        crate::amqp091::write_get_answer(self, answer);
-    }
-    /// Writes a direct message in the connection's protocol.
-    #[inline]
-    pub fn send_direct(&mut self, message: &DirectMessage<'_>) {
-        self.messages += 1;
-        match self.protocol {
-            Protocol::Amqp091 => crate::amqp091::write_direct(self, message),
-            Protocol::Nats => crate::nats::write_direct(self, message),
-        }
-    }
-    /// Writes a batch of direct messages; only NATS has such.
-    #[inline]
-    pub fn send_direct_batch(&mut self, message: &DirectMessage<'_>, bodies: &[&[u8]]) {
-        self.messages += bodies.len() as u64;
-        crate::nats::write_direct_batch(self, message, bodies);
-    }
-    /// Writes a returned message; only AMQP 0-9-1 asks for them.
-    pub fn returned(&mut self, channel: ChannelId, message: &MessageView<'_>) {
-        crate::amqp091::write_returned(self, channel, message);
-    }
-    /// Writes a confirm; only AMQP 0-9-1 asks for them.
-    pub fn confirm(&mut self, session: ChannelId, confirm: angarium_engine::Confirm) {
-        crate::amqp091::write_confirm(self, session, confirm);
-    }
-    /// Writes the end of a subscription to a queue; only AMQP 0-9-1 has them.
-    pub fn cancelled(&mut self, session: ChannelId, consumer: &str) {
-        crate::amqp091::write_cancelled(self, session, consumer);
-    }
-    /// Writes that a subscription to direct messages has ended, because its user may not have it any more;
-    /// only NATS has them.
-    pub fn forbidden(&mut self, listened: &Subscribe<'_>) {
-        crate::nats::write_forbidden(self, listened);
-    }
 }

@@ -26,6 +26,7 @@ mod properties;
 mod shared_body;
 #[cfg(test)]
 mod tests;
+mod writer;
 
 pub use crate::connection_info::{ClientProperties, ConnectionInfo};
 pub use crate::connection_query::{
@@ -33,11 +34,11 @@ pub use crate::connection_query::{
 };
 pub use crate::conventions::CONVENTIONS;
 pub use crate::handler::{
-    Authentication, Close, Context, Credentials, Host, Identity, Outlet, Peer, Protocol,
-    ProtocolHandler,
+    Authentication, Close, Context, Credentials, Host, Identity, Peer, Protocol, ProtocolHandler,
 };
 pub use crate::names::SUBJECT_EXCHANGE;
 pub use crate::nats::reply_of;
-pub use crate::shared_body::LargeBody;
+pub use crate::shared_body::SharedBody;
+pub use crate::writer::{AnyWriter, Output, Writer};
 pub use advisory::SlowConsumerAdvisory;
 pub use properties::{amended, read_headers};

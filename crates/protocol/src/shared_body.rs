@@ -12,7 +12,7 @@ const AROUND_BYTES: usize = HEAD_BYTES + 1;
 
 /// What is still to be sent of one, with what is around it.
 #[derive(Clone, Debug)]
-pub struct LargeBody {
+pub struct SharedBody {
     rest: Bytes,
     /// Bytes of that which belong to the frame that has begun.
     in_frame: usize,
@@ -62,22 +62,22 @@ impl Frames {
     }
 }
 
-impl LargeBody {
+impl SharedBody {
     /// One in frames, of which the first begins in `out`.
-    pub(crate) fn in_frames(body: &Bytes, mut frames: Frames, out: &mut Vec<u8>) -> LargeBody {
+    pub(crate) fn in_frames(body: &Bytes, mut frames: Frames, out: &mut Vec<u8>) -> SharedBody {
         out.extend_from_slice(&frames.head(body.len()));
         let (longest, last) =
             (frames.head(frames.bytes_max), frames.head(body.len() % frames.bytes_max));
         frames.around[1..].copy_from_slice(&longest);
         frames.around_last[1..].copy_from_slice(&last);
         let in_frame = body.len().min(frames.bytes_max);
-        LargeBody { in_frame, frames: Some(frames), ..LargeBody::plain(body, b"") }
+        SharedBody { in_frame, frames: Some(frames), ..SharedBody::plain(body, b"") }
     }
 
     /// One that is sent as it is, and then the tail.
     #[must_use]
-    pub fn plain(body: &Bytes, tail: &'static [u8]) -> LargeBody {
-        LargeBody { rest: body.clone(), in_frame: body.len(), around_sent: 0, frames: None, tail }
+    pub fn plain(body: &Bytes, tail: &'static [u8]) -> SharedBody {
+        SharedBody { rest: body.clone(), in_frame: body.len(), around_sent: 0, frames: None, tail }
     }
 
     /// What comes behind the frame that has begun, up to the next one.
@@ -150,7 +150,7 @@ mod tests {
 
     /// Sends so much at a time of the parts there are.
     #[track_caller]
-    fn check(large: impl Fn(&mut Vec<u8>) -> LargeBody, expected: &[u8]) {
+    fn check(large: impl Fn(&mut Vec<u8>) -> SharedBody, expected: &[u8]) {
         for step in [1, 3, 8, 9, 1_000, PART_BYTES_MAX + 5, usize::MAX] {
             if expected.len() / step > 1_000 {
                 continue;
@@ -192,12 +192,12 @@ mod tests {
             let frames = Frames::new([3, 0, 1], 206, bytes_max);
             let expected: Vec<u8> = parts.iter().flat_map(|part| frame(part)).collect();
             let body = Bytes::from(parts.concat());
-            check(|out| LargeBody::in_frames(&body, frames.clone(), out), &expected);
+            check(|out| SharedBody::in_frames(&body, frames.clone(), out), &expected);
         }
         for body in [&b"body"[..], &[&long[..], b"a"].concat()] {
             let expected = [body, b"\r\n"].concat();
             let body = Bytes::copy_from_slice(body);
-            check(|_| LargeBody::plain(&body, b"\r\n"), &expected);
+            check(|_| SharedBody::plain(&body, b"\r\n"), &expected);
         }
     }
 }

@@ -211,7 +211,7 @@ impl Node {
             age: now.since(connection.connected_at),
             session,
             received_messages: connection.received_messages,
-            sent_messages: self.effects.outbox[id.0 as usize].outlet.messages,
+            sent_messages: self.effects.outbox[id.0 as usize].writer.output.messages,
             received_bytes: connection.received_bytes,
             sent_bytes: connection.sent_bytes,
             unsent_bytes: self.effects.outbox[id.0 as usize].unsent() as u64,

@@ -28,7 +28,7 @@ pub(crate) struct Connection {
     pub(crate) openings_before: u32,
     /// Input that is not used yet: the start of a frame, or what came while the session waited.
     pub(crate) carry: Vec<u8>,
-    /// The session has ended; the host sends what is in the outlet and closes the transport.
+    /// The session has ended; the host sends what is in the output and closes the transport.
     pub(crate) ended: Option<String>,
     /// It has stored messages: it is one of those that wait when the journal is congested, and one
     /// of those that are told when it cannot store.

@@ -23,7 +23,7 @@ impl Node {
         let info = connection.handler.info();
         let of_user = self.engine.quota(info.user);
         let mut quota = of_user.or(&self.options.quota);
-        let own = self.effects.outbox[id.0 as usize].outlet.slow_consumer_policy;
+        let own = self.effects.outbox[id.0 as usize].writer.output.slow_consumer_policy;
         let of_listener = info.peer.slow_consumer_policy;
         quota.slow_consumer_policy = own
             .or(of_user.slow_consumer_policy)

@@ -86,7 +86,7 @@ impl NodeEffects {
         self.given_up.push(id);
     }
 
-    /// Writes a direct message into its connection's outlet, behind `unsent` bytes.
+    /// Writes a direct message into its connection's output, behind `unsent` bytes.
     #[inline]
     pub(crate) fn write_direct(
         &mut self,
@@ -146,8 +146,8 @@ impl NodeEffects {
             *lost.entry((session, whose.tag)).or_default() += count;
             missed += count.messages;
         });
-        let outlet = &mut self.outbox[id.0 as usize].outlet;
-        outlet.messages = outlet.messages.saturating_sub(missed);
+        let output = &mut self.outbox[id.0 as usize].writer.output;
+        output.messages = output.messages.saturating_sub(missed);
         missed
     }
 
@@ -165,7 +165,7 @@ impl NodeEffects {
         SendOutcome::Congested
     }
 
-    /// Writes what a connection has in the spill log into its outlet, as far as there is room; returns how
+    /// Writes what a connection has in the spill log into its output, as far as there is room; returns how
     /// many bytes were looked at.
     pub(crate) fn refill(&mut self, id: ConnectionId) -> usize {
         let Some(number) = self.outbox[id.0 as usize].spooled else { return 0 };
@@ -175,7 +175,7 @@ impl NodeEffects {
             match self.spill.next(number) {
                 Next::Message(message) => {
                     let outbox = &mut self.outbox[id.0 as usize];
-                    outbox.outlet.send_direct(&message);
+                    outbox.writer.send_direct(&message);
                     outbox.end_with_large();
                     has_output = true;
                 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 /// Bytes that a message takes beside its content and its names, or fewer.
 const FRAMING_BYTES: usize = 32;
 
-/// What was last written of a burst, and where: behind it, in its connection's outlet, there is only more.
+/// What was last written of a batch, and where in its connection's output; that has only grown since.
 #[derive(Debug)]
 pub(crate) struct LastBatch {
     /// The first of its messages; 0: none.
@@ -56,7 +56,7 @@ impl LastBatch {
 }
 
 impl NodeEffects {
-    /// Writes messages with these payloads into their connection's outlet, if there is room for all of them;
+    /// Writes messages with these payloads into their connection's output, if there is room for all of them;
     /// says how the last one is heard.
     pub(crate) fn write_direct_batch(
         &mut self,
@@ -70,24 +70,24 @@ impl NodeEffects {
         let payload: usize = bodies.iter().map(|body| body.len()).sum();
         let bytes = payload + bodies.len() * (names + FRAMING_BYTES);
         let unsent = outbox.unsent() + bytes;
-        if outbox.remote.is_some()
-            || !outbox.outlet.protocol.has_subscriptions()
-            || unsent >= outbox.plain_max
-        {
+        if outbox.remote.is_some() || unsent >= outbox.plain_max {
             return None;
         }
-        if let Some((other, range)) = self.last_batch.same(message) {
+        let same = self.last_batch.same(message).filter(|(other, _)| {
+            outbox.writer.writes_batches_like(&self.outbox[other.0 as usize].writer)
+        });
+        if let Some((other, range)) = same {
             self.touch(connection);
             let both = self.outbox.get_disjoint_mut([other.0 as usize, slot]);
             let [from, to] = both.expect("two connections have two places");
-            to.outlet.bytes.extend_from_slice(&from.outlet.bytes[range]);
-            to.outlet.messages += bodies.len() as u64;
+            to.writer.output.bytes.extend_from_slice(&from.writer.output.bytes[range]);
+            to.writer.output.messages += bodies.len() as u64;
         } else {
-            let outlet = self.touch(connection);
-            let start = outlet.bytes.len();
-            outlet.bytes.reserve(bytes);
-            outlet.send_direct_batch(message, bodies);
-            let range = start..outlet.bytes.len();
+            let writer = self.touch(connection);
+            let start = writer.output.bytes.len();
+            writer.output.bytes.reserve(bytes);
+            writer.send_direct_batch(message, bodies);
+            let range = start..writer.output.bytes.len();
             self.last_batch.keep(message, range);
         }
         let last = message.emission + bodies.len() as u64 - 1;

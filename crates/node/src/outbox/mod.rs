@@ -16,7 +16,7 @@ use crate::flow::publisher_stall::WaitingPublishers;
 use crate::flow::slow_consumer_events::Lag;
 use crate::shard::remote_connection::RemoteConnection;
 use angarium_engine::{SlowConsumerPolicy, drop_elsewhere};
-use angarium_protocol::Outlet;
+use angarium_protocol::Writer;
 use std::cell::Cell;
 use std::collections::VecDeque;
 
@@ -38,13 +38,13 @@ const DROPPED_BYTES_MAX: usize = 4 << 20;
 /// A connection's output and what the host must know about it.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    pub(crate) outlet: Outlet,
-    /// What comes before the outlet's bytes. The row is small, since it moves when it grows: those of many
+    pub(crate) writer: Writer,
+    /// What comes before the output's bytes. The row is small, since it moves when it grows: those of many
     /// slow consumers that are sent the same grow in the same step.
     pieces: VecDeque<Box<Piece>>,
     /// How much that is.
     pieces_bytes: usize,
-    /// Bytes at the start of the first piece, or of `outlet.bytes`, that are already sent.
+    /// Bytes at the start of the first piece, or of `writer.output.bytes`, that are already sent.
     sent: usize,
     /// It is in `NodeEffects::dirty`.
     pub(crate) is_dirty: bool,
@@ -80,14 +80,14 @@ impl Outbox {
     /// How many bytes are still to be sent.
     #[inline]
     pub(crate) fn unsent(&self) -> usize {
-        self.pieces_bytes + self.outlet.bytes.len() - self.sent
+        self.pieces_bytes + self.writer.output.bytes.len() - self.sent
     }
 
     /// Those of them that are to be sent next: all, or the rest of a piece, or of a part of one.
     #[inline]
     pub(crate) fn pending(&self) -> &[u8] {
         if self.pieces.is_empty() {
-            return &self.outlet.bytes[self.sent..];
+            return &self.writer.output.bytes[self.sent..];
         }
         self.parts().next().unwrap_or_default()
     }
@@ -149,14 +149,14 @@ impl Outbox {
     /// Puts what has become much aside, so that what follows it need not be one with it.
     #[inline]
     pub(crate) fn part(&mut self) {
-        if self.outlet.bytes.len() >= PIECE_BYTES || self.droppable.is_some() {
+        if self.writer.output.bytes.len() >= PIECE_BYTES || self.droppable.is_some() {
             self.part_much();
         }
     }
 
     #[cold]
     fn part_much(&mut self) {
-        let bytes = self.outlet.bytes.len();
+        let bytes = self.writer.output.bytes.len();
         if bytes >= PIECE_BYTES || bytes > self.small_piece_bytes() {
             self.end_piece();
         }
@@ -166,7 +166,7 @@ impl Outbox {
     fn end_piece(&mut self) {
         let is_small = self.droppable.is_some();
         let room = if is_small { self.small_piece_bytes() } else { PIECE_CAPACITY };
-        let bytes = std::mem::replace(&mut self.outlet.bytes, Vec::with_capacity(room));
+        let bytes = std::mem::replace(&mut self.writer.output.bytes, Vec::with_capacity(room));
         self.pieces_bytes += bytes.len();
         let piece = match &mut self.droppable {
             Some(droppable) => droppable.close(bytes),
@@ -178,13 +178,14 @@ impl Outbox {
     /// What is written becomes the last piece, and the large body that comes next belongs to it.
     #[cold]
     pub(crate) fn end_with_large(&mut self) {
-        let Some(large) = self.outlet.large.take() else { return };
+        let Some(large) = self.writer.output.shared_body.take() else { return };
         if self.droppable.is_some() {
             self.end_piece();
         }
         // Where there is nothing in it, its room is for what comes next.
-        let has_bytes = !self.outlet.bytes.is_empty();
-        let bytes = if has_bytes { std::mem::take(&mut self.outlet.bytes) } else { Vec::new() };
+        let has_bytes = !self.writer.output.bytes.is_empty();
+        let bytes =
+            if has_bytes { std::mem::take(&mut self.writer.output.bytes) } else { Vec::new() };
         let piece = Piece::with_large(bytes, large);
         self.pieces_bytes += piece.left();
         self.pieces.push_back(piece.into());
@@ -193,19 +194,19 @@ impl Outbox {
     /// Frees the room of what is sent, now and then.
     fn forget_sent(&mut self) {
         let sent = self.sent;
-        debug_assert!(sent <= self.outlet.bytes.len());
-        if sent == self.outlet.bytes.len() {
-            self.outlet.bytes.clear();
+        debug_assert!(sent <= self.writer.output.bytes.len());
+        if sent == self.writer.output.bytes.len() {
+            self.writer.output.bytes.clear();
             // What it was once behind is much more than it needs again, while it keeps up.
-            if self.outlet.bytes.capacity() > 4 * PIECE_BYTES {
-                self.outlet.bytes = Vec::new();
+            if self.writer.output.bytes.capacity() > 4 * PIECE_BYTES {
+                self.writer.output.bytes = Vec::new();
             }
             if let Some(droppable) = &mut self.droppable {
                 droppable.all_left();
             }
-        } else if sent > self.outlet.bytes.len() / 2 && self.droppable.is_none() {
+        } else if sent > self.writer.output.bytes.len() / 2 && self.droppable.is_none() {
             // Moves less than was sent, so that the sum of all moves stays linear.
-            self.outlet.bytes.drain(..sent);
+            self.writer.output.bytes.drain(..sent);
         } else {
             return;
         }
@@ -231,7 +232,7 @@ impl Outbox {
 
     /// Drops all that is unsent: its peer is not waited for.
     pub(crate) fn discard(&mut self) {
-        self.outlet.bytes = Vec::new();
+        self.writer.output.bytes = Vec::new();
         self.drop_pieces();
         self.sent = 0;
         self.droppable = None;

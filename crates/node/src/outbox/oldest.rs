@@ -6,7 +6,7 @@ use super::Outbox;
 use super::marks::{Marks, Message, Whose};
 use super::piece::Piece;
 use angarium_engine::Lost;
-use angarium_protocol::LargeBody;
+use angarium_protocol::SharedBody;
 
 /// Bytes of a piece, and about what goes at once.
 const PIECE_BYTES: usize = 64 << 10;
@@ -43,7 +43,7 @@ impl Droppable {
     }
 
     /// What is being written becomes a piece, with a large body behind it.
-    fn close_large(&mut self, head: &[u8], large: Box<LargeBody>) -> Piece {
+    fn close_large(&mut self, head: &[u8], large: Box<SharedBody>) -> Piece {
         let piece = Piece::marked_large(head, large, self.open.close());
         self.note_copied(head.len());
         self.marks_bytes += piece.marks_len();
@@ -83,7 +83,7 @@ impl Outbox {
         let row = self.pieces.capacity() * size_of::<Box<Piece>>();
         let open = self.droppable.as_ref().map_or(0, |it| it.open.capacity());
         let copied = self.droppable.as_ref().map_or(0, |it| it.copied);
-        (pieces + row + open + self.outlet.bytes.capacity(), copied)
+        (pieces + row + open + self.writer.output.bytes.capacity(), copied)
     }
 
     /// How many bytes are unsent, with those that it takes to know what may be taken out of them.
@@ -97,26 +97,29 @@ impl Outbox {
     pub(crate) fn prepare_droppable(&mut self, bytes: usize, has_large: bool) -> usize {
         self.droppable.get_or_insert_default();
         let most = self.small_piece_bytes();
-        let written = self.outlet.bytes.len();
+        let written = self.writer.output.bytes.len();
         if written > 0 && (has_large || written + bytes > most) {
             self.end_piece();
         }
         let room = most.max(bytes);
-        if !has_large && self.outlet.bytes.is_empty() && self.outlet.bytes.capacity() < room {
-            self.outlet.bytes = Vec::with_capacity(room);
+        if !has_large
+            && self.writer.output.bytes.is_empty()
+            && self.writer.output.bytes.capacity() < room
+        {
+            self.writer.output.bytes = Vec::with_capacity(room);
         }
-        self.outlet.bytes.len()
+        self.writer.output.bytes.len()
     }
 
     /// What was written from `start` on is that message, up to its body where that is large, and with it what
     /// it tells of.
     pub(crate) fn written_droppable(&mut self, start: usize, whose: Whose, untold: u64) {
-        let bytes = self.outlet.bytes.len() - start;
+        let bytes = self.writer.output.bytes.len() - start;
         let droppable = self.droppable.get_or_insert_default();
         droppable.open.push(Message { start, bytes, whose, untold });
-        if let Some(large) = self.outlet.large.take() {
-            let piece = droppable.close_large(&self.outlet.bytes, large);
-            self.outlet.bytes.clear();
+        if let Some(large) = self.writer.output.shared_body.take() {
+            let piece = droppable.close_large(&self.writer.output.bytes, large);
+            self.writer.output.bytes.clear();
             self.pieces_bytes += piece.left();
             self.pieces.push_back(piece.into());
         }

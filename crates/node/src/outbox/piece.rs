@@ -5,7 +5,7 @@
 
 use super::marks::{Marked, Whose};
 use angarium_engine::Lost;
-use angarium_protocol::LargeBody;
+use angarium_protocol::SharedBody;
 
 /// What is taken out leaves a hole in its piece until that is the next to be sent, where it is less than
 /// this part of it: all that is around it would have to be copied. So a slow consumer's pieces take no more than
@@ -24,7 +24,7 @@ pub(super) struct Piece {
     marks: Box<[u8]>,
     holes_bytes: usize,
     /// What comes behind its bytes.
-    large: Option<Box<LargeBody>>,
+    large: Option<Box<SharedBody>>,
 }
 
 impl Piece {
@@ -42,12 +42,12 @@ impl Piece {
     }
 
     /// One that ends with a large body.
-    pub(super) fn with_large(bytes: Vec<u8>, large: Box<LargeBody>) -> Piece {
+    pub(super) fn with_large(bytes: Vec<u8>, large: Box<SharedBody>) -> Piece {
         Piece { bytes, large: Some(large), ..Piece::default() }
     }
 
     /// One that is a message with a large body, which may be taken out as a whole; `marks` tell whose it is.
-    pub(super) fn marked_large(head: &[u8], large: Box<LargeBody>, marks: Box<[u8]>) -> Piece {
+    pub(super) fn marked_large(head: &[u8], large: Box<SharedBody>, marks: Box<[u8]>) -> Piece {
         Piece { bytes: head.to_vec(), marks, large: Some(large), ..Piece::default() }
     }
 

@@ -5,7 +5,7 @@ use super::*;
 use angarium_engine::{
     Annotations, Bytes, ChannelId, ConnectionId, Delivery, Format, Lost, MessageView,
 };
-use angarium_protocol::LargeBody;
+use angarium_protocol::{AnyWriter, SharedBody, amqp091};
 use std::collections::BTreeSet;
 
 fn byte(at: usize) -> u8 {
@@ -32,17 +32,18 @@ fn check(writes: usize, bytes: usize, takes: fn(usize) -> usize) {
     };
     for context in 0..writes {
         let middle = written + bytes / 2;
-        outbox.outlet.bytes.extend((written..middle).map(byte));
+        outbox.writer.output.bytes.extend((written..middle).map(byte));
         written += bytes;
         let second: Vec<u8> = (middle..written).map(byte).collect();
         if context % 3 == 1 {
-            outbox.outlet.large = Some(LargeBody::plain(&Bytes::from(second), b"").into());
+            outbox.writer.output.shared_body =
+                Some(SharedBody::plain(&Bytes::from(second), b"").into());
             outbox.end_with_large();
         } else {
-            outbox.outlet.bytes.extend(second);
+            outbox.writer.output.bytes.extend(second);
         }
         outbox.part();
-        assert!(outbox.outlet.bytes.capacity() <= PIECE_CAPACITY * 2);
+        assert!(outbox.writer.output.bytes.capacity() <= PIECE_CAPACITY * 2);
         let taken = take(&mut outbox, takes(context));
         assert_eq!(outbox.unsent(), written - taken);
     }
@@ -58,17 +59,17 @@ fn check(writes: usize, bytes: usize, takes: fn(usize) -> usize) {
 fn large_bodies_leave_whole_by_steps_of_any_size() {
     let body = Bytes::from((0..1_000).map(byte).collect::<Vec<u8>>());
     let written = |outbox: &mut Outbox, is_shared: bool| {
-        outbox.outlet.frame_bytes_max = 308;
+        outbox.writer.protocol = AnyWriter::Amqp091(amqp091::Writer::new(308, false));
         for tag in 1..=3 {
             let shared = is_shared.then_some(&body);
-            outbox.outlet.deliver(&delivery(tag, &body, shared));
+            outbox.writer.deliver(&delivery(tag, &body, shared));
             outbox.end_with_large();
-            outbox.outlet.bytes.extend(b"between");
+            outbox.writer.output.bytes.extend(b"between");
         }
     };
     let mut copied = Outbox::default();
     written(&mut copied, false);
-    let expected = copied.outlet.bytes;
+    let expected = copied.writer.output.bytes;
     for step in (1..400).chain([1_000, 5_000]) {
         let (mut outbox, mut taken) = (Outbox::default(), Vec::new());
         written(&mut outbox, true);
@@ -138,8 +139,8 @@ fn message(number: u32, bytes: usize) -> Vec<u8> {
 }
 
 /// What of a message may be shared.
-fn large(message: &[u8]) -> Box<LargeBody> {
-    LargeBody::plain(&Bytes::copy_from_slice(&message[MESSAGE_MIN..]), b"").into()
+fn large(message: &[u8]) -> Box<SharedBody> {
+    SharedBody::plain(&Bytes::copy_from_slice(&message[MESSAGE_MIN..]), b"").into()
 }
 
 impl Reader {
@@ -184,15 +185,15 @@ impl Output {
     }
 
     fn write_plain(&mut self, bytes: usize) {
-        self.outbox.outlet.bytes.extend(message(self.next, bytes));
+        self.outbox.writer.output.bytes.extend(message(self.next, bytes));
         self.next += 1;
     }
 
     /// The same with a body that is shared.
     fn write_large(&mut self, bytes: usize) {
         let message = message(self.next, bytes);
-        self.outbox.outlet.bytes.extend(&message[..MESSAGE_MIN]);
-        self.outbox.outlet.large = Some(large(&message));
+        self.outbox.writer.output.bytes.extend(&message[..MESSAGE_MIN]);
+        self.outbox.writer.output.shared_body = Some(large(&message));
         self.outbox.end_with_large();
         self.next += 1;
     }
@@ -229,10 +230,10 @@ impl Output {
         let message = message(self.next, bytes);
         let start = outbox.prepare_droppable(bytes, is_large);
         if is_large {
-            outbox.outlet.bytes.extend(&message[..MESSAGE_MIN]);
-            outbox.outlet.large = Some(large(&message));
+            outbox.writer.output.bytes.extend(&message[..MESSAGE_MIN]);
+            outbox.writer.output.shared_body = Some(large(&message));
         } else {
-            outbox.outlet.bytes.extend(message);
+            outbox.writer.output.bytes.extend(message);
         }
         outbox.written_droppable(start, whose, untold.into());
         self.droppable.insert(self.next);

@@ -104,7 +104,7 @@ impl Node {
                 }
             }
             FromHome::Cancelled(name, subscription) if self.is_here(name) => {
-                self.effects.touch(name.id.connection).cancelled(name.id, subscription);
+                self.effects.touch(name.id.connection).consumer_cancelled(name.id, subscription);
             }
             FromHome::SessionLost(name, session, why) if self.is_here(name) => {
                 self.effects.session_lost_here(name.id, session, why);

@@ -179,7 +179,7 @@ impl Handler {
         channel: u16,
         method: &Method<'_>,
     ) {
-        method.write_frame(channel, &mut context.host.outlet(self.id).bytes);
+        method.write_frame(channel, &mut context.host.writer(self.id).output.bytes);
     }
 
     /// Takes one step: a frame, or a part of one. 0: more input is needed.
@@ -485,7 +485,7 @@ impl ProtocolHandler for Handler {
             return Err(self.closed());
         }
         if now >= self.beat {
-            let out = &mut context.host.outlet(self.id).bytes;
+            let out = &mut context.host.writer(self.id).output.bytes;
             // Bytes that wait to be sent are a sign of life themselves.
             if out.is_empty() {
                 frame::write_heartbeat(out);

@@ -5,8 +5,9 @@ use super::fault::{Code, Fault};
 use super::frame::{self, PROTOCOL_HEADER};
 use crate::amqp091::client_properties::Capabilities;
 use crate::amqp091::handler::{Handler, State, Waiting};
+use crate::amqp091::writer::Writer;
 use crate::login_refusal;
-use crate::{ClientProperties, Close, Context, Credentials, Host};
+use crate::{AnyWriter, ClientProperties, Close, Context, Credentials, Host};
 use angarium_engine::RefusalKind;
 
 /// What clients may find us able to do.
@@ -31,7 +32,7 @@ impl Handler {
     ) -> Result<usize, Close> {
         let seen = input.len().min(PROTOCOL_HEADER.len());
         if input[..seen] != PROTOCOL_HEADER[..seen] {
-            context.host.outlet(self.id).bytes.extend_from_slice(&PROTOCOL_HEADER);
+            context.host.writer(self.id).output.bytes.extend_from_slice(&PROTOCOL_HEADER);
             self.ending = Some("the client does not speak AMQP 0-9-1".into());
             return Err(self.closed());
         }
@@ -137,8 +138,6 @@ impl Handler {
     ) -> Result<Result<(), Fault>, Close> {
         *self.client = ClientProperties::read(client);
         self.capabilities = Capabilities::read(client);
-        let outlet = context.host.outlet(self.id);
-        outlet.takes_cancels = self.capabilities.consumer_cancel_notify;
         let credentials = match mechanism {
             "PLAIN" => {
                 self.mechanism = "PLAIN";
@@ -215,7 +214,8 @@ impl Handler {
         within("frame_max", frame_max, ours.frame_bytes_max, frame::MIN_MAX_BYTES)?;
         self.channels_max = if channel_max == 0 { u16::MAX } else { channel_max };
         self.frame_bytes_max = frame_max;
-        context.host.outlet(self.id).frame_bytes_max = frame_max;
+        let writer = Writer::new(frame_max, self.capabilities.consumer_cancel_notify);
+        context.host.writer(self.id).protocol = AnyWriter::Amqp091(writer);
         self.heartbeat_seconds = heartbeat;
         self.state = State::Opening;
         Ok(())

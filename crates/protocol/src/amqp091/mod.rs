@@ -27,10 +27,8 @@ mod translate;
 mod writer;
 
 pub use crate::amqp091::handler::Handler;
-pub(crate) use crate::amqp091::writer::{
-    amended, write_cancelled, write_confirm, write_delivery, write_direct, write_get_answer,
-    write_returned,
-};
+pub use crate::amqp091::writer::Writer;
+pub(crate) use crate::amqp091::writer::amended;
 pub use crate::connection_info::{ClientProperties, ConnectionInfo};
 pub use crate::read_headers;
 pub(crate) use mapping::read_headers as read_amqp_headers;

@@ -1,4 +1,4 @@
-//! What the engine sends to a connection, written in AMQP 0-9-1 straight into its outlet.
+//! What the engine sends to a connection, written in AMQP 0-9-1 straight into its output.
 
 use super::codec::Method;
 use super::codec::content::{ACK, Deliver, NACK, Tagged, write_header};
@@ -7,107 +7,157 @@ use super::codec::table::TableWriter;
 use super::codec::wire::truncated;
 use super::translate::translated;
 use super::{frame, mapping};
+use crate::SharedBody;
 use crate::properties::{DELAY_HEADER, DELIVERY_COUNT_HEADER, is_plain, withdrawn};
-use crate::{LargeBody, Outlet};
+use crate::writer::{Output, ProtocolWriter};
 use angarium_engine::{
     Annotations, Bytes, ChannelId, Confirm, Death, DeathReason, Delivery, DirectMessage, Format,
-    GetAnswer, MessageView,
+    GetAnswer, MessageView, Subscribe,
 };
 
 /// What a delivery takes beyond its strings, properties and body, unless the body is split.
 const DELIVERY_FIXED_BYTES: usize = 72;
 
-/// Writes basic.deliver.
-#[inline]
-pub(crate) fn write_delivery(outlet: &mut Outlet, delivery: &Delivery<'_>) {
-    let message = &delivery.message;
-    let channel = delivery.channel.number;
-    let out = &mut outlet.bytes;
-    let strings = delivery.consumer.len() + message.exchange.len() + message.routing_key.len();
-    if message.shared.is_none() {
-        let content = message.properties.len() + message.body.len();
-        out.reserve(DELIVERY_FIXED_BYTES + strings + content);
+/// What AMQP 0-9-1 needs to write to a connection.
+#[derive(Debug, Default)]
+pub struct Writer {
+    /// Largest frame the peer takes, in bytes, as negotiated; 0: no limit.
+    frame_bytes_max: u32,
+    /// The client understands basic.cancel.
+    takes_cancels: bool,
+}
+
+impl Writer {
+    /// The writer for a client that takes frames up to `frame_bytes_max` bytes (0: any) and, where it says
+    /// so, basic.cancel.
+    #[must_use]
+    pub fn new(frame_bytes_max: u32, takes_cancels: bool) -> Writer {
+        Writer { frame_bytes_max, takes_cancels }
     }
-    let deliver = Deliver {
-        consumer_tag: delivery.consumer,
-        delivery_tag: delivery.tag,
-        redelivered: delivery.redelivered,
-        exchange: message.exchange,
-        routing_key: message.routing_key,
-    };
-    deliver.write_frame(channel, out);
-    write_content(outlet, channel, message);
-}
 
-/// Writes a direct message as basic.deliver: a reply to the consumer of amq.rabbitmq.reply-to.
-pub(crate) fn write_direct(outlet: &mut Outlet, direct: &DirectMessage<'_>) {
-    let DirectMessage { channel, subscription: consumer, tag, message, .. } = *direct;
-    write_delivery(outlet, &Delivery { channel, consumer, tag, redelivered: false, message });
-}
+    #[inline]
+    fn write_content(&self, out: &mut Output, channel: u16, message: &MessageView<'_>) {
+        let bytes = &mut out.bytes;
+        let body_bytes = message.body.len() as u64;
+        if message.format == Format::Amqp091 && is_plain(message.annotations) {
+            write_header(bytes, channel, body_bytes, message.properties);
+        } else {
+            let properties = shown(message, self.frame_bytes_max);
+            write_header(bytes, channel, body_bytes, &properties);
+        }
+        match message.shared {
+            None => frame::write_body(bytes, channel, message.body, self.frame_bytes_max),
+            Some(body) => self.leave_body(out, channel, body),
+        }
+    }
 
-/// Writes basic.get-ok.
-pub(crate) fn write_get_answer(outlet: &mut Outlet, answer: &GetAnswer<'_>) {
-    let channel = answer.channel.number;
-    let method = Method::BasicGetOk {
-        delivery_tag: answer.tag,
-        redelivered: answer.redelivered,
-        exchange: answer.message.exchange,
-        routing_key: answer.message.routing_key,
-        message_count: u32::try_from(answer.messages_left).unwrap_or(u32::MAX),
-    };
-    method.write_frame(channel, &mut outlet.bytes);
-    write_content(outlet, channel, &answer.message);
-}
-
-/// Writes basic.return: the only reason for it is that no queue took the message.
-pub(crate) fn write_returned(outlet: &mut Outlet, channel: ChannelId, message: &MessageView<'_>) {
-    let method = Method::BasicReturn {
-        reply_code: 312,
-        reply_text: "NO_ROUTE",
-        exchange: message.exchange,
-        routing_key: message.routing_key,
-    };
-    method.write_frame(channel.number, &mut outlet.bytes);
-    write_content(outlet, channel.number, message);
-}
-
-/// Writes basic.ack or basic.nack to a publisher.
-#[inline]
-pub(crate) fn write_confirm(outlet: &mut Outlet, session: ChannelId, confirm: Confirm) {
-    let method = if confirm.accepted { ACK } else { NACK };
-    let tagged = Tagged { delivery_tag: confirm.number, bits: confirm.multiple.into() };
-    tagged.write_frame(method, session.number, &mut outlet.bytes);
-}
-
-/// Writes basic.cancel to clients that said they understand it.
-pub(crate) fn write_cancelled(outlet: &mut Outlet, session: ChannelId, consumer: &str) {
-    if outlet.takes_cancels {
-        let method = Method::BasicCancel { consumer_tag: consumer, no_wait: true };
-        method.write_frame(session.number, &mut outlet.bytes);
+    /// Leaves a large body to the host, which sends it in parts.
+    #[cold]
+    fn leave_body(&self, out: &mut Output, channel: u16, body: &Bytes) {
+        let frames = frame::of_body(channel, self.frame_bytes_max);
+        out.shared_body = Some(SharedBody::in_frames(body, frames, &mut out.bytes).into());
     }
 }
 
-#[inline]
-fn write_content(outlet: &mut Outlet, channel: u16, message: &MessageView<'_>) {
-    let out = &mut outlet.bytes;
-    let body_bytes = message.body.len() as u64;
-    if message.format == Format::Amqp091 && is_plain(message.annotations) {
-        write_header(out, channel, body_bytes, message.properties);
-    } else {
-        let properties = shown(message, outlet.frame_bytes_max);
-        write_header(out, channel, body_bytes, &properties);
+impl ProtocolWriter for Writer {
+    /// Writes basic.deliver.
+    #[inline]
+    fn deliver(&mut self, out: &mut Output, delivery: &Delivery<'_>) {
+        let message = &delivery.message;
+        let channel = delivery.channel.number;
+        let strings = delivery.consumer.len() + message.exchange.len() + message.routing_key.len();
+        if message.shared.is_none() {
+            let content = message.properties.len() + message.body.len();
+            out.bytes.reserve(DELIVERY_FIXED_BYTES + strings + content);
+        }
+        let deliver = Deliver {
+            consumer_tag: delivery.consumer,
+            delivery_tag: delivery.tag,
+            redelivered: delivery.redelivered,
+            exchange: message.exchange,
+            routing_key: message.routing_key,
+        };
+        deliver.write_frame(channel, &mut out.bytes);
+        self.write_content(out, channel, message);
     }
-    match message.shared {
-        None => frame::write_body(out, channel, message.body, outlet.frame_bytes_max),
-        Some(body) => leave_body(outlet, channel, body),
-    }
-}
 
-/// A large body is left to whoever sends it.
-#[cold]
-fn leave_body(outlet: &mut Outlet, channel: u16, body: &Bytes) {
-    let frames = frame::of_body(channel, outlet.frame_bytes_max);
-    outlet.large = Some(LargeBody::in_frames(body, frames, &mut outlet.bytes).into());
+    /// Writes basic.get-ok.
+    fn answer_get(&mut self, out: &mut Output, answer: &GetAnswer<'_>) {
+        let channel = answer.channel.number;
+        let method = Method::BasicGetOk {
+            delivery_tag: answer.tag,
+            redelivered: answer.redelivered,
+            exchange: answer.message.exchange,
+            routing_key: answer.message.routing_key,
+            message_count: u32::try_from(answer.messages_left).unwrap_or(u32::MAX),
+        };
+        method.write_frame(channel, &mut out.bytes);
+        self.write_content(out, channel, &answer.message);
+    }
+
+    /// Writes basic.deliver: a reply to the consumer of amq.rabbitmq.reply-to.
+    fn send_direct(&mut self, out: &mut Output, direct: &DirectMessage<'_>) {
+        let DirectMessage { channel, subscription: consumer, tag, message, .. } = *direct;
+        self.deliver(out, &Delivery { channel, consumer, tag, redelivered: false, message });
+    }
+
+    fn send_direct_batch(
+        &mut self,
+        out: &mut Output,
+        direct: &DirectMessage<'_>,
+        bodies: &[&[u8]],
+    ) {
+        for body in bodies {
+            let message = MessageView { body, ..direct.message };
+            self.send_direct(out, &DirectMessage { message, ..*direct });
+        }
+    }
+
+    /// Frames have the channel's number in them.
+    fn writes_batches_like(&self, _: &Writer) -> bool {
+        false
+    }
+
+    /// Writes basic.ack or basic.nack.
+    #[inline]
+    fn confirm(&mut self, out: &mut Output, channel: ChannelId, confirm: Confirm) {
+        let method = if confirm.accepted { ACK } else { NACK };
+        let tagged = Tagged { delivery_tag: confirm.number, bits: confirm.multiple.into() };
+        tagged.write_frame(method, channel.number, &mut out.bytes);
+    }
+
+    /// Writes basic.return: the only reason for it is that no queue took the message.
+    fn return_unroutable(
+        &mut self,
+        out: &mut Output,
+        channel: ChannelId,
+        message: &MessageView<'_>,
+    ) {
+        let method = Method::BasicReturn {
+            reply_code: 312,
+            reply_text: "NO_ROUTE",
+            exchange: message.exchange,
+            routing_key: message.routing_key,
+        };
+        method.write_frame(channel.number, &mut out.bytes);
+        self.write_content(out, channel.number, message);
+    }
+
+    /// Writes basic.cancel to clients that understand it.
+    fn consumer_cancelled(&mut self, out: &mut Output, channel: ChannelId, consumer: &str) {
+        if self.takes_cancels {
+            let method = Method::BasicCancel { consumer_tag: consumer, no_wait: true };
+            method.write_frame(channel.number, &mut out.bytes);
+        }
+    }
+
+    /// Clients have no subscriptions.
+    fn subscription_revoked(&mut self, _: &mut Output, _: &Subscribe<'_>) {}
+
+    /// What queues deliver is bounded more tightly.
+    fn has_subscribers(&self) -> bool {
+        false
+    }
 }
 
 /// Properties that are not as they were published.

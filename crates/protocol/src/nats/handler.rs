@@ -165,7 +165,7 @@ impl Handler {
     }
 
     pub(super) fn out<'a, W: Host>(&self, context: &'a mut Context<'_, W>) -> &'a mut Vec<u8> {
-        &mut context.host.outlet(self.id).bytes
+        &mut context.host.writer(self.id).output.bytes
     }
 
     /// Tells the client of an error after which it goes on.

@@ -7,7 +7,8 @@ use crate::amqp091::codec::wire::truncated;
 use crate::connection_info::ClientProperties;
 use crate::login_refusal;
 use crate::nats::handler::{Handler, State, Wishes};
-use crate::{Authentication, Close, Context, Credentials, Host};
+use crate::nats::writer::Writer;
+use crate::{AnyWriter, Authentication, Close, Context, Credentials, Host};
 use angarium_engine::{Engine, SlowConsumerPolicy};
 
 // Why logins are refused, for the log.
@@ -46,7 +47,6 @@ impl Handler {
     /// Sends the first INFO.
     pub(super) fn greet<W: Host>(&mut self, context: &mut Context<'_, W>) {
         self.nonce = context.engine.secret(NONCE_LETTERS);
-        context.host.outlet(self.id).protocol = crate::Protocol::Nats;
         self.write_info(context, false, false);
     }
 
@@ -125,12 +125,13 @@ impl Handler {
         if connect.no_responders && !connect.headers {
             return Err(self.fail(context, fault::NO_RESPONDERS_NEEDS_HEADERS));
         }
-        let outlet = context.host.outlet(self.id);
-        outlet.takes_headers = connect.headers;
+        let policy = connect.slow_consumer_policy.as_deref();
+        let policy = policy.and_then(SlowConsumerPolicy::named);
+        let writer = context.host.writer(self.id);
+        writer.protocol = AnyWriter::Nats(Writer::new(connect.headers));
+        writer.output.slow_consumer_policy = policy;
         self.limits.takes_headers = connect.headers;
-        outlet.slow_consumer_policy =
-            connect.slow_consumer_policy.as_deref().and_then(SlowConsumerPolicy::named);
-        if connect.slow_consumer_policy.is_some() && outlet.slow_consumer_policy.is_none() {
+        if connect.slow_consumer_policy.is_some() && policy.is_none() {
             return Err(self.fail(context, fault::text(super::codec::Malformed::Arguments)));
         }
         let credentials = match self.credentials(connect, context.engine) {

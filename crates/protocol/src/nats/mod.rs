@@ -20,9 +20,7 @@ mod tests;
 mod writer;
 
 pub use crate::nats::handler::Handler;
-pub(crate) use crate::nats::writer::{
-    ControlLine, write_direct, write_direct_batch, write_forbidden,
-};
+pub use crate::nats::writer::Writer;
 pub use mapping::{LAGGARD_PREFIX, reply_of};
 pub(crate) use mapping::{amended, visit_properties};
 pub use settings::{Settings, Tls};

@@ -1,73 +1,148 @@
-//! What the engine sends to a connection, written in NATS's protocol straight into its outlet.
+//! What the engine sends to a connection, written in NATS's protocol straight into its output.
 
 use super::codec::{Message, server};
 use super::frame::{END, put_last_number};
 use super::{fault, mapping};
+use crate::SharedBody;
 use crate::properties::{amended, is_plain};
-use crate::{LargeBody, Outlet};
-use angarium_engine::{DirectMessage, Format, Subscribe};
+use crate::writer::{Output, ProtocolWriter};
+use angarium_engine::{
+    ChannelId, Confirm, Delivery, DirectMessage, Format, GetAnswer, MessageView, Subscribe,
+};
 
-/// Writes MSG, or HMSG where the message has headers and the client understands them.
-#[inline]
-pub(crate) fn write_direct(outlet: &mut Outlet, direct: &DirectMessage<'_>) {
-    let message = &direct.message;
-    // What NATS clients publish in a row is told as they wrote it; dead letters may have any other subject,
-    // and no more all of their headers.
-    let is_told = direct.route != 0
-        || (mapping::is_one_word(message.routing_key) && is_plain(message.annotations));
-    if message.format != Format::Nats || direct.missed > 0 || !is_told {
-        return write_reworded(outlet, direct);
-    }
-    let (reply, headers) = mapping::split(message.properties);
-    write(outlet, direct, message.routing_key, reply, headers);
-}
-
-/// Writes several messages without properties that have all but their payloads in common.
-pub(crate) fn write_direct_batch(
-    outlet: &mut Outlet,
-    direct: &DirectMessage<'_>,
-    bodies: &[&[u8]],
-) {
-    let message = Message {
-        subject: direct.message.routing_key.as_bytes(),
-        sid: direct.subscription.as_bytes(),
-        reply: &[],
-        headers: &[],
-        body: &[],
-    };
-    let (mut line, mut size) = (&[][..], None);
-    for body in bodies {
-        if size != Some(body.len()) {
-            line = outlet.control_line.whole(direct, &Message { body, ..message });
-            size = Some(body.len());
-        }
-        put_body(line, body, &mut outlet.bytes);
-    }
-}
-
-/// The same for a message whose subject, reply or headers are not what its publisher wrote: one of
-/// another protocol, or the first behind some that the client missed.
-#[cold]
-fn write_reworded(outlet: &mut Outlet, direct: &DirectMessage<'_>) {
-    let message = &direct.message;
-    let properties = amended(message);
-    let (reply, mut headers) = mapping::shown(message.format, &properties);
-    if direct.missed > 0 {
-        headers = mapping::with_missed(&headers, direct.missed).into();
-    }
-    write(outlet, direct, &mapping::shown_subject(message), &reply, &headers);
-}
-
-/// Writes what a client hears where a subscription has ended that it may not have any more.
-pub(crate) fn write_forbidden(outlet: &mut Outlet, listened: &Subscribe<'_>) {
-    let text = fault::subscription_violation(listened);
-    server::write_error(&mut outlet.bytes, &text);
-}
-
-/// The control line of a listener's last message, kept for as long as the next ones have the same.
+/// What NATS needs to write to a connection.
 #[derive(Debug, Default)]
-pub(crate) struct ControlLine {
-    /// Whose it is, and of which messages, as [`DirectMessage`] has both; zero: nobody's.
+pub struct Writer {
+    /// The client understands headers.
+    takes_headers: bool,
+    control_line: ControlLine,
+}
+
+/// What its publisher or the broker says about a message.
+#[derive(Clone, Copy)]
+struct Labels<'a> {
+    subject: &'a str,
+    reply: &'a [u8],
+    headers: &'a [u8],
+}
+
+impl Writer {
+    /// The writer for a client that understands headers or does not.
+    #[must_use]
+    pub fn new(takes_headers: bool) -> Writer {
+        Writer { takes_headers, control_line: ControlLine::default() }
+    }
+
+    /// Writes a message whose subject, reply or headers are not what its publisher wrote: one of another
+    /// protocol, or the first after some that the client missed.
+    #[cold]
+    fn write_reworded(&mut self, out: &mut Output, direct: &DirectMessage<'_>) {
+        let message = &direct.message;
+        let properties = amended(message);
+        let (reply, mut headers) = mapping::shown(message.format, &properties);
+        if direct.missed > 0 {
+            headers = mapping::with_missed(&headers, direct.missed).into();
+        }
+        let subject = &mapping::shown_subject(message);
+        self.write(out, direct, Labels { subject, reply: &reply, headers: &headers });
+    }
+
+    #[inline(always)]
+    fn write(&mut self, out: &mut Output, direct: &DirectMessage<'_>, labels: Labels<'_>) {
+        let message = Message {
+            subject: labels.subject.as_bytes(),
+            sid: direct.subscription.as_bytes(),
+            reply: labels.reply,
+            headers: if self.takes_headers { labels.headers } else { &[] },
+            body: direct.message.body,
+        };
+        if let Some(body) = direct.message.shared {
+            message.write_before_body(&mut out.bytes);
+            out.shared_body = Some(SharedBody::plain(body, END).into());
+        } else if direct.route == 0 || !message.headers.is_empty() {
+            message.write(&mut out.bytes);
+        } else if labels.reply.is_empty() {
+            put_body(self.control_line.whole(direct, &message), message.body, &mut out.bytes);
+        } else {
+            message.write_behind(self.control_line.names(direct, &message), &mut out.bytes);
+        }
+    }
+}
+
+impl ProtocolWriter for Writer {
+    /// Clients have no consumers.
+    fn deliver(&mut self, _: &mut Output, _: &Delivery<'_>) {}
+
+    /// Clients get nothing from queues.
+    fn answer_get(&mut self, _: &mut Output, _: &GetAnswer<'_>) {}
+
+    /// Writes MSG, or HMSG where the message has headers and the client understands them.
+    #[inline]
+    fn send_direct(&mut self, out: &mut Output, direct: &DirectMessage<'_>) {
+        let message = &direct.message;
+        // Messages by a cached route are written as their publisher wrote them. Dead letters may have any
+        // other subject, and fewer headers.
+        let is_verbatim = direct.route != 0
+            || (mapping::is_one_word(message.routing_key) && is_plain(message.annotations));
+        if message.format != Format::Nats || direct.missed > 0 || !is_verbatim {
+            return self.write_reworded(out, direct);
+        }
+        let (reply, headers) = mapping::split(message.properties);
+        self.write(out, direct, Labels { subject: message.routing_key, reply, headers });
+    }
+
+    fn send_direct_batch(
+        &mut self,
+        out: &mut Output,
+        direct: &DirectMessage<'_>,
+        bodies: &[&[u8]],
+    ) {
+        let message = Message {
+            subject: direct.message.routing_key.as_bytes(),
+            sid: direct.subscription.as_bytes(),
+            reply: &[],
+            headers: &[],
+            body: &[],
+        };
+        let (mut line, mut size) = (&[][..], None);
+        for body in bodies {
+            if size != Some(body.len()) {
+                line = self.control_line.whole(direct, &Message { body, ..message });
+                size = Some(body.len());
+            }
+            put_body(line, body, &mut out.bytes);
+        }
+    }
+
+    /// Messages without headers are the same for every client.
+    #[inline]
+    fn writes_batches_like(&self, _: &Writer) -> bool {
+        true
+    }
+
+    /// Clients publish without confirms.
+    fn confirm(&mut self, _: &mut Output, _: ChannelId, _: Confirm) {}
+
+    /// Nothing is mandatory; requests without a responder are answered by the handler.
+    fn return_unroutable(&mut self, _: &mut Output, _: ChannelId, _: &MessageView<'_>) {}
+
+    /// Clients have no consumers.
+    fn consumer_cancelled(&mut self, _: &mut Output, _: ChannelId, _: &str) {}
+
+    /// Writes -ERR with a permissions violation.
+    fn subscription_revoked(&mut self, out: &mut Output, subscribed: &Subscribe<'_>) {
+        server::write_error(&mut out.bytes, &fault::subscription_violation(subscribed));
+    }
+
+    fn has_subscribers(&self) -> bool {
+        true
+    }
+}
+
+/// The control line of the connection's last message, reused while the next ones have the same.
+#[derive(Debug, Default)]
+struct ControlLine {
+    /// Its subscriber and cached route, as [`DirectMessage`] has both; zero: there is none.
     tag: u64,
     route: u64,
     /// The names, and the size of a message without reply and headers.
@@ -112,33 +187,6 @@ impl ControlLine {
         self.size = message.body.len();
         self.bytes.truncate(self.names_bytes);
         put_last_number(&mut self.bytes, self.size);
-    }
-}
-
-#[inline(always)]
-fn write(
-    outlet: &mut Outlet,
-    direct: &DirectMessage<'_>,
-    subject: &str,
-    reply: &[u8],
-    headers: &[u8],
-) {
-    let message = Message {
-        subject: subject.as_bytes(),
-        sid: direct.subscription.as_bytes(),
-        reply,
-        headers: if outlet.takes_headers { headers } else { &[] },
-        body: direct.message.body,
-    };
-    if let Some(body) = direct.message.shared {
-        message.write_before_body(&mut outlet.bytes);
-        outlet.large = Some(LargeBody::plain(body, END).into());
-    } else if direct.route == 0 || !message.headers.is_empty() {
-        message.write(&mut outlet.bytes);
-    } else if reply.is_empty() {
-        put_body(outlet.control_line.whole(direct, &message), message.body, &mut outlet.bytes);
-    } else {
-        message.write_behind(outlet.control_line.names(direct, &message), &mut outlet.bytes);
     }
 }
 

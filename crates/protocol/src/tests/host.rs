@@ -2,7 +2,8 @@
 //! connections whose bytes are given and taken by hand.
 
 use crate::{
-    Authentication, Close, Context, Credentials, Host, Identity, Outlet, Peer, ProtocolHandler,
+    Authentication, Close, Context, Credentials, Host, Identity, Peer, Protocol, ProtocolHandler,
+    Writer,
 };
 use crate::{Figures, Findings, Survey, SurveyRow, Traffic, amqp091, nats};
 use angarium_engine::{
@@ -21,7 +22,7 @@ const ADMIN: ConnectionId = ConnectionId(63);
 /// What the engine and the sessions call.
 #[derive(Debug, Default)]
 pub(crate) struct Surroundings {
-    outlets: Vec<Outlet>,
+    writers: Vec<Writer>,
     replies: VecDeque<(ChannelId, Result<Reply, Refusal>)>,
     logins: VecDeque<(ConnectionId, Credentials)>,
     surveys: VecDeque<(ConnectionId, Survey)>,
@@ -35,30 +36,30 @@ impl Hints for Surroundings {}
 
 impl Effects for Surroundings {
     fn deliver(&mut self, delivery: &Delivery<'_>) {
-        self.outlet(delivery.channel.connection).deliver(delivery);
-        self.outlet(delivery.channel.connection).copy_large();
+        self.writer(delivery.channel.connection).deliver(delivery);
+        self.writer(delivery.channel.connection).output.copy_shared_body();
     }
     fn answer_get(&mut self, answer: &GetAnswer<'_>) {
-        self.outlet(answer.channel.connection).answer_get(answer);
-        self.outlet(answer.channel.connection).copy_large();
+        self.writer(answer.channel.connection).answer_get(answer);
+        self.writer(answer.channel.connection).output.copy_shared_body();
     }
     fn send_direct(&mut self, message: &DirectMessage<'_>) -> SendOutcome {
-        self.outlet(message.channel.connection).send_direct(message);
-        self.outlet(message.channel.connection).copy_large();
+        self.writer(message.channel.connection).send_direct(message);
+        self.writer(message.channel.connection).output.copy_shared_body();
         SendOutcome::Sent
     }
     fn confirm(&mut self, channel: ChannelId, confirm: Confirm) {
-        self.outlet(channel.connection).confirm(channel, confirm);
+        self.writer(channel.connection).confirm(channel, confirm);
     }
     fn return_unroutable(&mut self, channel: ChannelId, message: &MessageView<'_>) {
-        self.outlet(channel.connection).returned(channel, message);
-        self.outlet(channel.connection).copy_large();
+        self.writer(channel.connection).return_unroutable(channel, message);
+        self.writer(channel.connection).output.copy_shared_body();
     }
     fn consumer_cancelled(&mut self, channel: ChannelId, consumer: &str) {
-        self.outlet(channel.connection).cancelled(channel, consumer);
+        self.writer(channel.connection).consumer_cancelled(channel, consumer);
     }
     fn subscription_revoked(&mut self, channel: ChannelId, subscribed: &Subscribe<'_>) {
-        self.outlet(channel.connection).forbidden(subscribed);
+        self.writer(channel.connection).subscription_revoked(subscribed);
     }
     fn reply(&mut self, channel: ChannelId, reply: Result<Reply, Refusal>) {
         self.replies.push_back((channel, reply));
@@ -81,8 +82,8 @@ impl Effects for Surroundings {
 }
 
 impl Host for Surroundings {
-    fn outlet(&mut self, connection: ConnectionId) -> &mut Outlet {
-        &mut self.outlets[connection.0 as usize]
+    fn writer(&mut self, connection: ConnectionId) -> &mut Writer {
+        &mut self.writers[connection.0 as usize]
     }
     fn stall(&mut self, _: Time, _: ConnectionId) {}
     fn authenticate(&mut self, connection: ConnectionId, credentials: Credentials) {
@@ -163,7 +164,7 @@ impl TestHost {
             nats: Arc::new(nats),
             now: START,
         };
-        host.host.outlets.resize_with(64, Outlet::default);
+        host.host.writers.resize_with(64, Writer::default);
         host.add_users();
         host
     }
@@ -211,21 +212,28 @@ impl TestHost {
     pub(crate) fn accept(&mut self, peer: Peer) -> usize {
         let settings = self.amqp091.clone();
         let now = self.now;
-        self.add(|id| AnyHandler::Amqp091(Box::new(amqp091::Handler::new(id, peer, settings, now))))
+        self.add(Protocol::Amqp091, |id| {
+            AnyHandler::Amqp091(Box::new(amqp091::Handler::new(id, peer, settings, now)))
+        })
     }
 
     /// Accepts a NATS connection and returns its number.
     pub(crate) fn accept_nats(&mut self, peer: Peer) -> usize {
         let settings = self.nats.clone();
         let now = self.now;
-        self.add(|id| {
+        self.add(Protocol::Nats, |id| {
             let number = id.0.into();
             AnyHandler::Nats(Box::new(nats::Handler::new(id, number, peer, settings, now)))
         })
     }
 
-    fn add(&mut self, session: impl FnOnce(ConnectionId) -> AnyHandler) -> usize {
+    fn add(
+        &mut self,
+        protocol: Protocol,
+        session: impl FnOnce(ConnectionId) -> AnyHandler,
+    ) -> usize {
         let number = self.clients.len();
+        self.host.writers[number] = Writer::new(protocol);
         let session = session(ConnectionId(number as u32));
         self.clients.push(Client { session, input: Vec::new(), closed: None });
         self.with(number, |session, context| of_any!(session, inner => inner.begin(context)));
@@ -385,7 +393,7 @@ impl TestHost {
 
     /// Takes what was written to a connection.
     pub(crate) fn output(&mut self, number: usize) -> Vec<u8> {
-        std::mem::take(&mut self.host.outlets[number].bytes)
+        std::mem::take(&mut self.host.writers[number].output.bytes)
     }
 
     /// What a survey finds, of the clients here; what is counted of each is made up from its number.
