@@ -1,12 +1,13 @@
-//! What the broker itself tells those who listen: advisories, each a JSON object.
+//! Advisories: direct messages of the broker itself, each a JSON object.
 
-use crate::json::ObjectWriter;
 use angarium_engine::{Content, Format};
+use serde::Serialize;
 
-/// A client that is too slow for direct messages, for as long as it is.
-#[derive(Clone, Copy, Debug)]
+/// The beginning or the end of a time in which a client is a slow consumer.
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct SlowConsumerAdvisory<'a> {
-    /// It has become so; else it is so no longer.
+    /// It has begun; else it has ended.
+    #[serde(skip)]
     pub has_begun: bool,
     /// The connection's number in listings.
     pub connection: u64,
@@ -15,21 +16,23 @@ pub struct SlowConsumerAdvisory<'a> {
     /// Its user.
     pub user: &'a str,
     /// The name that the program gave the connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<&'a str>,
     /// What becomes of its messages.
     pub policy: &'a str,
-    /// Messages that it has missed meanwhile.
+    /// Messages dropped for it in that time.
     pub missed: u64,
-    /// Messages that have waited on the disk for it meanwhile.
+    /// Messages spilled to disk for it in that time.
     pub spooled: u64,
-    /// How long it has been so.
+    /// Length of that time.
     pub millis: u64,
-    /// Its connection has ended, for that or because it went.
+    /// Its connection has ended.
+    #[serde(rename = "disconnected")]
     pub is_disconnected: bool,
 }
 
 impl SlowConsumerAdvisory<'_> {
-    /// Where it is told.
+    /// The subject it is published to.
     #[must_use]
     pub fn subject(&self) -> &'static str {
         if self.has_begun {
@@ -39,22 +42,9 @@ impl SlowConsumerAdvisory<'_> {
         }
     }
 
-    /// Appends what is told.
+    /// Appends its JSON.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        let mut object = ObjectWriter::new(out);
-        object.number("connection", number(self.connection));
-        object.text("peer", self.peer);
-        object.text("user", self.user);
-        if let Some(name) = self.name {
-            object.text("name", name);
-        }
-        object.text("policy", self.policy);
-        object.number("missed", number(self.missed));
-        object.number("spooled", number(self.spooled));
-        object.number("millis", number(self.millis));
-        object.bool("disconnected", self.is_disconnected);
-        object.end();
+        serde_json::to_writer(out, self).expect("texts, numbers and flags are JSON");
     }
 }
 

@@ -18,7 +18,6 @@ mod connection_query;
 mod conventions;
 mod death_history;
 mod handler;
-mod json;
 mod login_refusal;
 mod names;
 pub mod nats;

@@ -211,7 +211,5 @@ fn json(value: &Value) -> String {
 }
 
 fn quoted(text: &str) -> String {
-    let mut quoted = Vec::new();
-    crate::json::put_text(&mut quoted, text);
-    String::from_utf8(quoted).expect("text in quotes is text")
+    serde_json::Value::from(text).to_string()
 }

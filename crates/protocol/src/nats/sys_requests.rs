@@ -9,10 +9,11 @@ use super::publish::published;
 use super::settings::Settings;
 use super::{mapping, subject};
 use crate::connection_query::{Figures, Findings, Order, SUBJECT_BYTES_MAX, Survey, SurveyRow};
-use crate::json::{self, ObjectWriter, Value};
 use crate::nats::handler::Handler;
 use crate::{Context, Host};
 use angarium_engine::{Content, Emit, Format, SubjectPermissions, SubjectRules, Time};
+use serde::Serialize;
+use serde_json::{Map, Value};
 use std::time::{Duration, UNIX_EPOCH};
 
 /// What the subjects begin with.
@@ -45,8 +46,12 @@ pub(super) struct Asked {
     survey: Survey,
 }
 
-/// Why a question is not answered as it is asked: a code as of HTTP, and words.
-type Mistake = (usize, String);
+/// Why a question is refused: a status code of HTTP, and a text.
+#[derive(Serialize)]
+struct Mistake {
+    code: u16,
+    description: String,
+}
 
 impl Question {
     /// What a client asks that publishes there.
@@ -92,20 +97,12 @@ impl Handler {
     }
 
     fn tell_user<W: Host>(&mut self, context: &mut Context<'_, W>, reply: &str) {
-        let body = answer(&self.settings, |object| {
-            let mut user = object.object("data");
-            user.text("user", &self.user);
-            user.text("account", &self.vhost);
-            if let Some(SubjectPermissions { publish, subscribe }) =
-                context.engine.subject_permissions(self.id)
-            {
-                let mut permissions = user.object("permissions");
-                put_rules(&mut permissions, "publish", publish);
-                put_rules(&mut permissions, "subscribe", subscribe);
-                permissions.end();
-            }
-            user.end();
-        });
+        let user = UserInfo {
+            user: &self.user,
+            account: &self.vhost,
+            permissions: context.engine.subject_permissions(self.id).map(Permissions::of),
+        };
+        let body = answer(&self.settings, Outcome::Data(user));
         self.tell(context, reply, &body);
     }
 
@@ -131,13 +128,8 @@ impl Handler {
             }
             // It asks other servers.
             Ok(None) => {}
-            Err((code, description)) => {
-                let body = answer(&self.settings, |object| {
-                    let mut error = object.object("error");
-                    error.number("code", code);
-                    error.text("description", &description);
-                    error.end();
-                });
+            Err(mistake) => {
+                let body = answer::<()>(&self.settings, Outcome::Error(mistake));
                 self.tell(context, reply, &body);
             }
         }
@@ -150,16 +142,18 @@ impl Handler {
         found: &Findings,
     ) {
         let Some(asked) = self.asked.take() else { return };
-        let body = answer(&self.settings, |object| {
-            let mut data = object.object("data");
-            data.text("server_id", &self.settings.server_id);
-            data.text("now", &date(context.now));
-            match asked.question {
-                Question::Statistics => put_statistics(&mut data, &self.vhost, found),
-                _ => asked.put_connections(&mut data, &self.vhost, found, context.now),
+        let (server_id, now) = (self.settings.server_id.as_str(), context.now);
+        let body = match asked.question {
+            Question::Statistics => {
+                let account_statz = [AccountStatistics::of(&self.vhost, found)];
+                let data = Statistics { server_id, now: date(now), account_statz };
+                answer(&self.settings, Outcome::Data(data))
             }
-            data.end();
-        });
+            _ => {
+                let data = asked.connections(server_id, &self.vhost, found, now);
+                answer(&self.settings, Outcome::Data(data))
+            }
+        };
         self.tell(context, &asked.reply, &body);
     }
 
@@ -190,14 +184,15 @@ impl Asked {
             Asked { question, reply: String::new(), with_users: false, only_ended: false, survey };
         let (mut is_meant, mut mistake) = (true, None);
         if !options.is_empty() {
-            let read = json::members(options, |name, value| {
-                is_meant &= is_meant_by(name, &value, settings);
+            let Ok(options) = serde_json::from_slice::<Map<String, Value>>(options) else {
+                let description = "the options are not a JSON object".to_owned();
+                return Err(Mistake { code: 400, description });
+            };
+            for (name, value) in &options {
+                is_meant &= is_meant_by(name, value, settings);
                 if let Err(wrong) = asked.set(name, value) {
                     mistake = Some(wrong);
                 }
-            });
-            if read.is_err() {
-                return Err((400, "the options are not a JSON object".to_owned()));
             }
         }
         if question == Question::Statistics {
@@ -211,26 +206,29 @@ impl Asked {
         }
     }
 
-    fn set(&mut self, name: &str, value: Value<'_>) -> Result<(), Mistake> {
+    /// Takes an option.
+    fn set(&mut self, name: &str, value: &Value) -> Result<(), Mistake> {
         let survey = &mut self.survey;
-        match (name, value) {
-            (_, Value::Null) => {}
-            ("auth", Value::Bool(value)) => self.with_users = value,
-            ("subscriptions" | "subscriptions_detail", Value::Bool(value)) => {
+        match (name, value, value.as_i64()) {
+            (_, Value::Null, _) => {}
+            ("auth", Value::Bool(value), _) => self.with_users = *value,
+            ("subscriptions" | "subscriptions_detail", Value::Bool(value), _) => {
                 survey.with_subjects |= value;
             }
-            ("offset", Value::Number(value)) => survey.offset = value.try_into().unwrap_or(0),
-            ("limit", Value::Number(value)) => {
+            ("offset", _, Some(value)) => {
+                survey.offset = value.try_into().unwrap_or(0);
+            }
+            ("limit", _, Some(value)) => {
                 let limit = usize::try_from(value).ok().filter(|limit| *limit > 0);
                 survey.limit = limit.unwrap_or(LIMIT).min(LIMIT);
             }
-            ("cid", Value::Number(value)) => {
+            ("cid", _, Some(value)) => {
                 survey.number = value.try_into().ok().filter(|number| *number > 0);
             }
-            ("state", Value::Number(value)) => self.only_ended = value == ENDED,
-            ("user", Value::Text(value)) => survey.user = some(&value),
-            ("filter_subject", Value::Text(value)) => survey.subject = some(&value),
-            ("sort", Value::Text(value)) => survey.order = order(&value)?,
+            ("state", _, Some(value)) => self.only_ended = value == ENDED,
+            ("user", Value::String(value), _) => survey.user = some(value),
+            ("filter_subject", Value::String(value), _) => survey.subject = some(value),
+            ("sort", Value::String(value), _) => survey.order = order(value)?,
             (
                 "auth"
                 | "subscriptions"
@@ -242,38 +240,45 @@ impl Asked {
                 | "user"
                 | "filter_subject"
                 | "sort",
-                _,
-            ) => return Err((400, format!("the option {name:?} has a value of another type"))),
+                ..,
+            ) => {
+                let description = format!("the option {name:?} has a value of another type");
+                return Err(Mistake { code: 400, description });
+            }
             _ => {}
         }
         Ok(())
     }
 
-    fn put_connections(
+    fn connections<'a>(
         &self,
-        data: &mut ObjectWriter<'_>,
-        vhost: &str,
-        found: &Findings,
+        server_id: &'a str,
+        vhost: &'a str,
+        found: &'a Findings,
         now: Time,
-    ) {
+    ) -> Connections<'a> {
         let rows = found.page(&self.survey);
-        data.number("num_connections", rows.len());
-        data.number("total", number(found.connections));
-        data.number("offset", self.survey.offset);
-        data.number("limit", self.survey.limit);
         let mut subject_bytes = SUBJECT_BYTES_MAX;
-        data.objects("connections", rows, |object, row| {
-            put_row(object, row, now);
-            if self.with_users {
-                object.text("authorized_user", &row.user);
-                object.text("account", vhost);
-            }
+        let mut shown = |row: &'a SurveyRow| {
             let bytes: usize = row.subjects.iter().map(String::len).sum();
-            if let Some(left) = subject_bytes.checked_sub(bytes).filter(|_| bytes > 0) {
-                subject_bytes = left;
-                object.texts("subscriptions_list", &row.subjects);
+            let left = subject_bytes.checked_sub(bytes).filter(|_| bytes > 0);
+            subject_bytes = left.unwrap_or(subject_bytes);
+            Row {
+                authorized_user: self.with_users.then_some(&row.user),
+                account: self.with_users.then_some(vhost),
+                subscriptions_list: left.map(|_| &row.subjects[..]),
+                ..Row::of(row, now)
             }
-        });
+        };
+        Connections {
+            server_id,
+            now: date(now),
+            num_connections: rows.len(),
+            total: found.connections,
+            offset: self.survey.offset,
+            limit: self.survey.limit,
+            connections: rows.iter().map(&mut shown).collect(),
+        }
     }
 }
 
@@ -293,102 +298,214 @@ fn order(name: &str) -> Result<Order, Mistake> {
         "msgs_to" => Order::MessagesSent,
         "bytes_from" => Order::BytesReceived,
         "bytes_to" => Order::BytesSent,
-        _ => return Err((500, format!("invalid sorting option: {name}"))),
+        _ => {
+            let description = format!("invalid sorting option: {name}");
+            return Err(Mistake { code: 500, description });
+        }
     })
 }
 
 /// Whether an option that says which servers are asked means this one, as far as that option goes.
-fn is_meant_by(name: &str, value: &Value<'_>, settings: &Settings) -> bool {
-    let Value::Text(wanted) = value else { return name != "tags" || *value == Value::Null };
+fn is_meant_by(name: &str, value: &Value, settings: &Settings) -> bool {
+    let Value::String(wanted) = value else { return name != "tags" || *value == Value::Null };
     match name {
-        "server_name" => settings.server_name.contains(&**wanted),
-        "host" => settings.host.contains(&**wanted),
+        "server_name" => settings.server_name.contains(wanted),
+        "host" => settings.host.contains(wanted),
         "cluster" | "domain" => wanted.is_empty(),
         _ => true,
     }
 }
 
-/// An answer as all are: who gives it, and what `put` says.
-fn answer(settings: &Settings, put: impl FnOnce(&mut ObjectWriter<'_>)) -> Vec<u8> {
-    let mut body = Vec::new();
-    let mut object = ObjectWriter::new(&mut body);
-    let mut server = object.object("server");
-    server.text("name", &settings.server_name);
-    server.text("host", &settings.host);
-    server.text("id", &settings.server_id);
-    server.text("ver", &settings.version);
-    server.bool("jetstream", false);
-    server.end();
-    put(&mut object);
-    object.end();
-    body
+/// An answer, in nats-server's words.
+#[derive(Serialize)]
+struct Answer<'a, D> {
+    server: Server<'a>,
+    #[serde(flatten)]
+    outcome: Outcome<D>,
 }
 
-fn put_row(object: &mut ObjectWriter<'_>, row: &SurveyRow, now: Time) {
-    let Figures { number: cid, connected_at, unsent_bytes, traffic } = row.figures;
-    let (host, port) = row.address.rsplit_once(':').unwrap_or((&row.address, "0"));
-    object.number("cid", number(cid));
-    object.text("kind", "Client");
-    object.text("type", &row.protocol.to_ascii_lowercase());
-    object.text("ip", host.trim_matches(['[', ']']));
-    object.number("port", port.parse().unwrap_or(0));
-    object.text("start", &date(connected_at));
-    object.text("uptime", &uptime(now.since(connected_at)));
-    object.number("pending_bytes", number(unsent_bytes));
-    object.number("in_msgs", number(traffic.messages_received));
-    object.number("out_msgs", number(traffic.messages_sent));
-    object.number("in_bytes", number(traffic.bytes_received));
-    object.number("out_bytes", number(traffic.bytes_sent));
-    object.number("subscriptions", number(traffic.subjects));
-    for (name, text) in [
-        ("name", &row.client.connection_name),
-        ("lang", &row.client.platform),
-        ("version", &row.client.version),
-    ] {
-        if let Some(text) = text {
-            object.text(name, text);
+/// Who answers.
+#[derive(Serialize)]
+struct Server<'a> {
+    name: &'a str,
+    host: &'a str,
+    id: &'a str,
+    ver: &'a str,
+    jetstream: bool,
+}
+
+/// What is answered.
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Outcome<D> {
+    Data(D),
+    Error(Mistake),
+}
+
+/// Who a client is.
+#[derive(Serialize)]
+struct UserInfo<'a> {
+    user: &'a str,
+    account: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    permissions: Option<Permissions<'a>>,
+}
+
+/// Which subjects it may use; what is empty is left out.
+#[derive(Serialize)]
+struct Permissions<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    publish: Option<Rules<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subscribe: Option<Rules<'a>>,
+}
+
+#[derive(Serialize)]
+struct Rules<'a> {
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    allow: &'a [String],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    deny: &'a [String],
+}
+
+/// The connections of a virtual host.
+#[derive(Serialize)]
+struct Connections<'a> {
+    server_id: &'a str,
+    now: String,
+    num_connections: usize,
+    total: u64,
+    offset: usize,
+    limit: usize,
+    connections: Vec<Row<'a>>,
+}
+
+/// One connection.
+#[derive(Serialize)]
+struct Row<'a> {
+    cid: u64,
+    kind: &'static str,
+    r#type: String,
+    ip: &'a str,
+    port: u16,
+    start: String,
+    uptime: String,
+    pending_bytes: u64,
+    in_msgs: u64,
+    out_msgs: u64,
+    in_bytes: u64,
+    out_bytes: u64,
+    subscriptions: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lang: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    authorized_user: Option<&'a String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    account: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subscriptions_list: Option<&'a [String]>,
+}
+
+/// What the connections of a virtual host have sent and received.
+#[derive(Serialize)]
+struct Statistics<'a> {
+    server_id: &'a str,
+    now: String,
+    account_statz: [AccountStatistics<'a>; 1],
+}
+
+#[derive(Serialize)]
+struct AccountStatistics<'a> {
+    acc: &'a str,
+    name: &'a str,
+    conns: u64,
+    leafnodes: u64,
+    total_conns: u64,
+    num_subscriptions: u64,
+    sent: Sums,
+    received: Sums,
+    slow_consumers: u64,
+}
+
+#[derive(Serialize)]
+struct Sums {
+    msgs: u64,
+    bytes: u64,
+}
+
+/// An answer as bytes.
+fn answer<D: Serialize>(settings: &Settings, outcome: Outcome<D>) -> Vec<u8> {
+    let server = Server {
+        name: &settings.server_name,
+        host: &settings.host,
+        id: &settings.server_id,
+        ver: &settings.version,
+        jetstream: false,
+    };
+    serde_json::to_vec(&Answer { server, outcome }).expect("texts, numbers and flags are JSON")
+}
+
+impl<'a> Permissions<'a> {
+    fn of(permissions: &'a SubjectPermissions) -> Permissions<'a> {
+        let SubjectPermissions { publish, subscribe } = permissions;
+        Permissions { publish: Rules::of(publish), subscribe: Rules::of(subscribe) }
+    }
+}
+
+impl<'a> Rules<'a> {
+    fn of(rules: &'a SubjectRules) -> Option<Rules<'a>> {
+        let is_empty = rules.allow.is_empty() && rules.deny.is_empty();
+        (!is_empty).then_some(Rules { allow: &rules.allow, deny: &rules.deny })
+    }
+}
+
+impl<'a> Row<'a> {
+    fn of(row: &'a SurveyRow, now: Time) -> Row<'a> {
+        let Figures { number, connected_at, unsent_bytes, traffic } = row.figures;
+        let (host, port) = row.address.rsplit_once(':').unwrap_or((&row.address, "0"));
+        Row {
+            cid: number,
+            kind: "Client",
+            r#type: row.protocol.to_ascii_lowercase(),
+            ip: host.trim_matches(['[', ']']),
+            port: port.parse().unwrap_or(0),
+            start: date(connected_at),
+            uptime: uptime(now.since(connected_at)),
+            pending_bytes: unsent_bytes,
+            in_msgs: traffic.messages_received,
+            out_msgs: traffic.messages_sent,
+            in_bytes: traffic.bytes_received,
+            out_bytes: traffic.bytes_sent,
+            subscriptions: traffic.subjects,
+            name: row.client.connection_name.as_deref(),
+            lang: row.client.platform.as_deref(),
+            version: row.client.version.as_deref(),
+            authorized_user: None,
+            account: None,
+            subscriptions_list: None,
         }
     }
 }
 
-fn put_statistics(data: &mut ObjectWriter<'_>, vhost: &str, found: &Findings) {
-    let traffic = &found.traffic;
-    data.objects("account_statz", &[traffic], |account, traffic| {
-        account.text("acc", vhost);
-        account.text("name", vhost);
-        account.number("conns", number(found.connections));
-        account.number("leafnodes", 0);
-        account.number("total_conns", number(found.connections));
-        account.number("num_subscriptions", number(traffic.subjects));
-        for (name, messages, bytes) in [
-            ("sent", traffic.messages_sent, traffic.bytes_sent),
-            ("received", traffic.messages_received, traffic.bytes_received),
-        ] {
-            let mut sums = account.object(name);
-            sums.number("msgs", number(messages));
-            sums.number("bytes", number(bytes));
-            sums.end();
-        }
-        account.number("slow_consumers", number(found.laggards));
-    });
-}
-
-/// As nats-server tells them: what is empty is left out.
-fn put_rules(permissions: &mut ObjectWriter<'_>, name: &str, rules: &SubjectRules) {
-    if rules.allow.is_empty() && rules.deny.is_empty() {
-        return;
-    }
-    let mut object = permissions.object(name);
-    for (name, patterns) in [("allow", &rules.allow), ("deny", &rules.deny)] {
-        if !patterns.is_empty() {
-            object.texts(name, patterns);
+impl<'a> AccountStatistics<'a> {
+    fn of(vhost: &'a str, found: &Findings) -> AccountStatistics<'a> {
+        let traffic = &found.traffic;
+        AccountStatistics {
+            acc: vhost,
+            name: vhost,
+            conns: found.connections,
+            leafnodes: 0,
+            total_conns: found.connections,
+            num_subscriptions: traffic.subjects,
+            sent: Sums { msgs: traffic.messages_sent, bytes: traffic.bytes_sent },
+            received: Sums { msgs: traffic.messages_received, bytes: traffic.bytes_received },
+            slow_consumers: found.laggards,
         }
     }
-    object.end();
-}
-
-fn number(number: u64) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// An instant as RFC 3339 writes it.

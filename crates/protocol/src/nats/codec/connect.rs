@@ -1,10 +1,12 @@
 //! CONNECT: who a client is and what it wants.
 
-use crate::json::{self, NotJson, ObjectWriter, Value};
+use super::Malformed;
 use crate::nats::frame;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 /// The options of CONNECT.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize)]
 #[allow(missing_docs)] // Named as in the protocol; those that need a word have one.
 pub struct Connect {
     /// The client wants +OK for everything.
@@ -12,16 +14,25 @@ pub struct Connect {
     /// The client wants strict checks of its subjects.
     pub pedantic: bool,
     pub tls_required: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_token: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pass: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub jwt: Option<String>,
     /// The user's public key.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub nkey: Option<String>,
     /// The signature of the nonce, in base64.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sig: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub lang: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// 1: the client takes INFO at any time.
     pub protocol: i64,
@@ -31,15 +42,18 @@ pub struct Connect {
     pub no_responders: bool,
     /// The client understands headers.
     pub headers: bool,
-    /// What is to become of direct messages for which the client is too slow: no option of NATS's.
+    /// What becomes of direct messages for which the client is too slow; an option of this broker alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub slow_consumer_policy: Option<String>,
     /// An account is asked for, which no server grants.
+    #[serde(skip)]
     pub account: bool,
     /// It asked for one to be made.
+    #[serde(skip)]
     pub new_account: bool,
 }
 
-/// What holds where CONNECT says nothing, or before it comes: a person at a terminal is told much.
+/// What holds where CONNECT says nothing, or before it comes: verbose, for people at a terminal.
 impl Default for Connect {
     fn default() -> Connect {
         Connect {
@@ -80,17 +94,23 @@ impl std::fmt::Debug for Connect {
 }
 
 impl Connect {
-    /// Reads the JSON behind CONNECT. An option of another type than it should have is refused; what is no
-    /// UTF-8 becomes replacement characters, as with nats-server.
-    pub fn decode(text: &[u8]) -> Result<Connect, NotJson> {
+    /// Reads the JSON of CONNECT. An option of another type than it should have is refused, an unknown one
+    /// ignored; bytes that are not UTF-8 become replacement characters, as with nats-server.
+    pub fn decode(text: &[u8]) -> Result<Connect, Malformed> {
         let text = String::from_utf8_lossy(text);
+        let options: Map<String, Value> =
+            serde_json::from_str(&text).map_err(|_| Malformed::Arguments)?;
         let mut connect = Connect::default();
-        let mut is_right = true;
-        json::members(text.as_bytes(), |name, value| is_right &= connect.set(name, value))?;
-        if is_right { Ok(connect) } else { Err(NotJson) }
+        for (name, value) in options {
+            if !connect.set(&name, value) {
+                return Err(Malformed::Arguments);
+            }
+        }
+        Ok(connect)
     }
 
-    fn set(&mut self, name: &str, value: Value<'_>) -> bool {
+    /// Sets an option; false: its type is wrong.
+    fn set(&mut self, name: &str, value: Value) -> bool {
         if value == Value::Null {
             return true;
         }
@@ -106,22 +126,22 @@ impl Connect {
             "version" => &mut self.version,
             "slow_consumer_policy" => &mut self.slow_consumer_policy,
             "account" => {
-                self.account = value != Value::Text("".into());
+                self.account = value != Value::String(String::new());
                 return true;
             }
             "protocol" => {
-                let Value::Number(number) = value else { return false };
+                let Some(number) = value.as_i64() else { return false };
                 self.protocol = number;
                 return true;
             }
             _ => return self.set_flag(name, &value),
         };
-        let Value::Text(given) = value else { return false };
-        *text = Some(given.into_owned()).filter(|given| !given.is_empty());
+        let Value::String(given) = value else { return false };
+        *text = Some(given).filter(|given| !given.is_empty());
         true
     }
 
-    fn set_flag(&mut self, name: &str, value: &Value<'_>) -> bool {
+    fn set_flag(&mut self, name: &str, value: &Value) -> bool {
         let flag = match name {
             "verbose" => &mut self.verbose,
             "new_account" => &mut self.new_account,
@@ -130,7 +150,7 @@ impl Connect {
             "echo" => &mut self.echo,
             "no_responders" => &mut self.no_responders,
             "headers" => &mut self.headers,
-            // Options that nobody has heard of change nothing.
+            // Unknown options change nothing.
             _ => return true,
         };
         let Value::Bool(given) = value else { return false };
@@ -141,35 +161,7 @@ impl Connect {
     /// Appends CONNECT.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"CONNECT ");
-        let mut object = ObjectWriter::new(out);
-        for (name, value) in [
-            ("verbose", self.verbose),
-            ("pedantic", self.pedantic),
-            ("tls_required", self.tls_required),
-            ("echo", self.echo),
-            ("no_responders", self.no_responders),
-            ("headers", self.headers),
-        ] {
-            object.bool(name, value);
-        }
-        for (name, value) in [
-            ("auth_token", &self.auth_token),
-            ("user", &self.user),
-            ("pass", &self.pass),
-            ("jwt", &self.jwt),
-            ("nkey", &self.nkey),
-            ("sig", &self.sig),
-            ("name", &self.name),
-            ("lang", &self.lang),
-            ("version", &self.version),
-            ("slow_consumer_policy", &self.slow_consumer_policy),
-        ] {
-            if let Some(value) = value {
-                object.text(name, value);
-            }
-        }
-        object.number("protocol", usize::try_from(self.protocol).unwrap_or(0));
-        object.end();
+        serde_json::to_writer(&mut *out, self).expect("texts, numbers and flags are JSON");
         out.extend_from_slice(frame::END);
     }
 }

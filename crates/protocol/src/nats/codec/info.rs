@@ -1,10 +1,13 @@
 //! INFO: what a server is and allows.
 
-use crate::json::{self, NotJson, ObjectWriter, Value};
+use super::Malformed;
 use crate::nats::frame;
+use serde::{Deserialize, Serialize};
+use std::ops::Not;
 
 /// What INFO says. Texts that are empty and flags that are not set are left out, but for `headers`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
 #[allow(missing_docs)] // Named as in the protocol; those that need a word have one.
 pub struct Info {
     pub server_id: String,
@@ -18,22 +21,33 @@ pub struct Info {
     pub headers: bool,
     pub max_payload: usize,
     pub client_id: usize,
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub client_ip: String,
     /// What an nkey user has to sign.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub nonce: String,
+    #[serde(skip_serializing_if = "Not::not")]
     pub auth_required: bool,
+    #[serde(skip_serializing_if = "Not::not")]
     pub tls_required: bool,
+    #[serde(skip_serializing_if = "Not::not")]
     pub tls_available: bool,
+    #[serde(skip_serializing_if = "Not::not")]
     pub tls_verify: bool,
     /// Lame duck mode: the server is about to go.
+    #[serde(skip_serializing_if = "Not::not")]
     pub ldm: bool,
     /// Where else clients may connect.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub connect_urls: Vec<String>,
     /// JetStream is offered. Ours never says so.
+    #[serde(skip_serializing_if = "Not::not")]
     pub jetstream: bool,
     /// This INFO answers CONNECT.
+    #[serde(skip_serializing_if = "Not::not")]
     pub connect_info: bool,
     /// The account that the client is in.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub remote_account: String,
 }
 
@@ -41,97 +55,12 @@ impl Info {
     /// Appends INFO.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"INFO ");
-        let mut object = ObjectWriter::new(out);
-        object.text("server_id", &self.server_id);
-        object.text("server_name", &self.server_name);
-        object.text("version", &self.version);
-        object.number("proto", self.proto);
-        object.text("host", &self.host);
-        object.number("port", self.port);
-        object.bool("headers", self.headers);
-        object.number("max_payload", self.max_payload);
-        object.number("client_id", self.client_id);
-        for (name, text) in [
-            ("client_ip", &self.client_ip),
-            ("nonce", &self.nonce),
-            ("remote_account", &self.remote_account),
-        ] {
-            if !text.is_empty() {
-                object.text(name, text);
-            }
-        }
-        for (name, flag) in [
-            ("auth_required", self.auth_required),
-            ("tls_required", self.tls_required),
-            ("tls_available", self.tls_available),
-            ("tls_verify", self.tls_verify),
-            ("ldm", self.ldm),
-            ("jetstream", self.jetstream),
-            ("connect_info", self.connect_info),
-        ] {
-            if flag {
-                object.bool(name, true);
-            }
-        }
-        if !self.connect_urls.is_empty() {
-            object.name("connect_urls");
-            for (index, url) in self.connect_urls.iter().enumerate() {
-                object.out.push(if index == 0 { b'[' } else { b',' });
-                json::put_text(object.out, url);
-            }
-            object.out.push(b']');
-        }
-        object.end();
+        serde_json::to_writer(&mut *out, self).expect("texts, numbers and flags are JSON");
         out.extend_from_slice(frame::END);
     }
 
-    /// Reads the JSON behind INFO, for clients; `connect_urls` are passed over.
-    pub fn decode(text: &[u8]) -> Result<Info, NotJson> {
-        let mut info = Info::default();
-        json::members(text, |name, value| info.set(name, value))?;
-        Ok(info)
-    }
-
-    fn set(&mut self, name: &str, value: Value<'_>) {
-        match value {
-            Value::Text(given) => {
-                let text = match name {
-                    "server_id" => &mut self.server_id,
-                    "server_name" => &mut self.server_name,
-                    "version" => &mut self.version,
-                    "host" => &mut self.host,
-                    "client_ip" => &mut self.client_ip,
-                    "nonce" => &mut self.nonce,
-                    "remote_account" => &mut self.remote_account,
-                    _ => return,
-                };
-                *text = given.into_owned();
-            }
-            Value::Number(given) => {
-                let number = match name {
-                    "proto" => &mut self.proto,
-                    "port" => &mut self.port,
-                    "max_payload" => &mut self.max_payload,
-                    "client_id" => &mut self.client_id,
-                    _ => return,
-                };
-                *number = usize::try_from(given).unwrap_or(0);
-            }
-            Value::Bool(given) => {
-                let flag = match name {
-                    "headers" => &mut self.headers,
-                    "auth_required" => &mut self.auth_required,
-                    "tls_required" => &mut self.tls_required,
-                    "tls_available" => &mut self.tls_available,
-                    "tls_verify" => &mut self.tls_verify,
-                    "ldm" => &mut self.ldm,
-                    "jetstream" => &mut self.jetstream,
-                    "connect_info" => &mut self.connect_info,
-                    _ => return,
-                };
-                *flag = given;
-            }
-            Value::Null | Value::Other => {}
-        }
+    /// Reads the JSON of INFO, for clients.
+    pub fn decode(text: &[u8]) -> Result<Info, Malformed> {
+        serde_json::from_slice(text).map_err(|_| Malformed::Arguments)
     }
 }

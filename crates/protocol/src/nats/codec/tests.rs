@@ -322,10 +322,11 @@ fn connect_and_info_go_there_and_back() {
         nonce: "abc".into(),
         ldm: true,
         auth_required: true,
+        connect_urls: vec!["a:1".into(), "b:2".into()],
         ..Info::default()
     };
     let mut out = Vec::new();
-    Info { connect_urls: vec!["a:1".into(), "b:2".into()], ..info.clone() }.write(&mut out);
+    info.write(&mut out);
     let Ok(Some((ServerOp::Info(json), _))) = ServerOp::decode(&out, 0) else {
         panic!("{}", text(&out));
     };
@@ -339,6 +340,8 @@ fn connect_has_the_defaults_of_nats_server_and_checks_types() {
     assert!(plain.verbose && plain.pedantic && plain.echo && !plain.headers);
     assert!(Connect::decode(b"{\"verbose\":null,\"unknown\":[1]}").unwrap().verbose);
     assert_eq!(Connect::decode(b"{\"user\":\"\"}").unwrap().user, None);
+    let twice = b"{\"user\":\"a\",\"user\":\"b\"}";
+    assert_eq!(Connect::decode(twice).unwrap().user.as_deref(), Some("b"));
     for wrong in ["{\"verbose\":1}", "{\"user\":7}", "{\"protocol\":\"1\"}", "{", "[]", ""] {
         assert!(Connect::decode(wrong.as_bytes()).is_err(), "{wrong}");
     }
