@@ -19,7 +19,7 @@ use angarium_engine::{
     Time,
 };
 use angarium_journal::{Journal, SharedRecord};
-use angarium_protocol::{Credentials, Host, Survey, Writer};
+use angarium_protocol::{ConnectionQuery, Credentials, Host, Writer};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Credentials that the host is to check, off the shard's thread.
@@ -80,7 +80,7 @@ pub(crate) struct NodeEffects {
     /// Credentials that channels handed in; the node completes them to [`Verification`]s.
     pub(crate) credentials: Vec<(ConnectionId, Credentials)>,
     /// What channels want to know of all connections; the node begins it.
-    pub(crate) connection_queries: Vec<(ConnectionId, Survey)>,
+    pub(crate) connection_queries: Vec<(ConnectionId, ConnectionQuery)>,
     /// Why logins were refused, but for those whose credentials the host found to be wrong.
     pub(crate) refused_logins: VecDeque<String>,
     /// Something was stored in a queue during this call into a channel.
@@ -425,7 +425,7 @@ impl Host for NodeEffects {
         self.touch(connection)
     }
 
-    fn is_behind(&self, connection: ConnectionId) -> bool {
+    fn has_spilled_messages(&self, connection: ConnectionId) -> bool {
         self.outbox[connection.0 as usize].spooled.is_some()
     }
 
@@ -434,11 +434,11 @@ impl Host for NodeEffects {
     }
 
     #[inline]
-    fn is_settled(&self, connection: ConnectionId) -> bool {
+    fn is_known_to_shards(&self, connection: ConnectionId) -> bool {
         self.links.is_settled(connection)
     }
 
-    fn is_done(&mut self, connection: ConnectionId) -> bool {
+    fn are_requests_complete(&mut self, connection: ConnectionId) -> bool {
         if std::mem::take(&mut self.outbox[connection.0 as usize].is_owed) {
             self.links.sync(connection);
         }
@@ -446,7 +446,7 @@ impl Host for NodeEffects {
     }
 
     #[inline]
-    fn may_tell_more(&self, connection: ConnectionId) -> bool {
+    fn may_broadcast_more(&self, connection: ConnectionId) -> bool {
         !self.links.is_far_ahead(connection)
     }
 
@@ -454,8 +454,8 @@ impl Host for NodeEffects {
         self.credentials.push((connection, credentials));
     }
 
-    fn survey(&mut self, connection: ConnectionId, survey: Survey) {
-        self.connection_queries.push((connection, survey));
+    fn query_connections(&mut self, connection: ConnectionId, query: ConnectionQuery) {
+        self.connection_queries.push((connection, query));
     }
 
     fn login_refused(&mut self, why: String) {

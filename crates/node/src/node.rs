@@ -521,7 +521,7 @@ impl Node {
             let slot = id.0 as usize;
             let Some(connection) = self.connections[slot].as_mut() else { continue };
             if proves_nothing {
-                connection.handler.unread(now);
+                connection.handler.reading_paused(now);
             }
             if !std::mem::take(&mut connection.is_active) {
                 shrink(&mut connection.carry);

@@ -1,4 +1,4 @@
-//! What a connection of any protocol tells about itself, for listings.
+//! A connection of any protocol, as listings show it.
 
 use crate::Peer;
 
@@ -11,7 +11,7 @@ pub struct ClientProperties {
     pub product: Option<String>,
     /// Its version.
     pub version: Option<String>,
-    /// What it runs on.
+    /// Its platform.
     pub platform: Option<String>,
 }
 
@@ -20,7 +20,7 @@ pub struct ClientProperties {
 pub struct ConnectionInfo<'a> {
     /// The other end.
     pub peer: &'a Peer,
-    /// Who it is; empty before it is known.
+    /// Its user; empty before the login.
     pub user: &'a str,
     /// Which virtual host it uses; empty before it is open.
     pub vhost: &'a str,

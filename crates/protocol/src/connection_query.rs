@@ -1,7 +1,5 @@
-//! What a client may ask about the connections of its virtual host, whichever shards they are on: each shard
-//! looks at its own, and what they find is put together.
-//!
-//! Knows what is asked and found, not how a protocol writes it.
+//! Queries for the connections of a virtual host on all shards: each shard searches its own, and their
+//! results are merged. Independent of how a protocol writes them.
 
 use crate::ClientProperties;
 use angarium_engine::Time;
@@ -10,36 +8,36 @@ use std::cmp::Reverse;
 /// Bytes of subjects in the rows of one shard beyond which no more are listed.
 pub const SUBJECT_BYTES_MAX: usize = 1 << 20;
 
-/// What a client asks.
+/// Which connections are asked for, and how they are listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Survey {
-    /// Connections to that virtual host are looked at, of any protocol.
+pub struct ConnectionQuery {
+    /// Connections of any protocol to this virtual host.
     pub vhost: String,
-    /// Only those of that user.
+    /// Only those of this user.
     pub user: Option<String>,
-    /// Only the one that people know by that number.
+    /// Only the one with this number in listings.
     pub number: Option<u64>,
-    /// Only those that listen to a subject that this pattern matches.
+    /// Only those with a subscription that matches this subject or pattern.
     pub subject: Option<String>,
-    /// In which order the rows come.
+    /// The order of the rows.
     pub order: Order,
-    /// How many of them are left out at the beginning.
+    /// Rows to skip.
     pub offset: usize,
-    /// How many there are at most.
+    /// Most rows to list.
     pub limit: usize,
-    /// Each says what its connection listens to.
+    /// Rows list the subscribed subjects.
     pub with_subjects: bool,
 }
 
-/// What comes first; among equals, what has the smaller number.
+/// What comes first; among equals, the smaller number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// The smallest number.
     #[default]
     Number,
-    /// What has been connected for the longest time.
+    /// The longest connected.
     Oldest,
-    /// The most subjects listened to.
+    /// The most subscriptions to subjects.
     Subjects,
     /// The most bytes unsent.
     Unsent,
@@ -53,66 +51,66 @@ pub enum Order {
     BytesSent,
 }
 
-/// What is counted of a connection, or of several.
+/// Counters of a connection, or sums of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Subjects listened to without a queue.
+    /// Subscriptions to subjects.
     pub subjects: u64,
-    /// Messages that came from clients.
+    /// Messages from clients.
     pub messages_received: u64,
-    /// Messages that went to them.
+    /// Messages to clients.
     pub messages_sent: u64,
-    /// Bytes that came from clients.
+    /// Bytes from clients.
     pub bytes_received: u64,
-    /// Bytes that went to them.
+    /// Bytes to clients.
     pub bytes_sent: u64,
 }
 
-/// What is counted of one connection, and what it is ordered by.
+/// The figures of one connection, by which rows are ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// The number by which people know it.
+    /// Its number in listings.
     pub number: u64,
-    /// Since when it is there.
+    /// When it connected.
     pub connected_at: Time,
-    /// Bytes that are still to be sent to it.
+    /// Unsent bytes.
     pub unsent_bytes: u64,
-    /// What it has sent and got.
+    /// What it has sent and received.
     pub traffic: Traffic,
 }
 
 /// One connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SurveyRow {
-    /// What is counted of it.
+pub struct ConnectionRow {
+    /// Its figures.
     pub figures: Figures,
-    /// What it speaks.
+    /// Its protocol.
     pub protocol: &'static str,
     /// The other end.
     pub address: String,
-    /// Who it is.
+    /// Its user.
     pub user: String,
     /// What the client said about itself.
     pub client: ClientProperties,
-    /// What it listens to, where that was asked.
+    /// Its subscriptions, where they were asked for.
     pub subjects: Vec<String>,
 }
 
-/// What one shard has found, or several.
+/// The result of one shard, or of several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Findings {
-    /// How many connections were meant.
+pub struct QueryResult {
+    /// Connections that match.
     pub connections: u64,
-    /// Those of them that are too slow for direct messages.
-    pub laggards: u64,
-    /// All of them together.
+    /// Slow consumers among them.
+    pub slow_consumers: u64,
+    /// Sums of all of them.
     pub traffic: Traffic,
-    /// Those that come first, in their order; nothing is left out at the beginning before all are together.
-    pub rows: Vec<SurveyRow>,
+    /// The first rows, in order; rows are skipped only once all results are merged.
+    pub rows: Vec<ConnectionRow>,
 }
 
 impl Traffic {
-    /// Adds that of others.
+    /// Adds the counters of others.
     pub fn add(&mut self, other: &Traffic) {
         self.subjects += other.subjects;
         self.messages_received += other.messages_received;
@@ -122,13 +120,13 @@ impl Traffic {
     }
 }
 
-/// What orders a connection among others: the least comes first.
-pub type PlaceInOrder = (Reverse<u64>, Time, u64);
+/// The sort key of a connection: the least comes first.
+pub type SortKey = (Reverse<u64>, Time, u64);
 
 impl Order {
-    /// Where a connection comes.
+    /// The sort key of a connection.
     #[must_use]
-    pub fn key(self, figures: &Figures) -> PlaceInOrder {
+    pub fn key(self, figures: &Figures) -> SortKey {
         let Figures { number, connected_at, unsent_bytes, traffic } = *figures;
         let most = match self {
             Order::Number | Order::Oldest => 0,
@@ -144,29 +142,29 @@ impl Order {
     }
 }
 
-impl Survey {
-    /// How many rows each shard has to tell.
+impl ConnectionQuery {
+    /// Rows that each shard has to return.
     #[must_use]
     pub fn rows_max(&self) -> usize {
         self.offset.saturating_add(self.limit)
     }
 }
 
-impl Findings {
-    /// Adds what another shard has found.
-    pub fn merge(&mut self, other: Findings, survey: &Survey) {
+impl QueryResult {
+    /// Adds the result of another shard.
+    pub fn merge(&mut self, other: QueryResult, query: &ConnectionQuery) {
         self.connections += other.connections;
-        self.laggards += other.laggards;
+        self.slow_consumers += other.slow_consumers;
         self.traffic.add(&other.traffic);
         self.rows.extend(other.rows);
-        self.rows.sort_by_key(|row| survey.order.key(&row.figures));
-        self.rows.truncate(survey.rows_max());
+        self.rows.sort_by_key(|row| query.order.key(&row.figures));
+        self.rows.truncate(query.rows_max());
     }
 
-    /// The rows that were asked for, when all are together.
+    /// The rows that were asked for, once all results are merged.
     #[must_use]
-    pub fn page(&self, survey: &Survey) -> &[SurveyRow] {
-        &self.rows[survey.offset.min(self.rows.len())..]
+    pub fn page(&self, query: &ConnectionQuery) -> &[ConnectionRow] {
+        &self.rows[query.offset.min(self.rows.len())..]
     }
 }
 
@@ -174,10 +172,10 @@ impl Findings {
 mod tests {
     use super::*;
 
-    fn row(number: u64) -> SurveyRow {
+    fn row(number: u64) -> ConnectionRow {
         let traffic = Traffic { messages_sent: number, ..Traffic::default() };
         let (connected_at, unsent_bytes) = (Time(1_000 - number), number % 3);
-        SurveyRow {
+        ConnectionRow {
             figures: Figures { number, connected_at, unsent_bytes, traffic },
             protocol: "NATS",
             address: String::new(),
@@ -187,18 +185,18 @@ mod tests {
         }
     }
 
-    /// The numbers that are told of connections 0 to 9 on shards of odd and of even ones.
+    /// Connections 0 to 9 are on two shards, odd and even ones: checks the numbers in the answer.
     #[track_caller]
     fn check(order: Order, (offset, limit): (usize, usize), expected: &[u64]) {
-        let survey = Survey { order, offset, limit, ..Survey::default() };
-        let mut all = Findings::default();
+        let query = ConnectionQuery { order, offset, limit, ..ConnectionQuery::default() };
+        let mut all = QueryResult::default();
         for first in 0..2 {
             let rows: Vec<_> = (first..10).step_by(2).map(row).collect();
             let connections = rows.len() as u64;
-            all.merge(Findings { connections, rows, ..Findings::default() }, &survey);
+            all.merge(QueryResult { connections, rows, ..QueryResult::default() }, &query);
         }
         assert_eq!(all.connections, 10);
-        let numbers: Vec<_> = all.page(&survey).iter().map(|row| row.figures.number).collect();
+        let numbers: Vec<_> = all.page(&query).iter().map(|row| row.figures.number).collect();
         assert_eq!(numbers, expected, "{order:?} from {offset}, {limit}");
     }
 

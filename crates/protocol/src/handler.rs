@@ -4,12 +4,12 @@
 //! engine; the *writer* takes output, from the handler and, for what the engine sends, from the host.
 
 use crate::Writer;
-use crate::connection_query::{Findings, Survey};
+use crate::connection_query::{ConnectionQuery, QueryResult};
 use angarium_engine::{
     ChannelId, ConnectionId, Effects, Engine, Refusal, Reply, Settle, SlowConsumerPolicy, Time,
 };
 
-/// What is spoken on a connection.
+/// The protocol of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
     /// AMQP 0-9-1.
@@ -33,21 +33,21 @@ impl Protocol {
 /// The other end of a connection, as the transport knows it.
 #[derive(Clone, Debug, Default)]
 pub struct Peer {
-    /// What is spoken.
+    /// Its protocol.
     pub protocol: Protocol,
     /// Where it comes from, for logs and listings: `127.0.0.1:52144`.
     pub address: String,
-    /// It comes from this very host: loopback or Unix socket.
+    /// It comes from this host: loopback or Unix socket.
     pub local: bool,
     /// The transport is encrypted.
     pub encrypted: bool,
     /// The verified name in the peer's TLS certificate.
     pub certificate_name: Option<String>,
-    /// What becomes of direct messages for which it is too slow, where its listener says so.
+    /// The slow-consumer policy of its listener.
     pub slow_consumer_policy: Option<SlowConsumerPolicy>,
 }
 
-/// How a client says who it is. Its debug form leaves secrets out.
+/// How a client authenticates. The debug form leaves secrets out.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Credentials {
     /// Name and password.
@@ -113,58 +113,57 @@ pub struct Identity {
 /// The host's answer to credentials: `Err` says why, for the log; clients get no detail.
 pub type Authentication = Result<Identity, String>;
 
-/// What a session can reach during one call.
+/// What a handler can reach during one call.
 pub trait Host: Effects {
     /// Where output for a connection is written.
     fn writer(&mut self, connection: ConnectionId) -> &mut Writer;
     /// All subscribers of what the connection has just published are above their high-water mark: the host
     /// may stall it for a moment.
     fn stall(&mut self, now: Time, publisher: ConnectionId);
-    /// Whether messages that were handed to the connection wait elsewhere than in its output. Once they
-    /// do no longer, the host calls [`ProtocolHandler::caught_up`].
-    fn is_behind(&self, connection: ConnectionId) -> bool {
+    /// Whether the connection has spilled messages. Once they are all written to its output, the host calls
+    /// [`ProtocolHandler::spill_drained`].
+    fn has_spilled_messages(&self, connection: ConnectionId) -> bool {
         let _ = connection;
         false
     }
-    /// Whether all shards know what the connection listens to. Where not, what it sends next waits, but
-    /// for more of the same: whoever hears of it may answer by way of any shard.
-    fn is_settled(&self, connection: ConnectionId) -> bool {
+    /// Whether all shards know every subscription of the connection. Where not, its other operations wait:
+    /// a responder may answer by way of any shard.
+    fn is_known_to_shards(&self, connection: ConnectionId) -> bool {
         let _ = connection;
         true
     }
-    /// Whether all is done that the connection has asked for, and all has come that is said to it for that.
-    /// Where not, it is when the connection [is settled](ProtocolHandler::settled).
-    fn is_done(&mut self, connection: ConnectionId) -> bool {
+    /// Whether every request of this connection is complete on all shards, and all answers have arrived.
+    /// Where not, [`ProtocolHandler::known_to_shards`] is called once they have.
+    fn are_requests_complete(&mut self, connection: ConnectionId) -> bool {
         let _ = connection;
         true
     }
-    /// Whether a connection of which not all is known may have still more of it to be told.
-    fn may_tell_more(&self, connection: ConnectionId) -> bool {
+    /// Whether a connection with subscriptions that not all shards know may add more.
+    fn may_broadcast_more(&self, connection: ConnectionId) -> bool {
         let _ = connection;
         true
     }
     /// Has credentials checked; the answer comes by [`ProtocolHandler::authenticated`], later.
     fn authenticate(&mut self, connection: ConnectionId, credentials: Credentials);
-    /// Has the connections of all shards looked at; what is found comes by [`ProtocolHandler::surveyed`], at once or
-    /// later, and until then the session [waits](ProtocolHandler::is_waiting).
-    fn survey(&mut self, connection: ConnectionId, survey: Survey);
-    /// A login was refused, for a reason that is not the host's answer to its credentials: the log is
-    /// to say why, since the client is not told.
+    /// Queries the connections of all shards; the result comes by [`ProtocolHandler::connections_found`],
+    /// in the same call or later. Until then the handler [waits](ProtocolHandler::is_waiting).
+    fn query_connections(&mut self, connection: ConnectionId, query: ConnectionQuery);
+    /// A login was refused for another reason than the host's answer to its credentials; for the log.
     fn login_refused(&mut self, why: String);
 }
 
-/// One call's surroundings.
+/// What a call has access to.
 #[derive(Debug)]
 pub struct Context<'a, W> {
     /// The time of this turn.
     pub now: Time,
     /// The engine.
     pub engine: &'a mut Engine,
-    /// The rest.
+    /// What embeds the handler.
     pub host: &'a mut W,
 }
 
-/// The connection is over: flush its output, then close the transport.
+/// The connection ends: flush its output, then close the transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Close {
     /// For the log.
@@ -174,23 +173,23 @@ pub struct Close {
 /// One connection's state machine, without the socket. Implemented once per protocol; the host holds
 /// an enum of them.
 pub trait ProtocolHandler {
-    /// The connection was accepted: where the server speaks first, it does. Called once, before all
-    /// else.
+    /// The connection was accepted: writes the server's greeting, where the protocol has one. Called once,
+    /// before anything else.
     fn begin<W: Host>(&mut self, context: &mut Context<'_, W>) {
         let _ = context;
     }
-    /// Takes input and returns how many bytes of it were used; the host presents the rest again, at once or
-    /// with what follows it. While [`ProtocolHandler::is_waiting`], it uses nothing.
+    /// Takes input and returns how many bytes of it were used; the host presents the rest again, with or
+    /// without further input. While [`ProtocolHandler::is_waiting`], it uses none.
     fn receive<W: Host>(
         &mut self,
         context: &mut Context<'_, W>,
         input: &[u8],
     ) -> Result<usize, Close>;
-    /// The engine's answer to this session's request. The host calls it after `receive` returned.
+    /// The engine's answer to a request of a channel. The host calls it after `receive` returned.
     fn replied<W: Host>(
         &mut self,
         context: &mut Context<'_, W>,
-        session: ChannelId,
+        id: ChannelId,
         reply: Result<Reply, Refusal>,
     ) -> Result<(), Close>;
     /// The answer to [`Host::authenticate`].
@@ -199,46 +198,46 @@ pub trait ProtocolHandler {
         context: &mut Context<'_, W>,
         answer: Authentication,
     ) -> Result<(), Close>;
-    /// What [`Host::survey`] has found.
-    fn surveyed<W: Host>(&mut self, context: &mut Context<'_, W>, found: &Findings) {
+    /// The answer to [`Host::query_connections`].
+    fn connections_found<W: Host>(&mut self, context: &mut Context<'_, W>, found: &QueryResult) {
         let _ = (context, found);
     }
-    /// Nobody on another shard took a message that it had emitted, and asked about.
-    fn unheard<W: Host>(&mut self, context: &mut Context<'_, W>, subject: &str, reply: &str) {
+    /// A request that was forwarded to other shards has no responders there either.
+    fn no_responders<W: Host>(&mut self, context: &mut Context<'_, W>, subject: &str, reply: &str) {
         let _ = (context, subject, reply);
     }
-    /// All shards know what it did before; where it waited for that, it goes on.
-    fn settled<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close> {
+    /// All shards know its subscriptions, and its requests are complete; where it waited for that, it goes on.
+    fn known_to_shards<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close> {
         let _ = context;
         Ok(())
     }
-    /// A publish, or a settle, that had been taken here was refused at home; the session is closed there.
+    /// The home shard refused a publish or a settle that was accepted here, and closed the channel.
     fn refused<W: Host>(
         &mut self,
         context: &mut Context<'_, W>,
-        session: ChannelId,
+        id: ChannelId,
         settle: Option<Settle>,
         refusal: Refusal,
     ) {
-        let _ = (context, session, settle, refusal);
+        let _ = (context, id, settle, refusal);
     }
-    /// Whether an answer must come before more input can be taken.
+    /// Whether it takes no input before an answer arrives.
     fn is_waiting(&self) -> bool;
     /// The broker can (`None`) or cannot (why) take persistent messages now. Called when that
     /// changes, and for a connection that begins while the broker cannot.
     fn blocked<W: Host>(&mut self, context: &mut Context<'_, W>, why: Option<&str>);
-    /// All that had waited elsewhere is in the output.
-    fn caught_up<W: Host>(&mut self, context: &mut Context<'_, W>) {
+    /// All spilled messages of the connection are written to its output.
+    fn spill_drained<W: Host>(&mut self, context: &mut Context<'_, W>) {
         let _ = context;
     }
-    /// The host chose not to read from the peer up to `now`: its silence until then proves nothing.
-    fn unread(&mut self, now: Time);
-    /// The broker closes the connection: shutdown, or an operator's wish.
+    /// The host did not read from the peer until `now`: its silence until then does not count.
+    fn reading_paused(&mut self, now: Time);
+    /// The broker closes the connection: shutdown, or on request of an operator.
     fn close<W: Host>(&mut self, context: &mut Context<'_, W>, why: &str);
-    /// The transport is gone; tells the engine. Nothing is called after it.
+    /// The transport is closed; ends the connection in the engine. Nothing is called after it.
     fn disconnected<W: Host>(&mut self, context: &mut Context<'_, W>);
     /// When [`ProtocolHandler::expire`] next has something to do (heartbeats, handshake timeout).
     fn deadline(&self) -> Option<Time>;
-    /// Does what has become due.
+    /// Handles deadlines that have passed.
     fn expire<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close>;
 }

@@ -6,10 +6,11 @@
 //! | NATS | `nats` | docs.nats.io, "Client Protocol", and what nats-server does |
 //!
 //! Each folder has the same files: `frame` (wire types), `codec` (bytes to and from frames; names no
-//! engine type), `session` (one connection's state machine), `mapping` (the only file where the
-//! protocol's words meet the engine's).
+//! engine type), `handler` (one connection's state machine), `writer` (what the engine sends, as bytes),
+//! `mapping` (between the protocol's terms and the engine's). A new protocol is a folder and a variant of
+//! [`Protocol`] and [`AnyWriter`].
 //!
-//! Knows nothing about sockets, clocks or the journal.
+//! Independent of sockets, clocks and the journal.
 
 mod advisory;
 pub mod amqp091;
@@ -29,7 +30,8 @@ mod writer;
 
 pub use crate::connection_info::{ClientProperties, ConnectionInfo};
 pub use crate::connection_query::{
-    Figures, Findings, Order, PlaceInOrder, SUBJECT_BYTES_MAX, Survey, SurveyRow, Traffic,
+    ConnectionQuery, ConnectionRow, Figures, Order, QueryResult, SUBJECT_BYTES_MAX, SortKey,
+    Traffic,
 };
 pub use crate::conventions::CONVENTIONS;
 pub use crate::handler::{

@@ -1,15 +1,15 @@
-//! Why a login was refused, in words for the log: clients are told little.
+//! Why a login was refused, as a text for the log: clients get no detail.
 
 use crate::Peer;
 use angarium_engine::{Refusal, RefusalKind};
 
-/// With where the client comes from, and nothing in it that could forge a line of the log.
+/// Adds the client's address, and replaces control characters, which could forge a line of the log.
 pub(crate) fn from(why: &str, peer: &Peer) -> String {
     let why = why.replace(char::is_control, "?");
     format!("{why}; from {}", peer.address)
 }
 
-/// Why the engine did not let a user in whose credentials were right, and what to do about it.
+/// Why the engine refused a user whose credentials were right, and what to do about it.
 pub(crate) fn refused(refusal: &Refusal, user: &str, vhost: &str, peer: &Peer) -> String {
     let why = match refusal.kind {
         RefusalKind::NotFound => {

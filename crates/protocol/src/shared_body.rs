@@ -1,5 +1,4 @@
-//! Large bodies, which all who get them share, on their way out: a part at a time, from where they lie. All
-//! at once would be the longest step of all, and a copy for each of them.
+//! Output of large bodies, which all receivers share: they are sent in parts from the one copy in memory.
 
 use angarium_engine::Bytes;
 use bytes::Buf;
@@ -10,41 +9,41 @@ const PART_BYTES_MAX: usize = 256 << 10;
 const HEAD_BYTES: usize = 7;
 const AROUND_BYTES: usize = HEAD_BYTES + 1;
 
-/// What is still to be sent of one, with what is around it.
+/// The unsent rest of a shared body, with its framing.
 #[derive(Clone, Debug)]
 pub struct SharedBody {
     rest: Bytes,
-    /// Bytes of that which belong to the frame that has begun.
+    /// Bytes of it that belong to the current frame.
     in_frame: usize,
-    /// Bytes that are sent of what comes between that frame and the next one.
+    /// Sent bytes of the framing between the current frame and the next one.
     around_sent: usize,
-    /// The frames that the body is divided into, where it is.
+    /// The framing, where the body is divided into frames.
     frames: Option<Frames>,
-    /// What comes behind all.
+    /// What comes after the body.
     tail: &'static [u8],
 }
 
-/// How a protocol divides bodies.
+/// The framing of bodies.
 #[derive(Clone, Debug)]
 pub(crate) struct Frames {
-    /// The end of a frame, and the head of the next one, where that is as long as may be.
+    /// The end of a frame and the head of a following full one.
     around: [u8; AROUND_BYTES],
-    /// The same where that is the last one, and shorter.
+    /// The end of a frame and the head of a following shorter one, the last.
     around_last: [u8; AROUND_BYTES],
     /// Bytes of the body in a frame at most.
     bytes_max: usize,
 }
 
 impl Frames {
-    /// Frames of at most so many bytes of the body each, with a head that ends with the size of these in four
-    /// bytes, most significant first.
+    /// Frames of at most `bytes_max` bytes of the body each. Their head is `kind` and the size in four bytes,
+    /// most significant first.
     pub(crate) fn new(kind: [u8; 3], end: u8, bytes_max: usize) -> Frames {
         let [a, b, c] = kind;
         let around = [end, a, b, c, 0, 0, 0, 0];
         Frames { around, around_last: around, bytes_max }
     }
 
-    /// The head of the frame that takes all of so many bytes, or as much as it may.
+    /// The head of a frame for the next `bytes` bytes of the body, or as many as fit.
     fn head(&self, bytes: usize) -> [u8; HEAD_BYTES] {
         let size = (bytes.min(self.bytes_max) as u32).to_be_bytes();
         let [_, a, b, c, ..] = self.around;
@@ -52,7 +51,7 @@ impl Frames {
         [a, b, c, s0, s1, s2, s3]
     }
 
-    /// What is between a frame and the next one, of what is left behind it: nothing but the end of the last.
+    /// The framing after a frame behind which `left` bytes of the body follow.
     fn between(&self, left: usize) -> &[u8] {
         match left {
             0 => &self.around[..1],
@@ -63,7 +62,7 @@ impl Frames {
 }
 
 impl SharedBody {
-    /// One in frames, of which the first begins in `out`.
+    /// A body in frames; the head of the first one is appended to `out`.
     pub(crate) fn in_frames(body: &Bytes, mut frames: Frames, out: &mut Vec<u8>) -> SharedBody {
         out.extend_from_slice(&frames.head(body.len()));
         let (longest, last) =
@@ -74,19 +73,19 @@ impl SharedBody {
         SharedBody { in_frame, frames: Some(frames), ..SharedBody::plain(body, b"") }
     }
 
-    /// One that is sent as it is, and then the tail.
+    /// A body that is sent unframed, followed by `tail`.
     #[must_use]
     pub fn plain(body: &Bytes, tail: &'static [u8]) -> SharedBody {
         SharedBody { rest: body.clone(), in_frame: body.len(), around_sent: 0, frames: None, tail }
     }
 
-    /// What comes behind the frame that has begun, up to the next one.
+    /// The unsent framing after the current frame.
     fn around(&self) -> &[u8] {
         let left = self.rest.len() - self.in_frame;
         self.frames.as_ref().map_or(&[], |frames| &frames.between(left)[self.around_sent..])
     }
 
-    /// Bytes that are still to be sent.
+    /// Unsent bytes.
     #[must_use]
     pub fn left(&self) -> usize {
         let behind = self.rest.len() - self.in_frame;
@@ -96,7 +95,7 @@ impl SharedBody {
         self.rest.len() + around + self.tail.len()
     }
 
-    /// Those of them that come next, part by part.
+    /// The unsent bytes, part by part.
     pub fn parts(&self) -> impl Iterator<Item = &[u8]> {
         let first = self.rest[..self.in_frame].chunks(PART_BYTES_MAX).chain([self.around()]);
         let behind = &self.rest[self.in_frame..];
@@ -110,7 +109,7 @@ impl SharedBody {
         first.chain(frames).chain([self.tail]).filter(|part| !part.is_empty())
     }
 
-    /// So many of them are sent; returns how many of these belong to what comes behind it.
+    /// Records that `bytes` bytes were sent; returns how many of them are beyond this body.
     pub fn advance(&mut self, mut bytes: usize) -> usize {
         while bytes > 0 && self.left() > 0 {
             let part = bytes.min(self.in_frame);
@@ -135,7 +134,7 @@ impl SharedBody {
         bytes
     }
 
-    /// Begins the next frame, whose head was sent with the end of the one before.
+    /// Begins the next frame, whose head was sent with the end of the previous one.
     fn begin_frame(&mut self) {
         if let Some(frames) = self.frames.as_ref().filter(|_| !self.rest.is_empty()) {
             self.in_frame = self.rest.len().min(frames.bytes_max);

@@ -4,8 +4,8 @@ use crate::connection::ConnectionKey;
 use crate::options::Options;
 use angarium_engine::{ChannelId, Engine, Refusal, Reply, Settle, Time};
 use angarium_protocol::{
-    Authentication, Close, ConnectionInfo, Context, Findings, Host, Peer, Protocol,
-    ProtocolHandler, amqp091, nats,
+    Authentication, Close, ConnectionInfo, Context, Host, Peer, Protocol, ProtocolHandler,
+    QueryResult, amqp091, nats,
 };
 
 /// One session of each protocol.
@@ -96,14 +96,14 @@ impl ProtocolHandler for AnyHandler {
     ) -> Result<(), Close> {
         each!(self, handler => handler.authenticated(context, answer))
     }
-    fn surveyed<W: Host>(&mut self, context: &mut Context<'_, W>, found: &Findings) {
-        each!(self, handler => handler.surveyed(context, found));
+    fn connections_found<W: Host>(&mut self, context: &mut Context<'_, W>, found: &QueryResult) {
+        each!(self, handler => handler.connections_found(context, found));
     }
-    fn unheard<W: Host>(&mut self, context: &mut Context<'_, W>, subject: &str, reply: &str) {
-        each!(self, handler => handler.unheard(context, subject, reply));
+    fn no_responders<W: Host>(&mut self, context: &mut Context<'_, W>, subject: &str, reply: &str) {
+        each!(self, handler => handler.no_responders(context, subject, reply));
     }
-    fn settled<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close> {
-        each!(self, handler => handler.settled(context))
+    fn known_to_shards<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close> {
+        each!(self, handler => handler.known_to_shards(context))
     }
     fn refused<W: Host>(
         &mut self,
@@ -120,11 +120,11 @@ impl ProtocolHandler for AnyHandler {
     fn blocked<W: Host>(&mut self, context: &mut Context<'_, W>, why: Option<&str>) {
         each!(self, handler => handler.blocked(context, why));
     }
-    fn caught_up<W: Host>(&mut self, context: &mut Context<'_, W>) {
-        each!(self, handler => handler.caught_up(context));
+    fn spill_drained<W: Host>(&mut self, context: &mut Context<'_, W>) {
+        each!(self, handler => handler.spill_drained(context));
     }
-    fn unread(&mut self, now: Time) {
-        each!(self, handler => handler.unread(now));
+    fn reading_paused(&mut self, now: Time) {
+        each!(self, handler => handler.reading_paused(now));
     }
     fn close<W: Host>(&mut self, context: &mut Context<'_, W>, why: &str) {
         each!(self, handler => handler.close(context, why));

@@ -10,7 +10,8 @@ use crate::node::Node;
 use crate::shard::message::{ShardMessage, Value};
 use angarium_engine::{ConnectionId, Engine, ShardId, Time, subjects_overlap};
 use angarium_protocol::{
-    Figures, Findings, PlaceInOrder, ProtocolHandler, SUBJECT_BYTES_MAX, Survey, SurveyRow, Traffic,
+    ConnectionQuery, ConnectionRow, Figures, ProtocolHandler, QueryResult, SUBJECT_BYTES_MAX,
+    SortKey, Traffic,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -30,13 +31,13 @@ pub(crate) struct ConnectionQueries {
     looks: VecDeque<Look>,
 }
 
-/// A survey that waits for shards.
+/// A query that waits for shards.
 #[derive(Debug)]
 struct UnderWay {
-    survey: Survey,
+    query: ConnectionQuery,
     /// How many shards have not told yet.
     left: usize,
-    found: Findings,
+    found: QueryResult,
 }
 
 /// A look around at this shard's connections.
@@ -45,14 +46,14 @@ struct Look {
     /// The shard that is told, and who wants to know there.
     for_shard: ShardId,
     asker: ConnectionKey,
-    survey: Survey,
+    query: ConnectionQuery,
     /// The slot from which on connections were not looked at.
     next: usize,
     /// Those that come first.
-    places: BTreeMap<PlaceInOrder, ConnectionId>,
+    places: BTreeMap<SortKey, ConnectionId>,
     /// What its rows may still list of subjects.
     subject_bytes: usize,
-    found: Findings,
+    found: QueryResult,
 }
 
 impl ConnectionQueries {
@@ -62,15 +63,20 @@ impl ConnectionQueries {
     }
 
     /// Looks for what one of that shard's clients asks.
-    pub(crate) fn look_for(&mut self, for_shard: ShardId, asker: ConnectionKey, survey: Survey) {
+    pub(crate) fn look_for(
+        &mut self,
+        for_shard: ShardId,
+        asker: ConnectionKey,
+        query: ConnectionQuery,
+    ) {
         self.looks.push_back(Look {
             for_shard,
             asker,
             next: 0,
             places: BTreeMap::new(),
-            subject_bytes: if survey.with_subjects { SUBJECT_BYTES_MAX } else { 0 },
-            found: Findings::default(),
-            survey,
+            subject_bytes: if query.with_subjects { SUBJECT_BYTES_MAX } else { 0 },
+            found: QueryResult::default(),
+            query,
         });
     }
 }
@@ -79,15 +85,15 @@ impl Node {
     /// Begins what sessions have asked for.
     #[cold]
     pub(crate) fn begin_queries(&mut self) {
-        for (id, survey) in std::mem::take(&mut self.effects.connection_queries) {
+        for (id, query) in std::mem::take(&mut self.effects.connection_queries) {
             let Some(connection) = self.connections[id.0 as usize].as_ref() else { continue };
             let asker = ConnectionKey { id, serial: connection.serial };
             if self.options.shards > 1 {
-                self.effects.links.survey(id, connection.serial, &survey);
+                self.effects.links.query(id, connection.serial, &query);
             }
-            let (left, found) = (self.options.shards, Findings::default());
-            self.connection_queries.look_for(self.options.shard, asker, survey.clone());
-            self.connection_queries.under_way.insert(asker, UnderWay { survey, left, found });
+            let (left, found) = (self.options.shards, QueryResult::default());
+            self.connection_queries.look_for(self.options.shard, asker, query.clone());
+            self.connection_queries.under_way.insert(asker, UnderWay { query, left, found });
         }
     }
 
@@ -101,12 +107,12 @@ impl Node {
         }
         let ConnectionKey { id: connection, serial } = look.asker;
         if look.for_shard == self.options.shard {
-            return self.take_findings(now, look.asker, look.found);
+            return self.take_query_result(now, look.asker, look.found);
         }
-        let found = Value::Findings(Box::new(look.found));
+        let found = Value::QueryResult(Box::new(look.found));
         self.effects.links.say_with(
             look.for_shard,
-            &ShardMessage::Surveyed { connection, serial },
+            &ShardMessage::QueryResult { connection, serial },
             found,
         );
     }
@@ -118,18 +124,18 @@ impl Node {
             look.next += 1;
             left -= 1;
             let Some(connection) = self.connection(now, id) else { continue };
-            if look.survey.subject.is_some() {
+            if look.query.subject.is_some() {
                 left = left.saturating_sub(connection.subjects);
             }
-            if !is_meant(&look.survey, &connection, &self.engine) {
+            if !is_meant(&look.query, &connection, &self.engine) {
                 continue;
             }
             let figures = figures(&connection);
             look.found.connections += 1;
-            look.found.laggards += u64::from(connection.lag.is_some());
+            look.found.slow_consumers += u64::from(connection.lag.is_some());
             look.found.traffic.add(&figures.traffic);
-            look.places.insert(look.survey.order.key(&figures), id);
-            if look.places.len() > look.survey.rows_max() {
+            look.places.insert(look.query.order.key(&figures), id);
+            if look.places.len() > look.query.rows_max() {
                 look.places.pop_last();
             }
         }
@@ -149,26 +155,31 @@ impl Node {
     }
 
     /// A shard has told what it found.
-    pub(crate) fn take_findings(&mut self, now: Time, asker: ConnectionKey, found: Findings) {
+    pub(crate) fn take_query_result(
+        &mut self,
+        now: Time,
+        asker: ConnectionKey,
+        found: QueryResult,
+    ) {
         let Some(under_way) = self.connection_queries.under_way.get_mut(&asker) else { return };
-        under_way.found.merge(found, &under_way.survey);
+        under_way.found.merge(found, &under_way.query);
         under_way.left -= 1;
         if under_way.left == 0
             && let Some(whole) = self.connection_queries.under_way.remove(&asker)
         {
-            self.tell_findings(now, asker, &whole.found);
+            self.tell_query_result(now, asker, &whole.found);
         }
     }
 
-    fn tell_findings(
+    fn tell_query_result(
         &mut self,
         now: Time,
         ConnectionKey { id, serial }: ConnectionKey,
-        found: &Findings,
+        found: &QueryResult,
     ) {
         if self.is_serial(id, serial)
             && self
-                .with_handler(now, id, |handler, context| handler.surveyed(context, found))
+                .with_handler(now, id, |handler, context| handler.connections_found(context, found))
                 .is_some()
         {
             self.resumable.push(id);
@@ -176,7 +187,7 @@ impl Node {
     }
 
     /// What is told of one connection; of what it listens to as much as is left of `subject_bytes`.
-    fn row(&self, connection: &ConnectionInfo<'_>, subject_bytes: &mut usize) -> SurveyRow {
+    fn row(&self, connection: &ConnectionInfo<'_>, subject_bytes: &mut usize) -> ConnectionRow {
         let subjects = self.engine.subscribed_subjects(connection.id).map_while(|subject| {
             *subject_bytes = subject_bytes.checked_sub(subject.len())?;
             Some(subject.to_owned())
@@ -184,7 +195,7 @@ impl Node {
         let mut subjects: Vec<_> = subjects.collect();
         subjects.sort_unstable();
         let session = &connection.session;
-        SurveyRow {
+        ConnectionRow {
             figures: figures(connection),
             protocol: session.protocol,
             address: session.peer.address.clone(),
@@ -195,11 +206,11 @@ impl Node {
     }
 }
 
-fn is_meant(survey: &Survey, connection: &ConnectionInfo<'_>, engine: &Engine) -> bool {
-    connection.session.vhost == survey.vhost
-        && survey.user.as_ref().is_none_or(|user| user == connection.session.user)
-        && survey.number.is_none_or(|number| number == connection.number)
-        && survey.subject.as_ref().is_none_or(|wanted| {
+fn is_meant(query: &ConnectionQuery, connection: &ConnectionInfo<'_>, engine: &Engine) -> bool {
+    connection.session.vhost == query.vhost
+        && query.user.as_ref().is_none_or(|user| user == connection.session.user)
+        && query.number.is_none_or(|number| number == connection.number)
+        && query.subject.as_ref().is_none_or(|wanted| {
             let mut subjects =
                 engine.subscribed_subjects(connection.id).take(SUBJECTS_COMPARED_MAX);
             subjects.any(|subject| subjects_overlap(wanted, subject))

@@ -267,7 +267,10 @@ impl Node {
     /// meanwhile may have waited for that.
     pub(crate) fn tell_caught_up(&mut self, now: Time) {
         while let Some(id) = self.effects.caught_up.pop() {
-            if self.with_handler(now, id, |handler, context| handler.caught_up(context)).is_some() {
+            if self
+                .with_handler(now, id, |handler, context| handler.spill_drained(context))
+                .is_some()
+            {
                 self.resumable.push(id);
             }
         }

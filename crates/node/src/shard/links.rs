@@ -13,7 +13,7 @@ use angarium_engine::{
     Bound, ChannelId, ConnectionId, Delivery, Forward, GetAnswer, MessageView, Publish, Request,
     ShardId, Shards, Time,
 };
-use angarium_protocol::Survey;
+use angarium_protocol::ConnectionQuery;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -189,10 +189,10 @@ impl ShardLinks {
     }
 
     /// Has all others look at their connections, for one here.
-    pub(crate) fn survey(&mut self, connection: ConnectionId, serial: u64, survey: &Survey) {
+    pub(crate) fn query(&mut self, connection: ConnectionId, serial: u64, query: &ConnectionQuery) {
         for shard in self.others {
-            let value = Value::Survey(Box::new(survey.clone()));
-            self.say_with(shard, &ShardMessage::Survey { connection, serial }, value);
+            let value = Value::ConnectionQuery(Box::new(query.clone()));
+            self.say_with(shard, &ShardMessage::ConnectionQuery { connection, serial }, value);
         }
     }
 

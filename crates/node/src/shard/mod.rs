@@ -93,17 +93,17 @@ impl Node {
             ShardMessage::Spent { user, messages, bytes } => {
                 self.spent_elsewhere(now, user, messages, bytes);
             }
-            ShardMessage::Survey { connection, serial } => {
-                let Some(Value::Survey(survey)) = values.pop_front() else { return };
+            ShardMessage::ConnectionQuery { connection, serial } => {
+                let Some(Value::ConnectionQuery(query)) = values.pop_front() else { return };
                 self.connection_queries.look_for(
                     from,
                     ConnectionKey { id: connection, serial },
-                    *survey,
+                    *query,
                 );
             }
-            ShardMessage::Surveyed { connection, serial } => {
-                let Some(Value::Findings(found)) = values.pop_front() else { return };
-                self.take_findings(now, ConnectionKey { id: connection, serial }, *found);
+            ShardMessage::QueryResult { connection, serial } => {
+                let Some(Value::QueryResult(found)) = values.pop_front() else { return };
+                self.take_query_result(now, ConnectionKey { id: connection, serial }, *found);
             }
             ShardMessage::Sync => self.effects.links.learned(from),
             ShardMessage::Forward(message) => {
@@ -147,7 +147,7 @@ impl Node {
 
     /// All shards know what a connection has told: it goes on.
     fn settled(&mut self, now: Time, id: ConnectionId) {
-        match self.with_handler(now, id, |handler, context| handler.settled(context)) {
+        match self.with_handler(now, id, |handler, context| handler.known_to_shards(context)) {
             Some(Ok(())) => self.resumable.push(id),
             Some(Err(close)) => self.end(now, id, close),
             None => {}
@@ -232,7 +232,7 @@ impl Node {
     fn tell_unheard(&mut self, now: Time, publisher: ConnectionId, subject: &str, reply: &str) {
         // It may have gone, and another one be in its place, which does not listen to such a reply.
         self.with_handler(now, publisher, |handler, context| {
-            handler.unheard(context, subject, reply)
+            handler.no_responders(context, subject, reply)
         });
     }
 }

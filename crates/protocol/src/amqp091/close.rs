@@ -1,4 +1,4 @@
-//! Mistakes, and how a channel or a connection ends: when the client is told, and what counts after that.
+//! Errors, and the closing of channels and connections.
 
 use super::channel::Mode;
 use super::codec::Method;
@@ -15,7 +15,7 @@ impl Handler {
         error: FrameError,
         input_bytes: usize,
     ) -> usize {
-        if !self.is_its_turn(context) {
+        if !self.may_answer(context) {
             return 0;
         }
         self.current = (0, 0);
@@ -49,43 +49,42 @@ impl Handler {
         Close { reason: reason.to_owned() }
     }
 
-    /// Whether what comes next may be answered here: nothing that was asked for before is answered
-    /// later. Where not, it waits.
-    pub(super) fn is_its_turn<W: Host>(&mut self, context: &mut Context<'_, W>) -> bool {
-        let is_its_turn = !self.connected || context.host.is_done(self.id);
-        if !is_its_turn {
-            self.waiting = Some(Waiting::NextTurn);
+    /// Whether the next method may be answered now: every earlier request is complete. Where not, the
+    /// connection waits.
+    pub(super) fn may_answer<W: Host>(&mut self, context: &mut Context<'_, W>) -> bool {
+        let may_answer = !self.connected || context.host.are_requests_complete(self.id);
+        if !may_answer {
+            self.waiting = Some(Waiting::EarlierRequests);
         }
-        is_its_turn
+        may_answer
     }
 
-    /// Whether what was looked at is presented again, when its turn has come.
-    pub(super) fn comes_again(&self) -> bool {
-        matches!(self.waiting, Some(Waiting::NextTurn))
+    /// Whether the method at hand is presented again, when earlier requests are complete.
+    pub(super) fn is_presented_again(&self) -> bool {
+        matches!(self.waiting, Some(Waiting::EarlierRequests))
     }
 
-    /// Tells the client of an error in a frame that has changed nothing, and ends what it ends. Where it is
-    /// not its turn, the frame comes again: it may be for a channel that has failed before, and then is no
-    /// error.
+    /// Sends the error of a frame that has changed nothing, and closes what it closes. Where earlier requests
+    /// are not complete, the frame is presented again: its channel may have been closed by then.
     pub(super) fn fail<W: Host>(
         &mut self,
         context: &mut Context<'_, W>,
         channel: u16,
         fault: Fault,
     ) {
-        if self.is_its_turn(context) {
+        if self.may_answer(context) {
             self.fail_now(context, channel, fault);
         }
     }
 
-    /// The same for a message that was gathered and is gone.
+    /// Sends the error of a message that was reassembled and dropped, once earlier requests are complete.
     pub(super) fn fail_message<W: Host>(
         &mut self,
         context: &mut Context<'_, W>,
         channel: u16,
         fault: Fault,
     ) {
-        if self.is_its_turn(context) {
+        if self.may_answer(context) {
             return self.fail_now(context, channel, fault);
         }
         self.waiting = Some(Waiting::Fault(channel, Box::new(fault)));
@@ -106,7 +105,7 @@ impl Handler {
             found.content = None;
             found.inbox = None;
             found.mode = Mode::Plain;
-            context.engine.close(context.now, self.session(channel), context.host);
+            context.engine.close(context.now, self.channel_id(channel), context.host);
             let (class_id, method_id) = self.current;
             let reply_text = &fault.reply_text();
             let reply_code = fault.code.0;

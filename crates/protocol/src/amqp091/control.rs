@@ -101,7 +101,7 @@ impl Handler {
             return Err(Fault::new(Code::NOT_ALLOWED, text));
         }
         self.channels.insert(number);
-        context.engine.open(self.session(number));
+        context.engine.open(self.channel_id(number));
         self.send(context, number, &Method::ChannelOpenOk { channel_id: b"" });
         Ok(())
     }
@@ -111,7 +111,7 @@ impl Handler {
         context: &mut Context<'_, W>,
         number: u16,
     ) -> Result<(), Fault> {
-        if !self.is_its_turn(context) {
+        if !self.may_answer(context) {
             return Ok(());
         }
         let Some(channel) = self.channels.get(number) else {
@@ -121,10 +121,10 @@ impl Handler {
         // Both sides closed at once: we answer theirs, and theirs to ours may still come.
         if !channel.closing {
             self.channels.remove(number);
-            context.engine.close(context.now, self.session(number), context.host);
+            context.engine.close(context.now, self.channel_id(number), context.host);
         }
-        if !context.host.is_settled(self.id) {
-            self.waiting = Some(Waiting::Settled(number));
+        if !context.host.is_known_to_shards(self.id) {
+            self.waiting = Some(Waiting::ToClose(number));
             return Ok(());
         }
         self.send(context, number, &Method::ChannelCloseOk {});
@@ -142,7 +142,7 @@ impl Handler {
         let channel = self.channels[index].number;
         let pending = Pending { channel, method: self.current, answer, no_wait };
         self.waiting = Some(Waiting::Reply(pending));
-        context.engine.request(context.now, self.session(channel), request, context.host);
+        context.engine.request(context.now, self.channel_id(channel), request, context.host);
         Ok(())
     }
 
@@ -153,7 +153,7 @@ impl Handler {
         index: usize,
         answer: &Method<'_>,
     ) {
-        if self.is_its_turn(context) {
+        if self.may_answer(context) {
             self.send(context, self.channels[index].number, answer);
         }
     }
@@ -289,7 +289,7 @@ impl Handler {
         };
         // The name that asks for direct replies always exists.
         if queue == DIRECT_REPLY_TO {
-            if !no_wait && self.is_its_turn(context) {
+            if !no_wait && self.may_answer(context) {
                 let answer = Method::QueueDeclareOk { queue, message_count: 0, consumer_count: 1 };
                 self.send(context, self.channels[index].number, &answer);
             }

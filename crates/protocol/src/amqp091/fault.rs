@@ -62,7 +62,7 @@ impl Code {
     }
 }
 
-/// An error of the peer's, or a refusal it has to hear of.
+/// An error of the peer, or a refusal that is reported to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) code: Code,

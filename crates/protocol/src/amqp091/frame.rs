@@ -1,4 +1,4 @@
-//! Frames: what every byte on an AMQP 0-9-1 connection belongs to. Knows nothing of what they carry.
+//! Frames: what every byte on an AMQP 0-9-1 connection belongs to. Independent of what they carry.
 //!
 //! ```text
 //! 0      1         3             7                  size+7 size+8

@@ -1,7 +1,7 @@
 //! One AMQP 0-9-1 connection's state machine: frames in, what must happen next.
 //!
-//! The handshake is in `handshake`, control methods in `control`, messages in `publish`, mistakes and the
-//! end in `ending`.
+//! The handshake is in `handshake`, control methods in `control`, messages in `publish`, errors and closing
+//! in `close`.
 
 use super::channel::Channels;
 use super::codec::method::{self, DecodeError};
@@ -13,7 +13,7 @@ use super::mapping;
 use super::publish::BASIC_PUBLISH;
 use super::settings::Settings;
 use crate::amqp091::client_properties::Capabilities;
-use crate::amqp091::publish_memo::LastMethod;
+use crate::amqp091::publish_memo::PublishMemo;
 use crate::{
     Authentication, ClientProperties, Close, ConnectionInfo, Context, Host, Peer, ProtocolHandler,
 };
@@ -30,14 +30,14 @@ pub struct Handler {
     pub(super) state: State,
     pub(super) waiting: Option<Waiting>,
     pub(super) channels: Channels,
-    /// We are inside of a body frame that has not arrived whole.
+    /// A body frame has arrived in part.
     pub(super) part: Option<Part>,
-    pub(super) last_method: LastMethod,
+    pub(super) publish_memo: PublishMemo,
     pub(super) frame_bytes_max: u32,
     pub(super) channels_max: u16,
     pub(super) heartbeat_seconds: u16,
     /// When input last arrived.
-    pub(super) heard: Time,
+    pub(super) last_input: Time,
     /// When the next heartbeat goes out.
     pub(super) beat: Time,
     /// When the handshake, or the wait for close-ok, is over.
@@ -47,12 +47,12 @@ pub struct Handler {
     pub(super) client: Box<ClientProperties>,
     pub(super) capabilities: Capabilities,
     pub(super) mechanism: &'static str,
-    /// It has published: only then does it hear that the broker is blocked.
+    /// It has published: only then does it get connection.blocked.
     pub(super) published: bool,
     pub(super) blocked: Option<Box<str>>,
     /// The engine knows the connection.
     pub(super) connected: bool,
-    /// Consumer tags we made up.
+    /// Consumer tags generated.
     pub(super) tags_made: u32,
     /// Why it ends, for the log.
     pub(super) ending: Option<Box<str>>,
@@ -86,11 +86,13 @@ pub(super) enum State {
 pub(super) enum Waiting {
     Authentication,
     Reply(Pending),
-    /// That all is done which a channel had asked for, or the connection (0), before it was closed.
-    Settled(u16),
-    /// That all is done which was asked for before: only then is what comes next answered.
-    NextTurn,
-    /// The same, before the client is told what is wrong with a message that it sent on this channel.
+    /// Until every request is complete on all shards: then close-ok is sent, on a channel or for the
+    /// connection (0).
+    ToClose(u16),
+    /// Until every earlier request is complete on all shards: then the input is presented again.
+    EarlierRequests,
+    /// Until every earlier request is complete on all shards: then the error of a message on this channel is
+    /// sent.
     Fault(u16, Box<Fault>),
 }
 
@@ -118,11 +120,11 @@ impl Handler {
             waiting: None,
             channels: Channels::default(),
             part: None,
-            last_method: LastMethod::default(),
+            publish_memo: PublishMemo::default(),
             frame_bytes_max: frame::MIN_MAX_BYTES,
             channels_max: settings.channels_max,
             heartbeat_seconds: 0,
-            heard: now,
+            last_input: now,
             beat: now,
             patience,
             user: String::new(),
@@ -169,7 +171,7 @@ impl Handler {
         self.channels.gathered_bytes()
     }
 
-    pub(super) fn session(&self, number: u16) -> ChannelId {
+    pub(super) fn channel_id(&self, number: u16) -> ChannelId {
         ChannelId { connection: self.id, number }
     }
 
@@ -182,7 +184,7 @@ impl Handler {
         method.write_frame(channel, &mut context.host.writer(self.id).output.bytes);
     }
 
-    /// Takes one step: a frame, or a part of one. 0: more input is needed.
+    /// Takes a frame, or a part of one, and returns its bytes. 0: more input is needed.
     #[inline]
     fn step<W: Host>(
         &mut self,
@@ -242,7 +244,7 @@ impl Handler {
         if let Err(fault) = taken {
             self.fail(context, frame.channel, fault);
         }
-        if self.comes_again() { Ok(0) } else { Ok(bytes) }
+        if self.is_presented_again() { Ok(0) } else { Ok(bytes) }
     }
 
     #[inline]
@@ -294,7 +296,7 @@ impl Handler {
     }
 
     pub(super) fn start_heartbeats(&mut self, now: Time) {
-        self.heard = now;
+        self.last_input = now;
         self.beat = now.plus(self.heartbeat_interval());
     }
 }
@@ -306,7 +308,7 @@ impl ProtocolHandler for Handler {
         input: &[u8],
     ) -> Result<usize, Close> {
         let mut used = 0;
-        self.heard = context.now;
+        self.last_input = context.now;
         while self.waiting.is_none() && used < input.len() {
             match self.step(context, &input[used..])? {
                 0 => break,
@@ -322,14 +324,14 @@ impl ProtocolHandler for Handler {
     fn replied<W: Host>(
         &mut self,
         context: &mut Context<'_, W>,
-        session: ChannelId,
+        id: ChannelId,
         reply: Result<Reply, Refusal>,
     ) -> Result<(), Close> {
         match self.waiting.take() {
-            Some(Waiting::Reply(pending)) if pending.channel == session.number => {
+            Some(Waiting::Reply(pending)) if pending.channel == id.number => {
                 self.current = pending.method;
                 if let Err(fault) = self.answer(context, pending, reply) {
-                    self.fail_now(context, session.number, fault);
+                    self.fail_now(context, id.number, fault);
                 }
             }
             // The connection or channel ended while the engine was at it.
@@ -357,19 +359,19 @@ impl ProtocolHandler for Handler {
         }
     }
 
-    fn settled<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close> {
-        if !context.host.is_settled(self.id) {
+    fn known_to_shards<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close> {
+        if !context.host.is_known_to_shards(self.id) {
             return Ok(());
         }
         match self.waiting.take() {
-            Some(Waiting::Settled(0)) => {
+            Some(Waiting::ToClose(0)) => {
                 self.send(context, 0, &Method::ConnectionCloseOk {});
                 return Err(self.closed());
             }
-            Some(Waiting::Settled(channel)) => {
+            Some(Waiting::ToClose(channel)) => {
                 self.send(context, channel, &Method::ChannelCloseOk {});
             }
-            Some(Waiting::NextTurn) | None => {}
+            Some(Waiting::EarlierRequests) | None => {}
             Some(Waiting::Fault(channel, fault)) => {
                 // What came for a channel that had failed before was not looked at.
                 if self.channels.get(channel).is_none_or(|channel| !channel.closing) {
@@ -385,11 +387,11 @@ impl ProtocolHandler for Handler {
     fn refused<W: Host>(
         &mut self,
         context: &mut Context<'_, W>,
-        session: ChannelId,
+        id: ChannelId,
         settle: Option<Settle>,
         refusal: Refusal,
     ) {
-        let channel = session.number;
+        let channel = id.number;
         // Whatever the channel has asked for since is not answered.
         self.waiting.take_if(
             |waiting| matches!(waiting, Waiting::Reply(pending) if pending.channel == channel),
@@ -425,8 +427,8 @@ impl ProtocolHandler for Handler {
         }
     }
 
-    fn unread(&mut self, now: Time) {
-        self.heard = self.heard.max(now);
+    fn reading_paused(&mut self, now: Time) {
+        self.last_input = self.last_input.max(now);
     }
 
     fn close<W: Host>(&mut self, context: &mut Context<'_, W>, why: &str) {
@@ -454,7 +456,7 @@ impl ProtocolHandler for Handler {
             State::Open if self.heartbeat_seconds == 0 => None,
             // While an answer is awaited we take no input, and its absence proves nothing.
             State::Open if self.waiting.is_some() => Some(self.beat),
-            State::Open => Some(self.beat.min(self.heard.plus(self.silence_max()))),
+            State::Open => Some(self.beat.min(self.last_input.plus(self.silence_max()))),
             _ => Some(self.patience),
         }
     }
@@ -479,8 +481,8 @@ impl ProtocolHandler for Handler {
         if self.heartbeat_seconds == 0 {
             return Ok(());
         }
-        if self.waiting.is_none() && now >= self.heard.plus(self.silence_max()) {
-            let silence = now.since(self.heard).as_secs();
+        if self.waiting.is_none() && now >= self.last_input.plus(self.silence_max()) {
+            let silence = now.since(self.last_input).as_secs();
             self.ending = Some(format!("missed heartbeats: silent for {silence} s").into());
             return Err(self.closed());
         }

@@ -90,7 +90,7 @@ impl Handler {
                 self.open(context, virtual_host)
             }
             (_, Method::ConnectionClose { .. } | Method::ConnectionUpdateSecret { .. })
-                if !self.is_its_turn(context) =>
+                if !self.may_answer(context) =>
             {
                 Ok(())
             }
@@ -98,10 +98,10 @@ impl Handler {
                 self.leave(context);
                 self.ending =
                     Some(format!("closed by the client: {reply_code} {reply_text}").into());
-                if !context.host.is_settled(self.id) {
+                if !context.host.is_known_to_shards(self.id) {
                     self.state = State::Closing;
                     self.patience = context.now.plus(self.settings.close_timeout);
-                    self.waiting = Some(Waiting::Settled(0));
+                    self.waiting = Some(Waiting::ToClose(0));
                     return Ok(Ok(()));
                 }
                 self.send(context, 0, &Method::ConnectionCloseOk {});

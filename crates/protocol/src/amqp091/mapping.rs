@@ -43,7 +43,7 @@ pub(super) fn arguments(table: Table<'_>) -> Arguments {
     table.entries().map(|entry| (entry.name.to_owned(), value(entry.value))).collect()
 }
 
-/// A refusal as the error that the client hears of.
+/// The error for a refusal.
 pub(super) fn fault(refusal: Refusal) -> Fault {
     let code = match refusal.kind {
         RefusalKind::NotFound => Code::NOT_FOUND,

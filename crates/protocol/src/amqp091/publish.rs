@@ -1,7 +1,7 @@
-//! Messages and settlements on their way in: the hot path, and content that arrives in pieces.
+//! Publishes and settles from the client: the hot path, and content that arrives in pieces.
 //!
-//! A message whose frames lie whole in the input goes to the engine from where it lies. Any other is
-//! gathered in its channel first.
+//! A message whose frames lie whole in the input is published from there. Any other is reassembled in its
+//! channel first.
 
 use super::channel::Content;
 use super::codec::FieldValue;
@@ -20,14 +20,14 @@ use std::time::Duration;
 /// The numbers of basic.publish.
 pub(super) const BASIC_PUBLISH: (u16, u16) = (content::BASIC, 40);
 
-/// What the unfinished messages of a connection's channels may announce together, in messages of the
-/// largest size: each channel has one, and a connection has thousands of channels.
+/// Bytes that the unfinished messages of all channels of a connection may announce together, in messages of
+/// the largest size.
 const UNFINISHED_MAX: u64 = 4;
 
 /// A payload, and the same again where it is shared.
 type Body<'a> = (&'a [u8], Option<&'a Bytes>);
 
-/// What the header frame and body frames of a message, lying whole in the input, come to.
+/// The header frame and body frame of a message that lies whole in the input.
 struct Whole<'a> {
     properties: &'a [u8],
     body: &'a [u8],
@@ -36,7 +36,7 @@ struct Whole<'a> {
 }
 
 /// Finds the rest of a message where it lies in one header frame and at most one body frame.
-/// Anything unusual is `None`: the long way deals with it.
+/// `None`: it lies otherwise, or is invalid.
 #[inline]
 fn whole(input: &[u8], channel: u16, frame_max: u32, body_max: u64) -> Option<Whole<'_>> {
     let (header_frame, header_bytes) = frame::read(input, frame_max).ok()??;
@@ -66,8 +66,8 @@ fn unexpected(text: impl Into<String>) -> Fault {
 }
 
 impl Handler {
-    /// Takes basic.publish and returns how much of `following`, the input after it, it took too; `None`: it
-    /// comes again.
+    /// Takes basic.publish and returns how many bytes of `following`, the input after it, belong to the
+    /// message; `None`: it is presented again.
     #[inline]
     pub(super) fn publish_method<W: Host>(
         &mut self,
@@ -81,7 +81,7 @@ impl Handler {
             Ok(taken) => Some(taken),
             Err((taken, fault)) => {
                 self.fail(context, number, fault);
-                (!self.comes_again()).then_some(taken)
+                (!self.is_presented_again()).then_some(taken)
             }
         }
     }
@@ -97,7 +97,7 @@ impl Handler {
         let Some(index) = self.usable(number, "basic.publish").map_err(|fault| (0, fault))? else {
             return Ok(0);
         };
-        let mut last = std::mem::take(&mut self.last_method);
+        let mut last = std::mem::take(&mut self.publish_memo);
         let taken = match last.meaning(fields) {
             Some(method) => self.publish_first(context, index, &method, fields, following),
             None => match PublishMethod::decode(fields) {
@@ -108,7 +108,7 @@ impl Handler {
                 Err(malformed) => Err((0, syntax("basic.publish", malformed))),
             },
         };
-        self.last_method = last;
+        self.publish_memo = last;
         taken
     }
 
@@ -264,7 +264,7 @@ impl Handler {
             && let Err(fault) = self.room_for(head.channel, head.size.into())
         {
             self.fail(context, head.channel, fault);
-            if self.comes_again() {
+            if self.is_presented_again() {
                 return 0;
             }
         }
@@ -325,12 +325,12 @@ impl Handler {
         shared: Option<&Bytes>,
     ) {
         let number = self.channels[index].number;
-        if let Err(fault) = self.publish_gathered(context, index, (body, shared)) {
+        if let Err(fault) = self.publish_reassembled(context, index, (body, shared)) {
             self.fail_message(context, number, fault);
         }
     }
 
-    fn publish_gathered<W: Host>(
+    fn publish_reassembled<W: Host>(
         &mut self,
         context: &mut Context<'_, W>,
         index: usize,
@@ -392,8 +392,8 @@ impl Handler {
         index: usize,
         publish: &Publish<'_>,
     ) -> Result<(), Fault> {
-        let session = self.session(self.channels[index].number);
-        context.engine.publish(context.now, session, publish, context.host).map_err(mapping::fault)
+        let id = self.channel_id(self.channels[index].number);
+        context.engine.publish(context.now, id, publish, context.host).map_err(mapping::fault)
     }
 
     /// A message with properties that mean something to the broker.
@@ -502,8 +502,8 @@ impl Handler {
                 Settle { tag, multiple: false, outcome: discarded(bits & 1 != 0) }
             }
         };
-        let session = self.session(number);
-        let settled = context.engine.settle(context.now, session, settle, context.host);
+        let id = self.channel_id(number);
+        let settled = context.engine.settle(context.now, id, settle, context.host);
         settled.map_err(|refusal| mapping::settle_fault(tag, refusal))
     }
 }

@@ -1,15 +1,14 @@
-//! Remembers one basic.publish as it was decoded: the next one on the connection is most likely the
-//! same, octet by octet, and then its names need not be checked again.
+//! The last basic.publish of a connection, decoded: the next one is most likely the same octets, and then
+//! its names need not be checked again.
 
 use super::codec::PublishMethod;
 
-/// So many other ones come before a new one is remembered: where none is like another, little is
-/// spent on remembering.
+/// Misses before a new one is remembered: where all differ, little is spent on remembering.
 const MISSES_MAX: u8 = 16;
 
 /// The fields of one basic.publish and what they mean.
 #[derive(Debug, Default)]
-pub(super) struct LastMethod {
+pub(super) struct PublishMemo {
     fields: Vec<u8>,
     /// Exchange and routing key, one after the other.
     names: String,
@@ -20,7 +19,7 @@ pub(super) struct LastMethod {
     misses: u8,
 }
 
-impl LastMethod {
+impl PublishMemo {
     /// What the fields mean, where they are those that are remembered.
     #[inline]
     pub(super) fn meaning(&self, fields: &[u8]) -> Option<PublishMethod<'_>> {
@@ -53,7 +52,7 @@ impl LastMethod {
 
 #[cfg(test)]
 mod tests {
-    use super::{LastMethod, MISSES_MAX, PublishMethod};
+    use super::{MISSES_MAX, PublishMemo, PublishMethod};
 
     fn fields(exchange: &str, routing_key: &str, bits: u8) -> Vec<u8> {
         let mut fields = vec![0, 0];
@@ -69,7 +68,7 @@ mod tests {
     fn what_is_remembered_means_what_decoding_says() {
         let all =
             [("", "q", 0), ("x", "", 1), ("x", "q", 2), ("", "", 3), ("exchange", "schlüssel", 0)];
-        let mut last = LastMethod::default();
+        let mut last = PublishMemo::default();
         assert_eq!(last.meaning(&[]), None);
         for (exchange, routing_key, bits) in all {
             let fields = fields(exchange, routing_key, bits);

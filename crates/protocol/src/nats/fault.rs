@@ -25,7 +25,7 @@ pub const TOO_MANY_CONNECTIONS: &str = "maximum connections exceeded";
 /// A subscription beyond the limit.
 pub const TOO_MANY_SUBSCRIPTIONS: &str = "maximum subscriptions exceeded";
 
-/// What a client hears of bytes that are no operation. Each ends the connection.
+/// The error for bytes that are no operation. Each ends the connection.
 #[must_use]
 pub fn text(malformed: Malformed) -> &'static str {
     match malformed {
@@ -37,17 +37,17 @@ pub fn text(malformed: Malformed) -> &'static str {
     }
 }
 
-/// What a client hears where it may not publish.
+/// The error for a publish without permission.
 pub(super) fn publish_violation(subject: &str) -> String {
     format!("Permissions Violation for Publish to {subject:?}")
 }
 
-/// What a client hears where it may not subscribe. Libraries find the subscription by the subject, so it is
+/// The error for a subscription without permission. Libraries find the subscription by the subject, so it is
 /// the one that the client named.
-pub(super) fn subscription_violation(listen: &Subscribe<'_>) -> String {
-    let subject = mapping::asked_subject(listen);
+pub(super) fn subscription_violation(subscribe: &Subscribe<'_>) -> String {
+    let subject = mapping::asked_subject(subscribe);
     let text = format!("Permissions Violation for Subscription to {subject:?}");
-    match listen.group {
+    match subscribe.group {
         Some(group) => format!("{text} using queue {group:?}"),
         None => text,
     }

@@ -1,5 +1,5 @@
-//! Control lines: what every operation of NATS's client protocol begins with. Knows nothing of what
-//! they mean.
+//! Control lines: what every operation of NATS's client protocol begins with. Independent of
+//! what they mean.
 //!
 //! ```text
 //! VERB argument argument ... CR LF        arguments are parted by blanks (spaces, tabs)

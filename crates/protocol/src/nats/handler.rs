@@ -1,22 +1,22 @@
 //! One NATS connection's state machine: operations in, what must happen next.
 //!
-//! The login is in `handshake`, messages in `publish`, what is asked of the broker in `monitor`. Nothing here
-//! waits but for a login and for such an answer.
+//! The login is in `handshake`, messages in `publish`, requests to the broker itself in `sys_requests`.
+//! A connection waits only for its login and for answers to such requests.
 
 use super::codec::client::Limits;
 use super::codec::{ClientOp, client, server};
 use super::settings::{Settings, Tls};
 use super::{fault, mapping};
 use crate::connection_info::{ClientProperties, ConnectionInfo};
-use crate::connection_query::Findings;
-use crate::nats::reassembly::Gathering;
+use crate::connection_query::QueryResult;
+use crate::nats::reassembly::Reassembly;
 use crate::nats::sys_requests::Asked;
 use crate::{Authentication, Close, Context, Host, Peer, ProtocolHandler};
 use angarium_engine::{ChannelId, ConnectionId, Refusal, Reply, Streak, Subscribe, Time};
 use std::sync::Arc;
 
-/// PINGs whose answers may wait for messages from the disk. More than who means to use the answers sends;
-/// what comes behind them waits with its sender.
+/// PINGs that may be unanswered, for instance while spilled messages come before PONG. Beyond that the
+/// connection is not read from.
 const PONGS_OWED_MAX: u32 = 1_024;
 
 /// A connection that speaks NATS's client protocol.
@@ -36,27 +36,25 @@ pub struct Handler {
     pub(super) vhost: String,
     pub(super) client: Box<ClientProperties>,
     /// When input last arrived.
-    heard: Time,
-    /// When to look whether the client is still there; before the login and at the end, when our
-    /// patience is over.
+    last_input: Time,
+    /// When the client's silence is checked next; before the login and while leaving, when it times out.
     pub(super) due: Time,
     pings_out: u32,
-    /// It began without CONNECT, which thus needs no answer.
+    /// It began without CONNECT, so that no +OK answers it.
     pub(super) is_nobody: bool,
     /// The first PING is answered with a second INFO, for clients that take it.
     told_account: bool,
-    /// It ceased to listen to something while messages waited for it elsewhere: what it asks after that
-    /// is answered behind them.
+    /// It unsubscribed while it had spilled messages: PONGs come after those.
     pub(super) has_left: bool,
     /// PINGs that are not answered yet.
     pongs_owed: u32,
     /// The subject of the message at hand, and until the next one that of the last; empty: none yet.
     pub(super) subject: String,
-    /// Properties of the message at hand, kept for its memory.
+    /// Buffer for the properties of the message at hand.
     pub(super) scratch: Vec<u8>,
-    /// The message at hand, where its payload is large and has not all arrived.
-    pub(super) gathering: Option<Box<Gathering>>,
-    /// What it has asked about connections and is not answered yet.
+    /// The message at hand, where its large payload has not all arrived.
+    pub(super) reassembly: Option<Box<Reassembly>>,
+    /// Its unanswered question about connections.
     pub(super) asked: Option<Box<Asked>>,
     /// Why it ends, for the log.
     pub(super) ending: Option<Box<str>>,
@@ -75,7 +73,7 @@ pub(super) enum State {
     Leaving,
 }
 
-/// What a client wants, of what counts for every message.
+/// The options of CONNECT that matter after the login.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wishes {
     pub(super) verbose: bool,
@@ -112,7 +110,7 @@ impl Handler {
             user: String::new(),
             vhost: String::new(),
             client: Box::default(),
-            heard: now,
+            last_input: now,
             due: now.plus(settings.login_timeout),
             pings_out: 0,
             is_nobody: false,
@@ -121,7 +119,7 @@ impl Handler {
             pongs_owed: 0,
             subject: String::new(),
             scratch: Vec::new(),
-            gathering: None,
+            reassembly: None,
             asked: None,
             ending: None,
             settings,
@@ -155,7 +153,7 @@ impl Handler {
         self.peer.certificate_name = certificate_name;
     }
 
-    pub(super) fn session(&self) -> ChannelId {
+    pub(super) fn channel(&self) -> ChannelId {
         ChannelId { connection: self.id, number: 0 }
     }
 
@@ -168,26 +166,26 @@ impl Handler {
         &mut context.host.writer(self.id).output.bytes
     }
 
-    /// Tells the client of an error after which it goes on.
+    /// Writes an error that leaves the connection open.
     pub(super) fn complain<W: Host>(&self, context: &mut Context<'_, W>, text: &str) {
         server::write_error(self.out(context), text);
     }
 
-    /// Tells the client of an error that ends the connection.
+    /// Writes an error that ends the connection.
     pub(super) fn fail<W: Host>(&self, context: &mut Context<'_, W>, text: &str) -> Close {
         self.complain(context, text);
         Close { reason: text.to_owned() }
     }
 
-    /// Tells verbose clients that it is done.
+    /// Writes +OK to verbose clients.
     pub(super) fn done<W: Host>(&self, context: &mut Context<'_, W>) {
         if self.wishes.verbose {
             server::write_ok(self.out(context));
         }
     }
 
-    /// Does what an operation asks for; says whether the next one may be taken at once. Subscriptions cost
-    /// more than messages do: after each, and after messages that many hear, the host may turn to others.
+    /// Carries out an operation; returns whether the next one may be taken in the same call. After a
+    /// subscription, and after messages with many subscribers, the host may serve other connections.
     #[inline]
     fn take<W: Host>(
         &mut self,
@@ -196,7 +194,7 @@ impl Handler {
         streak: &mut Option<Streak>,
         rest: &[u8],
     ) -> Result<bool, Close> {
-        // What was found out holds for as long as nothing but messages arrives.
+        // The cached route is valid as long as only messages arrive.
         let found = streak.take();
         match op {
             ClientOp::Publish(message) => {
@@ -213,8 +211,8 @@ impl Handler {
                 // A sid that is no text was never subscribed with.
                 if let Ok(sid) = str::from_utf8(sid) {
                     let after = max.map(|max| max as u64);
-                    context.engine.unsubscribe(self.session(), sid, after, context.host);
-                    self.has_left |= context.host.is_behind(self.id);
+                    context.engine.unsubscribe(self.channel(), sid, after, context.host);
+                    self.has_left |= context.host.has_spilled_messages(self.id);
                 }
                 self.done(context);
                 return Ok(false);
@@ -231,8 +229,8 @@ impl Handler {
         Ok(!self.is_waiting())
     }
 
-    /// Some clients (nats.py) write PING before the subscriptions that they flush with it, so it is answered
-    /// behind those that come with it. Where all is answered, answers keep their order.
+    /// Some clients (nats.py) write PING before the subscriptions that they flush with it, so PONG comes after
+    /// those in the same input. With +OK for everything, answers keep their order.
     #[cold]
     fn ping<W: Host>(&mut self, context: &mut Context<'_, W>, rest: &[u8]) {
         self.pongs_owed = self.pongs_owed.saturating_add(1);
@@ -242,9 +240,9 @@ impl Handler {
         }
     }
 
-    /// Answers PINGs, unless something has to come before.
+    /// Answers PINGs, unless requests or spilled messages before them are not complete.
     pub(super) fn pong<W: Host>(&mut self, context: &mut Context<'_, W>) {
-        if self.pongs_owed == 0 || self.has_left || !context.host.is_done(self.id) {
+        if self.pongs_owed == 0 || self.has_left || !context.host.are_requests_complete(self.id) {
             return;
         }
         for _ in 0..std::mem::take(&mut self.pongs_owed) {
@@ -273,7 +271,7 @@ impl Handler {
         };
         let group = Some(group).filter(|group| !group.is_empty());
         let subscribe = Subscribe { subject, group, name: sid, slow_consumer_policy };
-        match context.engine.subscribe(self.session(), subscribe, context.host) {
+        match context.engine.subscribe(self.channel(), subscribe, context.host) {
             Ok(()) => self.done(context),
             Err(refusal) => {
                 let violation = || fault::subscription_violation(&subscribe);
@@ -292,13 +290,13 @@ impl Handler {
     }
 
     pub(super) fn await_silence(&mut self, now: Time) {
-        self.heard = now;
+        self.last_input = now;
         self.due = now.plus(self.settings.ping_interval);
     }
 
-    /// Asks whether the client is still there, if it was silent, or gives it up.
+    /// Sends PING to a silent client, or gives it up.
     fn look_for_silence<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close> {
-        let silent_until = self.heard.plus(self.settings.ping_interval);
+        let silent_until = self.last_input.plus(self.settings.ping_interval);
         if context.now < silent_until {
             self.due = silent_until;
             return Ok(());
@@ -313,7 +311,7 @@ impl Handler {
         Ok(())
     }
 
-    /// It may not go on without TLS.
+    /// Whether TLS is required and missing.
     pub(super) fn lacks_tls(&self) -> bool {
         self.settings.tls == Tls::Required && !self.peer.encrypted
     }
@@ -329,32 +327,32 @@ impl ProtocolHandler for Handler {
         context: &mut Context<'_, W>,
         input: &[u8],
     ) -> Result<usize, Close> {
-        self.heard = context.now;
+        self.last_input = context.now;
         let (mut used, mut streak) = (0, None);
         let mut goes_on = !self.is_waiting();
-        if goes_on && self.gathering.is_some() {
+        if goes_on && self.reassembly.is_some() {
             (used, goes_on) = self.gather(context, input, &mut streak)?;
         }
         while goes_on && used < input.len() {
             match ClientOp::decode(&input[used..], &self.limits) {
                 Ok(Some((op, bytes))) => {
-                    // Subscriptions may follow each other; all else comes after all shards know them,
-                    // and they do not pass what answers before them.
+                    // Subscriptions may follow each other; all else waits until all shards know them.
+                    // They do not overtake PONGs.
                     let is_subscription =
                         matches!(op, ClientOp::Subscribe { .. } | ClientOp::Unsubscribe { .. });
                     let may_follow = is_subscription
                         && self.pongs_owed == 0
-                        && context.host.may_tell_more(self.id);
-                    if !may_follow && !context.host.is_settled(self.id) {
+                        && context.host.may_broadcast_more(self.id);
+                    if !may_follow && !context.host.is_known_to_shards(self.id) {
                         break;
                     }
-                    // What may end all that was comes after what is owed for that.
+                    // What may end the connection comes after all answers.
                     let may_end = matches!(op, ClientOp::Connect(_) | ClientOp::Error(_));
-                    if may_end && self.is_open() && !context.host.is_done(self.id) {
+                    if may_end && self.is_open() && !context.host.are_requests_complete(self.id) {
                         break;
                     }
                     if self.state == State::Greeting && !matches!(op, ClientOp::Connect(_)) {
-                        // It is presented again once the client is known to be nobody in particular.
+                        // It is presented again once the client is logged in without credentials.
                         self.log_in_nobody(context)?;
                         break;
                     }
@@ -366,17 +364,17 @@ impl ProtocolHandler for Handler {
                     }
                 }
                 Ok(None) => {
-                    // A payload is not waited for before the client is known.
+                    // The login does not wait for a payload.
                     if self.state == State::Greeting && !matches!(input[used], b'C' | b'c') {
                         self.log_in_nobody(context)?;
                     }
                     if self.is_open() {
-                        used += self.begin_gathering(context, &input[used..])?;
+                        used += self.begin_reassembly(context, &input[used..])?;
                     }
                     break;
                 }
-                // It is presented again when all is answered that came before.
-                Err(_) if self.is_open() && !context.host.is_done(self.id) => break,
+                // It is presented again when every earlier request is complete.
+                Err(_) if self.is_open() && !context.host.are_requests_complete(self.id) => break,
                 Err(malformed) => {
                     self.pong(context);
                     return Err(self.fail(context, fault::text(malformed)));
@@ -404,13 +402,13 @@ impl ProtocolHandler for Handler {
         if self.state == State::Waiting { self.log_in(context, answer) } else { Ok(()) }
     }
 
-    fn surveyed<W: Host>(&mut self, context: &mut Context<'_, W>, found: &Findings) {
+    fn connections_found<W: Host>(&mut self, context: &mut Context<'_, W>, found: &QueryResult) {
         if self.is_open() {
-            self.tell_findings(context, found);
+            self.tell_connections(context, found);
         }
     }
 
-    fn unheard<W: Host>(&mut self, context: &mut Context<'_, W>, subject: &str, reply: &str) {
+    fn no_responders<W: Host>(&mut self, context: &mut Context<'_, W>, subject: &str, reply: &str) {
         if self.is_open() {
             self.unanswered(context, subject, reply.as_bytes());
         }
@@ -425,18 +423,18 @@ impl ProtocolHandler for Handler {
     /// Direct messages are not stored; what a queue catches is as good as its disk.
     fn blocked<W: Host>(&mut self, _: &mut Context<'_, W>, _: Option<&str>) {}
 
-    fn caught_up<W: Host>(&mut self, context: &mut Context<'_, W>) {
+    fn spill_drained<W: Host>(&mut self, context: &mut Context<'_, W>) {
         self.has_left = false;
         self.pong(context);
     }
 
-    fn settled<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close> {
+    fn known_to_shards<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close> {
         self.pong(context);
         Ok(())
     }
 
-    fn unread(&mut self, now: Time) {
-        self.heard = self.heard.max(now);
+    fn reading_paused(&mut self, now: Time) {
+        self.last_input = self.last_input.max(now);
     }
 
     fn close<W: Host>(&mut self, context: &mut Context<'_, W>, why: &str) {

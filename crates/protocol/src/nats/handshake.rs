@@ -60,7 +60,7 @@ impl Handler {
         self.about_server(connect_info, ldm).write(self.out(context));
     }
 
-    /// What one hears who is not let in, because there are too many: INFO is what clients wait for first.
+    /// The output for a connection beyond the limit: INFO, which clients wait for, and an error.
     pub fn turned_away(&mut self, engine: &mut Engine) -> Vec<u8> {
         // Libraries with an nkey take its absence for the fault.
         self.nonce = engine.secret(NONCE_LETTERS);
@@ -85,10 +85,10 @@ impl Handler {
             client_id: usize::try_from(self.number).unwrap_or(usize::MAX),
             client_ip: ip(&self.peer.address).to_owned(),
             nonce: self.nonce.clone(),
-            // Some libraries keep their credentials to themselves where they are not required. Who
-            // may come without any is for the login to say.
+            // Some libraries send credentials only where they are required. Whether a client may log in
+            // without any is decided at the login.
             auth_required: true,
-            // Where it is encrypted already, libraries want to hear that it had to be.
+            // Libraries on an encrypted connection expect that TLS is required.
             tls_required: settings.tls == Tls::Required || self.peer.encrypted,
             tls_available: may_encrypt && settings.tls == Tls::Available,
             tls_verify: false,
@@ -147,12 +147,12 @@ impl Handler {
         Ok(())
     }
 
-    /// Who was told to go cannot stay by beginning anew.
+    /// A connection that is being closed cannot log in again.
     fn check_stays(&self) -> Result<(), Close> {
         self.ending.as_ref().map_or(Ok(()), |why| Err(Close { reason: why.to_string() }))
     }
 
-    /// A client that begins without CONNECT is one that says nothing of itself.
+    /// Logs a client in that begins without CONNECT.
     pub(super) fn log_in_nobody<W: Host>(
         &mut self,
         context: &mut Context<'_, W>,
@@ -161,7 +161,7 @@ impl Handler {
         self.connect(context, b"{}")
     }
 
-    /// Who a client says it is, or why that is nobody that there can be.
+    /// The credentials in CONNECT, or why they are refused.
     fn credentials(
         &mut self,
         connect: Connect,
@@ -240,7 +240,7 @@ impl Handler {
             self.fail(context, error);
             return Err(Close { reason: format!("login refused: {why}") });
         }
-        context.engine.open(self.session());
+        context.engine.open(self.channel());
         self.state = State::Open;
         self.await_silence(context.now);
         if !std::mem::take(&mut self.is_nobody) {

@@ -231,10 +231,10 @@ pub(super) fn with_laggard(subject: &str) -> Option<(Option<SlowConsumerPolicy>,
 }
 
 /// The subject by which a client asked for that, as [`with_laggard`] reads it.
-pub(super) fn asked_subject<'a>(listen: &Subscribe<'a>) -> Cow<'a, str> {
-    match listen.slow_consumer_policy {
-        Some(policy) => format!("{LAGGARD_PREFIX}{}.{}", policy.name(), listen.subject).into(),
-        None => listen.subject.into(),
+pub(super) fn asked_subject<'a>(subscribe: &Subscribe<'a>) -> Cow<'a, str> {
+    match subscribe.slow_consumer_policy {
+        Some(policy) => format!("{LAGGARD_PREFIX}{}.{}", policy.name(), subscribe.subject).into(),
+        None => subscribe.subject.into(),
     }
 }
 

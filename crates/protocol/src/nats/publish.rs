@@ -1,4 +1,4 @@
-//! Messages on their way in: the hot path, and the answers when nobody takes a request.
+//! Publishes from the client: the hot path, and the answer to a request without responders.
 
 use super::codec::client::PublishRow;
 use super::codec::{Message, Publish};
@@ -9,7 +9,8 @@ use crate::{Context, Host};
 use angarium_engine::{Burst, Bytes, Content, Emit, Format, Reached, Refusal, RefusalKind, Streak};
 
 impl Handler {
-    /// Says whether the next operation may be taken. `shared`: the body again, where it is large and shared.
+    /// Publishes a message; returns whether the next operation may be taken. `shared`: the body, where it is
+    /// large and shared.
     #[inline]
     pub(super) fn publish<W: Host>(
         &mut self,
@@ -37,7 +38,7 @@ impl Handler {
         let content = Content { shared, ..published(&self.scratch, message.body) };
         let asks = self.wishes.no_responders && !message.reply.is_empty();
         let emit = Emit { subject: &self.subject, echo: self.wishes.echo, asks, content };
-        match context.engine.emit_next(context.now, self.session(), &emit, streak, context.host) {
+        match context.engine.emit_next(context.now, self.channel(), &emit, streak, context.host) {
             Ok(reached) if reached.is_nobody() && !message.reply.is_empty() => {
                 let name = std::mem::take(&mut self.subject);
                 self.unanswered(context, &name, message.reply);
@@ -53,8 +54,8 @@ impl Handler {
         true
     }
 
-    /// Takes messages that follow one of a streak and differ from it in payload alone, if several do; returns
-    /// their bytes.
+    /// Publishes the following messages as a batch, where several differ from the last one in payload alone;
+    /// returns their bytes.
     #[inline]
     pub(super) fn publish_burst<W: Host>(
         &mut self,
@@ -62,7 +63,7 @@ impl Handler {
         input: &[u8],
         streak: &mut Option<Streak>,
     ) -> usize {
-        // Where the last one had a reply or headers, the next ones will.
+        // After a message with a reply or headers, the next ones are likely to have them too.
         if !self.scratch.is_empty() || self.wishes.verbose {
             return 0;
         }
@@ -85,12 +86,12 @@ impl Handler {
         let (subject, echo) = (self.subject.as_str(), self.wishes.echo);
         let bodies = &bodies[..count];
         let burst = Burst { subject, echo, format: Format::Nats, persistent: true, bodies };
-        let reached = context.engine.emit_burst(self.session(), &burst, streak, context.host);
+        let reached = context.engine.emit_burst(self.channel(), &burst, streak, context.host);
         self.note_reached(context, reached);
         used
     }
 
-    /// Notes how those keep up who hear what it publishes.
+    /// Reports to the host whether the subscribers of the last message keep up.
     #[inline]
     fn note_reached<W: Host>(&self, context: &mut Context<'_, W>, reached: Reached) {
         if reached.crowded {
@@ -98,7 +99,7 @@ impl Handler {
         }
     }
 
-    /// It was not done after all: what was said since `before` is taken back.
+    /// Reports a refused publish; output since `before` is withdrawn.
     #[cold]
     pub(super) fn not_done<W: Host>(
         &mut self,
@@ -115,8 +116,7 @@ impl Handler {
         }
     }
 
-    /// Keeps a subject, if messages can be published to it: most publishers send many to one in a row, and
-    /// what was looked at once need not be looked at again.
+    /// Keeps a subject that messages can be published to, so that a batch is checked once.
     fn keep_literal(&mut self, name: &[u8]) -> bool {
         match str::from_utf8(name) {
             Ok(name) if subject::is_literal(name.as_bytes()) => {
@@ -128,15 +128,15 @@ impl Handler {
         }
     }
 
-    /// Nobody can subscribe to such a subject, so nobody gets the message. Who may not publish there is told
-    /// that, as of any other.
+    /// Handles a publish to a subject with wildcards or malformed tokens: no subscription matches it. Rights
+    /// are checked as for any other.
     #[cold]
     fn not_literal<W: Host>(&mut self, context: &mut Context<'_, W>, message: &Publish<'_>) {
         let name = String::from_utf8_lossy(message.subject);
         if self.wishes.pedantic {
             self.complain(context, fault::INVALID_PUBLISH_SUBJECT);
         }
-        if context.engine.check_subject(self.session(), &name).is_err() {
+        if context.engine.check_subject(self.channel(), &name).is_err() {
             return self.complain(context, &fault::publish_violation(&name));
         }
         self.done(context);
@@ -145,7 +145,7 @@ impl Handler {
         }
     }
 
-    /// Nobody took a request: says that nobody will.
+    /// Answers a request that has no responders.
     #[cold]
     pub(super) fn unanswered<W: Host>(
         &mut self,
@@ -157,7 +157,7 @@ impl Handler {
         if !self.wishes.no_responders {
             return;
         }
-        let Some(sid) = context.engine.subscriber(self.session(), reply).map(str::to_owned) else {
+        let Some(sid) = context.engine.subscriber(self.channel(), reply).map(str::to_owned) else {
             return;
         };
         let headers = format!("NATS/1.0 503\r\nNats-Subject: {name}\r\n\r\n");

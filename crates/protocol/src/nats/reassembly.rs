@@ -1,5 +1,5 @@
-//! Messages with a large payload that does not arrive in one piece: it is gathered as it comes. With all
-//! other input that is kept it would be moved again and again, and copied when it is whole.
+//! Reassembly of large payloads that arrive in several pieces, outside of the input buffer, where they would
+//! be moved with every read.
 
 use super::codec::client::Head;
 use super::codec::{Malformed, Publish};
@@ -8,21 +8,21 @@ use crate::nats::handler::Handler;
 use crate::{Close, Context, Host};
 use angarium_engine::{Bytes, GatheredBody, Streak};
 
-/// A message of which the line has come, and not all of the payload.
+/// A message whose control line has arrived, and not all of its payload.
 #[derive(Debug)]
-pub(super) struct Gathering {
+pub(super) struct Reassembly {
     line: Vec<u8>,
-    /// What has come of headers and body.
+    /// Headers and body as far as they have arrived.
     payload: GatheredBody,
-    /// How much there will be.
+    /// Bytes of headers and body.
     payload_bytes: usize,
 }
 
 impl Handler {
-    /// Begins with the message that `input` begins with, of which not all has come, if its payload is large.
-    /// Says how much of `input` was used.
+    /// Begins the incomplete message at the start of `input`, if its payload is large. Returns how many bytes
+    /// of `input` were used.
     #[cold]
-    pub(super) fn begin_gathering<W: Host>(
+    pub(super) fn begin_reassembly<W: Host>(
         &mut self,
         context: &mut Context<'_, W>,
         input: &[u8],
@@ -33,13 +33,13 @@ impl Handler {
         };
         let Head { line_bytes, payload_bytes, .. } = head;
         let (line, payload) = (input[..line_bytes].to_vec(), GatheredBody::default());
-        self.gathering = Some(Box::new(Gathering { line, payload, payload_bytes }));
+        self.reassembly = Some(Box::new(Reassembly { line, payload, payload_bytes }));
         let (used, _) = self.gather(context, &input[line_bytes..], &mut None)?;
         Ok(line_bytes + used)
     }
 
-    /// Takes more of it, and publishes it once it is whole. Says how much of `input` was used, and whether
-    /// the next operation may be taken.
+    /// Takes more of the payload, and publishes the message once it is complete. Returns how many bytes of
+    /// `input` were used, and whether the next operation may be taken.
     #[cold]
     pub(super) fn gather<W: Host>(
         &mut self,
@@ -47,21 +47,21 @@ impl Handler {
         input: &[u8],
         streak: &mut Option<Streak>,
     ) -> Result<(usize, bool), Close> {
-        let Some(gathering) = &mut self.gathering else { return Ok((0, true)) };
+        let Some(gathering) = &mut self.reassembly else { return Ok((0, true)) };
         let all = gathering.payload_bytes;
         let missing = all - gathering.payload.len();
         let (part, rest) = input.split_at(input.len().min(missing));
         gathering.payload.extend(part, all as u64);
-        let is_settled = context.host.is_settled(self.id);
+        let is_settled = context.host.is_known_to_shards(self.id);
         match rest {
             [] | [b'\r'] => Ok((part.len(), false)),
-            // Its end comes again when all shards know what came before.
+            // Its end is presented again when all shards know the subscriptions before it.
             [b'\r', b'\n', ..] if !is_settled => Ok((part.len(), false)),
             [b'\r', b'\n', ..] => {
-                let goes_on = self.publish_gathered(context, streak);
+                let goes_on = self.publish_reassembled(context, streak);
                 Ok((part.len() + 2, goes_on && !context.engine.is_step_over()))
             }
-            _ if !context.host.is_done(self.id) => Ok((part.len(), false)),
+            _ if !context.host.are_requests_complete(self.id) => Ok((part.len(), false)),
             _ => {
                 self.pong(context);
                 Err(self.fail(context, fault::text(Malformed::UnknownOperation)))
@@ -69,13 +69,13 @@ impl Handler {
         }
     }
 
-    fn publish_gathered<W: Host>(
+    fn publish_reassembled<W: Host>(
         &mut self,
         context: &mut Context<'_, W>,
         streak: &mut Option<Streak>,
     ) -> bool {
-        let Some(gathering) = self.gathering.take() else { return true };
-        let Gathering { line, payload, .. } = *gathering;
+        let Some(gathering) = self.reassembly.take() else { return true };
+        let Reassembly { line, payload, .. } = *gathering;
         let head =
             Head::read(&line, &self.limits).ok().flatten().expect("its line was read before");
         let payload: Bytes = payload.into_shared();

@@ -17,16 +17,16 @@ pub enum Tls {
 /// Settings of NATS connections.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What tells this server from others, as clients see it.
+    /// Identifies this server to clients.
     pub server_id: String,
     /// The server's name, as clients see it.
     pub server_name: String,
     /// The version of nats-server whose client protocol this is: clients compare it to tell what a
     /// server can do.
     pub version: String,
-    /// The address that clients are told.
+    /// The address in INFO.
     pub host: String,
-    /// The port that clients are told.
+    /// The port in INFO.
     pub port: u16,
     /// Where else clients may connect.
     pub connect_urls: Vec<String>,
@@ -34,9 +34,9 @@ pub struct Settings {
     pub payload_bytes_max: usize,
     /// Longest control line.
     pub control_line_bytes_max: usize,
-    /// A client that was silent so long is asked whether it is still there.
+    /// A client that was silent this long gets PING.
     pub ping_interval: Duration,
-    /// So many such questions may be unanswered.
+    /// PINGs that may be unanswered before the client is given up.
     pub pings_out_max: u32,
     /// Longest time from the beginning to a login.
     pub login_timeout: Duration,

@@ -1,14 +1,16 @@
-//! The subjects below `$SYS.REQ` that the broker answers itself, in the words of nats-server: who a client
-//! is, and which connections its virtual host has.
+//! Requests below `$SYS.REQ` that the broker answers itself, as nats-server does: who a client is, and which
+//! connections its virtual host has.
 //!
-//! Answers go to those who ask: libraries listen to them on the connection that asks. Anywhere else a client
-//! could have them go where it may not publish itself.
+//! Answers go only to subscriptions of the asking connection: elsewhere a client could direct them to
+//! subjects that it may not publish to.
 
 use super::codec::Publish;
 use super::publish::published;
 use super::settings::Settings;
 use super::{mapping, subject};
-use crate::connection_query::{Figures, Findings, Order, SUBJECT_BYTES_MAX, Survey, SurveyRow};
+use crate::connection_query::{
+    ConnectionQuery, ConnectionRow, Figures, Order, QueryResult, SUBJECT_BYTES_MAX,
+};
 use crate::nats::handler::Handler;
 use crate::{Context, Host};
 use angarium_engine::{Content, Emit, Format, SubjectPermissions, SubjectRules, Time};
@@ -16,9 +18,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// What the subjects begin with.
+/// The prefix of the subjects.
 const PREFIX: &str = "$SYS.REQ.";
-/// Connections in one answer: as many as nats-server tells of where nothing is said.
+/// Most connections in one answer, and the default, as with nats-server.
 const LIMIT: usize = 1_024;
 /// The `state` of connections that have ended.
 const ENDED: i64 = 1;
@@ -34,16 +36,16 @@ pub(super) enum Question {
     Statistics,
 }
 
-/// A question about connections that is not answered yet.
+/// A question about connections that waits for its answer.
 #[derive(Debug)]
 pub(super) struct Asked {
     question: Question,
     reply: String,
-    /// Rows say whose they are.
+    /// Rows name their users.
     with_users: bool,
-    /// Connections that have ended are asked for, which nobody remembers.
+    /// Only ended connections are asked for, which are not kept.
     only_ended: bool,
-    survey: Survey,
+    query: ConnectionQuery,
 }
 
 /// Why a question is refused: a status code of HTTP, and a text.
@@ -54,7 +56,7 @@ struct Mistake {
 }
 
 impl Question {
-    /// What a client asks that publishes there.
+    /// The question that is asked at a subject.
     #[inline]
     pub(super) fn at(subject: &str) -> Option<Question> {
         match subject.strip_prefix(PREFIX)? {
@@ -67,8 +69,8 @@ impl Question {
 }
 
 impl Handler {
-    /// A request to the server, which answers it whoever else listens; says whether the next operation may be
-    /// taken before that.
+    /// Takes a request to the broker, which is published as well. Returns whether the next operation may be
+    /// taken before its answer.
     #[cold]
     pub(super) fn ask<W: Host>(
         &mut self,
@@ -81,15 +83,15 @@ impl Handler {
         self.scratch.clear();
         mapping::put_properties(&mut self.scratch, message.reply, message.headers);
         let content = published(&self.scratch, message.body);
-        // The next one is to come here too.
+        // Without a kept subject, the next request is recognized too.
         let subject = std::mem::take(&mut self.subject);
         let emit = Emit { subject: &subject, echo: self.wishes.echo, asks: false, content };
-        let emitted = context.engine.emit(context.now, self.session(), &emit, context.host);
+        let emitted = context.engine.emit(context.now, self.channel(), &emit, context.host);
         match (emitted, str::from_utf8(message.reply)) {
             (Err(refusal), _) => self.not_done(context, &subject, before, &refusal),
             (Ok(_), Ok(reply)) if subject::is_literal(reply.as_bytes()) => match question {
                 Question::UserInfo => self.tell_user(context, reply),
-                _ => self.look_around(context, question, message.body, reply),
+                _ => self.ask_connections(context, question, message.body, reply),
             },
             _ => {}
         }
@@ -106,8 +108,8 @@ impl Handler {
         self.tell(context, reply, &body);
     }
 
-    /// Has the connections of its virtual host looked at.
-    fn look_around<W: Host>(
+    /// Queries the connections of its virtual host.
+    fn ask_connections<W: Host>(
         &mut self,
         context: &mut Context<'_, W>,
         question: Question,
@@ -116,17 +118,17 @@ impl Handler {
     ) {
         match Asked::read(question, options, &self.settings) {
             Ok(Some(mut asked)) => {
-                asked.survey.vhost.clone_from(&self.vhost);
+                asked.query.vhost.clone_from(&self.vhost);
                 reply.clone_into(&mut asked.reply);
-                let (survey, only_ended) = (asked.survey.clone(), asked.only_ended);
+                let (query, only_ended) = (asked.query.clone(), asked.only_ended);
                 self.asked = Some(Box::new(asked));
                 if only_ended {
-                    self.tell_findings(context, &Findings::default());
+                    self.tell_connections(context, &QueryResult::default());
                 } else {
-                    context.host.survey(self.id, survey);
+                    context.host.query_connections(self.id, query);
                 }
             }
-            // It asks other servers.
+            // Other servers are asked.
             Ok(None) => {}
             Err(mistake) => {
                 let body = answer::<()>(&self.settings, Outcome::Error(mistake));
@@ -136,10 +138,10 @@ impl Handler {
     }
 
     /// Answers what was asked about connections.
-    pub(super) fn tell_findings<W: Host>(
+    pub(super) fn tell_connections<W: Host>(
         &mut self,
         context: &mut Context<'_, W>,
-        found: &Findings,
+        found: &QueryResult,
     ) {
         let Some(asked) = self.asked.take() else { return };
         let (server_id, now) = (self.settings.server_id.as_str(), context.now);
@@ -167,21 +169,21 @@ impl Handler {
             priority: 0,
             ttl: None,
         };
-        context.engine.emit_to_self(self.session(), reply, content, context.host);
+        context.engine.emit_to_self(self.channel(), reply, content, context.host);
     }
 }
 
 impl Asked {
-    /// Reads the options of a question; `None`: other servers are meant. What is not known is left out, as
-    /// nats-server does.
+    /// Reads the options of a question; `None`: other servers are asked. Unknown options are ignored, as with
+    /// nats-server.
     fn read(
         question: Question,
         options: &[u8],
         settings: &Settings,
     ) -> Result<Option<Asked>, Mistake> {
-        let survey = Survey { limit: LIMIT, ..Survey::default() };
+        let query = ConnectionQuery { limit: LIMIT, ..ConnectionQuery::default() };
         let mut asked =
-            Asked { question, reply: String::new(), with_users: false, only_ended: false, survey };
+            Asked { question, reply: String::new(), with_users: false, only_ended: false, query };
         let (mut is_meant, mut mistake) = (true, None);
         if !options.is_empty() {
             let Ok(options) = serde_json::from_slice::<Map<String, Value>>(options) else {
@@ -196,8 +198,8 @@ impl Asked {
             }
         }
         if question == Question::Statistics {
-            // They are of all, and need no rows.
-            asked.survey = Survey::default();
+            // Statistics are sums of all connections.
+            asked.query = ConnectionQuery::default();
             return Ok(is_meant.then_some(asked));
         }
         match mistake {
@@ -208,27 +210,27 @@ impl Asked {
 
     /// Takes an option.
     fn set(&mut self, name: &str, value: &Value) -> Result<(), Mistake> {
-        let survey = &mut self.survey;
+        let query = &mut self.query;
         match (name, value, value.as_i64()) {
             (_, Value::Null, _) => {}
             ("auth", Value::Bool(value), _) => self.with_users = *value,
             ("subscriptions" | "subscriptions_detail", Value::Bool(value), _) => {
-                survey.with_subjects |= value;
+                query.with_subjects |= value;
             }
             ("offset", _, Some(value)) => {
-                survey.offset = value.try_into().unwrap_or(0);
+                query.offset = value.try_into().unwrap_or(0);
             }
             ("limit", _, Some(value)) => {
                 let limit = usize::try_from(value).ok().filter(|limit| *limit > 0);
-                survey.limit = limit.unwrap_or(LIMIT).min(LIMIT);
+                query.limit = limit.unwrap_or(LIMIT).min(LIMIT);
             }
             ("cid", _, Some(value)) => {
-                survey.number = value.try_into().ok().filter(|number| *number > 0);
+                query.number = value.try_into().ok().filter(|number| *number > 0);
             }
             ("state", _, Some(value)) => self.only_ended = value == ENDED,
-            ("user", Value::String(value), _) => survey.user = some(value),
-            ("filter_subject", Value::String(value), _) => survey.subject = some(value),
-            ("sort", Value::String(value), _) => survey.order = order(value)?,
+            ("user", Value::String(value), _) => query.user = some(value),
+            ("filter_subject", Value::String(value), _) => query.subject = some(value),
+            ("sort", Value::String(value), _) => query.order = order(value)?,
             (
                 "auth"
                 | "subscriptions"
@@ -254,12 +256,12 @@ impl Asked {
         &self,
         server_id: &'a str,
         vhost: &'a str,
-        found: &'a Findings,
+        found: &'a QueryResult,
         now: Time,
     ) -> Connections<'a> {
-        let rows = found.page(&self.survey);
+        let rows = found.page(&self.query);
         let mut subject_bytes = SUBJECT_BYTES_MAX;
-        let mut shown = |row: &'a SurveyRow| {
+        let mut shown = |row: &'a ConnectionRow| {
             let bytes: usize = row.subjects.iter().map(String::len).sum();
             let left = subject_bytes.checked_sub(bytes).filter(|_| bytes > 0);
             subject_bytes = left.unwrap_or(subject_bytes);
@@ -275,19 +277,19 @@ impl Asked {
             now: date(now),
             num_connections: rows.len(),
             total: found.connections,
-            offset: self.survey.offset,
-            limit: self.survey.limit,
+            offset: self.query.offset,
+            limit: self.query.limit,
             connections: rows.iter().map(&mut shown).collect(),
         }
     }
 }
 
-/// What an option says that may be empty.
+/// The value of an option; empty: `None`.
 fn some(text: &str) -> Option<String> {
     Some(text.to_owned()).filter(|text| !text.is_empty())
 }
 
-/// What nats-server calls an order, where it is offered.
+/// The order of a name, as nats-server has them.
 fn order(name: &str) -> Result<Order, Mistake> {
     Ok(match name {
         "" | "cid" | "start" => Order::Number,
@@ -464,7 +466,7 @@ impl<'a> Rules<'a> {
 }
 
 impl<'a> Row<'a> {
-    fn of(row: &'a SurveyRow, now: Time) -> Row<'a> {
+    fn of(row: &'a ConnectionRow, now: Time) -> Row<'a> {
         let Figures { number, connected_at, unsent_bytes, traffic } = row.figures;
         let (host, port) = row.address.rsplit_once(':').unwrap_or((&row.address, "0"));
         Row {
@@ -492,7 +494,7 @@ impl<'a> Row<'a> {
 }
 
 impl<'a> AccountStatistics<'a> {
-    fn of(vhost: &'a str, found: &Findings) -> AccountStatistics<'a> {
+    fn of(vhost: &'a str, found: &QueryResult) -> AccountStatistics<'a> {
         let traffic = &found.traffic;
         AccountStatistics {
             acc: vhost,
@@ -503,7 +505,7 @@ impl<'a> AccountStatistics<'a> {
             num_subscriptions: traffic.subjects,
             sent: Sums { msgs: traffic.messages_sent, bytes: traffic.bytes_sent },
             received: Sums { msgs: traffic.messages_received, bytes: traffic.bytes_received },
-            slow_consumers: found.laggards,
+            slow_consumers: found.slow_consumers,
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     Authentication, Close, Context, Credentials, Host, Identity, Peer, Protocol, ProtocolHandler,
     Writer,
 };
-use crate::{Figures, Findings, Survey, SurveyRow, Traffic, amqp091, nats};
+use crate::{ConnectionQuery, ConnectionRow, Figures, QueryResult, Traffic, amqp091, nats};
 use angarium_engine::{
     ChannelId, Confirm, ConnectionId, Delivery, DirectMessage, Effects, Engine, GetAnswer, Hints,
     Load, MessageView, Options, Position, Refusal, Reply, Request, SendOutcome, Subscribe, Time,
@@ -19,13 +19,13 @@ pub(crate) const START: Time = Time(1_700_000_000_000_000);
 /// The connection by which tests set up users; clients have lower numbers.
 const ADMIN: ConnectionId = ConnectionId(63);
 
-/// What the engine and the sessions call.
+/// What the engine and the handlers call.
 #[derive(Debug, Default)]
 pub(crate) struct Surroundings {
     writers: Vec<Writer>,
     replies: VecDeque<(ChannelId, Result<Reply, Refusal>)>,
     logins: VecDeque<(ConnectionId, Credentials)>,
-    surveys: VecDeque<(ConnectionId, Survey)>,
+    queries: VecDeque<(ConnectionId, ConnectionQuery)>,
     refused: Vec<String>,
     records: BTreeMap<Position, Vec<u8>>,
     loads: VecDeque<Load>,
@@ -89,25 +89,25 @@ impl Host for Surroundings {
     fn authenticate(&mut self, connection: ConnectionId, credentials: Credentials) {
         self.logins.push_back((connection, credentials));
     }
-    fn survey(&mut self, connection: ConnectionId, survey: Survey) {
-        self.surveys.push_back((connection, survey));
+    fn query_connections(&mut self, connection: ConnectionId, query: ConnectionQuery) {
+        self.queries.push_back((connection, query));
     }
     fn login_refused(&mut self, why: String) {
         self.refused.push(why);
     }
 }
 
-/// A session of any protocol.
+/// A handler of any protocol.
 #[derive(Debug)]
 pub(crate) enum AnyHandler {
     Amqp091(Box<amqp091::Handler>),
     Nats(Box<nats::Handler>),
 }
 
-/// Calls a method of the session inside.
+/// Calls a method of the handler inside.
 macro_rules! of_any {
-    ($session:expr, $inner:ident => $call:expr) => {
-        match $session {
+    ($handler:expr, $inner:ident => $call:expr) => {
+        match $handler {
             AnyHandler::Amqp091($inner) => $call,
             AnyHandler::Nats($inner) => $call,
         }
@@ -119,7 +119,7 @@ type Here<'a> = Context<'a, Surroundings>;
 /// One client's connection.
 #[derive(Debug)]
 struct Client {
-    session: AnyHandler,
+    handler: AnyHandler,
     input: Vec<u8>,
     /// Why it ended.
     closed: Option<String>,
@@ -173,9 +173,9 @@ impl TestHost {
     /// rights at all; `UAPART`, `both` and `x:y` have some in virtual host `apart`.
     fn add_users(&mut self) {
         self.engine.connect_internal(ADMIN, "/").unwrap();
-        let session = ChannelId { connection: ADMIN, number: 1 };
-        self.engine.open(session);
-        self.admin(session, Request::CreateVhost { name: "apart".to_owned() });
+        let handler = ChannelId { connection: ADMIN, number: 1 };
+        self.engine.open(handler);
+        self.admin(handler, Request::CreateVhost { name: "apart".to_owned() });
         for (user, vhost, configure, write, read) in [
             ("guest", "/", ".*", ".*", ".*"),
             ("reader", "/", "", "", ".*"),
@@ -189,9 +189,9 @@ impl TestHost {
         ] {
             let name = user.to_owned();
             let password_hash = String::new();
-            self.admin(session, Request::PutUser { name, password_hash, administrator: false });
+            self.admin(handler, Request::PutUser { name, password_hash, administrator: false });
             self.admin(
-                session,
+                handler,
                 Request::SetPermissions {
                     user: user.to_owned(),
                     vhost: vhost.to_owned(),
@@ -204,8 +204,8 @@ impl TestHost {
         self.turn_ends();
     }
 
-    fn admin(&mut self, session: ChannelId, request: Request) {
-        self.engine.request(self.now, session, request, &mut self.host);
+    fn admin(&mut self, handler: ChannelId, request: Request) {
+        self.engine.request(self.now, handler, request, &mut self.host);
     }
 
     /// Accepts an AMQP 0-9-1 connection and returns its number.
@@ -230,13 +230,13 @@ impl TestHost {
     fn add(
         &mut self,
         protocol: Protocol,
-        session: impl FnOnce(ConnectionId) -> AnyHandler,
+        handler: impl FnOnce(ConnectionId) -> AnyHandler,
     ) -> usize {
         let number = self.clients.len();
         self.host.writers[number] = Writer::new(protocol);
-        let session = session(ConnectionId(number as u32));
-        self.clients.push(Client { session, input: Vec::new(), closed: None });
-        self.with(number, |session, context| of_any!(session, inner => inner.begin(context)));
+        let handler = handler(ConnectionId(number as u32));
+        self.clients.push(Client { handler, input: Vec::new(), closed: None });
+        self.with(number, |handler, context| of_any!(handler, inner => inner.begin(context)));
         number
     }
 
@@ -251,13 +251,13 @@ impl TestHost {
             let mut context =
                 Context { now: self.now, engine: &mut self.engine, host: &mut self.host };
             let input = &client.input;
-            let used = match of_any!(&mut client.session, inner => inner.receive(&mut context, input))
+            let used = match of_any!(&mut client.handler, inner => inner.receive(&mut context, input))
             {
                 Ok(used) => used,
                 Err(close) => return self.ended(number, close.reason),
             };
             client.input.drain(..used);
-            if of_any!(&client.session, inner => inner.is_waiting()) {
+            if of_any!(&client.handler, inner => inner.is_waiting()) {
                 self.turn_ends();
             } else if used == 0 || client.input.is_empty() {
                 return;
@@ -271,13 +271,13 @@ impl TestHost {
         act: impl FnOnce(&mut AnyHandler, &mut Here<'_>) -> T,
     ) -> T {
         let mut context = Context { now: self.now, engine: &mut self.engine, host: &mut self.host };
-        act(&mut self.clients[number].session, &mut context)
+        act(&mut self.clients[number].handler, &mut context)
     }
 
     fn ended(&mut self, number: usize, reason: String) {
         self.with(
             number,
-            |session, context| of_any!(session, inner => inner.disconnected(context)),
+            |handler, context| of_any!(handler, inner => inner.disconnected(context)),
         );
         self.clients[number].closed = Some(reason);
     }
@@ -292,28 +292,28 @@ impl TestHost {
                 let answer = login(credentials);
                 let done: Result<(), Close> = self.with(
                     number,
-                    |session, context| of_any!(session, inner => inner.authenticated(context, answer)),
+                    |handler, context| of_any!(handler, inner => inner.authenticated(context, answer)),
                 );
                 if let Err(close) = done {
                     self.ended(number, close.reason);
                 }
             }
-            while let Some((id, survey)) = self.host.surveys.pop_front() {
+            while let Some((id, query)) = self.host.queries.pop_front() {
                 idle = false;
-                let found = self.look_around(&survey);
-                self.with(id.0 as usize, |session, context| {
-                    of_any!(session, inner => inner.surveyed(context, &found));
+                let found = self.look_around(&query);
+                self.with(id.0 as usize, |handler, context| {
+                    of_any!(handler, inner => inner.connections_found(context, &found));
                 });
             }
-            while let Some((session, reply)) = self.host.replies.pop_front() {
+            while let Some((handler, reply)) = self.host.replies.pop_front() {
                 idle = false;
-                let number = session.connection.0 as usize;
-                if session.connection == ADMIN {
+                let number = handler.connection.0 as usize;
+                if handler.connection == ADMIN {
                     reply.unwrap();
                 } else {
                     self.with(
                         number,
-                        |any, context| of_any!(any, inner => inner.replied(context, session, reply)),
+                        |any, context| of_any!(any, inner => inner.replied(context, handler, reply)),
                     )
                     .unwrap();
                 }
@@ -339,8 +339,8 @@ impl TestHost {
         self.now = self.now.plus(time);
         self.engine.expire(self.now, &mut self.host);
         for number in 0..self.clients.len() {
-            let session = &self.clients[number].session;
-            let deadline = of_any!(session, inner => inner.deadline());
+            let handler = &self.clients[number].handler;
+            let deadline = of_any!(handler, inner => inner.deadline());
             let due = deadline.is_some_and(|deadline| deadline <= self.now);
             if due
                 && self.clients[number].closed.is_none()
@@ -370,23 +370,23 @@ impl TestHost {
         self.turn_ends();
     }
 
-    /// The session of an AMQP 0-9-1 connection.
+    /// The handler of an AMQP 0-9-1 connection.
     pub(crate) fn amqp091(&self, number: usize) -> &amqp091::Handler {
-        match &self.clients[number].session {
-            AnyHandler::Amqp091(session) => session,
+        match &self.clients[number].handler {
+            AnyHandler::Amqp091(handler) => handler,
             AnyHandler::Nats(_) => panic!("connection {number} speaks NATS"),
         }
     }
 
     /// What a client of NATS has to sign.
     pub(crate) fn nonce(&self, number: usize) -> String {
-        match &self.clients[number].session {
-            AnyHandler::Nats(session) => session.nonce.clone(),
+        match &self.clients[number].handler {
+            AnyHandler::Nats(handler) => handler.nonce.clone(),
             AnyHandler::Amqp091(_) => String::new(),
         }
     }
 
-    /// Input that the session has not used.
+    /// Input that the handler has not used.
     pub(crate) fn unused_bytes(&self, number: usize) -> usize {
         self.clients[number].input.len()
     }
@@ -396,13 +396,12 @@ impl TestHost {
         std::mem::take(&mut self.host.writers[number].output.bytes)
     }
 
-    /// What a survey finds, of the clients here; what is counted of each is made up from its number.
-    fn look_around(&self, survey: &Survey) -> Findings {
-        let mut found = Findings::default();
+    /// What a query finds, of the clients here; what is counted of each is made up from its number.
+    fn look_around(&self, query: &ConnectionQuery) -> QueryResult {
+        let mut found = QueryResult::default();
         for (number, client) in (1..).zip(&self.clients) {
-            let info = of_any!(&client.session, inner => inner.info());
-            if info.vhost != survey.vhost || survey.user.as_ref().is_some_and(|it| it != info.user)
-            {
+            let info = of_any!(&client.handler, inner => inner.info());
+            if info.vhost != query.vhost || query.user.as_ref().is_some_and(|it| it != info.user) {
                 continue;
             }
             let traffic = Traffic {
@@ -414,17 +413,17 @@ impl TestHost {
             };
             found.connections += 1;
             found.traffic.add(&traffic);
-            found.rows.push(SurveyRow {
+            found.rows.push(ConnectionRow {
                 figures: Figures { number, connected_at: START, unsent_bytes: 7, traffic },
                 protocol: info.protocol,
                 address: info.peer.address.clone(),
                 user: info.user.to_owned(),
                 client: info.client.clone(),
-                subjects: vec!["a.*".to_owned(); usize::from(survey.with_subjects)],
+                subjects: vec!["a.*".to_owned(); usize::from(query.with_subjects)],
             });
         }
-        let mut all = Findings::default();
-        all.merge(found, survey);
+        let mut all = QueryResult::default();
+        all.merge(found, query);
         all
     }
 

@@ -18,7 +18,7 @@ use angarium_engine::{
     Bytes, ChannelId, Confirm, ConnectionId, Deletion, Refusal, Reply, Request, SessionLoss,
     Settle, is_body_apart,
 };
-use angarium_protocol::{Findings, Survey};
+use angarium_protocol::{ConnectionQuery, QueryResult};
 use std::collections::VecDeque;
 
 /// What one shard sends another.
@@ -58,8 +58,8 @@ impl ShardBatch {
 pub(crate) enum Value {
     Request(Request),
     Reply(Result<Reply, Refusal>),
-    Survey(Box<Survey>),
-    Findings(Box<Findings>),
+    ConnectionQuery(Box<ConnectionQuery>),
+    QueryResult(Box<QueryResult>),
     /// A message's body that is large.
     Body(Bytes),
 }
@@ -123,9 +123,9 @@ pub(crate) enum ShardMessage<'a> {
     Spent { user: &'a str, messages: u64, bytes: u64 },
     /// A connection of the sender asks for those of the receiver; its value says which. `serial` tells it
     /// from earlier ones in its slot.
-    Survey { connection: ConnectionId, serial: u64 },
+    ConnectionQuery { connection: ConnectionId, serial: u64 },
     /// Its value is what was found for one of the receiver.
-    Surveyed { connection: ConnectionId, serial: u64 },
+    QueryResult { connection: ConnectionId, serial: u64 },
     /// Counts as news and says nothing: an answer shows that all before it has been dealt with.
     Sync,
     /// Something that home is asked for.
@@ -266,8 +266,8 @@ mod kind {
     pub(crate) const USER_ENDED: u8 = 34;
     pub(crate) const VHOST_ENDED: u8 = 35;
     pub(crate) const YIELD: u8 = 36;
-    pub(crate) const SURVEY: u8 = 37;
-    pub(crate) const SURVEYED: u8 = 38;
+    pub(crate) const CONNECTION_QUERY: u8 = 37;
+    pub(crate) const QUERY_RESULT: u8 = 38;
     pub(crate) const ENDED: u8 = 39;
     pub(crate) const GET_ANSWER: u8 = 40;
     pub(crate) const SESSION_LOST: u8 = 41;

@@ -82,11 +82,11 @@ impl<'a> ShardMessages<'a> {
                 bytes: fields.u64()?,
                 user: fields.text()?,
             },
-            kind::SURVEY => ShardMessage::Survey {
+            kind::CONNECTION_QUERY => ShardMessage::ConnectionQuery {
                 connection: ConnectionId(fields.u32()?),
                 serial: fields.u64()?,
             },
-            kind::SURVEYED => ShardMessage::Surveyed {
+            kind::QUERY_RESULT => ShardMessage::QueryResult {
                 connection: ConnectionId(fields.u32()?),
                 serial: fields.u64()?,
             },

@@ -26,8 +26,8 @@ fn words_come_back() {
         ShardMessage::Ended(Deletion::User("guest")),
         ShardMessage::Ended(Deletion::Vhost("/")),
         ShardMessage::Spent { user: "guest", messages: 3, bytes: u64::MAX },
-        ShardMessage::Survey { connection: ConnectionId(7), serial: 1 << 40 },
-        ShardMessage::Surveyed { connection: ConnectionId(7), serial: 1 << 40 },
+        ShardMessage::ConnectionQuery { connection: ConnectionId(7), serial: 1 << 40 },
+        ShardMessage::QueryResult { connection: ConnectionId(7), serial: 1 << 40 },
         ShardMessage::Sync,
         ShardMessage::ToHome(ToHome::Connect {
             connection: ConnectionId(7),

@@ -38,11 +38,19 @@ impl ShardMessage<'_> {
                 let amounts = [messages.to_le_bytes(), bytes.to_le_bytes()];
                 put(batch, kind::SPENT, &[amounts.as_flattened(), &text(user)]);
             }
-            ShardMessage::Survey { connection, serial } => {
-                put(batch, kind::SURVEY, &[&connection.0.to_le_bytes(), &serial.to_le_bytes()]);
+            ShardMessage::ConnectionQuery { connection, serial } => {
+                put(
+                    batch,
+                    kind::CONNECTION_QUERY,
+                    &[&connection.0.to_le_bytes(), &serial.to_le_bytes()],
+                );
             }
-            ShardMessage::Surveyed { connection, serial } => {
-                put(batch, kind::SURVEYED, &[&connection.0.to_le_bytes(), &serial.to_le_bytes()]);
+            ShardMessage::QueryResult { connection, serial } => {
+                put(
+                    batch,
+                    kind::QUERY_RESULT,
+                    &[&connection.0.to_le_bytes(), &serial.to_le_bytes()],
+                );
             }
             ShardMessage::Sync => put(batch, kind::SYNC, &[]),
             ShardMessage::ToHome(request) => request.write(batch),

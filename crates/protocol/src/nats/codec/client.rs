@@ -104,7 +104,7 @@ const VERBS: &[(&str, Verb)] = &[
 
 impl<'a> ClientOp<'a> {
     /// The operation that `input` begins with and how many bytes it takes; `None`: not all of it has
-    /// arrived. What is wrong is told as soon as it can be seen.
+    /// arrived. Errors are returned as early as possible, before the payload has arrived.
     #[inline]
     pub fn decode(
         input: &'a [u8],

@@ -1,4 +1,4 @@
-//! CONNECT: who a client is and what it wants.
+//! CONNECT: a client's credentials and options.
 
 use super::Malformed;
 use crate::nats::frame;

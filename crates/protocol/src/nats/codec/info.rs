@@ -5,7 +5,7 @@ use crate::nats::frame;
 use serde::{Deserialize, Serialize};
 use std::ops::Not;
 
-/// What INFO says. Texts that are empty and flags that are not set are left out, but for `headers`.
+/// The fields of INFO. Empty texts and flags that are not set are left out, except `headers`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 #[allow(missing_docs)] // Named as in the protocol; those that need a word have one.

@@ -69,7 +69,7 @@ fn headers_need_to_be_agreed_on() {
          < -ERR 'message headers not supported'
          < closed: message headers not supported",
     );
-    // It is told before the payload comes, and where there is nothing in the headers.
+    // The error comes before the payload, and even where the headers are empty.
     for line in ["HPUB a 12 1000", "HPUB a 0 0"] {
         check_raw(&format!(
             "> CONNECT {{\"verbose\":false}}
