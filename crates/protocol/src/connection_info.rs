@@ -1,6 +1,6 @@
 //! A connection of any protocol, as listings show it.
 
-use crate::Peer;
+use crate::peer::Peer;
 
 /// What a client said about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

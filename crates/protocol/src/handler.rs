@@ -3,115 +3,10 @@
 //! A connection is two halves that are never borrowed at once: the *handler* parses input and asks the
 //! engine; the *writer* takes output, from the handler and, for what the engine sends, from the host.
 
-use crate::Writer;
 use crate::connection_query::{ConnectionQuery, QueryResult};
-use angarium_engine::{
-    ChannelId, ConnectionId, Effects, Engine, Refusal, Reply, Settle, SlowConsumerPolicy, Time,
-};
-
-/// The protocol of a connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Protocol {
-    /// AMQP 0-9-1.
-    #[default]
-    Amqp091,
-    /// NATS.
-    Nats,
-}
-
-impl Protocol {
-    /// Whether its clients subscribe to subjects, and are sent direct messages unasked.
-    #[must_use]
-    pub fn has_subscriptions(self) -> bool {
-        match self {
-            Protocol::Amqp091 => false,
-            Protocol::Nats => true,
-        }
-    }
-}
-
-/// The other end of a connection, as the transport knows it.
-#[derive(Clone, Debug, Default)]
-pub struct Peer {
-    /// Its protocol.
-    pub protocol: Protocol,
-    /// Where it comes from, for logs and listings: `127.0.0.1:52144`.
-    pub address: String,
-    /// It comes from this host: loopback or Unix socket.
-    pub local: bool,
-    /// The transport is encrypted.
-    pub encrypted: bool,
-    /// The verified name in the peer's TLS certificate.
-    pub certificate_name: Option<String>,
-    /// The slow-consumer policy of its listener.
-    pub slow_consumer_policy: Option<SlowConsumerPolicy>,
-}
-
-/// How a client authenticates. The debug form leaves secrets out.
-#[derive(Clone, PartialEq, Eq)]
-pub enum Credentials {
-    /// Name and password.
-    Password {
-        /// Who.
-        user: String,
-        /// The secret, as it was sent.
-        password: String,
-    },
-    /// The name in a verified certificate.
-    Certificate {
-        /// The name in the certificate.
-        user: String,
-    },
-    /// An nkey: the user is named by its public key, and has signed what it was sent.
-    NKey {
-        /// The public key, as nkeys are written: `U` and more letters.
-        user_key: String,
-        /// What was to be signed.
-        nonce: String,
-        /// The signature, in base64.
-        signature: String,
-    },
-    /// Nothing, where the listener has a user for such clients.
-    Anonymous {
-        /// That user.
-        user: String,
-    },
-}
-
-impl Credentials {
-    /// The user's name, as it is claimed.
-    #[must_use]
-    pub fn user(&self) -> &str {
-        match self {
-            Credentials::Password { user, .. }
-            | Credentials::Certificate { user }
-            | Credentials::NKey { user_key: user, .. }
-            | Credentials::Anonymous { user } => user,
-        }
-    }
-}
-
-impl std::fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let kind = match self {
-            Credentials::Password { .. } => "Password",
-            Credentials::Certificate { .. } => "Certificate",
-            Credentials::NKey { .. } => "NKey",
-            Credentials::Anonymous { .. } => "Anonymous",
-        };
-        f.debug_struct(kind).field("user", &self.user()).finish_non_exhaustive()
-    }
-}
-
-/// A client whose credentials were right.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
-    /// The user's name.
-    pub user: String,
-}
-
-/// The host's answer to credentials: `Err` says why, for the log; clients get no detail.
-pub type Authentication = Result<Identity, String>;
+use crate::peer::{Authentication, Credentials};
+use crate::writer::Writer;
+use angarium_engine::{ChannelId, ConnectionId, Effects, Engine, Refusal, Reply, Settle, Time};
 
 /// What a handler can reach during one call.
 pub trait Host: Effects {
@@ -206,7 +101,7 @@ pub trait ProtocolHandler {
     fn no_responders<W: Host>(&mut self, context: &mut Context<'_, W>, subject: &str, reply: &str) {
         let _ = (context, subject, reply);
     }
-    /// All shards know its subscriptions, and its requests are complete; where it waited for that, it goes on.
+    /// All shards know its subscriptions, and its requests are complete: goes on where it waited for that.
     fn known_to_shards<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close> {
         let _ = context;
         Ok(())

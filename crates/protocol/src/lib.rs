@@ -22,6 +22,8 @@ mod handler;
 mod login_refusal;
 mod names;
 pub mod nats;
+mod output;
+mod peer;
 mod properties;
 mod shared_body;
 #[cfg(test)]
@@ -34,12 +36,12 @@ pub use crate::connection_query::{
     Traffic,
 };
 pub use crate::conventions::CONVENTIONS;
-pub use crate::handler::{
-    Authentication, Close, Context, Credentials, Host, Identity, Peer, Protocol, ProtocolHandler,
-};
+pub use crate::handler::{Close, Context, Host, ProtocolHandler};
 pub use crate::names::SUBJECT_EXCHANGE;
 pub use crate::nats::reply_of;
+pub use crate::output::Output;
+pub use crate::peer::{Authentication, Credentials, Identity, Peer, Protocol};
 pub use crate::shared_body::SharedBody;
-pub use crate::writer::{AnyWriter, Output, Writer};
+pub use crate::writer::{AnyWriter, Writer};
 pub use advisory::SlowConsumerAdvisory;
 pub use properties::{amended, read_headers};

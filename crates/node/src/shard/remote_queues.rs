@@ -87,9 +87,7 @@ impl Node {
             }
             FromHome::GetAnswer(name, answer) => {
                 let CarriedBody { body, bytes } = body_of(answer.message, bytes, values);
-                if self.is_here(name) {
-                    self.hand_get_answer(name.id, &answer, body.as_ref());
-                }
+                self.hand_get_answer(name, &answer, body.as_ref());
                 self.note_delivered(name, bytes);
             }
             FromHome::Confirm(name, confirm) if self.is_here(name) => {
@@ -187,10 +185,14 @@ impl Node {
 
     fn hand_get_answer(
         &mut self,
-        channel: ChannelId,
+        name: ChannelName,
         answer: &GetAnswerMessage<'_>,
         body: Option<&Bytes>,
     ) {
+        if !self.is_here(name) {
+            return;
+        }
+        let channel = name.id;
         let GetAnswerMessage { tag, redelivered, messages_left, message } = *answer;
         let mut annotations = Annotations::default();
         let message = MessageView::parse(message, &mut annotations, body).expect(UNDERSTOOD);

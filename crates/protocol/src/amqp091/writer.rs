@@ -7,9 +7,9 @@ use super::codec::table::TableWriter;
 use super::codec::wire::truncated;
 use super::translate::translated;
 use super::{frame, mapping};
-use crate::SharedBody;
+use crate::output::{Output, ProtocolWriter};
 use crate::properties::{DELAY_HEADER, DELIVERY_COUNT_HEADER, is_plain, withdrawn};
-use crate::writer::{Output, ProtocolWriter};
+use crate::shared_body::SharedBody;
 use angarium_engine::{
     Annotations, Bytes, ChannelId, Confirm, Death, DeathReason, Delivery, DirectMessage, Format,
     GetAnswer, MessageView, Subscribe,

@@ -229,8 +229,8 @@ impl Handler {
         Ok(!self.is_waiting())
     }
 
-    /// Some clients (nats.py) write PING before the subscriptions that they flush with it, so PONG comes after
-    /// those in the same input. With +OK for everything, answers keep their order.
+    /// Some clients (nats.py) write PING before the subscriptions that they flush with it, so PONG comes
+    /// after those in the same input. With +OK for everything, answers keep their order.
     #[cold]
     fn ping<W: Host>(&mut self, context: &mut Context<'_, W>, rest: &[u8]) {
         self.pongs_owed = self.pongs_owed.saturating_add(1);

@@ -3,9 +3,9 @@
 use super::codec::{Message, server};
 use super::frame::{END, put_last_number};
 use super::{fault, mapping};
-use crate::SharedBody;
+use crate::output::{Output, ProtocolWriter};
 use crate::properties::{amended, is_plain};
-use crate::writer::{Output, ProtocolWriter};
+use crate::shared_body::SharedBody;
 use angarium_engine::{
     ChannelId, Confirm, Delivery, DirectMessage, Format, GetAnswer, MessageView, Subscribe,
 };

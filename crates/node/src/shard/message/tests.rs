@@ -10,9 +10,8 @@ const NAME: ChannelName = ChannelName {
 const SETTLE_ALL: Settle = Settle { tag: u64::MAX, multiple: true, outcome: Outcome::Discard };
 
 #[test]
-fn words_come_back() {
-    let (redelivered, messages_left, message) = (true, 4, &b"message"[..]);
-    let shard_messages = [
+fn shard_messages_come_back() {
+    check_messages(&[
         ShardMessage::News(b"news"),
         ShardMessage::Forward(b""),
         ShardMessage::BatchHead(b"what they have in common"),
@@ -48,6 +47,13 @@ fn words_come_back() {
         ShardMessage::ToHome(ToHome::Close(NAME.id)),
         ShardMessage::ToHome(ToHome::Disconnect(ConnectionId(7))),
         ShardMessage::ToHome(ToHome::Drained { connection: ConnectionId(7), bytes: 1 << 40 }),
+    ]);
+}
+
+#[test]
+fn shard_messages_from_home_come_back() {
+    let (redelivered, messages_left, message) = (true, 4, &b"message"[..]);
+    check_messages(&[
         ShardMessage::FromHome(FromHome::Deliver(
             NAME,
             DeliveryMessage { consumer: "ctag", tag: 3, redelivered, message },
@@ -79,15 +85,20 @@ fn words_come_back() {
         ShardMessage::FromHome(FromHome::Blocked(None)),
         ShardMessage::FromHome(FromHome::Congested(true)),
         ShardMessage::FromHome(FromHome::Yield(true)),
-    ];
+    ]);
+}
+
+/// Shard messages are the same after they were written and read.
+#[track_caller]
+fn check_messages(shard_messages: &[ShardMessage<'_>]) {
     let mut batch = Vec::new();
-    for shard_message in &shard_messages {
+    for shard_message in shard_messages {
         shard_message.write(&mut batch);
     }
     let read: Vec<_> = ShardMessages(&batch)
         .map(|shard_message| shard_message.map(|(shard_message, _)| shard_message))
         .collect();
-    assert_eq!(read, shard_messages.map(Ok));
+    assert_eq!(read, shard_messages.iter().copied().map(Ok).collect::<Vec<_>>());
     let bytes: usize = ShardMessages(&batch)
         .map(|shard_message| shard_message.map_or(0, |(_, bytes)| bytes))
         .sum();
