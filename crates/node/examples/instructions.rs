@@ -134,7 +134,7 @@ impl Host {
         is_busy
     }
 
-    /// Publishes so many messages, in batches.
+    /// Publishes messages in batches.
     fn publish(&mut self, client: usize, message: &[u8], messages: usize) {
         let batch = message.repeat(BATCH);
         for _ in 0..messages / BATCH {
@@ -142,7 +142,7 @@ impl Host {
         }
     }
 
-    /// Subscribes to so many subjects which nobody publishes to.
+    /// Subscribes to `others` subjects without publishers.
     fn subscribe_to_others(&mut self, client: usize, others: usize) {
         let mut subscriptions = String::new();
         for at in 0..others {
@@ -157,7 +157,7 @@ impl Host {
     }
 }
 
-/// One publisher, so many who listen to its subject, so many to others.
+/// One publisher, `listeners` subscribers of its subject, and `others` of other subjects.
 fn direct(messages: usize, listeners: usize, others: usize, shards: usize) -> usize {
     let mut host = Host::new(shards);
     let publisher = host.nats(0);
@@ -172,8 +172,8 @@ fn direct(messages: usize, listeners: usize, others: usize, shards: usize) -> us
     host.sent
 }
 
-/// One publisher, every message of which has a subject of its own, so that who hears it is looked for each
-/// time; one who hears them all, so many who listen to others.
+/// One publisher, each of whose messages has its own subject, so that no route is cached; one subscriber of
+/// all of them, and `others` of other subjects.
 fn spread(messages: usize, others: usize) -> usize {
     let mut host = Host::new(1);
     let (publisher, listener, other) = (host.nats(0), host.nats(0), host.nats(0));

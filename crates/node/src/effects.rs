@@ -67,7 +67,7 @@ pub(crate) struct NodeEffects {
     pub(crate) spill: Spill,
     /// Connections for which nothing waits there any more.
     pub(crate) caught_up: Vec<ConnectionId>,
-    /// What listeners, by channel and tag, do not get that had been handed to them.
+    /// What subscriptions, by channel and tag, do not get that had been handed to them.
     pub(crate) lost: BTreeMap<(ChannelId, u64), Lost>,
     /// Connections with output, each once.
     pub(crate) dirty: Vec<ConnectionId>,
@@ -81,7 +81,7 @@ pub(crate) struct NodeEffects {
     pub(crate) credentials: Vec<(ConnectionId, Credentials)>,
     /// What channels want to know of all connections; the node begins it.
     pub(crate) connection_queries: Vec<(ConnectionId, ConnectionQuery)>,
-    /// Why logins were refused, but for those whose credentials the host found to be wrong.
+    /// Why logins were refused, except those whose credentials the host found wrong.
     pub(crate) refused_logins: VecDeque<String>,
     /// Something was stored in a queue during this call into a channel.
     pub(crate) has_stored: bool,

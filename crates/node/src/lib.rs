@@ -1,10 +1,10 @@
-//! One broker member assembled as a value: the engine, the journal, and the protocol sessions.
+//! One shard of a broker as a value: the engine, the journal, and the protocol handlers.
 //!
 //! A host feeds a [`Node`] with what happened (bytes arrived, output went out, a disk job ended, time
 //! passed) and asks it what to do (bytes to send, jobs to run, credentials to verify, when to come
 //! back). The process in `server` is one such host, the simulator the other.
 //!
-//! Knows nothing about sockets, threads, files or clocks.
+//! Independent of sockets, threads, files and clocks.
 
 mod administration;
 mod connection;

@@ -59,21 +59,21 @@ pub struct Node {
     pub(crate) connections: Vec<Option<Box<Connection>>>,
     pub(crate) free: Vec<ConnectionId>,
     serial: u64,
-    /// Why it shuts down, where it does: whoever comes then is told as those who were there.
+    /// Why it shuts down, if it does; new connections are closed with the same reason.
     stopping: Option<Box<str>>,
     pub(crate) admin_requests: AdminRequests,
     pub(crate) verifications: VecDeque<Verification>,
     pub(crate) connection_queries: ConnectionQueries,
     pub(crate) deletions: Deletions,
-    /// Sessions that were answered and have input waiting.
+    /// Connections that may go on with kept input.
     pub(crate) resumable: Vec<ConnectionId>,
-    /// Sessions that go on in the next turn.
+    /// Connections that go on with kept input in the next turn.
     pub(crate) resting: Vec<ConnectionId>,
-    /// ShardBatch of other shards that are not taken yet, oldest first.
+    /// Shard batches of other shards that are not processed yet, oldest first.
     pub(crate) inbox: VecDeque<InboxBatch>,
     pub(crate) next_sweep: Option<Time>,
-    /// Those that were told to go, and when they are gone at the latest; no sweep is that punctual. Who is
-    /// gone already, and whoever has its slot then, is none of them.
+    /// Connections that are closing, and when they end at the latest. Entries of connections that have gone
+    /// are ignored.
     closing: BTreeSet<(Time, ConnectionId)>,
     pub(crate) slowed: Slowed,
     pub(crate) company: Company,
@@ -107,7 +107,7 @@ impl Node {
         Ok(node)
     }
 
-    /// Another shard of a broker, which is told by home's [`Node::introduction`] what it has to know.
+    /// Another shard of a broker, from home's [`Node::introduction`].
     pub fn join(options: Options, introduction: &[Vec<u8>]) -> Result<Node, String> {
         let mut engine = recovery::engine(&options);
         let mut effects = NodeEffects::new(None, &options);
@@ -224,7 +224,7 @@ impl Node {
         id
     }
 
-    /// A slot that nobody has.
+    /// Takes a free slot.
     pub(crate) fn take_slot(&mut self) -> ConnectionId {
         let id = self.free.pop().unwrap_or_else(|| {
             self.connections.push(None);
@@ -247,8 +247,8 @@ impl Node {
         }
     }
 
-    /// Whether so much is unsent that the connection may ask for no more. Whoever is behind with what others
-    /// publish is still heard: it may want to hear less of it, and has others who hear what it says.
+    /// Whether so much is unsent that the connection is not read from. A slow consumer of direct messages is
+    /// still read from: it may unsubscribe or publish.
     pub(crate) fn is_choked(&self, id: ConnectionId) -> bool {
         let outbox = &self.effects.outbox[id.0 as usize];
         let most = self.options.outbox_bytes_max.saturating_mul(CHOKED);
@@ -273,7 +273,7 @@ impl Node {
         outbox.has_pieces().then(|| outbox.parts())
     }
 
-    /// So many of them were sent.
+    /// Records that `bytes` bytes were sent.
     pub fn sent(&mut self, id: ConnectionId, bytes: usize) {
         let was_choked = self.is_choked(id);
         if let Some(connection) = self.connections[id.0 as usize].as_mut() {
@@ -309,7 +309,7 @@ impl Node {
         self.connections[id.0 as usize].as_ref()?.ended.as_deref()
     }
 
-    /// The transport is gone, whoever closed it.
+    /// The transport is gone, closed by either side.
     pub fn disconnected(&mut self, now: Time, id: ConnectionId) {
         self.end_episode(now, id, true);
         let Some(mut connection) = self.connections[id.0 as usize].take() else { return };
@@ -414,7 +414,7 @@ impl Node {
 
     // ---- the end ----
 
-    /// Begins to shut down: every client is told why, and disconnects.
+    /// Begins to shut down: closes every connection with the reason.
     pub fn shutdown(&mut self, now: Time, why: &str) {
         self.stopping = Some(why.into());
         self.end_in_process(now, why);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// What a node is made with.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Seeds every random choice; drawn anew for each run from what nobody can guess.
+    /// Seeds every random choice; drawn anew for each run, unpredictably.
     pub seed: [u8; 32],
     /// The engine's limits.
     pub limits: Limits,
@@ -17,7 +17,7 @@ pub struct Options {
     pub journal: angarium_journal::Options,
     /// What AMQP 0-9-1 connections are offered.
     pub amqp091: Arc<amqp091::Settings>,
-    /// What NATS connections are told and held to.
+    /// What NATS connections are offered and held to.
     pub nats: Arc<nats::Settings>,
     /// Unsent bytes beyond which a connection gets no further deliveries.
     pub outbox_bytes_max: usize,
@@ -58,7 +58,7 @@ impl Options {
     }
 }
 
-/// On which of so many shards the connection of that number is, or was.
+/// The shard, of `shards`, of the connection with that number.
 pub fn shard_of(number: u64, shards: usize) -> usize {
     (number % shards as u64) as usize
 }

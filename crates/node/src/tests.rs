@@ -483,7 +483,7 @@ fn what_was_put_off_is_written_where_it_is_to_be_read(mut host: Host) {
     assert_eq!((got, host.now), (count, before), "{:?}", heard.last());
 }
 
-/// Has so many small messages out of the queue `q`, and a checkpoint begin.
+/// Takes `out` small messages from the queue `q`, and begins a checkpoint.
 fn begin_checkpoint(host: &mut Host, out: usize) -> usize {
     let (publisher, consumer) = (confirming(host), host.client());
     host.declare(publisher, "other");

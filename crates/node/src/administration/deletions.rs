@@ -1,5 +1,5 @@
-//! Users and virtual hosts that are deleted: the connections that use them end first, on every shard some a
-//! turn, however many they are. Then home deletes them, and whoever came meanwhile ends at once.
+//! Deletes users and virtual hosts: first their connections end, some in each turn on every shard; then home
+//! deletes them and ends connections that came meanwhile.
 //!
 //! Does not know how something is deleted.
 
@@ -98,8 +98,8 @@ fn deletion_of(request: &Request) -> Option<Deletion<&str>> {
 }
 
 impl Node {
-    /// Has an administrator's request wait for connections to end, where it deletes what they use; else returns
-    /// it. Refused: it deletes the virtual host that it is asked in.
+    /// Holds an administrator's request back until the connections that use what it deletes have ended;
+    /// returns any other request. Refuses to delete the virtual host that it is asked in.
     pub(crate) fn await_endings(
         &mut self,
         id: ConnectionId,
@@ -112,7 +112,7 @@ impl Node {
                 format!("virtual host '{asked_in}' is the one that administration itself uses");
             return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
         }
-        // Where nothing can be deleted as things are, nobody is disconnected.
+        // If it cannot be deleted, no connection ends.
         if !self.can_delete(deletion) {
             return Ok(Some(request));
         }
@@ -164,7 +164,7 @@ impl Node {
         let Some(Waiting { id, asked_in, deletion, .. }) = self.deletions.ended_at(shard) else {
             return;
         };
-        // Other shards end those that have come meanwhile when they hear that it is done.
+        // Other shards end later connections when they learn of the deletion.
         if self.can_delete(deletion.borrowed()) {
             self.end_all(now, deletion.borrowed());
         }

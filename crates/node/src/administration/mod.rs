@@ -40,7 +40,7 @@ pub struct ConnectionInfo<'a> {
     pub session: protocol::ConnectionInfo<'a>,
     /// Messages that it has published.
     pub received_messages: u64,
-    /// Messages that were written for it, but for those that were dropped again.
+    /// Messages that were written for it and not dropped again.
     pub sent_messages: u64,
     /// Bytes received from it.
     pub received_bytes: u64,
@@ -48,7 +48,7 @@ pub struct ConnectionInfo<'a> {
     pub sent_bytes: u64,
     /// Bytes in memory that are still to be sent to it.
     pub unsent_bytes: u64,
-    /// How many subjects it listens to without a queue.
+    /// How many subjects it subscribes to without a queue.
     pub subjects: usize,
     /// It is too slow for direct messages: what became of them since it has been.
     pub lag: Option<SlowConsumerInfo>,

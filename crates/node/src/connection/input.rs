@@ -1,13 +1,12 @@
-//! What clients say on its way to their sessions: when it is read, and how much of it is taken in a turn.
+//! Input on its way to protocol handlers: when it is read, and how much of it is taken in a turn.
 
 use crate::connection::read_pause::WaitsFor;
 use crate::node::Node;
 use angarium_engine::{ConnectionId, Time};
 use angarium_protocol::{Context, ProtocolHandler};
 
-/// How often a session is presented input before others get their turn: it stops after each request and each
-/// subscription, which cost far more for their bytes than messages do. It also stops once what it publishes
-/// was handed to so many that the step is over.
+/// How often a handler is presented input in a turn: it stops after each request and each subscription, which
+/// cost far more for their bytes than messages. It also stops when the work budget is spent.
 const PRESENTATIONS_MAX: usize = 64;
 
 /// The least that is put behind kept input to complete it: most messages end within that.

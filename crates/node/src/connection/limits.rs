@@ -1,5 +1,5 @@
-//! A user's connections to all shards, counted at home: another shard asks before it lets one in that has
-//! logged in. And what one hears for whom there is no place at all.
+//! Connection limits of users, counted at home for all shards: another shard asks home before it admits a
+//! connection that has logged in.
 
 use crate::connection::ConnectionKey;
 use crate::connection::handler::AnyHandler;
@@ -19,8 +19,8 @@ pub(crate) struct ConnectionLimits {
 }
 
 impl Node {
-    /// What a client hears that is not let in, because there are too many; nothing where its protocol has no
-    /// words before the client's first.
+    /// What a client is sent when the broker has too many connections; nothing where its protocol has no
+    /// message for that.
     #[must_use]
     pub fn turned_away(&mut self, now: Time, peer: &Peer) -> Vec<u8> {
         let nobody = ConnectionKey { id: ConnectionId(0), serial: 0 };
@@ -37,7 +37,7 @@ impl Node {
 
     /// Home's answer.
     pub(crate) fn admitted(&mut self, now: Time, id: ConnectionId, serial: u64, is_admitted: bool) {
-        // The answer to who was in this slot before is nobody's.
+        // An earlier connection in this slot asked.
         if !self.is_serial(id, serial) {
             return;
         }
@@ -58,7 +58,7 @@ impl Node {
 
     /// At home: counts a connection of another shard in, if it may be.
     pub(crate) fn admit(&mut self, from: ShardId, id: ConnectionId, serial: u64, user: &str) {
-        // It may have logged in before, as somebody else.
+        // It may have logged in before as another user.
         self.forget_admission(from, id);
         let is_admitted = self.engine.admit(user).is_ok();
         if is_admitted {

@@ -30,8 +30,8 @@ pub(crate) struct Connection {
     pub(crate) carry: Vec<u8>,
     /// The session has ended; the host sends what is in the output and closes the transport.
     pub(crate) ended: Option<String>,
-    /// It has stored messages: it is one of those that wait when the journal is congested, and one
-    /// of those that are told when it cannot store.
+    /// It has stored messages: it is not read from while the journal is congested, and is notified when
+    /// nothing can be stored.
     pub(crate) stores: bool,
     /// On another shard than home: it has asked home for something, and waits when home is behind.
     pub(crate) uses_home: bool,

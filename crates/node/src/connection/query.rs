@@ -1,8 +1,8 @@
-//! What clients ask about the connections of their virtual host: every shard is asked, each looks at its own,
-//! and the one that was asked first puts together what they find.
+//! Queries of clients about the connections of their virtual host: each shard looks at its own connections,
+//! and the shard of the client that asks merges the findings.
 //!
-//! A shard looks at some of its connections in a turn, however many there are: anybody may ask, and nobody
-//! else is to notice it. What comes and goes meanwhile may be told of or not.
+//! A shard looks at some of its connections in each turn, so that other clients do not notice a query.
+//! Connections that come or go meanwhile may be missing.
 
 use crate::administration::ConnectionInfo;
 use crate::connection::ConnectionKey;
@@ -43,7 +43,7 @@ struct UnderWay {
 /// A look around at this shard's connections.
 #[derive(Debug)]
 struct Look {
-    /// The shard that is told, and who wants to know there.
+    /// The shard that gets the findings, and the connection that asks there.
     for_shard: ShardId,
     asker: ConnectionKey,
     query: ConnectionQuery,
@@ -186,7 +186,7 @@ impl Node {
         }
     }
 
-    /// What is told of one connection; of what it listens to as much as is left of `subject_bytes`.
+    /// One connection's row, with as many of its subjects as `subject_bytes` leaves room for.
     fn row(&self, connection: &ConnectionInfo<'_>, subject_bytes: &mut usize) -> ConnectionRow {
         let subjects = self.engine.subscribed_subjects(connection.id).map_while(|subject| {
             *subject_bytes = subject_bytes.checked_sub(subject.len())?;

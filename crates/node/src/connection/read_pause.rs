@@ -1,12 +1,11 @@
-//! What a connection waits for that is not read from, for the host, which does not read from it, and for
-//! people, who want to know why.
+//! Why a connection is not read from: for the host, which does not read, and for listings.
 
 use crate::node::Node;
 use angarium_engine::{ConnectionId, ShardId, Time};
 use angarium_protocol::ProtocolHandler;
 use std::time::Duration;
 
-/// For so long a pause of a moment is shown: whoever is paused so is paused again and again.
+/// How long a pause of milliseconds is shown in listings: such pauses recur.
 const SHOWN: Duration = Duration::from_secs(1);
 
 /// What has to be before a connection is read from again.
@@ -16,12 +15,12 @@ pub enum WaitsFor {
     Rate,
     /// Its user has.
     UserRate,
-    /// It floods others with what nobody gets: a moment is theirs.
+    /// It floods the broker with messages that reach nobody while others are active.
     Flooded,
     /// It put more into a queue than its consumers get: so long as [`WaitsFor::Flooded`].
     Consumers,
-    /// All who hear it are behind, or the shard where they are.
-    Listeners,
+    /// All subscribers of what it publishes are slow, or their shards are.
+    Subscribers,
     /// It stores messages, and the journal has more than the disk takes.
     Disk,
     /// Home is behind with what it has it do.
@@ -45,7 +44,7 @@ impl WaitsFor {
             WaitsFor::UserRate => "its user's rate",
             WaitsFor::Flooded => "others it floods",
             WaitsFor::Consumers => "consumers it outruns",
-            WaitsFor::Listeners => "subscribers it outruns",
+            WaitsFor::Subscribers => "subscribers it outruns",
             WaitsFor::Disk => "the disk",
             WaitsFor::Queues => "the queues' shard",
             WaitsFor::Shards => "other shards",
@@ -57,17 +56,13 @@ impl WaitsFor {
 }
 
 impl Node {
-    /// Whether the host should read from the connection. Not while the session waits for an answer,
-    /// nor while much is unsent, nor while what it asked for at once waits for the next turn; for a moment
-    /// not from one that outruns a queue's consumers, floods others, or has sent more than it may; not
-    /// while other shards or all who hear it are behind; and not from one that stores messages while the
-    /// journal has more than the disk takes.
+    /// Whether the host should read from the connection: whether it waits for nothing of [`WaitsFor`].
     pub fn wants_read(&self, id: ConnectionId) -> bool {
         let connection = self.connections[id.0 as usize].as_ref();
         connection.is_some_and(|it| it.ended.is_none()) && self.waits_for(id).is_none()
     }
 
-    /// What the connection waits for; of several things that which tells most.
+    /// What the connection waits for; of several things the most telling one.
     #[inline]
     fn waits_for(&self, id: ConnectionId) -> Option<WaitsFor> {
         let connection = self.connections[id.0 as usize].as_ref()?;
@@ -80,7 +75,7 @@ impl Node {
         }
         let links = &self.effects.links;
         [
-            (self.effects.stalls.is_stalled(id), WaitsFor::Listeners),
+            (self.effects.stalls.is_stalled(id), WaitsFor::Subscribers),
             (connection.stores && self.is_journal_congested(), WaitsFor::Disk),
             (connection.uses_home && links.is_behind(ShardId::HOME), WaitsFor::Queues),
             (!connection.carry.is_empty() && !links.is_settled(id), WaitsFor::Shards),
@@ -93,10 +88,10 @@ impl Node {
         .find_map(|(waits, why)| waits.then_some(why))
     }
 
-    /// The same as people are shown it: a pause of a moment for a while.
+    /// What listings show: what the connection waits for, or waited for within the last second.
     pub(crate) fn shown_wait(&self, now: Time, id: ConnectionId) -> Option<WaitsFor> {
         let connection = self.connections[id.0 as usize].as_ref()?;
-        let stalled = (WaitsFor::Listeners, self.effects.stalls.last_stalled(id));
+        let stalled = (WaitsFor::Subscribers, self.effects.stalls.last_stalled(id));
         let mut pauses = connection.last_slowed.into_iter().chain([stalled]);
         let paused = pauses.find(|(_, at)| *at != Time::default() && now.since(*at) < SHOWN);
         let waits_for = self.waits_for(id).or(paused.map(|(why, _)| why));

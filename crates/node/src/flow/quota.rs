@@ -7,11 +7,11 @@ use angarium_engine::{Bound, ConnectionId, Quota, Time};
 
 /// Bytes that are taken at once from a connection whose rate is bounded.
 const METERED_BYTES: usize = 2 << 10;
-/// The same where its user has sent more than it may: a message at a time. Otherwise whoever connects
-/// again and again would have that much of each connection for nothing.
+/// Bytes that are taken at once when its user is over its rate: a message at a time, so that new connections
+/// do not get around the rate.
 const METERED_BYTES_IN_DEBT: usize = 16;
-/// So much of a connection is counted only with more, or with the message that it publishes next: who has
-/// to wait still learns that it is connected, and may listen.
+/// Bytes of a connection that count only together with more, or with its next message: a client that has to
+/// wait can still log in and subscribe.
 const FREE_BYTES: usize = 128;
 
 impl Node {
@@ -84,7 +84,7 @@ impl Node {
         }
     }
 
-    /// So much came from a connection: where its rate is bounded, it may have to wait.
+    /// Counts messages and bytes of a connection: where its rate is bounded, it may have to wait.
     #[inline]
     pub(crate) fn meter(&mut self, now: Time, id: ConnectionId, messages: u64, bytes: usize) {
         let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
@@ -99,7 +99,7 @@ impl Node {
         self.stats.throttled += u64::from(waits && !was_waiting);
     }
 
-    /// So much of a user came to another shard.
+    /// Counts what a user has sent to another shard.
     pub(crate) fn spent_elsewhere(&mut self, now: Time, user: &str, messages: u64, bytes: u64) {
         // It may come here next.
         if !self.rates.knows(user) {

@@ -25,7 +25,7 @@ impl Bucket {
         Bucket { rate: rate.max(1), paid_at: 0 }
     }
 
-    /// Takes `amount` at `now`; says when that is paid for but for what may come at once.
+    /// Takes `amount` at `now`; says when that is paid for, less the burst that is allowed.
     fn take(&mut self, now: Time, amount: u64) -> Time {
         let now = now.0.saturating_mul(1_000);
         let cost = u128::from(amount) * u128::from(NANOS) / u128::from(self.rate);
@@ -34,7 +34,7 @@ impl Bucket {
         self.due()
     }
 
-    /// When all that was taken is paid for but for what may come at once.
+    /// When all that was taken is paid for, less the burst that is allowed.
     fn due(&self) -> Time {
         let burst = u64::try_from(BURST.as_nanos()).unwrap_or(u64::MAX);
         Time(self.paid_at.saturating_sub(burst) / 1_000)
@@ -116,14 +116,14 @@ struct User {
 /// The users' meters, and the connections that wait.
 ///
 /// Each shard has a meter of each user that it has connections of, and tells the others what it took: so
-/// all of them measure the same, but for what is on its way.
+/// all of them measure the same, except what is underway.
 #[derive(Debug, Default)]
 pub(crate) struct Rates {
     users: BTreeMap<String, User>,
     waiting: BTreeSet<(Time, ConnectionId)>,
     /// There are other shards.
     has_others: bool,
-    /// Users of whom other shards are to be told.
+    /// Users whose counts are to be sent to other shards.
     untold: Vec<String>,
 }
 
@@ -191,7 +191,7 @@ impl Rates {
         user.is_some_and(|user| user.meter.is_in_debt(now))
     }
 
-    /// A user of whom other shards are to be told, with the messages and bytes that it has sent.
+    /// The next user whose counts are to be sent to other shards, with messages and bytes.
     pub(crate) fn next_untold(&mut self) -> Option<(String, u64, u64)> {
         let name = self.untold.pop()?;
         let user = self.users.get_mut(&name);

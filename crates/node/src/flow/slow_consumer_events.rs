@@ -1,5 +1,5 @@
-//! The times during which a client is too slow for direct messages: noticed, told once when one begins
-//! and once when it ends, to those who listen and to the host's log.
+//! Slow-consumer events: when a client becomes too slow for direct messages and when it no longer is, for the
+//! host's log and as advisories.
 
 use crate::administration::SlowConsumerInfo;
 use crate::effects::NodeEffects;
@@ -187,7 +187,7 @@ impl Node {
         self.slow_consumer_events.untold.push_back(event);
     }
 
-    /// Tells those who listen in the client's virtual host.
+    /// Publishes an advisory in the client's virtual host.
     fn advise(&mut self, now: Time, event: &SlowConsumerEvent) {
         let advisory = SlowConsumerAdvisory {
             has_begun: event.has_begun,
@@ -201,7 +201,7 @@ impl Node {
             millis: u64::try_from(event.lasted.as_millis()).unwrap_or(u64::MAX),
             is_disconnected: event.is_gone,
         };
-        // Without its virtual host there is nobody to tell.
+        // Its virtual host may have been deleted.
         if self.engine.connect_internal(BROKER.connection, &event.vhost).is_err() {
             return;
         }
@@ -209,7 +209,7 @@ impl Node {
         let mut body = Vec::new();
         let content = advisory.content(&mut body);
         let emit = Emit { subject: advisory.subject(), echo: true, asks: false, content };
-        // Whether anybody hears it is no concern of the broker's.
+        // Advisories need no subscriber.
         let _ = self.engine.emit(now, BROKER, &emit, &mut self.effects);
         self.engine.disconnect(now, BROKER.connection, &mut self.effects);
     }

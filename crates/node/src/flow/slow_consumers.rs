@@ -1,4 +1,4 @@
-//! Direct messages for connections that are too far behind, each by its policy.
+//! Direct messages for slow consumers, by their policies.
 
 use crate::effects::NodeEffects;
 use crate::node::Node;
@@ -11,8 +11,7 @@ use angarium_protocol::ProtocolHandler;
 
 /// Unsent bytes from which on what is to be spooled is.
 const SPOOL_AT_BYTES: usize = 1 << 20;
-/// What slow consumers are handed in one turn when a piece has come from the disk, or somewhat more: others are to
-/// have theirs.
+/// Bytes handed to slow consumers in one turn when a chunk has come from the disk.
 const REFILL_BYTES: usize = 256 << 10;
 /// Bytes that a message takes beside its content and its names, or fewer.
 const FRAMING_BYTES: usize = 128;
@@ -69,7 +68,7 @@ impl NodeEffects {
                 self.note_missed(id, policy, 1);
                 SendOutcome::Dropped
             }
-            // Nobody waits for one who can have what there is later.
+            // No publisher waits for one that can have the message later.
             SlowConsumerPolicy::Spool if unsent >= self.outbox_bytes_max => {
                 self.write_direct_message(message);
                 SendOutcome::Congested
@@ -108,7 +107,7 @@ impl NodeEffects {
         if unsent < self.outbox_bytes_max {
             return SendOutcome::Sent;
         }
-        // Nobody waits for one that is nearer to its bound than to its high-water mark.
+        // No publisher waits for one that has half of its bound unsent.
         if unsent < self.outbox[connection.0 as usize].unsent_max / 2 {
             self.stalls.add_slow(emission, connection);
         }
@@ -151,7 +150,7 @@ impl NodeEffects {
         missed
     }
 
-    /// Puts a message into the spill log. Nobody waits for who reads from there, whose pace is nobody else's.
+    /// Puts a message into the spill log. No publisher waits for a spooling consumer.
     fn spool(&mut self, message: &DirectMessage<'_>) -> SendOutcome {
         let id = message.channel.connection;
         let outbox = &mut self.outbox[id.0 as usize];
@@ -216,7 +215,7 @@ impl NodeEffects {
         outbox.choose_path(self.outbox_bytes_max);
     }
 
-    /// Tells the engine what listeners do not get that had been handed to them.
+    /// Tells the engine what subscriptions do not get that had been handed to them.
     pub(crate) fn tell_lost(&mut self, engine: &mut Engine) {
         for (session, tag, count) in self.spill.take_lost() {
             *self.lost.entry((session, tag)).or_default() += count;
@@ -252,7 +251,7 @@ impl Node {
         self.effects.spill.done(done);
     }
 
-    /// Messages that were to wait in the spill log and that listeners have missed for that reason.
+    /// Messages that were to wait in the spill log and that subscriptions have missed for that reason.
     #[inline]
     pub fn spill_missed(&self, loss: SpillLoss) -> u64 {
         self.effects.spill.missed(loss)

@@ -1,5 +1,5 @@
-//! Publishers that put more into a queue than its consumers get, and those that flood others with what
-//! comes to nothing, are read from a moment later.
+//! Throttles publishers that put more into a queue than its consumers get, and floods: publishers most of
+//! whose messages reach nobody, while others are active.
 
 use crate::connection::read_pause::WaitsFor;
 use crate::node::Node;
@@ -7,14 +7,14 @@ use crate::shard::message::{FromHome, ShardMessage};
 use angarium_engine::{ConnectionId, Time};
 use std::time::Duration;
 
-/// How long such a connection is not read from where nobody else is there. With 64 KiB read at once, or 32
+/// How long such a connection is not read from while no other is active. With 64 KiB read at once, or 32
 /// where many are sent to, it may send 64 or 32 MB a second even then: it is slowed down, not stopped, so
 /// that nothing can wait for it in a circle.
 const PAUSE: Duration = Duration::from_millis(1);
 /// The longest, beside others: shorter than home's word counts.
 const PAUSE_MAX: Duration = Duration::from_millis(4);
-/// Beside others it takes as long as a queue takes that hands out so many bytes of its backlog: twice what is
-/// read at once, so that what is put in has half the rate of what is taken out (decision 0013).
+/// Beside others the pause is as long as a queue takes to hand out these bytes of its backlog: twice what is
+/// read at once, so that input has half the rate of output (decision 0013).
 const PAUSE_BYTES: u64 = 128 << 10;
 
 /// A read of as much, most of which came to nothing, is a flood's: half of what is read at once at least,
@@ -33,7 +33,7 @@ pub(crate) struct PublishCounts {
     wasted: u64,
 }
 
-/// Who sends what somebody gets: those that a flood would disturb.
+/// Who else is active: publishers whose messages reach somebody.
 #[derive(Debug, Default)]
 pub(crate) struct Company {
     /// Who sent last, and when.
@@ -70,7 +70,7 @@ pub(crate) struct RemoteInput {
     before: PublishCounts,
 }
 
-/// What home found a connection of its broker's other shards to send too much of, and when that was heard.
+/// What home last said about a connection that sends too much, and when.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HomeSaid {
     /// A flood, and whether it disturbs others there.
@@ -129,7 +129,7 @@ pub(crate) struct Slowed {
 }
 
 impl Slowed {
-    /// Where a queue hands out so many bytes a second of its backlog beside others.
+    /// With pauses for a queue that hands out that much of its backlog per second beside others.
     pub(crate) fn new(backlog_bytes_per_second: u64) -> Slowed {
         let nanos = PAUSE_BYTES * 1_000_000_000 / backlog_bytes_per_second.max(1);
         let beside_others = Duration::from_nanos(nanos).clamp(PAUSE, PAUSE_MAX);
@@ -175,9 +175,8 @@ impl Node {
         wasted - before.wasted > (taken - before.taken) / 2
     }
 
-    /// After `bytes` of input: slows the connection down if they are a flood's and others are there, or if
-    /// home has just said that it outruns consumers. What nobody gets may wait; without others, but for
-    /// other floods, it is as fast as it can be.
+    /// After `bytes` of input: pauses the connection if they are a flood and others are active, or if home
+    /// has just said that it outruns consumers. A flood among floods is not paused.
     #[inline]
     pub(crate) fn slow_flood(
         &mut self,
@@ -214,8 +213,8 @@ impl Node {
         self.remote_input = Some(RemoteInput { remote, bytes, before: self.publish_counts() });
     }
 
-    /// Home: what a remote connection asked for in a row is done. Where that was a flood its shard is told, which
-    /// cannot see what comes of it, and whether it disturbs others who send here.
+    /// Home: ends a run of input of one remote connection. If it was a flood, tells its shard, which cannot
+    /// see where messages went, and whether it disturbs others here.
     pub(crate) fn end_remote_input(&mut self, now: Time) {
         let Some(RemoteInput { remote: slot, bytes, before }) = self.remote_input.take() else {
             return;

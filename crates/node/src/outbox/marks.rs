@@ -3,7 +3,7 @@
 
 use crate::shard::varint::{put, take};
 
-/// Which listener a message is for: the number of its session, and the tag of its deliveries.
+/// Which subscription a message is for: the number of its session, and the tag of its deliveries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Whose {
     pub(crate) session: u16,

@@ -1,7 +1,6 @@
-//! A connection's output: what is unsent, who waits for room in it, and what it says about direct
-//! messages that it has no room for.
+//! A connection's output: its unsent bytes, and the direct messages that may be dropped from them.
 //!
-//! Knows bytes, not messages: what a delivery looks like is its protocol's business.
+//! Independent of what a message looks like in a protocol.
 
 pub(crate) mod batch;
 mod marks;
@@ -22,14 +21,13 @@ use std::collections::VecDeque;
 
 pub(crate) use self::marks::Whose;
 
-/// From so many unsent bytes on, what a connection is sent next goes into a buffer of its own: to grow one
-/// buffer of tens of MB takes ten milliseconds and more, in which nobody else is served. More than who keeps
-/// up ever has.
+/// Unsent bytes beyond which further output goes into a new buffer: growing one buffer of tens of MB takes
+/// ten milliseconds and more. A client that keeps up never has that much.
 const PIECE_BYTES: usize = 512 << 10;
 /// What is written in one turn may go beyond that.
 const PIECE_CAPACITY: usize = PIECE_BYTES + (128 << 10);
 
-/// Room for so many pieces is kept while there are none.
+/// Pieces whose room is kept while there are none.
 const PIECES_KEPT: usize = 16;
 
 /// To give more back to the system than this takes a millisecond and more.
@@ -238,7 +236,7 @@ impl Outbox {
         self.droppable = None;
     }
 
-    /// Drops all pieces; many of them where nobody waits for that.
+    /// Drops all pieces; many of them on another thread.
     fn drop_pieces(&mut self) {
         let pieces = std::mem::take(&mut self.pieces);
         if std::mem::take(&mut self.pieces_bytes) > DROPPED_BYTES_MAX {

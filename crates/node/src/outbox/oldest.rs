@@ -92,8 +92,8 @@ impl Outbox {
         self.unsent() + droppable.map_or(0, |it| it.marks_bytes + it.open.len())
     }
 
-    /// A message is going to be written that may be taken out again: of about so many bytes, or with a large
-    /// body, which lies in a piece of its own. Returns where it begins.
+    /// Prepares for a droppable message of about `bytes` bytes, or with a large body, which gets a piece of
+    /// its own. Returns where it begins.
     pub(crate) fn prepare_droppable(&mut self, bytes: usize, has_large: bool) -> usize {
         self.droppable.get_or_insert_default();
         let most = self.small_piece_bytes();
@@ -126,7 +126,7 @@ impl Outbox {
     }
 
     /// Takes the oldest of those out, those of whole pieces, until less is held than may be unsent or none is
-    /// left. Says which listener misses what.
+    /// left. Says which subscription misses what.
     pub(crate) fn drop_oldest(&mut self, mut lost: impl FnMut(Whose, Lost)) {
         while self.held() >= self.unsent_max
             && let Some(at) = self.first_droppable()

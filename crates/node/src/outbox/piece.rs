@@ -8,10 +8,10 @@ use angarium_engine::Lost;
 use angarium_protocol::SharedBody;
 
 /// What is taken out leaves a hole in its piece until that is the next to be sent, where it is less than
-/// this part of it: all that is around it would have to be copied. So a slow consumer's pieces take no more than
-/// a fifteenth beyond what they hold.
+/// this part of it: everything around it would have to be copied. So the pieces of a slow consumer take at
+/// most a fifteenth more than what they hold.
 const HOLES_PART: usize = 16;
-/// Listeners whose losses are counted together before they are told.
+/// Subscriptions whose losses are counted together before they are reported.
 const COUNTS: usize = 16;
 /// A piece has at most that part of its room unused, when it has ended.
 const UNUSED_PART: usize = 16;
@@ -36,7 +36,7 @@ impl Piece {
     /// One with the messages that `marks` tell of.
     pub(super) fn marked(bytes: Vec<u8>, marks: Box<[u8]>) -> Piece {
         let is_loose = bytes.capacity() - bytes.len() > bytes.capacity() / UNUSED_PART;
-        // An allocator that is told to shrink need not give anything back.
+        // An allocator asked to shrink need not free anything.
         let bytes = if is_loose { bytes.as_slice().to_vec() } else { bytes };
         Piece { bytes, marks, ..Piece::default() }
     }
@@ -67,7 +67,7 @@ impl Piece {
         self.holes_bytes > 0
     }
 
-    /// All that is to be sent of it, where so many of its bytes are, part by part; only without holes.
+    /// Its unsent parts after the first `sent` bytes; only without holes.
     pub(super) fn pending(&self, sent: usize) -> impl Iterator<Item = &[u8]> {
         let own = Some(&self.bytes()[sent..]).filter(|own| !own.is_empty());
         own.into_iter().chain(self.large.iter().flat_map(|large| large.parts()))
@@ -78,7 +78,7 @@ impl Piece {
         self.len() + self.large.as_ref().map_or(0, |large| large.left())
     }
 
-    /// Its bytes are sent, and so many more; returns how many of these belong to what comes behind the piece.
+    /// Its own bytes and `bytes` more are sent; returns how many of these belong to later pieces.
     pub(super) fn advance(&mut self, bytes: usize) -> usize {
         (self.bytes, self.holes_bytes) = (Vec::new(), 0);
         self.large.as_mut().map_or(bytes, |large| large.advance(bytes))
@@ -90,7 +90,7 @@ impl Piece {
     }
 
     /// Takes all messages out but those that are sent at least in part, as its first `sent` bytes are. Says
-    /// which listener misses what, of most of them once; returns their bytes.
+    /// which subscription misses what, of most of them once; returns their bytes.
     pub(super) fn take_out(&mut self, sent: usize, mut lost: impl FnMut(Whose, Lost)) -> usize {
         let mut bytes = 0;
         // What comes before the large body is gone once it is sent.

@@ -1,5 +1,5 @@
-//! What leaves a connection's output is what was written, but for whole messages that were taken out; and
-//! what that costs, in bytes of memory and in bytes copied.
+//! Output leaves as it was written, without the messages that were dropped; and what that costs in memory and
+//! copied bytes.
 
 use super::*;
 use angarium_engine::{
@@ -198,12 +198,12 @@ impl Output {
         self.next += 1;
     }
 
-    /// Writes a message whose listener is its number; says whether there was room.
+    /// Writes a message whose subscription is its number; says whether there was room.
     fn write(&mut self, bytes: usize) -> bool {
         self.write_for(bytes, None)
     }
 
-    /// The same for a listener of many messages, where it is one.
+    /// The same for a subscription of many messages, where it is one.
     fn write_for(&mut self, bytes: usize, tag: Option<u64>) -> bool {
         self.write_as(bytes, tag, false)
     }
@@ -304,15 +304,15 @@ fn one_that_is_sent_in_part_stays_and_those_behind_it_go_first() {
 
 const BOUND: usize = 2 << 20;
 
-/// Writes three times what may be unsent in messages of some bytes for listeners in turn: memory stays within
-/// the bound, and what is copied for one message within a few pieces.
+/// Writes three times what may be unsent in messages of some bytes for subscriptions in turn: memory stays
+/// within the bound, and what is copied for one message within a few pieces.
 #[track_caller]
-fn check_bound(sizes: &[usize], listeners: u64) {
+fn check_bound(sizes: &[usize], subscriptions: u64) {
     let mut output = Output::new(BOUND);
     let (mut written, mut room_max, mut copied_max, mut before) = (0, 0, 0, 0);
     for count in 0.. {
         let bytes = sizes[count % sizes.len()];
-        assert!(output.write_for(bytes, Some(count as u64 % listeners)));
+        assert!(output.write_for(bytes, Some(count as u64 % subscriptions)));
         written += bytes;
         if count % 100 == 0 {
             output.outbox.part();

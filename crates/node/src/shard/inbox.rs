@@ -1,5 +1,5 @@
-//! ShardBatch of other shards as they come: each is taken in one step, unless what is in it reaches so many that
-//! others are to get their turn meanwhile.
+//! Shard batches of other shards: each is processed in one turn, or in several where its messages reach many
+//! subscribers.
 
 use crate::node::Node;
 use crate::shard::message::{ShardBatch, ShardMessage, ShardMessages};

@@ -1,7 +1,7 @@
-//! A shard's links to the other shards of its broker: what is to be sent there, what they know, and
-//! which publishers wait for them.
+//! A shard's links to the other shards of its broker: what is to be sent there, what they know, and which
+//! publishers wait for them.
 //!
-//! Knows bytes and numbers; what is in a message or in news is the engine's business.
+//! Independent of what is in a message or in news.
 
 use crate::flow::publisher_stall::{Pace, STALL_MAX};
 use crate::options::Options;
@@ -19,17 +19,17 @@ use std::time::Duration;
 
 /// Bytes of messages on their way to a shard beyond which publishers wait for it.
 pub const UNDERWAY_BYTES_MAX: u64 = 4 << 20;
-/// With messages of such a weight a batch is complete; the last messages may go beyond. Its receiver takes it in
-/// one step, in which it serves nobody else.
+/// Weight at which a batch is complete; its last message may go beyond. Its receiver processes it in one go,
+/// before it serves its clients again.
 pub const SHARD_BATCH_BYTES: usize = 64 << 10;
 /// Room that a batch begins with, at most: what is read from a client at once, and its messages' heads.
 const ROOM_BYTES_MAX: usize = SHARD_BATCH_BYTES + (16 << 10);
 /// News that shards may not know yet before who tells more has to wait.
 const NEWS_UNDERWAY_MAX: u64 = 4_096;
-/// Of how much a listener may have unsent, the part that may be on its way to its shard before publishers of
-/// direct messages wait: there is to be room left for what comes until they hear that.
+/// Of how much a subscriber may have unsent, the part that may be on its way to its shard before publishers
+/// of direct messages wait: room is left for what comes until they stall.
 const UNDERWAY_PART: u64 = 4;
-/// Of what may be on its way, the part after which its sender is told that it was taken.
+/// Of what may be on its way, the part after which its receipt is acknowledged.
 const TAKEN_PART: u64 = 8;
 
 /// How long it is remembered that another shard was told of slow subscribers.
@@ -407,7 +407,7 @@ impl ShardLinks {
         Some(connection)
     }
 
-    /// Messages of so many bytes came from a shard.
+    /// Counts bytes of messages that came from a shard.
     pub(crate) fn took(&mut self, from: ShardId, bytes: usize) {
         self.link(from).taken += bytes as u64;
     }
@@ -460,8 +460,8 @@ impl ShardLinks {
         goes_on
     }
 
-    /// Called twice a second: forgets which shards have not said again that subscribers there are slow, since the publisher reaches
-    /// others there, or another one has its slot.
+    /// Called twice a second: forgets slow subscribers of which a shard has not told again: the publisher
+    /// reaches others there, or another one has its slot.
     pub(crate) fn sweep_slow_subscribers(&mut self, now: Time) {
         for link in &mut self.links {
             link.told_slow.retain(|_, (_, since)| now.since(*since) < TOLD_MAX);

@@ -1,7 +1,7 @@
 //! The node as one shard of a broker: batches out and in.
 //!
 //! Home is the shard with queues, journal, users and virtual hosts; the others have copies of the last
-//! two. A client of any of them reaches all who listen, wherever they are.
+//! two. A client of any shard reaches all subscribers.
 
 pub(crate) mod inbox;
 pub(crate) mod links;
@@ -63,14 +63,14 @@ impl Node {
         self.effects.links.next_batch()
     }
 
-    /// Lets those go on of whom all shards know what they have told.
+    /// Lets connections go on whose news all shards know.
     pub(crate) fn let_settled_go_on(&mut self, now: Time) {
         while let Some(connection) = self.effects.links.next_settled() {
             self.settled(now, connection);
         }
     }
 
-    /// Does what another shard says; `bytes` is how long it took to say it.
+    /// Handles a message of another shard; `bytes` is its length.
     pub(crate) fn take_shard_message<'a>(
         &mut self,
         now: Time,
@@ -230,7 +230,7 @@ impl Node {
     }
 
     fn tell_unheard(&mut self, now: Time, publisher: ConnectionId, subject: &str, reply: &str) {
-        // It may have gone, and another one be in its place, which does not listen to such a reply.
+        // It may have gone, and another one be in its place, which has no such request.
         self.with_handler(now, publisher, |handler, context| {
             handler.no_responders(context, subject, reply)
         });

@@ -1,5 +1,5 @@
 //! A connection of another shard, as home has it: in a slot like its own connections, so that the
-//! engine sees no difference; what it is to hear goes back in batches.
+//! engine sees no difference; its output goes back in shard batches.
 
 use crate::shard::message::ChannelName;
 use angarium_engine::{ChannelId, ConnectionId, Refusal, ShardId};

@@ -18,7 +18,7 @@ use angarium_protocol::ProtocolHandler;
 use std::collections::VecDeque;
 
 /// As a part of what may be unsent to a client: how much of what home has delivered may have left its
-/// shard before home is told.
+/// shard before home learns of it.
 const DRAINED_PART: u64 = 8;
 
 // ---- on the connection's shard ----
@@ -300,8 +300,7 @@ impl Node {
         }
     }
 
-    /// Takes a message from a channel of another shard, which came in so many bytes, its body included, which
-    /// may go along.
+    /// Publishes a message of a remote connection.
     fn publish_for_remote(
         &mut self,
         now: Time,
@@ -322,8 +321,8 @@ impl Node {
         }
     }
 
-    /// Tells a remote connection connection's shard if what it has just done was to store messages, or to outrun consumers, which it
-    /// may have to wait for.
+    /// Tells a remote connection's shard if it has just stored messages or outrun consumers, for which it may
+    /// have to wait.
     fn tell_what_it_did(&mut self, channel: ChannelId) {
         let NodeEffects { has_stored, has_outrun, .. } = self.effects;
         let Some(remote) = self.effects.remote_mut(channel.connection) else { return };

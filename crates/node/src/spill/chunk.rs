@@ -8,16 +8,16 @@ use angarium_engine::Lost;
 #[derive(Debug)]
 pub(super) struct Chunk {
     pub(super) bytes: usize,
-    /// How many messages it keeps from being missed, by slow_consumer and listener, in this order.
+    /// How many messages it keeps from being missed, by slow consumer and subscription, in this order.
     pub(super) owed: Vec<Owed>,
     pub(super) place: Place,
 }
 
-/// What a chunk holds for one listener.
+/// What a chunk holds for one subscription.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owed {
     pub(super) slow_consumer: u32,
-    pub(super) listener: u32,
+    pub(super) subscription: u32,
     pub(super) count: Lost,
 }
 

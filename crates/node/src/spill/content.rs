@@ -32,8 +32,8 @@ impl Content {
         }
     }
 
-    /// The body of one of its records, to be shared, if it has at least so many bytes: all of the chunk stays
-    /// in memory for as long as somebody has it.
+    /// The body of one of its records, to be shared, if it has at least `least` bytes: it keeps all of the
+    /// chunk in memory.
     pub(super) fn share(&self, record: &Record<'_>, least: usize) -> Option<Bytes> {
         match &self.apart {
             Some((body, _)) => Some(body.clone()),
@@ -108,7 +108,7 @@ impl Filling {
         true
     }
 
-    /// Adds somebody whom the last message waits for.
+    /// Adds a recipient of the last message.
     pub(super) fn add_recipient(&mut self, recipient: Recipient) {
         let apart = self.apart.as_ref().map_or(0, |(_, body)| body.len());
         record::add_recipient(&mut self.bytes, self.record, apart, recipient);

@@ -1,11 +1,11 @@
-//! Why messages are missed that were to wait on the disk.
+//! Why spooled messages are missed.
 
 /// Why a message is missed that was to wait for a slow client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpillLoss {
     /// It was among the oldest, and there was more than there may be; or nothing may wait at all.
     Limit,
-    /// So many clients are slow that nothing waits for one more.
+    /// Too many clients are slow.
     SlowConsumers,
     /// It could not be written, or not be read back.
     FailedDisk,

@@ -55,7 +55,7 @@ pub struct SpillOptions {
     pub bytes_max: u64,
     /// Bytes of the files that hold their chunks.
     pub bytes: Arc<AtomicU64>,
-    /// Bytes of a chunk, but for one that holds a single larger message.
+    /// Bytes of a chunk; one with a single larger message has more.
     pub chunk_bytes: usize,
     /// Chunks that were written and are in memory nevertheless, for those who read them; at least 1.
     pub loaded_max: usize,
@@ -115,7 +115,7 @@ pub(crate) struct Spill {
     writes: usize,
     /// Others need the disk more: nothing is written.
     yields: bool,
-    /// What listeners miss that had been taken for them.
+    /// What subscriptions miss that had been taken for them.
     lost: Vec<(ChannelId, u64, Lost)>,
     /// Connections whose cursors are where something has changed.
     stirred: VecDeque<ConnectionId>,
@@ -147,7 +147,7 @@ enum Step {
 }
 
 impl Spill {
-    /// An empty log, of one shard of so many.
+    /// An empty log, of one of `shards` shards.
     pub(crate) fn new(options: SpillOptions, shard: ShardId, shards: usize) -> Spill {
         Spill {
             is_home: shard == ShardId::HOME,
@@ -186,13 +186,13 @@ impl Spill {
         }
     }
 
-    /// Messages that listeners have missed for that reason.
+    /// Messages that subscriptions have missed for that reason.
     #[inline]
     pub(crate) fn missed(&self, loss: SpillLoss) -> u64 {
         self.losses.of(loss)
     }
 
-    /// Stores a message for a slow_consumer, or for one who becomes one with it (`None`). Returns its number,
+    /// Stores a message for a slow consumer, or for one who becomes one with it (`None`). Returns its number,
     /// by which it reads on; `None`: there is no room.
     pub(crate) fn store(
         &mut self,
@@ -206,10 +206,10 @@ impl Spill {
         let id = slow_consumer.unwrap_or_else(|| self.add(message.channel.connection));
         let slow_consumer =
             self.slow_consumers.get_mut(&id).expect("a slow consumer stays until it ends");
-        let listener = slow_consumer.listener(message);
+        let subscription = slow_consumer.subscription(message);
         let missed = u32::try_from(message.missed).unwrap_or(u32::MAX);
-        slow_consumer.listeners[listener as usize].owed += Lost::one(missed.into());
-        let recipient = Recipient { slow_consumer: id, listener, missed };
+        slow_consumer.subscriptions[subscription as usize].owed += Lost::one(missed.into());
+        let recipient = Recipient { slow_consumer: id, subscription, missed };
         self.open.add_recipient(recipient);
         Some(id)
     }
@@ -273,10 +273,10 @@ impl Spill {
     fn seal(&mut self) {
         let mut owed = Vec::new();
         for (id, slow_consumer) in &mut self.slow_consumers {
-            for (at, listener) in (0..).zip(&mut slow_consumer.listeners) {
-                let count = std::mem::take(&mut listener.owed);
+            for (at, subscription) in (0..).zip(&mut slow_consumer.subscriptions) {
+                let count = std::mem::take(&mut subscription.owed);
                 if !count.is_none() {
-                    owed.push(Owed { slow_consumer: *id, listener: at, count });
+                    owed.push(Owed { slow_consumer: *id, subscription: at, count });
                 }
             }
         }
@@ -315,7 +315,7 @@ impl Spill {
         }
     }
 
-    /// Gives the oldest chunk up for want of space: those who are furthest behind miss it.
+    /// Gives up the oldest chunk because space is missing: the consumers furthest behind miss it.
     fn lose_first(&mut self, why: SpillLoss) {
         let passed = self.first;
         self.lose(passed, why);
@@ -327,7 +327,7 @@ impl Spill {
         self.give_back_first();
     }
 
-    /// A slow_consumer's next message. The same one is not given twice.
+    /// A slow consumer's next message. The same one is not given twice.
     pub(crate) fn next(&mut self, id: u32) -> Next<'_> {
         let (chunk, offset, recipient) = match self.step(id) {
             Step::At { chunk, offset, recipient } => (chunk, offset, recipient),
@@ -336,7 +336,7 @@ impl Spill {
             Step::CaughtUp => return Next::CaughtUp,
         };
         let slow_consumer = &self.slow_consumers[&id];
-        let listener = &slow_consumer.listeners[recipient.listener as usize];
+        let subscription = &slow_consumer.subscriptions[recipient.subscription as usize];
         let record = match chunk.checked_sub(self.first).map(|at| self.chunks.get(at as usize)) {
             Some(Some(chunk)) => {
                 let content = chunk.in_memory().expect("it was looked at just now");
@@ -352,10 +352,10 @@ impl Spill {
         Next::Message(DirectMessage {
             channel: ChannelId {
                 connection: slow_consumer.connection,
-                number: listener.whose.session,
+                number: subscription.whose.session,
             },
-            subscription: &listener.name,
-            tag: listener.whose.tag,
+            subscription: &subscription.name,
+            tag: subscription.whose.tag,
             missed: recipient.missed.into(),
             slow_consumer_policy: None,
             emission: 0,
@@ -406,12 +406,12 @@ impl Spill {
                 Some((at, recipient)) => {
                     slow_consumer.recipient = at + 1;
                     let offset = slow_consumer.offset;
-                    let Some(listener) =
-                        slow_consumer.listeners.get_mut(recipient.listener as usize)
+                    let Some(subscription) =
+                        slow_consumer.subscriptions.get_mut(recipient.subscription as usize)
                     else {
                         continue;
                     };
-                    listener.read += Lost::one(recipient.missed.into());
+                    subscription.read += Lost::one(recipient.missed.into());
                     return Step::At { chunk: number, offset, recipient };
                 }
                 None => {
@@ -428,7 +428,7 @@ impl Spill {
         }
     }
 
-    /// A slow_consumer is none any more: it has caught up, or is gone.
+    /// A slow consumer is none any more: it has caught up, or is gone.
     pub(crate) fn end(&mut self, id: u32) {
         self.slow_consumers.remove(&id);
         self.give_back_passed();
@@ -486,17 +486,18 @@ impl Spill {
             let Some(slow_consumer) = self.slow_consumers.get(&owed.slow_consumer) else {
                 continue;
             };
-            let Some(listener) = slow_consumer.listeners.get(owed.listener as usize) else {
+            let Some(subscription) = slow_consumer.subscriptions.get(owed.subscription as usize)
+            else {
                 continue;
             };
             let missed = match slow_consumer.chunk.cmp(&number) {
                 std::cmp::Ordering::Less => owed.count,
-                std::cmp::Ordering::Equal => owed.count.without(listener.read),
+                std::cmp::Ordering::Equal => owed.count.without(subscription.read),
                 std::cmp::Ordering::Greater => Lost::default(),
             };
             if !missed.is_none() {
                 self.losses.add(why, missed.messages);
-                let Whose { session, tag } = listener.whose;
+                let Whose { session, tag } = subscription.whose;
                 let session = ChannelId { connection: slow_consumer.connection, number: session };
                 self.lost.push((session, tag, missed));
             }
@@ -512,7 +513,7 @@ impl Spill {
         !self.stirred.is_empty()
     }
 
-    /// Takes what listeners miss that had been taken for them: their session, their tag, how many.
+    /// Takes what subscriptions miss that had been taken for them: their session, their tag, how many.
     pub(crate) fn take_lost(&mut self) -> Vec<(ChannelId, u64, Lost)> {
         std::mem::take(&mut self.lost)
     }

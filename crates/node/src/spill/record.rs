@@ -1,4 +1,4 @@
-//! One message in the spill log: itself, and after it everybody it waits for.
+//! One record of the spill log: a message, and after it its recipients.
 //!
 //! Stored bytes are not trusted: what does not fit together is no record.
 
@@ -6,7 +6,7 @@ use angarium_engine::{Annotations, Format, MessageView};
 
 /// Length of all, format, flags, lengths of exchange, key, properties and body.
 const HEAD_BYTES: usize = 4 + 1 + 1 + 2 + 2 + 4 + 4;
-/// A slow consumer, one of its listeners, how many it missed before.
+/// A slow consumer, one of its subscriptions, how many it missed before.
 pub(super) const RECIPIENT_BYTES: usize = 4 + 4 + 4;
 const PERSISTENT: u8 = 1;
 
@@ -20,12 +20,12 @@ static NO_ANNOTATIONS: Annotations = Annotations {
     delayed: false,
 };
 
-/// Somebody whom a message waits for.
+/// A subscription that a message waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Recipient {
     pub(super) slow_consumer: u32,
-    /// Which of its listeners.
-    pub(super) listener: u32,
+    /// Which of its subscriptions.
+    pub(super) subscription: u32,
     /// How many messages it missed before this one.
     pub(super) missed: u32,
 }
@@ -61,10 +61,10 @@ pub(super) fn begin(out: &mut Vec<u8>, message: &MessageView<'_>) -> bool {
     true
 }
 
-/// Appends a recipient to the record that begins at `start` and ends with `out`, but for so many bytes that
-/// lie apart.
+/// Appends a recipient to the record that begins at `start` and ends with `out`, of which `apart` bytes lie
+/// elsewhere.
 pub(super) fn add_recipient(out: &mut Vec<u8>, start: usize, apart: usize, recipient: Recipient) {
-    for number in [recipient.slow_consumer, recipient.listener, recipient.missed] {
+    for number in [recipient.slow_consumer, recipient.subscription, recipient.missed] {
         out.extend_from_slice(&number.to_le_bytes());
     }
     let length = u32::try_from(out.len() - start + apart).unwrap_or(u32::MAX);
@@ -145,7 +145,7 @@ impl<'a> Record<'a> {
         if is_whole { head.record(body, recipients) } else { None }
     }
 
-    /// The next recipient, from number `from` on, that is this slow_consumer; and its number.
+    /// The next recipient, from number `from` on, that is this slow consumer; and its number.
     pub(super) fn recipient(&self, slow_consumer: u32, from: usize) -> Option<(usize, Recipient)> {
         let wanted = slow_consumer.to_le_bytes();
         let mut recipients = self.recipients.chunks_exact(RECIPIENT_BYTES).enumerate().skip(from);
@@ -153,7 +153,7 @@ impl<'a> Record<'a> {
         let number = |at: usize| {
             u32::from_le_bytes(found[at..at + 4].try_into().expect("a recipient has its length"))
         };
-        Some((at, Recipient { slow_consumer, listener: number(4), missed: number(8) }))
+        Some((at, Recipient { slow_consumer, subscription: number(4), missed: number(8) }))
     }
 }
 
@@ -196,8 +196,8 @@ pub(super) mod tests {
     fn a_record_comes_back_with_each_recipient() {
         let mut bytes = b"before".to_vec();
         add(&mut bytes, "a.b");
-        for (slow_consumer, listener, missed) in [(1, 0, 0), (2, 0, 7), (1, 3, 0)] {
-            add_recipient(&mut bytes, 6, 0, Recipient { slow_consumer, listener, missed });
+        for (slow_consumer, subscription, missed) in [(1, 0, 0), (2, 0, 7), (1, 3, 0)] {
+            add_recipient(&mut bytes, 6, 0, Recipient { slow_consumer, subscription, missed });
         }
         bytes.extend_from_slice(b"after");
         let record = Record::read(&bytes[6..]).unwrap();
@@ -208,7 +208,7 @@ pub(super) mod tests {
         assert!(record.message.persistent);
         let of = |slow_consumer, from| {
             let found = record.recipient(slow_consumer, from);
-            found.map(|(at, recipient)| (at, recipient.listener, recipient.missed))
+            found.map(|(at, recipient)| (at, recipient.subscription, recipient.missed))
         };
         assert_eq!(of(1, 0), Some((0, 0, 0)));
         assert_eq!(of(1, 1), Some((2, 3, 0)));
@@ -221,7 +221,7 @@ pub(super) mod tests {
     fn nonsense_is_no_record() {
         let mut bytes = Vec::new();
         add(&mut bytes, "a.b");
-        add_recipient(&mut bytes, 0, 0, Recipient { slow_consumer: 1, listener: 1, missed: 0 });
+        add_recipient(&mut bytes, 0, 0, Recipient { slow_consumer: 1, subscription: 1, missed: 0 });
         assert!(Record::read(&bytes).is_some());
         for length in 0..bytes.len() {
             assert!(Record::read(&bytes[..length]).is_none(), "{length}");

@@ -1,4 +1,4 @@
-//! A client's place in the spill log, and its listeners there.
+//! A slow consumer's cursor in the spill log, and its subscriptions.
 
 use crate::outbox::Whose;
 use angarium_engine::{ConnectionId, DirectMessage, Lost};
@@ -14,13 +14,13 @@ pub(super) struct SlowConsumer {
     pub(super) recipient: usize,
     /// Bytes of others' messages that its cursor has passed since it last rested.
     pub(super) passed: usize,
-    pub(super) listeners: Vec<Listener>,
+    pub(super) subscriptions: Vec<SpooledSubscription>,
     by_whose: BTreeMap<Whose, u32>,
 }
 
-/// One of its listeners.
+/// One of its subscriptions.
 #[derive(Debug)]
-pub(super) struct Listener {
+pub(super) struct SpooledSubscription {
     pub(super) whose: Whose,
     pub(super) name: Box<str>,
     /// What it would miss if the chunk that is being filled were lost.
@@ -38,19 +38,20 @@ impl SlowConsumer {
             offset,
             recipient: 0,
             passed: 0,
-            listeners: Vec::new(),
+            subscriptions: Vec::new(),
             by_whose: BTreeMap::new(),
         }
     }
 
-    /// The number of the listener that a message is for.
-    pub(super) fn listener(&mut self, message: &DirectMessage<'_>) -> u32 {
+    /// The number of the subscription that a message is for.
+    pub(super) fn subscription(&mut self, message: &DirectMessage<'_>) -> u32 {
         let whose = Whose { session: message.channel.number, tag: message.tag };
-        let next = u32::try_from(self.listeners.len()).expect("limits keep listeners below 2^32");
+        let next =
+            u32::try_from(self.subscriptions.len()).expect("limits keep subscriptions below 2^32");
         let number = *self.by_whose.entry(whose).or_insert(next);
         if number == next {
             let name = message.subscription.into();
-            self.listeners.push(Listener {
+            self.subscriptions.push(SpooledSubscription {
                 whose,
                 name,
                 owed: Lost::default(),
@@ -65,8 +66,8 @@ impl SlowConsumer {
         self.chunk = chunk;
         self.offset = 0;
         self.recipient = 0;
-        for listener in &mut self.listeners {
-            listener.read = Lost::default();
+        for subscription in &mut self.subscriptions {
+            subscription.read = Lost::default();
         }
     }
 }

@@ -92,7 +92,7 @@ impl TestHost {
         true
     }
 
-    /// What a slow_consumer reads, at most so many, without the disk's doing anything; `~` where it has to
+    /// What a slow consumer reads, at most `most`, without any work of the disk; `~` where it has to
     /// wait, `-` where it rests, `.` where it has caught up and is none any more.
     fn read(&mut self, name: char, most: usize) -> (Vec<u64>, char) {
         let number = self.slow_consumers[&name];

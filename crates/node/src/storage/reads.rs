@@ -1,5 +1,4 @@
-//! What the node has to do with its disk: which loads may run, how their answers find the engine, and
-//! what clients hear where nothing can be stored.
+//! Reads of the journal: which loads may run, and what clients are sent when nothing can be stored.
 
 use angarium_engine::{Load, LoadId, Loaded};
 use angarium_journal::{Position, Read, ReadBuffer, State, Storage};
@@ -25,8 +24,8 @@ impl ReadJob {
     }
 }
 
-/// Whether a load may run: everything it asks for has left the journal's memory, which has room for
-/// what comes of it.
+/// Whether a load may run: everything it asks for has left the journal's memory, which has room for what the
+/// engine appends then.
 pub(crate) fn may_run(load: &Load, written: Position, is_congested: bool) -> bool {
     let is_put_off = load.appends && is_congested;
     !is_put_off && is_written(load, written)
@@ -42,7 +41,7 @@ pub(crate) fn positions(load: &Load) -> Vec<Position> {
     load.positions.iter().map(|position| Position(position.0)).collect()
 }
 
-/// Why persistent messages cannot be taken, as clients hear of it.
+/// Why persistent messages cannot be taken, in words for clients.
 pub(crate) fn why_blocked(state: &State) -> Option<String> {
     match state {
         State::Ready => None,

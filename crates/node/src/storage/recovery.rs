@@ -30,7 +30,7 @@ pub(crate) fn recover(
     Ok((engine, effects))
 }
 
-/// An engine that knows nothing yet.
+/// An empty engine.
 pub(crate) fn engine(options: &Options) -> Engine {
     Engine::new(engine::Options {
         seed: options.seed,

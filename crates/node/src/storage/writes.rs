@@ -1,6 +1,5 @@
-//! When the journal writes what nobody waits for: settles, and messages for which memory has no room. A
-//! little later, so that there is more of it: a write and its end cost as much for one record as for a
-//! hundred. Knows no journal; time is an argument.
+//! When the journal writes records that nothing waits for (settles, messages paged out): a little later,
+//! since a write costs as much for a hundred records as for one. Does not know the journal.
 
 use angarium_engine::Time;
 use std::time::Duration;

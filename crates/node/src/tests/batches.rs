@@ -45,8 +45,8 @@ fn said(seed: u64) -> Vec<String> {
     (0..150).map(say).collect()
 }
 
-/// What each client hears by each subscription where a publisher says that on so many shards, in one read or
-/// in many; and what the engines have counted.
+/// What each client receives by each subscription when a publisher sends `said`, in one read or in many; and
+/// what the engines have counted.
 fn heard(
     said: &[String],
     (shards, overlap): (usize, bool),
@@ -100,7 +100,7 @@ fn what_comes_at_once_is_heard_as_what_comes_one_by_one() {
     }
 }
 
-/// So many messages of so many bytes to `s`, in one read.
+/// Messages of `bytes` bytes to `s`, in one read.
 fn row(messages: usize, bytes: usize) -> String {
     format!("PUB s {bytes}\r\n{:x<bytes$}\r\n", "").repeat(messages)
 }

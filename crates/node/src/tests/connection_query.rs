@@ -1,4 +1,4 @@
-//! What clients are told who ask about the connections of their virtual host.
+//! Queries of clients about the connections of their virtual host.
 
 use super::broker::Broker;
 

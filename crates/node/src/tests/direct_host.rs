@@ -1,4 +1,4 @@
-//! A node with NATS clients that take no more than they are told to.
+//! A node with NATS clients that take a given number of bytes.
 
 use super::host::options;
 use crate::{Node, Options, SpillJob, SpillStore};

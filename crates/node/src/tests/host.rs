@@ -37,7 +37,7 @@ struct Client {
     /// A delivery of which the content is not complete: marked, announced length, bytes so far.
     partial: Option<(bool, u64, Vec<u8>)>,
     password: &'static str,
-    /// It asks for heartbeats every so many seconds.
+    /// Seconds between the heartbeats it asks for.
     heartbeat: u16,
     /// It takes nothing in.
     is_deaf: bool,
@@ -80,7 +80,7 @@ pub(super) fn options(shard: usize, shards: usize) -> Options {
 }
 
 impl Host {
-    /// A broker of so many shards, with clients on the last one where nothing else is said.
+    /// A broker of `shards` shards; clients are on the last one unless stated otherwise.
     pub(super) fn new(shards: usize) -> Host {
         let mut host = Host {
             nodes: Vec::new(),
@@ -422,7 +422,7 @@ impl Host {
         self.publish_many(client, queue, body, persistent, 1);
     }
 
-    /// Publishes a message so many times at once.
+    /// Publishes a message `count` times in one read.
     pub(super) fn publish_many(
         &mut self,
         client: usize,
@@ -456,7 +456,7 @@ impl Host {
         self.settle_down();
     }
 
-    /// Asks for so many messages, one by one and all at once.
+    /// Sends `count` Gets in one read.
     pub(super) fn get(&mut self, client: usize, queue: &str, count: usize) {
         let mut bytes = Vec::new();
         for _ in 0..count {

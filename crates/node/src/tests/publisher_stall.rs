@@ -1,5 +1,4 @@
-//! Publishers of direct messages all or some of whose subscribers are slow, and clients that store more than the
-//! disk takes.
+//! Publishers of direct messages whose subscribers are slow, and clients that store more than the disk takes.
 
 use super::broker::{Broker, DIRECT_BYTES_MAX, EGRESS_BYTES_MAX};
 use super::host::Host;
@@ -176,7 +175,7 @@ fn a_publisher_waits_for_all_shards_that_are_behind() {
     }
 }
 
-/// A publisher is told to wait when it has gone already: the next one in its place does not.
+/// A publisher is stalled when it has gone already: the next one in its slot is not.
 #[test]
 fn that_one_is_to_wait_does_not_reach_the_next_one_in_its_place() {
     for is_told_first in [false, true] {

@@ -45,7 +45,7 @@ fn check(bounds: &[(Bound, u64)], lines: &str, expected: [Option<WaitsFor>; 3]) 
 #[test]
 fn who_is_not_read_from_is_shown_with_what_it_waits_for() {
     use Bound::{ConnectionBytes, ConnectionMessages, Messages};
-    use WaitsFor::{Flooded, Listeners, Rate, UserRate};
+    use WaitsFor::{Flooded, Rate, Subscribers, UserRate};
     let (rate, user_rate) = (Some(Rate), Some(UserRate));
     for (bounds, lines, expected) in [
         (&[][..], "p> PUB s 1|x", [None; 3]),
@@ -58,8 +58,12 @@ fn who_is_not_read_from_is_shown_with_what_it_waits_for() {
         (&[(Messages, 20), (ConnectionMessages, 100)], "much p", [user_rate, user_rate, None]),
         // A pause of a moment is shown for a second.
         (&[], "other> PING\nmuch p", [Some(Flooded), Some(Flooded), None]),
-        (&[], "other> SUB s 1\ndeaf other\nmuch p", [Some(Listeners), Some(Listeners), None]),
-        (&[], "far> SUB s 1\ndeaf far\nmuch p\nmuch p", [Some(Listeners), Some(Listeners), None]),
+        (&[], "other> SUB s 1\ndeaf other\nmuch p", [Some(Subscribers), Some(Subscribers), None]),
+        (
+            &[],
+            "far> SUB s 1\ndeaf far\nmuch p\nmuch p",
+            [Some(Subscribers), Some(Subscribers), None],
+        ),
     ] {
         check(bounds, lines, expected);
     }

@@ -59,8 +59,7 @@ fn floods_do_not_wait_for_each_other() {
     }
 }
 
-/// A broker of so many shards with a queue `one`, which keeps a single message and lets go of older
-/// ones, and a queue `all`.
+/// A broker of `shards` shards with a queue `one` of a single message at most, and a queue `all`.
 fn with_queues(shards: usize) -> Host {
     let mut host = Host::new(shards);
     for (name, length_max) in [("one", Some(1)), ("all", None)] {

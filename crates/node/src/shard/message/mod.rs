@@ -1,7 +1,6 @@
-//! What shards send each other: batches, which are messages one after the other, and the messages' bytes.
+//! What shards send each other: batches of shard messages, and their encoding.
 //!
-//! ShardBatch never leave the process, so their layout has no version. Knows nothing of what is done
-//! about a message.
+//! Batches never leave the process, so their layout has no version. Independent of how a message is handled.
 
 mod read;
 #[cfg(test)]
@@ -32,7 +31,7 @@ pub struct ShardBatch {
     pub(crate) news: usize,
 }
 
-/// News are short and much work: each counts for so many bytes more than it takes.
+/// Bytes that each news counts beyond its length: news are short and much work.
 const NEWS_BYTES: usize = 128;
 
 impl ShardBatch {
@@ -110,8 +109,8 @@ pub(crate) enum ShardMessage<'a> {
     BatchHead(&'a [u8]),
     /// One of them.
     BatchItem { properties: &'a [u8], body: &'a [u8] },
-    /// All news up to this number are known, and so many bytes of messages were taken since the last
-    /// message of this kind.
+    /// All news up to this number are known; `bytes` of messages were processed since the last message of
+    /// this kind.
     Taken { news: u64, bytes: u64 },
     /// How fast the subscribers on the sender's shard of a publisher of the receiver are.
     SubscriberPace { publisher: ConnectionId, pace: Pace },
@@ -161,7 +160,7 @@ pub(crate) enum ToHome<'a> {
     Request(ChannelId),
     Close(ChannelId),
     Disconnect(ConnectionId),
-    /// So many bytes of deliveries to a connection have left its shard.
+    /// Bytes of deliveries to a connection that have left its shard.
     Drained {
         connection: ConnectionId,
         bytes: u64,
@@ -226,7 +225,7 @@ pub(crate) struct GetAnswerMessage<'a> {
 /// Bytes before each message: its kind, and how many follow.
 const HEAD_BYTES: usize = 5;
 
-/// Bytes before the properties of a [`ShardMessage::BatchItem`]: those, and how many bytes the properties are.
+/// Bytes before the properties of a [`ShardMessage::BatchItem`]: its head, and the properties' length.
 const BATCH_ITEM_HEAD_BYTES: usize = HEAD_BYTES + 4;
 
 /// Which message follows.

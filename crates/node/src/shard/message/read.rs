@@ -1,4 +1,4 @@
-//! Bytes to messages.
+//! Decodes shard messages.
 
 use super::{
     BATCH_ITEM_HEAD_BYTES, ChannelName, DeliveryMessage, FromHome, GetAnswerMessage, HEAD_BYTES,
@@ -34,8 +34,8 @@ impl<'a> Iterator for ShardMessages<'a> {
 }
 
 impl<'a> ShardMessages<'a> {
-    /// The payload of the next shard_message, where that is a [`ShardMessage::BatchItem`] without properties, and how many bytes
-    /// the message took.
+    /// The payload of the next message if it is a [`ShardMessage::BatchItem`] without properties, and how
+    /// many bytes the message took.
     #[inline]
     pub(crate) fn next_plain_item(&mut self) -> Option<(&'a [u8], usize)> {
         let (head, rest) = self.0.split_first_chunk::<BATCH_ITEM_HEAD_BYTES>()?;

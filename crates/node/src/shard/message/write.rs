@@ -189,8 +189,8 @@ pub(crate) fn write_forward(forward: &Forward<'_>, batch: &mut Vec<u8>) -> usize
     put_with(batch, kind::FORWARD, |out| forward.write(out))
 }
 
-/// Appends messages of a streak, with these payloads, as a [`ShardMessage::BatchItem`] each, behind their [`ShardMessage::BatchHead`]
-/// where that is another than `row`, the last one in this batch; returns how many bytes they took.
+/// Appends messages of a streak with these payloads as a [`ShardMessage::BatchItem`] each, after their
+/// [`ShardMessage::BatchHead`] unless that is the last one in this batch, `row`; returns the bytes appended.
 #[inline]
 pub(crate) fn write_batch_items(
     forward: &Forward<'_>,
@@ -217,7 +217,7 @@ fn put_batch_item(batch: &mut Vec<u8>, properties: &[u8], body: &[u8]) {
     batch.extend_from_slice(body);
 }
 
-/// The same as [`write_forward`] for [`ToHome::Publish`].
+/// Appends [`ToHome::Publish`]; returns how many bytes it took.
 #[inline]
 pub(crate) fn write_publish(
     channel: ChannelId,
@@ -280,7 +280,7 @@ fn put(batch: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) {
 }
 
 fn length(bytes: usize) -> [u8; 4] {
-    u32::try_from(bytes).expect("limits keep shard_messages below 4 GiB").to_le_bytes()
+    u32::try_from(bytes).expect("limits keep shard messages below 4 GiB").to_le_bytes()
 }
 
 /// A text with its length before it.

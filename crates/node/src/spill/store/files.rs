@@ -102,7 +102,7 @@ fn remove(file: File, storage: &dyn Storage) {
     let _ = storage.remove(&file.name());
 }
 
-/// The size of a file for so many bytes.
+/// The size of a file for `bytes` bytes.
 fn size_for(bytes: u64) -> u64 {
     let [small, large] = STEPS;
     bytes.next_multiple_of(if bytes <= 4 * large { small } else { large }).max(small)

@@ -63,7 +63,8 @@ impl SpillStore {
         }
     }
 
-    /// Carries out a job; blocks. The jobs of one log are carried out in the order of [`crate::Node::next_spill_job`].
+    /// Carries out a job; blocks. The jobs of one log are carried out in the order in which it hands them
+    /// out.
     #[must_use]
     pub fn run(&mut self, job: SpillJob, storage: &dyn Storage) -> SpillDone {
         SpillDone(match job.0 {

@@ -2,8 +2,7 @@
 
 use super::*;
 
-/// Has two read a message of so many bytes that waits for both, in memory or on the disk: whether they are
-/// handed the same memory.
+/// Two consumers read a message of `bytes` bytes, in memory or on the disk: whether they share its memory.
 #[track_caller]
 fn check_shared(bytes: usize, is_on_disk: bool, expected: bool) {
     let options = SpillOptions { loaded_max: 1, ..SpillOptions::default() };
