@@ -1,23 +1,20 @@
 //! The node's entry points: what happened, what to do, when to come back.
 
-use crate::administration::AdminRequests;
-use crate::administration::deletions::Deletions;
+use crate::administration::Administration;
 use crate::connection::handler::AnyHandler;
-use crate::connection::limits::ConnectionLimits;
-use crate::connection::query::ConnectionQueries;
+use crate::connection::table::Connections;
 use crate::connection::{Connection, ConnectionKey};
-use crate::effects::{NodeEffects, Verification};
-use crate::flow::rate::Rates;
-use crate::flow::slow_consumer_events::SlowConsumerEvents;
-use crate::flow::throttle::{Company, HomeSaid, RemoteInput, Slowed};
+use crate::effects::NodeEffects;
+use crate::flow::FlowControl;
+use crate::flow::throttle::HomeSaid;
 use crate::options::Options;
 use crate::shard::inbox::InboxBatch;
+use crate::storage::StorageStatus;
 use crate::storage::recovery;
-use crate::storage::writes::Writes;
 use angarium_engine::{ConnectionId, Engine, ShardId, Time};
-use angarium_journal::{State, Storage};
+use angarium_journal::Storage;
 use angarium_protocol::{Close, Context, Peer, ProtocolHandler, Writer};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// How often idle connections are looked at: heartbeats, handshake timeouts, unused buffers.
@@ -50,51 +47,18 @@ pub struct Stats {
     pub authentications_failed: u64,
 }
 
-/// One broker member.
+/// One shard of a broker.
 #[derive(Debug)]
 pub struct Node {
     pub(crate) options: Options,
     pub(crate) engine: Engine,
     pub(crate) effects: NodeEffects,
-    pub(crate) connections: Vec<Option<Box<Connection>>>,
-    pub(crate) free: Vec<ConnectionId>,
-    serial: u64,
-    /// Why it shuts down, if it does; new connections are closed with the same reason.
-    stopping: Option<Box<str>>,
-    pub(crate) admin_requests: AdminRequests,
-    pub(crate) verifications: VecDeque<Verification>,
-    pub(crate) connection_queries: ConnectionQueries,
-    pub(crate) deletions: Deletions,
-    /// Connections that may go on with kept input.
-    pub(crate) resumable: Vec<ConnectionId>,
-    /// Connections that go on with kept input in the next turn.
-    pub(crate) resting: Vec<ConnectionId>,
+    pub(crate) connections: Connections,
+    pub(crate) flow: FlowControl,
+    pub(crate) storage: StorageStatus,
+    pub(crate) administration: Administration,
     /// Shard batches of other shards that are not processed yet, oldest first.
     pub(crate) inbox: VecDeque<InboxBatch>,
-    pub(crate) next_sweep: Option<Time>,
-    /// Connections that are closing, and when they end at the latest. Entries of connections that have gone
-    /// are ignored.
-    closing: BTreeSet<(Time, ConnectionId)>,
-    pub(crate) slowed: Slowed,
-    pub(crate) company: Company,
-    /// The remote connection that is being served, at home.
-    pub(crate) remote_input: Option<RemoteInput>,
-    pub(crate) rates: Rates,
-    pub(crate) connection_limits: ConnectionLimits,
-    pub(crate) slow_consumer_events: SlowConsumerEvents,
-    /// How often a quota had been set when they were last looked at.
-    pub(crate) quota_changes: u64,
-    pub(crate) storage_state: State,
-    /// Why persistent messages cannot be taken, if so.
-    pub(crate) blocked: Option<String>,
-    /// At home: from when on the spill logs may write again, where they have had to make room.
-    pub(crate) spill_resumes: Option<Time>,
-    pub(crate) writes: Writes,
-    /// Guests that outran consumers in this turn.
-    pub(crate) outran: Vec<ConnectionId>,
-    /// The journal has more than the disk takes, as all shards know.
-    pub(crate) is_congested: bool,
-    pub(crate) is_closing: bool,
     pub(crate) stats: Stats,
 }
 
@@ -120,39 +84,15 @@ impl Node {
     fn new(options: Options, engine: Engine, mut effects: NodeEffects) -> Node {
         // Slot 0 is never a client's: the broker's own advisories come from there.
         effects.reset(ConnectionId(0));
-        let shards = options.shards;
-        let slowed = Slowed::new(options.limits.backlog_bytes_per_second);
         Node {
+            flow: FlowControl::new(&options),
             options,
             engine,
             effects,
-            connections: vec![None],
-            free: Vec::new(),
-            serial: 0,
-            stopping: None,
-            admin_requests: AdminRequests::default(),
-            verifications: VecDeque::new(),
-            connection_queries: ConnectionQueries::default(),
-            deletions: Deletions::default(),
-            resumable: Vec::new(),
-            resting: Vec::new(),
+            connections: Connections::new(),
+            storage: StorageStatus::new(),
+            administration: Administration::default(),
             inbox: VecDeque::new(),
-            next_sweep: None,
-            closing: BTreeSet::new(),
-            slowed,
-            company: Company::default(),
-            remote_input: None,
-            rates: Rates::new(shards),
-            connection_limits: ConnectionLimits::default(),
-            slow_consumer_events: SlowConsumerEvents::default(),
-            quota_changes: 0,
-            storage_state: State::Ready,
-            blocked: None,
-            spill_resumes: None,
-            writes: Writes::default(),
-            outran: Vec::new(),
-            is_congested: false,
-            is_closing: false,
             stats: Stats::default(),
         }
     }
@@ -170,7 +110,7 @@ impl Node {
     /// Counters.
     pub fn stats(&self) -> Stats {
         let mut stats = self.stats.clone();
-        for connection in self.connections.iter().flatten() {
+        for connection in self.connections.slots.iter().flatten() {
             stats.received_bytes += connection.received_bytes;
             stats.sent_bytes += connection.sent_bytes;
         }
@@ -182,22 +122,22 @@ impl Node {
     /// A client connected.
     pub fn connected(&mut self, now: Time, peer: Peer) -> ConnectionId {
         let id = self.take_slot();
-        self.serial += 1;
+        self.connections.serial += 1;
         self.stats.connections_total += 1;
         self.stats.connections += 1;
         self.effects.outbox[id.0 as usize].writer = Writer::new(peer.protocol);
-        let key = ConnectionKey { id, serial: self.serial };
+        let key = ConnectionKey { id, serial: self.connections.serial };
         let mut handler = AnyHandler::new(&self.options, key, &peer, now);
         let mut context = Context { now, engine: &mut self.engine, host: &mut self.effects };
         handler.begin(&mut context);
-        if let Some(why) = &self.blocked {
+        if let Some(why) = &self.storage.blocked {
             handler.blocked(&mut context, Some(why));
         }
-        self.connections[id.0 as usize] = Some(Box::new(Connection {
+        self.connections.slots[id.0 as usize] = Some(Box::new(Connection {
             handler,
             peer,
             connected_at: now,
-            serial: self.serial,
+            serial: self.connections.serial,
             openings_before: self.engine.openings(),
             carry: Vec::new(),
             ended: None,
@@ -215,20 +155,22 @@ impl Node {
             is_active: true,
         }));
         self.apply_quota(id);
-        if let Some(why) = self.stopping.clone() {
+        if let Some(why) = self.connections.stopping.clone() {
             self.close_connection(now, id, &why);
         }
-        if self.next_sweep.is_none() {
-            self.next_sweep = Some(now.plus(SWEEP_INTERVAL));
+        if self.connections.next_sweep.is_none() {
+            self.connections.next_sweep = Some(now.plus(SWEEP_INTERVAL));
         }
         id
     }
 
     /// Takes a free slot.
     pub(crate) fn take_slot(&mut self) -> ConnectionId {
-        let id = self.free.pop().unwrap_or_else(|| {
-            self.connections.push(None);
-            ConnectionId(u32::try_from(self.connections.len() - 1).expect("fewer than 2^32 slots"))
+        let id = self.connections.free.pop().unwrap_or_else(|| {
+            self.connections.slots.push(None);
+            ConnectionId(
+                u32::try_from(self.connections.slots.len() - 1).expect("fewer than 2^32 slots"),
+            )
         });
         self.effects.reset(id);
         id
@@ -236,13 +178,13 @@ impl Node {
 
     /// All slots, taken or not, but the first one.
     pub(crate) fn slots(&self) -> impl Iterator<Item = ConnectionId> + use<> {
-        let count = u32::try_from(self.connections.len()).expect("fewer than 2^32 slots");
+        let count = u32::try_from(self.connections.slots.len()).expect("fewer than 2^32 slots");
         (1..count).map(ConnectionId)
     }
 
     /// A connection's transport became encrypted after it had been taken over.
     pub fn encrypted(&mut self, id: ConnectionId, certificate_name: Option<String>) {
-        if let Some(connection) = self.connections[id.0 as usize].as_mut() {
+        if let Some(connection) = self.connections.slots[id.0 as usize].as_mut() {
             connection.handler.encrypted(certificate_name);
         }
     }
@@ -276,7 +218,7 @@ impl Node {
     /// Records that `bytes` bytes were sent.
     pub fn sent(&mut self, id: ConnectionId, bytes: usize) {
         let was_choked = self.is_choked(id);
-        if let Some(connection) = self.connections[id.0 as usize].as_mut() {
+        if let Some(connection) = self.connections.slots[id.0 as usize].as_mut() {
             connection.sent_bytes += bytes as u64;
             connection.is_active = true;
         }
@@ -288,33 +230,33 @@ impl Node {
             return;
         }
         // It may be choked no longer for its oldest messages' having been dropped.
-        let connection = self.connections[id.0 as usize].as_mut();
+        let connection = self.connections.slots[id.0 as usize].as_mut();
         let had_to_wait =
             connection.is_some_and(|connection| std::mem::take(&mut connection.waits_for_room));
         if was_choked || had_to_wait {
-            self.resumable.push(id);
+            self.connections.resumable.push(id);
         }
     }
 
     /// Whether the session has ended and all its output is sent: the transport is to be closed, and
     /// [`Node::disconnected`] called.
     pub fn should_close(&self, id: ConnectionId) -> bool {
-        let connection = self.connections[id.0 as usize].as_ref();
+        let connection = self.connections.slots[id.0 as usize].as_ref();
         connection.is_some_and(|connection| connection.ended.is_some())
             && self.outgoing(id).is_empty()
     }
 
     /// Why the session ended, if it has; for the log.
     pub fn end_reason(&self, id: ConnectionId) -> Option<&str> {
-        self.connections[id.0 as usize].as_ref()?.ended.as_deref()
+        self.connections.slots[id.0 as usize].as_ref()?.ended.as_deref()
     }
 
     /// The transport is gone, closed by either side.
     pub fn disconnected(&mut self, now: Time, id: ConnectionId) {
         self.end_episode(now, id, true);
-        let Some(mut connection) = self.connections[id.0 as usize].take() else { return };
+        let Some(mut connection) = self.connections.slots[id.0 as usize].take() else { return };
         if let Some(metered) = &mut connection.metered {
-            self.rates.release(id, metered);
+            self.flow.rates.release(id, metered);
         }
         if connection.ended.is_none() {
             let mut context = Context { now, engine: &mut self.engine, host: &mut self.effects };
@@ -326,7 +268,7 @@ impl Node {
         self.stats.sent_bytes += connection.sent_bytes;
         self.effects.replies.retain(|answer| answer.channel.connection != id);
         self.effects.reset(id);
-        self.free.push(id);
+        self.connections.free.push(id);
     }
 
     /// Whether any connection has had output, or is to be closed, since [`Node::take_dirty`].
@@ -347,15 +289,15 @@ impl Node {
         self.effects.begin_call();
         self.take_inbox(now);
         self.answer(now);
-        if self.connection_queries.have_looks() {
+        if self.connections.connection_queries.have_looks() {
             self.continue_look(now);
         }
-        if self.deletions.are_under_way() {
+        if self.administration.deletions.are_under_way() {
             self.end_some_connections(now);
             self.answer(now);
         }
-        self.resumable.append(&mut self.resting);
-        while let Some(id) = self.resumable.pop() {
+        self.connections.resumable.append(&mut self.connections.resting);
+        while let Some(id) = self.connections.resumable.pop() {
             self.drive_carry(now, id);
             self.answer(now);
         }
@@ -378,20 +320,20 @@ impl Node {
     pub fn has_work(&self) -> bool {
         self.engine.has_work()
             || self.engine.is_taking_snapshot()
-            || !self.resumable.is_empty()
-            || !self.resting.is_empty()
+            || !self.connections.resumable.is_empty()
+            || !self.connections.resting.is_empty()
             || !self.inbox.is_empty()
-            || self.connection_queries.have_looks()
-            || self.deletions.are_under_way()
+            || self.connections.connection_queries.have_looks()
+            || self.administration.deletions.are_under_way()
             || self.effects.spill.has_stirred()
     }
 
     /// When [`Node::expire`], or the end of a turn, next has something to do.
     pub fn deadline(&self) -> Option<Time> {
-        let closing = self.closing.first().map(|(due, _)| *due);
-        let pauses = [self.slowed.deadline(), self.effects.stalls.deadline()];
-        let others = [self.rates.deadline(), self.writes.due()];
-        let all = [self.engine.deadline(), self.next_sweep, closing].into_iter();
+        let closing = self.connections.closing.first().map(|(due, _)| *due);
+        let pauses = [self.flow.slowed.deadline(), self.effects.stalls.deadline()];
+        let others = [self.flow.rates.deadline(), self.storage.writes.due()];
+        let all = [self.engine.deadline(), self.connections.next_sweep, closing].into_iter();
         all.chain(pauses).chain(others).flatten().min()
     }
 
@@ -400,11 +342,11 @@ impl Node {
         if self.engine.deadline().is_some_and(|due| due <= now) {
             self.engine.expire(now, &mut self.effects);
         }
-        if self.next_sweep.is_some_and(|due| due <= now) {
+        if self.connections.next_sweep.is_some_and(|due| due <= now) {
             self.sweep(now);
         }
-        while self.closing.first().is_some_and(|(due, _)| *due <= now) {
-            let (_, id) = self.closing.pop_first().expect("there is a first");
+        while self.connections.closing.first().is_some_and(|(due, _)| *due <= now) {
+            let (_, id) = self.connections.closing.pop_first().expect("there is a first");
             self.expire_connection(now, id);
         }
         self.let_slowed_go_on(now);
@@ -416,7 +358,7 @@ impl Node {
 
     /// Begins to shut down: closes every connection with the reason.
     pub fn shutdown(&mut self, now: Time, why: &str) {
-        self.stopping = Some(why.into());
+        self.connections.stopping = Some(why.into());
         self.end_in_process(now, why);
         for id in self.slots() {
             self.close_connection(now, id, why);
@@ -426,9 +368,11 @@ impl Node {
     /// Closes one connection; says whether there was one.
     pub fn close_connection(&mut self, now: Time, id: ConnectionId, why: &str) -> bool {
         self.with_handler(now, id, |handler, context| handler.close(context, why));
-        let Some(Some(connection)) = self.connections.get(id.0 as usize) else { return false };
+        let Some(Some(connection)) = self.connections.slots.get(id.0 as usize) else {
+            return false;
+        };
         if let Some(due) = connection.handler.deadline() {
-            self.closing.insert((due, id));
+            self.connections.closing.insert((due, id));
         }
         true
     }
@@ -443,7 +387,7 @@ impl Node {
     /// What clients have acknowledged comes before, however much of it waits for further turns: after
     /// an end in order it does not come back.
     pub fn close(&mut self, now: Time) {
-        self.is_closing = true;
+        self.storage.is_closing = true;
         while self.engine.is_settling() || !self.inbox.is_empty() {
             self.end_turn(now);
         }
@@ -459,13 +403,13 @@ impl Node {
 
     /// Whether there is a connection whose session has not ended.
     pub(crate) fn is_open(&self, id: ConnectionId) -> bool {
-        let connection = self.connections.get(id.0 as usize).and_then(Option::as_ref);
+        let connection = self.connections.slots.get(id.0 as usize).and_then(Option::as_ref);
         connection.is_some_and(|connection| connection.ended.is_none())
     }
 
     /// Whether the connection in that slot is still the one with that number.
     pub(crate) fn is_serial(&self, id: ConnectionId, serial: u64) -> bool {
-        let connection = self.connections.get(id.0 as usize).and_then(Option::as_ref);
+        let connection = self.connections.slots.get(id.0 as usize).and_then(Option::as_ref);
         connection.is_some_and(|connection| connection.serial == serial)
     }
 
@@ -476,7 +420,7 @@ impl Node {
         id: ConnectionId,
         act: impl FnOnce(&mut AnyHandler, &mut Context<'_, NodeEffects>) -> T,
     ) -> Option<T> {
-        let connection = self.connections.get_mut(id.0 as usize)?.as_mut()?;
+        let connection = self.connections.slots.get_mut(id.0 as usize)?.as_mut()?;
         if connection.ended.is_some() {
             return None;
         }
@@ -486,7 +430,7 @@ impl Node {
 
     /// Ends a session from the broker's side: what it wrote is still sent.
     pub(crate) fn end(&mut self, now: Time, id: ConnectionId, close: Close) {
-        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        let Some(connection) = self.connections.slots[id.0 as usize].as_mut() else { return };
         let mut context = Context { now, engine: &mut self.engine, host: &mut self.effects };
         connection.handler.disconnected(&mut context);
         connection.ended = Some(close.reason);
@@ -519,7 +463,7 @@ impl Node {
         for id in self.slots() {
             let proves_nothing = self.proves_nothing(id);
             let slot = id.0 as usize;
-            let Some(connection) = self.connections[slot].as_mut() else { continue };
+            let Some(connection) = self.connections.slots[slot].as_mut() else { continue };
             if proves_nothing {
                 connection.handler.reading_paused(now);
             }
@@ -531,21 +475,22 @@ impl Node {
         }
         let is_full = self.retry_if_full();
         self.resume_spill_when_due(now);
-        let has_cause = is_full || self.spill_resumes.is_some() || self.stats.connections > 0;
-        self.next_sweep = has_cause.then(|| now.plus(SWEEP_INTERVAL));
+        let has_cause =
+            is_full || self.storage.spill_resumes.is_some() || self.stats.connections > 0;
+        self.connections.next_sweep = has_cause.then(|| now.plus(SWEEP_INTERVAL));
     }
 
     /// Whether a connection's silence says nothing of whether it is still there: it is not read from, or it
     /// takes what was sent to it before it was asked.
     fn proves_nothing(&self, id: ConnectionId) -> bool {
-        let connection = self.connections[id.0 as usize].as_ref();
+        let connection = self.connections.slots[id.0 as usize].as_ref();
         let is_taking = connection.is_some_and(|it| it.is_active) && self.unsent(id) > 0;
         is_taking || !self.wants_read(id)
     }
 
     /// Has a connection do what has become due there.
     fn expire_connection(&mut self, now: Time, id: ConnectionId) {
-        let connection = self.connections.get(id.0 as usize).and_then(Option::as_ref);
+        let connection = self.connections.slots.get(id.0 as usize).and_then(Option::as_ref);
         let deadline = connection.and_then(|connection| connection.handler.deadline());
         if deadline.is_some_and(|due| due <= now)
             && let Some(Err(close)) =

@@ -117,11 +117,11 @@ impl Node {
             return Ok(Some(request));
         }
         self.effects.links.say_to_all(&ShardMessage::Ended(deletion));
-        self.deletions.begin(deletion);
+        self.administration.deletions.begin(deletion);
         let shards = Shards::one(self.options.shard).and(self.effects.links.others());
         let asked_in = asked_in.to_owned();
         let deletion = deletion.to_owned();
-        self.deletions.waiting.push_back(Waiting { id, asked_in, deletion, shards });
+        self.administration.deletions.waiting.push_back(Waiting { id, asked_in, deletion, shards });
         Ok(None)
     }
 
@@ -131,17 +131,17 @@ impl Node {
             Deletion::Vhost(name) => self.engine.list_vhosts().any(|vhost| vhost.name == name),
             Deletion::User(name) => self.engine.list_users().any(|user| user.name == name),
         };
-        is_there && !matches!(self.storage_state, State::Failed(_))
+        is_there && !matches!(self.storage.state, State::Failed(_))
     }
 
     /// Ends some more connections.
     #[cold]
     pub(crate) fn end_some_connections(&mut self, now: Time) {
-        let Some(mut ending) = self.deletions.endings.pop_front() else { return };
+        let Some(mut ending) = self.administration.deletions.endings.pop_front() else { return };
         let mut left = ENDED_AT_ONCE;
         let reason = ending.deletion.borrowed().reason();
         for _ in 0..LOOKS_PER_TURN {
-            if left == 0 || ending.next as usize >= self.connections.len() {
+            if left == 0 || ending.next as usize >= self.connections.slots.len() {
                 break;
             }
             let id = ConnectionId(ending.next);
@@ -149,8 +149,8 @@ impl Node {
             left -= usize::from(self.end_if_included(now, id, ending.deletion.borrowed(), &reason));
         }
         ending.ended += ENDED_AT_ONCE - left;
-        if (ending.next as usize) < self.connections.len() || ending.begin_again() {
-            return self.deletions.endings.push_front(ending);
+        if (ending.next as usize) < self.connections.slots.len() || ending.begin_again() {
+            return self.administration.deletions.endings.push_front(ending);
         }
         if self.is_home() {
             self.ended_at(now, self.options.shard);
@@ -161,7 +161,9 @@ impl Node {
 
     /// A shard has ended all connections for the oldest request.
     pub(crate) fn ended_at(&mut self, now: Time, shard: ShardId) {
-        let Some(Waiting { id, asked_in, deletion, .. }) = self.deletions.ended_at(shard) else {
+        let Some(Waiting { id, asked_in, deletion, .. }) =
+            self.administration.deletions.ended_at(shard)
+        else {
             return;
         };
         // Other shards end later connections when they learn of the deletion.
@@ -197,7 +199,7 @@ impl Node {
         {
             return true;
         }
-        let connection = self.connections[id.0 as usize].as_ref();
+        let connection = self.connections.slots[id.0 as usize].as_ref();
         let info = connection.filter(|it| it.ended.is_none()).map(|it| it.handler.info());
         if !info.is_some_and(|info| deletion.includes(info.user, info.vhost)) {
             return false;

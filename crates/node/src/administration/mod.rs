@@ -25,6 +25,13 @@ pub(crate) struct AdminRequests {
     answers: VecDeque<(Ticket, Result<Reply, Refusal>)>,
 }
 
+/// What administrators have asked for and was not answered yet.
+#[derive(Debug, Default)]
+pub(crate) struct Administration {
+    pub(crate) admin_requests: AdminRequests,
+    pub(crate) deletions: deletions::Deletions,
+}
+
 /// One connection in a listing.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionInfo<'a> {
@@ -83,9 +90,9 @@ impl Node {
     /// what came of it. Connections of a user or to a virtual host that is deleted are closed.
     pub fn administer(&mut self, now: Time, vhost: &str, request: Request) -> Ticket {
         let id = self.take_slot();
-        self.admin_requests.asked += 1;
-        let ticket = Ticket(self.admin_requests.asked);
-        self.admin_requests.waiting.insert(id, ticket);
+        self.administration.admin_requests.asked += 1;
+        let ticket = Ticket(self.administration.admin_requests.asked);
+        self.administration.admin_requests.waiting.insert(id, ticket);
         self.effects.begin_call();
         match self.await_endings(id, vhost, request) {
             Ok(Some(request)) => self.ask_as_administrator(now, id, vhost, request),
@@ -134,7 +141,7 @@ impl Node {
     /// The next answer to an administrator's request, if there is one: refusals at once, others once what
     /// they changed is flushed and all shards know it.
     pub fn next_admin_answer(&mut self) -> Option<(Ticket, Result<Reply, Refusal>)> {
-        self.admin_requests.answers.pop_front()
+        self.administration.admin_requests.answers.pop_front()
     }
 
     fn ask(
@@ -158,11 +165,11 @@ impl Node {
         id: ConnectionId,
         answer: Result<Reply, Refusal>,
     ) {
-        let Some(ticket) = self.admin_requests.waiting.remove(&id) else { return };
+        let Some(ticket) = self.administration.admin_requests.waiting.remove(&id) else { return };
         self.engine.disconnect(now, id, &mut self.effects);
         self.effects.reset(id);
-        self.free.push(id);
-        self.admin_requests.answers.push_back((ticket, answer));
+        self.connections.free.push(id);
+        self.administration.admin_requests.answers.push_back((ticket, answer));
     }
 
     /// Every client's connection.
@@ -172,7 +179,7 @@ impl Node {
 
     /// ConnectionLimits that connections have or had; each keeps its own.
     pub fn connection_places(&self) -> usize {
-        self.connections.len()
+        self.connections.slots.len()
     }
 
     /// The connections in some of them.
@@ -190,7 +197,7 @@ impl Node {
     /// The one that people know by that number, while it is there.
     pub fn connection_of(&self, number: u64) -> Option<ConnectionId> {
         let is_it = |id: &ConnectionId| {
-            let connection = self.connections[id.0 as usize].as_ref();
+            let connection = self.connections.slots[id.0 as usize].as_ref();
             connection.is_some_and(|it| self.options.number_of(it.serial) == number)
         };
         self.slots().find(is_it)
@@ -198,7 +205,7 @@ impl Node {
 
     /// One of them.
     pub fn connection(&self, now: Time, id: ConnectionId) -> Option<ConnectionInfo<'_>> {
-        let connection = self.connections.get(id.0 as usize)?.as_ref()?;
+        let connection = self.connections.slots.get(id.0 as usize)?.as_ref()?;
         let mut session = connection.handler.info();
         // What is unsent to it may keep it for a while.
         if connection.ended.is_some() {

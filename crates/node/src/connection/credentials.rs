@@ -8,7 +8,7 @@ use angarium_protocol::{Authentication, ProtocolHandler};
 impl Node {
     /// The next credentials to check, if any; the answer comes back by [`Node::verified`].
     pub fn next_verification(&mut self) -> Option<Verification> {
-        self.verifications.pop_front()
+        self.connections.verifications.pop_front()
     }
 
     /// Why the next login was refused, for the log, where that is not the host's own answer.
@@ -38,7 +38,7 @@ impl Node {
                 // What waited was for another login.
                 self.effects.end_spooling(id);
                 self.apply_quota(id);
-                self.resumable.push(id);
+                self.connections.resumable.push(id);
             }
             Some(Err(close)) => self.end(now, id, close),
             None => {}
@@ -48,7 +48,7 @@ impl Node {
     /// Completes credentials that sessions handed in to verifications for the host.
     pub(crate) fn take_credentials(&mut self, now: Time) {
         for (id, credentials) in std::mem::take(&mut self.effects.credentials) {
-            let Some(connection) = self.connections[id.0 as usize].as_ref() else { continue };
+            let Some(connection) = self.connections.slots[id.0 as usize].as_ref() else { continue };
             let serial = connection.serial;
             if !connection.peer.local
                 && self.options.local_users.iter().any(|user| user == credentials.user())
@@ -68,7 +68,7 @@ impl Node {
                 address: connection.peer.address.clone(),
                 local: connection.peer.local,
             };
-            self.verifications.push_back(verification);
+            self.connections.verifications.push_back(verification);
         }
     }
 }

@@ -67,7 +67,7 @@ impl Node {
     pub fn connect_in_process(&mut self, user: &str, vhost: &str) -> Result<ConnectionId, Refusal> {
         let id = self.take_slot();
         if let Err(refusal) = self.engine.connect(id, user, vhost) {
-            self.free.push(id);
+            self.connections.free.push(id);
             return Err(refusal);
         }
         self.engine.open(ChannelId { connection: id, number: CHANNEL });
@@ -96,7 +96,7 @@ impl Node {
         self.effects.in_process.events.retain(|(client, _)| *client != id);
         self.effects.replies.retain(|answer| answer.channel.connection != id);
         self.effects.reset(id);
-        self.free.push(id);
+        self.connections.free.push(id);
     }
 
     /// The next thing that an in-process client gets, in order for each.

@@ -16,7 +16,7 @@ impl Node {
     /// Bytes arrived.
     pub fn received(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) {
         let before = self.publish_counts();
-        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        let Some(connection) = self.connections.slots[id.0 as usize].as_mut() else { return };
         if connection.ended.is_some() {
             return;
         }
@@ -25,7 +25,7 @@ impl Node {
         connection.is_active = true;
         if connection.carry.is_empty() {
             let used = self.drive(now, id, bytes);
-            if let Some(connection) = self.connections[id.0 as usize].as_mut() {
+            if let Some(connection) = self.connections.slots[id.0 as usize].as_mut() {
                 connection.carry.extend_from_slice(&bytes[used..]);
             }
         } else {
@@ -38,7 +38,7 @@ impl Node {
     /// where it lies: nearly every read ends amid a message, and not all of the next is to be copied for
     /// that.
     fn complete_carry(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) {
-        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        let Some(connection) = self.connections.slots[id.0 as usize].as_mut() else { return };
         connection.is_resting = false;
         let mut carry = std::mem::take(&mut connection.carry);
         let mut rest = bytes;
@@ -59,19 +59,19 @@ impl Node {
             rest = behind;
         }
         carry.extend_from_slice(rest);
-        if let Some(connection) = self.connections[id.0 as usize].as_mut() {
+        if let Some(connection) = self.connections.slots[id.0 as usize].as_mut() {
             connection.carry = carry;
         }
     }
 
     fn is_resting(&self, id: ConnectionId) -> bool {
-        let connection = self.connections[id.0 as usize].as_ref();
+        let connection = self.connections.slots[id.0 as usize].as_ref();
         connection.is_some_and(|connection| connection.is_resting)
     }
 
     /// What it asks for waits until some of what is unsent to it has left.
     fn wait_for_room(&mut self, id: ConnectionId) {
-        if let Some(connection) = self.connections[id.0 as usize].as_mut() {
+        if let Some(connection) = self.connections.slots[id.0 as usize].as_mut() {
             connection.waits_for_room = true;
         }
     }
@@ -82,7 +82,9 @@ impl Node {
         let mut portion = self.portion(now, id);
         let mut presentations = 0;
         loop {
-            let Some(connection) = self.connections[id.0 as usize].as_ref() else { return used };
+            let Some(connection) = self.connections.slots[id.0 as usize].as_ref() else {
+                return used;
+            };
             if connection.ended.is_some() {
                 return input.len();
             }
@@ -95,7 +97,9 @@ impl Node {
             }
             let end = input.len().min(used.saturating_add(portion));
             let before = self.engine.taken();
-            let Some(connection) = self.connections[id.0 as usize].as_mut() else { return used };
+            let Some(connection) = self.connections.slots[id.0 as usize].as_mut() else {
+                return used;
+            };
             self.effects.begin_call();
             let mut context = Context { now, engine: &mut self.engine, host: &mut self.effects };
             let result = connection.handler.receive(&mut context, &input[used..end]);
@@ -137,9 +141,9 @@ impl Node {
 
     /// The connection's input has to wait for the next turn.
     fn rest(&mut self, id: ConnectionId) {
-        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        let Some(connection) = self.connections.slots[id.0 as usize].as_mut() else { return };
         if !std::mem::replace(&mut connection.is_resting, true) {
-            self.resting.push(id);
+            self.connections.resting.push(id);
         }
     }
 
@@ -160,23 +164,23 @@ impl Node {
     }
 
     fn is_ahead_of_shards(&self, id: ConnectionId) -> bool {
-        let connection = self.connections[id.0 as usize].as_ref();
+        let connection = self.connections.slots[id.0 as usize].as_ref();
         connection.is_some_and(|it| it.ended.is_none()) && !self.effects.links.is_settled(id)
     }
 
     fn has_kept_input(&self, id: ConnectionId) -> bool {
-        let connection = self.connections[id.0 as usize].as_ref();
+        let connection = self.connections.slots[id.0 as usize].as_ref();
         connection.is_some_and(|it| it.ended.is_none() && !it.carry.is_empty())
     }
 
     /// Presents a connection's kept input again.
     pub(crate) fn drive_carry(&mut self, now: Time, id: ConnectionId) {
-        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        let Some(connection) = self.connections.slots[id.0 as usize].as_mut() else { return };
         self.engine.begin_work_budget();
         connection.is_resting = false;
         let mut carry = std::mem::take(&mut connection.carry);
         let used = self.drive(now, id, &carry);
-        if let Some(connection) = self.connections[id.0 as usize].as_mut() {
+        if let Some(connection) = self.connections.slots[id.0 as usize].as_mut() {
             carry.drain(..used);
             connection.carry = carry;
         }

@@ -32,7 +32,7 @@ impl Node {
     pub(crate) fn ask_for_admission(&mut self, id: ConnectionId, serial: u64, identity: Identity) {
         let user = &identity.user;
         self.effects.links.ask_home(&ToHome::Admit { connection: id, serial, user });
-        self.connection_limits.asked.insert(id, identity);
+        self.connections.connection_limits.asked.insert(id, identity);
     }
 
     /// Home's answer.
@@ -41,7 +41,7 @@ impl Node {
         if !self.is_serial(id, serial) {
             return;
         }
-        if let Some(identity) = self.connection_limits.asked.remove(&id) {
+        if let Some(identity) = self.connections.connection_limits.asked.remove(&id) {
             // The engine says so where the client asks to be let in.
             self.engine.admitted(id, is_admitted);
             self.logged_in(now, id, Ok(identity));
@@ -50,7 +50,7 @@ impl Node {
 
     /// A connection here has gone.
     pub(crate) fn release_admission(&mut self, id: ConnectionId) {
-        self.connection_limits.asked.remove(&id);
+        self.connections.connection_limits.asked.remove(&id);
         if !self.is_home() {
             self.effects.links.ask_home(&ToHome::Left(id));
         }
@@ -62,7 +62,7 @@ impl Node {
         self.forget_admission(from, id);
         let is_admitted = self.engine.admit(user).is_ok();
         if is_admitted {
-            self.connection_limits.taken.insert((from, id), user.to_owned());
+            self.connections.connection_limits.taken.insert((from, id), user.to_owned());
         }
         let answer = FromHome::Admitted { connection: id, serial, is_admitted };
         self.effects.links.say(from, &ShardMessage::FromHome(answer));
@@ -70,7 +70,7 @@ impl Node {
 
     /// At home: a connection of another shard has gone.
     pub(crate) fn forget_admission(&mut self, from: ShardId, id: ConnectionId) {
-        if let Some(user) = self.connection_limits.taken.remove(&(from, id)) {
+        if let Some(user) = self.connections.connection_limits.taken.remove(&(from, id)) {
             self.engine.left(&user);
         }
     }

@@ -8,6 +8,7 @@ pub(crate) mod limits;
 pub(crate) mod query;
 pub(crate) mod read_pause;
 pub(crate) mod replies;
+pub(crate) mod table;
 
 use crate::connection::handler::AnyHandler;
 use crate::connection::read_pause::WaitsFor;

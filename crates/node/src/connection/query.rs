@@ -86,24 +86,27 @@ impl Node {
     #[cold]
     pub(crate) fn begin_queries(&mut self) {
         for (id, query) in std::mem::take(&mut self.effects.connection_queries) {
-            let Some(connection) = self.connections[id.0 as usize].as_ref() else { continue };
+            let Some(connection) = self.connections.slots[id.0 as usize].as_ref() else { continue };
             let asker = ConnectionKey { id, serial: connection.serial };
             if self.options.shards > 1 {
                 self.effects.links.query(id, connection.serial, &query);
             }
             let (left, found) = (self.options.shards, QueryResult::default());
-            self.connection_queries.look_for(self.options.shard, asker, query.clone());
-            self.connection_queries.under_way.insert(asker, UnderWay { query, left, found });
+            self.connections.connection_queries.look_for(self.options.shard, asker, query.clone());
+            self.connections
+                .connection_queries
+                .under_way
+                .insert(asker, UnderWay { query, left, found });
         }
     }
 
     /// Goes on looking.
     #[cold]
     pub(crate) fn continue_look(&mut self, now: Time) {
-        let Some(mut look) = self.connection_queries.looks.pop_front() else { return };
+        let Some(mut look) = self.connections.connection_queries.looks.pop_front() else { return };
         self.look_at_connections(now, &mut look);
-        if look.next < self.connections.len() || !self.write_rows(now, &mut look) {
-            return self.connection_queries.looks.push_front(look);
+        if look.next < self.connections.slots.len() || !self.write_rows(now, &mut look) {
+            return self.connections.connection_queries.looks.push_front(look);
         }
         let ConnectionKey { id: connection, serial } = look.asker;
         if look.for_shard == self.options.shard {
@@ -119,7 +122,7 @@ impl Node {
 
     fn look_at_connections(&self, now: Time, look: &mut Look) {
         let mut left = LOOKS_PER_TURN;
-        while left > 0 && look.next < self.connections.len() {
+        while left > 0 && look.next < self.connections.slots.len() {
             let id = ConnectionId(u32::try_from(look.next).expect("fewer than 2^32 slots"));
             look.next += 1;
             left -= 1;
@@ -161,11 +164,13 @@ impl Node {
         asker: ConnectionKey,
         found: QueryResult,
     ) {
-        let Some(under_way) = self.connection_queries.under_way.get_mut(&asker) else { return };
+        let Some(under_way) = self.connections.connection_queries.under_way.get_mut(&asker) else {
+            return;
+        };
         under_way.found.merge(found, &under_way.query);
         under_way.left -= 1;
         if under_way.left == 0
-            && let Some(whole) = self.connection_queries.under_way.remove(&asker)
+            && let Some(whole) = self.connections.connection_queries.under_way.remove(&asker)
         {
             self.tell_query_result(now, asker, &whole.found);
         }
@@ -182,7 +187,7 @@ impl Node {
                 .with_handler(now, id, |handler, context| handler.connections_found(context, found))
                 .is_some()
         {
-            self.resumable.push(id);
+            self.connections.resumable.push(id);
         }
     }
 

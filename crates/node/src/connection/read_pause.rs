@@ -58,14 +58,14 @@ impl WaitsFor {
 impl Node {
     /// Whether the host should read from the connection: whether it waits for nothing of [`WaitsFor`].
     pub fn wants_read(&self, id: ConnectionId) -> bool {
-        let connection = self.connections[id.0 as usize].as_ref();
+        let connection = self.connections.slots[id.0 as usize].as_ref();
         connection.is_some_and(|it| it.ended.is_none()) && self.waits_for(id).is_none()
     }
 
     /// What the connection waits for; of several things the most telling one.
     #[inline]
     fn waits_for(&self, id: ConnectionId) -> Option<WaitsFor> {
-        let connection = self.connections[id.0 as usize].as_ref()?;
+        let connection = self.connections.slots[id.0 as usize].as_ref()?;
         if let Some(metered) = connection.metered.as_ref().filter(|metered| metered.is_waiting()) {
             let by_user = metered.waits_for_user();
             return Some(if by_user { WaitsFor::UserRate } else { WaitsFor::Rate });
@@ -90,7 +90,7 @@ impl Node {
 
     /// What listings show: what the connection waits for, or waited for within the last second.
     pub(crate) fn shown_wait(&self, now: Time, id: ConnectionId) -> Option<WaitsFor> {
-        let connection = self.connections[id.0 as usize].as_ref()?;
+        let connection = self.connections.slots[id.0 as usize].as_ref()?;
         let stalled = (WaitsFor::Subscribers, self.effects.stalls.last_stalled(id));
         let mut pauses = connection.last_slowed.into_iter().chain([stalled]);
         let paused = pauses.find(|(_, at)| *at != Time::default() && now.since(*at) < SHOWN);

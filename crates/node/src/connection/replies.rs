@@ -15,7 +15,7 @@ impl Node {
         reply: Result<Reply, Refusal>,
     ) {
         let id = channel.connection;
-        let Some(connection) = self.connections[id.0 as usize].as_ref() else {
+        let Some(connection) = self.connections.slots[id.0 as usize].as_ref() else {
             if let Some(reply) = self.answer_in_process(id, reply) {
                 self.answer_administrator(now, id, reply);
             }
@@ -25,7 +25,7 @@ impl Node {
         match self
             .with_handler(now, id, |handler, context| handler.replied(context, channel, reply))
         {
-            Some(Ok(())) if has_input => self.resumable.push(id),
+            Some(Ok(())) if has_input => self.connections.resumable.push(id),
             Some(Err(close)) => self.end(now, id, close),
             _ => {}
         }

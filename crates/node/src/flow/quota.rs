@@ -17,7 +17,7 @@ const FREE_BYTES: usize = 128;
 impl Node {
     /// What a connection may use, from what its session knows of it.
     pub(crate) fn quota_of(&self, id: ConnectionId) -> Quota {
-        let Some(connection) = self.connections[id.0 as usize].as_ref() else {
+        let Some(connection) = self.connections.slots[id.0 as usize].as_ref() else {
             return self.options.quota;
         };
         let info = connection.handler.info();
@@ -36,11 +36,11 @@ impl Node {
     #[inline]
     pub(crate) fn apply_changed_quotas(&mut self) {
         let changes = self.engine.quota_changes();
-        if std::mem::replace(&mut self.quota_changes, changes) == changes {
+        if std::mem::replace(&mut self.flow.quota_changes, changes) == changes {
             return;
         }
         for id in self.slots() {
-            if self.connections[id.0 as usize].is_some() {
+            if self.connections.slots[id.0 as usize].is_some() {
                 self.apply_quota(id);
             }
         }
@@ -57,18 +57,18 @@ impl Node {
     }
 
     fn apply_rates(&mut self, id: ConnectionId, quota: &Quota) {
-        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        let Some(connection) = self.connections.slots[id.0 as usize].as_mut() else { return };
         let user = connection.handler.info().user.to_owned();
         let (messages, bytes) = (quota.get(Bound::Messages), quota.get(Bound::Bytes));
-        let has_user = !user.is_empty() && self.rates.set_user(&user, messages, bytes);
+        let has_user = !user.is_empty() && self.flow.rates.set_user(&user, messages, bytes);
         let mut metered = connection.metered.take().unwrap_or_default();
         metered.user = has_user.then_some(user);
         let messages = quota.get(Bound::ConnectionMessages);
         metered.own.set(messages, quota.get(Bound::ConnectionBytes));
         if metered.is_waiting() || metered.own.is_idle() {
             // What it sends next is measured anew.
-            self.rates.release(id, &mut metered);
-            self.resumable.push(id);
+            self.flow.rates.release(id, &mut metered);
+            self.connections.resumable.push(id);
         }
         connection.metered = (has_user || !metered.own.is_idle()).then_some(metered);
     }
@@ -76,10 +76,10 @@ impl Node {
     /// How much of what a connection sends is presented to its session at once.
     #[inline]
     pub(crate) fn portion(&self, now: Time, id: ConnectionId) -> usize {
-        let connection = self.connections[id.0 as usize].as_ref();
+        let connection = self.connections.slots[id.0 as usize].as_ref();
         match connection.and_then(|connection| connection.metered.as_deref()) {
             None => usize::MAX,
-            Some(metered) if self.rates.is_user_in_debt(now, metered) => METERED_BYTES_IN_DEBT,
+            Some(metered) if self.flow.rates.is_user_in_debt(now, metered) => METERED_BYTES_IN_DEBT,
             Some(_) => METERED_BYTES,
         }
     }
@@ -87,7 +87,7 @@ impl Node {
     /// Counts messages and bytes of a connection: where its rate is bounded, it may have to wait.
     #[inline]
     pub(crate) fn meter(&mut self, now: Time, id: ConnectionId, messages: u64, bytes: usize) {
-        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        let Some(connection) = self.connections.slots[id.0 as usize].as_mut() else { return };
         let Some(metered) = connection.metered.as_deref_mut() else { return };
         metered.uncounted += bytes;
         if messages == 0 && metered.uncounted <= FREE_BYTES {
@@ -95,36 +95,36 @@ impl Node {
         }
         let bytes = std::mem::take(&mut metered.uncounted);
         let was_waiting = metered.is_waiting();
-        let waits = self.rates.take(now, id, metered, messages, bytes as u64);
+        let waits = self.flow.rates.take(now, id, metered, messages, bytes as u64);
         self.stats.throttled += u64::from(waits && !was_waiting);
     }
 
     /// Counts what a user has sent to another shard.
     pub(crate) fn spent_elsewhere(&mut self, now: Time, user: &str, messages: u64, bytes: u64) {
         // It may come here next.
-        if !self.rates.knows(user) {
+        if !self.flow.rates.knows(user) {
             let quota = self.engine.quota(user).or(&self.options.quota);
-            self.rates.set_user(user, quota.get(Bound::Messages), quota.get(Bound::Bytes));
+            self.flow.rates.set_user(user, quota.get(Bound::Messages), quota.get(Bound::Bytes));
         }
-        self.rates.spent_elsewhere(now, user, messages, bytes);
+        self.flow.rates.spent_elsewhere(now, user, messages, bytes);
     }
 
     /// Tells the other shards what users have sent whose rates are bounded.
     pub(crate) fn tell_spent(&mut self) {
-        while let Some((user, messages, bytes)) = self.rates.next_untold() {
+        while let Some((user, messages, bytes)) = self.flow.rates.next_untold() {
             self.effects.links.say_to_all(&ShardMessage::Spent { user: &user, messages, bytes });
         }
     }
 
     /// Lets those go on who have waited for what they sent too much.
     pub(crate) fn let_paid_go_on(&mut self, now: Time) {
-        while let Some(id) = self.rates.next_due(now) {
-            let connection = self.connections[id.0 as usize].as_mut();
+        while let Some(id) = self.flow.rates.next_due(now) {
+            let connection = self.connections.slots[id.0 as usize].as_mut();
             let metered: Option<&mut Metered> =
                 connection.and_then(|connection| connection.metered.as_deref_mut());
             let metered = metered.expect("one that is gone waits no longer");
-            self.rates.release(id, metered);
-            self.resumable.push(id);
+            self.flow.rates.release(id, metered);
+            self.connections.resumable.push(id);
         }
     }
 }

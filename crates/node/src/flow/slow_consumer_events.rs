@@ -94,17 +94,17 @@ impl Node {
     /// A client that became too slow for direct messages, or is so no longer, which the host was not
     /// told of yet.
     pub fn next_slow_consumer_event(&mut self) -> Option<SlowConsumerEvent> {
-        self.slow_consumer_events.untold.pop_front()
+        self.flow.slow_consumer_events.untold.pop_front()
     }
 
     /// SlowConsumerEvents that run, and those that have begun so far.
     pub fn slow_consumer_episodes(&self) -> (u64, u64) {
-        (self.slow_consumer_events.running.len() as u64, self.slow_consumer_events.begun)
+        (self.flow.slow_consumer_events.running.len() as u64, self.flow.slow_consumer_events.begun)
     }
 
     /// How it stands with a connection that is too slow.
     pub(crate) fn slow_consumer_info(&self, id: ConnectionId) -> Option<SlowConsumerInfo> {
-        self.slow_consumer_events.running.get(&id)?;
+        self.flow.slow_consumer_events.running.get(&id)?;
         let outbox = &self.effects.outbox[id.0 as usize];
         let Lag { missed, spooled, policy } = outbox.lag;
         Some(SlowConsumerInfo {
@@ -118,10 +118,11 @@ impl Node {
     pub(crate) fn begin_episodes(&mut self, now: Time) {
         for id in std::mem::take(&mut self.effects.became_slow) {
             let seen = self.effects.outbox[id.0 as usize].lag;
-            let is_there = self.connections[id.0 as usize].is_some() && seen != Lag::default();
-            if is_there && !self.slow_consumer_events.running.contains_key(&id) {
-                self.slow_consumer_events.running.insert(id, Episode { began: now, seen });
-                self.slow_consumer_events.begun += 1;
+            let is_there =
+                self.connections.slots[id.0 as usize].is_some() && seen != Lag::default();
+            if is_there && !self.flow.slow_consumer_events.running.contains_key(&id) {
+                self.flow.slow_consumer_events.running.insert(id, Episode { began: now, seen });
+                self.flow.slow_consumer_events.begun += 1;
                 self.tell_episode(now, id, now, true, false);
             }
         }
@@ -130,7 +131,7 @@ impl Node {
     /// Ends the episodes of those that have kept up since the last call.
     pub(crate) fn end_episodes(&mut self, now: Time) {
         let mut ended = Vec::new();
-        for (id, episode) in &mut self.slow_consumer_events.running {
+        for (id, episode) in &mut self.flow.slow_consumer_events.running {
             let outbox = &self.effects.outbox[id.0 as usize];
             let is_quiet = std::mem::replace(&mut episode.seen, outbox.lag) == outbox.lag;
             let has_room = outbox.unsent() < self.options.outbox_bytes_max;
@@ -145,12 +146,12 @@ impl Node {
 
     /// Ends a connection's episode, if it has one.
     pub(crate) fn end_episode(&mut self, now: Time, id: ConnectionId, is_gone: bool) {
-        let Some(Episode { began, .. }) = self.slow_consumer_events.running.get(&id).copied()
+        let Some(Episode { began, .. }) = self.flow.slow_consumer_events.running.get(&id).copied()
         else {
             return;
         };
         self.tell_episode(now, id, began, false, is_gone);
-        self.slow_consumer_events.running.remove(&id);
+        self.flow.slow_consumer_events.running.remove(&id);
         self.effects.outbox[id.0 as usize].lag = Lag::default();
     }
 
@@ -162,7 +163,7 @@ impl Node {
         has_begun: bool,
         is_gone: bool,
     ) {
-        let Some(connection) = self.connections[id.0 as usize].as_ref() else { return };
+        let Some(connection) = self.connections.slots[id.0 as usize].as_ref() else { return };
         let info = connection.handler.info();
         let Some(SlowConsumerInfo { policy, missed, spooled }) = self.slow_consumer_info(id) else {
             return;
@@ -181,10 +182,10 @@ impl Node {
             is_gone,
         };
         self.advise(now, &event);
-        if self.slow_consumer_events.untold.len() >= UNTOLD_MAX {
-            self.slow_consumer_events.untold.pop_front();
+        if self.flow.slow_consumer_events.untold.len() >= UNTOLD_MAX {
+            self.flow.slow_consumer_events.untold.pop_front();
         }
-        self.slow_consumer_events.untold.push_back(event);
+        self.flow.slow_consumer_events.untold.push_back(event);
     }
 
     /// Publishes an advisory in the client's virtual host.

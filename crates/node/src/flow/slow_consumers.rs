@@ -270,7 +270,7 @@ impl Node {
                 .with_handler(now, id, |handler, context| handler.spill_drained(context))
                 .is_some()
             {
-                self.resumable.push(id);
+                self.connections.resumable.push(id);
             }
         }
     }

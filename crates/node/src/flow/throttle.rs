@@ -146,12 +146,12 @@ impl Slowed {
 impl Node {
     /// The connection is not to be read from for a moment.
     pub(crate) fn slow_down(&mut self, now: Time, id: ConnectionId, why: WaitsFor) {
-        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        let Some(connection) = self.connections.slots[id.0 as usize].as_mut() else { return };
         if !std::mem::replace(&mut connection.is_slowed, true) {
             connection.last_slowed = Some((why, now));
             self.stats.floods_paused += u64::from(why == WaitsFor::Flooded);
-            let is_alone = why != WaitsFor::Flooded && !self.company.is_there(now, id);
-            let Slowed { alone, beside_others, .. } = &mut self.slowed;
+            let is_alone = why != WaitsFor::Flooded && !self.flow.company.is_there(now, id);
+            let Slowed { alone, beside_others, .. } = &mut self.flow.slowed;
             let pause = if is_alone { alone } else { beside_others };
             pause.add(now, id);
         }
@@ -185,7 +185,7 @@ impl Node {
         bytes: usize,
         before: PublishCounts,
     ) {
-        let home_said = match &self.connections[id.0 as usize] {
+        let home_said = match &self.connections.slots[id.0 as usize] {
             Some(connection) if bytes >= FLOOD_BYTES => connection.home_said,
             _ => HomeSaid::default(),
         };
@@ -194,8 +194,8 @@ impl Node {
         }
         let floods_home = home_said.floods(now);
         if floods_home.is_none() && !self.is_flood(bytes, before) {
-            self.company.heard_from(now, id);
-        } else if floods_home == Some(true) || self.company.is_there(now, id) {
+            self.flow.company.heard_from(now, id);
+        } else if floods_home == Some(true) || self.flow.company.is_there(now, id) {
             self.slow_down(now, id, WaitsFor::Flooded);
         }
     }
@@ -205,29 +205,31 @@ impl Node {
     /// Home: a remote asks for something in `bytes`.
     #[inline]
     pub(crate) fn note_remote_input(&mut self, now: Time, remote: ConnectionId, bytes: usize) {
-        if let Some(input) = self.remote_input.as_mut().filter(|input| input.remote == remote) {
+        if let Some(input) = self.flow.remote_input.as_mut().filter(|input| input.remote == remote)
+        {
             input.bytes += bytes;
             return;
         }
         self.end_remote_input(now);
-        self.remote_input = Some(RemoteInput { remote, bytes, before: self.publish_counts() });
+        self.flow.remote_input = Some(RemoteInput { remote, bytes, before: self.publish_counts() });
     }
 
     /// Home: ends a run of input of one remote connection. If it was a flood, tells its shard, which cannot
     /// see where messages went, and whether it disturbs others here.
     pub(crate) fn end_remote_input(&mut self, now: Time) {
-        let Some(RemoteInput { remote: slot, bytes, before }) = self.remote_input.take() else {
+        let Some(RemoteInput { remote: slot, bytes, before }) = self.flow.remote_input.take()
+        else {
             return;
         };
         if !self.is_waste(before) {
-            self.company.heard_from(now, slot);
+            self.flow.company.heard_from(now, slot);
             return;
         }
         // Little of it may be a piece of a flood, cut off by the end of a batch: neither flood nor company.
         if bytes >= FLOOD_BYTES
             && let Some(remote) = &self.effects.outbox[slot.0 as usize].remote
         {
-            let disturbs = self.company.is_there(now, slot);
+            let disturbs = self.flow.company.is_there(now, slot);
             let word = FromHome::Flood(remote.last_name(), disturbs);
             self.effects.links.say(remote.shard, &ShardMessage::FromHome(word));
         }
@@ -235,25 +237,25 @@ impl Node {
 
     /// Its shard: what the connection sent was a flood.
     pub(crate) fn note_flood_at_home(&mut self, now: Time, id: ConnectionId, disturbs: bool) {
-        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        let Some(connection) = self.connections.slots[id.0 as usize].as_mut() else { return };
         connection.home_said.flood = Some((now, disturbs));
-        if disturbs || self.company.is_there(now, id) {
+        if disturbs || self.flow.company.is_there(now, id) {
             self.slow_down(now, id, WaitsFor::Flooded);
         }
     }
 
     /// Its shard: what the connection sent was more than consumers get.
     pub(crate) fn note_outrun_at_home(&mut self, now: Time, id: ConnectionId) {
-        let Some(connection) = self.connections[id.0 as usize].as_mut() else { return };
+        let Some(connection) = self.connections.slots[id.0 as usize].as_mut() else { return };
         connection.home_said.outran = Some(now);
         self.slow_down(now, id, WaitsFor::Consumers);
     }
 
     /// Lets those go on whose moment is over.
     pub(crate) fn let_slowed_go_on(&mut self, now: Time) {
-        let alone = self.slowed.alone.take_due(now);
-        for id in alone.into_iter().chain(self.slowed.beside_others.take_due(now)) {
-            if let Some(connection) = self.connections[id.0 as usize].as_mut() {
+        let alone = self.flow.slowed.alone.take_due(now);
+        for id in alone.into_iter().chain(self.flow.slowed.beside_others.take_due(now)) {
+            if let Some(connection) = self.connections.slots[id.0 as usize].as_mut() {
                 connection.is_slowed = false;
             }
         }

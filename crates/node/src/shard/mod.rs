@@ -48,10 +48,10 @@ impl Node {
     #[must_use]
     pub fn introduction(&mut self) -> Vec<Vec<u8>> {
         self.effects.links = ShardLinks::new(&self.options);
-        if let Some(why) = &self.blocked {
+        if let Some(why) = &self.storage.blocked {
             self.effects.links.say_to_all(&ShardMessage::FromHome(FromHome::Blocked(Some(why))));
         }
-        if self.spill_resumes.is_some() {
+        if self.storage.spill_resumes.is_some() {
             self.effects.links.say_to_all(&ShardMessage::FromHome(FromHome::Yield(true)));
         }
         self.engine.introduction()
@@ -95,7 +95,7 @@ impl Node {
             }
             ShardMessage::ConnectionQuery { connection, serial } => {
                 let Some(Value::ConnectionQuery(query)) = values.pop_front() else { return };
-                self.connection_queries.look_for(
+                self.connections.connection_queries.look_for(
                     from,
                     ConnectionKey { id: connection, serial },
                     *query,
@@ -139,7 +139,7 @@ impl Node {
             ShardMessage::Unheard { publisher, subject, reply } => {
                 self.tell_unheard(now, publisher, subject, reply);
             }
-            ShardMessage::Ended(deletion) => self.deletions.begin(deletion),
+            ShardMessage::Ended(deletion) => self.administration.deletions.begin(deletion),
             ShardMessage::ToHome(request) => self.serve_remote(now, from, &request, bytes, values),
             ShardMessage::FromHome(answer) => self.take_from_home(now, &answer, bytes, values),
         }
@@ -148,7 +148,7 @@ impl Node {
     /// All shards know what a connection has told: it goes on.
     fn settled(&mut self, now: Time, id: ConnectionId) {
         match self.with_handler(now, id, |handler, context| handler.known_to_shards(context)) {
-            Some(Ok(())) => self.resumable.push(id),
+            Some(Ok(())) => self.connections.resumable.push(id),
             Some(Err(close)) => self.end(now, id, close),
             None => {}
         }

@@ -134,7 +134,7 @@ impl Node {
                 self.note_flood_at_home(now, name.id.connection, disturbs);
             }
             FromHome::Blocked(why) => self.set_blocked(now, why.map(str::to_owned)),
-            FromHome::Congested(is_congested) => self.is_congested = is_congested,
+            FromHome::Congested(is_congested) => self.storage.is_congested = is_congested,
             FromHome::Yield(yields) => self.effects.spill.set_yields(yields),
             FromHome::Confirm(..)
             | FromHome::Cancelled(..)
@@ -167,7 +167,7 @@ impl Node {
 
     /// The connection that a channel is one of, or was.
     fn connection_named(&mut self, name: ChannelName) -> Option<&mut Connection> {
-        let connection = self.connections[name.id.connection.0 as usize].as_deref_mut();
+        let connection = self.connections.slots[name.id.connection.0 as usize].as_deref_mut();
         connection.filter(|connection| name.opening > connection.openings_before)
     }
 
@@ -206,7 +206,7 @@ impl Node {
             handler.refused(context, id, settle, refusal);
         });
         if told.is_some() {
-            self.resumable.push(connection);
+            self.connections.resumable.push(connection);
         }
     }
 }
@@ -337,7 +337,7 @@ impl Node {
         }
         if is_ahead {
             self.effects.links.say(shard, &ShardMessage::FromHome(FromHome::Outrun(name)));
-            self.outran.push(channel.connection);
+            self.flow.outran.push(channel.connection);
         }
     }
 
@@ -359,7 +359,7 @@ impl Node {
         self.engine.disconnect(now, slot, &mut self.effects);
         self.effects.replies.retain(|answer| answer.channel.connection != slot);
         self.effects.reset(slot);
-        self.free.push(slot);
+        self.connections.free.push(slot);
     }
 
     /// A remote connection connection's channel as home's engine knows it.
@@ -431,7 +431,7 @@ impl Node {
 
     /// Ends a turn: those that outran consumers in it may be said to do so again.
     pub(crate) fn forget_outran(&mut self) {
-        for slot in std::mem::take(&mut self.outran) {
+        for slot in std::mem::take(&mut self.flow.outran) {
             if let Some(remote) = self.effects.remote_mut(slot) {
                 remote.has_outrun = false;
             }

@@ -27,7 +27,7 @@ impl Node {
 
     /// The next work for the disk, if any; its result comes back by [`Node::job_done`].
     pub fn next_job(&mut self) -> Option<Job> {
-        let is_put_off = self.writes.due().is_some() && self.is_unhurried();
+        let is_put_off = self.storage.writes.due().is_some() && self.is_unhurried();
         let journal = self.effects.journal.as_mut()?;
         if is_put_off { journal.next_space_job() } else { journal.next_job() }
     }
@@ -74,22 +74,22 @@ impl Node {
     /// Tells engine and clients when the journal's state changed.
     pub(crate) fn watch_storage(&mut self, now: Time) {
         let state = self.effects.journal.as_ref().map(|journal| journal.state());
-        let Some(state) = state.filter(|state| **state != self.storage_state) else { return };
-        self.storage_state = state.clone();
-        if self.storage_state == State::Full && self.next_sweep.is_none() {
-            self.next_sweep = Some(now.plus(SWEEP_INTERVAL));
+        let Some(state) = state.filter(|state| **state != self.storage.state) else { return };
+        self.storage.state = state.clone();
+        if self.storage.state == State::Full && self.connections.next_sweep.is_none() {
+            self.connections.next_sweep = Some(now.plus(SWEEP_INTERVAL));
         }
-        let state = match &self.storage_state {
+        let state = match &self.storage.state {
             State::Ready => StorageState::Ready,
             State::Full => StorageState::Full,
             State::Failed(_) => StorageState::Failed,
         };
-        let why = reads::why_blocked(&self.storage_state);
+        let why = reads::why_blocked(&self.storage.state);
         self.engine.storage_changed(state, &mut self.effects);
         self.effects.links.say_to_all(&ShardMessage::FromHome(FromHome::Blocked(why.as_deref())));
         self.set_blocked(now, why);
-        if self.storage_state == State::Full {
-            self.spill_resumes = Some(now.plus(SPILL_PAUSE));
+        if self.storage.state == State::Full {
+            self.storage.spill_resumes = Some(now.plus(SPILL_PAUSE));
             self.have_spill_yield(true);
         }
     }
@@ -102,12 +102,12 @@ impl Node {
 
     /// Has the spill logs write again once the journal has had room for long enough.
     pub(crate) fn resume_spill_when_due(&mut self, now: Time) {
-        match self.spill_resumes {
-            Some(_) if self.storage_state == State::Full => {
-                self.spill_resumes = Some(now.plus(SPILL_PAUSE));
+        match self.storage.spill_resumes {
+            Some(_) if self.storage.state == State::Full => {
+                self.storage.spill_resumes = Some(now.plus(SPILL_PAUSE));
             }
             Some(due) if due <= now => {
-                self.spill_resumes = None;
+                self.storage.spill_resumes = None;
                 self.have_spill_yield(false);
             }
             _ => {}
@@ -119,14 +119,14 @@ impl Node {
         for id in self.slots() {
             self.with_handler(now, id, |handler, context| handler.blocked(context, why.as_deref()));
         }
-        self.blocked = why;
+        self.storage.blocked = why;
     }
 
     /// Whether the journal has more than the disk takes.
     pub(crate) fn is_journal_congested(&self) -> bool {
         match &self.effects.journal {
             Some(journal) => journal.congested(),
-            None => self.is_congested,
+            None => self.storage.is_congested,
         }
     }
 
@@ -134,8 +134,8 @@ impl Node {
     /// longer has.
     pub(crate) fn tell_congestion(&mut self) {
         let is_congested = self.is_journal_congested();
-        if self.is_home() && self.is_congested != is_congested {
-            self.is_congested = is_congested;
+        if self.is_home() && self.storage.is_congested != is_congested {
+            self.storage.is_congested = is_congested;
             self.effects
                 .links
                 .say_to_all(&ShardMessage::FromHome(FromHome::Congested(is_congested)));
@@ -156,7 +156,7 @@ impl Node {
     pub(crate) fn end_turn_of_disk(&mut self, now: Time) {
         self.make_due_checkpoint();
         let is_unhurried = self.is_unhurried();
-        self.writes.end_turn(now, is_unhurried);
+        self.storage.writes.end_turn(now, is_unhurried);
     }
 
     /// Begins to hand the engine's state to the journal, where that is due, and moves stragglers out of a
@@ -175,7 +175,7 @@ impl Node {
     fn begin_due_checkpoint(&mut self) {
         let journal = self.effects.journal.as_mut();
         let Some(journal) = journal.filter(|journal| journal.checkpoint_due()) else { return };
-        if self.is_closing {
+        if self.storage.is_closing {
             return;
         }
         if let Some(segment) = journal.sparse_segment() {

@@ -4,3 +4,34 @@ pub(crate) mod disk;
 pub(crate) mod reads;
 pub(crate) mod recovery;
 pub(crate) mod writes;
+
+use angarium_engine::Time;
+use angarium_journal::State;
+
+/// What a shard knows of its broker's disk.
+#[derive(Debug)]
+pub(crate) struct StorageStatus {
+    pub(crate) state: State,
+    /// Why persistent messages cannot be taken, if so.
+    pub(crate) blocked: Option<String>,
+    /// At home: when the spill logs, which have made room, may write again.
+    pub(crate) spill_resumes: Option<Time>,
+    pub(crate) writes: writes::Writes,
+    /// The journal has more than the disk takes, as all shards know.
+    pub(crate) is_congested: bool,
+    /// The last checkpoint is made: no other begins.
+    pub(crate) is_closing: bool,
+}
+
+impl StorageStatus {
+    pub(crate) fn new() -> StorageStatus {
+        StorageStatus {
+            state: State::Ready,
+            blocked: None,
+            spill_resumes: None,
+            writes: writes::Writes::default(),
+            is_congested: false,
+            is_closing: false,
+        }
+    }
+}

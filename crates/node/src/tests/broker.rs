@@ -195,7 +195,7 @@ impl Broker {
     pub(super) fn kept(&self, name: &str) -> usize {
         let client = &self.clients[name];
         let id = client.id.expect("it is connected");
-        let connection = self.nodes[client.shard].connections[id.0 as usize].as_ref();
+        let connection = self.nodes[client.shard].connections.slots[id.0 as usize].as_ref();
         connection.expect("it is connected").carry.capacity()
     }
 

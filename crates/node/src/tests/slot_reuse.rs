@@ -245,6 +245,6 @@ fn one_that_comes_for_who_stored_messages_is_not_one_who_does() {
     let next = host.nodes[1].connected(now, Peer { local: true, ..Peer::default() });
     assert_eq!(next, slot);
     host.turns();
-    let stores = host.nodes[1].connections[slot.0 as usize].as_ref().unwrap().stores;
+    let stores = host.nodes[1].connections.slots[slot.0 as usize].as_ref().unwrap().stores;
     assert!(!stores);
 }

@@ -60,19 +60,19 @@ fn a_full_journal_gets_the_room_of_what_waits_for_slow_clients() {
         assert!(room > 4 << 20, "{room}");
         broker.disk.set_capacity(Some(broker.disk.used()));
         let mut kept = 0;
-        while broker.nodes[0].storage_state == State::Ready && kept < 2_000 {
+        while broker.nodes[0].storage.state == State::Ready && kept < 2_000 {
             publish(&mut broker, "kept", 10);
             kept += 10;
         }
-        assert_eq!(broker.nodes[0].storage_state, State::Full);
-        assert!(broker.nodes.iter().all(|node| node.blocked.is_some()));
+        assert_eq!(broker.nodes[0].storage.state, State::Full);
+        assert!(broker.nodes.iter().all(|node| node.storage.blocked.is_some()));
         assert_eq!(broker.spill.list().unwrap(), [""; 0], "{shards} shards");
         // What it has so, it has within a second.
         broker.disk.set_capacity(Some(broker.disk.used() + room));
         broker.pass(Duration::from_secs(1));
         broker.pass(Duration::from_secs(1));
-        assert_eq!(broker.nodes[0].storage_state, State::Ready);
-        assert!(broker.nodes.iter().all(|node| node.blocked.is_none()));
+        assert_eq!(broker.nodes[0].storage.state, State::Ready);
+        assert!(broker.nodes.iter().all(|node| node.storage.blocked.is_none()));
         // For a while messages for slow clients wait in memory, if they fit it.
         publish(&mut broker, "s", EACH);
         for _ in 0..50 {

@@ -130,7 +130,7 @@ fn what_comes_to_nothing_at_home_waits_wherever_its_publisher_is() {
 #[track_caller]
 fn check_pause(queue: &str, consumes: bool, does: Company, pause: Duration) {
     let mut host = with_queues(1);
-    host.node().slowed = Slowed::new(32 << 20);
+    host.node().flow.slowed = Slowed::new(32 << 20);
     let (publisher, other, consumer) = (host.client(), host.client(), host.client());
     if consumes {
         host.consume(consumer, queue, 1);

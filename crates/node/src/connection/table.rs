@@ -1,0 +1,50 @@
+//! The connections of a shard by slot, and those that have something to do.
+
+use super::Connection;
+use super::limits::ConnectionLimits;
+use super::query::ConnectionQueries;
+use crate::effects::Verification;
+use angarium_engine::{ConnectionId, Time};
+use std::collections::{BTreeSet, VecDeque};
+
+/// All connections of a shard.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    /// By [`ConnectionId`]; the first slot is the broker's own, for its advisories.
+    pub(crate) slots: Vec<Option<Box<Connection>>>,
+    pub(crate) free: Vec<ConnectionId>,
+    /// The number of the last connection that was accepted here.
+    pub(crate) serial: u64,
+    /// Why the node shuts down, if it does; new connections are closed with the same reason.
+    pub(crate) stopping: Option<Box<str>>,
+    /// Connections that may go on with kept input.
+    pub(crate) resumable: Vec<ConnectionId>,
+    /// Connections that go on with kept input in the next turn.
+    pub(crate) resting: Vec<ConnectionId>,
+    /// Connections that are closing, and when they end at the latest. Entries of connections that have gone are
+    /// ignored.
+    pub(crate) closing: BTreeSet<(Time, ConnectionId)>,
+    pub(crate) next_sweep: Option<Time>,
+    /// Credentials that the host has not taken yet.
+    pub(crate) verifications: VecDeque<Verification>,
+    pub(crate) connection_queries: ConnectionQueries,
+    pub(crate) connection_limits: ConnectionLimits,
+}
+
+impl Connections {
+    pub(crate) fn new() -> Connections {
+        Connections {
+            slots: vec![None],
+            free: Vec::new(),
+            serial: 0,
+            stopping: None,
+            resumable: Vec::new(),
+            resting: Vec::new(),
+            closing: BTreeSet::new(),
+            next_sweep: None,
+            verifications: VecDeque::new(),
+            connection_queries: ConnectionQueries::default(),
+            connection_limits: ConnectionLimits::default(),
+        }
+    }
+}
