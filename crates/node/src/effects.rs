@@ -49,7 +49,7 @@ pub(crate) struct Answer {
     pub(crate) after: u64,
 }
 
-/// The surroundings of engine and channels.
+/// The effects of a call into the engine or a protocol handler, and what waits for the host.
 #[derive(Debug)]
 pub(crate) struct NodeEffects {
     /// Home's; other shards have none.
@@ -67,23 +67,23 @@ pub(crate) struct NodeEffects {
     pub(crate) spill: Spill,
     /// Connections for which nothing waits there any more.
     pub(crate) caught_up: Vec<ConnectionId>,
-    /// What subscriptions, by channel and tag, do not get that had been handed to them.
+    /// Dropped messages, by channel and tag of the subscription.
     pub(crate) lost: BTreeMap<(ChannelId, u64), Lost>,
     /// Connections with output, each once.
     pub(crate) dirty: Vec<ConnectionId>,
-    /// Answers that channels have not seen yet.
+    /// Answers that were not handed to their connections yet.
     pub(crate) replies: VecDeque<Answer>,
     pub(crate) in_process: InProcess,
     /// The last news with which a channel of another shard was told that it lost a session.
     pub(crate) session_notices: u64,
     pub(crate) loads: VecDeque<Load>,
-    /// Credentials that channels handed in; the node completes them to [`Verification`]s.
+    /// Credentials that protocol handlers passed on; the node completes them to [`Verification`]s.
     pub(crate) credentials: Vec<(ConnectionId, Credentials)>,
-    /// What channels want to know of all connections; the node begins it.
+    /// Connection queries that the node has not begun yet.
     pub(crate) connection_queries: Vec<(ConnectionId, ConnectionQuery)>,
     /// Why logins were refused, except those whose credentials the host found wrong.
     pub(crate) refused_logins: VecDeque<String>,
-    /// Something was stored in a queue during this call into a channel.
+    /// Something was stored in a queue during this call into a handler.
     pub(crate) has_stored: bool,
     /// More was put into a queue during this call than its consumers get.
     pub(crate) has_outrun: bool,
@@ -162,7 +162,7 @@ impl NodeEffects {
         }
     }
 
-    /// Begins a call into a channel.
+    /// Begins a call into a protocol handler.
     #[inline]
     pub(crate) fn begin_call(&mut self) {
         self.stalls.clear_slow();

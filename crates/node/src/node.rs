@@ -22,8 +22,8 @@ pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
 /// Buffers of a connection that was idle for a sweep are freed beyond this size.
 const IDLE_BUFFER_BYTES_MAX: usize = 0;
 
-/// As many times [`Options::outbox_bytes_max`] unsent, beyond what direct messages may be, and a connection's
-/// input waits: answers to what it asks are written whether or not it reads them.
+/// A connection with this many times [`Options::outbox_bytes_max`] unsent, beyond what direct messages may
+/// take, is not read from: answers to its requests are written whether or not it reads them.
 const CHOKED: usize = 4;
 
 /// Counters of the node itself; engine and journal have their own.
@@ -238,7 +238,7 @@ impl Node {
         }
     }
 
-    /// Whether the session has ended and all its output is sent: the transport is to be closed, and
+    /// Whether the connection has ended and all its output is sent: the transport is to be closed, and
     /// [`Node::disconnected`] called.
     pub fn should_close(&self, id: ConnectionId) -> bool {
         let connection = self.connections.slots[id.0 as usize].as_ref();
@@ -246,7 +246,7 @@ impl Node {
             && self.outgoing(id).is_empty()
     }
 
-    /// Why the session ended, if it has; for the log.
+    /// Why the connection ended, if it has; for the log.
     pub fn end_reason(&self, id: ConnectionId) -> Option<&str> {
         self.connections.slots[id.0 as usize].as_ref()?.ended.as_deref()
     }
@@ -283,7 +283,7 @@ impl Node {
 
     // ---- turns ----
 
-    /// Ends a turn: consumers that became able to take messages get them, answered sessions go on,
+    /// Ends a turn: consumers with room get messages, answered connections go on,
     /// a due checkpoint is made.
     pub fn end_turn(&mut self, now: Time) {
         self.effects.begin_call();
@@ -401,7 +401,7 @@ impl Node {
 
     // ---- inside ----
 
-    /// Whether there is a connection whose session has not ended.
+    /// Whether there is a connection in that slot that has not ended.
     pub(crate) fn is_open(&self, id: ConnectionId) -> bool {
         let connection = self.connections.slots.get(id.0 as usize).and_then(Option::as_ref);
         connection.is_some_and(|connection| connection.ended.is_none())
@@ -413,7 +413,7 @@ impl Node {
         connection.is_some_and(|connection| connection.serial == serial)
     }
 
-    /// Has a connection's session do something, if it has not ended.
+    /// Calls a connection's protocol handler, if the connection has not ended.
     pub(crate) fn with_handler<T>(
         &mut self,
         now: Time,
@@ -428,7 +428,7 @@ impl Node {
         Some(act(&mut connection.handler, &mut context))
     }
 
-    /// Ends a session from the broker's side: what it wrote is still sent.
+    /// Ends a connection from the broker's side; its output is still sent.
     pub(crate) fn end(&mut self, now: Time, id: ConnectionId, close: Close) {
         let Some(connection) = self.connections.slots[id.0 as usize].as_mut() else { return };
         let mut context = Context { now, engine: &mut self.engine, host: &mut self.effects };

@@ -1,4 +1,4 @@
-//! What operators ask of a running node: control requests with all rights, and listings.
+//! Administration of a running node: requests with all rights, and listings.
 //!
 //! A request is asked in a slot of its own, as if by a client, and so is answered as a client's is: once
 //! what it changed is flushed, and known to all shards.
@@ -43,7 +43,7 @@ pub struct ConnectionInfo<'a> {
     pub connected_at: Time,
     /// How long that is.
     pub age: Duration,
-    /// What its protocol session knows: peer, user, virtual host, client, channels.
+    /// What its protocol handler knows: peer, user, virtual host, client, channels.
     pub session: protocol::ConnectionInfo<'a>,
     /// Messages that it has published.
     pub received_messages: u64,
@@ -116,8 +116,8 @@ impl Node {
         }
     }
 
-    /// Makes a user who may do everything in `vhost`, before clients connect: refusals come at once, and
-    /// what is flushed later is as good for them.
+    /// Creates a user with all permissions in `vhost`, before clients connect. Refusals are returned; the
+    /// flush may come later.
     pub fn make_user(&mut self, now: Time, vhost: &str, user: &NewUser<'_>) -> Result<(), Refusal> {
         let NewUser { name, password_hash, administrator } = *user;
         let (name, password_hash) = (name.to_owned(), password_hash.to_owned());
@@ -194,7 +194,7 @@ impl Node {
         slots.filter_map(move |slot| self.connection(now, ConnectionId(slot)))
     }
 
-    /// The one that people know by that number, while it is there.
+    /// The connection with that number in listings.
     pub fn connection_of(&self, number: u64) -> Option<ConnectionId> {
         let is_it = |id: &ConnectionId| {
             let connection = self.connections.slots[id.0 as usize].as_ref();

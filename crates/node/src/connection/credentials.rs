@@ -1,4 +1,4 @@
-//! Credentials on their way from sessions to the host that checks them, and the answers.
+//! Credentials on their way from protocol handlers to the host that checks them, and the answers.
 
 use crate::effects::Verification;
 use crate::node::Node;
@@ -30,7 +30,7 @@ impl Node {
         }
     }
 
-    /// Hands a session the answer to its credentials.
+    /// Hands a connection the answer to its credentials.
     pub(crate) fn logged_in(&mut self, now: Time, id: ConnectionId, answer: Authentication) {
         match self.with_handler(now, id, |handler, context| handler.authenticated(context, answer))
         {
@@ -45,7 +45,7 @@ impl Node {
         }
     }
 
-    /// Completes credentials that sessions handed in to verifications for the host.
+    /// Makes verifications for the host of the credentials that protocol handlers passed on.
     pub(crate) fn take_credentials(&mut self, now: Time) {
         for (id, credentials) in std::mem::take(&mut self.effects.credentials) {
             let Some(connection) = self.connections.slots[id.0 as usize].as_ref() else { continue };

@@ -1,4 +1,4 @@
-//! A connection's session, whichever protocol it speaks.
+//! A connection's protocol handler: one variant for each protocol.
 
 use crate::connection::ConnectionKey;
 use crate::options::Options;
@@ -8,7 +8,7 @@ use angarium_protocol::{
     QueryResult, amqp091, nats,
 };
 
-/// One session of each protocol.
+/// The protocol handler of a connection.
 #[derive(Debug)]
 pub(crate) enum AnyHandler {
     Amqp091(amqp091::Handler),
@@ -25,7 +25,7 @@ macro_rules! each {
 }
 
 impl AnyHandler {
-    /// The session of a connection that has just been accepted.
+    /// The handler of a connection that has just been accepted.
     pub(crate) fn new(
         options: &Options,
         ConnectionKey { id, serial }: ConnectionKey,
@@ -54,7 +54,7 @@ impl AnyHandler {
         }
     }
 
-    /// The transport was encrypted after the session had begun.
+    /// The transport was encrypted after the connection had begun.
     pub(crate) fn encrypted(&mut self, certificate_name: Option<String>) {
         match self {
             AnyHandler::Nats(handler) => handler.encrypted(certificate_name),

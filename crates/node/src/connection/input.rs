@@ -69,14 +69,15 @@ impl Node {
         connection.is_some_and(|connection| connection.is_resting)
     }
 
-    /// What it asks for waits until some of what is unsent to it has left.
+    /// The connection's input waits until some of its output has left.
     fn wait_for_room(&mut self, id: ConnectionId) {
         if let Some(connection) = self.connections.slots[id.0 as usize].as_mut() {
             connection.waits_for_room = true;
         }
     }
 
-    /// Presents input to a session until it uses no more, or has had its turn; returns how much it used.
+    /// Presents input to a protocol handler until it uses no more or the turn is over; returns how much it
+    /// used.
     fn drive(&mut self, now: Time, id: ConnectionId, input: &[u8]) -> usize {
         let mut used = 0;
         let mut portion = self.portion(now, id);

@@ -9,12 +9,12 @@ use angarium_engine::{ConnectionId, ShardId, Time};
 use angarium_protocol::{Identity, Peer};
 use std::collections::BTreeMap;
 
-/// Who was let in, and who waits for that.
+/// Connections that were admitted, and those that wait for it.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionLimits {
     /// At home: connections of other shards that are counted, with their users.
     taken: BTreeMap<(ShardId, ConnectionId), String>,
-    /// On another shard: who has logged in and is not let in yet.
+    /// On another shard: connections that have logged in and are not admitted yet.
     asked: BTreeMap<ConnectionId, Identity>,
 }
 

@@ -1,4 +1,4 @@
-//! One connection: its protocol session, and the input that the session could not use yet.
+//! One connection: its protocol handler, and the input that it has not used yet.
 
 pub(crate) mod credentials;
 pub(crate) mod handler;
@@ -25,11 +25,12 @@ pub(crate) struct Connection {
     pub(crate) connected_at: Time,
     /// Tells it from earlier connections in the same slot.
     pub(crate) serial: u64,
-    /// Tells its sessions from theirs: how many had begun before ([`crate::shard::message::ChannelName`]).
+    /// How many channels had been opened before, which tells its channels from those of earlier connections
+    /// ([`crate::shard::message::ChannelName`]).
     pub(crate) openings_before: u32,
-    /// Input that is not used yet: the start of a frame, or what came while the session waited.
+    /// Input that is not used yet: the start of a frame, or what came while the handler waited.
     pub(crate) carry: Vec<u8>,
-    /// The session has ended; the host sends what is in the output and closes the transport.
+    /// Why it has ended, if it has; the host sends what is in the output and closes the transport.
     pub(crate) ended: Option<String>,
     /// It has stored messages: it is not read from while the journal is congested, and is notified when
     /// nothing can be stored.

@@ -82,7 +82,7 @@ impl ConnectionQueries {
 }
 
 impl Node {
-    /// Begins what sessions have asked for.
+    /// Begins the queries that protocol handlers have passed on.
     #[cold]
     pub(crate) fn begin_queries(&mut self) {
         for (id, query) in std::mem::take(&mut self.effects.connection_queries) {

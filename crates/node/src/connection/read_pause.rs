@@ -23,11 +23,11 @@ pub enum WaitsFor {
     Subscribers,
     /// It stores messages, and the journal has more than the disk takes.
     Disk,
-    /// Home is behind with what it has it do.
+    /// Home has too much of its requests to process.
     Queues,
-    /// Other shards do not know yet what it has done.
+    /// Other shards do not know its subscriptions yet, or home has not processed its requests.
     Shards,
-    /// It does not take what it is sent.
+    /// It does not read its output.
     Room,
     /// It asked for much at once: others have their turns.
     NextTurn,

@@ -1,4 +1,4 @@
-//! Answers on their way to the channels that wait for them.
+//! Answers of the engine on their way to the connections that wait for them.
 
 use crate::effects::{Answer, NodeEffects};
 use crate::node::Node;

@@ -21,8 +21,8 @@ pub(crate) struct Connections {
     pub(crate) resumable: Vec<ConnectionId>,
     /// Connections that go on with kept input in the next turn.
     pub(crate) resting: Vec<ConnectionId>,
-    /// Connections that are closing, and when they end at the latest. Entries of connections that have gone are
-    /// ignored.
+    /// Connections that are closing, and when they end at the latest. Entries of connections that have gone
+    /// are ignored.
     pub(crate) closing: BTreeSet<(Time, ConnectionId)>,
     pub(crate) next_sweep: Option<Time>,
     /// Credentials that the host has not taken yet.

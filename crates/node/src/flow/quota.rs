@@ -1,4 +1,4 @@
-//! What a connection may use: its user's quota, and what everybody may where that says nothing.
+//! Quotas of connections: those of their users, and the broker's where these set none.
 
 use crate::flow::rate::Metered;
 use crate::node::Node;
@@ -15,7 +15,7 @@ const METERED_BYTES_IN_DEBT: usize = 16;
 const FREE_BYTES: usize = 128;
 
 impl Node {
-    /// What a connection may use, from what its session knows of it.
+    /// The quota of a connection, from its user, its own wishes and its listener.
     pub(crate) fn quota_of(&self, id: ConnectionId) -> Quota {
         let Some(connection) = self.connections.slots[id.0 as usize].as_ref() else {
             return self.options.quota;
@@ -73,7 +73,7 @@ impl Node {
         connection.metered = (has_user || !metered.own.is_idle()).then_some(metered);
     }
 
-    /// How much of what a connection sends is presented to its session at once.
+    /// How much of a connection's input is presented to its handler at once.
     #[inline]
     pub(crate) fn portion(&self, now: Time, id: ConnectionId) -> usize {
         let connection = self.connections.slots[id.0 as usize].as_ref();
@@ -116,7 +116,7 @@ impl Node {
         }
     }
 
-    /// Lets those go on who have waited for what they sent too much.
+    /// Lets connections go on that are within their rates again.
     pub(crate) fn let_paid_go_on(&mut self, now: Time) {
         while let Some(id) = self.flow.rates.next_due(now) {
             let connection = self.connections.slots[id.0 as usize].as_mut();

@@ -1,13 +1,13 @@
-//! How much may be published in a second: token buckets, and who waits because there was more.
+//! Publish rates: token buckets of connections and users, and the connections that are over their rate.
 //!
-//! What has arrived is always taken; who sent too much is not read from until it is paid for. Time is
-//! an argument.
+//! What has arrived is always taken; a connection over its rate is not read from until it is paid for. Time
+//! is an argument.
 
 use angarium_engine::{ConnectionId, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// What may come at once is what may come in this time.
+/// The burst that is allowed is what may come in this time.
 const BURST: Duration = Duration::from_millis(100);
 const NANOS: u64 = 1_000_000_000;
 

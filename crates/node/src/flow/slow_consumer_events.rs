@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// SlowConsumerEvents that the host has not been told of yet; the oldest go.
 const UNTOLD_MAX: usize = 1_000;
-/// In whose name advisories are emitted: no client's.
+/// The broker's own channel, from which advisories are published.
 const BROKER: ChannelId = ChannelId { connection: ConnectionId(0), number: 1 };
 
 /// What a connection has missed, and what has waited for it, since its episode began.
@@ -31,7 +31,7 @@ struct Episode {
     seen: Lag,
 }
 
-/// Those that have begun and not ended, and what is to be said of them.
+/// The episodes that have begun and not ended, and events for the host.
 #[derive(Debug, Default)]
 pub(crate) struct SlowConsumerEvents {
     running: BTreeMap<ConnectionId, Episode>,
@@ -97,7 +97,7 @@ impl Node {
         self.flow.slow_consumer_events.untold.pop_front()
     }
 
-    /// SlowConsumerEvents that run, and those that have begun so far.
+    /// Clients that are slow consumers now, and how often one became so.
     pub fn slow_consumer_episodes(&self) -> (u64, u64) {
         (self.flow.slow_consumer_events.running.len() as u64, self.flow.slow_consumer_events.begun)
     }

@@ -9,7 +9,7 @@ use angarium_engine::{
 };
 use angarium_protocol::ProtocolHandler;
 
-/// Unsent bytes from which on what is to be spooled is.
+/// Unsent bytes from which on messages are spooled.
 const SPOOL_AT_BYTES: usize = 1 << 20;
 /// Bytes handed to slow consumers in one turn when a chunk has come from the disk.
 const REFILL_BYTES: usize = 256 << 10;
@@ -196,7 +196,7 @@ impl NodeEffects {
         looked_at + self.outbox[id.0 as usize].unsent() - before
     }
 
-    /// Writes what has come from the disk for whom there is room; where those are many, for some of them.
+    /// Hands messages that have come from the disk to consumers with room, as many as fit a turn.
     pub(crate) fn refill_stirred(&mut self) {
         let mut looked_at = 0;
         while looked_at < REFILL_BYTES
@@ -215,7 +215,7 @@ impl NodeEffects {
         outbox.choose_path(self.outbox_bytes_max);
     }
 
-    /// Tells the engine what subscriptions do not get that had been handed to them.
+    /// Tells the engine which messages its subscriptions have missed after all.
     pub(crate) fn tell_lost(&mut self, engine: &mut Engine) {
         for (session, tag, count) in self.spill.take_lost() {
             *self.lost.entry((session, tag)).or_default() += count;
@@ -277,7 +277,7 @@ impl Node {
 }
 
 impl Outbox {
-    /// Unsent bytes from which on what is to be spooled is.
+    /// Unsent bytes from which on messages are spooled.
     fn spool_at(&self) -> usize {
         SPOOL_AT_BYTES.min(self.unsent_max)
     }

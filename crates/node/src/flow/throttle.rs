@@ -17,8 +17,8 @@ const PAUSE_MAX: Duration = Duration::from_millis(4);
 /// read at once, so that input has half the rate of output (decision 0013).
 const PAUSE_BYTES: u64 = 128 << 10;
 
-/// A read of as much, most of which came to nothing, is a flood's: half of what is read at once at least,
-/// since what comes encrypted is less when it arrives here.
+/// The least input at once that can be a flood: half of what is read at once, since encrypted input is
+/// smaller here.
 const FLOOD_BYTES: usize = 16 << 10;
 /// How long after its input a connection is there for others.
 const COMPANY: Duration = Duration::from_millis(1);
@@ -61,7 +61,7 @@ impl Company {
     }
 }
 
-/// What a remote connection asks for in a row, which is about what its shard read from it at once.
+/// The requests of one remote connection in a row: about what its shard read from it at once.
 #[derive(Debug)]
 pub(crate) struct RemoteInput {
     remote: ConnectionId,
@@ -202,7 +202,7 @@ impl Node {
 
     // ---- by way of home ----
 
-    /// Home: a remote asks for something in `bytes`.
+    /// Home: a remote connection asks for something in `bytes`.
     #[inline]
     pub(crate) fn note_remote_input(&mut self, now: Time, remote: ConnectionId, bytes: usize) {
         if let Some(input) = self.flow.remote_input.as_mut().filter(|input| input.remote == remote)
@@ -251,7 +251,7 @@ impl Node {
         self.slow_down(now, id, WaitsFor::Consumers);
     }
 
-    /// Lets those go on whose moment is over.
+    /// Lets connections go on whose pause is over.
     pub(crate) fn let_slowed_go_on(&mut self, now: Time) {
         let alone = self.flow.slowed.alone.take_due(now);
         for id in alone.into_iter().chain(self.flow.slowed.beside_others.take_due(now)) {

@@ -1,5 +1,5 @@
-//! Several direct messages at once for one connection after the other: what one was sent is copied for the
-//! next one where that is called the same, as it is for most.
+//! Batches of direct messages: output written for one subscription is copied for the next one of the same
+//! name.
 
 use crate::effects::NodeEffects;
 use angarium_engine::{ConnectionId, DirectMessage, SendOutcome};
@@ -35,7 +35,7 @@ impl LastBatch {
         self.emission = 0;
     }
 
-    /// Who was sent just what is to be written now.
+    /// The connection that was sent the same bytes, and where they are.
     #[inline]
     fn same(&self, message: &DirectMessage<'_>) -> Option<(ConnectionId, Range<usize>)> {
         let is_same = self.emission == message.emission
@@ -57,7 +57,7 @@ impl LastBatch {
 
 impl NodeEffects {
     /// Writes messages with these payloads into their connection's output, if there is room for all of them;
-    /// says how the last one is heard.
+    /// says how the last one was sent.
     pub(crate) fn write_direct_batch(
         &mut self,
         message: &DirectMessage<'_>,

@@ -33,7 +33,7 @@ const PIECES_KEPT: usize = 16;
 /// To give more back to the system than this takes a millisecond and more.
 const DROPPED_BYTES_MAX: usize = 4 << 20;
 
-/// A connection's output and what the host must know about it.
+/// A connection's output and what the host has to know about it.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     pub(crate) writer: Writer,
@@ -52,11 +52,11 @@ pub(crate) struct Outbox {
     pub(crate) slow_consumer_policy: SlowConsumerPolicy,
     /// What is to become of them from the time on when none waits in the spill log.
     pub(crate) next_policy: Option<SlowConsumerPolicy>,
-    /// Unsent bytes with which it is.
+    /// Unsent bytes beyond which its policy applies.
     pub(crate) unsent_max: usize,
     /// It is too far behind for direct messages, and to be ended for that.
     pub(crate) is_given_up: bool,
-    /// Unsent bytes up to which direct messages are written without a look at all that.
+    /// Unsent bytes up to which direct messages are written without a look at the policy.
     pub(crate) plain_max: usize,
     /// What it has missed since it has been too slow.
     pub(crate) lag: Lag,
@@ -144,7 +144,7 @@ impl Outbox {
         has_ended && self.unsent() > 0
     }
 
-    /// Puts what has become much aside, so that what follows it need not be one with it.
+    /// Ends a piece of output that has grown large.
     #[inline]
     pub(crate) fn part(&mut self) {
         if self.writer.output.bytes.len() >= PIECE_BYTES || self.droppable.is_some() {
@@ -222,7 +222,7 @@ impl Outbox {
         }
     }
 
-    /// Makes it that of the next connection in its slot, which may be listed as dirty already.
+    /// Resets it for the next connection in its slot, which may be listed as dirty already.
     pub(crate) fn renew(&mut self) {
         self.drop_pieces();
         *self = Outbox { is_dirty: self.is_dirty, ..Outbox::default() };

@@ -13,7 +13,7 @@ const PIECE_BYTES: usize = 64 << 10;
 /// A piece is at most that part of what may be unsent.
 const PIECE_PART: usize = 16;
 
-/// What is known of such output. Kept only for connections that have some.
+/// The droppable messages in an outbox; only for connections that have some.
 #[derive(Debug, Default)]
 pub(super) struct Droppable {
     /// The messages in what is being written, behind all pieces.

@@ -1,7 +1,7 @@
 //! One piece of a connection's output that waits to be sent, from which direct messages may be taken out,
 //! whole ones only.
 //!
-//! Knows where in it they lie and whose they are, not what they look like.
+//! Independent of what the messages look like.
 
 use super::marks::{Marked, Whose};
 use angarium_engine::Lost;

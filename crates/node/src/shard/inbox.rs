@@ -45,7 +45,7 @@ impl Node {
         self.inbox.extend(left);
     }
 
-    /// Goes on with batches that were not taken whole, for one step.
+    /// Goes on with batches that were not processed whole, within the work budget.
     pub(crate) fn take_inbox(&mut self, now: Time) {
         self.engine.begin_work_budget();
         while !self.engine.is_step_over()

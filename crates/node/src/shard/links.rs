@@ -24,7 +24,7 @@ pub const UNDERWAY_BYTES_MAX: u64 = 4 << 20;
 pub const SHARD_BATCH_BYTES: usize = 64 << 10;
 /// Room that a batch begins with, at most: what is read from a client at once, and its messages' heads.
 const ROOM_BYTES_MAX: usize = SHARD_BATCH_BYTES + (16 << 10);
-/// News that shards may not know yet before who tells more has to wait.
+/// News that other shards may not know yet before a connection that has more of them waits.
 const NEWS_UNDERWAY_MAX: u64 = 4_096;
 /// Of how much a subscriber may have unsent, the part that may be on its way to its shard before publishers
 /// of direct messages wait: room is left for what comes until they stall.
@@ -88,7 +88,7 @@ impl Link {
 pub(crate) struct ShardLinks {
     shard: ShardId,
     others: Shards,
-    /// Bytes on their way to a shard beyond which who publishes direct messages waits for it.
+    /// Bytes on their way to a shard beyond which publishers of direct messages wait for it.
     direct_max: u64,
     /// Those with messages that are not on their way yet.
     talking: Shards,
@@ -188,7 +188,7 @@ impl ShardLinks {
         self.others
     }
 
-    /// Has all others look at their connections, for one here.
+    /// Sends all other shards a connection query.
     pub(crate) fn query(&mut self, connection: ConnectionId, serial: u64, query: &ConnectionQuery) {
         for shard in self.others {
             let value = Value::ConnectionQuery(Box::new(query.clone()));
@@ -281,13 +281,13 @@ impl ShardLinks {
         self.link(to).batch.carry(message.shared);
     }
 
-    /// Whether so much is on its way to a shard that those who send there wait.
+    /// Whether so much is on its way to a shard that connections that send there wait.
     pub(crate) fn is_behind(&self, shard: ShardId) -> bool {
         let link = self.links.get(usize::from(shard.0));
         link.is_some_and(|link| link.underway > UNDERWAY_BYTES_MAX)
     }
 
-    // ---- remotes ----
+    // ---- remote connections ----
 
     /// Where a connection of another shard is at home.
     pub(crate) fn remote(&self, shard: ShardId, connection: ConnectionId) -> Option<ConnectionId> {

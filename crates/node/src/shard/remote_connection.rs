@@ -5,9 +5,8 @@ use crate::shard::message::ChannelName;
 use angarium_engine::{ChannelId, ConnectionId, Refusal, ShardId};
 use std::cell::Cell;
 
-/// As many times what may be unsent to a connection here may be on its way to one of another shard: how much
-/// of it has left comes back after two shards have woken up, and as long as home hands out less than that, it
-/// waits. No more than what chokes its input there.
+/// How many times the high-water mark of a local connection may be on its way to a remote one: home learns
+/// that deliveries have left only after two shards have woken up. No more than what stops its input there.
 const UNDERWAY_TIMES: u64 = 3;
 
 /// Such a connection.
@@ -21,15 +20,15 @@ pub(crate) struct RemoteConnection {
     /// Its channels: number, opening and whether it has failed. What a failed one still asks for is
     /// not done: its own shard does not know yet.
     channels: Vec<RemoteChannel>,
-    /// Why home does not have it: everything it asks for is refused so.
+    /// Why home refuses it, and each of its requests.
     pub(crate) refusal: Option<Refusal>,
     /// Bytes of deliveries on their way to it that have not left its shard.
     pub(crate) underway: u64,
-    /// The engine was refused room; tell it when there is some.
+    /// The engine was refused room, and is to learn when there is some.
     pub(crate) wants_room: Cell<bool>,
     /// Its shard knows that it stores messages.
     pub(crate) has_stored: bool,
-    /// Its shard was told in this turn that it outruns consumers.
+    /// Its shard has learned in this turn that it outruns consumers.
     pub(crate) has_outrun: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Connections that use queues from another shard than home: what home does for them, and what their
-//! own shard does with what comes back.
+//! Use of queues from another shard than home: requests that are carried home, what home does for them, and
+//! its answers on the connection's shard.
 
 use crate::connection::Connection;
 use crate::effects::NodeEffects;
@@ -17,14 +17,13 @@ use angarium_engine::{
 use angarium_protocol::ProtocolHandler;
 use std::collections::VecDeque;
 
-/// As a part of what may be unsent to a client: how much of what home has delivered may have left its
-/// shard before home learns of it.
+/// The part of a client's high-water mark after which home learns that deliveries have left.
 const DRAINED_PART: u64 = 8;
 
 // ---- on the connection's shard ----
 
 impl NodeEffects {
-    /// Hands home what concerns queues.
+    /// Carries a call of the engine home.
     pub(crate) fn carry_home(&mut self, call: Call<'_>) {
         self.has_called = true;
         match call {
@@ -214,7 +213,7 @@ impl Node {
 // ---- at home ----
 
 impl NodeEffects {
-    /// The shard and name of a channel that is a remote connection connection's.
+    /// The shard and name of a channel that is a remote connection's.
     #[inline]
     pub(crate) fn name_of(&self, channel: ChannelId) -> Option<(ShardId, ChannelName)> {
         let remote = self.outbox[channel.connection.0 as usize].remote.as_ref()?;
@@ -362,7 +361,7 @@ impl Node {
         self.connections.free.push(slot);
     }
 
-    /// A remote connection connection's channel as home's engine knows it.
+    /// A remote connection's channel as home's engine knows it.
     fn remote_channel(&self, from: ShardId, id: ChannelId) -> Option<ChannelId> {
         let connection = self.effects.links.remote(from, id.connection)?;
         Some(ChannelId { connection, number: id.number })
@@ -429,7 +428,7 @@ impl Node {
         true
     }
 
-    /// Ends a turn: those that outran consumers in it may be said to do so again.
+    /// Ends a turn: connections that outran consumers may be reported again.
     pub(crate) fn forget_outran(&mut self) {
         for slot in std::mem::take(&mut self.flow.outran) {
             if let Some(remote) = self.effects.remote_mut(slot) {

@@ -1,4 +1,4 @@
-//! A full piece of the spill log: what it holds for whom, and where it is.
+//! A chunk of the spill log: what it holds for which subscription, and where it is.
 
 use super::content::Content;
 use super::store::Stored;

@@ -1,5 +1,5 @@
-//! The bytes of a chunk in memory. A large body, which others have as well, is not copied: it lies beside
-//! what is around it, in a chunk of its own.
+//! The bytes of a chunk in memory. A large body is not copied but shared: it lies beside the rest of its
+//! record, in a chunk of its own.
 
 use super::record::{self, Recipient, Record};
 use angarium_engine::{Bytes, MessageView, share};

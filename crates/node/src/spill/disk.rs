@@ -1,4 +1,4 @@
-//! The log and the disk: which jobs it hands out for its chunks, and what their results are to it.
+//! The spill log's disk jobs: which are handed out, and what their results change.
 
 use super::chunk::{Chunk, Place};
 use super::content::Content;

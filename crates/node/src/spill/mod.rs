@@ -36,13 +36,12 @@ pub use store::{SpillStore, clear_spill};
 
 /// Bytes that may wait to be written; what comes while there are more is missed.
 const UNWRITTEN_BYTES_MAX: usize = 32 << 20;
-/// Full chunks that are not written yet: who catches up soon never sees the disk. Not so the large ones, of
-/// one message each.
+/// Full chunks that stay in memory: a consumer that catches up soon never waits for the disk. Chunks of a
+/// single large message are written.
 const KEPT: usize = 2;
 /// Clients with something in the log; what would be for one more is missed.
 const SLOW_CONSUMERS_MAX: usize = 1_000;
-/// A body is shared by those who read it if it has that part of a chunk's bytes, all of which it keeps in
-/// memory.
+/// A body is shared by its readers if it is at least this part of a chunk, all of which it keeps in memory.
 const SHARED_PART: usize = 2;
 /// Bytes of others' messages that a slow consumer's cursor passes at a time.
 pub(crate) const PASSED_MAX: usize = 1 << 20;
@@ -115,7 +114,7 @@ pub(crate) struct Spill {
     writes: usize,
     /// Others need the disk more: nothing is written.
     yields: bool,
-    /// What subscriptions miss that had been taken for them.
+    /// Stored messages that subscriptions have missed.
     lost: Vec<(ChannelId, u64, Lost)>,
     /// Connections whose cursors are where something has changed.
     stirred: VecDeque<ConnectionId>,
@@ -304,8 +303,8 @@ impl Spill {
         all > self.options.bytes_max && self.stored > self.own_max
     }
 
-    /// Others need the disk more: what is there is given up, and nothing is written until they no longer do.
-    /// What fits memory waits there.
+    /// Gives up what is on the disk and writes nothing until the journal has space again; what fits memory
+    /// waits there.
     pub(crate) fn set_yields(&mut self, yields: bool) {
         self.yields = yields;
         // What has no file yet is behind all that has.
@@ -471,7 +470,7 @@ impl Spill {
         }
     }
 
-    /// A chunk is lost: those who have not read it yet miss what was in it for them.
+    /// Gives up a chunk: consumers that have not read it miss its messages.
     fn lose(&mut self, number: u64, why: SpillLoss) {
         let Some(at) = number.checked_sub(self.first) else { return };
         let Some(chunk) = self.chunks.get_mut(at as usize) else { return };
@@ -513,7 +512,7 @@ impl Spill {
         !self.stirred.is_empty()
     }
 
-    /// Takes what subscriptions miss that had been taken for them: their session, their tag, how many.
+    /// Takes the losses of subscriptions: channel, tag and count.
     pub(crate) fn take_lost(&mut self) -> Vec<(ChannelId, u64, Lost)> {
         std::mem::take(&mut self.lost)
     }

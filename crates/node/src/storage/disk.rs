@@ -1,6 +1,6 @@
-//! The node and its disk: jobs and reads handed out, their results taken in, checkpoints, want of space.
+//! The journal's work: jobs and reads handed out, their results, checkpoints, a full disk.
 //!
-//! Only home has a journal; on other shards all of this is nothing.
+//! Only home has a journal.
 
 use crate::effects::NodeEffects;
 use crate::node::{Node, SWEEP_INTERVAL};
@@ -32,7 +32,7 @@ impl Node {
         if is_put_off { journal.next_space_job() } else { journal.next_job() }
     }
 
-    /// Whether nobody waits for what the journal has to write, nor to read it.
+    /// Whether nothing waits for what the journal has to write.
     fn is_unhurried(&self) -> bool {
         let Some(journal) = &self.effects.journal else { return false };
         let written = journal.written();
@@ -152,7 +152,7 @@ impl Node {
         true
     }
 
-    /// Ends a turn for the disk: a due checkpoint is made, and what nobody waits for is put off.
+    /// Ends a turn for the disk: makes a due checkpoint and defers writes that nothing waits for.
     pub(crate) fn end_turn_of_disk(&mut self, now: Time) {
         self.make_due_checkpoint();
         let is_unhurried = self.is_unhurried();

@@ -90,7 +90,7 @@ impl ShardBatch {
     }
 }
 
-/// A session as two shards know it: named by its own shard.
+/// A channel as two shards know it: named by its own shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChannelName {
     pub(crate) id: ChannelId,
@@ -133,7 +133,7 @@ pub(crate) enum ShardMessage<'a> {
     FromHome(FromHome<'a>),
 }
 
-/// What home is asked for on account of a session that uses queues.
+/// A request to home of a channel that uses queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ToHome<'a> {
     Connect {
@@ -167,7 +167,7 @@ pub(crate) enum ToHome<'a> {
     },
 }
 
-/// What home says to such a session, or its connection.
+/// An answer of home to such a channel or its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FromHome<'a> {
     Deliver(ChannelName, DeliveryMessage<'a>),
@@ -188,11 +188,11 @@ pub(crate) enum FromHome<'a> {
         serial: u64,
         is_admitted: bool,
     },
-    /// The session's connection stores messages.
+    /// The channel's connection stores messages.
     Stores(ChannelName),
     /// It puts more into a queue than its consumers get.
     Outrun(ChannelName),
-    /// Most of what it sent just now came to nothing; whether that disturbs others who send at home.
+    /// Most of its last messages reached nobody; whether that disturbs others at home.
     Flood(ChannelName, bool),
     /// Persistent messages cannot be taken, or can again.
     Blocked(Option<&'a str>),
