@@ -3,8 +3,8 @@
 //! Effects are carried out the moment the engine calls them, in memory: a delivery is written into
 //! its connection's output, a record into the journal's batch. The host moves bytes and blocks.
 
-use crate::connection::in_process::InProcess;
-use crate::flow::publisher_stall::PublisherStalls;
+use crate::connection::in_process_events::InProcess;
+use crate::flow::publisher_stall::{Pace, Publisher, PublisherStalls};
 use crate::options::Options;
 use crate::outbox::Outbox;
 use crate::outbox::batch::LastBatch;
@@ -15,12 +15,15 @@ use crate::spill::Spill;
 use angarium_engine as engine;
 use angarium_engine::{
     Call, ChannelId, Confirm, ConnectionId, Delivery, DirectMessage, Effects, Forward, GetAnswer,
-    Hints, Load, Lost, MessageView, Refusal, Reply, SendOutcome, SessionLoss, Shards, Subscribe,
-    Time,
+    Hints, Load, Lost, MessageView, Refusal, Reply, SendOutcome, SessionLoss, ShardId, Shards,
+    Subscribe, Time,
 };
 use angarium_journal::{Journal, SharedRecord};
 use angarium_protocol::{ConnectionQuery, Credentials, Host, Writer};
 use std::collections::{BTreeMap, VecDeque};
+
+/// Bytes that a message of a batch takes beside its content and its names, or fewer.
+const BATCH_FRAMING_BYTES: usize = 32;
 
 /// Credentials that the host is to check, off the shard's thread.
 #[derive(Clone, Debug)]
@@ -237,6 +240,100 @@ impl NodeEffects {
         if message.shared.is_some() {
             self.end_with_large(channel.connection);
         }
+    }
+}
+
+impl NodeEffects {
+    /// Stalls a publisher here, whose last message reached slow subscribers only.
+    #[cold]
+    pub(crate) fn stall_here(&mut self, now: Time, publisher: ConnectionId) {
+        let shards = self.stalls.slow_shards;
+        self.links.wait_for(shards, publisher);
+        let waits_here = self.wait_for_slow(Publisher::Here(publisher));
+        if waits_here || !shards.is_empty() {
+            self.stalls.begin(now, publisher);
+        }
+        self.stalls.clear_slow();
+    }
+
+    /// Tells another shard that all subscribers here of its publisher's last message are slow.
+    pub(crate) fn stall_elsewhere(&mut self, now: Time, shard: ShardId, publisher: ConnectionId) {
+        let waits = self.wait_for_slow(Publisher::There(shard, publisher));
+        let pace = if waits { Pace::Slow } else { Pace::TooSlow };
+        self.links.tell_slow(now, shard, publisher, pace);
+    }
+
+    /// Has a publisher wait for the slow subscribers of its last message; says whether there are any.
+    fn wait_for_slow(&mut self, publisher: Publisher) -> bool {
+        let mut waits = false;
+        for &subscriber in &self.stalls.slow_here {
+            let waiting = &mut self.outbox[subscriber.0 as usize].waiting;
+            if publisher != Publisher::Here(subscriber) && !waiting.is_silent() {
+                waits = true;
+                waiting.add(publisher);
+            }
+        }
+        waits
+    }
+
+    /// Lets publishers go on: a subscriber of theirs has drained or gone, or is silent.
+    pub(crate) fn end_stalls(&mut self, publishers: impl Iterator<Item = Publisher>) {
+        for publisher in publishers {
+            match publisher {
+                Publisher::Here(connection) => self.stalls.end(connection),
+                Publisher::There(shard, publisher) => self.links.tell_drained(shard, publisher),
+            }
+        }
+    }
+
+    /// Called twice a second: nobody waits any longer for subscribers that take nothing.
+    pub(crate) fn sweep_stalls(&mut self, now: Time) {
+        for slot in 0..self.outbox.len() {
+            let publishers = self.outbox[slot].waiting.sweep();
+            self.end_stalls(publishers);
+        }
+        self.links.sweep_slow_subscribers(now);
+    }
+}
+
+impl NodeEffects {
+    /// Writes messages with these payloads into their connection's output, if there is room for all of them;
+    /// says how the last one was sent.
+    pub(crate) fn write_direct_batch(
+        &mut self,
+        message: &DirectMessage<'_>,
+        bodies: &[&[u8]],
+    ) -> Option<SendOutcome> {
+        let connection = message.channel.connection;
+        let slot = connection.0 as usize;
+        let outbox = &self.outbox[slot];
+        let names = message.message.routing_key.len() + message.subscription.len();
+        let payload: usize = bodies.iter().map(|body| body.len()).sum();
+        let bytes = payload + bodies.len() * (names + BATCH_FRAMING_BYTES);
+        let unsent = outbox.unsent() + bytes;
+        if outbox.remote.is_some() || unsent >= outbox.plain_max {
+            return None;
+        }
+        let same = self.last_batch.same(message).filter(|(other, _)| {
+            outbox.writer.writes_batches_like(&self.outbox[other.0 as usize].writer)
+        });
+        if let Some((other, range)) = same {
+            self.touch(connection);
+            let both = self.outbox.get_disjoint_mut([other.0 as usize, slot]);
+            let [from, to] = both.expect("two connections have two places");
+            to.writer.output.bytes.extend_from_slice(&from.writer.output.bytes[range]);
+            to.writer.output.messages += bodies.len() as u64;
+        } else {
+            let writer = self.touch(connection);
+            let start = writer.output.bytes.len();
+            writer.output.bytes.reserve(bytes);
+            writer.send_direct_batch(message, bodies);
+            let range = start..writer.output.bytes.len();
+            self.last_batch.keep(message, range);
+        }
+        let last = message.emission + bodies.len() as u64 - 1;
+        let last_bytes = bodies.last().map_or(0, |body| body.len() + names + BATCH_FRAMING_BYTES);
+        Some(self.has_written(connection, last, unsent - last_bytes))
     }
 }
 

@@ -20,7 +20,7 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
-pub use crate::connection::in_process::InProcessEvent;
+pub use crate::connection::in_process_events::InProcessEvent;
 pub use crate::connection::read_pause::WaitsFor;
 pub use crate::effects::Verification;
 pub use crate::flow::slow_consumer_events::SlowConsumerEvent;

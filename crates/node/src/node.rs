@@ -1,9 +1,10 @@
 //! The node's entry points: what happened, what to do, when to come back.
 
 use crate::administration::Administration;
+use crate::connection::Connection;
 use crate::connection::handler::AnyHandler;
+use crate::connection::key::ConnectionKey;
 use crate::connection::table::Connections;
-use crate::connection::{Connection, ConnectionKey};
 use crate::effects::NodeEffects;
 use crate::flow::FlowControl;
 use crate::flow::throttle::HomeSaid;

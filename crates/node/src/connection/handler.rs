@@ -1,6 +1,6 @@
 //! A connection's protocol handler: one variant for each protocol.
 
-use crate::connection::ConnectionKey;
+use crate::connection::key::ConnectionKey;
 use crate::options::Options;
 use angarium_engine::{ChannelId, Engine, Refusal, Reply, Settle, Time};
 use angarium_protocol::{

@@ -1,53 +1,15 @@
 //! In-process clients: connections of code in the host itself, which make requests and take replies as values
 //! instead of bytes. They have a user and its rights, on any shard, as clients of a protocol do.
 
+use super::in_process_events::{Identity, InProcessEvent};
 use crate::effects::NodeEffects;
 use crate::node::Node;
 use angarium_engine::{
     ChannelId, ConnectionId, Deletion, Refusal, Reply, Request, SessionLoss, Time,
 };
-use std::collections::{BTreeMap, VecDeque};
 
 /// The only channel of an in-process client.
 const CHANNEL: u16 = 1;
-
-/// What an in-process client gets.
-#[derive(Clone, Debug)]
-pub enum InProcessEvent {
-    /// The answer to its oldest request that is not answered.
-    Reply(Result<Reply, Refusal>),
-    /// It does not hold this session any more.
-    SessionLost {
-        /// The session's name.
-        session: String,
-        /// What happened to it.
-        why: SessionLoss,
-    },
-    /// The connection has ended, and why.
-    Closed(String),
-}
-
-/// In-process clients of one shard, and what they have not taken yet.
-#[derive(Debug, Default)]
-pub(crate) struct InProcess {
-    clients: BTreeMap<ConnectionId, Identity>,
-    events: VecDeque<(ConnectionId, InProcessEvent)>,
-}
-
-/// Who a client is.
-#[derive(Debug)]
-struct Identity {
-    user: String,
-    vhost: String,
-}
-
-impl InProcess {
-    fn tell(&mut self, id: ConnectionId, event: InProcessEvent) {
-        if self.clients.contains_key(&id) {
-            self.events.push_back((id, event));
-        }
-    }
-}
 
 impl NodeEffects {
     /// Tells a client of this shard that it lost a session. Protocol handlers claim none.

@@ -1,8 +1,8 @@
 //! Connection limits of users, counted at home for all shards: another shard asks home before it admits a
 //! connection that has logged in.
 
-use crate::connection::ConnectionKey;
 use crate::connection::handler::AnyHandler;
+use crate::connection::key::ConnectionKey;
 use crate::node::Node;
 use crate::shard::message::{FromHome, ShardMessage, ToHome};
 use angarium_engine::{ConnectionId, ShardId, Time};

@@ -3,7 +3,9 @@
 pub(crate) mod credentials;
 pub(crate) mod handler;
 pub(crate) mod in_process;
+pub(crate) mod in_process_events;
 pub(crate) mod input;
+pub(crate) mod key;
 pub(crate) mod limits;
 pub(crate) mod query;
 pub(crate) mod read_pause;
@@ -14,7 +16,7 @@ use crate::connection::handler::AnyHandler;
 use crate::connection::read_pause::WaitsFor;
 use crate::flow::rate::Metered;
 use crate::flow::throttle::HomeSaid;
-use angarium_engine::{ConnectionId, Time};
+use angarium_engine::Time;
 use angarium_protocol::Peer;
 
 /// A connection as the node holds it; its output lies in the effects, where the engine reaches it.
@@ -57,13 +59,6 @@ pub(crate) struct Connection {
     pub(crate) sent_bytes: u64,
     /// Something was received or sent since the last sweep; buffers of idle connections are freed.
     pub(crate) is_active: bool,
-}
-
-/// A connection, told from earlier ones in its slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ConnectionKey {
-    pub(crate) id: ConnectionId,
-    pub(crate) serial: u64,
 }
 
 impl Connection {

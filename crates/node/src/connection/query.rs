@@ -5,7 +5,7 @@
 //! Connections that come or go meanwhile may be missing.
 
 use crate::administration::ConnectionInfo;
-use crate::connection::ConnectionKey;
+use crate::connection::key::ConnectionKey;
 use crate::node::Node;
 use crate::shard::message::{ShardMessage, Value};
 use angarium_engine::{ConnectionId, Engine, ShardId, Time, subjects_overlap};

@@ -4,7 +4,6 @@
 //! Which subscribers a message reached is the engine's to say; another shard says when all of those there are
 //! slow, and when one has drained.
 
-use crate::effects::NodeEffects;
 use angarium_engine::{ConnectionId, ShardId, Shards, Time};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -47,9 +46,9 @@ pub(crate) struct PublisherStalls {
     /// Which message the slow subscribers are of.
     emission: u64,
     /// Slow subscribers of it on this shard.
-    slow_here: Vec<ConnectionId>,
+    pub(crate) slow_here: Vec<ConnectionId>,
     /// Shards where it waits for slow subscribers, or that are slow themselves.
-    slow_shards: Shards,
+    pub(crate) slow_shards: Shards,
 }
 
 impl PublisherStalls {
@@ -98,7 +97,8 @@ impl PublisherStalls {
         self.slow_shards = Shards::NONE;
     }
 
-    fn begin(&mut self, now: Time, publisher: ConnectionId) {
+    /// Stalls a publisher.
+    pub(crate) fn begin(&mut self, now: Time, publisher: ConnectionId) {
         let slot = publisher.0 as usize;
         if slot >= self.stalls.len() {
             self.stalls.resize(slot + 1, (false, Time::default()));
@@ -156,8 +156,13 @@ impl WaitingPublishers {
         self.silent_sweeps = 0;
     }
 
-    fn is_silent(&self) -> bool {
+    pub(crate) fn is_silent(&self) -> bool {
         self.silent_sweeps >= SILENT_SWEEPS_MAX
+    }
+
+    /// Adds one.
+    pub(crate) fn add(&mut self, publisher: Publisher) {
+        self.publishers.insert(publisher);
     }
 
     /// Takes all of them.
@@ -166,7 +171,7 @@ impl WaitingPublishers {
     }
 
     /// Called twice a second; takes all once the subscriber has been silent for long.
-    fn sweep(&mut self) -> impl Iterator<Item = Publisher> + use<> {
+    pub(crate) fn sweep(&mut self) -> impl Iterator<Item = Publisher> + use<> {
         if !std::mem::take(&mut self.has_moved) && !self.publishers.is_empty() {
             self.silent_sweeps += 1;
         }
@@ -177,59 +182,6 @@ impl WaitingPublishers {
     #[cfg(test)]
     pub(crate) fn count(&self) -> usize {
         self.publishers.len()
-    }
-}
-
-impl NodeEffects {
-    /// Stalls a publisher here, whose last message reached slow subscribers only.
-    #[cold]
-    pub(crate) fn stall_here(&mut self, now: Time, publisher: ConnectionId) {
-        let shards = self.stalls.slow_shards;
-        self.links.wait_for(shards, publisher);
-        let waits_here = self.wait_for_slow(Publisher::Here(publisher));
-        if waits_here || !shards.is_empty() {
-            self.stalls.begin(now, publisher);
-        }
-        self.stalls.clear_slow();
-    }
-
-    /// Tells another shard that all subscribers here of its publisher's last message are slow.
-    pub(crate) fn stall_elsewhere(&mut self, now: Time, shard: ShardId, publisher: ConnectionId) {
-        let waits = self.wait_for_slow(Publisher::There(shard, publisher));
-        let pace = if waits { Pace::Slow } else { Pace::TooSlow };
-        self.links.tell_slow(now, shard, publisher, pace);
-    }
-
-    /// Has a publisher wait for the slow subscribers of its last message; says whether there are any.
-    fn wait_for_slow(&mut self, publisher: Publisher) -> bool {
-        let mut waits = false;
-        for &subscriber in &self.stalls.slow_here {
-            let waiting = &mut self.outbox[subscriber.0 as usize].waiting;
-            if publisher != Publisher::Here(subscriber) && !waiting.is_silent() {
-                waits = true;
-                waiting.publishers.insert(publisher);
-            }
-        }
-        waits
-    }
-
-    /// Lets publishers go on: a subscriber of theirs has drained or gone, or is silent.
-    pub(crate) fn end_stalls(&mut self, publishers: impl Iterator<Item = Publisher>) {
-        for publisher in publishers {
-            match publisher {
-                Publisher::Here(connection) => self.stalls.end(connection),
-                Publisher::There(shard, publisher) => self.links.tell_drained(shard, publisher),
-            }
-        }
-    }
-
-    /// Called twice a second: nobody waits any longer for subscribers that take nothing.
-    pub(crate) fn sweep_stalls(&mut self, now: Time) {
-        for slot in 0..self.outbox.len() {
-            let publishers = self.outbox[slot].waiting.sweep();
-            self.end_stalls(publishers);
-        }
-        self.links.sweep_slow_subscribers(now);
     }
 }
 

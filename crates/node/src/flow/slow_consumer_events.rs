@@ -4,6 +4,7 @@
 use crate::administration::SlowConsumerInfo;
 use crate::effects::NodeEffects;
 use crate::node::Node;
+use crate::outbox::Lag;
 use angarium_engine::{ChannelId, ConnectionId, Emit, SlowConsumerPolicy, Time};
 use angarium_protocol::SlowConsumerAdvisory;
 use std::collections::{BTreeMap, VecDeque};
@@ -13,15 +14,6 @@ use std::time::Duration;
 const UNTOLD_MAX: usize = 1_000;
 /// The broker's own channel, from which advisories are published.
 const BROKER: ChannelId = ChannelId { connection: ConnectionId(0), number: 1 };
-
-/// What a connection has missed, and what has waited for it, since its episode began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Lag {
-    pub(crate) missed: u64,
-    pub(crate) spooled: u64,
-    /// What became of the first of these messages: the subscription's policy, where it has its own.
-    pub(crate) policy: Option<SlowConsumerPolicy>,
-}
 
 /// One that has begun.
 #[derive(Clone, Copy, Debug)]

@@ -12,7 +12,6 @@ mod tests;
 use self::oldest::Droppable;
 use self::piece::Piece;
 use crate::flow::publisher_stall::WaitingPublishers;
-use crate::flow::slow_consumer_events::Lag;
 use crate::shard::remote_connection::RemoteConnection;
 use angarium_engine::{SlowConsumerPolicy, drop_elsewhere};
 use angarium_protocol::Writer;
@@ -32,6 +31,15 @@ const PIECES_KEPT: usize = 16;
 
 /// To give more back to the system than this takes a millisecond and more.
 const DROPPED_BYTES_MAX: usize = 4 << 20;
+
+/// What a connection has missed, and what has waited for it, since its episode began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lag {
+    pub(crate) missed: u64,
+    pub(crate) spooled: u64,
+    /// What became of the first of these messages: the subscription's policy, where it has its own.
+    pub(crate) policy: Option<SlowConsumerPolicy>,
+}
 
 /// A connection's output and what the host has to know about it.
 #[derive(Debug, Default)]

@@ -11,7 +11,7 @@ pub(crate) mod remote_queues;
 mod session_notices;
 pub(crate) mod varint;
 
-use crate::connection::ConnectionKey;
+use crate::connection::key::ConnectionKey;
 use crate::node::Node;
 use crate::shard::links::ShardLinks;
 use crate::shard::message::{
@@ -82,14 +82,7 @@ impl Node {
         // What was found out holds for as long as nothing but messages of the row arrives.
         let found = rows.streak.take();
         match *shard_message {
-            ShardMessage::News(news) => {
-                self.effects.links.learned(from);
-                if let Some(deletion) = Deletion::told_by(news) {
-                    self.end_all(now, deletion);
-                }
-                let told = self.engine.apply_sync(from, news, &mut self.effects);
-                told.expect(UNDERSTOOD);
-            }
+            ShardMessage::News(news) => self.take_news(now, from, news),
             ShardMessage::Spent { user, messages, bytes } => {
                 self.spent_elsewhere(now, user, messages, bytes);
             }
@@ -143,6 +136,14 @@ impl Node {
             ShardMessage::ToHome(request) => self.serve_remote(now, from, &request, bytes, values),
             ShardMessage::FromHome(answer) => self.take_from_home(now, &answer, bytes, values),
         }
+    }
+
+    fn take_news(&mut self, now: Time, from: ShardId, news: &[u8]) {
+        self.effects.links.learned(from);
+        if let Some(deletion) = Deletion::told_by(news) {
+            self.end_all(now, deletion);
+        }
+        self.engine.apply_sync(from, news, &mut self.effects).expect(UNDERSTOOD);
     }
 
     /// All shards know what a connection has told: it goes on.

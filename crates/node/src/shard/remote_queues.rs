@@ -93,12 +93,8 @@ impl Node {
                 self.effects.touch(name.id.connection).confirm(name.id, confirm);
             }
             FromHome::Returned(name, message) => {
-                let CarriedBody { body, .. } = body_of(message, bytes, values);
-                if self.is_here(name) {
-                    let mut annotations = Annotations::default();
-                    let message = MessageView::parse(message, &mut annotations, body.as_ref());
-                    self.effects.return_here(name.id, &message.expect(UNDERSTOOD));
-                }
+                let carried = body_of(message, bytes, values);
+                self.hand_returned(name, message, &carried);
             }
             FromHome::Cancelled(name, subscription) if self.is_here(name) => {
                 self.effects.touch(name.id.connection).consumer_cancelled(name.id, subscription);
@@ -121,11 +117,7 @@ impl Node {
             FromHome::Admitted { connection, serial, is_admitted } => {
                 self.admitted(now, connection, serial, is_admitted);
             }
-            FromHome::Stores(name) => {
-                if let Some(connection) = self.connection_named(name) {
-                    connection.stores = true;
-                }
-            }
+            FromHome::Stores(name) => self.note_stores(name),
             FromHome::Outrun(name) if self.was_here(name) => {
                 self.note_outrun_at_home(now, name.id.connection);
             }
@@ -140,6 +132,20 @@ impl Node {
             | FromHome::SessionLost(..)
             | FromHome::Outrun(_)
             | FromHome::Flood(..) => {}
+        }
+    }
+
+    fn note_stores(&mut self, name: ChannelName) {
+        if let Some(connection) = self.connection_named(name) {
+            connection.stores = true;
+        }
+    }
+
+    fn hand_returned(&mut self, name: ChannelName, message: &[u8], carried: &CarriedBody) {
+        if self.is_here(name) {
+            let mut annotations = Annotations::default();
+            let message = MessageView::parse(message, &mut annotations, carried.body.as_ref());
+            self.effects.return_here(name.id, &message.expect(UNDERSTOOD));
         }
     }
 

@@ -22,12 +22,12 @@ impl NodeEffects {
             (Some((shard, name)), refused) => {
                 match refused {
                     Some(reply) => {
-                        let word = ShardMessage::FromHome(FromHome::Reply(name));
-                        self.links.say_with(shard, &word, Value::Reply(reply));
+                        let message = ShardMessage::FromHome(FromHome::Reply(name));
+                        self.links.say_with(shard, &message, Value::Reply(reply));
                     }
                     None => {
-                        let word = FromHome::SessionLost(name, session, why);
-                        self.links.say(shard, &ShardMessage::FromHome(word));
+                        let message = FromHome::SessionLost(name, session, why);
+                        self.links.say(shard, &ShardMessage::FromHome(message));
                     }
                 }
                 self.links.sync_all();
@@ -40,8 +40,8 @@ impl NodeEffects {
         }
     }
 
-    /// A claim that was granted, and whose answer its channel has not seen: that is taken back, and what the
-    /// channel is told instead is returned.
+    /// Takes back a claim that was granted and whose answer its channel has not seen; returns the refusal
+    /// that it gets instead.
     fn refuse_claim(
         &mut self,
         channel: ChannelId,
