@@ -22,7 +22,7 @@ use crate::queue::reclaim::Departures;
 use crate::routing::QueueKey;
 use crate::routing::vhost::Vhost;
 use crate::session::Sessions;
-use crate::storage::incremental_snapshot::Taking;
+use crate::storage::incremental_snapshot::IncrementalSnapshot;
 use crate::storage::record::Requeued;
 use crate::{
     Bytes, ChannelId, ConnectionId, Conventions, LoadId, Names, Position, Refusal, RefusalKind,
@@ -147,7 +147,7 @@ pub(crate) struct Agenda {
 pub(crate) struct Storage {
     pub(crate) state: StorageState,
     /// A snapshot that is written over several turns.
-    pub(crate) snapshot: Option<Box<Taking>>,
+    pub(crate) snapshot: Option<Box<IncrementalSnapshot>>,
     /// The mark of durable messages that the snapshot has, or that came since it began: of all of them,
     /// where no snapshot is being written.
     pub(crate) mark: bool,

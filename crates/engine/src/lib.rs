@@ -58,7 +58,9 @@ pub use crate::interface::request::{
 };
 pub use crate::interface::time::Time;
 pub use crate::interface::value::Value;
-pub use crate::pubsub::{Burst, BurstRoom, Deletion, Forward, QUEUE_SUBJECT_PREFIX, Row, Streak};
+pub use crate::pubsub::{
+    BatchRoom, CachedRoute, Deletion, DirectBatch, Forward, QUEUE_SUBJECT_PREFIX, Row,
+};
 pub use crate::shard::body_apart::is_body_apart;
 pub use access::overlap as subjects_overlap;
 pub use bytes::Bytes;

@@ -18,7 +18,7 @@ pub trait Effects: Hints {
     fn send_direct(&mut self, message: &DirectMessage<'_>) -> SendOutcome;
     /// Sends other shards direct messages with these payloads, which have everything else in common with
     /// `forward`; each shard gets them by [`crate::Engine::forwarded`]. Several payloads only where
-    /// [`Forward::streak`] is set. Returns the best outcome of any shard.
+    /// [`Forward::cached_route`] is set. Returns the best outcome of any shard.
     fn forward_to_shards(
         &mut self,
         to: Shards,

@@ -1,13 +1,13 @@
 //! Emits direct messages: to subscribers, and to queues that are bound to the subject.
 
-use super::forward::{Audience, Forward, Parcel, Subjects};
+use super::forward::{Audience, Forward, Subjects, Unaddressed};
 use super::group::Turn;
 use super::{Direct, QUEUE_SUBJECT_PREFIX};
 use crate::engine::Engine;
 use crate::interface::limits::{NAME_BYTES_MAX, SUBJECT_BYTES_MAX};
 use crate::interface::message::NO_ANNOTATIONS;
-use crate::pubsub::cached_route::{Streak, Way};
-use crate::pubsub::fanout::{Emission, Hearing, Members, PartTurn};
+use crate::pubsub::cached_route::{CachedRoute, Way};
+use crate::pubsub::fanout::{Emission, Fanout, Members, PartTurn};
 use crate::pubsub::subscribe::Subscriber;
 use crate::queue::stored::Incoming;
 use crate::routing::vhost::Vhost;
@@ -30,7 +30,7 @@ impl Engine {
         self.emit_next(now, channel, emit, &mut None, fx)
     }
 
-    /// Emits a message for which everything is looked up; says in `streak` what the next one need not.
+    /// Emits a message for which everything is looked up; says in `cached_route` what the next one need not.
     /// Not inlined: those that follow are the many.
     #[inline(never)]
     pub(super) fn emit_first<F: Effects>(
@@ -38,7 +38,7 @@ impl Engine {
         now: Time,
         id: ChannelId,
         emit: &Emit<'_>,
-        streak: &mut Option<Streak>,
+        cached_route: &mut Option<CachedRoute>,
         fx: &mut F,
     ) -> Result<Reached, Refusal> {
         let slot = self.channel_slot(id).ok_or_else(|| Engine::no_channel(id))?;
@@ -66,7 +66,7 @@ impl Engine {
         if self.is_caught(vhost, emit.subject) {
             reached.queues = self.put_into_queues(now, vhost, emit.subject, emit.content, fx);
         } else if addressed.is_empty() {
-            *streak = self.find_streak(vhost, Way::Out);
+            *cached_route = self.find_streak(vhost, Way::Out);
         }
         if reached.is_nobody() {
             self.counters.unheard += 1;
@@ -166,13 +166,13 @@ impl Engine {
     }
 
     /// Hands a direct message of another shard, for which everything is looked up, to those it is for;
-    /// says in `streak` what the next one need not look up.
+    /// says in `cached_route` what the next one need not look up.
     #[inline(never)]
     pub(super) fn take_first_forward<F: Effects>(
         &mut self,
         now: Time,
         forward: &Forward<'_>,
-        streak: &mut Option<Streak>,
+        cached_route: &mut Option<CachedRoute>,
         fx: &mut F,
     ) -> Reached {
         let Forward { subject, message, audience, vhost, .. } = forward;
@@ -194,7 +194,7 @@ impl Engine {
             };
             reached.queues = self.put_into_queues(now, vhost, subject, content, fx);
         } else {
-            *streak = self.find_streak(vhost, Way::In);
+            *cached_route = self.find_streak(vhost, Way::In);
         }
         reached
     }
@@ -229,9 +229,9 @@ impl Engine {
         message: &MessageView<'_>,
         fx: &mut F,
     ) -> Reached {
-        let mut hearing = Hearing::default();
+        let mut fanout = Fanout::default();
         let (origin, has_others) = (self.options.shard, self.has_others());
-        let emission = Emission { number: self.pubsub.next_emission(), streak: 0, message };
+        let emission = Emission { number: self.pubsub.next_emission(), cached_route: 0, message };
         let Direct { subscribers, channels, leaves, parts, spent, .. } = &mut self.pubsub;
         leaves.clear();
         let Vhost { name: vhost, interest, .. } =
@@ -244,13 +244,13 @@ impl Engine {
         for leaf in leaves.iter().filter_map(|leaf| interest.leaf(*leaf)) {
             elsewhere = elsewhere.and(leaf.shards());
             has_groups |= leaf.has_groups();
-            hearing.count_all(&leaf.all, subscribers, spent, is_deaf, emission, fx);
+            fanout.count_all(&leaf.all, subscribers, spent, is_deaf, emission, fx);
         }
         parts.clear();
         if has_groups {
             interest.gather(leaves, parts);
         }
-        hearing.looked_at += (visited + leaves.len() + parts.len()) as u64;
+        fanout.looked_at += (visited + leaves.len() + parts.len()) as u64;
         let is_one_shard = || match has_groups {
             false => elsewhere.count() == 1,
             true => elsewhere.is_empty() && interest.is_one_group_elsewhere(leaves),
@@ -258,13 +258,13 @@ impl Engine {
         // Only where a single other shard decides can the publisher learn that nobody takes it.
         let asks = has_others
             && publisher.is_some_and(|publisher| publisher.asks)
-            && hearing.reached().is_nobody()
+            && fanout.reached().is_nobody()
             && is_one_shard();
         let (echo, is_emitted) = (silent.is_none(), publisher.is_some());
         let publisher = publisher.map(|publisher| publisher.connection);
-        let streak = 0;
-        let parcel =
-            Parcel { origin, publisher, asks, vhost, subjects, message, is_emitted, streak };
+        let route = 0;
+        let unaddressed =
+            Unaddressed { origin, publisher, asks, vhost, subjects, message, is_emitted, route };
         let mut rest = &parts[..];
         while let Some(group) = interest.next_group(&mut rest) {
             let (next, tried) = match interest.turn(group, origin) {
@@ -272,21 +272,21 @@ impl Engine {
                 Turn::Here(first) => {
                     let turn = PartTurn { parts: group, first };
                     let members = &mut Members { subscribers, spent };
-                    let offered = hearing.offer(interest, turn, members, is_deaf, emission, fx);
-                    let after = hearing.after(offered, interest, group, Shards::one(origin));
+                    let offered = fanout.offer(interest, turn, members, is_deaf, emission, fx);
+                    let after = fanout.after(offered, interest, group, Shards::one(origin));
                     (after, Shards::one(origin))
                 }
             };
             if let Some(shard) = next {
                 let (name, tried) = (interest.name(group), tried.and(Shards::one(shard)));
                 let audience = Audience::Group { name, tried, echo };
-                hearing.count(parcel.send(Shards::one(shard), audience, fx));
+                fanout.count(unaddressed.send(Shards::one(shard), audience, fx));
             }
         }
         if !elsewhere.is_empty() {
-            hearing.count(parcel.send(elsewhere, Audience::All, fx));
+            fanout.count(unaddressed.send(elsewhere, Audience::All, fx));
         }
-        self.end_hearing(&hearing, message, fx)
+        self.end_fanout(&fanout, message, fx)
     }
 
     /// Hands a message to all who subscribe here to its subjects, outside of groups.
@@ -297,19 +297,19 @@ impl Engine {
         message: &MessageView<'_>,
         fx: &mut F,
     ) -> Reached {
-        let mut hearing = Hearing::default();
-        let emission = Emission { number: self.pubsub.next_emission(), streak: 0, message };
+        let mut fanout = Fanout::default();
+        let emission = Emission { number: self.pubsub.next_emission(), cached_route: 0, message };
         let Direct { subscribers, channels, leaves, spent, .. } = &mut self.pubsub;
         leaves.clear();
         let interest =
             &mut self.topology.vhosts.get_mut(vhost).expect("the caller has looked").interest;
-        hearing.looked_at += interest.find_any(subjects, leaves) as u64;
+        fanout.looked_at += interest.find_any(subjects, leaves) as u64;
         let is_deaf = |subscriber: &Subscriber| subscriber.is_deaf(subjects, None, channels);
-        hearing.looked_at += leaves.len() as u64;
+        fanout.looked_at += leaves.len() as u64;
         for leaf in leaves.iter().filter_map(|leaf| interest.leaf(*leaf)) {
-            hearing.count_all(&leaf.all, subscribers, spent, is_deaf, emission, fx);
+            fanout.count_all(&leaf.all, subscribers, spent, is_deaf, emission, fx);
         }
-        self.end_hearing(&hearing, message, fx)
+        self.end_fanout(&fanout, message, fx)
     }
 
     /// Hands an answer of the host to the channel's own subscribers of `subject`, and to no
@@ -331,9 +331,9 @@ impl Engine {
             redelivered: false,
             annotations: &NO_ANNOTATIONS,
         };
-        let mut hearing = Hearing::default();
+        let mut fanout = Fanout::default();
         let number = self.pubsub.next_emission();
-        let emission = Emission { number, streak: 0, message: &message.view() };
+        let emission = Emission { number, cached_route: 0, message: &message.view() };
         let Direct { subscribers, channels, leaves, spent, .. } = &mut self.pubsub;
         leaves.clear();
         let interest =
@@ -344,9 +344,9 @@ impl Engine {
             subscriber.id != id || subscriber.is_deaf(subjects, None, channels)
         };
         for leaf in leaves.iter().filter_map(|leaf| interest.leaf(*leaf)) {
-            hearing.count_all(&leaf.all, subscribers, spent, is_deaf, emission, fx);
+            fanout.count_all(&leaf.all, subscribers, spent, is_deaf, emission, fx);
         }
-        self.end_hearing(&hearing, &message.view(), fx);
+        self.end_fanout(&fanout, &message.view(), fx);
     }
 
     /// Hands a message of another shard to one of a group. Where the group has no member here any
@@ -357,60 +357,56 @@ impl Engine {
         forward: &Forward<'_>,
         fx: &mut F,
     ) -> Reached {
-        let mut hearing = Hearing::default();
+        let mut fanout = Fanout::default();
         let Audience::Group { name, tried, echo } = forward.audience else {
             return Reached::default();
         };
         let message = &forward.message;
         let is_own = forward.origin == self.options.shard;
-        let emission = Emission { number: self.pubsub.next_emission(), streak: 0, message };
+        let emission = Emission { number: self.pubsub.next_emission(), cached_route: 0, message };
         let Direct { subscribers, channels, leaves, parts, spent, .. } = &mut self.pubsub;
         leaves.clear();
         let interest =
             &mut self.topology.vhosts.get_mut(vhost).expect("the caller has looked").interest;
-        hearing.looked_at += interest.find_any(forward.subjects(), leaves) as u64;
+        fanout.looked_at += interest.find_any(forward.subjects(), leaves) as u64;
         let silent = forward.publisher.filter(|_| is_own && !echo);
         let subjects = forward.subjects();
         let is_deaf = |subscriber: &Subscriber| subscriber.is_deaf(subjects, silent, channels);
         interest.gather_named(leaves, name, parts);
         let first = interest.turn_here(parts, self.options.shard);
         let (turn, members) = (PartTurn { parts, first }, &mut Members { subscribers, spent });
-        let offered = hearing.offer(interest, turn, members, is_deaf, emission, fx);
-        let next = hearing.after(offered, interest, parts, tried);
+        let offered = fanout.offer(interest, turn, members, is_deaf, emission, fx);
+        let next = fanout.after(offered, interest, parts, tried);
         if let Some(shard) = next {
             let audience = Audience::Group { name, tried: tried.and(Shards::one(shard)), echo };
-            hearing.count(fx.forward_to_shards(
+            fanout.count(fx.forward_to_shards(
                 Shards::one(shard),
                 &Forward { audience, ..*forward },
                 &[message.body],
             ));
         }
-        self.end_hearing(&hearing, message, fx)
+        self.end_fanout(&fanout, message, fx)
     }
 
     #[inline]
-    fn end_hearing<F: Effects>(
+    fn end_fanout<F: Effects>(
         &mut self,
-        hearing: &Hearing,
+        fanout: &Fanout,
         message: &MessageView<'_>,
         fx: &mut F,
     ) -> Reached {
         if self.pubsub.has_spent() {
             self.end_spent(fx);
         }
-        self.count_hearing(hearing, message)
+        self.count_fanout(fanout, message)
     }
 
     #[inline]
-    pub(super) fn count_hearing(
-        &mut self,
-        hearing: &Hearing,
-        message: &MessageView<'_>,
-    ) -> Reached {
-        self.work_budget.count_handed(hearing.bytes(message));
-        self.counters.heard += hearing.heard;
-        self.counters.missed += hearing.missed;
-        hearing.reached()
+    pub(super) fn count_fanout(&mut self, fanout: &Fanout, message: &MessageView<'_>) -> Reached {
+        self.work_budget.count_handed(fanout.bytes(message));
+        self.counters.heard += fanout.heard;
+        self.counters.missed += fanout.missed;
+        fanout.reached()
     }
 
     /// Ends those who have heard as many messages as they wanted.
@@ -424,7 +420,7 @@ impl Engine {
     }
 }
 
-impl Parcel<'_> {
+impl Unaddressed<'_> {
     /// Sends it to an audience on other shards.
     #[inline]
     pub(super) fn send<F: Effects>(

@@ -12,7 +12,7 @@ use crate::{Bytes, Effects, MessageView, Reached, SendOutcome, ShardId, Shards};
 pub(super) struct Emission<'a> {
     pub(super) number: u64,
     /// As [`crate::DirectMessage::route`].
-    pub(super) streak: u64,
+    pub(super) cached_route: u64,
     pub(super) message: &'a MessageView<'a>,
 }
 
@@ -46,7 +46,7 @@ const LOOK_BYTES: u64 = 128;
 
 /// Counts who heard one message.
 #[derive(Debug, Default)]
-pub(super) struct Hearing {
+pub(super) struct Fanout {
     pub(super) heard: u64,
     pub(super) missed: u64,
     /// Subscribers, patterns and groups that were looked at, whether or not they heard it.
@@ -66,7 +66,7 @@ impl Emission<'_> {
     }
 }
 
-impl Hearing {
+impl Fanout {
     #[inline]
     pub(super) fn count(&mut self, heard: SendOutcome) {
         self.count_each(heard, 1);

@@ -56,8 +56,8 @@ pub struct Forward<'a> {
     pub subject: &'a str,
     /// The message.
     pub message: MessageView<'a>,
-    /// As [`crate::Delivery`] has it. All of a streak have a [`Row`] in common.
-    pub streak: u64,
+    /// As [`crate::Delivery`] has it. All of a cached route have a [`Row`] in common.
+    pub cached_route: u64,
     /// Exchange and routing key are those that every emitted message has.
     pub(super) is_emitted: bool,
     /// Further subjects, as [`Subjects`] has them.
@@ -82,7 +82,7 @@ pub struct Row<'a> {
 
 /// A message that may go to other shards: a [`Forward`] without its audience.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Parcel<'a> {
+pub(super) struct Unaddressed<'a> {
     pub(super) origin: ShardId,
     pub(super) publisher: Option<ConnectionId>,
     pub(super) asks: bool,
@@ -90,17 +90,25 @@ pub(super) struct Parcel<'a> {
     pub(super) subjects: Subjects<'a>,
     pub(super) message: &'a MessageView<'a>,
     pub(super) is_emitted: bool,
-    pub(super) streak: u64,
+    pub(super) route: u64,
 }
 
-impl<'a> Parcel<'a> {
+impl<'a> Unaddressed<'a> {
     /// Addresses it.
     pub(super) fn to<'b>(&self, audience: Audience<'b>) -> Forward<'b>
     where
         'a: 'b,
     {
-        let Parcel { origin, publisher, asks, vhost, subjects, message, is_emitted, streak } =
-            *self;
+        let Unaddressed {
+            origin,
+            publisher,
+            asks,
+            vhost,
+            subjects,
+            message,
+            is_emitted,
+            route: cached_route,
+        } = *self;
         let Subjects { first: subject, further } = subjects;
         let message = *message;
         Forward {
@@ -111,7 +119,7 @@ impl<'a> Parcel<'a> {
             further,
             message,
             is_emitted,
-            streak,
+            cached_route,
             audience,
             vhost,
         }
@@ -130,7 +138,7 @@ pub(super) enum Audience<'a> {
 
 /// Messages in a row without properties, which differ in payload alone.
 #[derive(Clone, Copy, Debug)]
-pub struct Burst<'a> {
+pub struct DirectBatch<'a> {
     /// The subject.
     pub subject: &'a str,
     /// Whether subscribers of the same connection hear them.
@@ -143,8 +151,8 @@ pub struct Burst<'a> {
     pub bodies: &'a [&'a [u8]],
 }
 
-impl<'a> Burst<'a> {
-    /// Messages of one burst, at most.
+impl<'a> DirectBatch<'a> {
+    /// Messages of one batch, at most.
     pub const MESSAGES_MAX: usize = 64;
     /// Fewer are as well taken one by one.
     pub const MESSAGES_MIN: usize = 2;
@@ -252,7 +260,7 @@ impl<'a> Forward<'a> {
         if is_emitted {
             (message.exchange, message.routing_key) = (names.subject_exchange, subject);
         }
-        let (asks, streak) = (has(ASKS), 0);
+        let (asks, cached_route) = (has(ASKS), 0);
         Ok(Forward {
             origin,
             publisher,
@@ -261,13 +269,13 @@ impl<'a> Forward<'a> {
             further,
             message,
             is_emitted,
-            streak,
+            cached_route,
             audience,
             vhost,
         })
     }
 
-    /// Appends what it has in common with the others of its streak.
+    /// Appends what it has in common with the others of its cached route.
     pub fn write_row(&self, out: &mut Vec<u8>) {
         let Forward { origin, publisher, subject, message, vhost, .. } = self;
         let mut writer = Writer(out);
@@ -299,10 +307,10 @@ impl<'a> Row<'a> {
     /// Several of its messages, without properties.
     #[inline]
     #[must_use]
-    pub fn burst(&self, bodies: &'a [&'a [u8]]) -> Burst<'a> {
+    pub fn batch(&self, bodies: &'a [&'a [u8]]) -> DirectBatch<'a> {
         let Row { subject, format, persistent, .. } = *self;
         // None of its publisher's connection subscribes here.
-        Burst { subject, echo: true, format, persistent, bodies }
+        DirectBatch { subject, echo: true, format, persistent, bodies }
     }
 
     /// One of its messages.
@@ -325,7 +333,8 @@ impl<'a> Row<'a> {
             persistent,
             annotations: &NO_ANNOTATIONS,
         };
-        let (audience, further, asks, is_emitted, streak) = (Audience::All, &[], false, true, 0);
+        let (audience, further, asks, is_emitted, cached_route) =
+            (Audience::All, &[], false, true, 0);
         Forward {
             origin,
             publisher,
@@ -334,7 +343,7 @@ impl<'a> Row<'a> {
             further,
             message,
             is_emitted,
-            streak,
+            cached_route,
             audience,
             vhost,
         }

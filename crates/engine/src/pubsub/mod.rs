@@ -22,11 +22,11 @@ mod subscribers;
 use crate::foundation::slab::Slab;
 use foldhash::fast::FixedState;
 
-pub use crate::pubsub::batch::BurstRoom;
-pub use crate::pubsub::cached_route::Streak;
+pub use crate::pubsub::batch::BatchRoom;
+pub use crate::pubsub::cached_route::CachedRoute;
 pub use crate::pubsub::interest_sync::Deletion;
 pub(crate) use crate::pubsub::subscribe::Subscribers;
-pub use forward::{Burst, Forward, Row};
+pub use forward::{DirectBatch, Forward, Row};
 pub(crate) use interest::Interest;
 
 /// What all virtual hosts share of direct messaging.

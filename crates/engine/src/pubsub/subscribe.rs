@@ -98,7 +98,7 @@ impl Subscriber {
             missed: self.missed,
             slow_consumer_policy: self.slow_consumer_policy,
             emission: emission.number,
-            route: emission.streak,
+            route: emission.cached_route,
             message: *emission.message,
         }
     }
@@ -275,8 +275,8 @@ impl Engine {
         leaves.clear();
         interest.find(subject, leaves);
         let is_own = |it: &&Subscriber| it.id == id && !channels.has_left(it.whose);
-        let mut hearing = leaves.iter().filter_map(|leaf| interest.leaf(*leaf));
-        let own = hearing.find_map(|leaf| {
+        let mut fanout = leaves.iter().filter_map(|leaf| interest.leaf(*leaf));
+        let own = fanout.find_map(|leaf| {
             let mut own = leaf.all.iter().filter_map(|slot| subscribers.get(*slot));
             own.find(is_own)
         });

@@ -38,7 +38,7 @@ const SESSION: u8 = 3;
 
 /// A snapshot that is not complete.
 #[derive(Debug)]
-pub(crate) struct Taking {
+pub(crate) struct IncrementalSnapshot {
     pieces: Vec<Vec<u8>>,
     run: Run,
     next: Next,
@@ -99,7 +99,7 @@ impl Budget {
     }
 }
 
-impl Taking {
+impl IncrementalSnapshot {
     /// Writes an entry down, unless that was done, and marks it.
     pub(crate) fn take(&mut self, number: u64, entry: &mut Entry, mark: bool) {
         if entry.durable && entry.mark != mark {
@@ -108,7 +108,7 @@ impl Taking {
         }
     }
 
-    /// As [`Taking::take`], of one that is out of its queue.
+    /// As [`IncrementalSnapshot::take`], of one that is out of its queue.
     fn take_out(&mut self, number: u64, entry: &mut Entry, mark: bool) {
         if entry.durable && entry.mark != mark {
             entry.mark = mark;
@@ -205,7 +205,7 @@ impl Engine {
         self.storage.mark = !self.storage.mark;
         let next = Next::Lane(LanePart::first(0, 0));
         self.storage.snapshot =
-            Some(Box::new(Taking { pieces: vec![first], run: Run::default(), next }));
+            Some(Box::new(IncrementalSnapshot { pieces: vec![first], run: Run::default(), next }));
     }
 
     /// Writes a part of the snapshot that was begun; gives it out, in pieces, once it is complete.
@@ -240,7 +240,12 @@ impl Engine {
         None
     }
 
-    fn take_lane(&mut self, taking: &mut Taking, part: LanePart, budget: &mut Budget) -> Next {
+    fn take_lane(
+        &mut self,
+        taking: &mut IncrementalSnapshot,
+        part: LanePart,
+        budget: &mut Budget,
+    ) -> Next {
         if part.slot as usize >= self.queues.slots() {
             return Next::Departed(DepartedPart::default());
         }
@@ -263,7 +268,7 @@ impl Engine {
 
     fn take_departed(
         &mut self,
-        taking: &mut Taking,
+        taking: &mut IncrementalSnapshot,
         part: DepartedPart,
         budget: &mut Budget,
     ) -> Next {
@@ -286,7 +291,7 @@ impl Engine {
 
     fn take_channel(
         &mut self,
-        taking: &mut Taking,
+        taking: &mut IncrementalSnapshot,
         slot: u32,
         tag: u64,
         budget: &mut Budget,
@@ -305,7 +310,7 @@ impl Engine {
 
     fn take_settling(
         &mut self,
-        taking: &mut Taking,
+        taking: &mut IncrementalSnapshot,
         number: u64,
         tag: u64,
         budget: &mut Budget,
@@ -322,7 +327,12 @@ impl Engine {
         }
     }
 
-    fn take_dying(&mut self, taking: &mut Taking, from: LoadId, budget: &mut Budget) -> Next {
+    fn take_dying(
+        &mut self,
+        taking: &mut IncrementalSnapshot,
+        from: LoadId,
+        budget: &mut Budget,
+    ) -> Next {
         for (id, loading) in self.storage.loads.range_mut(from..) {
             if !budget.spend() {
                 return Next::Dying(*id);
@@ -336,7 +346,7 @@ impl Engine {
 
     fn take_delays(
         &mut self,
-        taking: &mut Taking,
+        taking: &mut IncrementalSnapshot,
         unreadable: bool,
         mut behind: Option<Turn>,
         budget: &mut Budget,
@@ -359,7 +369,12 @@ impl Engine {
         }
     }
 
-    fn take_sessions(&self, taking: &mut Taking, slot: usize, budget: &mut Budget) -> Next {
+    fn take_sessions(
+        &self,
+        taking: &mut IncrementalSnapshot,
+        slot: usize,
+        budget: &mut Budget,
+    ) -> Next {
         for (at, session) in self.sessions.iter_in(slot..usize::MAX) {
             if !budget.spend() {
                 return Next::Sessions { slot: at as usize };

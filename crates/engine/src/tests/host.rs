@@ -292,11 +292,11 @@ impl TestHost {
             "publish" => self.publish(name, arguments),
             "emit" => self.emit(channel, arguments, &mut None),
             "emits" => {
-                let mut streak = None;
+                let mut cached_route = None;
                 for body in arguments[1..].iter().filter(|word| **word != "silent") {
                     let silent = words.has("silent").then_some("silent");
                     let one: Vec<&str> = [arguments[0], body].into_iter().chain(silent).collect();
-                    self.emit(channel, &one, &mut streak);
+                    self.emit(channel, &one, &mut cached_route);
                 }
             }
             "subscribe" => {
@@ -358,7 +358,12 @@ impl TestHost {
 
     /// `emit SUBJECT BODY...`; tells who got it where nobody did, or none of them keeps up. `emits SUBJECT
     /// BODY BODY...` emits several in a row.
-    fn emit(&mut self, channel: ChannelId, arguments: &[&str], streak: &mut Option<crate::Streak>) {
+    fn emit(
+        &mut self,
+        channel: ChannelId,
+        arguments: &[&str],
+        cached_route: &mut Option<crate::CachedRoute>,
+    ) {
         let words = Words(arguments[2..].to_vec());
         let emit = Emit {
             subject: arguments[0],
@@ -374,7 +379,7 @@ impl TestHost {
                 ttl: None,
             },
         };
-        match self.engine.emit_next(self.now, channel, &emit, streak, &mut self.fx) {
+        match self.engine.emit_next(self.now, channel, &emit, cached_route, &mut self.fx) {
             Err(refusal) => self.fx.reply(channel, Err(refusal)),
             Ok(reached) if reached.is_nobody() => self.fx.lines.push("nobody".to_owned()),
             Ok(reached) if reached.crowded => self.fx.lines.push("crowded".to_owned()),

@@ -28,7 +28,7 @@ impl InboxBatch {
             }
             _ => None,
         };
-        Rows { row, streak: None }
+        Rows { row, cached_route: None }
     }
 }
 

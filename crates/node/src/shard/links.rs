@@ -42,7 +42,7 @@ struct Link {
     complete: VecDeque<ShardBatch>,
     /// The messages after those.
     batch: ShardBatch,
-    /// The streak of the last row in it; zero: there is none.
+    /// The cached route of the last batch in it; zero: there is none.
     row: u64,
     /// How many bytes of messages the last batch had: the next one begins with as much room.
     last_bytes: usize,
@@ -203,7 +203,7 @@ impl ShardLinks {
         }
     }
 
-    /// Sends some shards a message, or several of a streak with these payloads. Returns whether all of them,
+    /// Sends some shards a message, or several of a batch with these payloads. Returns whether all of them,
     /// or all their subscribers, are slow, and for which of them the publisher may wait.
     pub(crate) fn forward(
         &mut self,
@@ -211,7 +211,7 @@ impl ShardLinks {
         forward: &Forward<'_>,
         bodies: &[&[u8]],
     ) -> (bool, Shards) {
-        debug_assert!(forward.streak != 0 || bodies.len() == 1, "a row is a streak's");
+        debug_assert!(forward.cached_route != 0 || bodies.len() == 1, "a row is a cached_route's");
         let (mut is_slow, mut awaited) = (true, Shards::NONE);
         // Another shard's publisher is not ours to wait.
         let publisher = forward.publisher.filter(|_| forward.origin == self.shard);
@@ -220,7 +220,7 @@ impl ShardLinks {
             let link = self.open(shard);
             let messages = &mut link.batch.messages;
             let shared = forward.message.shared;
-            let bytes = if forward.streak == 0 || shared.is_some() {
+            let bytes = if forward.cached_route == 0 || shared.is_some() {
                 write_forward(forward, messages)
             } else {
                 write_batch_items(forward, bodies, &mut link.row, messages)

@@ -18,7 +18,8 @@ use crate::shard::message::{
     CarriedBody, FromHome, ShardBatch, ShardMessage, ShardMessages, Value, body_of,
 };
 use angarium_engine::{
-    Annotations, Burst, ConnectionId, Deletion, Forward, Reached, Row, ShardId, Streak, Time,
+    Annotations, CachedRoute, ConnectionId, Deletion, DirectBatch, Forward, Reached, Row, ShardId,
+    Time,
 };
 use angarium_protocol::{CONVENTIONS, ProtocolHandler, reply_of};
 use std::collections::VecDeque;
@@ -32,7 +33,7 @@ pub(crate) struct Rows<'a> {
     /// What they have in common.
     pub(crate) row: Option<Row<'a>>,
     /// What the last of them found out.
-    pub(crate) streak: Option<Streak>,
+    pub(crate) cached_route: Option<CachedRoute>,
 }
 
 /// What is left of the batch at hand.
@@ -80,7 +81,7 @@ impl Node {
         BatchState { values, rows }: BatchState<'_, 'a>,
     ) {
         // What was found out holds for as long as nothing but messages of the row arrives.
-        let found = rows.streak.take();
+        let found = rows.cached_route.take();
         match *shard_message {
             ShardMessage::News(news) => self.take_news(now, from, news),
             ShardMessage::Spent { user, messages, bytes } => {
@@ -114,10 +115,10 @@ impl Node {
             }
             ShardMessage::BatchItem { properties, body } => {
                 self.effects.links.took(from, bytes);
-                rows.streak = found;
+                rows.cached_route = found;
                 let forward = rows.row.expect(UNDERSTOOD);
                 let forward = forward.forward(&CONVENTIONS.names, properties, body);
-                self.take_forward(now, &forward, &mut rows.streak);
+                self.take_forward(now, &forward, &mut rows.cached_route);
             }
             ShardMessage::Taken { news, bytes } => {
                 for publisher in self.effects.links.taken(from, news, bytes) {
@@ -156,9 +157,14 @@ impl Node {
     }
 
     #[inline]
-    fn take_forward(&mut self, now: Time, forward: &Forward<'_>, streak: &mut Option<Streak>) {
+    fn take_forward(
+        &mut self,
+        now: Time,
+        forward: &Forward<'_>,
+        cached_route: &mut Option<CachedRoute>,
+    ) {
         self.effects.stalls.clear_slow();
-        let reached = self.engine.forwarded(now, forward, streak, &mut self.effects);
+        let reached = self.engine.forwarded(now, forward, cached_route, &mut self.effects);
         let Forward { origin, subject, message, .. } = *forward;
         let Some(publisher) = forward.publisher else { return };
         self.note_reached(now, origin, publisher, reached);
@@ -185,13 +191,13 @@ impl Node {
         mut shard_messages: ShardMessages<'_>,
         rows: &mut Rows<'_>,
     ) -> usize {
-        let (Some(row), Some(streak)) = (&rows.row, &rows.streak) else { return 0 };
+        let (Some(row), Some(cached_route)) = (&rows.row, &rows.cached_route) else { return 0 };
         // Where the next one has properties, those behind it will have some, too.
         if ShardMessages(shard_messages.0).next_plain_item().is_none() {
             return 0;
         }
-        let Some(mut room) = self.engine.burst_room(streak) else { return 0 };
-        let mut bodies = [&[][..]; Burst::MESSAGES_MAX];
+        let Some(mut room) = self.engine.batch_room(cached_route) else { return 0 };
+        let mut bodies = [&[][..]; DirectBatch::MESSAGES_MAX];
         let (mut count, mut used) = (0, 0);
         while let Some((body, bytes)) = shard_messages.next_plain_item()
             && room.take(body.len())
@@ -199,13 +205,14 @@ impl Node {
             bodies[count] = body;
             (count, used) = (count + 1, used + bytes);
         }
-        if count < Burst::MESSAGES_MIN {
+        if count < DirectBatch::MESSAGES_MIN {
             return 0;
         }
         self.effects.links.took(from, used);
         self.effects.stalls.clear_slow();
-        let burst = row.burst(&bodies[..count]);
-        let reached = self.engine.forwarded_burst(&burst, &mut rows.streak, &mut self.effects);
+        let batch = row.batch(&bodies[..count]);
+        let reached =
+            self.engine.forwarded_batch(&batch, &mut rows.cached_route, &mut self.effects);
         if let Some(publisher) = row.publisher {
             self.note_reached(now, row.origin, publisher, reached);
         }

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 /// What clients listen to: the same and different names, groups, ends, policies, several at one client.
 const LISTENERS: [(&str, &str); 10] = [
-    ("spools", "SUB $LAGGARD.spool.a 1\r\nSUB b 2\r\n"),
-    ("mixed", "SUB a 1\r\nSUB $LAGGARD.drop-oldest.a 2\r\n"),
+    ("spools", "SUB $SLOW_CONSUMER.spool.a 1\r\nSUB b 2\r\n"),
+    ("mixed", "SUB a 1\r\nSUB $SLOW_CONSUMER.drop-oldest.a 2\r\n"),
     ("alone", "SUB a 1\r\n"),
     ("alike", "SUB a 1\r\n"),
     ("other", "SUB a 1\r\nSUB b 2\r\n"),
     ("twice", "SUB a 7\r\nSUB a 8\r\n"),
     ("ends", "SUB a 1\r\nUNSUB 1 5\r\nSUB b 2\r\nUNSUB 2 33\r\n"),
-    ("drops", "SUB $LAGGARD.drop-oldest.a 1\r\nSUB b 2\r\n"),
+    ("drops", "SUB $SLOW_CONSUMER.drop-oldest.a 1\r\nSUB b 2\r\n"),
     ("groups", "SUB b g 1\r\nSUB c g 2\r\n"),
     ("more", "SUB c 1\r\n"),
 ];

@@ -80,7 +80,8 @@ fn a_stall_is_bounded() {
 }
 
 /// What may become of messages that somebody does not take, and who hears `s` so.
-const POLICIES: [&str; 4] = ["", "$LAGGARD.drop-new.", "$LAGGARD.drop-oldest.", "$LAGGARD.spool."];
+const POLICIES: [&str; 4] =
+    ["", "$SLOW_CONSUMER.drop-new.", "$SLOW_CONSUMER.drop-oldest.", "$SLOW_CONSUMER.spool."];
 /// The shards of two listeners, where the publisher is on shard 0.
 const PLACES: [(usize, usize); 6] = [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (2, 1)];
 

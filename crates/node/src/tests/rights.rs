@@ -53,7 +53,7 @@ fn subscriptions_end_on_all_shards_when_their_user_may_not_have_them_any_more() 
              b< MSG pub.a 2 0|
              a> SUB secret.x 1
              a< -ERR 'Permissions Violation for Subscription to \"secret.x\"'
-             b> SUB $LAGGARD.drop-new.pub.b g 9
+             b> SUB $SLOW_CONSUMER.drop-new.pub.b g 9
              a> PING
              a< PONG",
         );
@@ -61,7 +61,8 @@ fn subscriptions_end_on_all_shards_when_their_user_may_not_have_them_any_more() 
         broker.play(
             "a< -ERR 'Permissions Violation for Subscription to \"pub.*\"'|\
              -ERR 'Permissions Violation for Subscription to \">\"'
-             b< -ERR 'Permissions Violation for Subscription to \"$LAGGARD.drop-new.pub.b\" using queue \"g\"'
+             b< -ERR 'Permissions Violation for Subscription to \"$SLOW_CONSUMER.drop-new.pub.b\" \
+             using queue \"g\"'
              p> PUB pub.a 0|
              a<
              b< MSG pub.a 2 0|",

@@ -292,7 +292,10 @@ fn one_that_goes_frees_its_spool() {
 fn a_subscription_has_its_own_policy() {
     let mut host = TestHost::new(everybody(SlowConsumerPolicy::DropNew));
     let (slow, publisher) = (host.connect(""), host.connect(""));
-    host.send(slow, "SUB s 1\r\nSUB $LAGGARD.spool.s 2\r\nSUB $LAGGARD.drop-oldest.s 3\r\n");
+    host.send(
+        slow,
+        "SUB s 1\r\nSUB $SLOW_CONSUMER.spool.s 2\r\nSUB $SLOW_CONSUMER.drop-oldest.s 3\r\n",
+    );
     host.takes(slow, 0);
     host.publish(publisher, "s", 0..3_000);
     host.takes(slow, usize::MAX);
@@ -311,7 +314,7 @@ fn a_subscription_has_its_own_policy() {
 fn a_subscription_that_wants_to_be_disconnected_is() {
     let mut host = TestHost::new(everybody(SlowConsumerPolicy::DropNew));
     let (slow, publisher) = (host.connect(""), host.connect(""));
-    host.send(slow, "SUB $LAGGARD.disconnect.s 2\r\n");
+    host.send(slow, "SUB $SLOW_CONSUMER.disconnect.s 2\r\n");
     host.takes(slow, 0);
     host.publish(publisher, "s", 0..3_000);
     assert!(!host.is_connected(slow));
@@ -427,9 +430,9 @@ fn a_publisher_beyond_its_rate_waits_and_loses_nothing() {
 fn an_episode_names_the_policy_by_which_messages_went() {
     for (prefix, policy) in [
         ("", SlowConsumerPolicy::DropNew),
-        ("$LAGGARD.drop-oldest.", SlowConsumerPolicy::DropOldest),
-        ("$LAGGARD.spool.", SlowConsumerPolicy::Spool),
-        ("$LAGGARD.disconnect.", SlowConsumerPolicy::Disconnect),
+        ("$SLOW_CONSUMER.drop-oldest.", SlowConsumerPolicy::DropOldest),
+        ("$SLOW_CONSUMER.spool.", SlowConsumerPolicy::Spool),
+        ("$SLOW_CONSUMER.disconnect.", SlowConsumerPolicy::Disconnect),
     ] {
         let mut host = TestHost::new(everybody(SlowConsumerPolicy::DropNew));
         let (slow, publisher) = (host.connect(""), host.connect(""));

@@ -219,7 +219,7 @@ fn one_that_drops_its_oldest_takes_little_more_than_its_bound_and_copies_little(
 
 #[test]
 fn a_message_that_may_be_dropped_moves_nothing_of_what_waits_before_it() {
-    let subscriptions = "SUB s 1\r\nSUB $LAGGARD.drop-oldest.u 2\r\n";
+    let subscriptions = "SUB s 1\r\nSUB $SLOW_CONSUMER.drop-oldest.u 2\r\n";
     let (mut host, slow, publisher) =
         stalled_on(subscriptions, 8 << 20, SlowConsumerPolicy::DropNew);
     host.publish(publisher, "s", 0..7_000);

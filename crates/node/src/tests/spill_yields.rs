@@ -22,7 +22,7 @@ fn broker(shards: usize) -> (Broker, Vec<String>) {
     let slow: Vec<String> = (0..shards).map(|shard| format!("slow{shard}")).collect();
     for (shard, name) in slow.iter().enumerate() {
         broker.connect(name, shard);
-        broker.say(name, "SUB $LAGGARD.spool.s 1\r\n");
+        broker.say(name, "SUB $SLOW_CONSUMER.spool.s 1\r\n");
         broker.set_deaf(name, true);
     }
     broker.connect("p", shards - 1);

@@ -12,7 +12,7 @@ use crate::connection_query::QueryResult;
 use crate::nats::reassembly::Reassembly;
 use crate::nats::sys_requests::Asked;
 use crate::{Authentication, Close, Context, Host, Peer, ProtocolHandler};
-use angarium_engine::{ChannelId, ConnectionId, Refusal, Reply, Streak, Subscribe, Time};
+use angarium_engine::{CachedRoute, ChannelId, ConnectionId, Refusal, Reply, Subscribe, Time};
 use std::sync::Arc;
 
 /// PINGs that may be unanswered, for instance while spilled messages come before PONG. Beyond that the
@@ -191,17 +191,16 @@ impl Handler {
         &mut self,
         context: &mut Context<'_, W>,
         op: ClientOp<'_>,
-        streak: &mut Option<Streak>,
+        cached_route: &mut Option<CachedRoute>,
         rest: &[u8],
     ) -> Result<bool, Close> {
         // The cached route is valid as long as only messages arrive.
-        let found = streak.take();
+        let found = cached_route.take();
         match op {
             ClientOp::Publish(message) => {
-                *streak = found;
-                return Ok(
-                    self.publish(context, &message, None, streak) && !context.engine.is_step_over()
-                );
+                *cached_route = found;
+                return Ok(self.publish(context, &message, None, cached_route)
+                    && !context.engine.is_step_over());
             }
             ClientOp::Subscribe { subject, group, sid } => {
                 self.subscribe(context, subject, group, sid);
@@ -266,7 +265,7 @@ impl Handler {
         else {
             return self.complain(context, fault::INVALID_SUBJECT);
         };
-        let Some((slow_consumer_policy, subject)) = mapping::with_laggard(subject) else {
+        let Some((slow_consumer_policy, subject)) = mapping::with_policy(subject) else {
             return self.complain(context, fault::INVALID_SUBJECT);
         };
         let group = Some(group).filter(|group| !group.is_empty());
@@ -328,10 +327,10 @@ impl ProtocolHandler for Handler {
         input: &[u8],
     ) -> Result<usize, Close> {
         self.last_input = context.now;
-        let (mut used, mut streak) = (0, None);
+        let (mut used, mut cached_route) = (0, None);
         let mut goes_on = !self.is_waiting();
         if goes_on && self.reassembly.is_some() {
-            (used, goes_on) = self.gather(context, input, &mut streak)?;
+            (used, goes_on) = self.gather(context, input, &mut cached_route)?;
         }
         while goes_on && used < input.len() {
             match ClientOp::decode(&input[used..], &self.limits) {
@@ -357,9 +356,9 @@ impl ProtocolHandler for Handler {
                         break;
                     }
                     used += bytes;
-                    goes_on = self.take(context, op, &mut streak, &input[used..])?;
-                    if goes_on && streak.is_some() {
-                        used += self.publish_burst(context, &input[used..], &mut streak);
+                    goes_on = self.take(context, op, &mut cached_route, &input[used..])?;
+                    if goes_on && cached_route.is_some() {
+                        used += self.publish_batch(context, &input[used..], &mut cached_route);
                         goes_on = !context.engine.is_step_over();
                     }
                 }

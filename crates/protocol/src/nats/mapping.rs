@@ -14,7 +14,7 @@ use std::borrow::Cow;
 pub(super) const MISSED: &str = "Angarium-Missed";
 /// What a subject begins with whose subscription says what becomes of messages for which the client
 /// is too slow: the policy's name and the subject itself follow. SUB has no place of its own for it.
-pub const LAGGARD_PREFIX: &str = "$LAGGARD.";
+pub const SLOW_CONSUMER_PREFIX: &str = "$SLOW_CONSUMER.";
 /// Headers for the status line that a message from a NATS server would have.
 const STATUS: &str = "Status";
 const DESCRIPTION: &str = "Description";
@@ -223,17 +223,21 @@ pub(super) fn with_missed(block: &[u8], missed: u64) -> Vec<u8> {
 
 /// What a subscription says about its client's slowness, and the subject that is meant. `None`: it
 /// asks for what there is not.
-pub(super) fn with_laggard(subject: &str) -> Option<(Option<SlowConsumerPolicy>, &str)> {
-    let Some(rest) = subject.strip_prefix(LAGGARD_PREFIX) else { return Some((None, subject)) };
+pub(super) fn with_policy(subject: &str) -> Option<(Option<SlowConsumerPolicy>, &str)> {
+    let Some(rest) = subject.strip_prefix(SLOW_CONSUMER_PREFIX) else {
+        return Some((None, subject));
+    };
     let (policy, subject) =
-        rest.split_once('.').filter(|(_, it)| !it.starts_with(LAGGARD_PREFIX))?;
+        rest.split_once('.').filter(|(_, it)| !it.starts_with(SLOW_CONSUMER_PREFIX))?;
     Some((Some(SlowConsumerPolicy::named(policy)?), subject))
 }
 
-/// The subject by which a client asked for that, as [`with_laggard`] reads it.
+/// The subject by which a client asked for that, as [`with_policy`] reads it.
 pub(super) fn asked_subject<'a>(subscribe: &Subscribe<'a>) -> Cow<'a, str> {
     match subscribe.slow_consumer_policy {
-        Some(policy) => format!("{LAGGARD_PREFIX}{}.{}", policy.name(), subscribe.subject).into(),
+        Some(policy) => {
+            format!("{SLOW_CONSUMER_PREFIX}{}.{}", policy.name(), subscribe.subject).into()
+        }
         None => subscribe.subject.into(),
     }
 }
@@ -263,17 +267,17 @@ mod tests {
     fn a_subject_may_say_what_becomes_of_slow_clients() {
         for (subject, expected) in [
             ("a.b", Some((None, "a.b"))),
-            ("$LAGGARD", Some((None, "$LAGGARD"))),
-            ("$LAGGARD.spool.a.>", Some((Some(SlowConsumerPolicy::Spool), "a.>"))),
-            ("$LAGGARD.drop-oldest.a", Some((Some(SlowConsumerPolicy::DropOldest), "a"))),
-            ("$LAGGARD.drop-new.$SYS.x", Some((Some(SlowConsumerPolicy::DropNew), "$SYS.x"))),
-            ("$LAGGARD.disconnect.*", Some((Some(SlowConsumerPolicy::Disconnect), "*"))),
-            ("$LAGGARD.spool", None),
-            ("$LAGGARD.never.a", None),
-            ("$LAGGARD.*.a", None),
-            ("$LAGGARD.>", None),
+            ("$SLOW_CONSUMER", Some((None, "$SLOW_CONSUMER"))),
+            ("$SLOW_CONSUMER.spool.a.>", Some((Some(SlowConsumerPolicy::Spool), "a.>"))),
+            ("$SLOW_CONSUMER.drop-oldest.a", Some((Some(SlowConsumerPolicy::DropOldest), "a"))),
+            ("$SLOW_CONSUMER.drop-new.$SYS.x", Some((Some(SlowConsumerPolicy::DropNew), "$SYS.x"))),
+            ("$SLOW_CONSUMER.disconnect.*", Some((Some(SlowConsumerPolicy::Disconnect), "*"))),
+            ("$SLOW_CONSUMER.spool", None),
+            ("$SLOW_CONSUMER.never.a", None),
+            ("$SLOW_CONSUMER.*.a", None),
+            ("$SLOW_CONSUMER.>", None),
         ] {
-            assert_eq!(with_laggard(subject), expected, "{subject}");
+            assert_eq!(with_policy(subject), expected, "{subject}");
         }
     }
 }

@@ -21,6 +21,6 @@ mod writer;
 
 pub use crate::nats::handler::Handler;
 pub use crate::nats::writer::Writer;
-pub use mapping::{LAGGARD_PREFIX, reply_of};
+pub use mapping::{SLOW_CONSUMER_PREFIX, reply_of};
 pub(crate) use mapping::{amended, visit_properties};
 pub use settings::{Settings, Tls};

@@ -6,7 +6,9 @@ use super::{fault, mapping, subject};
 use crate::nats::handler::Handler;
 use crate::nats::sys_requests::Question;
 use crate::{Context, Host};
-use angarium_engine::{Burst, Bytes, Content, Emit, Format, Reached, Refusal, RefusalKind, Streak};
+use angarium_engine::{
+    Bytes, CachedRoute, Content, DirectBatch, Emit, Format, Reached, Refusal, RefusalKind,
+};
 
 impl Handler {
     /// Publishes a message; returns whether the next operation may be taken. `shared`: the body, where it is
@@ -17,10 +19,10 @@ impl Handler {
         context: &mut Context<'_, W>,
         message: &Publish<'_>,
         shared: Option<&Bytes>,
-        streak: &mut Option<Streak>,
+        cached_route: &mut Option<CachedRoute>,
     ) -> bool {
         if self.subject.as_bytes() != message.subject {
-            *streak = None;
+            *cached_route = None;
             if !self.keep_literal(message.subject) {
                 self.not_literal(context, message);
                 return true;
@@ -38,7 +40,13 @@ impl Handler {
         let content = Content { shared, ..published(&self.scratch, message.body) };
         let asks = self.wishes.no_responders && !message.reply.is_empty();
         let emit = Emit { subject: &self.subject, echo: self.wishes.echo, asks, content };
-        match context.engine.emit_next(context.now, self.channel(), &emit, streak, context.host) {
+        match context.engine.emit_next(
+            context.now,
+            self.channel(),
+            &emit,
+            cached_route,
+            context.host,
+        ) {
             Ok(reached) if reached.is_nobody() && !message.reply.is_empty() => {
                 let name = std::mem::take(&mut self.subject);
                 self.unanswered(context, &name, message.reply);
@@ -57,21 +65,22 @@ impl Handler {
     /// Publishes the following messages as a batch, where several differ from the last one in payload alone;
     /// returns their bytes.
     #[inline]
-    pub(super) fn publish_burst<W: Host>(
+    pub(super) fn publish_batch<W: Host>(
         &mut self,
         context: &mut Context<'_, W>,
         input: &[u8],
-        streak: &mut Option<Streak>,
+        cached_route: &mut Option<CachedRoute>,
     ) -> usize {
         // After a message with a reply or headers, the next ones are likely to have them too.
         if !self.scratch.is_empty() || self.wishes.verbose {
             return 0;
         }
-        let Some(mut room) = streak.as_ref().and_then(|streak| context.engine.burst_room(streak))
+        let Some(mut room) =
+            cached_route.as_ref().and_then(|cached_route| context.engine.batch_room(cached_route))
         else {
             return 0;
         };
-        let mut bodies = [&[][..]; Burst::MESSAGES_MAX];
+        let mut bodies = [&[][..]; DirectBatch::MESSAGES_MAX];
         let (mut count, mut used, mut row) = (0, 0, PublishRow::default());
         let subject = self.subject.as_bytes();
         for place in &mut bodies {
@@ -80,13 +89,13 @@ impl Handler {
             *place = body;
             (count, used) = (count + 1, used + bytes);
         }
-        if count < Burst::MESSAGES_MIN {
+        if count < DirectBatch::MESSAGES_MIN {
             return 0;
         }
         let (subject, echo) = (self.subject.as_str(), self.wishes.echo);
         let bodies = &bodies[..count];
-        let burst = Burst { subject, echo, format: Format::Nats, persistent: true, bodies };
-        let reached = context.engine.emit_burst(self.channel(), &burst, streak, context.host);
+        let batch = DirectBatch { subject, echo, format: Format::Nats, persistent: true, bodies };
+        let reached = context.engine.emit_batch(self.channel(), &batch, cached_route, context.host);
         self.note_reached(context, reached);
         used
     }

@@ -6,7 +6,7 @@ use super::codec::{Malformed, Publish};
 use super::fault;
 use crate::nats::handler::Handler;
 use crate::{Close, Context, Host};
-use angarium_engine::{Bytes, GatheredBody, Streak};
+use angarium_engine::{Bytes, CachedRoute, GatheredBody};
 
 /// A message whose control line has arrived, and not all of its payload.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Handler {
         &mut self,
         context: &mut Context<'_, W>,
         input: &[u8],
-        streak: &mut Option<Streak>,
+        cached_route: &mut Option<CachedRoute>,
     ) -> Result<(usize, bool), Close> {
         let Some(gathering) = &mut self.reassembly else { return Ok((0, true)) };
         let all = gathering.payload_bytes;
@@ -58,7 +58,7 @@ impl Handler {
             // Its end is presented again when all shards know the subscriptions before it.
             [b'\r', b'\n', ..] if !is_settled => Ok((part.len(), false)),
             [b'\r', b'\n', ..] => {
-                let goes_on = self.publish_reassembled(context, streak);
+                let goes_on = self.publish_reassembled(context, cached_route);
                 Ok((part.len() + 2, goes_on && !context.engine.is_step_over()))
             }
             _ if !context.host.are_requests_complete(self.id) => Ok((part.len(), false)),
@@ -72,7 +72,7 @@ impl Handler {
     fn publish_reassembled<W: Host>(
         &mut self,
         context: &mut Context<'_, W>,
-        streak: &mut Option<Streak>,
+        cached_route: &mut Option<CachedRoute>,
     ) -> bool {
         let Some(gathering) = self.reassembly.take() else { return true };
         let Reassembly { line, payload, .. } = *gathering;
@@ -84,6 +84,6 @@ impl Handler {
         let Head { subject, reply, .. } = head;
         let message = Publish { subject, reply, headers: &headers, body: &body };
         let shared = (body.len() >= context.engine.large_body_bytes()).then_some(&body);
-        self.publish(context, &message, shared, streak)
+        self.publish(context, &message, shared, cached_route)
     }
 }

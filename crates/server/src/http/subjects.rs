@@ -4,7 +4,7 @@
 //! what can never mean it is refused here, and not when a journal that has such is read again.
 
 use angarium_engine::{SubjectPermissions, SubjectRules};
-use angarium_protocol::nats::LAGGARD_PREFIX;
+use angarium_protocol::nats::SLOW_CONSUMER_PREFIX;
 use serde::{Deserialize, Serialize};
 
 /// Which subjects are allowed.
@@ -84,9 +84,9 @@ fn pattern(text: &str) -> Result<String, String> {
 /// A pattern over subjects of subscriptions.
 fn subscribed(text: &str) -> Result<String, String> {
     let text = pattern(text)?;
-    if text.starts_with(LAGGARD_PREFIX) {
+    if text.starts_with(SLOW_CONSUMER_PREFIX) {
         return Err(format!(
-            "pattern '{text}': '{LAGGARD_PREFIX}' and a policy for slow clients are no part of the subject \
+            "pattern '{text}': '{SLOW_CONSUMER_PREFIX}' and a policy are no part of the subject \
              that is subscribed to: write what follows them, as in 'a.>'"
         ));
     }
@@ -117,7 +117,7 @@ mod tests {
         for (text, expected) in [
             ("a.b", Ok("a.b")),
             (" a.> ", Ok("a.>")),
-            ("$LAGGARD", Ok("$LAGGARD")),
+            ("$SLOW_CONSUMER", Ok("$SLOW_CONSUMER")),
             (">", Ok(">")),
             ("*.a.*", Ok("*.a.*")),
             ("$QUEUE.x", Ok("$QUEUE.x")),
@@ -159,7 +159,7 @@ mod tests {
             let body = serde_json::json!({ list: { side: [text] } });
             serde_json::from_value::<SubjectsBody>(body).unwrap().subjects().map(drop)
         };
-        for text in ["$LAGGARD.spool.a.>", " $LAGGARD.>"] {
+        for text in ["$SLOW_CONSUMER.spool.a.>", " $SLOW_CONSUMER.>"] {
             for side in ["allow", "deny"] {
                 let why = found("subscribe", side, text).unwrap_err();
                 assert!(why.starts_with(&format!("pattern '{}': ", text.trim())), "{why}");

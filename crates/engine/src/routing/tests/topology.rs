@@ -173,7 +173,7 @@ fn what_is_not_there_or_not_allowed_is_refused_in_words() {
     for (outcome, kind, text) in table {
         assert_eq!(outcome.unwrap_err(), Refusal::new(kind, text));
     }
-    // Taking away what is not there is done already.
+    // IncrementalSnapshot away what is not there is done already.
     for (source, to) in [("x", "q"), ("amq.fanout", "r"), ("amq.fanout", ">y"), ("amq.topic", "q")]
     {
         assert!(!host.unbind(source, to, "").changed);

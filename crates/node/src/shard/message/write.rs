@@ -189,7 +189,7 @@ pub(crate) fn write_forward(forward: &Forward<'_>, batch: &mut Vec<u8>) -> usize
     put_with(batch, kind::FORWARD, |out| forward.write(out))
 }
 
-/// Appends messages of a streak with these payloads as a [`ShardMessage::BatchItem`] each, after their
+/// Appends messages of a batch with these payloads as a [`ShardMessage::BatchItem`] each, after their
 /// [`ShardMessage::BatchHead`] unless that is the last one in this batch, `row`; returns the bytes appended.
 #[inline]
 pub(crate) fn write_batch_items(
@@ -199,7 +199,7 @@ pub(crate) fn write_batch_items(
     batch: &mut Vec<u8>,
 ) -> usize {
     let before = batch.len();
-    if std::mem::replace(row, forward.streak) != forward.streak {
+    if std::mem::replace(row, forward.cached_route) != forward.cached_route {
         put_with(batch, kind::BATCH_HEAD, |out| forward.write_row(out));
     }
     bodies.iter().for_each(|body| put_batch_item(batch, forward.message.properties, body));

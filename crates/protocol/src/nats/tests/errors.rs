@@ -32,11 +32,11 @@ fn what_is_no_subject_is_told_and_the_connection_goes_on() {
          < -ERR 'Invalid Subject'
          > SUB .a 1
          < -ERR 'Invalid Subject'
-         > SUB $LAGGARD.never.a 1
+         > SUB $SLOW_CONSUMER.never.a 1
          < -ERR 'Invalid Subject'
-         > SUB $LAGGARD.spool.$LAGGARD.spool.a 1
+         > SUB $SLOW_CONSUMER.spool.$SLOW_CONSUMER.spool.a 1
          < -ERR 'Invalid Subject'
-         > SUB $LAGGARD.spool.a..b 1
+         > SUB $SLOW_CONSUMER.spool.a..b 1
          < -ERR 'Invalid Subject'
          > SUB > 2
          > PUB a..b 1|x
@@ -105,8 +105,8 @@ fn rights_are_checked() {
          < -ERR 'Permissions Violation for Subscription to \"a.b\"'
          > SUB a.b g 1
          < -ERR 'Permissions Violation for Subscription to \"a.b\" using queue \"g\"'
-         > SUB $LAGGARD.spool.a.b 1
-         < -ERR 'Permissions Violation for Subscription to \"$LAGGARD.spool.a.b\"'
+         > SUB $SLOW_CONSUMER.spool.a.b 1
+         < -ERR 'Permissions Violation for Subscription to \"$SLOW_CONSUMER.spool.a.b\"'
          b> SUB a 1
          b< INFO
          b< +OK

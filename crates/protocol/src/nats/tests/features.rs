@@ -7,10 +7,10 @@ use std::time::Duration;
 #[test]
 fn a_subscription_may_say_what_becomes_of_slow_clients() {
     check(
-        "> SUB $LAGGARD.drop-oldest.a.* 1
+        "> SUB $SLOW_CONSUMER.drop-oldest.a.* 1
          > PUB a.b 1|x
          < MSG a.b 1 1|x
-         > PUB $LAGGARD.drop-oldest.a.b 1|x",
+         > PUB $SLOW_CONSUMER.drop-oldest.a.b 1|x",
     );
 }
 

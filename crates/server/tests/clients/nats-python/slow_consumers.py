@@ -104,7 +104,7 @@ async def the_oldest_are_dropped_and_counted(world):
 @case(ours=True, needs=PROGRAM)
 async def a_subscription_says_itself_that_new_ones_are_dropped(world):
     user, subject = User(world, "--unsent-bytes", "1MiB"), world.name()
-    relay, subscription = await stalled(world, user, f"$LAGGARD.drop-new.{subject}")
+    relay, subscription = await stalled(world, user, f"$SLOW_CONSUMER.drop-new.{subject}")
     publisher = await world.connect()
     await publish(publisher, subject, range(MANY))
     relay.resume()
