@@ -114,7 +114,7 @@ impl Engine {
         self.end_batch(&fanout, cached_route, fx)
     }
 
-    /// Hands its messages to the subscribers of a cached route here; returns how many of them anybody was handed, and
+    /// Hands its messages to the subscribers of a cached route here; returns how many anybody got, and
     /// where else they are wanted.
     fn hand_batch<F: Effects>(
         &mut self,

@@ -162,7 +162,7 @@ impl Engine {
             ..incoming.content
         };
         let mut targets = Vec::new();
-        let way = Way { exchange: &*exchange, keys: Keys { routing_key: key, also_to } };
+        let way = Way { exchange: &exchange, keys: Keys { routing_key: key, also_to } };
         let Conventions { read_headers: read, ref names, .. } = *self.options.conventions;
         let routing = self.topology.vhosts.get_mut(vhost).expect("queues end first");
         let Some(routed) = routing.route(read, way, &content, &mut targets) else { return };

@@ -130,7 +130,8 @@ impl PublisherStalls {
 
     /// Ends the stalls that have lasted for [`STALL_MAX`].
     pub(crate) fn end_due(&mut self, now: Time) {
-        while let Some((_, publisher)) = self.ends.pop_front_if(|(due, _)| *due <= now) {
+        while self.ends.front().is_some_and(|(due, _)| *due <= now) {
+            let Some((_, publisher)) = self.ends.pop_front() else { break };
             // It may have gone on earlier, and be stalled anew.
             if now.since(self.last_stalled(publisher)) >= STALL_MAX {
                 self.end(publisher);
