@@ -526,6 +526,11 @@ impl Host for NodeEffects {
         self.outbox[connection.0 as usize].spooled.is_some()
     }
 
+    #[inline]
+    fn note_quick(&mut self, publisher: ConnectionId) {
+        self.stalls.note_quick(publisher);
+    }
+
     fn stall(&mut self, now: Time, publisher: ConnectionId) {
         self.stall_here(now, publisher);
     }

@@ -15,6 +15,8 @@ pub trait Host: Effects {
     /// All subscribers of what the connection has just published are above their high-water mark: the host
     /// may stall it for a moment.
     fn stall(&mut self, now: Time, publisher: ConnectionId);
+    /// A subscriber that a message of the publisher reached keeps up: later stalls are shorter.
+    fn note_quick(&mut self, publisher: ConnectionId);
     /// Whether the connection has spilled messages. Once they are all written to its output, the host calls
     /// [`ProtocolHandler::spill_drained`].
     fn has_spilled_messages(&self, connection: ConnectionId) -> bool {

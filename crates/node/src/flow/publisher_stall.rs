@@ -1,15 +1,20 @@
 //! A publisher of direct messages all of whose subscribers are above their high-water mark is not read from
-//! until one of them, or its shard, has drained, and no longer than [`STALL_MAX`].
+//! until one of them, or its shard, has drained, and no longer than [`STALL_MAX`]; or [`SHARED_STALL_MAX`],
+//! if it also reaches subscribers that keep up.
 //!
 //! Which subscribers a message reached is the engine's to say; another shard says when all of those there are
 //! slow, and when one has drained.
 
 use angarium_engine::{ConnectionId, ShardId, Shards, Time};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// The longest stall: a publisher that is read 64 KiB at a time sends 6.4 MB/s even to slow subscribers.
-pub(crate) const STALL_MAX: Duration = Duration::from_millis(10);
+/// The longest stall: a flood that is read 64 to 248 KiB at a time sends 1 MB/s at most to slow subscribers.
+pub(crate) const STALL_MAX: Duration = Duration::from_millis(250);
+
+/// The longest stall of a publisher that has reached a subscriber that keeps up since its last stall: that
+/// one is not to wait for the others.
+pub(crate) const SHARED_STALL_MAX: Duration = Duration::from_millis(10);
 
 /// Sweeps in a row, two seconds, without any byte sent to a subscriber after which no publisher waits for it.
 /// Fewer do not tell: the kernel reports room in a full socket a part at a time, so that a reader of 400 KB/s
@@ -36,13 +41,25 @@ pub(crate) enum Pace {
     TooSlow,
 }
 
+/// A publisher's last stall.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stall {
+    is_stalled: bool,
+    /// When it began.
+    since: Time,
+    /// When it ends at the latest.
+    until: Time,
+    /// The publisher has reached a subscriber that keeps up since then.
+    is_shared: bool,
+}
+
 /// Stalled publishers of this shard, and whom the next one would wait for.
 #[derive(Debug)]
 pub(crate) struct PublisherStalls {
-    /// By connection: whether it is stalled, and since when it is or last was.
-    stalls: Vec<(bool, Time)>,
+    /// By connection.
+    stalls: Vec<Stall>,
     /// When stalls end at the latest, in order.
-    ends: VecDeque<(Time, ConnectionId)>,
+    ends: BTreeSet<(Time, ConnectionId)>,
     /// Which message the slow subscribers are of.
     emission: u64,
     /// Slow subscribers of it on this shard.
@@ -55,7 +72,7 @@ impl PublisherStalls {
     pub(crate) fn new() -> PublisherStalls {
         PublisherStalls {
             stalls: Vec::new(),
-            ends: VecDeque::new(),
+            ends: BTreeSet::new(),
             emission: 0,
             slow_here: Vec::new(),
             slow_shards: Shards::NONE,
@@ -65,12 +82,12 @@ impl PublisherStalls {
     /// Whether the connection is not read from because of its subscribers.
     #[inline]
     pub(crate) fn is_stalled(&self, connection: ConnectionId) -> bool {
-        self.stalls.get(connection.0 as usize).is_some_and(|(is_stalled, _)| *is_stalled)
+        self.stalls.get(connection.0 as usize).is_some_and(|stall| stall.is_stalled)
     }
 
     /// When the connection was last stalled; [`Time::default`]: never.
     pub(crate) fn last_stalled(&self, connection: ConnectionId) -> Time {
-        self.stalls.get(connection.0 as usize).map(|(_, since)| *since).unwrap_or_default()
+        self.stalls.get(connection.0 as usize).map(|stall| stall.since).unwrap_or_default()
     }
 
     /// A message was written for a subscriber above its high-water mark. Of several in a row some subscribers
@@ -97,45 +114,57 @@ impl PublisherStalls {
         self.slow_shards = Shards::NONE;
     }
 
+    /// A publisher's message reached subscribers that keep up.
+    #[inline]
+    pub(crate) fn note_quick(&mut self, publisher: ConnectionId) {
+        if let Some(stall) = self.stalls.get_mut(publisher.0 as usize) {
+            stall.is_shared = true;
+        }
+    }
+
     /// Stalls a publisher.
     pub(crate) fn begin(&mut self, now: Time, publisher: ConnectionId) {
         let slot = publisher.0 as usize;
         if slot >= self.stalls.len() {
-            self.stalls.resize(slot + 1, (false, Time::default()));
+            self.stalls.resize(slot + 1, Stall::default());
         }
-        if !self.stalls[slot].0 {
-            self.stalls[slot] = (true, now);
-            self.ends.push_back((now.plus(STALL_MAX), publisher));
+        let stall = &mut self.stalls[slot];
+        if stall.is_stalled {
+            return;
         }
+        let until = now.plus(if stall.is_shared { SHARED_STALL_MAX } else { STALL_MAX });
+        self.ends.remove(&(stall.until, publisher));
+        *stall = Stall { is_stalled: true, since: now, until, is_shared: false };
+        self.ends.insert((until, publisher));
     }
 
     /// A publisher goes on.
     pub(crate) fn end(&mut self, publisher: ConnectionId) {
-        if let Some((is_stalled, _)) = self.stalls.get_mut(publisher.0 as usize) {
-            *is_stalled = false;
+        if let Some(stall) = self.stalls.get_mut(publisher.0 as usize) {
+            stall.is_stalled = false;
+            self.ends.remove(&(stall.until, publisher));
         }
     }
 
     /// The connection's slot is another one's.
     pub(crate) fn reset(&mut self, connection: ConnectionId) {
+        self.end(connection);
         if let Some(stall) = self.stalls.get_mut(connection.0 as usize) {
-            *stall = (false, Time::default());
+            *stall = Stall::default();
         }
     }
 
     /// When the first stall ends.
     pub(crate) fn deadline(&self) -> Option<Time> {
-        self.ends.front().map(|(due, _)| *due)
+        self.ends.first().map(|(due, _)| *due)
     }
 
-    /// Ends the stalls that have lasted for [`STALL_MAX`].
+    /// Ends the stalls that have lasted for as long as they may.
     pub(crate) fn end_due(&mut self, now: Time) {
-        while self.ends.front().is_some_and(|(due, _)| *due <= now) {
-            let Some((_, publisher)) = self.ends.pop_front() else { break };
-            // It may have gone on earlier, and be stalled anew.
-            if now.since(self.last_stalled(publisher)) >= STALL_MAX {
-                self.end(publisher);
-            }
+        while let Some((due, publisher)) = self.ends.first().copied()
+            && due <= now
+        {
+            self.end(publisher);
         }
     }
 }
@@ -201,5 +230,21 @@ mod tests {
         assert!(stalls.is_stalled(publisher));
         stalls.end_due(due);
         assert!(!stalls.is_stalled(publisher));
+    }
+    #[test]
+    fn a_subscriber_that_keeps_up_shortens_the_next_stall() {
+        let mut stalls = PublisherStalls::new();
+        let publisher = ConnectionId(8);
+        stalls.begin(Time(1), publisher);
+        stalls.end(publisher);
+        assert_eq!(stalls.deadline(), None);
+        stalls.note_quick(publisher);
+        stalls.begin(Time(5), publisher);
+        assert_eq!(stalls.deadline(), Some(Time(5).plus(SHARED_STALL_MAX)));
+        stalls.end_due(Time(5).plus(SHARED_STALL_MAX));
+        stalls.begin(Time(99), publisher);
+        assert_eq!(stalls.deadline(), Some(Time(99).plus(STALL_MAX)));
+        stalls.reset(publisher);
+        assert!(!stalls.is_stalled(publisher) && stalls.deadline().is_none());
     }
 }

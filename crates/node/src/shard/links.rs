@@ -3,7 +3,7 @@
 //!
 //! Independent of what is in a message or in news.
 
-use crate::flow::publisher_stall::{Pace, STALL_MAX};
+use crate::flow::publisher_stall::{Pace, SHARED_STALL_MAX};
 use crate::options::Options;
 use crate::shard::message::{
     ChannelName, FromHome, ShardBatch, ShardMessage, ToHome, Value, write_batch_items,
@@ -480,7 +480,7 @@ impl ShardLinks {
     ) {
         let told = self.link(shard).told_slow.insert(publisher, (pace, now));
         match told {
-            Some((before, since)) if before == pace && now.since(since) < STALL_MAX => {
+            Some((before, since)) if before == pace && now.since(since) < SHARED_STALL_MAX => {
                 self.link(shard).told_slow.insert(publisher, (pace, since));
             }
             _ => self.say(shard, &ShardMessage::SubscriberPace { publisher, pace }),

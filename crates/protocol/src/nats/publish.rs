@@ -105,6 +105,8 @@ impl Handler {
     fn note_reached<W: Host>(&self, context: &mut Context<'_, W>, reached: Reached) {
         if reached.crowded {
             context.host.stall(context.now, self.id);
+        } else if reached.subscribers > 0 {
+            context.host.note_quick(self.id);
         }
     }
 

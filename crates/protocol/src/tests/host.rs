@@ -86,6 +86,7 @@ impl Host for Surroundings {
         &mut self.writers[connection.0 as usize]
     }
     fn stall(&mut self, _: Time, _: ConnectionId) {}
+    fn note_quick(&mut self, _: ConnectionId) {}
     fn authenticate(&mut self, connection: ConnectionId, credentials: Credentials) {
         self.logins.push_back((connection, credentials));
     }
