@@ -30,7 +30,6 @@ impl Engine {
             }
             let Some(entry) = queue.pop() else { return };
             self.counters.dropped += 1;
-            self.counters.let_go += u64::from(queue.options.dead_letter_exchange.is_none());
             self.dead_letter(now, slot, entry, DeathReason::MaxLength, fx);
         }
     }

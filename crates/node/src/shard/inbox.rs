@@ -76,7 +76,6 @@ impl Node {
                 break;
             }
         }
-        self.end_remote_input(now);
         self.let_settled_go_on(now);
         let is_whole = taken == incoming.batch.messages.len();
         (incoming.taken, incoming.row, incoming.batch.values) = (taken, row, values);

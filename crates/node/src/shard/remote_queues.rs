@@ -121,17 +121,13 @@ impl Node {
             FromHome::Outrun(name) if self.was_here(name) => {
                 self.note_outrun_at_home(now, name.id.connection);
             }
-            FromHome::Flood(name, disturbs) if self.was_here(name) => {
-                self.note_flood_at_home(now, name.id.connection, disturbs);
-            }
             FromHome::Blocked(why) => self.set_blocked(now, why.map(str::to_owned)),
             FromHome::Congested(is_congested) => self.storage.is_congested = is_congested,
             FromHome::Yield(yields) => self.effects.spill.set_yields(yields),
             FromHome::Confirm(..)
             | FromHome::Cancelled(..)
             | FromHome::SessionLost(..)
-            | FromHome::Outrun(_)
-            | FromHome::Flood(..) => {}
+            | FromHome::Outrun(_) => {}
         }
     }
 
@@ -266,7 +262,7 @@ impl Node {
             }
             ToHome::Settle(id, settle) => {
                 let Some(channel) = self.served_channel(from, id) else { return };
-                self.note_remote_input(now, channel.connection, bytes);
+                self.flow.company.heard_from(now, channel.connection);
                 self.effects.begin_call();
                 let settled = self.engine.settle(now, channel, settle, &mut self.effects);
                 if let Err(refusal) = settled {
@@ -276,7 +272,7 @@ impl Node {
             ToHome::Request(id) => {
                 let Some(Value::Request(request)) = values.pop_front() else { return };
                 let Some(channel) = self.served_channel(from, id) else { return };
-                self.note_remote_input(now, channel.connection, bytes);
+                self.flow.company.heard_from(now, channel.connection);
                 self.effects.begin_call();
                 self.engine.request(now, channel, request, &mut self.effects);
                 self.tell_what_it_did(channel);
@@ -312,12 +308,13 @@ impl Node {
         from: ShardId,
         id: ChannelId,
         message: &[u8],
-        CarriedBody { body, bytes }: &CarriedBody,
+        carried: &CarriedBody,
     ) {
         let Some(channel) = self.served_channel(from, id) else { return };
-        self.note_remote_input(now, channel.connection, *bytes);
+        self.flow.company.heard_from(now, channel.connection);
         let mut further = Vec::new();
-        let publish = Publish::parse(message, &mut further, body.as_ref()).expect(UNDERSTOOD);
+        let publish =
+            Publish::parse(message, &mut further, carried.body.as_ref()).expect(UNDERSTOOD);
         self.effects.begin_call();
         let published = self.engine.publish(now, channel, &publish, &mut self.effects);
         self.tell_what_it_did(channel);
@@ -360,7 +357,6 @@ impl Node {
     fn disconnect_remote(&mut self, now: Time, shard: ShardId, connection: ConnectionId) {
         let Some(slot) = self.effects.links.remote(shard, connection) else { return };
         self.effects.links.set_remote(shard, connection, None);
-        self.end_remote_input(now);
         self.engine.disconnect(now, slot, &mut self.effects);
         self.effects.replies.retain(|answer| answer.channel.connection != slot);
         self.effects.reset(slot);

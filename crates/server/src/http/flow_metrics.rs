@@ -21,7 +21,6 @@ pub(super) fn counters(node: &Node) -> Vec<Series> {
         ("angarium_spill_messages", "Messages spooled for slow clients.", spill.messages),
         ("angarium_spill_failures", "Chunks of them lost by the disk.", spill.failures),
         ("angarium_throttled", "Times a client was read from later.", stats.throttled),
-        ("angarium_floods_paused", "Times a flood was.", stats.floods_paused),
     ]
 }
 

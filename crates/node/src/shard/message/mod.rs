@@ -192,8 +192,6 @@ pub(crate) enum FromHome<'a> {
     Stores(ChannelName),
     /// It puts more into a queue than its consumers get.
     Outrun(ChannelName),
-    /// Most of its last messages reached nobody; whether that disturbs others at home.
-    Flood(ChannelName, bool),
     /// Persistent messages cannot be taken, or can again.
     Blocked(Option<&'a str>),
     /// The journal has more than the disk takes, or no longer.
@@ -259,7 +257,6 @@ mod kind {
     pub(crate) const ADMIT: u8 = 28;
     pub(crate) const LEFT: u8 = 29;
     pub(crate) const ADMITTED: u8 = 30;
-    pub(crate) const FLOOD: u8 = 31;
     pub(crate) const BATCH_HEAD: u8 = 32;
     pub(crate) const BATCH_ITEM: u8 = 33;
     pub(crate) const USER_ENDED: u8 = 34;

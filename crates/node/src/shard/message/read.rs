@@ -155,7 +155,6 @@ fn from_home(kind: u8, mut fields: Fields<'_>) -> Option<FromHome<'_>> {
         },
         kind::STORES => FromHome::Stores(fields.name()?),
         kind::OUTRUN => FromHome::Outrun(fields.name()?),
-        kind::FLOOD => FromHome::Flood(fields.name()?, fields.bool()?),
         kind::BLOCKED => FromHome::Blocked(Some(fields.text()?)),
         kind::UNBLOCKED => FromHome::Blocked(None),
         kind::CONGESTED => FromHome::Congested(fields.bool()?),

@@ -80,7 +80,6 @@ fn shard_messages_from_home_come_back() {
         }),
         ShardMessage::FromHome(FromHome::Stores(NAME)),
         ShardMessage::FromHome(FromHome::Outrun(NAME)),
-        ShardMessage::FromHome(FromHome::Flood(NAME, true)),
         ShardMessage::FromHome(FromHome::Blocked(Some("full"))),
         ShardMessage::FromHome(FromHome::Blocked(None)),
         ShardMessage::FromHome(FromHome::Congested(true)),

@@ -136,9 +136,6 @@ impl FromHome<'_> {
             }
             FromHome::Stores(name) => put(batch, kind::STORES, &[&name_bytes(name)]),
             FromHome::Outrun(name) => put(batch, kind::OUTRUN, &[&name_bytes(name)]),
-            FromHome::Flood(name, disturbs) => {
-                put(batch, kind::FLOOD, &[&name_bytes(name), &[u8::from(disturbs)]]);
-            }
             FromHome::Blocked(Some(why)) => put(batch, kind::BLOCKED, &[&text(why)]),
             FromHome::Blocked(None) => put(batch, kind::UNBLOCKED, &[]),
             FromHome::Congested(is_congested) => {
