@@ -131,7 +131,7 @@ fn publish(body: &[u8], persistent: bool) -> Publish<'_> {
         mandatory: false,
         delay: None,
         content: Content {
-            format: Format::Amqp091,
+            format: Format(1),
             properties: &[0, 0],
             body,
             shared: None,
@@ -197,7 +197,7 @@ fn measure_direct(wish: &Wish, name: &str, subject: &str, subscribers: u32, othe
     }
     let body = [0; 100];
     let content = Content {
-        format: Format::Nats,
+        format: Format(2),
         properties: &[],
         body: &body,
         shared: None,

@@ -1,6 +1,6 @@
 //! Advisories: direct messages of the broker itself, each a JSON object.
 
-use angarium_engine::{Content, Format};
+use angarium_engine::Content;
 use serde::Serialize;
 
 /// The beginning or the end of a time in which a client is a slow consumer.
@@ -53,7 +53,7 @@ impl SlowConsumerAdvisory<'_> {
     pub fn content<'a>(&self, body: &'a mut Vec<u8>) -> Content<'a> {
         self.write(body);
         Content {
-            format: Format::Nats,
+            format: crate::format::NATS,
             properties: &[],
             body,
             shared: None,

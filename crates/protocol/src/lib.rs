@@ -18,6 +18,7 @@ mod connection_info;
 mod connection_query;
 mod conventions;
 mod death_history;
+pub mod format;
 mod handler;
 mod login_refusal;
 mod names;

@@ -5,7 +5,7 @@
 //! publisher's side takes them apart ([`visit`]) and the receiver's side puts them together in its own way.
 //! The table is in `docs/protocols/mapping.md`.
 
-use crate::{amqp091, nats};
+use crate::{amqp091, format, nats};
 use angarium_engine::{Annotations, Format, MessageView, Value};
 use std::borrow::Cow;
 
@@ -105,8 +105,9 @@ pub fn amended<'a>(message: &MessageView<'a>) -> Cow<'a, [u8]> {
         return Cow::Borrowed(properties);
     }
     Cow::Owned(match message.format {
-        Format::Amqp091 => amqp091::amended(properties, annotations, Vec::new()),
-        Format::Nats => nats::amended(properties, annotations),
+        format::AMQP091 => amqp091::amended(properties, annotations, Vec::new()),
+        format::NATS => nats::amended(properties, annotations),
+        _ => Vec::new(),
     })
 }
 
@@ -131,11 +132,12 @@ pub(crate) fn withdrawn(annotations: &Annotations) -> Vec<&'static str> {
 
 /// Takes properties apart. `see` answers whether it has a place for a property: one without comes again as
 /// the header that it was, if it was one. What is malformed was refused when the message was taken, and
-/// would be passed over here.
+/// is passed over here, and so is an unknown format.
 pub(crate) fn visit(format: Format, raw: &[u8], see: &mut dyn FnMut(Property<'_>) -> bool) {
     match format {
-        Format::Amqp091 => crate::amqp091::visit_properties(raw, see),
-        Format::Nats => crate::nats::visit_properties(raw, see),
+        format::AMQP091 => amqp091::visit_properties(raw, see),
+        format::NATS => nats::visit_properties(raw, see),
+        _ => {}
     }
 }
 
@@ -143,8 +145,8 @@ pub(crate) fn visit(format: Format, raw: &[u8], see: &mut dyn FnMut(Property<'_>
 /// gives the engine.
 pub fn read_headers(format: Format, raw: &[u8], see: &mut dyn FnMut(&str, Value)) {
     match format {
-        Format::Amqp091 => crate::amqp091::read_amqp_headers(raw, see),
-        Format::Nats => visit(format, raw, &mut |property| {
+        format::AMQP091 => amqp091::read_amqp_headers(raw, see),
+        format::NATS => visit(format, raw, &mut |property| {
             match property {
                 Property::Header(name, HeaderValue::Text(text)) => {
                     see(name, Value::Text(text.to_owned()));
@@ -154,6 +156,7 @@ pub fn read_headers(format: Format, raw: &[u8], see: &mut dyn FnMut(&str, Value)
             }
             true
         }),
+        _ => {}
     }
 }
 

@@ -1,33 +1,13 @@
 //! Messages: what a publisher hands in, what is stored, and what the broker adds to it.
 
 use crate::Time;
-use crate::storage::codec::Malformed;
 use bytes::Bytes;
 use std::time::Duration;
 
-/// Which protocol's encoding `properties` are in. The engine keeps properties as they came and
-/// reads them only through [`ReadHeaders`](crate::ReadHeaders).
+/// The number of the encoding that `properties` are in; those who publish and deliver give them out. The
+/// engine keeps properties as they came and reads them only through [`ReadHeaders`](crate::ReadHeaders).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Format {
-    /// The property flags and property list of an AMQP 0-9-1 content header (spec 4.2.6.1).
-    Amqp091 = 1,
-    /// Of a NATS message: the length of the reply subject in two bytes, most significant first, the
-    /// reply subject, and the header block as it is sent (from `NATS/1.0` to the empty line) or
-    /// nothing. No bytes at all: neither reply subject nor headers.
-    Nats = 2,
-}
-
-impl Format {
-    /// The format of that number.
-    pub fn of(number: u8) -> Result<Format, Malformed> {
-        match number {
-            1 => Ok(Format::Amqp091),
-            2 => Ok(Format::Nats),
-            other => Err(format!("message format {other} is unknown")),
-        }
-    }
-}
+pub struct Format(pub u8);
 
 /// A message as a publisher hands it in, borrowed from the connection's input.
 #[derive(Clone, Copy, Debug)]

@@ -283,7 +283,7 @@ impl<'a> Forward<'a> {
         writer.option(*publisher, |writer, publisher| writer.u32(publisher.0));
         writer.text(vhost);
         writer.text(subject);
-        writer.u8(message.format as u8);
+        writer.u8(message.format.0);
         writer.bool(message.persistent);
     }
 }
@@ -297,7 +297,7 @@ impl<'a> Row<'a> {
             publisher: reader.option(|reader| Ok(ConnectionId(reader.u32()?)))?,
             vhost: reader.text()?,
             subject: reader.text()?,
-            format: Format::of(reader.u8()?)?,
+            format: Format(reader.u8()?),
             persistent: reader.bool()?,
         };
         reader.end()?;

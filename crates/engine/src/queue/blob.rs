@@ -133,7 +133,7 @@ mod tests {
     fn check(annotations: &Annotations) {
         let body = Bytes::from(vec![7; 100]);
         let content = Content {
-            format: Format::Amqp091,
+            format: Format(1),
             properties: b"pp",
             body: &body,
             shared: None,

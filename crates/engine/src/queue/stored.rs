@@ -85,7 +85,7 @@ impl<'a> Incoming<'a> {
         let word = |length: usize| u32::try_from(length).expect("bodies were checked to be small");
         let mut fixed = [0; FIXED_BYTES];
         fixed[0] = flags;
-        fixed[1] = content.format as u8;
+        fixed[1] = content.format.0;
         fixed[2] = content.priority;
         fixed[3] = byte(self.exchange.len());
         fixed[4] = byte(self.routing_key.len());
@@ -149,7 +149,7 @@ impl<'a> Stored<'a> {
         if flags & !KNOWN_FLAGS != 0 {
             return Err(format!("message flags {flags:#x} are unknown"));
         }
-        let format = Format::of(format)?;
+        let format = Format(format);
         let properties_length = reader.u32()?;
         let body_length = reader.u32()?;
         let ttl = reader.u64()?;

@@ -51,7 +51,7 @@ impl<'a> MessageView<'a> {
             + u8::from(self.shared.is_some()) * BODY_APART;
         let mut writer = Writer(out);
         writer.u8(flags);
-        writer.u8(self.format as u8);
+        writer.u8(self.format.0);
         writer.text(self.exchange);
         writer.text(self.routing_key);
         writer.bytes(self.properties);
@@ -74,7 +74,7 @@ impl<'a> MessageView<'a> {
         let mut reader = Reader(bytes);
         let flags = reader.u8()?;
         let has = |flag: u8| flags & flag != 0;
-        let format = Format::of(reader.u8()?)?;
+        let format = Format(reader.u8()?);
         let exchange = reader.text()?;
         let routing_key = reader.text()?;
         let properties = reader.bytes()?;
@@ -115,7 +115,7 @@ impl<'a> Publish<'a> {
             + u8::from(shared.is_some()) * BODY_APART;
         let mut writer = Writer(out);
         writer.u8(flags);
-        writer.u8(format as u8);
+        writer.u8(format.0);
         writer.u8(priority);
         for span in [ttl, self.delay].into_iter().flatten() {
             writer.u64(u64::try_from(span.as_micros()).unwrap_or(u64::MAX));
@@ -142,7 +142,7 @@ impl<'a> Publish<'a> {
         let mut reader = Reader(bytes);
         let flags = reader.u8()?;
         let has = |flag: u8| flags & flag != 0;
-        let format = Format::of(reader.u8()?)?;
+        let format = Format(reader.u8()?);
         let priority = reader.u8()?;
         let mut span = |flag: u8| -> Result<Option<Duration>, Malformed> {
             if has(flag) { reader.u64().map(Duration::from_micros).map(Some) } else { Ok(None) }
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn publishes_come_back() {
         let content = Content {
-            format: Format::Amqp091,
+            format: Format(1),
             properties: b"properties",
             body: b"body",
             shared: None,
@@ -230,7 +230,7 @@ mod tests {
             let message = MessageView {
                 exchange: "e",
                 routing_key: "a subject that is longer than keys may be",
-                format: Format::Nats,
+                format: Format(2),
                 properties: b"",
                 body: b"body",
                 shared: None,

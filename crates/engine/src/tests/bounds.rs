@@ -229,7 +229,7 @@ fn names_fit_a_byte() {
 #[test]
 fn further_keys_are_counted() {
     let content = Content {
-        format: Format::Amqp091,
+        format: Format(1),
         properties: b"",
         body: b"body",
         shared: None,

@@ -370,7 +370,7 @@ impl TestHost {
             echo: !words.has("silent"),
             asks: false,
             content: Content {
-                format: Format::Nats,
+                format: Format(2),
                 properties: b"",
                 body: arguments[1].as_bytes(),
                 shared: None,
@@ -399,7 +399,7 @@ impl TestHost {
             mandatory: words.has("mandatory"),
             delay: words.millis("delay"),
             content: Content {
-                format: Format::Amqp091,
+                format: Format(1),
                 properties: b"properties",
                 body: arguments[2].as_bytes(),
                 shared: None,

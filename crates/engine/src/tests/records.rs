@@ -34,7 +34,7 @@ fn blob() -> Vec<u8> {
         routing_key: "key",
         also_to: &["cc"],
         content: Content {
-            format: Format::Amqp091,
+            format: Format(1),
             properties: b"pp",
             body: b"body",
             shared: None,

@@ -102,7 +102,7 @@ fn delivery<'a>(tag: u64, body: &'a [u8], shared: Option<&'a Bytes>) -> Delivery
         message: MessageView {
             exchange: "x",
             routing_key: "k",
-            format: Format::Amqp091,
+            format: Format(1),
             properties: b"\0\0",
             body,
             shared,

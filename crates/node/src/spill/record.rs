@@ -47,7 +47,7 @@ pub(super) fn begin(out: &mut Vec<u8>, message: &MessageView<'_>) -> bool {
         return false;
     };
     out.extend_from_slice(&length.to_le_bytes());
-    out.push(message.format as u8);
+    out.push(message.format.0);
     out.push(if message.persistent { PERSISTENT } else { 0 });
     out.extend_from_slice(&exchange_length.to_le_bytes());
     out.extend_from_slice(&key_length.to_le_bytes());
@@ -105,7 +105,7 @@ impl<'a> Head<'a> {
         let message = MessageView {
             exchange: std::str::from_utf8(exchange).ok()?,
             routing_key: std::str::from_utf8(key).ok()?,
-            format: Format::of(*format).ok()?,
+            format: Format(*format),
             properties,
             body: &[],
             shared: None,
@@ -167,7 +167,7 @@ pub(super) mod tests {
         let message = MessageView {
             exchange: "amq.topic",
             routing_key: key,
-            format: Format::Nats,
+            format: Format(2),
             properties: b"\0\0",
             body,
             shared: None,

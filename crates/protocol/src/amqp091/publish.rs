@@ -14,7 +14,7 @@ use super::{DIRECT_REPLY_TO, codec::Method};
 use crate::amqp091::handler::{Handler, Part, State, syntax};
 use crate::properties::DELAY_HEADER;
 use crate::{Context, Host};
-use angarium_engine::{Bytes, Format, Outcome, Publish, Settle};
+use angarium_engine::{Bytes, Outcome, Publish, Settle};
 use std::time::Duration;
 
 /// The numbers of basic.publish.
@@ -366,7 +366,7 @@ impl Handler {
             mandatory: method.mandatory,
             delay: None,
             content: angarium_engine::Content {
-                format: Format::Amqp091,
+                format: crate::format::AMQP091,
                 properties: raw,
                 body,
                 shared,

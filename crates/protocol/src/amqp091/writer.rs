@@ -11,8 +11,8 @@ use crate::output::{Output, ProtocolWriter};
 use crate::properties::{DELAY_HEADER, DELIVERY_COUNT_HEADER, is_plain, withdrawn};
 use crate::shared_body::SharedBody;
 use angarium_engine::{
-    Annotations, Bytes, ChannelId, Confirm, Death, DeathReason, Delivery, DirectMessage, Format,
-    GetAnswer, MessageView, Subscribe,
+    Annotations, Bytes, ChannelId, Confirm, Death, DeathReason, Delivery, DirectMessage, GetAnswer,
+    MessageView, Subscribe,
 };
 
 /// What a delivery takes beyond its strings, properties and body, unless the body is split.
@@ -39,7 +39,7 @@ impl Writer {
     fn write_content(&self, out: &mut Output, channel: u16, message: &MessageView<'_>) {
         let bytes = &mut out.bytes;
         let body_bytes = message.body.len() as u64;
-        if message.format == Format::Amqp091 && is_plain(message.annotations) {
+        if message.format == crate::format::AMQP091 && is_plain(message.annotations) {
             write_header(bytes, channel, body_bytes, message.properties);
         } else {
             let properties = shown(message, self.frame_bytes_max);
@@ -165,7 +165,7 @@ impl ProtocolWriter for Writer {
 fn shown(message: &MessageView<'_>, frame_bytes_max: u32) -> Vec<u8> {
     let mut own = Vec::new();
     put_own_headers(&mut TableWriter { out: &mut own }, message.annotations);
-    if message.format == Format::Amqp091 {
+    if message.format == crate::format::AMQP091 {
         return amended(message.properties, message.annotations, own);
     }
     // Half of a frame is left for what the broker adds.

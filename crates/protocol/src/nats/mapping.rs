@@ -36,7 +36,8 @@ fn text_header(text: TextProperty) -> &'static str {
     }
 }
 
-/// Appends [`Format::Nats`] properties; nothing where there is neither reply nor header block.
+/// Appends properties in [NATS's format](crate::format::NATS); nothing where there is neither reply nor header
+/// block.
 #[inline]
 pub(super) fn put_properties(out: &mut Vec<u8>, reply: &[u8], headers: &[u8]) {
     if reply.is_empty() && headers.is_empty() {
@@ -54,7 +55,7 @@ pub(super) fn put_properties(out: &mut Vec<u8>, reply: &[u8], headers: &[u8]) {
     out.extend_from_slice(headers);
 }
 
-/// Reply subject and header block in [`Format::Nats`] properties.
+/// Reply subject and header block of properties in [NATS's format](crate::format::NATS).
 #[inline]
 pub(super) fn split(raw: &[u8]) -> (&[u8], &[u8]) {
     let Some((length, rest)) = raw.split_first_chunk::<2>() else { return (&[], &[]) };
@@ -64,11 +65,11 @@ pub(super) fn split(raw: &[u8]) -> (&[u8], &[u8]) {
 /// The reply subject in the properties of a NATS client's message.
 #[must_use]
 pub fn reply_of(format: Format, properties: &[u8]) -> Option<&str> {
-    let reply = (format == Format::Nats).then(|| split(properties).0)?;
+    let reply = (format == crate::format::NATS).then(|| split(properties).0)?;
     str::from_utf8(reply).ok().filter(|reply| !reply.is_empty())
 }
 
-/// Takes [`Format::Nats`] properties apart.
+/// Takes properties in [NATS's format](crate::format::NATS) apart.
 pub(crate) fn visit_properties(raw: &[u8], see: &mut dyn FnMut(Property<'_>) -> bool) {
     let (reply, block) = split(raw);
     if !reply.is_empty()
@@ -110,7 +111,8 @@ fn known<'a>(name: &[u8], value: &'a str) -> Option<Property<'a>> {
     (!text.is_brokers()).then_some(Property::Text(text, value))
 }
 
-/// [`Format::Nats`] properties as the broker has changed them since they were published.
+/// Properties in [NATS's format](crate::format::NATS) as the broker has changed them since they were
+/// published.
 pub(crate) fn amended(raw: &[u8], annotations: &Annotations) -> Vec<u8> {
     let (reply, block) = split(raw);
     let withdrawn = withdrawn(annotations);
@@ -123,7 +125,7 @@ pub(crate) fn amended(raw: &[u8], annotations: &Annotations) -> Vec<u8> {
 /// The reply subject and header block that NATS clients get for properties of any format.
 pub(super) fn shown(format: Format, properties: &[u8]) -> (Cow<'_, [u8]>, Cow<'_, [u8]>) {
     match format {
-        Format::Nats => {
+        crate::format::NATS => {
             let (reply, headers) = split(properties);
             (Cow::Borrowed(reply), Cow::Borrowed(headers))
         }
@@ -180,7 +182,7 @@ fn reply_subject(address: &str) -> Option<String> {
 pub(super) fn shown_subject<'a>(message: &MessageView<'a>) -> Cow<'a, str> {
     let key = message.routing_key;
     let is_odd = match message.format {
-        Format::Nats => is_separator,
+        crate::format::NATS => is_separator,
         _ => is_blank,
     };
     if key.is_empty() {

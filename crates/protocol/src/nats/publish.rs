@@ -7,7 +7,7 @@ use crate::nats::handler::Handler;
 use crate::nats::sys_requests::Question;
 use crate::{Context, Host};
 use angarium_engine::{
-    Bytes, CachedRoute, Content, DirectBatch, Emit, Format, Reached, Refusal, RefusalKind,
+    Bytes, CachedRoute, Content, DirectBatch, Emit, Reached, Refusal, RefusalKind,
 };
 
 impl Handler {
@@ -94,7 +94,8 @@ impl Handler {
         }
         let (subject, echo) = (self.subject.as_str(), self.wishes.echo);
         let bodies = &bodies[..count];
-        let batch = DirectBatch { subject, echo, format: Format::Nats, persistent: true, bodies };
+        let batch =
+            DirectBatch { subject, echo, format: crate::format::NATS, persistent: true, bodies };
         let reached = context.engine.emit_batch(self.channel(), &batch, cached_route, context.host);
         self.note_reached(context, reached);
         used
@@ -187,7 +188,7 @@ impl Handler {
 #[inline]
 pub(super) fn published<'a>(properties: &'a [u8], body: &'a [u8]) -> Content<'a> {
     Content {
-        format: Format::Nats,
+        format: crate::format::NATS,
         properties,
         body,
         shared: None,

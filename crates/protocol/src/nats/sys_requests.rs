@@ -13,7 +13,7 @@ use crate::connection_query::{
 };
 use crate::nats::handler::Handler;
 use crate::{Context, Host};
-use angarium_engine::{Content, Emit, Format, SubjectPermissions, SubjectRules, Time};
+use angarium_engine::{Content, Emit, SubjectPermissions, SubjectRules, Time};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::time::{Duration, UNIX_EPOCH};
@@ -161,7 +161,7 @@ impl Handler {
 
     fn tell<W: Host>(&self, context: &mut Context<'_, W>, reply: &str, body: &[u8]) {
         let content = Content {
-            format: Format::Nats,
+            format: crate::format::NATS,
             properties: &[],
             body,
             shared: None,

@@ -7,7 +7,7 @@ use crate::output::{Output, ProtocolWriter};
 use crate::properties::{amended, is_plain};
 use crate::shared_body::SharedBody;
 use angarium_engine::{
-    ChannelId, Confirm, Delivery, DirectMessage, Format, GetAnswer, MessageView, Subscribe,
+    ChannelId, Confirm, Delivery, DirectMessage, GetAnswer, MessageView, Subscribe,
 };
 
 /// What NATS needs to write to a connection.
@@ -84,7 +84,7 @@ impl ProtocolWriter for Writer {
         // other subject, and fewer headers.
         let is_verbatim = direct.route != 0
             || (mapping::is_one_word(message.routing_key) && is_plain(message.annotations));
-        if message.format != Format::Nats || direct.missed > 0 || !is_verbatim {
+        if message.format != crate::format::NATS || direct.missed > 0 || !is_verbatim {
             return self.write_reworded(out, direct);
         }
         let (reply, headers) = mapping::split(message.properties);

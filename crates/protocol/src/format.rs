@@ -1,0 +1,11 @@
+//! The formats of properties: each protocol that carries messages adds its own.
+
+use angarium_engine::Format;
+
+/// The property flags and property list of an AMQP 0-9-1 content header (spec 4.2.6.1).
+pub const AMQP091: Format = Format(1);
+
+/// Of a NATS message: the length of the reply subject in two bytes, most significant first, the reply
+/// subject, and the header block as it is sent (from `NATS/1.0` to the empty line) or nothing. No bytes at
+/// all: neither reply subject nor headers.
+pub const NATS: Format = Format(2);
