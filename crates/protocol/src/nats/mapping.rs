@@ -36,8 +36,8 @@ fn text_header(text: TextProperty) -> &'static str {
     }
 }
 
-/// Appends properties in [NATS's format](crate::format::NATS); nothing where there is neither reply nor header
-/// block.
+/// Appends properties in [NATS's format](crate::format::NATS); nothing where there is neither reply
+/// nor header block.
 #[inline]
 pub(super) fn put_properties(out: &mut Vec<u8>, reply: &[u8], headers: &[u8]) {
     if reply.is_empty() && headers.is_empty() {
