@@ -6,13 +6,6 @@ use std::collections::VecDeque;
 pub(super) const PRICE_MIN: u16 = 1_000;
 pub(super) const PRICES: u16 = 64;
 
-/// An order at a price.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Order {
-    pub(super) number: u32,
-    pub(super) price: u16,
-}
-
 /// The best bid and the best ask; 0 is none.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Quote {
@@ -20,7 +13,6 @@ pub(super) struct Quote {
     pub(super) ask: u16,
 }
 
-/// The result of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Taken {
     /// The number of the order that it matched.
@@ -30,7 +22,6 @@ pub(super) struct Taken {
 }
 
 /// Waiting orders by price. At one price there are either buyers or sellers.
-#[derive(Debug)]
 pub(super) struct Book {
     buyers: Vec<VecDeque<u32>>,
     sellers: Vec<VecDeque<u32>>,
@@ -39,20 +30,20 @@ pub(super) struct Book {
 
 impl Book {
     pub(super) fn new() -> Book {
-        let side = || (0..PRICES).map(|_| VecDeque::new()).collect();
-        Book { buyers: side(), sellers: side(), best: Quote::default() }
+        let side = vec![VecDeque::new(); usize::from(PRICES)];
+        Book { buyers: side.clone(), sellers: side, best: Quote::default() }
     }
 
     /// Adds an order; `None` if there is no such price.
-    pub(super) fn take(&mut self, order: Order, buys: bool) -> Option<Taken> {
-        let index = usize::from(order.price.checked_sub(PRICE_MIN).filter(|it| *it < PRICES)?);
+    pub(super) fn take(&mut self, number: u32, price: u16, buys: bool) -> Option<Taken> {
+        let index = usize::from(price.checked_sub(PRICE_MIN).filter(|it| *it < PRICES)?);
         let (own, others) = match buys {
             true => (&mut self.buyers, &mut self.sellers),
             false => (&mut self.sellers, &mut self.buyers),
         };
         let matched = others[index].pop_front();
         if matched.is_none() {
-            own[index].push_back(order.number);
+            own[index].push_back(number);
         }
         let best = self.best();
         let quote = (best != self.best).then_some(best);

@@ -1,7 +1,7 @@
 //! Runs the three programs as threads with their own connections, and measures them.
 
-use super::order_book::{Book, Order, PRICE_MIN, PRICES};
-use super::wire::{MESSAGE_BYTES, Message};
+use super::order_book::{Book, PRICE_MIN, PRICES, Quote};
+use super::wire::{Kind, MESSAGE_BYTES, Message};
 use crate::client::{Error, Head, Link, Receiver, Route, Source, Target};
 use crate::interrupt;
 use crate::load::{Checked, Names, Pace, Verdict};
@@ -69,18 +69,12 @@ pub struct ExchangeOutcome {
     pub segments: Segments,
 }
 
-struct Queues {
+struct Shared {
+    plan: ExchangePlan,
     orders: String,
     trades: String,
     reports: String,
-}
-
-/// Shared by the programs.
-struct Shared {
-    plan: ExchangePlan,
-    queues: Queues,
     epoch: Instant,
-    /// When each order was due or sent.
     due_ns: Vec<AtomicU64>,
     completed: AtomicU64,
     sent: AtomicU64,
@@ -135,7 +129,6 @@ impl Template {
     }
 }
 
-/// Collects whole messages.
 #[derive(Default)]
 struct Inbox {
     partial: Vec<u8>,
@@ -179,11 +172,9 @@ pub fn measure(plan: &ExchangePlan, broker_pid: Option<u32>) -> Result<ExchangeO
     let names = Names::new(plan.target.protocol());
     let shared = Shared {
         plan: ExchangePlan { orders, ..plan.clone() },
-        queues: Queues {
-            orders: names.queue("orders"),
-            trades: names.queue("trades"),
-            reports: names.queue("reports"),
-        },
+        orders: names.queue("orders"),
+        trades: names.queue("trades"),
+        reports: names.queue("reports"),
         epoch: Instant::now(),
         due_ns: (0..orders).map(|_| AtomicU64::new(0)).collect(),
         completed: AtomicU64::new(0),
@@ -193,7 +184,7 @@ pub fn measure(plan: &ExchangePlan, broker_pid: Option<u32>) -> Result<ExchangeO
         stop: AtomicBool::new(false),
     };
     let mut owner = Link::open(&plan.target)?;
-    let queues = [&shared.queues.orders, &shared.queues.trades, &shared.queues.reports];
+    let queues = [&shared.orders, &shared.trades, &shared.reports];
     for queue in queues {
         owner.declare_queue(queue, false, &[])?;
     }
@@ -208,16 +199,14 @@ pub fn measure(plan: &ExchangePlan, broker_pid: Option<u32>) -> Result<ExchangeO
 fn trade(shared: &Shared, broker_pid: Option<u32>) -> Result<ExchangeOutcome, Error> {
     let usage = || broker_pid.and_then(Usage::of_tree);
     // All subscribe before the first order is sent.
-    let (engine, reports, trades) = (
-        shared.subscribe(&shared.queues.orders)?,
-        shared.subscribe(&shared.queues.reports)?,
-        shared.subscribe(&shared.queues.trades)?,
-    );
+    let orders = shared.subscribe(&shared.orders)?;
+    let reports = shared.subscribe(&shared.reports)?;
+    let trades = shared.subscribe(&shared.trades)?;
     let mut sender = shared.open()?;
     // The sender never reads.
     sender.disable_replies()?;
     thread::scope(|scope| {
-        let matching = scope.spawn(|| stop_on_error(shared, run_engine(shared, engine)));
+        let matching = scope.spawn(|| stop_on_error(shared, run_engine(shared, orders)));
         let reporting = scope.spawn(|| stop_on_error(shared, run_reporter(shared, reports)));
         let (before, segments, start) = (usage(), network::segments(), Instant::now());
         let sending = scope.spawn(|| stop_on_error(shared, run_sender(shared, sender)));
@@ -226,24 +215,24 @@ fn trade(shared: &Shared, broker_pid: Option<u32>) -> Result<ExchangeOutcome, Er
         let (after, segments_after) = (usage(), network::segments());
         shared.stop.store(true, Ordering::Relaxed);
         let join = "the programs do not panic";
-        let (sent, engine) = (sending.join().expect(join)?, matching.join().expect(join)?);
+        let (sent, engine_ns) = (sending.join().expect(join)?, matching.join().expect(join)?);
         let (reports, received) = (reporting.join().expect(join)?, received?);
         let count = received.verdict.delivered;
         let kept = sent.lag.as_ref().is_none_or(|lag| lag.p99_us <= LAG_US_MAX);
         let broker =
             before.zip(after).map(|(before, after)| Cost::between(&before, &after, span_s, count));
         let mut verdict = received.verdict;
-        verdict.lost += engine.emitted.saturating_sub(received.messages);
+        verdict.lost += shared.emitted.load(Ordering::SeqCst).saturating_sub(received.messages);
         Ok(ExchangeOutcome {
             orders_in: shared.plan.orders as f64 / sent.span_s.max(1e-9),
-            orders_out: received.confirmed as f64 / received.span_s.max(1e-9),
+            orders_out: count as f64 / received.span_s.max(1e-9),
             quotes_out: received.messages as f64 / received.span_s.max(1e-9),
             completion: received.completion.summary().filter(|_| kept),
             lag: sent.lag,
             verdict,
             broker,
             gateway_share: (sent.cpu_ns + received.cpu_ns) as f64 / 1e9 / span_s,
-            engine_share: engine.cpu_ns as f64 / 1e9 / span_s,
+            engine_share: engine_ns as f64 / 1e9 / span_s,
             reports,
             segments: segments_after.since(&segments),
         })
@@ -266,7 +255,7 @@ struct SenderResult {
 
 /// The sending half of the gateway: orders on schedule.
 fn run_sender(shared: &Shared, mut link: Link) -> Result<SenderResult, Error> {
-    let template = Template::new(&link, &shared.queues.orders);
+    let template = Template::new(&link, &shared.orders);
     let start_ns = shared.now_ns();
     let pace = Pace::of(shared.plan.rate, 0, 1, start_ns);
     let (mut next, mut out, mut lags) = (0, Vec::new(), Latencies::new());
@@ -281,21 +270,18 @@ fn run_sender(shared: &Shared, mut link: Link) -> Result<SenderResult, Error> {
         };
         let count = ready.min(shared.plan.orders - next);
         if count == 0 {
-            let wait_ns = pace
-                .as_ref()
-                .map_or(50_000, |pace| pace.due_ns(next) - now_ns.min(pace.due_ns(next)));
+            let wait_ns = pace.map_or(50_000, |pace| pace.due_ns(next).saturating_sub(now_ns));
             thread::sleep(Duration::from_nanos(wait_ns.min(50_000_000)));
             continue;
         }
         out.clear();
         for number in next..next + count {
-            let due_ns = pace.as_ref().map_or(now_ns, |pace| pace.due_ns(number));
+            let due_ns = pace.map_or(now_ns, |pace| pace.due_ns(number));
             shared.due_ns[number as usize].store(due_ns, Ordering::Relaxed);
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let price = PRICE_MIN + ((state >> 33) % u64::from(PRICES)) as u16;
-            let order = Order { number: number as u32, price };
-            let order = if state >> 63 == 0 { Message::Buy(order) } else { Message::Sell(order) };
-            template.append(order, &mut out);
+            let kind = if state >> 63 == 0 { Kind::Buy } else { Kind::Sell };
+            template.append(Message { kind, number: number as u32, price }, &mut out);
         }
         if let Some(pace) = &pace {
             lags.record(now_ns.saturating_sub(pace.due_ns(next).max(free_ns)));
@@ -317,7 +303,6 @@ fn run_sender(shared: &Shared, mut link: Link) -> Result<SenderResult, Error> {
 struct ReceiverResult {
     completion: Latencies,
     verdict: Verdict,
-    confirmed: u64,
     messages: u64,
     span_s: f64,
     cpu_ns: u64,
@@ -346,7 +331,7 @@ fn run_receiver(shared: &Shared, mut link: Link) -> Result<ReceiverResult, Error
         for message in inbox.messages.drain(..) {
             messages += 1;
             let number = match message {
-                Some(Message::Confirmed(order)) => u64::from(order.number),
+                Some(Message { kind: Kind::Confirmed, number, .. }) => u64::from(number),
                 Some(_) => continue,
                 None => {
                     verdict.corrupt += 1;
@@ -371,48 +356,45 @@ fn run_receiver(shared: &Shared, mut link: Link) -> Result<ReceiverResult, Error
     verdict.expected = shared.sent.load(Ordering::Relaxed);
     verdict.lost = verdict.expected.saturating_sub(verdict.delivered);
     verdict.checked = Checked::Checksums;
-    let (confirmed, span_s) = (verdict.delivered, (last - start).as_secs_f64());
+    let span_s = (last - start).as_secs_f64();
     let cpu_ns = process::thread_cpu_ns() - cpu_ns;
-    Ok(ReceiverResult { completion, verdict, confirmed, messages, span_s, cpu_ns })
+    Ok(ReceiverResult { completion, verdict, messages, span_s, cpu_ns })
 }
 
-struct EngineResult {
-    emitted: u64,
-    cpu_ns: u64,
-}
-
-/// The matching engine.
-fn run_engine(shared: &Shared, mut link: Link) -> Result<EngineResult, Error> {
-    let trades = Template::new(&link, &shared.queues.trades);
-    let reports = Template::new(&link, &shared.queues.reports);
+/// The matching engine. Returns the CPU time of its thread.
+fn run_engine(shared: &Shared, mut link: Link) -> Result<u64, Error> {
+    let trades = Template::new(&link, &shared.trades);
+    let reports = Template::new(&link, &shared.reports);
     let (mut inbox, mut book, mut out) = (Inbox::default(), Book::new(), Vec::new());
     let (mut taken, mut emitted) = (0u32, 0);
     while !shared.is_over() {
         inbox.take(&mut link)?;
         out.clear();
         for message in inbox.messages.drain(..) {
-            let (order, buys) = match message {
-                Some(Message::Buy(order)) => (order, true),
-                Some(Message::Sell(order)) => (order, false),
-                // A damaged order shows as missing at the gateway.
+            // A damaged order shows as missing at the gateway.
+            let Some(order) = message else { continue };
+            let buys = match order.kind {
+                Kind::Buy => true,
+                Kind::Sell => false,
                 _ => continue,
             };
-            let Some(result) = book.take(order, buys) else { continue };
+            let Some(result) = book.take(order.number, order.price, buys) else { continue };
             let mut emit = |message| {
                 trades.append(message, &mut out);
                 emitted += 1;
             };
-            emit(Message::Confirmed(order));
+            emit(Message { kind: Kind::Confirmed, ..order });
             if let Some(number) = result.matched {
-                emit(Message::Traded(order));
-                emit(Message::Traded(Order { number, ..order }));
+                emit(Message { kind: Kind::Traded, ..order });
+                emit(Message { kind: Kind::Traded, number, ..order });
             }
-            if let Some(quote) = result.quote {
-                emit(Message::Quote(quote));
+            if let Some(Quote { bid, ask }) = result.quote {
+                emit(Message { kind: Kind::Quote, number: bid.into(), price: ask });
             }
             taken += 1;
             if taken.is_multiple_of(REPORT_EVERY) {
-                reports.append(Message::Measured(taken), &mut out);
+                let report = Message { kind: Kind::Measured, number: taken, price: 0 };
+                reports.append(report, &mut out);
             }
         }
         if !out.is_empty() {
@@ -420,7 +402,7 @@ fn run_engine(shared: &Shared, mut link: Link) -> Result<EngineResult, Error> {
             link.write(&out)?;
         }
     }
-    Ok(EngineResult { emitted, cpu_ns: process::thread_cpu_ns() })
+    Ok(process::thread_cpu_ns())
 }
 
 /// The statistics reporter: counts reports.
@@ -428,8 +410,8 @@ fn run_reporter(shared: &Shared, mut link: Link) -> Result<u64, Error> {
     let (mut inbox, mut count) = (Inbox::default(), 0);
     while !shared.is_over() {
         inbox.take(&mut link)?;
-        let measured = |it: &&Option<Message>| matches!(it, Some(Message::Measured(_)));
-        count += inbox.messages.iter().filter(measured).count() as u64;
+        let reports = inbox.messages.iter().flatten().filter(|it| it.kind == Kind::Measured);
+        count += reports.count() as u64;
     }
     Ok(count)
 }

@@ -1,18 +1,19 @@
 //! Message encoding, and matching.
 
-use super::order_book::{Book, Order, PRICE_MIN, PRICES, Quote, Taken};
-use super::wire::Message;
+use super::order_book::{Book, PRICE_MIN, PRICES, Quote, Taken};
+use super::wire::{Kind, Message};
 
 #[test]
 fn messages_survive_and_harm_shows() {
-    for message in [
-        Message::Buy(Order { number: 1, price: 1_000 }),
-        Message::Sell(Order { number: u32::MAX, price: u16::MAX }),
-        Message::Confirmed(Order { number: 7, price: 1 }),
-        Message::Traded(Order { number: 8, price: 2 }),
-        Message::Quote(Quote { bid: 1_001, ask: 1_003 }),
-        Message::Measured(10_000),
+    for (kind, number, price) in [
+        (Kind::Buy, 1, 1_000),
+        (Kind::Sell, u32::MAX, u16::MAX),
+        (Kind::Confirmed, 7, 1),
+        (Kind::Traded, 8, 2),
+        (Kind::Quote, 1_001, 1_003),
+        (Kind::Measured, 10_000, 0),
     ] {
+        let message = Message { kind, number, price };
         let octets = message.encode();
         assert_eq!(Message::decode(&octets), Some(message));
         for bit in 0..octets.len() * 8 {
@@ -31,7 +32,7 @@ fn orders_are_matched_at_their_price_in_their_order() {
     let taken = |matched, quote: Option<(u16, u16)>| {
         Some(Taken { matched, quote: quote.map(|(bid, ask)| Quote { bid, ask }) })
     };
-    let mut take = |number, price, buys| book.take(Order { number, price }, buys);
+    let mut take = |number, price, buys| book.take(number, price, buys);
     assert_eq!(take(1, price, true), taken(None, Some((price, 0))));
     assert_eq!(take(2, price, true), taken(None, None));
     assert_eq!(take(3, price + 1, false), taken(None, Some((price, price + 1))));

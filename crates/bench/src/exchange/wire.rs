@@ -1,42 +1,43 @@
 //! The messages of the exchange: nine bytes each, the mean size in OSU's text.
 
-use super::order_book::{Order, Quote};
-
-/// Bytes of a message.
 pub(crate) const MESSAGE_BYTES: usize = 9;
 
-/// A message.
+/// What a message says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Message {
+#[repr(u8)]
+pub(super) enum Kind {
     /// An order to buy.
-    Buy(Order),
+    Buy = b'B',
     /// An order to sell.
-    Sell(Order),
+    Sell = b'S',
     /// The engine has accepted an order.
-    Confirmed(Order),
+    Confirmed = b'C',
     /// The engine has matched an order.
-    Traded(Order),
-    /// The best bid and ask changed.
-    Quote(Quote),
+    Traded = b'T',
+    /// The best bid, as the number, and the best ask, as the price, changed.
+    Quote = b'Q',
     /// The number of accepted orders.
-    Measured(u32),
+    Measured = b'M',
+}
+
+const KINDS: [Kind; 6] =
+    [Kind::Buy, Kind::Sell, Kind::Confirmed, Kind::Traded, Kind::Quote, Kind::Measured];
+
+/// A message, of an order with this number and price unless its kind says otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Message {
+    pub(super) kind: Kind,
+    pub(super) number: u32,
+    pub(super) price: u16,
 }
 
 impl Message {
     /// `kind(1) number(4) price(2) check(2)`, little-endian.
     pub(super) fn encode(self) -> [u8; MESSAGE_BYTES] {
-        let (kind, number, price) = match self {
-            Message::Buy(order) => (b'B', order.number, order.price),
-            Message::Sell(order) => (b'S', order.number, order.price),
-            Message::Confirmed(order) => (b'C', order.number, order.price),
-            Message::Traded(order) => (b'T', order.number, order.price),
-            Message::Quote(quote) => (b'Q', u32::from(quote.bid), quote.ask),
-            Message::Measured(count) => (b'M', count, 0),
-        };
         let mut octets = [0; MESSAGE_BYTES];
-        octets[0] = kind;
-        octets[1..5].copy_from_slice(&number.to_le_bytes());
-        octets[5..7].copy_from_slice(&price.to_le_bytes());
+        octets[0] = self.kind as u8;
+        octets[1..5].copy_from_slice(&self.number.to_le_bytes());
+        octets[5..7].copy_from_slice(&self.price.to_le_bytes());
         let check = check(&octets);
         octets[7..].copy_from_slice(&check.to_le_bytes());
         octets
@@ -48,18 +49,9 @@ impl Message {
         if octets[7..] != check(octets).to_le_bytes() {
             return None;
         }
+        let kind = KINDS.into_iter().find(|kind| *kind as u8 == octets[0])?;
         let number = u32::from_le_bytes([octets[1], octets[2], octets[3], octets[4]]);
-        let price = u16::from_le_bytes([octets[5], octets[6]]);
-        let order = Order { number, price };
-        Some(match octets[0] {
-            b'B' => Message::Buy(order),
-            b'S' => Message::Sell(order),
-            b'C' => Message::Confirmed(order),
-            b'T' => Message::Traded(order),
-            b'Q' => Message::Quote(Quote { bid: number as u16, ask: price }),
-            b'M' => Message::Measured(number),
-            _ => return None,
-        })
+        Some(Message { kind, number, price: u16::from_le_bytes([octets[5], octets[6]]) })
     }
 }
 
