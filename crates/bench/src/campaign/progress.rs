@@ -28,7 +28,7 @@ impl Progress {
         let shown = Arc::clone(&since);
         let now = move |_: &ProgressState, text: &mut dyn Write| {
             if let Some(since) = *held(&shown) {
-                let (published, delivered) = live_rates::current();
+                let (published, delivered) = live_rates();
                 let _ = text.write_str(&doing(since.elapsed(), published, delivered));
             }
         };

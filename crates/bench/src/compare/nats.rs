@@ -8,7 +8,7 @@ use super::side::{OURS, Side, text};
 use super::table::{Check, Report, Section, median, spread};
 use super::{Effort, isolation};
 use crate::load::idle::{self, IdlePlan};
-use crate::load::{self, DRAIN, End, Misbehaving, Outcome, Plan, bare_fanout, round_trip};
+use crate::load::{self, DRAIN, End, Misbehaving, Outcome, Plan, round_trip};
 use crate::measure::bare_sockets;
 use crate::report::grouped;
 use std::path::Path;
@@ -305,7 +305,7 @@ impl Nats<'_> {
         let mut section =
             Section::new("10,000 idle subscribers of one subject, then one message to all");
         let settle = Duration::from_secs(2);
-        let bare = bare_fanout::measure(IDLE_CONNECTIONS, WAVES).map_err(text)?;
+        let bare = idle::measure_bare(IDLE_CONNECTIONS, WAVES).map_err(text)?;
         let bare_ms = median(bare.iter().copied());
         let bare = format!("{} ms", spread(bare.into_iter(), 1));
         eprintln!("idle: bare sockets: one message to all {bare}");

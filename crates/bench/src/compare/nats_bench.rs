@@ -91,7 +91,7 @@ pub(crate) fn run(
 /// CPU time of all child processes that have ended, in nanoseconds.
 fn children_cpu_ns() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/stat").map_err(text).unwrap_or_default();
-    crate::measure::process::parse_children_ns(&stat).unwrap_or(0)
+    crate::measure::process::parse_stat(&stat).map_or(0, |stat| stat.children_ns)
 }
 
 /// Reads the line of all subscribers together, such as ` Sub stats: 441,605 msgs/sec ~ 42.11 MB/sec`.

@@ -258,7 +258,7 @@ fn run_sender(shared: &Shared, mut link: Link) -> Result<SenderResult, Error> {
     let template = Template::new(&link, &shared.orders);
     let start_ns = shared.now_ns();
     let pace = Pace::of(shared.plan.rate, 0, 1, start_ns);
-    let (mut next, mut out, mut lags) = (0, Vec::new(), Latencies::new());
+    let (mut next, mut out, mut lags) = (0, Vec::new(), Latencies::default());
     let (mut state, mut free_ns) = (0x9E37_79B9_7F4A_7C15u64, start_ns);
     while next < shared.plan.orders && !shared.is_over() {
         let now_ns = shared.now_ns();
@@ -310,7 +310,7 @@ struct ReceiverResult {
 
 /// The receiving half of the gateway: confirmations, trades and quotes.
 fn run_receiver(shared: &Shared, mut link: Link) -> Result<ReceiverResult, Error> {
-    let (mut inbox, mut completion) = (Inbox::default(), Latencies::new());
+    let (mut inbox, mut completion) = (Inbox::default(), Latencies::default());
     let mut seen = vec![false; shared.due_ns.len()];
     let (mut verdict, mut messages, mut next) = (Verdict::default(), 0u64, 0u64);
     let (start, mut last) = (Instant::now(), Instant::now());

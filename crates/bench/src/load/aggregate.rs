@@ -1,9 +1,8 @@
 //! Aggregates the results of a run's workers into its outcome. Independent of sockets.
 
-use super::bottleneck::{self, Loads};
 use super::consumer::Consumed;
-use super::control::Control;
-use super::outcome::{Outcome, Rates, Schedule, Times, ToolCost};
+use super::control::{Control, Counts};
+use super::outcome::{BUSY, Bottleneck, Loads, Outcome, Rates, Schedule, Times, ToolCost};
 use super::plan::Plan;
 use super::producer::Produced;
 use super::sampler::Span;
@@ -14,7 +13,6 @@ use crate::measure::process::Cost;
 use std::num::NonZero;
 use std::thread;
 
-/// The outcome of a run.
 pub(super) fn aggregate(
     plan: &Plan,
     control: &Control,
@@ -25,30 +23,26 @@ pub(super) fn aggregate(
     let (start, end) = (&span.start, &span.end);
     let measured_s = (end.at - start.at).as_secs_f64();
     let messages = match plan.consumers {
-        0 => end.published - start.published,
-        _ => end.delivered - start.delivered,
+        0 => end.counts.published - start.counts.published,
+        _ => end.counts.delivered - start.counts.delivered,
     };
     let tool_ns = (end.tool_cpu_ns - start.tool_cpu_ns) as f64;
     let broker = broker_cost(span, measured_s, messages);
     let schedule = schedule(plan, produced, consumed);
-    let machine = Machine::over(span);
-    let cores = machine.map_or(1.0, |machine| machine.cores);
     let broker_share = broker.as_ref().map_or(0.0, |cost| cost.cpu_share);
-    let known = (broker_share + tool_ns / 1e9 / measured_s) / cores;
+    let machine = Machine::over(span, broker_share + tool_ns / 1e9 / measured_s);
     let loads = Loads {
         broker_thread: broker.as_ref().map_or(0.0, |cost| cost.busiest_thread_share),
         tool_thread: busiest(produced, consumed),
-        machine: machine.map_or(0.0, |machine| machine.busy_with(known)),
-        others: machine
-            .zip(broker.as_ref())
-            .map_or(0.0, |(machine, _)| (machine.processes - known).max(0.0)),
-        stolen: machine.map_or(0.0, |machine| machine.stolen),
+        machine: machine.busy,
+        others: if broker.is_some() { machine.others } else { 0.0 },
+        stolen: machine.stolen,
         schedule_kept: schedule.as_ref().is_some_and(|it| it.achieved_part > 0.99),
     };
     let tool_kept = schedule.as_ref().is_none_or(|schedule| schedule.tool_kept);
     let confirms = produced.iter().filter_map(|it| it.confirm_latencies.as_ref());
     let deliveries = consumed.iter().filter_map(|it| it.latencies.as_ref());
-    let interrupted = interrupt::requested();
+    let (interrupted, counts) = (interrupt::requested(), control.counts());
     Outcome {
         plan: plan.describe(),
         broker_uri: plan.target.to_string(),
@@ -57,11 +51,10 @@ pub(super) fn aggregate(
         messages,
         rates: rates(plan, span, measured_s),
         times: times(plan, produced, consumed),
-        published: control.published(),
-        confirmed: control.confirmed(),
-        refused: control.refused(),
+        published: counts.published,
+        confirmed: counts.confirmed,
+        refused: counts.refused,
         verdict: verdict(plan, produced, consumed).filter(|it| !interrupted || it.lost == 0),
-        unjudged: None,
         cut_off: consumed.iter().filter_map(|it| it.cut_off.clone()).collect(),
         broker,
         instructions_per_message: span
@@ -70,10 +63,10 @@ pub(super) fn aggregate(
         tool: ToolCost {
             cpu_ns_per_message: tool_ns / messages.max(1) as f64,
             cpu_share: tool_ns / 1e9 / measured_s,
-            producers_share: produced.iter().map(Produced::cpu_share).sum(),
-            consumers_share: consumed.iter().map(Consumed::cpu_share).sum(),
+            producers_share: produced.iter().map(|it| it.cpu_share).sum(),
+            consumers_share: consumed.iter().map(|it| it.cpu_share).sum(),
         },
-        bottleneck: bottleneck::of(&loads),
+        bottleneck: Bottleneck::of(&loads),
         loads,
         latency: summarize(plan, deliveries).filter(|_| tool_kept),
         confirm_latency: summarize(plan, confirms).filter(|_| tool_kept),
@@ -81,8 +74,7 @@ pub(super) fn aggregate(
         stalls: span.stalls,
         travels_us: consumed.first().map_or(Vec::new(), |it| it.travels.clone()),
         seconds: span.seconds.clone(),
-        workers: 0,
-        clock_error_us: None,
+        ..Outcome::default()
     }
 }
 
@@ -96,14 +88,15 @@ fn broker_cost(span: &Span, measured_s: f64, messages: u64) -> Option<Cost> {
 }
 
 fn rates(plan: &Plan, span: &Span, measured_s: f64) -> Rates {
-    let (start, end) = (&span.start, &span.end);
-    let rate = |before: u64, after: u64| (after - before) as f64 / measured_s;
+    let rate = |count: fn(&Counts) -> u64| {
+        (count(&span.end.counts) - count(&span.start.counts)) as f64 / measured_s
+    };
     let (second_min, second_max) = span.extremes(plan.consumers > 0);
     Rates {
-        published: rate(start.published, end.published),
-        confirmed: rate(start.confirmed, end.confirmed),
-        delivered: rate(start.delivered, end.delivered),
-        delivered_bytes: rate(start.delivered_bytes, end.delivered_bytes),
+        published: rate(|it| it.published),
+        confirmed: rate(|it| it.confirmed),
+        delivered: rate(|it| it.delivered),
+        delivered_bytes: rate(|it| it.delivered_bytes),
         second_min,
         second_max,
     }
@@ -129,12 +122,12 @@ fn schedule(plan: &Plan, produced: &[Produced], consumed: &[Consumed]) -> Option
     if plan.rate == 0 {
         return None;
     }
-    let mut lags = Latencies::new();
+    let mut lags = Latencies::default();
     produced.iter().for_each(|it| lags.merge(&it.lags));
     let lag = lags.summary()?;
-    let (due, done): (u64, u64) =
-        produced.iter().fold((0, 0), |(due, done), it| (due + it.due, done + it.published));
-    let busy = busiest(produced, consumed) >= bottleneck::BUSY;
+    let due: u64 = produced.iter().map(|it| it.due).sum();
+    let done: u64 = produced.iter().map(|it| it.published).sum();
+    let busy = busiest(produced, consumed) >= BUSY;
     Some(Schedule {
         rate: plan.rate as f64,
         achieved_part: done as f64 / due.max(1) as f64,
@@ -148,42 +141,46 @@ const LAG_US_MAX: f64 = 1_000.0;
 
 /// The CPU share of the tool's busiest thread.
 fn busiest(produced: &[Produced], consumed: &[Consumed]) -> f64 {
-    let producers = produced.iter().map(Produced::cpu_share);
-    producers.chain(consumed.iter().map(Consumed::cpu_share)).fold(0.0, f64::max)
+    let producers = produced.iter().map(|it| it.cpu_share);
+    producers.chain(consumed.iter().map(|it| it.cpu_share)).fold(0.0, f64::max)
 }
 
-/// CPU use of the machine over a span, as parts of all cores.
-#[derive(Clone, Copy)]
+/// CPU use of the machine over a span, as parts of all cores; zeros where it is unknown.
+#[derive(Default)]
 struct Machine {
     busy: f64,
-    /// Processes only, without interrupts.
-    processes: f64,
+    /// Other processes than broker and tool.
+    others: f64,
     /// Time that the hypervisor gave to others.
     stolen: f64,
-    cores: f64,
 }
 
 impl Machine {
-    fn over(span: &Span) -> Option<Machine> {
-        let (start, end) = span.start.machine.zip(span.end.machine)?;
+    /// Over a span in which broker and tool are known to have used this many cores.
+    fn over(span: &Span, known_cores: f64) -> Machine {
+        let Some((start, end)) = span.start.machine.zip(span.end.machine) else {
+            return Machine::default();
+        };
         let all = end.all.saturating_sub(start.all).max(1) as f64;
         let part = |start: u64, end: u64| end.saturating_sub(start) as f64 / all;
         let busy = part(start.busy, end.busy);
         let processes = busy - part(start.interrupts, end.interrupts);
-        let stolen = part(start.stolen, end.stolen);
-        let cores = thread::available_parallelism().map_or(1, NonZero::get) as f64;
-        Some(Machine { busy, processes, stolen, cores })
-    }
-
-    /// The busy part, at least `known`: kernel ticks are samples, and may miss a load that runs in step
-    /// with them.
-    fn busy_with(&self, known: f64) -> f64 {
-        self.busy.max(known.min(1.0))
+        let known = known_cores / thread::available_parallelism().map_or(1, NonZero::get) as f64;
+        Machine {
+            busy: at_least(busy, known),
+            others: (processes - known).max(0.0),
+            stolen: part(start.stolen, end.stolen),
+        }
     }
 }
 
+/// The busy part, at least `known`: kernel ticks are samples and may miss a load in step with them.
+fn at_least(busy: f64, known: f64) -> f64 {
+    busy.max(known.min(1.0))
+}
+
 fn summarize<'a>(plan: &Plan, parts: impl Iterator<Item = &'a Latencies>) -> Option<Summary> {
-    let mut all = Latencies::new();
+    let mut all = Latencies::default();
     parts.for_each(|part| all.merge(part));
     plan.latency.then(|| all.summary()).flatten()
 }
@@ -218,10 +215,9 @@ mod tests {
 
     #[test]
     fn what_ticks_did_not_see_was_done_all_the_same() {
-        let machine = |busy| Machine { busy, processes: busy, stolen: 0.0, cores: 2.0 };
-        assert_eq!(machine(0.7).busy_with(0.5), 0.7);
-        assert_eq!(machine(0.02).busy_with(0.23), 0.23);
+        assert_eq!(at_least(0.7, 0.5), 0.7);
+        assert_eq!(at_least(0.02, 0.23), 0.23);
         // Both are read one after the other.
-        assert_eq!(machine(0.99).busy_with(1.01), 1.0);
+        assert_eq!(at_least(0.99, 1.01), 1.0);
     }
 }

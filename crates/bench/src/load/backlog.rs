@@ -1,20 +1,26 @@
-//! Fills queues without consumers, then drains them without producers.
+//! Fills queues without consumers, and drains queues without producers.
 
 use super::aggregate::verdict;
-use super::control::Control;
-use super::drain::{Drained, drain_queues};
+use super::consumer::{Consumed, start_consumers};
+use super::control::{Control, StopOnDrop};
 use super::plan::Plan;
-use super::producer::Producer;
+use super::producer::{Produced, connect_producers, start_producers};
+use super::progress_timeout;
 use super::threads::join;
 use super::topology::Topology;
 use super::verdict::Verdict;
-use crate::client::Error;
+use crate::client::{Error, Protocol};
 use crate::interrupt;
 use crate::measure::process::{Cost, Usage};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// Deliveries per acknowledgement, where messages are stored.
+const ACK_EVERY: u32 = 50;
+/// Limit on unacknowledged deliveries, where messages are stored.
+const PREFETCH: u16 = 500;
 
 /// The result of filling and draining.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
@@ -53,12 +59,8 @@ fn fill_and_drain(
     }
     let (before, start) = (usage(), Instant::now());
     let produced = thread::scope(|scope| {
-        let mut producers = Vec::new();
-        for index in 0..plan.producers {
-            let route = topology.route(plan, index);
-            let producer = Producer::connect(plan, &control, index, &route)?;
-            producers.push(scope.spawn(move || producer.run()));
-        }
+        let ready = connect_producers(plan, topology, &control, 0..plan.producers)?;
+        let producers = start_producers(scope, &control, ready);
         while !producers.iter().all(|it| it.is_finished()) {
             thread::sleep(Duration::from_millis(1));
             if interrupt::requested() {
@@ -86,4 +88,74 @@ fn fill_and_drain(
         broker_filling: cost(before, &full, fill_s),
         broker_draining: cost(full, &empty, drain_s),
     })
+}
+
+/// When queues count as drained.
+pub(super) struct Drained {
+    pub(super) expected: u64,
+    /// How long nothing more must arrive after that.
+    pub(super) silence: Duration,
+}
+
+/// Runs the consumers of `plan` until queues are drained or nothing arrives for its drain time.
+pub(super) fn drain_queues(
+    plan: &Plan,
+    topology: &Topology,
+    control: &Control,
+    drained: Drained,
+) -> Result<Vec<Consumed>, Error> {
+    thread::scope(|scope| {
+        let _stop = StopOnDrop(control);
+        let consumers = start_consumers(scope, plan, topology, control, 0..plan.consumers)?;
+        let broken = || interrupt::requested() || consumers.iter().any(|it| it.is_finished());
+        let done = || control.delivered() >= drained.expected || broken();
+        progress_timeout::wait(plan, control, &done, &mut || {});
+        // Messages beyond the expected ones.
+        let (mut moved, mut seen) = (Instant::now(), control.delivered());
+        while moved.elapsed() < drained.silence && !broken() {
+            thread::sleep(Duration::from_millis(1));
+            if control.delivered() != seen {
+                (moved, seen) = (Instant::now(), control.delivered());
+            }
+        }
+        control.stop_consuming.store(true, Ordering::Relaxed);
+        join(consumers)
+    })
+}
+
+/// Why messages published without consumers cannot be judged, if so: the broker does not store them.
+pub(super) fn forgotten(plan: &Plan) -> Option<&'static str> {
+    let kept = plan.is_kept();
+    match plan.target.protocol() {
+        Protocol::Mqtt if !plan.persistent => {
+            Some("without subscribers or sessions nothing is kept")
+        }
+        Protocol::Nats | Protocol::JetStream if !kept => {
+            Some("without subscribers a subject keeps nothing")
+        }
+        Protocol::Resp if !kept => Some("without subscribers a channel keeps nothing"),
+        _ => None,
+    }
+}
+
+/// Judges what the producers of `plan` left in queues without consumers; `None` if interrupted.
+pub(super) fn read_back(
+    plan: &Plan,
+    topology: &Topology,
+    produced: &[Produced],
+) -> Result<Option<Verdict>, Error> {
+    let kept = plan.is_kept();
+    let plan = Plan {
+        consumers: plan.queues,
+        ack_every: if kept { ACK_EVERY } else { 0 },
+        prefetch: if kept { PREFETCH } else { 0 },
+        commit_acks: false,
+        latency: false,
+        ..plan.clone()
+    };
+    let control = Control::new(0, plan.consumers, 0, plan.copies());
+    let published: u64 = produced.iter().map(|it| it.published).sum();
+    let drained = Drained { expected: published * plan.copies(), silence: Duration::ZERO };
+    let consumed = drain_queues(&plan, topology, &control, drained)?;
+    Ok(verdict(&plan, produced, &consumed).filter(|_| !interrupt::requested()))
 }

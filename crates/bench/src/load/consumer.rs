@@ -3,8 +3,7 @@
 use super::control::Control;
 use super::plan::Plan;
 use super::topology::Topology;
-use super::verdict::Judge;
-use super::verdict::Tally;
+use super::verdict::{Judge, Tally};
 use crate::client::{Error, Head, Link, PATIENCE, Receiver, Source};
 use crate::measure::latency::Latencies;
 use crate::measure::process;
@@ -19,7 +18,6 @@ const IDLE: Duration = Duration::from_millis(50);
 /// Limit on the delivery groups whose travel time one consumer keeps.
 const GROUPS_MAX: usize = 1 << 20;
 
-/// The result of a consumer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Consumed {
     /// The messages it received.
@@ -31,21 +29,13 @@ pub(super) struct Consumed {
     pub last_ns: u64,
     /// Mean travel times of successive delivery groups, in microseconds.
     pub travels: Vec<f32>,
-    /// CPU time and lifetime of its thread.
+    /// CPU time of its thread, and as cores.
     pub cpu_ns: u64,
-    pub lived_ns: u64,
+    pub cpu_share: f64,
     /// Why the broker disconnected it, where a protocol allows that for slow subscribers.
     pub cut_off: Option<String>,
 }
 
-impl Consumed {
-    /// Cores of CPU that its thread used.
-    pub(super) fn cpu_share(&self) -> f64 {
-        self.cpu_ns as f64 / self.lived_ns.max(1) as f64
-    }
-}
-
-/// A subscribed consumer.
 pub(super) struct Consumer<'a> {
     control: &'a Control,
     index: usize,
@@ -58,7 +48,6 @@ pub(super) struct Consumer<'a> {
     commits: bool,
 }
 
-/// Threads of running consumers.
 pub(super) type Consuming<'scope> = Vec<ScopedJoinHandle<'scope, Result<Consumed, Error>>>;
 
 /// Connects and starts these consumers of a plan.
@@ -79,7 +68,6 @@ pub(super) fn start_consumers<'scope>(
 }
 
 impl<'a> Consumer<'a> {
-    /// Connects and subscribes.
     pub(super) fn connect(
         plan: &'a Plan,
         control: &'a Control,
@@ -96,7 +84,18 @@ impl<'a> Consumer<'a> {
             control,
             index,
             link,
-            sink: Sink::new(plan),
+            sink: Sink {
+                size_bytes: plan.size_bytes as u64,
+                ack_every: plan.ack_every,
+                tag: 0,
+                judge: Judge::new(plan.producers, plan.size_bytes, plan.checksum),
+                unacked: 0,
+                settled: Vec::new(),
+                latencies: plan.latency.then(Latencies::default),
+                travels: Travels { size: plan.travel_group, ..Travels::default() },
+                now_ns: 0,
+                ended: false,
+            },
             acks: Vec::new(),
             begun_ns: control.now_ns(),
             first_ns: 0,
@@ -119,14 +118,16 @@ impl<'a> Consumer<'a> {
             self.link.stream().set_read_timeout(Some(PATIENCE))?;
             self.link.close()?;
         }
+        let cpu_ns = process::thread_cpu_ns();
+        let lived_ns = self.control.now_ns() - self.begun_ns;
         Ok(Consumed {
-            tally: self.sink.judge.into_tally(),
+            tally: self.sink.judge.tally,
             latencies: self.sink.latencies,
             first_ns: self.first_ns,
             last_ns: self.last_ns,
             travels: self.sink.travels.means_us,
-            cpu_ns: process::thread_cpu_ns(),
-            lived_ns: self.control.now_ns() - self.begun_ns,
+            cpu_ns,
+            cpu_share: cpu_ns as f64 / lived_ns.max(1) as f64,
             cut_off,
         })
     }
@@ -155,9 +156,9 @@ impl<'a> Consumer<'a> {
     fn parse(&mut self) -> Result<(), Error> {
         let timed = self.sink.latencies.is_some() && self.control.measuring.load(Ordering::Relaxed);
         self.sink.now_ns = if timed { self.control.now_ns() } else { 0 };
-        let before = self.sink.judge.messages();
+        let before = self.sink.judge.messages;
         self.link.parse(&mut self.sink)?;
-        let messages = self.sink.judge.messages();
+        let messages = self.sink.judge.messages;
         if messages > before {
             self.last_ns = self.control.now_ns();
             if before == 0 {
@@ -189,16 +190,10 @@ impl<'a> Consumer<'a> {
 
     /// Acknowledges an incomplete group.
     fn acknowledge_rest(&mut self) -> Result<(), Error> {
-        if self.sink.unacked > 0 {
-            self.sink.unacked = 0;
-            self.link.encode_ack(&mut self.acks, self.sink.tag, true);
-            if self.commits {
-                self.link.encode_commit(&mut self.acks);
-            }
-            self.link.write(&self.acks)?;
-            self.acks.clear();
+        if std::mem::take(&mut self.sink.unacked) > 0 {
+            self.sink.settled.push(self.sink.tag);
         }
-        Ok(())
+        self.acknowledge()
     }
 }
 
@@ -209,7 +204,6 @@ struct Sink {
     tag: u64,
     judge: Judge,
     unacked: u32,
-    /// Tags to acknowledge.
     settled: Vec<u64>,
     latencies: Option<Latencies>,
     travels: Travels,
@@ -217,28 +211,11 @@ struct Sink {
     ended: bool,
 }
 
-impl Sink {
-    fn new(plan: &Plan) -> Sink {
-        Sink {
-            size_bytes: plan.size_bytes as u64,
-            ack_every: plan.ack_every,
-            tag: 0,
-            judge: Judge::new(plan.producers, plan.size_bytes, plan.checksum),
-            unacked: 0,
-            settled: Vec::new(),
-            latencies: plan.latency.then(Latencies::new),
-            travels: Travels::new(plan.travel_group),
-            now_ns: 0,
-            ended: false,
-        }
-    }
-}
-
 impl Receiver for Sink {
     #[inline]
     fn begin(&mut self, head: Head) {
         self.tag = head.tag;
-        self.judge.begin(head.redelivered);
+        self.judge.begin(head);
     }
 
     #[inline]
@@ -248,7 +225,7 @@ impl Receiver for Sink {
 
     #[inline]
     fn complete(&mut self) {
-        let stamp = self.judge.complete();
+        let stamp = self.judge.finish();
         if self.now_ns > 0
             && let Some(stamp) = stamp
             && let Some(latencies) = &mut self.latencies
@@ -281,10 +258,6 @@ struct Travels {
 }
 
 impl Travels {
-    fn new(size: u32) -> Travels {
-        Travels { size, ..Travels::default() }
-    }
-
     #[inline]
     fn record(&mut self, ns: u64) {
         if self.size == 0 || self.means_us.len() == GROUPS_MAX {

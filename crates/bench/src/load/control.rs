@@ -1,5 +1,6 @@
 //! State shared by the threads of a run: counters, stop signals, clock.
 
+use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, Thread};
@@ -17,8 +18,18 @@ pub(super) struct Counter {
     pub refused: AtomicU64,
 }
 
+/// Messages so far, over all producers and consumers.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Counts {
+    pub published: u64,
+    pub confirmed: u64,
+    pub refused: u64,
+    pub delivered: u64,
+    /// Body bytes.
+    pub delivered_bytes: u64,
+}
+
 /// Shared by all workers of a run.
-#[derive(Debug)]
 pub(super) struct Control {
     /// One per producer.
     pub producers: Vec<Counter>,
@@ -34,11 +45,10 @@ pub(super) struct Control {
     ahead: u64,
     copies: u64,
     parked: OnceLock<Vec<Thread>>,
-    /// When the first producer began.
     started_ns: OnceLock<u64>,
-    epoch: Instant,
-    /// Added to the time since `epoch`.
-    offset_ns: i64,
+    pub epoch: Instant,
+    /// Added to the time since `epoch`, for another machine's clock.
+    pub offset_ns: i64,
 }
 
 impl Control {
@@ -61,11 +71,6 @@ impl Control {
         }
     }
 
-    /// Uses another machine's clock: the time since `epoch` plus an offset.
-    pub(super) fn with_clock(self, epoch: Instant, offset_ns: i64) -> Control {
-        Control { epoch, offset_ns, ..self }
-    }
-
     /// Registers the producers' threads, so that consumers can wake them.
     pub(super) fn set_producer_threads(&self, threads: Vec<Thread>) {
         self.parked.set(threads).expect("the producers start once per run");
@@ -82,33 +87,25 @@ impl Control {
         *self.started_ns.get_or_init(|| now_ns)
     }
 
-    /// Messages published so far.
     pub(super) fn published(&self) -> u64 {
         sum(&self.producers, |counter| &counter.messages)
     }
 
-    /// Messages confirmed so far.
-    pub(super) fn confirmed(&self) -> u64 {
-        sum(&self.producers, |counter| &counter.confirmed_or_bytes)
-    }
-
-    /// Messages refused so far.
-    pub(super) fn refused(&self) -> u64 {
-        sum(&self.producers, |counter| &counter.refused)
-    }
-
-    /// Messages delivered so far.
     pub(super) fn delivered(&self) -> u64 {
         sum(&self.consumers, |counter| &counter.messages)
     }
 
-    /// Body bytes delivered so far.
-    pub(super) fn delivered_bytes(&self) -> u64 {
-        sum(&self.consumers, |counter| &counter.confirmed_or_bytes)
+    pub(super) fn counts(&self) -> Counts {
+        Counts {
+            published: self.published(),
+            confirmed: sum(&self.producers, |counter| &counter.confirmed_or_bytes),
+            refused: sum(&self.producers, |counter| &counter.refused),
+            delivered: self.delivered(),
+            delivered_bytes: sum(&self.consumers, |counter| &counter.confirmed_or_bytes),
+        }
     }
 
-    /// How many of `wanted` messages may be published now. Waits until that is worth a write, or until
-    /// the run stops.
+    /// How many of `wanted` messages may be published now; waits until it is worth a write or the run stops.
     #[inline]
     pub(super) fn allowance(&self, wanted: u64) -> u64 {
         if self.ahead == 0 {
@@ -133,8 +130,7 @@ impl Control {
         self.ahead.saturating_sub(undelivered)
     }
 
-    /// Waiting producers are woken at this much room: waking them for every few messages would cost more
-    /// than the messages.
+    /// Waiting producers are woken at this much room: a wake-up for every few messages would cost more.
     fn room_to_wake(&self) -> u64 {
         self.ahead.div_ceil(2)
     }
@@ -157,4 +153,14 @@ impl Control {
 
 fn sum(counters: &[Counter], field: impl Fn(&Counter) -> &AtomicU64) -> u64 {
     counters.iter().map(|counter| field(counter).load(Ordering::Relaxed)).sum()
+}
+
+/// Stops all producers and consumers when dropped, after an error, too: a scope waits for its threads.
+pub(super) struct StopOnDrop<'a>(pub &'a Control);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.stop_publishing.store(true, Ordering::Relaxed);
+        self.0.stop_consuming.store(true, Ordering::Relaxed);
+    }
 }

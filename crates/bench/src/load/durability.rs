@@ -1,13 +1,15 @@
-//! What a confirm is worth: the broker is killed while it confirms and restarted, and everything
-//! confirmed must be there; and with one message in flight, the disks must have flushed for each
-//! confirm.
+//! What a confirm is worth: everything confirmed must survive a kill and restart of the broker; and with
+//! one message in flight, the disks must have flushed for each confirm.
 
+use super::backlog::{Drained, drain_queues};
+use super::consumer::Consumed;
 use super::control::Control;
-use super::drain::{Drained, drain_queues};
 use super::message::{self, Message};
 use super::plan::Plan;
+use super::threads::{join, rest};
 use super::topology::Topology;
-use super::verdict::{Checked, Tally, Verdict};
+use super::verdict::{Checked, Verdict};
+use super::window::Window;
 use crate::client::{Confirm, Error, Link, Receiver, Route};
 use crate::interrupt;
 use crate::measure::process;
@@ -96,9 +98,9 @@ pub fn measure(
     let restart_ms = start.elapsed().as_secs_f64() * 1e3;
     let confirmed = before.iter().flatten().filter(|yes| **yes).count() as u64;
     let (mut after, mut kept) = (Verdict::default(), 0);
-    let tallies = drain(plan, &topology, confirmed)?;
-    for (index, (tally, confirmed)) in tallies.iter().zip(&before).enumerate() {
-        kept += after.add_confirmed(tally, index, confirmed);
+    let consumed = drain(plan, &topology, confirmed)?;
+    for (index, (consumed, confirmed)) in consumed.iter().zip(&before).enumerate() {
+        kept += after.add_confirmed(&consumed.tally, index, confirmed);
     }
     verdict.add(&after);
     let mut link = Link::open(&plan.target)?;
@@ -114,39 +116,25 @@ pub fn measure(
     })
 }
 
-/// Records which messages are confirmed.
-struct Confirmed {
-    tags: Vec<bool>,
-    count: u64,
-    /// All tags up to this index are confirmed.
-    below: usize,
+struct Confirms {
+    /// Has the index of each message in place of the time when it was sent.
+    window: Window,
+    /// By index. A refused message leaves the window but need not survive.
+    confirmed: Vec<bool>,
 }
 
-impl Receiver for Confirmed {
+impl Receiver for Confirms {
     fn confirm(&mut self, confirm: Confirm) -> Result<(), Error> {
-        let last = confirm.tag as usize;
-        if last > self.tags.len() {
-            return Err(Error::Invalid(format!("a confirm of {last}, which was never sent")));
-        }
-        // Tag 0 with `multiple` covers everything so far.
-        let last = if last == 0 { self.tags.len() } else { last };
-        let first = if confirm.multiple { self.below.min(last) } else { last.saturating_sub(1) };
-        for tag in &mut self.tags[first..last] {
-            // A refused message leaves the window but need not survive.
-            self.count += u64::from(!*tag);
-            *tag = !confirm.refused;
-        }
-        if confirm.multiple {
-            self.below = self.below.max(last);
-        }
-        Ok(())
+        let confirmed = &mut self.confirmed;
+        let each = |index| confirmed[index as usize] = !confirm.refused;
+        self.window.confirm(confirm, each).map(drop)
     }
 }
 
-/// A link with confirms, and its message.
 struct Publisher {
     link: Link,
     message: Message,
+    confirms: Confirms,
 }
 
 impl Publisher {
@@ -154,7 +142,14 @@ impl Publisher {
         let mut link = Link::open(&plan.target)?;
         link.select_confirms()?;
         let message = Message::new(&link, route, &message::body(plan.size_bytes), producer as u32);
-        Ok(Publisher { link, message })
+        let confirms = Confirms { window: Window::new(plan.window), confirmed: Vec::new() };
+        Ok(Publisher { link, message, confirms })
+    }
+
+    fn append(&mut self, out: &mut Vec<u8>) {
+        self.confirms.window.sent(1, self.message.sent);
+        self.confirms.confirmed.push(false);
+        out.extend_from_slice(self.message.next());
     }
 }
 
@@ -166,27 +161,22 @@ fn publish(
     stop: &AtomicBool,
 ) -> Result<Vec<bool>, Error> {
     let mut publisher = Publisher::open(plan, route, producer)?;
-    let mut confirmed = Confirmed { tags: Vec::new(), count: 0, below: 0 };
-    let window = plan.window.max(1) as u64;
     while !stop.load(Ordering::Relaxed) {
         let mut out = Vec::new();
-        while (confirmed.tags.len() as u64) < confirmed.count + window {
-            out.extend_from_slice(publisher.message.stamped(confirmed.tags.len() as u64));
-            confirmed.tags.push(false);
+        while publisher.confirms.window.room() > 0 {
+            publisher.append(&mut out);
         }
         // The kill breaks the link: earlier confirms count.
-        if publisher.link.write(&out).is_err()
-            || !matches!(publisher.link.fill(), Ok(count) if count > 0)
-        {
+        if publisher.link.write(&out).is_err() || publisher.link.fill_some().is_err() {
             break;
         }
-        publisher.link.parse(&mut confirmed)?;
+        publisher.link.parse(&mut publisher.confirms)?;
     }
     // Confirms that arrived with the end of the link count, too.
-    while matches!(publisher.link.fill(), Ok(count) if count > 0) {
-        publisher.link.parse(&mut confirmed)?;
+    while publisher.link.fill_some().is_ok() {
+        publisher.link.parse(&mut publisher.confirms)?;
     }
-    Ok(confirmed.tags)
+    Ok(publisher.confirms.confirmed)
 }
 
 fn publish_until_killed(
@@ -203,27 +193,17 @@ fn publish_until_killed(
                 scope.spawn(move || publish(plan, &topology.route(plan, index), index, stop))
             })
             .collect();
-        let start = Instant::now();
-        while start.elapsed() < kill_after
-            && !interrupt::requested()
-            && !threads.iter().any(|it| it.is_finished())
-        {
-            thread::sleep(Duration::from_millis(2));
-        }
+        rest(kill_after, &|| interrupt::requested() || threads.iter().any(|it| it.is_finished()));
         let killed = broker.kill();
         stop.store(true, Ordering::Relaxed);
-        let join = "publishers do not panic";
-        let all: Result<Vec<_>, _> = threads.into_iter().map(|it| it.join().expect(join)).collect();
-        killed.and(all)
+        killed.and(join(threads))
     })
 }
 
-/// Receives at least `expected` messages, or until nothing arrives for the plan's drain time. Returns a
-/// tally per queue.
-fn drain(plan: &Plan, topology: &Topology, expected: u64) -> Result<Vec<Tally>, Error> {
+/// Receives at least `expected` messages, or until nothing arrives for the plan's drain time.
+fn drain(plan: &Plan, topology: &Topology, expected: u64) -> Result<Vec<Consumed>, Error> {
     let control = Control::new(plan.producers, plan.consumers, 0, 1);
-    let consumed = drain_queues(plan, topology, &control, Drained { expected, silence: SILENCE })?;
-    Ok(consumed.into_iter().map(|it| it.tally).collect())
+    drain_queues(plan, topology, &control, Drained { expected, silence: SILENCE })
 }
 
 /// Publishes messages one by one into the first queue, each after the confirm of the last, drains and
@@ -241,23 +221,24 @@ fn flushes(
     let plan = Plan { producers: plan.producers + 1, consumers: plan.queues, ..plan.clone() };
     let own = plan.producers - 1;
     let mut publisher = Publisher::open(&plan, &topology.route(&plan, 0), own)?;
-    let mut confirmed = Confirmed { tags: Vec::new(), count: 0, below: 0 };
     let before = process::disk_flushes();
-    for sequence in 0..SINGLE_CONFIRMS {
-        publisher.link.write(publisher.message.stamped(sequence))?;
-        confirmed.tags.push(false);
-        while confirmed.count <= sequence {
+    for _ in 0..SINGLE_CONFIRMS {
+        let mut out = Vec::new();
+        publisher.append(&mut out);
+        publisher.link.write(&out)?;
+        while !publisher.confirms.window.is_empty() {
             publisher.link.fill_some()?;
-            publisher.link.parse(&mut confirmed)?;
+            publisher.link.parse(&mut publisher.confirms)?;
         }
     }
-    let after = process::disk_flushes();
+    let flushes = flushes_since(before);
     publisher.link.close()?;
-    let tallies = drain(&plan, topology, SINGLE_CONFIRMS)?;
-    for (index, tally) in tallies.iter().enumerate() {
-        verdict.add_confirmed(tally, own, if index == 0 { &confirmed.tags } else { &[] });
+    for (index, Consumed { tally, .. }) in
+        drain(&plan, topology, SINGLE_CONFIRMS)?.iter().enumerate()
+    {
+        let confirmed = if index == 0 { &publisher.confirms.confirmed[..] } else { &[] };
+        verdict.add_confirmed(tally, own, confirmed);
     }
-    let flushes = before.zip(after).map(|(before, after)| after.saturating_sub(before));
     Ok(flushes.map(|count| count as f64 / SINGLE_CONFIRMS as f64))
 }
 
@@ -270,8 +251,11 @@ fn flushes_are_counted(folder: &Path) -> io::Result<bool> {
         file.write_all(&[b'f'; 4_096])?;
         fdatasync(&file)?;
     }
-    let after = process::disk_flushes();
+    let seen = flushes_since(before);
     fs::remove_file(&path)?;
-    let seen = before.zip(after).map_or(0, |(before, after)| after.saturating_sub(before));
-    Ok(seen >= OWN_FLUSHES)
+    Ok(seen.is_some_and(|count| count >= OWN_FLUSHES))
+}
+
+fn flushes_since(before: Option<u64>) -> Option<u64> {
+    before.zip(process::disk_flushes()).map(|(before, after)| after.saturating_sub(before))
 }

@@ -3,8 +3,7 @@
 
 use super::message;
 use super::stamp::{self, Stamp, TIMED_BYTES};
-use super::verdict::Judge;
-use super::verdict::{Checked, Verdict};
+use super::verdict::{Checked, Judge, Verdict};
 use crate::client::Error;
 use crate::interrupt;
 use rustix::event::Timespec;
@@ -20,15 +19,12 @@ use std::time::{Duration, Instant};
 /// Follows the stamp in every body of a wave, and finds bodies within the bytes of any protocol: ten
 /// thousands of connections have no room for a client's buffers each.
 const MARK: &[u8; 16] = b"-a-wave-is-here-";
-/// Bytes of a body.
 pub(super) const BODY_BYTES: usize = 100;
 /// No protocol ends a message with more bytes than this; every protocol begins one with more.
 const END_BYTES_MAX: usize = 8;
-/// How long input gathers before it is read; a wave's time is at most that much too long. If the tool
-/// woke for every message, it would compete with the broker for the processors, which remote clients
-/// would not.
+/// How long input gathers before it is read; a wave's time is at most that much too long. A tool that wakes
+/// for every message competes with the broker for the processors, which remote clients do not.
 const GATHER: Duration = Duration::from_micros(500);
-/// Between two waves.
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long nothing must arrive before the receivers are considered silent.
 const SILENCE: Duration = Duration::from_millis(50);
@@ -159,17 +155,16 @@ impl<'a> FanoutReceivers<'a> {
         self.judge();
         let mut verdict = Verdict::new(Checked::of(BODY_BYTES, true));
         for judge in &self.judges {
-            verdict.add_queue(judge.tally(), &[self.published]);
+            verdict.add_queue(&judge.tally, &[self.published]);
         }
         Ok(verdict)
     }
 
-    /// A socket that received a message's worth of bytes without a recognizable body received a damaged
-    /// one.
+    /// A socket with a message's worth of bytes and no recognizable body received a damaged one.
     fn judge_unrecognized(&mut self, recognized: &[bool]) {
         for (index, judge) in self.judges.iter_mut().enumerate() {
             if !recognized[index] && self.octets[index] >= BODY_BYTES as u64 {
-                judge.record_corrupt();
+                judge.tally.record_corrupt();
             }
         }
     }
@@ -189,8 +184,7 @@ impl<'a> FanoutReceivers<'a> {
 
     /// Reads every readable socket and keeps received bodies. Returns the number of readable sockets.
     fn look(&mut self, wait: Duration) -> Result<usize, Error> {
-        let timeout =
-            Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
+        let timeout = Timespec::try_from(wait).expect("a short wait");
         let mut events: Vec<Event> = Vec::with_capacity(1_024);
         let spare = rustix::buffer::spare_capacity(&mut events);
         match epoll::wait(&self.epoll, spare, Some(&timeout)) {

@@ -1,11 +1,9 @@
 //! How long a new subscriber waits for its first message while others are published.
 
 use super::message::{self, Message};
-use super::plan::Plan;
 use super::threads::joined;
 use super::topology::Names;
-use super::verdict::Judge;
-use super::verdict::{Checked, Tally, Verdict};
+use super::verdict::{Checked, Judge, Tally, Verdict};
 use crate::client::{Error, Link, PATIENCE, Route, Source, Target};
 use crate::interrupt;
 use crate::measure::latency::{Latencies, Summary};
@@ -29,7 +27,6 @@ pub struct FirstMessage {
     pub verdict: Verdict,
 }
 
-/// What one subscriber saw.
 struct Subscribed {
     /// From its connect to its first message.
     waited: Duration,
@@ -66,9 +63,8 @@ pub fn measure(
 }
 
 fn judge(subscribed: &[Subscribed], published: u64, size_bytes: usize) -> FirstMessage {
-    let checksum = Plan::has_room_for_checksums(size_bytes);
-    let mut verdict = Verdict::new(Checked::of(size_bytes, checksum));
-    let mut times = Latencies::new();
+    let mut verdict = Verdict::new(Checked::of(size_bytes, true));
+    let mut times = Latencies::default();
     for Subscribed { waited, tally } in subscribed {
         times.record(waited.as_nanos() as u64);
         verdict.add_stretch(tally, published);
@@ -76,8 +72,7 @@ fn judge(subscribed: &[Subscribed], published: u64, size_bytes: usize) -> FirstM
     FirstMessage { times: times.summary(), verdict }
 }
 
-/// Receives until `count` messages are judged, or until a read exceeds the timeout. Returns whether they
-/// are.
+/// Receives until `count` messages are judged; `false` if a read exceeds the timeout before.
 pub(super) fn receive(
     link: &mut Link,
     judge: &mut Judge,
@@ -86,7 +81,7 @@ pub(super) fn receive(
 ) -> Result<bool, Error> {
     link.stream().set_read_timeout(Some(patience))?;
     link.parse(judge)?;
-    while judge.messages() < count {
+    while judge.messages < count {
         if link.fill_within()?.is_none() {
             return Ok(false);
         }
@@ -101,7 +96,7 @@ fn subscribe(
     queue: &str,
     size_bytes: usize,
 ) -> Result<Subscribed, Error> {
-    let mut judge = Judge::new(1, size_bytes, Plan::has_room_for_checksums(size_bytes));
+    let mut judge = Judge::new(1, size_bytes, true);
     let start = Instant::now();
     let mut link = Link::open(target)?;
     let name = if target.protocol().has_exchanges() { queue } else { exchange };
@@ -121,7 +116,7 @@ fn subscribe(
     let mut owner = Link::open(target)?;
     owner.delete_queue(queue)?;
     owner.close()?;
-    Ok(Subscribed { waited, tally: judge.into_tally() })
+    Ok(Subscribed { waited, tally: judge.tally })
 }
 
 /// Publishes until told to stop. Returns the number of messages.
@@ -137,15 +132,13 @@ fn publish(
     let route = Route { exchange, key, persistent: false };
     let mut message = Message::new(&link, &route, &message::body(size_bytes), 0);
     let (start, interval) = (Instant::now(), Duration::from_secs_f64(1.0 / rate.max(1) as f64));
-    let mut count = 0;
     while !stop.load(Ordering::Relaxed) {
-        thread::sleep(interval.mul_f64(count as f64).saturating_sub(start.elapsed()));
-        link.write(message.stamped(count))?;
-        count += 1;
+        thread::sleep(interval.mul_f64(message.sent as f64).saturating_sub(start.elapsed()));
+        link.write(message.next())?;
     }
     // The answer means that the broker has taken everything; its pings are answered meanwhile.
     link.send_end()?;
     link.expect_end(&mut ())?;
     link.close()?;
-    Ok(count)
+    Ok(message.sent)
 }

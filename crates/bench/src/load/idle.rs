@@ -1,23 +1,28 @@
 //! The broker's cost of idle connections, each with a subscription, and of one message to all of them.
 
-use super::fanout_latency::{self, FanoutReceivers};
+use super::fanout_latency::{self, FanoutReceivers, stamped_body};
 use super::message::Message;
 use super::plan::DRAIN;
-use super::topology;
+use super::threads::join;
+use super::topology::Names;
 use super::verdict::Verdict;
 use crate::client::{Error, Link, Protocol, Route, Source, Target};
+use crate::measure::bare_sockets;
 use crate::measure::process::Usage;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
+use std::io::{self, Write};
 use std::net::TcpStream;
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// The most idle connections of one run.
 pub const CONNECTIONS_MAX: usize = 100_000;
-
 /// Threads that reconnect all clients in a storm.
 const STORM_THREADS: usize = 16;
+/// Descriptors left for other files.
+const OTHER_DESCRIPTORS: u64 = 200;
 
 /// The result.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,8 +41,7 @@ pub struct IdleCost {
     pub idle_cpu_share: f64,
     /// Per wave, milliseconds until the last connection had the message.
     pub waves_ms: Vec<f64>,
-    /// Milliseconds until all were connected and subscribed again after a simultaneous disconnect, if
-    /// requested.
+    /// If requested, milliseconds from a simultaneous disconnect until all are subscribed again.
     pub storm_ms: Option<f64>,
     /// The verdict on the messages to all: at least one, and one more after a storm, which shows that
     /// every client is back.
@@ -56,7 +60,7 @@ pub struct IdlePlan {
     pub waves: usize,
     /// Whether all disconnect and reconnect.
     pub storm: bool,
-    /// FanoutMessage are lost once nothing arrives for this long.
+    /// Messages are lost once nothing arrives for this long.
     pub drain: Duration,
 }
 
@@ -77,13 +81,7 @@ pub fn measure(target: &Target, pid: u32, plan: &IdlePlan) -> Result<IdleCost, E
     thread::sleep(plan.settle);
     let before = Usage::of_tree(pid).unwrap_or_default();
     let start = Instant::now();
-    let mut sockets = Vec::with_capacity(plan.connections);
-    for queue in &subscriptions.sources {
-        let mut link = Link::open(target)?;
-        link.declare_queue(queue, false, &[])?;
-        link.subscribe(&Source::plain(queue), 0)?;
-        sockets.push(link.into_stream());
-    }
+    let sockets = connect(target, &subscriptions.sources)?;
     let opened_per_s = plan.connections as f64 / start.elapsed().as_secs_f64();
     thread::sleep(plan.settle);
     let after = Usage::of_tree(pid).unwrap_or_default();
@@ -92,17 +90,21 @@ pub fn measure(target: &Target, pid: u32, plan: &IdlePlan) -> Result<IdleCost, E
     let idle = Usage::of_tree(pid).unwrap_or_default();
     let idle_ns = idle.cpu_ns.saturating_sub(after.cpu_ns) as f64;
     let idle_cpu_share = idle_ns / still.elapsed().as_nanos() as f64;
-    let mut message = subscriptions.prepare(&mut first, plan)?;
-    let (mut waves_ms, mut verdict) = message.waves(&mut first, &sockets, plan.waves.max(1))?;
+    first.declare_fan_out(&subscriptions.exchange, &subscriptions.sources)?;
+    let drain = plan.drain;
+    let mut waves =
+        |sockets: &[TcpStream], count| subscriptions.waves(&mut first, sockets, count, drain);
+    let (mut waves_ms, mut verdict) = waves(&sockets, plan.waves.max(1))?;
     waves_ms.truncate(plan.waves);
     drop(sockets);
     let mut storm_ms = None;
     if plan.storm {
-        let (sockets, ms) = subscriptions.storm(target)?;
-        storm_ms = Some(ms);
+        let start = Instant::now();
+        let sockets = subscriptions.storm(target)?;
+        storm_ms = Some(start.elapsed().as_secs_f64() * 1e3);
         // A broker may still be busy with the closed connections.
         thread::sleep(plan.settle);
-        verdict.add(&message.waves(&mut first, &sockets, 1)?.1);
+        verdict.add(&waves(&sockets, 1)?.1);
     }
     first.delete_exchange(&subscriptions.exchange)?;
     for queue in &subscriptions.sources {
@@ -133,7 +135,7 @@ struct Subscriptions {
 
 impl Subscriptions {
     fn new(protocol: Protocol, count: usize) -> Subscriptions {
-        let names = topology::Names::new(protocol);
+        let names = Names::new(protocol);
         let all = names.fan_out("idle");
         if protocol.has_exchanges() {
             let sources = (0..count).map(|index| names.queue(&format!("idle-{index}"))).collect();
@@ -142,62 +144,45 @@ impl Subscriptions {
         Subscriptions { exchange: String::new(), sources: vec![all.clone(); count], key: all }
     }
 
-    /// Connects and subscribes all of them from several threads. Returns the sockets and the
-    /// milliseconds until the last was ready.
-    fn storm(&self, target: &Target) -> Result<(Vec<TcpStream>, f64), Error> {
-        let start = Instant::now();
+    /// Connects all of them from several threads.
+    fn storm(&self, target: &Target) -> Result<Vec<TcpStream>, Error> {
         let share = self.sources.len().div_ceil(STORM_THREADS).max(1);
-        let links: Result<Vec<Vec<TcpStream>>, Error> = thread::scope(|scope| {
-            let connect = |source: &String| -> Result<TcpStream, Error> {
-                let mut link = Link::open(target)?;
-                link.declare_queue(source, false, &[])?;
-                link.subscribe(&Source::plain(source), 0)?;
-                Ok(link.into_stream())
-            };
-            let threads: Vec<_> = self
-                .sources
-                .chunks(share)
-                .map(|share| scope.spawn(move || share.iter().map(connect).collect()))
-                .collect();
-            let join = |it: thread::ScopedJoinHandle<'_, _>| it.join().expect("it does not panic");
-            threads.into_iter().map(join).collect()
-        });
-        let storm_ms = start.elapsed().as_secs_f64() * 1e3;
-        links.map(|links| (links.into_iter().flatten().collect(), storm_ms))
+        let shares = thread::scope(|scope| {
+            let start = |share| scope.spawn(move || connect(target, share));
+            join(self.sources.chunks(share).map(start).collect())
+        })?;
+        Ok(shares.into_iter().flatten().collect())
     }
 
-    /// Declares the route and encodes the message to all.
-    fn prepare(&self, link: &mut Link, plan: &IdlePlan) -> Result<FanoutMessage, Error> {
-        link.declare_fan_out(&self.exchange, &self.sources)?;
-        let route = Route { exchange: &self.exchange, key: &self.key, persistent: false };
-        let message = Message::new(link, &route, &fanout_latency::body(), 0);
-        Ok(FanoutMessage { message, drain: plan.drain })
-    }
-}
-
-/// The message to all.
-struct FanoutMessage {
-    message: Message,
-    drain: Duration,
-}
-
-impl FanoutMessage {
     /// Sends `count` waves. Returns the times of complete ones in milliseconds, and the verdict.
     fn waves(
-        &mut self,
+        &self,
         link: &mut Link,
         sockets: &[TcpStream],
         count: usize,
+        drain: Duration,
     ) -> Result<(Vec<f64>, Verdict), Error> {
+        let route = Route { exchange: &self.exchange, key: &self.key, persistent: false };
+        let mut message = Message::new(link, &route, &fanout_latency::body(), 0);
         let mut receivers = FanoutReceivers::new(sockets)?;
-        let publish = |wave| Ok(link.write(self.message.stamped(wave))?);
-        let waves_ms = receivers.waves(count, publish, self.drain)?;
+        let publish = |_| Ok(link.write(message.next())?);
+        let waves_ms = receivers.waves(count, publish, drain)?;
         Ok((waves_ms, receivers.verdict()?))
     }
 }
 
-/// Raises the descriptor limit as far as the system allows; opening a socket fails if that is not
-/// enough.
+/// Opens a subscribed connection for each source.
+fn connect(target: &Target, sources: &[String]) -> Result<Vec<TcpStream>, Error> {
+    let connect = |source: &String| {
+        let mut link = Link::open(target)?;
+        link.declare_queue(source, false, &[])?;
+        link.subscribe(&Source::plain(source), 0)?;
+        Ok(link.into_stream())
+    };
+    sources.iter().map(connect).collect()
+}
+
+/// Raises the descriptor limit as far as the system allows; beyond that, opening a socket fails.
 pub(crate) fn raise_descriptor_limit(needed: u64) {
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= needed) {
@@ -207,4 +192,57 @@ pub(crate) fn raise_descriptor_limit(needed: u64) {
     let raised = Rlimit { current: Some(current), maximum: limit.maximum };
     // A refusal shows as the error of the connection that gets no descriptor.
     let _ = setrlimit(Resource::Nofile, raised);
+}
+
+/// The machine's limit for one message to very many connections: on bare sockets with a writer per
+/// processor, milliseconds of each wave until the last of `connections` sockets was read. If the
+/// descriptor limit allows fewer sockets, the times are extrapolated in proportion.
+pub(crate) fn measure_bare(connections: usize, waves: usize) -> Result<Vec<f64>, Error> {
+    raise_descriptor_limit(2 * connections as u64 + OTHER_DESCRIPTORS);
+    let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let pairs = (allowed.saturating_sub(OTHER_DESCRIPTORS) / 2).clamp(1, connections as u64);
+    let pairs: io::Result<Vec<_>> = (0..pairs).map(|_| bare_sockets::pair()).collect();
+    let (near, far): (Vec<_>, Vec<_>) = pairs?.into_iter().unzip();
+    let part = far.len() as f64 / connections as f64;
+    Ok(write_waves(&near, &far, waves)?.into_iter().map(|ms| ms / part).collect())
+}
+
+/// Writes each wave from all threads and reads it here. Returns the milliseconds of each.
+fn write_waves(near: &[TcpStream], far: &[TcpStream], waves: usize) -> Result<Vec<f64>, Error> {
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let mut receivers = FanoutReceivers::new(near)?;
+    thread::scope(|scope| {
+        let writers: Vec<mpsc::Sender<u64>> = far
+            .chunks(far.len().div_ceil(threads))
+            .map(|share| {
+                let (begin, begun) = mpsc::channel();
+                scope.spawn(move || begun.iter().try_for_each(|wave| write_wave(share, wave)));
+                begin
+            })
+            .collect();
+        let publish = |wave| {
+            for writer in &writers {
+                // A failed writer shows as a wave that does not complete.
+                let _ = writer.send(wave);
+            }
+            Ok(())
+        };
+        receivers.waves(waves, publish, DRAIN)
+    })
+}
+
+fn write_wave(sockets: &[TcpStream], wave: u64) -> io::Result<()> {
+    let body = stamped_body(wave);
+    sockets.iter().try_for_each(|mut socket| socket.write_all(&body))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_wave_reaches_all_of_them() {
+        let waves = measure_bare(50, 3).expect("loopback has ports");
+        assert!(waves.len() == 3 && waves.iter().all(|&ms| ms > 0.0), "{waves:?}");
+    }
 }

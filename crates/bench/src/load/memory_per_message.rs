@@ -1,19 +1,17 @@
 //! The broker's memory per stored message.
 
+use super::backlog::read_back;
 use super::control::Control;
-use super::drain::read_back;
 use super::plan::{End, Plan};
 use super::producer::{Produced, Producer};
 use super::topology::Topology;
 use super::verdict::Verdict;
-use crate::client::{Error, Link, Protocol, Target};
+use crate::client::{Error, Protocol, Target};
 use crate::measure::process::Usage;
 use std::thread;
 use std::time::Duration;
 
-/// Between storing and measuring.
 const SETTLE: Duration = Duration::from_millis(500);
-
 /// Confirm window, where only confirmed messages are stored.
 const WINDOW: usize = 1_000;
 
@@ -30,9 +28,8 @@ pub struct MemoryPerMessage {
     pub verdict: Option<Verdict>,
 }
 
-/// Stores `messages` in one queue, measures the broker's memory, and reads them back. A queue is
-/// declared and one message stored before, so that one-time allocations do not count. Messages are lost
-/// once nothing arrives for `drain`.
+/// Stores `messages` in one queue, measures the broker's memory, and reads them back; one message before
+/// covers one-time allocations. Messages are lost once nothing arrives for `drain`.
 pub fn measure(
     target: &Target,
     pid: u32,
@@ -47,19 +44,23 @@ pub fn measure(
     let has_both = matches!(target.protocol(), Protocol::Resp | Protocol::JetStream);
     let window = if has_both { WINDOW } else { 0 };
     let base = Plan::new(target.clone());
-    let plan = Plan {
-        producers: 2,
-        consumers: 0,
-        size_bytes,
-        window,
-        drain,
-        checksum: Plan::has_room_for_checksums(size_bytes),
-        ..base
-    };
+    let checksum = Plan::has_room_for_checksums(size_bytes);
+    let plan = Plan { producers: 2, consumers: 0, size_bytes, window, drain, checksum, ..base };
     plan.check().map_err(Error::Closed)?;
     let topology = Topology::of(&plan);
-    let mut link = Link::open(target)?;
-    topology.declare(&mut link, &plan)?;
+    topology.declared_for(&plan, |_| store(&plan, &topology, pid, messages))
+}
+
+fn store(
+    plan: &Plan,
+    topology: &Topology,
+    pid: u32,
+    messages: u64,
+) -> Result<MemoryPerMessage, Error> {
+    let rss_kib = || {
+        thread::sleep(SETTLE);
+        Usage::of_tree(pid).map_or(0, |usage| usage.rss_kib)
+    };
     // The first producer sends the one message before, the second one the others: half of twice as many.
     let store = |producer: usize, total: u64| -> Result<Produced, Error> {
         let plan = Plan { end: End::Count(total), ..plan.clone() };
@@ -68,15 +69,11 @@ pub fn measure(
         Producer::connect(&plan, &control, producer, &route)?.run()
     };
     let first = store(0, 1)?;
-    thread::sleep(SETTLE);
-    let before_kib = Usage::of_tree(pid).map_or(0, |usage| usage.rss_kib);
-    let others = store(1, 2 * messages);
-    thread::sleep(SETTLE);
-    let after_kib = Usage::of_tree(pid).map_or(0, |usage| usage.rss_kib);
-    let verdict = others.and_then(|others| read_back(&plan, &topology, &[first, others]));
-    topology.delete(&mut link)?;
-    link.close()?;
+    let before_kib = rss_kib();
+    let others = store(1, 2 * messages)?;
+    let after_kib = rss_kib();
+    let verdict = read_back(plan, topology, &[first, others])?;
     let grown = after_kib.saturating_sub(before_kib) as f64 * 1024.0;
     let bytes_each = grown / messages.max(1) as f64;
-    Ok(MemoryPerMessage { before_kib, after_kib, bytes_each, verdict: verdict? })
+    Ok(MemoryPerMessage { before_kib, after_kib, bytes_each, verdict })
 }

@@ -2,19 +2,14 @@
 
 mod aggregate;
 pub mod backlog;
-pub(crate) mod bare_fanout;
-mod batch;
-mod bottleneck;
 mod consumer;
 mod control;
-mod drain;
 pub mod drivers;
 pub mod durability;
 mod fanout_latency;
 pub mod first_message;
 pub mod idle;
 pub mod isolation;
-pub(crate) mod live_rates;
 pub mod memory_per_message;
 mod message;
 mod outcome;
@@ -33,13 +28,13 @@ mod verdict;
 mod window;
 pub mod worker;
 
-pub(crate) use batch::delivered_bytes;
-pub use bottleneck::{Bottleneck, Loads};
 pub use isolation::Misbehaving;
-pub use outcome::{Outcome, Rates, Schedule, Second, Times, ToolCost};
+pub(crate) use message::delivered_bytes;
+pub use outcome::{Bottleneck, Loads, Outcome, Rates, Schedule, Second, Times, ToolCost};
 pub(crate) use pace::Pace;
 pub use plan::{DRAIN, End, Plan};
 pub use run::run;
+pub(crate) use sampler::live_rates;
 pub(crate) use topology::Names;
 pub use verdict::{Checked, Tally, Verdict};
 pub use worker::run as run_by;

@@ -8,9 +8,8 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// The pace of one of `producers` that together send `rate` messages a second from `start_ns` on at
-    /// even intervals; `None` without a rate. Producers that start whenever their threads do would send
-    /// in bursts that differ from run to run.
+    /// The pace of one of `producers` that together send `rate` messages a second at even intervals from
+    /// `start_ns` on, whenever their threads start; `None` without a rate.
     pub(crate) fn of(rate: u64, index: usize, producers: usize, start_ns: u64) -> Option<Pace> {
         if rate == 0 {
             return None;

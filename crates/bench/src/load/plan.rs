@@ -7,19 +7,17 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// The most connections of one kind; each has a thread.
-pub(super) const WORKERS_MAX: usize = 1_000;
+const WORKERS_MAX: usize = 1_000;
 /// The largest body; the default limit of RabbitMQ and Angarium.
-pub(super) const SIZE_BYTES_MAX: usize = 128 << 20;
+const SIZE_BYTES_MAX: usize = 128 << 20;
 /// The largest confirm window.
-pub(super) const WINDOW_MAX: usize = 1 << 20;
+const WINDOW_MAX: usize = 1 << 20;
 /// The most subscriptions that match nothing.
-pub(super) const BYSTANDERS_MAX: usize = 10_000_000;
-
+const BYSTANDERS_MAX: usize = 10_000_000;
 /// The largest confirm window of MQTT: packet identifiers have 16 bits.
 const MQTT_WINDOW_MAX: usize = 20_000;
-
 /// The most subjects per queue.
-pub(super) const SPREAD_MAX: u64 = 10_000_000;
+const SPREAD_MAX: u64 = 10_000_000;
 
 /// By default, messages are lost once nothing arrives for this long.
 pub const DRAIN: Duration = Duration::from_secs(10);
@@ -133,34 +131,40 @@ impl Plan {
 
     /// Says what is wrong with the plan, if anything.
     pub fn check(&self) -> Result<(), String> {
-        let workers = 1..=WORKERS_MAX;
-        if !workers.contains(&self.producers) {
-            return Err(format!("producers must be 1 to {WORKERS_MAX}"));
-        }
-        if !workers.contains(&self.queues) {
-            return Err(format!("queues, or subjects, must be 1 to {WORKERS_MAX}"));
-        }
-        if self.consumers > WORKERS_MAX {
-            return Err(format!("consumers must be at most {WORKERS_MAX}"));
-        }
-        if self.size_bytes > SIZE_BYTES_MAX {
-            return Err(format!("a message may have at most {SIZE_BYTES_MAX} octets"));
-        }
-        if self.window > WINDOW_MAX {
-            return Err(format!("a confirm window may be at most {WINDOW_MAX}"));
-        }
-        if self.checksum && !Plan::has_room_for_checksums(self.size_bytes) {
-            return Err(format!("a checksum needs messages of at least {IDENTITY_BYTES} octets"));
-        }
-        if self.latency && self.size_bytes < TIMED_BYTES {
-            return Err(format!("latencies need messages of at least {TIMED_BYTES} octets"));
-        }
-        if self.bystanders > BYSTANDERS_MAX {
-            return Err(format!("at most {BYSTANDERS_MAX} subscriptions that match nothing"));
-        }
-        if self.spread > SPREAD_MAX {
-            return Err(format!("messages may be spread over at most {SPREAD_MAX} subjects"));
-        }
+        let Plan { producers, queues, size_bytes, .. } = *self;
+        let (workers, octets) = (1..=WORKERS_MAX, "messages of at least");
+        let mqtt = self.target.protocol() == Protocol::Mqtt;
+        let window_max = if mqtt { MQTT_WINDOW_MAX } else { WINDOW_MAX };
+        let has_room = Plan::has_room_for_checksums(size_bytes);
+        refuse(&[
+            (!workers.contains(&producers), format!("producers must be 1 to {WORKERS_MAX}")),
+            (
+                !workers.contains(&queues),
+                format!("queues, or subjects, must be 1 to {WORKERS_MAX}"),
+            ),
+            (self.consumers > WORKERS_MAX, format!("consumers must be at most {WORKERS_MAX}")),
+            (
+                size_bytes > SIZE_BYTES_MAX,
+                format!("a message may have at most {SIZE_BYTES_MAX} octets"),
+            ),
+            (self.window > window_max, format!("a confirm window may be at most {window_max}")),
+            (
+                self.checksum && !has_room,
+                format!("a checksum needs {octets} {IDENTITY_BYTES} octets"),
+            ),
+            (
+                self.latency && size_bytes < TIMED_BYTES,
+                format!("latencies need {octets} {TIMED_BYTES} octets"),
+            ),
+            (
+                self.bystanders > BYSTANDERS_MAX,
+                format!("at most {BYSTANDERS_MAX} subscriptions that match nothing"),
+            ),
+            (
+                self.spread > SPREAD_MAX,
+                format!("messages may be spread over at most {SPREAD_MAX} subjects"),
+            ),
+        ])?;
         refuse(&[
             (
                 self.consumers > 0 && self.consumers < self.queues,
@@ -176,135 +180,87 @@ impl Plan {
                 "a limit on undelivered messages needs consumers",
             ),
         ])?;
-        match self.target.protocol() {
-            Protocol::Nats => self.check_nats(),
-            Protocol::Amqp091 => self.check_amqp091(),
-            Protocol::Mqtt => self.check_mqtt(),
-            Protocol::Stomp => self.check_stomp(),
-            Protocol::Resp => self.check_redis(),
-            Protocol::JetStream => self.check_jetstream(),
-        }
+        self.check_features()?;
+        self.check_protocol()
     }
 
-    /// Whether messages are stored until consumed, where a protocol distinguishes that.
-    pub fn is_kept(&self) -> bool {
-        self.persistent || self.window > 0
+    /// Refuses features that the protocol lacks.
+    fn check_features(&self) -> Result<(), String> {
+        use Protocol::{Amqp091, JetStream, Mqtt, Nats, Resp, Stomp};
+        let transactions = self.commit_publishes > 0 || self.commit_acks;
+        let arguments = !self.queue_arguments.is_empty();
+        let features: [(bool, &str, &[Protocol]); 8] = [
+            (self.persistent, "persistent messages", &[Nats]),
+            (self.window > 0, "confirms", &[Nats]),
+            (self.ack_every > 0, "acknowledgements", &[Nats]),
+            (self.prefetch > 0, "prefetch limit", &[Nats]),
+            (arguments, "queue arguments", &[Nats, JetStream, Mqtt, Stomp, Resp]),
+            (transactions, "transactions", &[Nats, JetStream, Mqtt, Stomp]),
+            (self.spread > 0, "spread subjects", &[Amqp091, Mqtt, Stomp]),
+            (self.bystanders > 0, "patterns", &[Stomp]),
+        ];
+        let protocol = self.target.protocol();
+        let lacks =
+            |feature: &&(bool, &str, &[Protocol])| feature.0 && feature.2.contains(&protocol);
+        features
+            .iter()
+            .find(lacks)
+            .map_or(Ok(()), |(_, what, _)| Err(format!("{} has no {what} here", protocol.name())))
     }
 
-    fn has_patterns(&self) -> bool {
-        self.bystanders > 0 || self.spread > 0
-    }
-
-    fn has_transactions(&self) -> bool {
-        self.commit_publishes > 0 || self.commit_acks
-    }
-
-    fn check_amqp091(&self) -> Result<(), String> {
+    /// Refuses combinations that the protocol does not have.
+    fn check_protocol(&self) -> Result<(), String> {
+        let (protocol, kept, confirms) = (self.target.protocol(), self.is_kept(), self.window > 0);
+        let mqtt = protocol == Protocol::Mqtt;
+        let is_shared = self.consumers > self.queues;
+        // Streams store messages; channels and subjects do not.
+        let streams = matches!(protocol, Protocol::Resp | Protocol::JetStream);
         refuse(&[
-            (self.spread > 0, "only NATS has subjects"),
             (
-                self.fan_out && self.bystanders > 0,
+                protocol == Protocol::Amqp091 && self.fan_out && self.bystanders > 0,
                 "what goes to all queues has no patterns beside it",
             ),
-        ])?;
-        self.check_transactions()
-    }
-
-    fn check_transactions(&self) -> Result<(), String> {
-        refuse(&[
             (
-                self.commit_publishes > 0 && self.window > 0,
+                self.commit_publishes > 0 && confirms,
                 "a publisher has confirms or transactions, not both",
             ),
             (
                 self.commit_acks && self.ack_every == 0,
                 "transacted acknowledgements need acknowledgements",
             ),
-        ])
-    }
-
-    fn check_mqtt(&self) -> Result<(), String> {
-        if self.window > MQTT_WINDOW_MAX {
-            return Err(format!("MQTT has windows of at most {MQTT_WINDOW_MAX} here"));
-        }
-        let confirms = self.window > 0;
-        refuse(&[
-            (self.persistent && !confirms, "MQTT has persistent messages with confirms only"),
             (
-                self.ack_every > 0 && !confirms,
+                mqtt && self.persistent && !confirms,
+                "MQTT has persistent messages with confirms only",
+            ),
+            (
+                mqtt && self.ack_every > 0 && !confirms,
                 "MQTT has acknowledgements of confirmed messages only",
             ),
+            (mqtt && self.persistent && is_shared, "MQTT has one consumer for each session"),
             (
-                self.persistent && self.consumers > self.queues,
-                "MQTT has one consumer for each session",
-            ),
-            (!self.queue_arguments.is_empty(), "MQTT has no queue arguments here"),
-            (self.has_transactions(), "MQTT has no transactions here"),
-            (self.spread > 0, "MQTT has no spread subjects here"),
-        ])
-    }
-
-    fn check_stomp(&self) -> Result<(), String> {
-        refuse(&[
-            (self.bystanders > 0, "STOMP has no patterns"),
-            (!self.queue_arguments.is_empty(), "STOMP has no queue arguments here"),
-            (self.has_transactions(), "STOMP has no transactions here"),
-            (self.spread > 0, "STOMP has no spread subjects here"),
-        ])
-    }
-
-    fn check_redis(&self) -> Result<(), String> {
-        let kept = self.is_kept();
-        refuse(&[
-            (kept && self.has_patterns(), "Redis's streams have no patterns; its channels do"),
-            (
-                !kept && self.ack_every > 0,
-                "Redis has acknowledgements in streams only: of messages that are persistent or \
-                 confirmed here",
+                streams && kept && (self.bystanders > 0 || self.spread > 0),
+                "streams have no patterns here; channels and subjects do",
             ),
             (
-                !kept && self.consumers > self.queues,
+                streams && !kept && self.ack_every > 0,
+                "acknowledgements are in streams only: of messages that are persistent or confirmed here",
+            ),
+            (
+                protocol == Protocol::Resp && !kept && is_shared,
                 "every subscriber of a channel of Redis gets each message: there are no groups that \
                  share them",
             ),
-            (!kept && self.commit_acks, "Redis has acknowledgements in streams only"),
-        ])?;
-        self.check_transactions()?;
-        refuse(&[(!self.queue_arguments.is_empty(), "Redis's streams have no arguments")])
-    }
-
-    fn check_jetstream(&self) -> Result<(), String> {
-        let kept = self.is_kept();
-        refuse(&[
             (
-                kept && self.has_patterns(),
-                "a stream has one subject here; without JetStream there are more",
-            ),
-            (
-                self.persistent && self.window == 0 && self.commit_publishes == 0,
+                protocol == Protocol::JetStream && self.persistent && !confirms,
                 "JetStream drops what comes faster than it stores it: persistent messages are \
                  confirmed ones here",
             ),
-            (
-                !kept && self.ack_every > 0,
-                "JetStream has acknowledgements in streams only: of messages that are persistent or \
-                 confirmed here",
-            ),
-            (!self.queue_arguments.is_empty(), "JetStream has streams without arguments of queues"),
-            (self.commit_publishes > 0, "JetStream has no transactions here"),
-            (self.commit_acks, "JetStream has no transactions of acknowledgements"),
         ])
     }
 
-    fn check_nats(&self) -> Result<(), String> {
-        refuse(&[
-            (self.persistent, "NATS has no persistent messages"),
-            (self.window > 0, "NATS has no confirms"),
-            (self.ack_every > 0, "NATS has no acknowledgements"),
-            (self.prefetch > 0, "NATS has no prefetch limit"),
-            (!self.queue_arguments.is_empty(), "NATS has no queue arguments"),
-            (self.has_transactions(), "NATS has no transactions"),
-        ])
+    /// Whether messages are stored until consumed, where a protocol distinguishes that.
+    pub fn is_kept(&self) -> bool {
+        self.persistent || self.window > 0
     }
 
     /// With this many pairs of a producer and a consumer, each with its own queue.
@@ -317,8 +273,7 @@ impl Plan {
         Plan { consumers, queues: consumers, fan_out: true, ..self }
     }
 
-    /// Whether every message is consumed by the partner of its producer, so that pairs can be
-    /// distributed.
+    /// Whether every message is consumed by the partner of its producer: pairs can be distributed.
     pub(super) fn is_in_pairs(&self) -> bool {
         !self.fan_out && self.producers == self.consumers && self.producers == self.queues
     }
@@ -355,13 +310,10 @@ impl Plan {
             0 => "auto-ack".to_owned(),
             every => format!("ack every {every}"),
         };
-        let confirms = match self.window {
-            0 => "no confirms".to_owned(),
-            window => format!("confirm window {window}"),
-        };
-        let confirms = match self.commit_publishes {
-            0 => confirms,
-            count => format!("{count} messages a commit"),
+        let confirms = match (self.commit_publishes, self.window) {
+            (0, 0) => "no confirms".to_owned(),
+            (0, window) => format!("confirm window {window}"),
+            (count, _) => format!("{count} messages a commit"),
         };
         let acks = if self.commit_acks { format!("{acks} and commit") } else { acks };
         format!("{ends}, {route} {} queues, {size} B {mode}, {acks}, {confirms}", self.queues)
@@ -369,9 +321,7 @@ impl Plan {
 }
 
 /// Refuses a plan for the first reason that applies.
-fn refuse(reasons: &[(bool, &str)]) -> Result<(), String> {
-    match reasons.iter().find(|(applies, _)| *applies) {
-        Some((_, why)) => Err((*why).to_owned()),
-        None => Ok(()),
-    }
+fn refuse(reasons: &[(bool, impl ToString)]) -> Result<(), String> {
+    let reason = reasons.iter().find(|(applies, _)| *applies);
+    reason.map_or(Ok(()), |(_, why)| Err(why.to_string()))
 }

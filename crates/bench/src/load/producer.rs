@@ -1,7 +1,7 @@
 //! A producer: sends pre-encoded batches and receives confirms. Independent of consumers.
 
-use super::batch::Batch;
 use super::control::Control;
+use super::message::Batch;
 use super::pace::Pace;
 use super::plan::Plan;
 use super::topology::Topology;
@@ -15,9 +15,9 @@ use rustix::time::Timespec;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
+use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-/// The result of a producer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Produced {
     /// Messages published.
@@ -33,16 +33,9 @@ pub(super) struct Produced {
     pub lags: Latencies,
     /// Messages due at the end.
     pub due: u64,
-    /// CPU time and lifetime of its thread.
+    /// CPU time of its thread, and as cores.
     pub cpu_ns: u64,
-    pub lived_ns: u64,
-}
-
-impl Produced {
-    /// Cores of CPU that its thread used.
-    pub(super) fn cpu_share(&self) -> f64 {
-        self.cpu_ns as f64 / self.lived_ns.max(1) as f64
-    }
+    pub cpu_share: f64,
 }
 
 /// A connected producer that has not started.
@@ -51,21 +44,18 @@ pub(super) struct Producer<'a> {
     control: &'a Control,
     index: usize,
     link: Link,
-    batch: Batch,
+    pub(super) batch: Batch,
     window: Option<Window>,
     pace: Option<Pace>,
     published: u64,
     latencies: Option<Latencies>,
     begun_ns: u64,
-    first_ns: u64,
-    last_ns: u64,
     /// Since when the producer could write what is due.
     free_ns: u64,
     lags: Latencies,
     committing: bool,
 }
 
-/// Connects these producers of a plan.
 pub(super) fn connect_producers<'a>(
     plan: &'a Plan,
     topology: &Topology,
@@ -75,6 +65,18 @@ pub(super) fn connect_producers<'a>(
     which
         .map(|index| Producer::connect(plan, control, index, &topology.route(plan, index)))
         .collect()
+}
+
+/// Starts the threads of producers, once per run.
+pub(super) fn start_producers<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    control: &Control,
+    producers: Vec<Producer<'scope>>,
+) -> Vec<ScopedJoinHandle<'scope, Result<Produced, Error>>> {
+    let start = |producer: Producer<'scope>| scope.spawn(move || producer.run());
+    let threads: Vec<_> = producers.into_iter().map(start).collect();
+    control.set_producer_threads(threads.iter().map(|it| it.thread().clone()).collect());
+    threads
 }
 
 impl<'a> Producer<'a> {
@@ -104,19 +106,12 @@ impl<'a> Producer<'a> {
             window: (plan.window > 0).then(|| Window::new(plan.window)),
             pace: None,
             published: 0,
-            latencies: (plan.latency && plan.window > 0).then(Latencies::new),
+            latencies: (plan.latency && plan.window > 0).then(Latencies::default),
             begun_ns: 0,
-            first_ns: 0,
-            last_ns: 0,
             free_ns: 0,
-            lags: Latencies::new(),
+            lags: Latencies::default(),
             committing: false,
         })
-    }
-
-    /// The batch that it writes.
-    pub(super) fn batch(&self) -> &Batch {
-        &self.batch
     }
 
     /// Publishes until the plan or the control stops it, then receives the last confirms.
@@ -124,14 +119,11 @@ impl<'a> Producer<'a> {
         self.begun_ns = self.control.now_ns();
         let start_ns = self.control.begin(self.begun_ns);
         // A thread that starts later counts as the tool's own lag.
-        (self.first_ns, self.free_ns) = (self.begun_ns, start_ns);
+        self.free_ns = start_ns;
         self.pace = Pace::of(self.plan.rate, self.index, self.plan.producers, start_ns);
         let share = self.plan.share_of(self.index);
         while self.published < share && !self.control.stop_publishing.load(Ordering::Relaxed) {
-            let room = match &self.window {
-                Some(window) => window.room(),
-                None => u64::MAX,
-            };
+            let room = self.window.as_ref().map_or(u64::MAX, Window::room);
             if room == 0 {
                 self.take_input()?;
                 continue;
@@ -140,8 +132,7 @@ impl<'a> Producer<'a> {
                 0 => u64::MAX,
                 size => size - self.published % size,
             };
-            let wanted =
-                self.batch.capacity().min(share - self.published).min(room).min(transaction);
+            let wanted = self.batch.capacity.min(share - self.published).min(room).min(transaction);
             let due = self.due(wanted)?;
             let count = if due == 0 { 0 } else { self.control.allowance(due) };
             if count > 0 {
@@ -151,8 +142,8 @@ impl<'a> Producer<'a> {
                 self.commit()?;
             }
         }
-        self.last_ns = self.control.now_ns();
-        let due = self.pace.as_ref().map_or(0, |pace| pace.due_by(self.control.now_ns()));
+        let last_ns = self.control.now_ns();
+        let due = self.pace.map_or(0, |pace| pace.due_by(last_ns));
         if self.plan.commit_publishes > 0 {
             self.commit()?;
         }
@@ -164,16 +155,18 @@ impl<'a> Producer<'a> {
         self.link.expect_end(&mut ())?;
         let settled_ns = self.control.now_ns();
         self.link.close()?;
+        let cpu_ns = process::thread_cpu_ns();
+        let lived_ns = self.control.now_ns() - self.begun_ns;
         Ok(Produced {
             published: self.published,
             confirm_latencies: self.latencies,
-            first_ns: self.first_ns,
-            last_ns: self.last_ns,
+            first_ns: self.begun_ns,
+            last_ns,
             settled_ns,
             lags: self.lags,
             due: due.min(share),
-            cpu_ns: process::thread_cpu_ns(),
-            lived_ns: self.control.now_ns() - self.begun_ns,
+            cpu_ns,
+            cpu_share: cpu_ns as f64 / lived_ns.max(1) as f64,
         })
     }
 
@@ -187,11 +180,9 @@ impl<'a> Producer<'a> {
             let possible_ns = pace.due_ns(first).max(self.free_ns);
             self.lags.record(self.control.now_ns().saturating_sub(possible_ns));
         }
-        let bytes = match (&self.pace, self.plan.latency) {
-            (Some(pace), true) => {
-                self.batch.stamp(count, first, |index| pace.due_ns(first + index))
-            }
-            _ => self.batch.stamp(count, first, |_| now_ns),
+        let bytes = match self.pace.filter(|_| self.plan.latency) {
+            Some(pace) => self.batch.stamp(count, first, |index| pace.due_ns(first + index)),
+            None => self.batch.stamp(count, first, |_| now_ns),
         };
         if let Err(error) = self.link.write(bytes) {
             return Err(self.reason(error.into()));
@@ -207,8 +198,7 @@ impl<'a> Producer<'a> {
         Ok(())
     }
 
-    /// How many of `wanted` messages are due by the pace. If none is, sleeps or receives confirms until
-    /// one is.
+    /// How many of `wanted` messages are due. If none is, sleeps or receives confirms until one is.
     fn due(&mut self, wanted: u64) -> Result<u64, Error> {
         let Some(pace) = &self.pace else { return Ok(wanted) };
         let now_ns = self.control.now_ns();
@@ -220,14 +210,13 @@ impl<'a> Producer<'a> {
         let has_input = self.link.protocol().pings()
             || self.window.as_ref().is_some_and(|window| !window.is_empty());
         if !has_input {
-            std::thread::sleep(Duration::from_nanos(wait_ns));
+            thread::sleep(Duration::from_nanos(wait_ns));
         } else if readable_within(&self.link, wait_ns)? {
             self.take_input()?;
         }
         Ok(0)
     }
 
-    /// Receives confirms and other input.
     fn take_input(&mut self) -> Result<(), Error> {
         self.link.fill_some()?;
         let measured = self.control.measuring.load(Ordering::Relaxed);
@@ -281,7 +270,6 @@ impl<'a> Producer<'a> {
     }
 }
 
-/// Applies confirms to the window.
 struct Confirms<'a, F> {
     window: Option<&'a mut Window>,
     record: F,
@@ -294,11 +282,8 @@ impl<F: FnMut(u64)> Receiver for Confirms<'_, F> {
     #[inline]
     fn confirm(&mut self, confirm: Confirm) -> Result<(), Error> {
         let Some(window) = &mut self.window else { return Ok(()) };
-        let count = window.confirm(confirm.tag, confirm.multiple, &mut self.record);
         let settled = if confirm.refused { &mut self.refused } else { &mut self.confirmed };
-        *settled += count.ok_or_else(|| {
-            Error::Invalid(format!("a confirm of tag {}, which was never sent", confirm.tag))
-        })?;
+        *settled += window.confirm(confirm, &mut self.record)?;
         Ok(())
     }
 
@@ -309,10 +294,7 @@ impl<F: FnMut(u64)> Receiver for Confirms<'_, F> {
 
 /// Waits for input, more precisely than a socket's read timeout, which counts in ticks.
 fn readable_within(link: &Link, wait_ns: u64) -> Result<bool, Error> {
-    let timeout = Timespec {
-        tv_sec: (wait_ns / 1_000_000_000) as i64,
-        tv_nsec: (wait_ns % 1_000_000_000) as i64,
-    };
+    let timeout = Timespec::try_from(Duration::from_nanos(wait_ns)).expect("a short wait");
     let mut sockets = [PollFd::new(link.stream(), PollFlags::IN)];
     match poll(&mut sockets, Some(&timeout)) {
         Ok(ready) => Ok(ready > 0),

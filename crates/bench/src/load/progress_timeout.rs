@@ -18,7 +18,6 @@ const GREETING_PART: u32 = 10;
 const ROUNDS_MAX: u32 = 10;
 
 /// How long no progress was seen.
-#[derive(Debug)]
 struct Silence {
     seen: Duration,
     limit: Duration,
@@ -44,17 +43,16 @@ pub(super) fn wait(
     done: &impl Fn() -> bool,
     each: &mut impl FnMut(),
 ) {
-    let count = || control.published() + control.confirmed() + control.delivered();
-    let (mut silence, mut before) = (Silence::new(plan.drain), count());
+    let (mut silence, mut before) = (Silence::new(plan.drain), control.counts());
     let (mut looked, mut called, mut rounds) = (Instant::now(), Instant::now(), 0);
     while !done() {
         thread::sleep(LOOK_EVERY);
-        let now = count();
+        let now = control.counts();
         let since = looked.elapsed();
         looked += since;
         if silence.look(since, now != before) {
             // Missing messages are about to be declared lost, or the run to be cut short.
-            if rounds == ROUNDS_MAX || greets_in_time(plan) && count() == before {
+            if rounds == ROUNDS_MAX || greets_in_time(plan) && control.counts() == before {
                 return;
             }
             rounds += 1;

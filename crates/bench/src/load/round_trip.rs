@@ -1,12 +1,10 @@
 //! Request and reply between two connections, one message at a time: the time through the broker and
-//! back. A closed loop, which to nothing about a loaded broker.
+//! back. A closed loop, which says nothing about a loaded broker.
 
 use super::message::{self, Message};
-use super::plan::Plan;
 use super::threads::joined;
 use super::topology::Names;
-use super::verdict::Judge;
-use super::verdict::{Checked, Verdict};
+use super::verdict::{Checked, Judge, Tally, Verdict};
 use crate::client::{Error, Head, Link, PATIENCE, Receiver, Route, Source, Target};
 use crate::interrupt;
 use crate::measure::latency::{Latencies, Summary};
@@ -42,40 +40,19 @@ pub struct RoundTrips {
     pub verdict: Verdict,
 }
 
-/// The deliveries of an end.
-struct Inbound {
-    judge: Judge,
-    /// Bytes of the current delivery still to come.
-    left: u64,
-}
-
-impl Receiver for Inbound {
-    fn begin(&mut self, head: Head) {
-        self.left = head.size;
-        self.judge.begin(head.redelivered);
-    }
-
-    fn body(&mut self, octets: &[u8]) {
-        self.left = self.left.saturating_sub(octets.len() as u64);
-        self.judge.body(octets);
-    }
-
-    fn complete(&mut self) {
-        self.judge.complete();
-    }
-}
-
 /// Calls `whole` as soon as a delivery's last byte arrives, before the delivery is judged: the checksum
 /// is not part of the time.
 struct EarlyNotice<'a, F> {
-    inbound: &'a mut Inbound,
+    judge: &'a mut Judge,
+    left: &'a mut u64,
     whole: F,
 }
 
 impl<F: FnMut()> Receiver for EarlyNotice<'_, F> {
     #[inline]
     fn begin(&mut self, head: Head) {
-        self.inbound.begin(head);
+        *self.left = head.size;
+        self.judge.begin(head);
         if head.size == 0 {
             (self.whole)();
         }
@@ -83,38 +60,26 @@ impl<F: FnMut()> Receiver for EarlyNotice<'_, F> {
 
     #[inline]
     fn body(&mut self, octets: &[u8]) {
-        if !octets.is_empty() && self.inbound.left == octets.len() as u64 {
+        if !octets.is_empty() && *self.left == octets.len() as u64 {
             (self.whole)();
         }
-        self.inbound.body(octets);
+        *self.left = self.left.saturating_sub(octets.len() as u64);
+        self.judge.body(octets);
     }
 
     #[inline]
     fn complete(&mut self) {
-        self.inbound.complete();
-    }
-}
-
-/// The messages that an end sends.
-struct Outbound {
-    message: Message,
-    sent: u64,
-}
-
-impl Outbound {
-    #[inline]
-    fn next(&mut self) -> &[u8] {
-        let bytes = self.message.stamped(self.sent);
-        self.sent += 1;
-        bytes
+        self.judge.complete();
     }
 }
 
 /// One end: a subscription to the other's messages, and a message for the other.
 struct End {
     link: Link,
-    inbound: Inbound,
-    outbound: Outbound,
+    judge: Judge,
+    /// Bytes of the current delivery still to come.
+    left: u64,
+    message: Message,
 }
 
 impl End {
@@ -129,23 +94,17 @@ impl End {
         link.subscribe(&Source::plain(from), 0)?;
         let route = Route { exchange: "", key: to, persistent: false };
         let message = Message::new(&link, &route, &message::body(size_bytes), who as u32);
-        let judge = Judge::new(2, size_bytes, Plan::has_room_for_checksums(size_bytes));
-        Ok(End {
-            link,
-            inbound: Inbound { judge, left: 0 },
-            outbound: Outbound { message, sent: 0 },
-        })
+        Ok(End { link, judge: Judge::new(2, size_bytes, true), left: 0, message })
     }
 
     /// Reads once, and calls `whole` for each delivery. Returns whether anything arrived in time.
     #[inline]
-    fn receive(&mut self, whole: impl FnMut(&mut Outbound)) -> Result<bool, Error> {
-        let mut whole = whole;
+    fn receive(&mut self, mut whole: impl FnMut(&mut Message)) -> Result<bool, Error> {
         if self.link.fill_within()?.is_none() {
             return Ok(false);
         }
-        let (inbound, outbound) = (&mut self.inbound, &mut self.outbound);
-        self.link.parse(&mut EarlyNotice { inbound, whole: || whole(outbound) })?;
+        let End { link, judge, left, message } = self;
+        link.parse(&mut EarlyNotice { judge, left, whole: || whole(message) })?;
         Ok(true)
     }
 
@@ -155,9 +114,9 @@ impl End {
         self.link.stream().set_read_timeout(Some(IDLE))?;
         loop {
             let mut written = Ok(());
-            let arrived = self.receive(|outbound| {
+            let arrived = self.receive(|message| {
                 if written.is_ok() {
-                    written = stream.write_all(outbound.next());
+                    written = stream.write_all(message.next());
                 }
             })?;
             written?;
@@ -171,7 +130,7 @@ impl End {
     #[inline]
     fn request(&mut self) -> Result<Option<Duration>, Error> {
         let mut answered = None;
-        let bytes = self.outbound.next();
+        let bytes = self.message.next();
         let before = Instant::now();
         self.link.write(bytes)?;
         while answered.is_none() {
@@ -188,9 +147,9 @@ impl End {
     fn end(mut self) -> Result<Ended, Error> {
         self.link.stream().set_read_timeout(Some(PATIENCE))?;
         self.link.send_end()?;
-        self.link.expect_end(&mut self.inbound)?;
+        self.link.expect_end(&mut self.judge)?;
         self.link.close()?;
-        Ok(Ended { received: self.inbound.judge, sent: self.outbound.sent })
+        Ok(Ended { received: self.judge.tally, sent: self.message.sent })
     }
 }
 
@@ -224,10 +183,12 @@ pub fn measure(
     let (latencies, broker) = outcome?;
     let responder = responder?;
     // Replies to requests that were delivered twice.
-    while requester.inbound.judge.messages() < responder.outbound.sent
-        && requester.receive(|_| ())?
-    {}
-    let verdict = judge(&requester.end()?, &responder.end()?, size_bytes);
+    while requester.judge.messages < responder.message.sent && requester.receive(|_| ())? {}
+    // Two queues, each with one producer.
+    let (requester, responder) = (requester.end()?, responder.end()?);
+    let mut verdict = Verdict::new(Checked::of(size_bytes, true));
+    verdict.add_queue(&responder.received, &[requester.sent, 0]);
+    verdict.add_queue(&requester.received, &[0, responder.sent]);
     owner.delete_queue(&request)?;
     owner.delete_queue(&reply)?;
     let matched = verdict.duplicated + verdict.reordered + verdict.invented == 0;
@@ -240,19 +201,9 @@ pub fn measure(
     })
 }
 
-/// What an end has received and sent.
 struct Ended {
-    received: Judge,
+    received: Tally,
     sent: u64,
-}
-
-/// Judges two queues, each with one producer.
-fn judge(requester: &Ended, responder: &Ended, size_bytes: usize) -> Verdict {
-    let checksum = Plan::has_room_for_checksums(size_bytes);
-    let mut verdict = Verdict::new(Checked::of(size_bytes, checksum));
-    verdict.add_queue(responder.received.tally(), &[requester.sent, 0]);
-    verdict.add_queue(requester.received.tally(), &[0, responder.sent]);
-    verdict
 }
 
 fn ask(
@@ -266,7 +217,7 @@ fn ask(
         lost = requester.request()?.is_none();
     }
     let (start, before) = (Instant::now(), usage());
-    let (mut latencies, mut count) = (Latencies::new(), 0);
+    let (mut latencies, mut count) = (Latencies::default(), 0);
     while start.elapsed() < span && !lost && !interrupt::requested() {
         let Some(time) = requester.request()? else { break };
         latencies.record(time.as_nanos() as u64);

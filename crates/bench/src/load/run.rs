@@ -1,12 +1,12 @@
 //! One run from the topology to the verdict: starts the threads, measures the span, drains, aggregates.
 
 use super::aggregate::aggregate;
+use super::backlog::{forgotten, read_back};
 use super::consumer::start_consumers;
-use super::control::Control;
-use super::drain::{forgotten, read_back};
+use super::control::{Control, StopOnDrop};
 use super::outcome::Outcome;
 use super::plan::{End, Plan};
-use super::producer::{Produced, connect_producers};
+use super::producer::{Produced, connect_producers, start_producers};
 use super::progress_timeout;
 use super::sampler::{SAMPLE, Sampler, Span};
 use super::threads::{join, rest};
@@ -34,11 +34,8 @@ pub(super) fn run_in(
         link.subscribe_bystanders(topology.bystanders(plan))?;
         let control = Control::new(plan.producers, plan.consumers, plan.ahead, plan.copies());
         thread::scope(|scope| {
-            let outcome = drive(scope, plan, topology, &control, broker_pid);
-            // After an error, too: the scope waits for every thread.
-            control.stop_publishing.store(true, Ordering::Relaxed);
-            control.stop_consuming.store(true, Ordering::Relaxed);
-            outcome
+            let _stop = StopOnDrop(&control);
+            drive(scope, plan, topology, &control, broker_pid)
         })
     })
 }
@@ -54,9 +51,7 @@ fn drive<'scope>(
     let ready = connect_producers(plan, topology, control, 0..plan.producers)?;
     let counting = matches!(plan.end, End::Count(_));
     let sampler = counting.then(|| Sampler::start(control, broker_pid));
-    let producers: Vec<_> =
-        ready.into_iter().map(|producer| scope.spawn(move || producer.run())).collect();
-    control.set_producer_threads(producers.iter().map(|it| it.thread().clone()).collect());
+    let producers = start_producers(scope, control, ready);
     let failed = || interrupt::requested() || consumers.iter().any(|it| it.is_finished());
     let over = || failed() || producers.iter().all(|it| it.is_finished());
     let span = match plan.end {
@@ -76,7 +71,7 @@ fn drive<'scope>(
     };
     control.stop_publishing.store(true, Ordering::Relaxed);
     let produced = join(producers);
-    if plan.consumers > 0 && produced.is_ok() {
+    if produced.is_ok() {
         drain(plan, control, &failed);
     }
     control.stop_consuming.store(true, Ordering::Relaxed);
@@ -119,7 +114,7 @@ pub(super) fn measure_for(
     sampler.finish()
 }
 
-fn measure_count(
+pub(super) fn measure_count(
     plan: &Plan,
     total: u64,
     control: &Control,
@@ -137,16 +132,16 @@ fn measure_count(
     sampler.finish()
 }
 
-pub(super) fn undelivered(plan: &Plan, control: &Control) -> u64 {
+fn undelivered(plan: &Plan, control: &Control) -> u64 {
     if plan.consumers == 0 {
         return 0;
     }
-    let expected = control.published().saturating_sub(control.refused()) * plan.copies();
-    expected.saturating_sub(control.delivered())
+    let counts = control.counts();
+    let expected = counts.published.saturating_sub(counts.refused) * plan.copies();
+    expected.saturating_sub(counts.delivered)
 }
 
-/// Waits for the last deliveries.
-fn drain(plan: &Plan, control: &Control, failed: &impl Fn() -> bool) {
+pub(super) fn drain(plan: &Plan, control: &Control, failed: &impl Fn() -> bool) {
     let done = || undelivered(plan, control) == 0 || failed();
     progress_timeout::wait(plan, control, &done, &mut || {});
 }

@@ -1,25 +1,34 @@
 //! Samples a run: the counters at the start and end of the measured span, and the rates of each second.
 
-use super::control::Control;
-use super::live_rates;
+use super::control::{Control, Counts};
 use super::outcome::Second;
 use crate::measure::process::{self, Ticks, Usage};
 use crate::measure::stalls::Stalls;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Interval between two samples.
 pub(super) const SAMPLE: Duration = Duration::from_secs(1);
 /// Limit on the seconds that are kept.
 const SECONDS_MAX: usize = 100_000;
 
-/// All counters at one moment.
+/// Messages per second of the running load, for progress displays; one load runs at a time.
+static PUBLISHED: AtomicU64 = AtomicU64::new(0);
+static DELIVERED: AtomicU64 = AtomicU64::new(0);
+
+/// Messages published and delivered in the last measured second of the running load.
+pub(crate) fn live_rates() -> (u64, u64) {
+    (PUBLISHED.load(Ordering::Relaxed), DELIVERED.load(Ordering::Relaxed))
+}
+
+fn set_live_rates(published: f64, delivered: f64) {
+    PUBLISHED.store(published as u64, Ordering::Relaxed);
+    DELIVERED.store(delivered as u64, Ordering::Relaxed);
+}
+
+#[derive(Clone)]
 pub(super) struct Snapshot {
     pub(super) at: Instant,
-    pub(super) published: u64,
-    pub(super) confirmed: u64,
-    pub(super) delivered: u64,
-    pub(super) delivered_bytes: u64,
+    pub(super) counts: Counts,
     pub(super) broker: Option<Usage>,
     pub(super) tool_cpu_ns: u64,
     pub(super) machine: Option<Ticks>,
@@ -30,10 +39,7 @@ impl Snapshot {
     fn take(control: &Control, broker_pid: Option<u32>) -> Snapshot {
         Snapshot {
             at: Instant::now(),
-            published: control.published(),
-            confirmed: control.confirmed(),
-            delivered: control.delivered(),
-            delivered_bytes: control.delivered_bytes(),
+            counts: control.counts(),
             broker: broker_pid.and_then(Usage::of_tree),
             tool_cpu_ns: process::own_cpu_ns(),
             machine: process::machine_ticks(),
@@ -42,7 +48,6 @@ impl Snapshot {
     }
 }
 
-/// A measured span.
 pub(super) struct Span {
     pub(super) start: Snapshot,
     pub(super) end: Snapshot,
@@ -61,23 +66,11 @@ impl Span {
     }
 }
 
-/// The counters that the rates of a second are derived from.
-#[derive(Debug, Clone, Copy)]
-struct Sample {
-    at: Instant,
-    published: u64,
-    delivered: u64,
-    broker_cpu_ns: u64,
-}
-
-/// Samples a run while it is measured.
 pub(super) struct Sampler<'a> {
     control: &'a Control,
     broker_pid: Option<u32>,
-    start: Snapshot,
-    /// The last sample.
-    last: Sample,
-    seconds: Vec<Second>,
+    /// Ends with the last sample.
+    span: Span,
 }
 
 impl<'a> Sampler<'a> {
@@ -89,50 +82,41 @@ impl<'a> Sampler<'a> {
         }
         let start = Snapshot::take(control, broker_pid);
         control.measuring.store(true, Ordering::Relaxed);
-        let last = Sample {
-            at: start.at,
-            published: start.published,
-            delivered: start.delivered,
-            broker_cpu_ns: start.broker.as_ref().map_or(0, |usage| usage.cpu_ns),
-        };
-        Sampler { control, broker_pid, start, last, seconds: Vec::new() }
+        let (end, seconds) = (start.clone(), Vec::new());
+        let span = Span { start, end, seconds, instructions: None, stalls: None };
+        Sampler { control, broker_pid, span }
     }
 
-    /// How long the span has lasted.
     pub(super) fn elapsed(&self) -> Duration {
-        self.start.at.elapsed()
+        self.span.start.at.elapsed()
     }
 
     /// Records the rates since the last sample.
     pub(super) fn look(&mut self) {
-        let (published, delivered) = (self.control.published(), self.control.delivered());
-        let usage = self.broker_pid.and_then(Usage::of_tree);
-        let broker_cpu_ns = usage.as_ref().map_or(0, |usage| usage.cpu_ns);
-        let now = Sample { at: Instant::now(), published, delivered, broker_cpu_ns };
-        let before = std::mem::replace(&mut self.last, now);
+        let now = Snapshot::take(self.control, self.broker_pid);
+        let before = std::mem::replace(&mut self.span.end, now);
+        let now = &self.span.end;
         let span_s = (now.at - before.at).as_secs_f64();
         // Much shorter intervals are not representative.
-        if span_s < SAMPLE.as_secs_f64() / 2.0 || self.seconds.len() == SECONDS_MAX {
+        if span_s < SAMPLE.as_secs_f64() / 2.0 || self.span.seconds.len() == SECONDS_MAX {
             return;
         }
+        let per_s =
+            |count: fn(&Snapshot) -> u64| count(now).saturating_sub(count(&before)) as f64 / span_s;
         let second = Second {
-            at_s: (now.at - self.start.at).as_secs_f64(),
-            published: (published - before.published) as f64 / span_s,
-            delivered: (delivered - before.delivered) as f64 / span_s,
-            broker_cpu_share: broker_cpu_ns.saturating_sub(before.broker_cpu_ns) as f64
-                / 1e9
-                / span_s,
-            broker_rss_kib: usage.map_or(0, |usage| usage.rss_kib),
+            at_s: (now.at - self.span.start.at).as_secs_f64(),
+            published: per_s(|it| it.counts.published),
+            delivered: per_s(|it| it.counts.delivered),
+            broker_cpu_share: per_s(|it| it.broker.as_ref().map_or(0, |it| it.cpu_ns)) / 1e9,
+            broker_rss_kib: now.broker.as_ref().map_or(0, |usage| usage.rss_kib),
         };
-        live_rates::set(second.published, second.delivered);
-        self.seconds.push(second);
+        set_live_rates(second.published, second.delivered);
+        self.span.seconds.push(second);
     }
 
-    /// Ends the span.
     pub(super) fn finish(self) -> Span {
         self.control.measuring.store(false, Ordering::Relaxed);
-        live_rates::set(0.0, 0.0);
-        let end = Snapshot::take(self.control, self.broker_pid);
-        Span { start: self.start, end, seconds: self.seconds, instructions: None, stalls: None }
+        set_live_rates(0.0, 0.0);
+        Span { end: Snapshot::take(self.control, self.broker_pid), ..self.span }
     }
 }

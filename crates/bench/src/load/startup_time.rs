@@ -2,8 +2,7 @@
 
 use super::first_message::receive;
 use super::message::{self, Message};
-use super::verdict::Judge;
-use super::verdict::Verdict;
+use super::verdict::{Judge, Verdict};
 use crate::client::{Error, Link, PATIENCE, Route, Source, Target};
 use crate::process_reaper;
 use rustix::process::{Pid, Signal, kill_process};
@@ -15,11 +14,8 @@ use std::time::{Duration, Instant};
 
 /// Interval between connection attempts.
 const RETRY: Duration = Duration::from_micros(200);
-
 /// The queue of the first message; not durable, so it disappears with the broker.
 const QUEUE: &str = "angarium-bench-start";
-
-/// Bytes of the first message.
 const BODY_BYTES: usize = 32;
 
 /// The result.
@@ -31,8 +27,7 @@ pub struct StartTime {
     pub first_message_ms: f64,
 }
 
-/// Starts `command`, which must listen at `target` and stay in the foreground, measures, and stops it by
-/// SIGTERM.
+/// Starts `command`, which listens at `target` in the foreground, measures, and stops it by SIGTERM.
 pub fn measure(
     command: &[String],
     target: &Target,
@@ -91,24 +86,21 @@ fn pass_first(link: &mut Link) -> Result<(), Error> {
     link.subscribe(&Source::plain(QUEUE), 0)?;
     let route = Route { exchange: "", key: QUEUE, persistent: false };
     let mut message = Message::new(link, &route, &message::body(BODY_BYTES), 0);
-    link.write(message.stamped(0))?;
+    link.write(message.next())?;
     let mut judge = Judge::new(1, BODY_BYTES, true);
     receive(link, &mut judge, 1, PATIENCE)?;
     let mut verdict = Verdict::default();
-    verdict.add_queue(judge.tally(), &[1]);
-    match verdict.is_clean() {
-        true => Ok(()),
-        false => Err(Error::Invalid(format!("a first message: {}", verdict.describe()))),
+    verdict.add_queue(&judge.tally, &[1]);
+    if !verdict.is_clean() {
+        return Err(Error::Invalid(format!("a first message: {}", verdict.describe())));
     }
+    Ok(())
 }
 
 /// Stops a child process: by SIGTERM, and by SIGKILL after ten seconds.
 pub fn stop(child: &mut Child) -> io::Result<()> {
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    if let Some(pid) = pid
-        && child.try_wait()?.is_none()
-    {
-        kill_process(pid, Signal::TERM)?;
+    if child.try_wait()?.is_none() {
+        kill_process(Pid::from_child(child), Signal::TERM)?;
     }
     let asked = Instant::now();
     while child.try_wait()?.is_none() {

@@ -5,6 +5,7 @@ use super::plan::{End, Plan};
 use super::stamp::{self, IDENTITY_BYTES, Stamp, TIMED_BYTES};
 use super::verdict::{Tally, Verdict};
 use super::window::Window;
+use crate::client::Confirm;
 use std::collections::BTreeSet;
 
 /// One delivery: producer, sequence number, redelivered flag.
@@ -108,18 +109,26 @@ fn a_corrupt_delivery_makes_a_verdict_unclean() {
     assert!(!corrupt.is_clean());
 }
 
+fn confirm(tag: u64, multiple: bool) -> Confirm {
+    Confirm { tag, multiple, refused: false }
+}
+
 #[test]
 fn a_window_counts_single_confirms_in_any_order() {
     let mut window = Window::new(4);
     assert_eq!(window.room(), 4);
     window.sent(4, 10);
     assert_eq!(window.room(), 0);
-    assert_eq!(window.confirm(2, false, |_| {}), Some(1));
+    assert_eq!(window.confirm(confirm(2, false), |_| {}).ok(), Some(1));
     assert_eq!(window.room(), 0, "the first one still holds the window");
-    assert_eq!(window.confirm(1, false, |_| {}), Some(1));
+    assert_eq!(window.confirm(confirm(1, false), |_| {}).ok(), Some(1));
     assert_eq!(window.room(), 2);
-    assert_eq!(window.confirm(1, false, |_| {}), Some(0), "a second confirm counts nothing");
-    assert_eq!(window.confirm(4, true, |_| {}), Some(2));
+    assert_eq!(
+        window.confirm(confirm(1, false), |_| {}).ok(),
+        Some(0),
+        "a second confirm counts nothing"
+    );
+    assert_eq!(window.confirm(confirm(4, true), |_| {}).ok(), Some(2));
     assert!(window.is_empty());
 }
 
@@ -127,10 +136,10 @@ fn a_window_counts_single_confirms_in_any_order() {
 fn a_window_takes_multiple_confirms_after_single_ones() {
     let mut window = Window::new(8);
     window.sent(5, 10);
-    assert_eq!(window.confirm(3, false, |_| {}), Some(1));
-    assert_eq!(window.confirm(4, true, |_| {}), Some(3));
+    assert_eq!(window.confirm(confirm(3, false), |_| {}).ok(), Some(1));
+    assert_eq!(window.confirm(confirm(4, true), |_| {}).ok(), Some(3));
     assert_eq!(window.room(), 7);
-    assert_eq!(window.confirm(0, true, |_| {}), Some(1), "tag 0 means all of them");
+    assert_eq!(window.confirm(confirm(0, true), |_| {}).ok(), Some(1), "tag 0 means all of them");
     assert!(window.is_empty());
 }
 
@@ -138,9 +147,9 @@ fn a_window_takes_multiple_confirms_after_single_ones() {
 fn a_window_refuses_confirms_of_what_was_not_sent() {
     let mut window = Window::new(4);
     window.sent(2, 0);
-    assert_eq!(window.confirm(3, false, |_| {}), None);
-    assert_eq!(window.confirm(u64::MAX, true, |_| {}), None);
-    assert_eq!(window.confirm(0, false, |_| {}), None);
+    assert_eq!(window.confirm(confirm(3, false), |_| {}).ok(), None);
+    assert_eq!(window.confirm(confirm(u64::MAX, true), |_| {}).ok(), None);
+    assert_eq!(window.confirm(confirm(0, false), |_| {}).ok(), None);
 }
 
 #[test]
@@ -150,7 +159,8 @@ fn a_window_gives_back_send_times() {
     for now_ns in 1..=50 {
         window.sent(1, now_ns);
         if window.room() == 0 {
-            window.confirm(now_ns, true, |sent_ns| times.push(sent_ns));
+            let confirmed = window.confirm(confirm(now_ns, true), |sent_ns| times.push(sent_ns));
+            assert_eq!(confirmed.ok(), Some(3));
         }
     }
     assert_eq!(times, (1..=48).collect::<Vec<_>>());

@@ -1,5 +1,4 @@
-//! What the messages of a run go through: exchanges and queues, or subjects and groups. Independent of
-//! workers.
+//! What the messages of a run go through: exchanges and queues, or subjects and groups.
 
 use super::plan::Plan;
 use crate::client::{Acks, Error, Link, Protocol, Route, Session, Source};
@@ -12,22 +11,17 @@ pub(super) struct Topology {
     protocol: Protocol,
     /// The exchange or subject that feeds all queues, if there is one.
     exchange: String,
-    queues: Vec<String>,
+    /// The queues, or their subjects.
+    pub(super) queues: Vec<String>,
     groups: Vec<String>,
     /// Per queue, the session that stores its messages (MQTT, persistent), the group that reads its
     /// stream (RESP, stored), or the stream's consumer (JetStream, stored).
     sessions: Vec<String>,
-    /// A queue for bindings that match nothing.
     unmatched: Option<String>,
-    /// The subjects that messages are spread over, if they are.
-    spread: Option<Spread>,
-}
-
-/// Per queue, the first of its subjects, and the pattern of all of them.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct Spread {
-    firsts: Vec<String>,
-    patterns: Vec<String>,
+    /// Per queue, what is published to and what is subscribed to: the queue, or the first of the subjects
+    /// that its messages are spread over and the pattern of all of them.
+    keys: Vec<String>,
+    sources: Vec<String>,
 }
 
 /// The end of the first subject that messages are spread over; the others have other digits.
@@ -45,10 +39,7 @@ impl Topology {
         }
         let queues: Vec<String> =
             (0..plan.queues).map(|index| names.queue(&index.to_string())).collect();
-        let spread = (plan.spread > 0).then(|| Spread {
-            firsts: queues.iter().map(|queue| format!("{queue}{FIRST_DIGITS}")).collect(),
-            patterns: queues.iter().map(|queue| format!("{queue}.*")).collect(),
-        });
+        let [first, pattern] = if plan.spread > 0 { [FIRST_DIGITS, ".*"] } else { ["", ""] };
         let exchange = match (plan.fan_out, patterns) {
             (true, _) => names.fan_out("fanout"),
             (false, true) => names.fan_out("topic"),
@@ -69,25 +60,21 @@ impl Topology {
             exchange,
             sessions,
             unmatched: patterns.then(|| names.queue("unmatched")),
+            keys: queues.iter().map(|queue| format!("{queue}{first}")).collect(),
+            sources: queues.iter().map(|queue| format!("{queue}{pattern}")).collect(),
             queues,
-            spread,
             groups,
         }
     }
 
     /// Whether the names match `plan`; both may come from another machine.
     pub(super) fn fits(&self, plan: &Plan) -> bool {
-        let spread = self.spread.as_ref();
-        let names = [
-            Some(&self.queues),
-            Some(&self.groups),
-            spread.map(|it| &it.firsts),
-            spread.map(|it| &it.patterns),
-            Some(&self.sessions).filter(|sessions| !sessions.is_empty()),
-        ];
+        let names = [&self.queues, &self.groups, &self.keys, &self.sources, &self.sessions];
+        let sessions = if self.sessions.is_empty() { 0 } else { plan.queues };
+        let counts = [plan.queues, plan.queues, plan.queues, plan.queues, sessions];
         self.protocol == plan.target.protocol()
-            && spread.is_some() == (plan.spread > 0)
-            && names.into_iter().flatten().all(|names| names.len() == plan.queues)
+            && (self.keys == self.queues) == (plan.spread == 0)
+            && names.map(Vec::len) == counts
     }
 
     /// Declares everything, where the protocol needs that.
@@ -119,19 +106,12 @@ impl Topology {
         link.bind(unmatched, &self.exchange, self.bystanders(plan))
     }
 
-    /// The queues, or their subjects.
-    pub(super) fn names(&self) -> &[String] {
-        &self.queues
-    }
-
     /// The route of a producer. Without exchanges, fan-out is one subject that all subscribe to.
     pub(super) fn route(&self, plan: &Plan, producer: usize) -> Route<'_> {
-        let subjects = self.spread.as_ref().map_or(&self.queues, |spread| &spread.firsts);
-        let queue = subjects[producer % plan.queues].as_str();
         let (exchange, key) = match (self.protocol.has_exchanges(), plan.fan_out) {
             (true, true) => (self.exchange.as_str(), ""),
             (false, true) => ("", self.exchange.as_str()),
-            (_, false) => (self.exchange.as_str(), queue),
+            (_, false) => (self.exchange.as_str(), self.keys[producer % plan.queues].as_str()),
         };
         Route { exchange, key, persistent: plan.persistent }
     }
@@ -142,18 +122,8 @@ impl Topology {
         let has_groups =
             matches!(self.protocol, Protocol::Nats | Protocol::JetStream | Protocol::Mqtt);
         let shared = has_groups && plan.consumers > plan.queues;
-        let name = match self.protocol {
-            Protocol::Nats
-            | Protocol::JetStream
-            | Protocol::Mqtt
-            | Protocol::Stomp
-            | Protocol::Resp
-                if plan.fan_out =>
-            {
-                &self.exchange
-            }
-            _ => &self.spread.as_ref().map_or(&self.queues, |spread| &spread.patterns)[queue],
-        };
+        let is_common = plan.fan_out && !self.protocol.has_exchanges();
+        let name = if is_common { &self.exchange } else { &self.sources[queue] };
         Source {
             name,
             group: shared.then(|| self.groups[queue].as_str()),
@@ -165,10 +135,7 @@ impl Topology {
     /// Subscriptions or bindings as deep as those of the run that match none of its messages: every
     /// tenth has a wildcard, so that exact look-ups alone are not enough.
     pub(super) fn bystanders(&self, plan: &Plan) -> impl Iterator<Item = String> + use<> {
-        let (dot, any) = match self.protocol {
-            Protocol::Mqtt => ('/', '+'),
-            _ => ('.', '*'),
-        };
+        let (dot, any) = if self.protocol == Protocol::Mqtt { ('/', '+') } else { ('.', '*') };
         let name = &self.queues[0];
         let above = name.rsplit_once(dot).map_or("", |(above, _)| above).to_owned();
         let top = above.rsplit_once(dot).map_or(String::new(), |(top, _)| format!("{top}{dot}"));
@@ -187,14 +154,10 @@ impl Topology {
         let mut link = Link::open(&plan.target)?;
         self.declare(&mut link, plan)?;
         let outcome = run(&mut link);
-        let deleted = self.delete(&mut link);
-        let outcome = outcome?;
-        deleted?;
-        link.close()?;
-        Ok(outcome)
+        let deleted = self.delete(&mut link).and_then(|()| link.close());
+        outcome.and_then(|outcome| deleted.map(|()| outcome))
     }
 
-    /// Deletes everything that was declared.
     pub(super) fn delete(&self, link: &mut Link) -> Result<(), Error> {
         for queue in self.queues.iter().chain(&self.unmatched) {
             link.delete_queue(queue)?;
@@ -218,7 +181,6 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Names for a broker with this protocol.
     pub(crate) fn new(protocol: Protocol) -> Names {
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let instance = since_epoch.map_or(0, |elapsed| elapsed.as_nanos() % 1_000_000_000);
@@ -237,13 +199,16 @@ impl Names {
 
     /// The name of a queue or a subject.
     pub(crate) fn queue(&self, what: &str) -> String {
-        let folder = if self.protocol == Protocol::Stomp { "/queue/" } else { "" };
-        format!("{folder}{}{}{what}", self.prefix, self.separator)
+        self.name("/queue/", what)
     }
 
     /// The name of a fanout exchange, or of a subject that all subscribe to.
     pub(crate) fn fan_out(&self, what: &str) -> String {
-        let folder = if self.protocol == Protocol::Stomp { "/topic/" } else { "" };
+        self.name("/topic/", what)
+    }
+
+    fn name(&self, stomp_folder: &str, what: &str) -> String {
+        let folder = if self.protocol == Protocol::Stomp { stomp_folder } else { "" };
         format!("{folder}{}{}{what}", self.prefix, self.separator)
     }
 }

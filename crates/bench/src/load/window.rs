@@ -1,7 +1,8 @@
 //! A producer's unconfirmed messages, by delivery tag. Independent of sockets.
 
+use crate::client::{Confirm, Error};
+
 /// Messages sent and not confirmed, ordered by delivery tag, which counts from 1.
-#[derive(Debug)]
 pub(super) struct Window {
     /// Per unconfirmed tag, at `tag % slots.len()`: when it was sent, or `CONFIRMED`.
     slots: Box<[u64]>,
@@ -13,18 +14,15 @@ pub(super) struct Window {
 const CONFIRMED: u64 = u64::MAX;
 
 impl Window {
-    /// At most `size` messages unconfirmed.
     pub(super) fn new(size: usize) -> Window {
         Window { slots: vec![0; size.max(1)].into(), confirmed_below: 1, next: 1 }
     }
 
-    /// How many more may be sent.
     #[inline]
     pub(super) fn room(&self) -> u64 {
         self.slots.len() as u64 - (self.next - self.confirmed_below)
     }
 
-    /// Whether everything sent is confirmed.
     pub(super) fn is_empty(&self) -> bool {
         self.next == self.confirmed_below
     }
@@ -39,17 +37,16 @@ impl Window {
         self.next += count;
     }
 
-    /// Notes a confirm of `tag`, or of all up to `tag`, and calls `each` with the send time of every
-    /// newly confirmed message. Returns their count, or `None` for a tag that was never sent.
+    /// Notes a confirm and calls `each` with the send time of every newly confirmed message. Returns
+    /// their count; a tag that was never sent is an error.
     #[inline]
     pub(super) fn confirm(
         &mut self,
-        tag: u64,
-        multiple: bool,
+        Confirm { tag, multiple, .. }: Confirm,
         mut each: impl FnMut(u64),
-    ) -> Option<u64> {
+    ) -> Result<u64, Error> {
         if tag >= self.next || tag == 0 && !multiple {
-            return None;
+            return Err(Error::Invalid(format!("a confirm of tag {tag}, which was never sent")));
         }
         let size = self.slots.len() as u64;
         let mut count = 0;
@@ -69,6 +66,6 @@ impl Window {
         {
             self.confirmed_below += 1;
         }
-        Some(count)
+        Ok(count)
     }
 }

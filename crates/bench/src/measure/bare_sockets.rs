@@ -1,5 +1,4 @@
-//! Speed of bare TCP sockets on this machine, with a relay in place of a broker: the limit of any
-//! broker.
+//! Speed of bare TCP sockets here, with a relay in place of a broker: the limit of any broker.
 
 use super::latency::{Latencies, Summary};
 use super::process;
@@ -15,7 +14,6 @@ use std::time::{Duration, Instant};
 const READ_BYTES: usize = 256 * 1024;
 /// The line that a relabelling relay puts before each message.
 const LINE: &[u8] = b"MSG bench.12345.0 1 1024\r\n";
-/// Bytes of a batch of messages.
 const BATCH_BYTES: usize = 64 * 1024;
 /// The largest message that is measured.
 pub const SIZE_BYTES_MAX: usize = 1 << 20;
@@ -219,7 +217,7 @@ fn echo(mut socket: TcpStream, size_bytes: usize) -> io::Result<()> {
 
 /// Sends a message and waits for it, repeatedly for `span`, then ends the stream.
 fn ask(mut socket: TcpStream, size_bytes: usize, span: Duration) -> io::Result<Latencies> {
-    let mut latencies = Latencies::new();
+    let mut latencies = Latencies::default();
     let mut message = vec![b'x'; size_bytes];
     let start = Instant::now();
     while start.elapsed() < span {

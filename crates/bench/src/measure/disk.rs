@@ -51,7 +51,7 @@ fn write_for(path: &Path, flush_bytes: u64, span: Duration) -> io::Result<DiskSp
             (state >> 56) as u8
         })
         .collect();
-    let mut latencies = Latencies::new();
+    let mut latencies = Latencies::default();
     let (start, mut at, mut count) = (Instant::now(), 0, 0u64);
     while start.elapsed() < span {
         let before = Instant::now();

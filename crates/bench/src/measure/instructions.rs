@@ -1,5 +1,4 @@
-//! Instructions that a process executes, counted by `perf stat` where kernel and machine support it,
-//! which virtual machines often do not.
+//! Instructions that a process executes, counted by `perf stat` where kernel and machine support it.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::Read;
@@ -23,9 +22,8 @@ impl Instructions {
 
     /// Ends the count. `None` if nothing could be counted.
     pub fn finish(mut self) -> Option<u64> {
-        let pid = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw)?;
         // perf prints its count when interrupted. If it has ended already, it has printed why.
-        let _ = kill_process(pid, Signal::INT);
+        let _ = kill_process(Pid::from_child(&self.0), Signal::INT);
         let mut output = String::new();
         let read = self.0.stderr.take()?.read_to_string(&mut output);
         self.0.wait().ok()?;

@@ -1,54 +1,39 @@
 //! Latency histograms and their summaries.
 
 use hdrhistogram::Histogram;
+use hdrhistogram::iterators::IterationValue;
 use serde::{Deserialize, Serialize};
 
 /// The longest distinguished latency: a minute.
 const NS_MAX: u64 = 60_000_000_000;
 
-/// A histogram entry, as sent between machines.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct Count {
-    ns: u64,
-    count: u64,
-}
-
-/// A histogram of nanoseconds with three significant digits.
+/// A histogram of nanoseconds with three significant digits; on the wire, pairs of value and count.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(from = "Vec<Count>", into = "Vec<Count>")]
+#[serde(from = "Vec<(u64, u64)>", into = "Vec<(u64, u64)>")]
 pub struct Latencies(Histogram<u64>);
 
 impl Default for Latencies {
     fn default() -> Self {
-        Latencies::new()
+        Latencies(Histogram::new_with_max(NS_MAX, 3).expect("the bounds are constants that fit"))
     }
 }
 
-impl From<Latencies> for Vec<Count> {
-    fn from(latencies: Latencies) -> Vec<Count> {
-        let recorded = latencies.0.iter_recorded();
-        recorded
-            .map(|it| Count { ns: it.value_iterated_to(), count: it.count_at_value() })
-            .collect()
+impl From<Latencies> for Vec<(u64, u64)> {
+    fn from(latencies: Latencies) -> Vec<(u64, u64)> {
+        let pair = |it: IterationValue<u64>| (it.value_iterated_to(), it.count_at_value());
+        latencies.0.iter_recorded().map(pair).collect()
     }
 }
 
-impl From<Vec<Count>> for Latencies {
-    fn from(counts: Vec<Count>) -> Latencies {
-        let mut latencies = Latencies::new();
-        for Count { ns, count } in counts {
-            latencies.0.saturating_record_n(ns, count);
-        }
+impl From<Vec<(u64, u64)>> for Latencies {
+    fn from(pairs: Vec<(u64, u64)>) -> Latencies {
+        let mut latencies = Latencies::default();
+        pairs.iter().for_each(|&(ns, count)| latencies.0.saturating_record_n(ns, count));
         latencies
     }
 }
 
 impl Latencies {
-    /// An empty histogram.
-    pub fn new() -> Latencies {
-        Latencies(Histogram::new_with_max(NS_MAX, 3).expect("the bounds are constants that fit"))
-    }
-
     /// Adds one latency.
     #[inline]
     pub fn record(&mut self, ns: u64) {

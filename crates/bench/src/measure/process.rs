@@ -1,9 +1,11 @@
 //! Resource use of processes and the machine from Linux's `/proc`. Other systems report nothing.
 
+use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::iter::{once, successors};
+use std::path::{Path, PathBuf};
 
 /// What a process and its descendants have used so far.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -77,7 +79,7 @@ impl Usage {
 
     /// Resets the memory peaks of the process and its descendants, where the system allows it.
     pub fn forget_peaks(pid: u32) {
-        for pid in std::iter::once(pid).chain(descendants(pid, &parents())) {
+        for pid in once(pid).chain(descendants(pid, &parents())) {
             // See proc(5): 5 sets the high-water mark to the current resident memory.
             let _ = fs::write(format!("/proc/{pid}/clear_refs"), "5");
         }
@@ -139,13 +141,17 @@ impl Usage {
 
 /// CPU time of this process.
 pub fn own_cpu_ns() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    clock_ns(ClockId::ProcessCPUTime)
 }
 
 /// CPU time of the calling thread.
 pub fn thread_cpu_ns() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    clock_ns(ClockId::ThreadCPUTime)
+}
+
+#[inline]
+fn clock_ns(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
@@ -191,38 +197,30 @@ pub(super) fn parse_flushes(table: &str) -> Option<u64> {
 
 /// The used fields of `/proc/PID/stat`.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Stat {
-    pub(super) parent: u32,
-    pub(super) cpu_ns: u64,
+pub(crate) struct Stat {
+    pub(crate) parent: u32,
+    pub(crate) cpu_ns: u64,
+    pub(crate) children_ns: u64,
 }
 
 /// Linux reports ticks of 10 ms whatever its timer does (`getconf CLK_TCK`). The kernel scales user and
 /// system time to the precise run time, so only the rounding is lost.
 const TICK_NS: u64 = 10_000_000;
 
-pub(super) fn parse_stat(stat: &str) -> Option<Stat> {
+pub(crate) fn parse_stat(stat: &str) -> Option<Stat> {
     // The second field is the name in brackets, which may contain brackets and spaces.
     let (_, rest) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
     let number = |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok());
-    Some(Stat { parent: number(1)? as u32, cpu_ns: (number(11)? + number(12)?) * TICK_NS })
-}
-
-/// CPU time of ended children, from the text of `/proc/PID/stat`.
-pub(crate) fn parse_children_ns(stat: &str) -> Option<u64> {
-    let (_, rest) = stat.rsplit_once(')')?;
-    let mut times = rest.split_whitespace().skip(13).map_while(|field| field.parse::<u64>().ok());
-    Some((times.next()? + times.next()?) * TICK_NS)
+    let sum_ns = |index: usize| Some((number(index)? + number(index + 1)?) * TICK_NS);
+    Some(Stat { parent: number(1)? as u32, cpu_ns: sum_ns(11)?, children_ns: sum_ns(13)? })
 }
 
 pub(super) fn status_field(status: &str, name: &str) -> Option<u64> {
-    let line = status
-        .lines()
-        .find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')))?;
-    line.split_whitespace().nth(1)?.parse().ok()
+    let value = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    value.split_whitespace().next()?.parse().ok()
 }
 
-/// The parent of every process.
 fn parents() -> BTreeMap<u32, u32> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let entry = |process: fs::DirEntry| {
@@ -235,24 +233,16 @@ fn parents() -> BTreeMap<u32, u32> {
 
 pub(super) fn descendants(root: u32, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
     let is_below = |&pid: &u32| {
-        let mut ancestor = pid;
+        let ancestors = successors(Some(pid), |pid| parents.get(pid).copied());
         // A chain longer than the number of processes is a cycle of reused numbers.
-        for _ in 0..parents.len() {
-            match parents.get(&ancestor) {
-                Some(&parent) if parent == root => return true,
-                Some(&parent) => ancestor = parent,
-                None => return false,
-            }
-        }
-        false
+        ancestors.skip(1).take(parents.len()).any(|ancestor| ancestor == root)
     };
     parents.keys().copied().filter(is_below).collect()
 }
 
 /// The command line of a process; empty if it is gone or not visible.
 pub fn command_line(pid: u32) -> Vec<String> {
-    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    parse_words(&words)
+    parse_words(&fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default())
 }
 
 pub(super) fn parse_words(bytes: &[u8]) -> Vec<String> {
@@ -264,20 +254,19 @@ pub(super) fn parse_words(bytes: &[u8]) -> Vec<String> {
 /// The process that listens on a TCP port of this machine.
 pub fn listener_pid(port: u16) -> Option<u32> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
-    let sockets: Vec<String> = tables
+    let sockets: Vec<PathBuf> = tables
         .iter()
         .filter_map(|table| fs::read_to_string(table).ok())
         .filter_map(|table| listening_inode(&table, port))
-        .map(|inode| format!("socket:[{inode}]"))
+        .map(|inode| format!("socket:[{inode}]").into())
         .collect();
     if sockets.is_empty() {
         return None;
     }
     let holds = |pid: &u32| {
         let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-        descriptors
-            .filter_map(|entry| fs::read_link(entry.path()).ok())
-            .any(|target| sockets.iter().any(|socket| target.as_os_str() == socket.as_str()))
+        let mut targets = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());
+        targets.any(|target| sockets.contains(&target))
     };
     parents().into_keys().find(holds)
 }

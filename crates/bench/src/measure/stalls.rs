@@ -4,12 +4,12 @@
 use rustix::process::setpriority_process;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long a watcher sleeps.
 const SLEEP: Duration = Duration::from_millis(1);
 /// A watcher that wakes this much too late was kept from running.
 const PAUSE_MIN: Duration = Duration::from_millis(2);
@@ -26,11 +26,7 @@ pub struct Stalls {
 }
 
 /// A time in which one core's watcher was due and did not run, in nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Pause {
-    from: u64,
-    to: u64,
-}
+type Pause = Range<u64>;
 
 /// Watcher threads, one on each core, that sleep and wake.
 pub struct Watch {
@@ -69,7 +65,7 @@ impl Watch {
 
 impl Stalls {
     fn of(pauses: &[Pause]) -> Stalls {
-        let each = pauses.iter().map(|it| (it.to - it.from) as f64 / 1e3);
+        let each = pauses.iter().map(|it| (it.end - it.start) as f64 / 1e3);
         Stalls { total_us: each.clone().sum(), longest_us: each.fold(0.0, f64::max) }
     }
 }
@@ -79,8 +75,7 @@ fn own_cores() -> Vec<usize> {
     (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).collect()
 }
 
-/// Sleeps and wakes on one core. Returns when it woke too late, or `None` if affinity or priority are
-/// refused.
+/// Sleeps and wakes on one core. Returns when it woke too late; `None` without affinity or priority.
 fn watch_core(core: usize, start: Instant, stop: &AtomicBool) -> Option<Vec<Pause>> {
     let mut only = CpuSet::new();
     only.set(core);
@@ -94,7 +89,7 @@ fn watch_core(core: usize, start: Instant, stop: &AtomicBool) -> Option<Vec<Paus
         thread::sleep(SLEEP);
         let woke_ns = now_ns();
         if woke_ns >= due_ns + PAUSE_MIN.as_nanos() as u64 {
-            pauses.push(Pause { from: due_ns, to: woke_ns });
+            pauses.push(due_ns..woke_ns);
         }
     }
     Some(pauses)
@@ -105,9 +100,9 @@ fn common(one: &[Pause], other: &[Pause]) -> Vec<Pause> {
     let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
     let mut found = Vec::new();
     while let (Some(first), Some(second)) = (one.peek(), other.peek()) {
-        let both = Pause { from: first.from.max(second.from), to: first.to.min(second.to) };
-        let is_first_over = first.to < second.to;
-        if both.from < both.to {
+        let both = first.start.max(second.start)..first.end.min(second.end);
+        let is_first_over = first.end < second.end;
+        if !both.is_empty() {
             found.push(both);
         }
         // The one that ends first intersects no other.
@@ -125,7 +120,7 @@ mod tests {
     use super::*;
 
     fn pauses(times: &[(u64, u64)]) -> Vec<Pause> {
-        times.iter().map(|&(from, to)| Pause { from, to }).collect()
+        times.iter().map(|&(from, to)| from..to).collect()
     }
 
     #[track_caller]

@@ -3,8 +3,8 @@
 use super::instructions;
 use super::latency::Latencies;
 use super::process::{
-    Cost, Stat, Ticks, Usage, descendants, listening_inode, parse_children_ns, parse_machine,
-    parse_stat, parse_words, status_field,
+    Cost, Stat, Ticks, Usage, descendants, listening_inode, parse_machine, parse_stat, parse_words,
+    status_field,
 };
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ fn stat_is_read_whatever_the_name_is() {
     let rest = "S 12 1 1 0 -1 4194560 100 200 0 0 150 50 7 8 20 0 4 0 100 1000 200";
     for name in ["beam.smp", "a b", "tricky) (S 99 1"] {
         let stat = parse_stat(&format!("34 ({name}) {rest}"));
-        assert_eq!(stat, Some(Stat { parent: 12, cpu_ns: 2_000_000_000 }));
-        assert_eq!(parse_children_ns(&format!("34 ({name}) {rest}")), Some(150_000_000));
+        let times = Stat { parent: 12, cpu_ns: 2_000_000_000, children_ns: 150_000_000 };
+        assert_eq!(stat, Some(times));
     }
     assert_eq!(parse_stat("34 (cut short) S 12"), None);
     assert_eq!(parse_stat(""), None);
@@ -76,7 +76,7 @@ fn a_cost_is_per_message_and_per_second() {
 
 #[test]
 fn latencies_add_up_over_workers() {
-    let (mut one, mut other) = (Latencies::new(), Latencies::new());
+    let (mut one, mut other) = (Latencies::default(), Latencies::default());
     assert_eq!(one.summary(), None);
     (1..=99).for_each(|us| one.record(us * 1_000));
     other.record(100_000);

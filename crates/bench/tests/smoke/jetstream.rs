@@ -80,12 +80,12 @@ fn what_its_model_lacks_is_said() {
     let check = |plan: Plan, wanted: &str| check_refused(&plan, wanted);
     check(Plan { window: 0, ..kept(1) }, "confirmed ones");
     check(Plan { ack_every: 1, ..direct(1) }, "in streams only");
-    check(Plan { spread: 10, ..kept(1) }, "one subject");
-    check(Plan { bystanders: 10, ..kept(1) }, "one subject");
+    check(Plan { spread: 10, ..kept(1) }, "no patterns");
+    check(Plan { bystanders: 10, ..kept(1) }, "no patterns");
     check(Plan { commit_publishes: 10, ..kept(1) }, "no transactions");
     check(Plan { commit_acks: true, ..kept(1) }, "no transactions");
     let arguments = vec![("a".to_owned(), Argument::Integer(1))];
-    check(Plan { queue_arguments: arguments, ..kept(1) }, "without arguments");
+    check(Plan { queue_arguments: arguments, ..kept(1) }, "no queue arguments");
     assert!(direct(1).describe().ends_with("at most once"), "{}", direct(1).describe());
     assert!(kept(1).describe().contains("confirm window 50"), "{}", kept(1).describe());
 }

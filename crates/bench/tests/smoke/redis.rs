@@ -165,7 +165,7 @@ fn what_its_model_lacks_is_said() {
     check(Plan { bystanders: 10, ..kept(1) }, "no patterns");
     check(Plan { commit_publishes: 10, ..kept(1) }, "not both");
     let arguments = vec![("a".to_owned(), Argument::Integer(1))];
-    check(Plan { queue_arguments: arguments, ..kept(1) }, "no arguments");
+    check(Plan { queue_arguments: arguments, ..kept(1) }, "no queue arguments");
 }
 
 #[test]

@@ -8,11 +8,9 @@ use std::io::{self, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// Measures the kernel's CPU time of a thread that only moves bytes. Between two calls the thread spins
-/// for as long as the driver works on those bytes, since earlier calls would move other pieces and wait
-/// more.
+/// Measures the kernel's CPU time of a thread that only moves bytes. Between two calls it spins as long as
+/// the driver works on those bytes: earlier calls would move other pieces and wait more.
 pub(super) struct BareSocket {
-    /// CPU nanoseconds of the driver per byte.
     driver_ns_per_byte: f64,
     begun_ns: u64,
     /// CPU time of the calls, and the bytes they moved.
@@ -40,7 +38,6 @@ impl BareSocket {
         Ok(self)
     }
 
-    /// Reads until the end of the stream.
     pub(super) fn read(mut self, mut stream: TcpStream) -> io::Result<BareSocket> {
         let mut incoming = ReceiveBuffer::default();
         while self.call(|| incoming.fill(&mut stream))? > 0 {

@@ -1,30 +1,59 @@
-//! The peers of measured sockets: one answers requests and discards messages, one sends pre-encoded
-//! deliveries. Independent of protocols, which [`FakeBroker`] knows.
+//! The peer of measured sockets: answers requests and discards messages, or sends pre-encoded deliveries.
+//! Independent of protocols, which [`FakeBroker`] knows.
 
-use crate::client::{FakeBroker, PATIENCE, ReceiveBuffer};
-use crate::load::batch::Batch;
+use super::plan::DriversPlan;
+use crate::client::{self, Error, FakeBroker, PATIENCE, ReceiveBuffer};
+use crate::load::message::Batch;
+use crate::load::plan::Plan;
+use crate::load::topology::Topology;
+use crate::tcp;
 use std::convert::Infallible;
 use std::io::{self, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Serves one connection until the client hangs up.
-pub(super) struct FakeServer<'a> {
-    pub(super) fake_broker: &'a FakeBroker,
+pub(super) struct FakeServer {
+    pub(super) listener: TcpListener,
+    fake_broker: FakeBroker,
+    /// The load whose producer or consumer runs.
+    pub(super) load: Plan,
     /// Bytes of a published message, set before the first one.
-    pub(super) message_bytes: &'a OnceLock<usize>,
+    pub(super) message_bytes: OnceLock<usize>,
 }
 
-impl FakeServer<'_> {
-    /// Sends the greeting, and serves.
+impl FakeServer {
+    /// Listens as the fake broker for a URI scheme.
+    pub(super) fn listen(scheme: &str, plan: &DriversPlan) -> Result<FakeServer, Error> {
+        let listener = tcp::listen()?;
+        let target = format!("{scheme}://{}", listener.local_addr()?).parse();
+        let DriversPlan { size_bytes, checksum, latency, .. } = *plan;
+        let load = Plan::new(target.map_err(Error::Invalid)?);
+        let load = Plan { size_bytes, checksum, latency, ..load };
+        let (fake_broker, message_bytes) = (client::fake_broker(&load.target), OnceLock::new());
+        Ok(FakeServer { listener, fake_broker, load, message_bytes })
+    }
+
+    /// Ends the accept call if no client connects.
+    pub(super) fn release(&self) {
+        if let Ok(address) = self.listener.local_addr() {
+            drop(TcpStream::connect(address));
+        }
+    }
+
+    /// A batch of deliveries to the first consumer.
+    pub(super) fn deliveries(&self, topology: &Topology) -> Batch {
+        let name = topology.source(&self.load, 0).name;
+        Batch::new(&self.load, 0, |body, out| self.fake_broker.deliver(name, body, out))
+    }
+
     pub(super) fn greet(&self, mut stream: TcpStream) -> io::Result<u64> {
         stream.set_write_timeout(Some(PATIENCE))?;
         stream.write_all(&self.fake_broker.greeting)?;
         self.serve(stream)
     }
 
-    /// Answers requests, and counts and discards messages.
+    /// Answers requests, and counts and discards messages, until the client hangs up.
     pub(super) fn serve(&self, mut stream: TcpStream) -> io::Result<u64> {
         let (mut incoming, mut messages) = (ReceiveBuffer::default(), 0);
         while incoming.fill(&mut stream)? > 0 {
@@ -71,8 +100,8 @@ pub(super) fn play(
     let (start, mut played) = (Instant::now(), 0);
     while start.elapsed() < span && !over() {
         let sent_ns = now_ns();
-        stream.write_all(batch.stamp(batch.capacity(), played, |_| sent_ns))?;
-        played += batch.capacity();
+        stream.write_all(batch.stamp(batch.capacity, played, |_| sent_ns))?;
+        played += batch.capacity;
     }
     Ok(played)
 }

@@ -1,7 +1,5 @@
 //! Which drivers to measure, and how.
 
-use crate::client::Target;
-use crate::load::plan::Plan;
 use crate::load::stamp::TIMED_BYTES;
 use crate::measure::bare_sockets::SIZE_BYTES_MAX;
 use serde::{Deserialize, Serialize};
@@ -51,7 +49,6 @@ impl DriversPlan {
         Ok(())
     }
 
-    /// The drivers to measure.
     pub(super) fn drivers(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let wanted = |scheme| self.schemes.is_empty() || self.schemes.iter().any(|it| it == scheme);
         DRIVERS.into_iter().filter(move |(scheme, _)| wanted(*scheme))
@@ -60,16 +57,6 @@ impl DriversPlan {
     /// Number of sides to measure.
     pub fn steps(&self) -> usize {
         2 * self.drivers().count()
-    }
-
-    /// The load whose producer or consumer runs.
-    pub(super) fn load(&self, target: Target) -> Plan {
-        Plan {
-            size_bytes: self.size_bytes,
-            checksum: self.checksum,
-            latency: self.latency,
-            ..Plan::new(target)
-        }
     }
 }
 

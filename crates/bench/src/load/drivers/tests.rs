@@ -1,7 +1,8 @@
 //! Costs from runs, the limit, and lost messages.
 
+use super::fake_server::FakeServer;
 use super::plan::DRIVERS;
-use super::run::{Endpoint, Round, consume};
+use super::run::{Round, consume};
 use super::{DriverCosts, DriversPlan, Side, cost};
 use crate::load::Verdict;
 use std::io::Write;
@@ -63,8 +64,8 @@ fn what_cannot_be_measured_is_refused() {
 fn what_a_counterpart_says_it_played_and_did_not_is_lost_and_not_waited_for() {
     let plan = plan(100);
     for (scheme, _) in DRIVERS {
-        let endpoint = Endpoint::listen(scheme, &plan).expect("loopback has ports");
-        let driven = consume(&endpoint, |mut stream, batch, _, _| {
+        let server = FakeServer::listen(scheme, &plan).expect("loopback has ports");
+        let driven = consume(&server, |mut stream, batch, _, _| {
             stream.write_all(batch.stamp(3, 0, |_| 1))?;
             Ok(4)
         });

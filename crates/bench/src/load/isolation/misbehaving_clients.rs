@@ -1,5 +1,4 @@
 //! Clients that misbehave: stalled, slow, flooding, never acknowledging, and draining a backlog.
-//! Independent of the healthy clients.
 
 use crate::client::amqp091::Argument;
 use crate::client::{Error, Head, Link, Protocol, Receiver, Route, Source, Target, is_timeout};
@@ -16,12 +15,10 @@ use std::time::Duration;
 
 /// How often a slow client reads.
 const SLOW_INTERVAL: Duration = Duration::from_millis(10);
-/// Socket timeout, after which a client checks whether the run is over, and the pause before it
-/// reconnects.
+/// Socket timeout, after which a client checks whether the run is over; pause before it reconnects.
 pub(super) const PATIENCE: Duration = Duration::from_millis(50);
 /// Receive buffer of clients that do not read: small, so that the broker notices.
 pub(super) const RECEIVE_BUFFER_BYTES: usize = 32 * 1024;
-/// Bytes per write of a flood.
 pub(super) const FLOOD_BYTES: usize = 64 * 1024;
 /// Maximum length of the flood's queue, which would otherwise fill the broker's memory.
 const FLOOD_QUEUE_MAX: i64 = 20_000;
@@ -46,21 +43,11 @@ pub struct Misbehaving {
     pub backlog_bytes: u64,
 }
 
-impl Misbehaving {
-    /// Whether a client drains a backlog.
-    pub(super) fn drains(&self) -> bool {
-        self.backlog_bytes > 0
-    }
-}
-
 /// What the clients did so far, and their stop signal.
 #[derive(Debug, Default)]
 pub(super) struct Activity {
-    /// Tells the clients to stop.
     pub(super) stop: AtomicBool,
-    /// Bytes of the flood.
     pub(super) flooded_bytes: AtomicU64,
-    /// Backlog messages drained.
     pub(super) drained: AtomicU64,
     /// Bytes received by the draining client.
     pub(super) drained_bytes: AtomicU64,
@@ -74,10 +61,19 @@ impl Activity {
     fn is_over(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
+
+    /// Repeats a step until the run is over or the broker closes the connection.
+    fn repeat(&self, mut step: impl FnMut() -> Result<(), Error>) {
+        while !self.is_over() {
+            if step().is_err() {
+                self.cut_off.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+        }
+    }
 }
 
 /// What they act on: with AMQP their own queues, with NATS the subjects of the healthy clients.
-#[derive(Debug, Clone)]
 pub(super) struct Fixture {
     target: Target,
     /// Subjects or queues of slow clients, in turn.
@@ -87,7 +83,7 @@ pub(super) struct Fixture {
     backlog: String,
     size_bytes: usize,
     /// Bytes per second that a slow client reads.
-    slow_bytes_per_s: u64,
+    pub(super) slow_bytes_per_s: u64,
 }
 
 impl Fixture {
@@ -131,29 +127,22 @@ impl Fixture {
         if count == 0 {
             return Ok(());
         }
+        let base = Plan::new(self.target.clone());
+        let (size_bytes, checksum, end) = (self.size_bytes, plan.checksum, End::Count(count));
         let fill = Plan {
-            producers: 1,
             consumers: 0,
-            queues: 1,
             persistent: true,
             window: 2_000,
-            rate: 0,
-            ahead: 0,
-            latency: false,
-            end: End::Count(count),
-            ..plan.clone()
+            size_bytes,
+            checksum,
+            end,
+            ..base
         };
         let control = Control::new(1, 0, 0, 1);
         let route = Route { exchange: "", key: &self.backlog, persistent: true };
         Producer::connect(&fill, &control, 0, &route)?.run().map(drop)
     }
 
-    /// Bytes per second that a slow client reads.
-    pub(super) fn slow_bytes_per_s(&self) -> u64 {
-        self.slow_bytes_per_s
-    }
-
-    /// Deletes their queues.
     pub(super) fn delete(&self, link: &mut Link) -> Result<(), Error> {
         link.delete_queue(&self.flood)?;
         link.delete_queue(&self.backlog)
@@ -183,7 +172,7 @@ impl Fixture {
             let link = self.subscribe(&self.flood, false)?;
             spawn(scope, move || never_acknowledge(link, activity));
         }
-        if misbehaving.drains() {
+        if misbehaving.backlog_bytes > 0 {
             let mut link = Link::open(&self.target)?;
             let source = Source { auto_ack: false, ..Source::plain(&self.backlog) };
             link.subscribe(&source, DRAIN_PREFETCH)?;
@@ -309,18 +298,12 @@ pub(super) fn spawn<'scope>(
     });
 }
 
-/// Receives every delivery and acknowledges none.
 fn never_acknowledge(mut link: Link, activity: &Activity) {
-    while !activity.is_over() {
-        let taken = link.fill_within().and_then(|count| {
-            activity.unacked_bytes.fetch_add(count.unwrap_or(0) as u64, Ordering::Relaxed);
-            link.parse(&mut ())
-        });
-        if taken.is_err() {
-            activity.cut_off.fetch_add(1, Ordering::Relaxed);
-            return;
-        }
-    }
+    activity.repeat(|| {
+        let count = link.fill_within()?.unwrap_or(0);
+        activity.unacked_bytes.fetch_add(count as u64, Ordering::Relaxed);
+        link.parse(&mut ())
+    });
 }
 
 /// Counts deliveries and keeps the last tag.
@@ -343,7 +326,7 @@ impl Receiver for Drained {
 /// Receives and acknowledges as fast as possible.
 fn drain(mut link: Link, activity: &Activity) {
     let (mut drained, mut acknowledged, mut acks) = (Drained::default(), 0, Vec::new());
-    let mut step = || -> Result<(), Error> {
+    activity.repeat(|| {
         // Deliveries may have arrived together with the answer to the subscription.
         link.parse(&mut drained)?;
         if drained.count - acknowledged >= DRAIN_ACKS {
@@ -356,11 +339,5 @@ fn drain(mut link: Link, activity: &Activity) {
         let count = link.fill_within()?.unwrap_or(0);
         activity.drained_bytes.fetch_add(count as u64, Ordering::Relaxed);
         Ok(())
-    };
-    while !activity.is_over() {
-        if step().is_err() {
-            activity.cut_off.fetch_add(1, Ordering::Relaxed);
-            return;
-        }
-    }
+    });
 }

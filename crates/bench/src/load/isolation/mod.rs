@@ -82,15 +82,14 @@ impl IsolationPlan {
     }
 }
 
-/// Runs the healthy clients alone, beside misbehaving ones that are connected before, alone again, and
-/// beside the null broker.
+/// Runs the healthy clients alone, beside misbehaving ones, alone again, and beside the null broker.
 pub fn measure(plan: &IsolationPlan, broker_pid: Option<u32>) -> Result<Isolation, Error> {
     let healthy = &plan.healthy;
     let mut repeated = 0;
     let alone = || Ok((run(healthy, broker_pid)?, ()));
     let (before, ()) = retry_stalled(&mut repeated, alone)?;
     let topology = Topology::of(healthy);
-    let fixture = Fixture::new(healthy, topology.names());
+    let fixture = Fixture::new(healthy, &topology.queues);
     let mut link = Link::open(&healthy.target)?;
     let (beside, (activity, span_s)) = retry_stalled(&mut repeated, || {
         fixture.declare(&mut link, healthy, &plan.misbehaving)?;
@@ -109,7 +108,7 @@ pub fn measure(plan: &IsolationPlan, broker_pid: Option<u32>) -> Result<Isolatio
         flooding: per_s(&activity.flooded_bytes, span_s),
         unacking: per_s(&activity.unacked_bytes, span_s),
         draining: per_s(&activity.drained_bytes, span_s),
-        slow_bytes_per_s: fixture.slow_bytes_per_s(),
+        slow_bytes_per_s: fixture.slow_bytes_per_s,
     };
     let topology = Topology::of(healthy);
     let (control, (on_null_broker, control_s)) = retry_stalled(&mut repeated, || {
@@ -136,8 +135,7 @@ pub fn measure(plan: &IsolationPlan, broker_pid: Option<u32>) -> Result<Isolatio
     })
 }
 
-/// Runs the healthy clients beside those that `release` starts. Returns also how long those ran, in
-/// seconds.
+/// Runs the healthy clients beside those that `release` starts; returns also how many seconds these ran.
 fn beside<'a>(
     healthy: &Plan,
     topology: &Topology,
@@ -155,7 +153,6 @@ fn beside<'a>(
     Ok((outcome?, start.elapsed().as_secs_f64()))
 }
 
-/// Mean deliveries per second of several runs.
 fn rate(runs: &[Outcome]) -> f64 {
     runs.iter().map(|run| run.rates.delivered).sum::<f64>() / runs.len() as f64
 }

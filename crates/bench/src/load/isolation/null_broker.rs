@@ -1,11 +1,10 @@
-//! The null broker of the isolation control run: takes floods and feeds readers at the pace that the real
-//! broker had, without routing. What healthy clients lose beside it is the machine's doing. Independent of
-//! protocols.
+//! The null broker of the control run: takes floods and feeds readers at the real broker's pace, without
+//! routing. What healthy clients lose beside it is the machine's doing. Independent of protocols.
 
 use super::misbehaving_clients::{
-    Activity, FLOOD_BYTES, Misbehaving, PATIENCE, RECEIVE_BUFFER_BYTES,
+    Activity, FLOOD_BYTES, Misbehaving, PATIENCE, RECEIVE_BUFFER_BYTES, never_read, read_slowly,
+    spawn, write_flood,
 };
-use super::misbehaving_clients::{never_read, read_slowly, spawn, write_flood};
 use crate::client::is_timeout;
 use crate::measure::bare_sockets;
 use rustix::net::sockopt::set_socket_recv_buffer_size;
@@ -33,18 +32,20 @@ pub(super) fn release<'scope>(
     activity: &'scope Activity,
 ) -> io::Result<()> {
     for _ in 0..misbehaving.stalled {
-        let (client, server) = pair_with_small_buffer()?;
+        let (client, server) = pair()?;
+        set_socket_recv_buffer_size(&client, RECEIVE_BUFFER_BYTES)?;
         spawn(scope, move || never_read(client, activity));
         scope.spawn(move || write_paced(&server, None, activity));
     }
     for _ in 0..misbehaving.slow {
-        let (client, server) = pair_with_small_buffer()?;
+        let (client, server) = pair()?;
+        set_socket_recv_buffer_size(&client, RECEIVE_BUFFER_BYTES)?;
         spawn(scope, move || read_slowly(client, paces.slow_bytes_per_s, activity, || None));
         scope.spawn(move || write_paced(&server, None, activity));
     }
     let takers = [
         (misbehaving.unacking, paces.unacking),
-        (usize::from(misbehaving.drains()), paces.draining),
+        (usize::from(misbehaving.backlog_bytes > 0), paces.draining),
     ];
     for (count, pace) in takers {
         for _ in 0..count {
@@ -65,20 +66,12 @@ pub(super) fn release<'scope>(
     Ok(())
 }
 
-/// Both ends of a loopback connection.
 fn pair() -> io::Result<(TcpStream, TcpStream)> {
     let (client, server) = bare_sockets::pair()?;
     for stream in [&client, &server] {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
     }
-    Ok((client, server))
-}
-
-/// Both ends of a loopback connection; the client has a small receive buffer.
-fn pair_with_small_buffer() -> io::Result<(TcpStream, TcpStream)> {
-    let (client, server) = pair()?;
-    set_socket_recv_buffer_size(&client, RECEIVE_BUFFER_BYTES)?;
     Ok((client, server))
 }
 

@@ -5,7 +5,6 @@ use crate::client::{Head, Receiver};
 use crate::load::stamp::{self, IDENTITY_BYTES, Stamp, TIMED_BYTES};
 
 /// Checks the deliveries of one consumer.
-#[derive(Debug)]
 pub(in crate::load) struct Judge {
     size_bytes: u64,
     checksum: bool,
@@ -13,14 +12,14 @@ pub(in crate::load) struct Judge {
     identified: bool,
     redelivered: bool,
     received: u64,
-    messages: u64,
+    /// Deliveries so far.
+    pub(in crate::load) messages: u64,
     stamp: [u8; TIMED_BYTES],
     rest: crc32fast::Hasher,
-    tally: Tally,
+    pub(in crate::load) tally: Tally,
 }
 
 impl Judge {
-    /// For messages of this size by this many producers.
     pub(in crate::load) fn new(producers: usize, size_bytes: usize, checksum: bool) -> Judge {
         let identified = size_bytes >= IDENTITY_BYTES;
         Judge {
@@ -36,47 +35,9 @@ impl Judge {
         }
     }
 
-    /// Deliveries so far.
-    #[inline]
-    pub(in crate::load) fn messages(&self) -> u64 {
-        self.messages
-    }
-
-    /// The tally so far.
-    pub(in crate::load) fn tally(&self) -> &Tally {
-        &self.tally
-    }
-
-    /// The tally.
-    pub(in crate::load) fn into_tally(self) -> Tally {
-        self.tally
-    }
-
-    /// A delivery begins.
-    #[inline]
-    pub(in crate::load) fn begin(&mut self, redelivered: bool) {
-        (self.redelivered, self.received) = (redelivered, 0);
-    }
-
-    /// A piece of its body.
-    #[inline]
-    pub(in crate::load) fn body(&mut self, octets: &[u8]) {
-        let at = self.received as usize;
-        let mut rest = octets;
-        if at < TIMED_BYTES {
-            let take = octets.len().min(TIMED_BYTES - at);
-            self.stamp[at..at + take].copy_from_slice(&octets[..take]);
-            rest = &octets[take..];
-        }
-        if self.checksum {
-            self.rest.update(rest);
-        }
-        self.received += octets.len() as u64;
-    }
-
     /// A delivery ends. Returns its stamp, if it is long enough to have one.
     #[inline]
-    pub(in crate::load) fn complete(&mut self) -> Option<Stamp> {
+    pub(in crate::load) fn finish(&mut self) -> Option<Stamp> {
         self.messages += 1;
         if !self.identified {
             match self.received == self.size_bytes {
@@ -100,16 +61,10 @@ impl Judge {
         Some(stamp)
     }
 
-    /// Judges a whole body.
     pub(in crate::load) fn judge(&mut self, body: &[u8]) {
-        self.begin(false);
+        self.begin(Head::default());
         self.body(body);
         self.complete();
-    }
-
-    /// Notes a damaged delivery of unknown identity.
-    pub(in crate::load) fn record_corrupt(&mut self) {
-        self.tally.record_corrupt();
     }
 
     #[inline]
@@ -122,16 +77,29 @@ impl Judge {
 }
 
 impl Receiver for Judge {
+    #[inline]
     fn begin(&mut self, head: Head) {
-        self.begin(head.redelivered);
+        (self.redelivered, self.received) = (head.redelivered, 0);
     }
 
+    #[inline]
     fn body(&mut self, octets: &[u8]) {
-        self.body(octets);
+        let at = self.received as usize;
+        let mut rest = octets;
+        if at < TIMED_BYTES {
+            let take = octets.len().min(TIMED_BYTES - at);
+            self.stamp[at..at + take].copy_from_slice(&octets[..take]);
+            rest = &octets[take..];
+        }
+        if self.checksum {
+            self.rest.update(rest);
+        }
+        self.received += octets.len() as u64;
     }
 
+    #[inline]
     fn complete(&mut self) {
-        self.complete();
+        self.finish();
     }
 }
 
@@ -155,12 +123,12 @@ mod tests {
     fn verdict(size_bytes: usize, piece: usize, bodies: &[Vec<u8>]) -> Verdict {
         let mut judge = Judge::new(1, size_bytes, true);
         for body in bodies {
-            judge.begin(false);
+            judge.begin(Head::default());
             body.chunks(piece).for_each(|piece| judge.body(piece));
             judge.complete();
         }
         let mut verdict = Verdict::default();
-        verdict.add_queue(judge.tally(), &[3]);
+        verdict.add_queue(&judge.tally, &[3]);
         verdict
     }
 

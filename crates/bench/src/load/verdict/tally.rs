@@ -20,7 +20,6 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Notes one delivery.
     #[inline]
     pub(super) fn record(&mut self, sequence: u64, redelivered: bool) {
         if sequence >= self.next.saturating_add(GAP_MAX) {
@@ -54,8 +53,7 @@ impl Seen {
         self.marked.resize(self.marked.len().max(other.marked.len()), 0);
         for (word, (mine, theirs)) in self.bits.iter_mut().zip(&other.bits).enumerate() {
             let marked = |seen: &Vec<u64>| seen.get(word).copied().unwrap_or(0);
-            // A message that two consumers of a queue received is a duplicate unless one delivery is
-            // marked.
+            // A message at two consumers of a queue is a duplicate unless one delivery is marked.
             let twice = *mine & theirs & !(marked(&self.marked) | marked(&other.marked));
             self.duplicated += u64::from(twice.count_ones());
             *mine |= theirs;
@@ -206,13 +204,17 @@ impl Verdict {
         }
         for (seen, &published) in tally.producers.iter().zip(published) {
             let delivered = seen.count_below(published);
-            self.expected += published;
-            self.delivered += delivered;
-            self.lost += published - delivered;
+            self.add_deliveries(published, delivered);
             self.add_faults(seen, delivered);
         }
         self.invented += tally.foreign;
         self.corrupt += tally.corrupt;
+    }
+
+    fn add_deliveries(&mut self, expected: u64, delivered: u64) {
+        self.expected += expected;
+        self.delivered += delivered;
+        self.lost += expected - delivered;
     }
 
     /// Adds the faults of one producer, of whose published messages `arrived` were delivered.
@@ -223,12 +225,10 @@ impl Verdict {
         self.invented += seen.foreign + (seen.count() - arrived);
     }
 
-    /// Adds a queue that one producer published to until the broker was killed, given whether each
-    /// message was confirmed: confirmed ones must be there. Returns how many others are, which is
-    /// allowed.
+    /// Adds a queue whose one producer published until the broker was killed: the messages that were
+    /// `confirmed` must be there. Returns how many others are, which is allowed.
     pub fn add_confirmed(&mut self, tally: &Tally, producer: usize, confirmed: &[bool]) -> u64 {
         let count = confirmed.iter().filter(|yes| **yes).count() as u64;
-        self.expected += count;
         self.corrupt += tally.corrupt;
         self.invented += tally.foreign;
         let (mut kept, mut others) = (tally.bare.min(count), tally.bare.saturating_sub(count));
@@ -241,8 +241,7 @@ impl Verdict {
             others += arrived - kept_here;
             self.add_faults(seen, arrived);
         }
-        self.delivered += kept;
-        self.lost += count - kept;
+        self.add_deliveries(count, kept);
         others
     }
 
@@ -257,18 +256,14 @@ impl Verdict {
         let mut arrived = (0..published.min(seen.next)).filter(|sequence| seen.has(*sequence));
         let first = arrived.next().unwrap_or(0);
         let expected = arrived.next_back().map_or(delivered, |last| last + 1 - first);
-        self.expected += expected;
-        self.delivered += delivered;
-        self.lost += expected - delivered;
+        self.add_deliveries(expected, delivered);
         self.add_faults(seen, delivered);
         self.invented += tally.foreign;
         self.corrupt += tally.corrupt;
     }
 
     fn add_bare(&mut self, tally: &Tally, published: u64) {
-        self.expected += published;
-        self.delivered += tally.bare.min(published);
-        self.lost += published.saturating_sub(tally.bare);
+        self.add_deliveries(published, tally.bare.min(published));
         self.duplicated += tally.bare.saturating_sub(published);
         self.corrupt += tally.corrupt;
     }

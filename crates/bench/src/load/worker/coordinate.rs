@@ -1,27 +1,26 @@
 //! The coordinator: distributes a plan over workers, measures, drains, aggregates.
 
-use super::wire::{
-    Answer, Part, PartOutcome, Progress, Request, SIGN_EVERY, SILENCE_MAX, VERSION, Wire,
-};
+use super::wire::{Answer, Part, Progress, Request, SIGN_EVERY, SILENCE_MAX, VERSION, Wire};
 use crate::client::Error;
 use crate::interrupt;
 use crate::load::aggregate::aggregate;
+use crate::load::consumer::Consumed;
 use crate::load::control::Control;
 use crate::load::outcome::Outcome;
 use crate::load::plan::{End, Plan};
-use crate::load::progress_timeout;
-use crate::load::run::{judge_left, measure_for, run as run_here, undelivered};
+use crate::load::producer::Produced;
+use crate::load::run::{drain, judge_left, measure_count, measure_for, run as run_here};
 use crate::load::sampler::{Sampler, Span};
-use crate::load::threads::rest;
+use crate::load::threads::{joined, rest};
 use crate::load::topology::Topology;
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
+use std::ops::Range;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Interval between progress requests.
 const POLL: Duration = Duration::from_millis(20);
 /// Round trips of the clock comparison; the quickest counts.
 const CLOCK_ROUND_TRIPS: usize = 200;
@@ -37,25 +36,30 @@ struct Shared<'a> {
     broken: AtomicBool,
     /// The error of the first failed worker; later ones fail as a consequence.
     why: OnceLock<String>,
-    /// CPU time of each worker.
-    cpu: Vec<Mutex<CpuSpan>>,
 }
 
-/// CPU time of a worker's process at the start and the end of the measured span.
-#[derive(Debug, Default)]
-struct CpuSpan {
-    start_ns: u64,
-    end_ns: u64,
+/// What a worker's part came to.
+struct PartOutcome {
+    produced: Vec<Produced>,
+    consumed: Vec<Consumed>,
+    /// CPU time of the worker's process over the measured span.
+    cpu_ns: u64,
 }
 
-/// The counters that hold the sums of a worker: those of its first producer and its first consumer.
-#[derive(Debug, Clone, Copy)]
+impl Shared<'_> {
+    /// Ends the run; only the first reason is kept.
+    fn fail(&self, why: String) {
+        let _ = self.why.set(why);
+        self.broken.store(true, Ordering::SeqCst);
+    }
+}
+
+/// The producers and consumers of a worker; the counters of the first of each hold the sums.
 struct Slots {
-    producer: usize,
-    consumer: usize,
+    producers: Range<usize>,
+    consumers: Range<usize>,
 }
 
-/// A connected worker.
 struct Greeted {
     wire: Wire,
     /// Added to the worker's clock to get this process's.
@@ -111,7 +115,6 @@ fn coordinate(
         published: AtomicUsize::new(0),
         broken: AtomicBool::new(false),
         why: OnceLock::new(),
-        cpu: workers.iter().map(|_| Mutex::new(CpuSpan::default())).collect(),
     };
     let (mut span, parts) = thread::scope(|scope| {
         let shared = &shared;
@@ -121,32 +124,26 @@ fn coordinate(
             .enumerate()
             .map(|(index, (wire, address))| {
                 let slots = Slots {
-                    producer: share(plan.producers, index, workers.len()).start,
-                    consumer: share(plan.consumers, index, workers.len()).start,
+                    producers: share(plan.producers, index, workers.len()),
+                    consumers: share(plan.consumers, index, workers.len()),
                 };
                 scope.spawn(move || {
                     let part = serve_worker(wire, shared, index, slots);
-                    part.map_err(|error| {
-                        // Only the first is kept.
-                        let _ = shared.why.set(worker_error(address, &error).to_string());
-                        shared.broken.store(true, Ordering::SeqCst);
-                    })
+                    part.inspect_err(|error| shared.fail(worker_error(address, error).to_string()))
                 })
             })
             .collect();
         let span = run_span(plan, shared, workers.len(), broker_pid);
-        let join = "those who speak to workers do not panic";
-        let parts: Vec<Result<PartOutcome, ()>> =
-            threads.into_iter().map(|it| it.join().expect(join)).collect();
-        (span, parts)
+        (span, threads.into_iter().map(joined).collect::<Vec<_>>())
     });
     if let Some(why) = shared.why.get() {
         return Err(io::Error::other(why.clone()).into());
     }
-    let (mut produced, mut consumed) = (Vec::new(), Vec::new());
+    let (mut produced, mut consumed, mut cpu_ns) = (Vec::new(), Vec::new(), 0);
     for part in parts.into_iter().flatten() {
         produced.extend(part.produced);
         consumed.extend(part.consumed);
+        cpu_ns += part.cpu_ns;
     }
     // This machine's CPU use says nothing about the workers'.
     span.start.machine = None;
@@ -154,8 +151,6 @@ fn coordinate(
     // The ends are on two machines, each with its own error.
     outcome.clock_error_us = Some(2.0 * error_ns as f64 / 1e3);
     outcome.workers = workers.len() as u64;
-    let cpu_ns: u64 =
-        shared.cpu.iter().filter_map(|it| it.lock().ok()).map(|it| it.end_ns - it.start_ns).sum();
     outcome.tool.cpu_share = cpu_ns as f64 / 1e9 / outcome.measured_s.max(1e-9);
     outcome.tool.cpu_ns_per_message = cpu_ns as f64 / outcome.messages.max(1) as f64;
     judge_left(plan, topology, &produced, &mut outcome)?;
@@ -170,13 +165,11 @@ fn prepare(
     control: &Control,
     silence: Duration,
 ) -> Result<(Vec<Wire>, u64), Error> {
-    let (mut greeted, mut worst_ns) = (Vec::new(), 0);
-    for address in workers {
-        let worker =
-            greet(address, control, silence).map_err(|error| worker_error(address, &error))?;
-        worst_ns = worst_ns.max(worker.error_ns);
-        greeted.push(worker);
-    }
+    let greet = |address: &String| {
+        greet(address, control, silence).map_err(|error| worker_error(address, &error))
+    };
+    let greeted = workers.iter().map(greet).collect::<Result<Vec<Greeted>, Error>>()?;
+    let worst_ns = greeted.iter().map(|it| it.error_ns).max().unwrap_or(0);
     let mut wires = Vec::new();
     for (index, Greeted { mut wire, offset_ns, .. }) in greeted.into_iter().enumerate() {
         let part = Part {
@@ -194,7 +187,7 @@ fn prepare(
 }
 
 /// Part `part` of `parts` of `count` items.
-pub(super) fn share(count: usize, part: usize, parts: usize) -> std::ops::Range<usize> {
+pub(super) fn share(count: usize, part: usize, parts: usize) -> Range<usize> {
     count * part / parts..count * (part + 1) / parts
 }
 
@@ -226,10 +219,7 @@ fn greet(address: &str, control: &Control, silence: Duration) -> Result<Greeted,
 fn connect(address: &str, patience: Duration) -> io::Result<TcpStream> {
     let mut found = Err(io::Error::other("it has no address"));
     for address in address.to_socket_addrs()? {
-        found = TcpStream::connect_timeout(&address, patience);
-        if found.is_ok() {
-            break;
-        }
+        found = found.or_else(|_| TcpStream::connect_timeout(&address, patience));
     }
     found
 }
@@ -248,8 +238,7 @@ fn unexpected(answer: &Option<Answer>) -> Error {
     io::Error::other(why).into()
 }
 
-/// Serves one worker from its preparation to its outcome, and adds its counts to those of its first
-/// producer and consumer.
+/// Serves one worker from its preparation to its outcome, and counts its progress.
 fn serve_worker(
     mut wire: Wire,
     shared: &Shared<'_>,
@@ -262,6 +251,8 @@ fn serve_worker(
         other => return Err(unexpected(&other)),
     };
     let (mut said_done, mut signed) = (false, Instant::now());
+    // CPU time of the worker's process before the measured span, and over it.
+    let (mut before_ns, mut cpu_ns) = (0, 0);
     loop {
         let stopping = control.stop_publishing.load(Ordering::SeqCst);
         let finishing = control.stop_consuming.load(Ordering::SeqCst);
@@ -283,17 +274,20 @@ fn serve_worker(
         let progress = match answer(&mut wire, || false)? {
             Some(Answer::Progress(_)) if waiting => continue,
             Some(Answer::Progress(progress)) => progress,
-            Some(Answer::Outcome(outcome)) => return Ok(*outcome),
+            Some(Answer::Outcome { produced, consumed }) => {
+                return Ok(PartOutcome { produced, consumed, cpu_ns });
+            }
             other => return Err(unexpected(&other)),
         };
-        add_progress(shared, &progress, index, slots, measuring);
-        if stopped || progress.producers_done && !said_done {
-            if stopped {
-                said_done = true;
-            }
-            if stopped || progress.producers_done {
-                shared.published.fetch_or(1 << index.min(62), Ordering::SeqCst);
-            }
+        add_progress(control, &progress, &slots);
+        if measuring && before_ns > 0 {
+            cpu_ns = progress.cpu_ns - before_ns;
+        } else if cpu_ns == 0 {
+            before_ns = progress.cpu_ns;
+        }
+        said_done |= stopped;
+        if stopped || progress.producers_done {
+            shared.published.fetch_or(1 << index.min(62), Ordering::SeqCst);
         }
         shared.broken.fetch_or(progress.broken, Ordering::SeqCst);
         thread::sleep(POLL);
@@ -313,30 +307,15 @@ fn answer(wire: &mut Wire, is_late: impl Fn() -> bool) -> Result<Option<Answer>,
     }
 }
 
-fn add_progress(
-    shared: &Shared<'_>,
-    progress: &Progress,
-    index: usize,
-    slots: Slots,
-    measuring: bool,
-) {
-    if let Some(counter) = shared.control.producers.get(slots.producer) {
-        counter.messages.store(progress.published, Ordering::Relaxed);
-        counter.confirmed_or_bytes.store(progress.confirmed, Ordering::Relaxed);
-        counter.refused.store(progress.refused, Ordering::Relaxed);
+fn add_progress(control: &Control, Progress { counts, .. }: &Progress, slots: &Slots) {
+    if let Some(counter) = control.producers[slots.producers.clone()].first() {
+        counter.messages.store(counts.published, Ordering::Relaxed);
+        counter.confirmed_or_bytes.store(counts.confirmed, Ordering::Relaxed);
+        counter.refused.store(counts.refused, Ordering::Relaxed);
     }
-    if let Some(counter) = shared.control.consumers.get(slots.consumer) {
-        counter.messages.store(progress.delivered, Ordering::Relaxed);
-        counter.confirmed_or_bytes.store(progress.delivered_bytes, Ordering::Relaxed);
-    }
-    if let Ok(mut cpu) = shared.cpu[index].lock() {
-        if cpu.start_ns == 0 || !measuring && cpu.end_ns == 0 {
-            cpu.start_ns = progress.cpu_ns;
-        }
-        if measuring {
-            cpu.end_ns = progress.cpu_ns;
-        }
-        cpu.end_ns = cpu.end_ns.max(cpu.start_ns);
+    if let Some(counter) = control.consumers[slots.consumers.clone()].first() {
+        counter.messages.store(counts.delivered, Ordering::Relaxed);
+        counter.confirmed_or_bytes.store(counts.delivered_bytes, Ordering::Relaxed);
     }
 }
 
@@ -349,8 +328,7 @@ fn run_span(plan: &Plan, shared: &Shared<'_>, workers: usize, broker_pid: Option
         thread::sleep(POLL / 4);
         if waiting.elapsed() > PREPARED_WITHIN {
             let within = PREPARED_WITHIN.as_secs();
-            let _ = shared.why.set(format!("the workers were not prepared within {within} s"));
-            shared.broken.store(true, Ordering::SeqCst);
+            shared.fail(format!("the workers were not prepared within {within} s"));
         }
     }
     let all = usize::MAX >> (usize::BITS as usize - workers.min(63));
@@ -362,12 +340,9 @@ fn run_span(plan: &Plan, shared: &Shared<'_>, workers: usize, broker_pid: Option
             measure_for(measured, control, broker_pid, &broken)
         }
         End::Count(total) => {
-            let mut sampler = Sampler::start(control, broker_pid);
+            let sampler = Sampler::start(control, broker_pid);
             shared.go.store(true, Ordering::SeqCst);
-            let done =
-                || control.published() >= total && published() && undelivered(plan, control) == 0;
-            progress_timeout::wait(plan, control, &|| done() || broken(), &mut || sampler.look());
-            sampler.finish()
+            measure_count(plan, total, control, Some(sampler), &broken, &published)
         }
     };
     shared.published.store(0, Ordering::SeqCst);
@@ -375,10 +350,7 @@ fn run_span(plan: &Plan, shared: &Shared<'_>, workers: usize, broker_pid: Option
     while !published() && !broken() {
         thread::sleep(POLL / 4);
     }
-    if plan.consumers > 0 {
-        let done = || undelivered(plan, control) == 0 || broken();
-        progress_timeout::wait(plan, control, &done, &mut || {});
-    }
+    drain(plan, control, &broken);
     control.stop_consuming.store(true, Ordering::SeqCst);
     span
 }

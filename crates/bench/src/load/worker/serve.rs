@@ -1,14 +1,12 @@
 //! The worker: runs its part of a plan for one coordinator after the other.
 
-use super::wire::{
-    Answer, Part, PartOutcome, Progress, Request, SIGN_EVERY, SILENCE_MAX, VERSION, Wire,
-};
+use super::wire::{Answer, Part, Progress, Request, SIGN_EVERY, SILENCE_MAX, VERSION, Wire};
 use crate::client::Error;
 use crate::interrupt;
 use crate::load::consumer::{Consuming, start_consumers};
-use crate::load::control::Control;
+use crate::load::control::{Control, StopOnDrop};
 use crate::load::plan::End;
-use crate::load::producer::{Produced, Producer, connect_producers};
+use crate::load::producer::{Producer, connect_producers, start_producers};
 use crate::load::threads::{join, joined};
 use crate::measure::process;
 use std::io::{self, ErrorKind};
@@ -19,8 +17,7 @@ use std::time::{Duration, Instant};
 
 /// Interval between looks at awaited threads.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// While nothing is prepared, a coordinator may be silent this many times longer, busy with other
-/// workers.
+/// While nothing is prepared, a coordinator may be silent this many times longer, busy with others.
 const SILENCES_UNPREPARED: u32 = 6;
 
 /// Serves coordinators, one at a time, until interrupted, or `sessions` of them.
@@ -69,7 +66,7 @@ fn session(stream: TcpStream, silence: Duration) -> Result<(), Error> {
             Some(Request::Prepare(part)) => {
                 wire.set_silence(silence)?;
                 if let Err(error) = run_part(&mut wire, &part, clock) {
-                    if wire.is_lost() {
+                    if wire.is_lost {
                         return Err(error);
                     }
                     wire.send(&Answer::Failed(error.to_string()))?;
@@ -85,7 +82,6 @@ fn session(stream: TcpStream, silence: Duration) -> Result<(), Error> {
     }
 }
 
-/// Says what is wrong with a part, if anything.
 fn check(part: &Part) -> Result<(), String> {
     let plan = &part.plan;
     plan.check()?;
@@ -107,34 +103,22 @@ fn run_part(wire: &mut Wire, part: &Part, clock: Instant) -> Result<(), Error> {
     // which has its share of the bound.
     let ahead = plan.ahead.saturating_mul(part.producers.len() as u64);
     let ahead = ahead.div_ceil(plan.producers as u64);
-    let control = Control::new(plan.producers, plan.consumers, ahead, plan.copies());
-    let control = control.with_clock(clock, part.offset_ns);
+    let mut control = Control::new(plan.producers, plan.consumers, ahead, plan.copies());
+    (control.epoch, control.offset_ns) = (clock, part.offset_ns);
     // Runs that end by count measure all messages, including the first ones.
     control.measuring.store(matches!(plan.end, End::Count(_)), Ordering::Relaxed);
     thread::scope(|scope| {
-        let connecting = scope.spawn(|| connect(scope, part, &control));
-        let outcome = join_with_signs(wire, connecting).and_then(|(ready, consumers)| {
-            wire.send(&Answer::Prepared)?;
-            follow(wire, scope, &control, ready, consumers)
+        let _stop = StopOnDrop(&control);
+        let connecting = scope.spawn(|| {
+            let Part { topology, producers, consumers, .. } = part;
+            // Consumers start immediately.
+            let consumers = start_consumers(scope, plan, topology, &control, consumers.clone())?;
+            Ok((connect_producers(plan, topology, &control, producers.clone())?, consumers))
         });
-        // After an error, too: the scope waits for every thread.
-        control.stop_publishing.store(true, Ordering::Relaxed);
-        control.stop_consuming.store(true, Ordering::Relaxed);
-        outcome
+        let (ready, consumers) = join_with_signs(wire, connecting)?;
+        wire.send(&Answer::Prepared)?;
+        follow(wire, scope, &control, ready, consumers)
     })
-}
-
-/// Connects a part's clients; consumers start immediately.
-fn connect<'scope>(
-    scope: &'scope Scope<'scope, '_>,
-    part: &'scope Part,
-    control: &'scope Control,
-) -> Result<(Vec<Producer<'scope>>, Consuming<'scope>), Error> {
-    let plan = &part.plan;
-    let which = part.consumers.clone();
-    let consumers = start_consumers(scope, plan, &part.topology, control, which)?;
-    let ready = connect_producers(plan, &part.topology, control, part.producers.clone())?;
-    Ok((ready, consumers))
 }
 
 /// Waits for a thread, and sends `Working` meanwhile: its duration depends on the broker.
@@ -153,8 +137,6 @@ fn join_with_signs<T>(
     joined(working)
 }
 
-type Publishing<'scope> = Vec<ScopedJoinHandle<'scope, Result<Produced, Error>>>;
-
 /// Follows the coordinator's requests until it asks for the outcome.
 fn follow<'scope>(
     wire: &mut Wire,
@@ -164,7 +146,7 @@ fn follow<'scope>(
     consumers: Consuming<'scope>,
 ) -> Result<(), Error> {
     let mut ready = Some(ready);
-    let (mut producers, mut produced): (Publishing<'scope>, Vec<Produced>) = Default::default();
+    let (mut producers, mut produced) = (Vec::new(), Vec::new());
     loop {
         // A coordinator that is gone or silent ends the load.
         match wire.receive()?.ok_or_else(|| io::Error::other("it hung up"))? {
@@ -172,10 +154,7 @@ fn follow<'scope>(
             Request::Go { measuring } => {
                 control.measuring.store(measuring, Ordering::Relaxed);
                 if let Some(ready) = ready.take() {
-                    let begin = |producer: Producer<'scope>| scope.spawn(move || producer.run());
-                    producers.extend(ready.into_iter().map(begin));
-                    let threads = producers.iter().map(|it| it.thread().clone());
-                    control.set_producer_threads(threads.collect());
+                    producers = start_producers(scope, control, ready);
                 }
             }
             Request::StopPublishing => {
@@ -187,19 +166,14 @@ fn follow<'scope>(
             Request::Finish => {
                 control.stop_consuming.store(true, Ordering::Relaxed);
                 let consumed = join_with_signs(wire, scope.spawn(move || join(consumers)))?;
-                let outcome = PartOutcome { produced, consumed };
-                return wire.send(&Answer::Outcome(Box::new(outcome)));
+                return wire.send(&Answer::Outcome { produced, consumed });
             }
             Request::Hello { .. } | Request::Clock | Request::Prepare(_) => {
                 return Err(io::Error::other("it sent an unexpected request").into());
             }
         }
         wire.send(&Answer::Progress(Progress {
-            published: control.published(),
-            confirmed: control.confirmed(),
-            refused: control.refused(),
-            delivered: control.delivered(),
-            delivered_bytes: control.delivered_bytes(),
+            counts: control.counts(),
             producers_done: producers.iter().all(|it| it.is_finished()),
             broken: consumers.iter().any(|it| it.is_finished()),
             cpu_ns: process::own_cpu_ns(),

@@ -35,7 +35,7 @@ fn tallies_and_histograms_survive_the_wire() {
     };
     assert_eq!(verdict(&back), verdict(&tally));
     assert_eq!((verdict(&back).lost, verdict(&back).redelivered), (11, 1));
-    let mut latencies = Latencies::new();
+    let mut latencies = Latencies::default();
     (1..1_000).for_each(|us| latencies.record(us * 1_000));
     let text = serde_json::to_string(&latencies).expect("plain data");
     let back: Latencies = serde_json::from_str(&text).expect("our own");

@@ -1,7 +1,8 @@
 //! The protocol between coordinator and worker: JSON, one value per line.
 
-use crate::client::Error;
+use crate::client::{Error, is_timeout};
 use crate::load::consumer::Consumed;
+use crate::load::control::Counts;
 use crate::load::plan::Plan;
 use crate::load::producer::Produced;
 use crate::load::topology::Topology;
@@ -13,20 +14,19 @@ use std::ops::Range;
 use std::time::Duration;
 
 /// Version of this protocol; in practice both run the same build.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 /// Limit on a peer's silence while a part runs.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(10);
-/// Interval of signs of life.
 pub(super) const SIGN_EVERY: Duration = Duration::from_millis(500);
 /// The longest line: a tally of very many messages out of order.
 const LINE_BYTES_MAX: u64 = 256 << 20;
 
-/// A coordinator's request.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Request {
-    /// The first request.
-    Hello { version: u32 },
+    Hello {
+        version: u32,
+    },
     /// Asks for the worker's clock.
     Clock,
     /// Connect the clients of this part and wait.
@@ -34,29 +34,33 @@ pub(super) enum Request {
     /// Keep waiting, and report progress; a sign of life.
     Wait,
     /// Publish, and report progress.
-    Go { measuring: bool },
+    Go {
+        measuring: bool,
+    },
     /// Stop publishing, receive the last confirms, and report progress.
     StopPublishing,
     /// Stop consuming, and send the outcome.
     Finish,
 }
 
-/// A worker's answer.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Answer {
-    /// To a hello.
-    Hello { version: u32 },
+    Hello {
+        version: u32,
+    },
     /// Nanoseconds of the worker's clock.
-    Clock { now_ns: u64 },
+    Clock {
+        now_ns: u64,
+    },
     /// A sign of life; another answer follows.
     Working,
-    /// All connections are open.
     Prepared,
-    /// How far the worker is.
     Progress(Progress),
-    /// The outcome of the part.
-    Outcome(Box<PartOutcome>),
+    Outcome {
+        produced: Vec<Produced>,
+        consumed: Vec<Consumed>,
+    },
     /// The part failed; the reason.
     Failed(String),
 }
@@ -75,31 +79,19 @@ pub(super) struct Part {
 /// The progress of all producers and consumers of a worker.
 #[derive(Debug, Default, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Progress {
-    pub(super) published: u64,
-    pub(super) confirmed: u64,
-    pub(super) refused: u64,
-    pub(super) delivered: u64,
-    pub(super) delivered_bytes: u64,
-    /// All its producers have ended.
+    pub(super) counts: Counts,
     pub(super) producers_done: bool,
     /// A consumer has ended early.
     pub(super) broken: bool,
-    /// CPU time of the worker's process.
     pub(super) cpu_ns: u64,
-}
-
-/// The outcome of a worker's part.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct PartOutcome {
-    pub(super) produced: Vec<Produced>,
-    pub(super) consumed: Vec<Consumed>,
 }
 
 /// A connection between coordinator and worker, with a limit on the peer's silence.
 pub(super) struct Wire {
     reader: BufReader<TcpStream>,
     silence: Duration,
-    is_lost: bool,
+    /// Whether the limit was exceeded.
+    pub(super) is_lost: bool,
 }
 
 impl Wire {
@@ -110,16 +102,10 @@ impl Wire {
         Ok(wire)
     }
 
-    /// Sets the limit on the peer's silence.
     pub(super) fn set_silence(&mut self, silence: Duration) -> io::Result<()> {
         self.silence = silence;
         self.reader.get_ref().set_read_timeout(Some(silence))?;
         self.reader.get_ref().set_write_timeout(Some(silence))
-    }
-
-    /// Whether the limit was exceeded.
-    pub(super) fn is_lost(&self) -> bool {
-        self.is_lost
     }
 
     pub(super) fn send(&mut self, value: &impl Serialize) -> Result<(), Error> {
@@ -145,14 +131,12 @@ impl Wire {
 
     /// Translates a socket timeout into an error.
     fn timeout_error(&mut self, error: io::Error, what: &str) -> io::Error {
-        match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-                self.is_lost = true;
-                let seconds = self.silence.as_secs_f64();
-                io::Error::other(format!("it has {what} nothing for {seconds} s"))
-            }
-            _ => error,
+        if !is_timeout(&error) {
+            return error;
         }
+        self.is_lost = true;
+        let seconds = self.silence.as_secs_f64();
+        io::Error::other(format!("it has {what} nothing for {seconds} s"))
     }
 }
 
