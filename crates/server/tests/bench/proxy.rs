@@ -7,8 +7,8 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// One delivery of so many is harmed, in the middle of each such many: it is always followed by
-/// another, so that one that is held back comes late and is not lost.
+/// One delivery of this number is harmed, in the middle: another one always follows it, so that one that is
+/// held back comes late and is not lost.
 pub(crate) const EVERY: u64 = 100;
 
 /// What it does to a delivery.

@@ -1,5 +1,5 @@
-//! A full disk: confirms stop and producers are told, consumers go on, and all goes on when there is
-//! space again. Needs the right to mount a small file system; says so where it is missing.
+//! A full disk: publishes are refused, consumers go on, and everything works again when there is space.
+//! Needs the right to mount a small file system; says so where it is missing.
 
 use crate::broker::Broker;
 use crate::folder;
@@ -27,7 +27,7 @@ impl Disk {
         mount.is_ok_and(|output| output.status.success()).then(|| Disk(at.to_path_buf()))
     }
 
-    /// Writes until nothing more fits, but for `spare` bytes.
+    /// Fills the disk except for `spare` bytes.
     fn fill(&self, spare: u64) -> PathBuf {
         let path = self.0.join("filler");
         let mut file = File::create(&path).expect("the small disk takes a file");

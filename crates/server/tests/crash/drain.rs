@@ -33,7 +33,7 @@ fn sigterm_drains() {
     }
 }
 
-/// An idle connection is told, and ends at the end of a frame.
+/// An idle connection gets a reason, and ends at the end of a frame.
 fn check_farewell(witness: &mut Client) {
     match witness.next() {
         Ok(Event::Closed { code, text }) => {

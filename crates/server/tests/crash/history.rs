@@ -1,5 +1,5 @@
 //! What was attempted, confirmed, delivered and settled, and the promises that must hold between them.
-//! Knows nothing of brokers: it is told what happened and says what must not have happened.
+//! Independent of brokers: it records what happened and reports what must not have happened.
 
 use std::collections::{BTreeMap, BTreeSet};
 

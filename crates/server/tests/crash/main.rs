@@ -78,7 +78,7 @@ fn under_load(shared: &Shared, random: &mut Random, end: impl FnOnce(&mut Random
     assert!(failures.is_empty(), "under load:\n{}", failures.join("\n"));
 }
 
-/// Waits until so many messages were confirmed since the beginning.
+/// Waits until `count` messages were confirmed since the beginning.
 fn wait_for_confirms(shared: &Shared, count: usize) {
     let begun = Instant::now();
     while shared.history().confirmed() < count {

@@ -1,5 +1,5 @@
 //! A minimal blocking AMQP 0-9-1 client with one channel. It shares no line with the broker's own
-//! codec, so that a mistake there cannot hide itself. Knows nothing of what the tests check.
+//! codec, so that a mistake there cannot hide itself. Independent of what the tests check.
 
 use std::collections::VecDeque;
 use std::io::{self, BufReader, ErrorKind, Read, Write};

@@ -75,7 +75,7 @@ pub fn equal<T: PartialEq + Debug>(got: T, expected: T) -> Result<(), Error> {
     }
 }
 
-/// Passes bytes on to the broker until it is told to cut.
+/// Passes bytes on to the broker until `cut` is called.
 pub struct Relay {
     port: u16,
     cut: broadcast::Sender<()>,
