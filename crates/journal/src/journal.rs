@@ -23,9 +23,10 @@ const DEFERRED_BYTES_MAX: u64 = 256 << 10;
 const ZEROING_FLUSH_BYTES_MAX: u64 = 128 << 10;
 
 /// Whether records can be made durable.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum State {
     /// Yes.
+    #[default]
     Ready,
     /// No space for another segment. What is appended (settles, say) still goes into the reserve.
     Full,

@@ -1,4 +1,4 @@
-//! What an operator can do about an error of the system: without that, a message only says that it was one.
+//! What an operator can do about an error of the system.
 
 use std::io::{Error, ErrorKind};
 use std::path::Path;

@@ -1,7 +1,8 @@
 //! Threads that carry out a journal's work: one lane for each kind, so that neither a checkpoint nor
-//! a cold read ever stands before a flush that a producer waits for.
+//! a cold read delays a flush that a producer waits for.
 
 use crate::reactor::{Letter, Mailbox};
+use crate::threads;
 use angarium_journal::{Job, JobKind, ReadBuffer, Storage};
 use angarium_node::ReadJob;
 use std::sync::Arc;
@@ -20,8 +21,8 @@ struct Lane {
     thread: JoinHandle<()>,
 }
 
-/// The lanes of one journal; each thread starts with its first work. When this is dropped, they have
-/// ended and nothing holds the storage any more: another broker can take it.
+/// The lanes of one journal; each thread starts with its first work. Dropping this waits for their end, so
+/// that another broker can take the storage.
 pub(crate) struct JournalThreads {
     storage: Arc<dyn Storage>,
     mailbox: Mailbox,
@@ -68,10 +69,9 @@ impl JournalThreads {
             let (work, receiver) = channel();
             let storage = Arc::clone(&self.storage);
             let mailbox = self.mailbox.clone();
-            let thread = std::thread::Builder::new()
-                .name(LANES[lane].into())
-                .spawn(move || work_off(&receiver, &*storage, &mailbox))
-                .expect("the machine has room for one of four threads");
+            let run = move || work_off(&receiver, &*storage, &mailbox);
+            let thread = threads::spawn(LANES[lane], run);
+            let thread = thread.expect("the machine has room for one of four threads");
             Lane { work, thread }
         });
         lane.work.send(work).expect("a lane ends only after its sender");

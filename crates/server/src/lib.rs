@@ -13,3 +13,4 @@ pub mod reactor;
 pub mod settings;
 pub mod signals;
 mod spill_thread;
+mod threads;

@@ -2,11 +2,11 @@
 //!
 //! What a client sent is logged through `Debug` or escaped, so that it cannot forge a line.
 
-use crate::settings::{LogFormat, LogLevel};
+use crate::settings::{LogFormat, LogLevel, SettingValue};
 use std::time::{Duration, Instant};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::{Registry, fmt, reload};
+use tracing_subscriber::{Layer, Registry, fmt, reload};
 
 /// Changes the level of a running process.
 #[derive(Clone, Debug)]
@@ -24,30 +24,20 @@ impl LevelSwitch {
 /// Starts logging; the first call of a process counts.
 pub fn start(level: LogLevel, format: LogFormat) -> LevelSwitch {
     let (level, switch) = reload::Layer::new(filter(level));
-    let registry = tracing_subscriber::registry().with(level);
-    let started = match format {
-        LogFormat::Text => {
-            let lines = fmt::layer().with_writer(std::io::stderr).with_target(false);
-            tracing::subscriber::set_global_default(registry.with(lines.with_ansi(false)))
-        }
-        LogFormat::Json => {
-            let lines = fmt::layer().json().flatten_event(true).with_writer(std::io::stderr);
-            tracing::subscriber::set_global_default(registry.with(lines))
-        }
+    let lines = fmt::layer().with_writer(std::io::stderr);
+    let lines = match format {
+        LogFormat::Text => lines.with_target(false).with_ansi(false).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
     };
-    if started.is_err() {
+    let registry = tracing_subscriber::registry().with(level).with(lines);
+    if tracing::subscriber::set_global_default(registry).is_err() {
         tracing::debug!("logging was started before");
     }
     LevelSwitch(switch)
 }
 
 fn filter(level: LogLevel) -> LevelFilter {
-    match level {
-        LogLevel::Error => LevelFilter::ERROR,
-        LogLevel::Warn => LevelFilter::WARN,
-        LogLevel::Info => LevelFilter::INFO,
-        LogLevel::Debug => LevelFilter::DEBUG,
-    }
+    level.show().parse().expect("they are levels of tracing")
 }
 
 /// Lets one line a second through, for what a client can cause at will.

@@ -1,15 +1,15 @@
 //! A thread that drops large values and gives freed memory back to the operating system (decision 0015).
 
+use crate::threads;
 use std::sync::OnceLock;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-/// The allocator gives memory back a second after it was freed, on the thread that next comes by: on this
-/// one, as long as it comes by more often.
+/// The allocator gives memory back a second after it was freed, on the thread that next asks it: on this
+/// one, as long as it asks more often.
 const INTERVAL: Duration = Duration::from_millis(750);
 
-/// What may wait to be dropped, in pieces: a shard that brings more drops it itself, so that no client's
-/// haste makes it more.
+/// Values that may wait to be dropped: a shard that brings more drops them itself.
 const WAITING_MAX: usize = 64;
 
 /// Takes what is to be dropped there, such as large bodies (decision 0017).
@@ -34,10 +34,7 @@ pub(crate) fn start() -> Result<(), String> {
             }
         }
     };
-    std::thread::Builder::new()
-        .name("memory".into())
-        .spawn(run)
-        .map_err(|error| format!("cannot start a thread: {error}"))?;
+    threads::spawn("memory", run)?;
     let _ = WAITING.set(sender);
     angarium_engine::drop_elsewhere_with(take);
     Ok(())
@@ -50,8 +47,7 @@ fn take(what: Box<dyn Send>) {
     }
 }
 
-/// Has the allocator give back what all threads have freed. Their own lists, of which it takes nothing, are
-/// theirs alone.
+/// Has the allocator give back what all threads have freed, except what is on the threads' own lists.
 #[expect(unsafe_code, reason = "the allocator's interface is one of C")]
 fn give_back() {
     // SAFETY: it takes no pointer, may be called on any thread at any time, and does nothing where another

@@ -17,7 +17,7 @@ const PAIRS_MAX: usize = 10_000;
 
 /// Who guessed wrong how often.
 #[derive(Debug, Default)]
-pub struct Backoff {
+pub(super) struct Backoff {
     failures: HashMap<(String, String), Failures>,
 }
 
@@ -37,14 +37,13 @@ impl Failures {
 
 impl Backoff {
     /// How long the user is still refused from this address.
-    #[must_use]
-    pub fn remaining(&self, address: &str, user: &str, now: Duration) -> Option<Duration> {
+    pub(super) fn remaining(&self, address: &str, user: &str, now: Duration) -> Option<Duration> {
         let failures = self.failures.get(&(address.to_owned(), user.to_owned()))?;
         failures.until().checked_sub(now).filter(|left| !left.is_zero())
     }
 
     /// A wrong password.
-    pub fn failed(&mut self, address: &str, user: &str, now: Duration) {
+    pub(super) fn failed(&mut self, address: &str, user: &str, now: Duration) {
         if self.failures.len() >= PAIRS_MAX {
             self.failures.retain(|_, failures| now < failures.last + FORGOTTEN_AFTER);
         }
@@ -61,7 +60,7 @@ impl Backoff {
     }
 
     /// A right password.
-    pub fn succeeded(&mut self, address: &str, user: &str) {
+    pub(super) fn succeeded(&mut self, address: &str, user: &str) {
         self.failures.remove(&(address.to_owned(), user.to_owned()));
     }
 }

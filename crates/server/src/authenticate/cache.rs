@@ -11,7 +11,7 @@ const USERS_MAX: usize = 10_000;
 
 /// The passwords known to be right, one per user.
 #[derive(Debug, Default)]
-pub struct Cache {
+pub(super) struct Cache {
     known: HashMap<String, Known>,
     keys: [RandomState; 2],
 }
@@ -24,16 +24,14 @@ struct Known {
 
 impl Cache {
     /// Whether this password was found right against this very hash.
-    #[must_use]
-    pub fn holds(&self, user: &str, password: &str, stored: Option<&str>) -> bool {
-        let known = self.known.get(user);
-        known.is_some_and(|known| {
+    pub(super) fn holds(&self, user: &str, password: &str, stored: Option<&str>) -> bool {
+        self.known.get(user).is_some_and(|known| {
             Some(known.stored.as_str()) == stored && known.tag == self.tag(user, password)
         })
     }
 
     /// Remembers a password that was found right.
-    pub fn keep(&mut self, user: &str, password: &str, stored: &str) {
+    pub(super) fn keep(&mut self, user: &str, password: &str, stored: &str) {
         if self.known.len() >= USERS_MAX {
             self.known.clear();
         }

@@ -1,4 +1,5 @@
-//! Whether a client is who it says: passwords against argon2 hashes, names in certificates, nkeys.
+//! Whether a client is the user that it claims to be: passwords against argon2 hashes, names in certificates,
+//! nkeys.
 //!
 //! Does not know permissions.
 
@@ -10,23 +11,14 @@ mod password;
 mod tests;
 mod threads;
 
-pub use backoff::Backoff;
-pub use cache::Cache;
 pub use nkey::is_mistyped as is_mistyped_nkey;
-pub use password::{GUEST, NO_PASSWORD, hash, is_right};
-pub use threads::{Check, Checked, Threads};
+pub use password::{GUEST, NO_PASSWORD, hash};
+pub use threads::{Check, Threads};
 
 use angarium_protocol::{Authentication, Credentials, Identity};
+use backoff::Backoff;
+use cache::Cache;
 use std::time::Duration;
-
-/// What is to be done about credentials.
-#[derive(Debug)]
-pub enum Next {
-    /// The answer is known.
-    Answer(Authentication),
-    /// The password has to be hashed, on a thread where that may take its time.
-    Hash,
-}
 
 /// Everything one shard remembers about credentials.
 #[derive(Debug, Default)]
@@ -36,67 +28,58 @@ pub struct Authenticator {
 }
 
 impl Authenticator {
-    /// Decides about credentials. `address` is where the client comes from, without its port;
-    /// `stored` the user's hash; `now` counts from any fixed moment.
-    pub fn next(
+    /// Decides about credentials. `None`: the password has to be hashed, on a thread where that may take its
+    /// time. `address` is where the client comes from, without its port; `stored` the user's hash; `now`
+    /// counts from any fixed moment.
+    pub fn decide(
         &mut self,
         credentials: &Credentials,
         address: &str,
         stored: Option<&str>,
         now: Duration,
-    ) -> Next {
-        match credentials {
-            Credentials::Certificate { user } => Next::Answer(match stored {
-                Some(_) => Ok(Identity { user: user.clone() }),
-                None => Err(format!("the certificate names no user: '{}'", user.escape_debug())),
-            }),
-            // Where anybody may come, the listener says as whom.
-            Credentials::Anonymous { user } => Next::Answer(match stored {
-                Some(_) => Ok(Identity { user: user.clone() }),
-                None => Err(format!(
-                    "no user '{}' for clients without credentials",
-                    user.escape_debug()
-                )),
-            }),
-            Credentials::NKey { user_key, nonce, signature } => {
-                let is_right = stored.is_some() && nkey::is_signed(user_key, nonce, signature);
-                Next::Answer(if is_right {
-                    Ok(Identity { user: user_key.clone() })
-                } else {
-                    let user = user_key.escape_debug();
-                    Err(format!("no nkey '{user}', or not its signature, from {address}"))
-                })
+    ) -> Option<Authentication> {
+        let user = credentials.user();
+        let shown = user.escape_debug();
+        let (is_right, why) = match credentials {
+            Credentials::Certificate { .. } => {
+                (stored.is_some(), format!("the certificate names no user: '{shown}'"))
             }
-            Credentials::Password { user, password } => {
-                if self.cache.holds(user, password, stored) {
-                    return Next::Answer(Ok(Identity { user: user.clone() }));
-                }
-                match self.backoff.remaining(address, user, now) {
-                    Some(left) => Next::Answer(Err(format!(
-                        "too many wrong passwords for user '{}' from {address}: refused for {} s",
-                        user.escape_debug(),
-                        left.as_secs() + 1,
-                    ))),
-                    None => Next::Hash,
-                }
+            // The listener names the user of clients without credentials.
+            Credentials::Anonymous { .. } => {
+                (stored.is_some(), format!("no user '{shown}' for clients without credentials"))
             }
-        }
+            Credentials::NKey { user_key, nonce, signature } => (
+                stored.is_some() && nkey::is_signed(user_key, nonce, signature),
+                format!("no nkey '{shown}', or not its signature, from {address}"),
+            ),
+            Credentials::Password { password, .. } if self.cache.holds(user, password, stored) => {
+                (true, String::new())
+            }
+            Credentials::Password { .. } => {
+                let seconds = self.backoff.remaining(address, user, now)?.as_secs() + 1;
+                let many = format!("too many wrong passwords for user '{shown}' from {address}");
+                (false, format!("{many}: refused for {seconds} s"))
+            }
+        };
+        Some(if is_right { Ok(Identity { user: user.to_owned() }) } else { Err(why) })
     }
 
     /// Remembers how a check ended and words the answer.
-    pub fn checked(&mut self, checked: &Checked, address: &str, now: Duration) -> Authentication {
-        let Check { user, password, stored } = &checked.check;
-        match (checked.right, stored) {
-            (true, Some(stored)) => {
-                self.cache.keep(user, password, stored);
-                self.backoff.succeeded(address, user);
-                Ok(Identity { user: user.clone() })
-            }
-            _ => {
-                self.backoff.failed(address, user, now);
-                let user = user.escape_debug();
-                Err(format!("wrong user name or password for '{user}' from {address}"))
-            }
+    pub fn checked(
+        &mut self,
+        check: &Check,
+        is_right: bool,
+        address: &str,
+        now: Duration,
+    ) -> Authentication {
+        let Check { user, password, stored } = check;
+        if let (true, Some(stored)) = (is_right, stored) {
+            self.cache.keep(user, password, stored);
+            self.backoff.succeeded(address, user);
+            return Ok(Identity { user: user.clone() });
         }
+        self.backoff.failed(address, user, now);
+        let user = user.escape_debug();
+        Err(format!("wrong user name or password for '{user}' from {address}"))
     }
 }

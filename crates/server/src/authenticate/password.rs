@@ -3,11 +3,11 @@
 use argon2::{Argon2, PasswordHasher, PasswordVerifier};
 
 /// The hash of `guest`, the default user's password. It is public, so that a work factor would
-/// protect nothing: the cheapest parameters let a fresh broker serve its first client at once.
+/// protect nothing: with the cheapest parameters a new broker serves its first client sooner.
 pub const GUEST: &str =
     "$argon2id$v=19$m=8,t=1,p=1$Z3Vlc3QncyBzYWx0$Rp+rENEHTvvDhbwdoyLI1By0Wx16Hjdcek5QCE9vC2U";
 
-/// What is stored of a user without a password, who proves by other means who it is.
+/// What is stored of a user without a password, which logs in by other means.
 pub const NO_PASSWORD: &str = "";
 
 /// What the password of an unknown user, or of one without, is compared with, so that the answer takes as
@@ -22,8 +22,7 @@ pub fn hash(password: &str) -> Result<String, String> {
 }
 
 /// Whether the password has this hash; takes as long where there is no hash, or no password.
-#[must_use]
-pub fn is_right(password: &str, stored: Option<&str>) -> bool {
+pub(super) fn is_right(password: &str, stored: Option<&str>) -> bool {
     let stored = stored.filter(|stored| *stored != NO_PASSWORD);
     let verified = Argon2::default().verify_password(password.as_bytes(), stored.unwrap_or(NOBODY));
     verified.is_ok() && stored.is_some()

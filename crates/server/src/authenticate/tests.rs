@@ -1,5 +1,6 @@
 //! Right, wrong, remembered and guessed passwords.
 
+use super::password::is_right;
 use super::*;
 use std::sync::mpsc;
 
@@ -11,10 +12,17 @@ fn password(user: &str, password: &str) -> Credentials {
     Credentials::Password { user: user.into(), password: password.into() }
 }
 
-fn checked(user: &str, password: &str, stored: Option<&str>) -> Checked {
-    let right = is_right(password, stored);
-    let stored = stored.map(str::to_owned);
-    Checked { check: Check { user: user.into(), password: password.into(), stored }, right }
+fn check(user: &str, password: &str, stored: Option<&str>) -> Check {
+    Check { user: user.into(), password: password.into(), stored: stored.map(str::to_owned) }
+}
+
+/// Has the authenticator take the end of a check.
+fn checked(
+    authenticator: &mut Authenticator,
+    (user, password, stored): (&str, &str, Option<&str>),
+) -> Authentication {
+    let is_right = is_right(password, stored);
+    authenticator.checked(&check(user, password, stored), is_right, "a", seconds(0))
 }
 
 #[test]
@@ -42,28 +50,28 @@ fn who_has_no_password_comes_in_by_other_means_alone() {
     }
     let mut authenticator = Authenticator::default();
     let guess = password("ann", "");
-    assert!(matches!(authenticator.next(&guess, "a", stored, seconds(0)), Next::Hash));
-    authenticator.checked(&checked("ann", "", stored), "a", seconds(0)).unwrap_err();
+    assert!(authenticator.decide(&guess, "a", stored, seconds(0)).is_none());
+    checked(&mut authenticator, ("ann", "", stored)).unwrap_err();
     let certificate = Credentials::Certificate { user: "ann".into() };
-    let answer = authenticator.next(&certificate, "a", stored, seconds(0));
-    assert!(matches!(answer, Next::Answer(Ok(_))));
-    let answer = authenticator.next(&certificate, "a", None, seconds(0));
-    assert!(matches!(answer, Next::Answer(Err(_))));
+    let answer = authenticator.decide(&certificate, "a", stored, seconds(0));
+    assert!(answer.unwrap().is_ok());
+    let answer = authenticator.decide(&certificate, "a", None, seconds(0));
+    assert!(answer.unwrap().is_err());
 }
 
 #[test]
 fn a_right_password_is_remembered_until_the_stored_hash_changes() {
     let mut authenticator = Authenticator::default();
     let guest = password("guest", "guest");
-    assert!(matches!(authenticator.next(&guest, "a", Some(GUEST), seconds(0)), Next::Hash));
-    let answer = authenticator.checked(&checked("guest", "guest", Some(GUEST)), "a", seconds(0));
+    assert!(authenticator.decide(&guest, "a", Some(GUEST), seconds(0)).is_none());
+    let answer = checked(&mut authenticator, ("guest", "guest", Some(GUEST)));
     assert_eq!(answer.unwrap().user, "guest");
-    let again = authenticator.next(&guest, "b", Some(GUEST), seconds(0));
-    assert!(matches!(again, Next::Answer(Ok(_))));
+    let again = authenticator.decide(&guest, "b", Some(GUEST), seconds(0));
+    assert!(again.unwrap().is_ok());
     let wrong = password("guest", "gues");
-    assert!(matches!(authenticator.next(&wrong, "a", Some(GUEST), seconds(0)), Next::Hash));
-    assert!(matches!(authenticator.next(&guest, "a", Some("$new"), seconds(0)), Next::Hash));
-    assert!(matches!(authenticator.next(&guest, "a", None, seconds(0)), Next::Hash));
+    assert!(authenticator.decide(&wrong, "a", Some(GUEST), seconds(0)).is_none());
+    assert!(authenticator.decide(&guest, "a", Some("$new"), seconds(0)).is_none());
+    assert!(authenticator.decide(&guest, "a", None, seconds(0)).is_none());
 }
 
 #[test]
@@ -104,21 +112,22 @@ fn failures_are_forgotten_and_bounded() {
 fn a_guesser_is_refused_without_hashing() {
     let mut authenticator = Authenticator::default();
     for _ in 0..5 {
-        let wrong = checked("guest", "x", Some(GUEST));
-        assert!(authenticator.checked(&wrong, "a", seconds(0)).is_err());
+        assert!(checked(&mut authenticator, ("guest", "x", Some(GUEST))).is_err());
     }
-    let next = authenticator.next(&password("guest", "guest"), "a", Some(GUEST), seconds(0));
-    let Next::Answer(Err(why)) = next else { panic!("{next:?}") };
-    assert_eq!(why, "too many wrong passwords for user 'guest' from a: refused for 2 s");
+    let next = authenticator.decide(&password("guest", "guest"), "a", Some(GUEST), seconds(0));
+    assert_eq!(
+        next.unwrap().unwrap_err(),
+        "too many wrong passwords for user 'guest' from a: refused for 2 s"
+    );
 }
 
 #[test]
 fn a_certificate_logs_in_the_user_it_names() {
     let mut authenticator = Authenticator::default();
     let named = Credentials::Certificate { user: "ada".into() };
-    let known = authenticator.next(&named, "a", Some(GUEST), seconds(0));
-    assert!(matches!(known, Next::Answer(Ok(identity)) if identity.user == "ada"));
-    assert!(matches!(authenticator.next(&named, "a", None, seconds(0)), Next::Answer(Err(_))));
+    let known = authenticator.decide(&named, "a", Some(GUEST), seconds(0));
+    assert_eq!(known.unwrap().unwrap().user, "ada");
+    assert!(authenticator.decide(&named, "a", None, seconds(0)).unwrap().is_err());
 }
 
 #[test]
@@ -127,12 +136,11 @@ fn threads_answer_each_check() {
     let (sender, receiver) = mpsc::channel();
     for (password, right) in [("guest", true), ("wrong", false), ("guest", true)] {
         let sender = sender.clone();
-        let stored = Some(GUEST.to_owned());
-        let check = Check { user: "guest".into(), password: password.into(), stored };
-        assert!(threads.check(check, move |checked| sender.send((checked, right)).unwrap()));
+        let then = move |_, is_right| sender.send((is_right, right)).unwrap();
+        threads.check(check("guest", password, Some(GUEST)), then);
     }
     for _ in 0..3 {
-        let (checked, right) = receiver.recv().unwrap();
-        assert_eq!(checked.right, right);
+        let (is_right, right) = receiver.recv().unwrap();
+        assert_eq!(is_right, Some(right));
     }
 }

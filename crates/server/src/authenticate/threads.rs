@@ -2,10 +2,10 @@
 //! limited.
 
 use super::password;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
 
-/// Checks that wait for a thread; beyond it clients are refused at once.
+/// Checks that wait for a thread; clients beyond it are refused.
 const WAITING_MAX: usize = 4_096;
 
 /// A password to be checked.
@@ -19,40 +19,35 @@ pub struct Check {
     pub stored: Option<String>,
 }
 
-/// A check that ended.
-#[derive(Clone, Debug)]
-pub struct Checked {
-    /// What was checked.
-    pub check: Check,
-    /// Whether it was right.
-    pub right: bool,
-}
-
-type Work = (Check, Box<dyn FnOnce(Checked) + Send>);
+/// Gets a check, and whether the password was right; nothing if too many wait already.
+type Then = Box<dyn FnOnce(Check, Option<bool>) + Send>;
 
 /// The threads.
 #[derive(Debug)]
 pub struct Threads {
     count: u64,
-    queue: Option<SyncSender<Work>>,
+    queue: Option<SyncSender<(Check, Then)>>,
 }
 
 impl Threads {
     /// At most `count` of them, started with the first check.
-    #[must_use]
     pub fn new(count: u64) -> Threads {
         Threads { count, queue: None }
     }
 
-    /// Has a password checked; `then` runs on one of the threads. `false`: too many wait already.
-    pub fn check(&mut self, check: Check, then: impl FnOnce(Checked) + Send + 'static) -> bool {
-        let count = self.count;
-        let queue = self.queue.get_or_insert_with(|| start(count));
-        queue.try_send((check, Box::new(then))).is_ok()
+    /// Has a password checked. `then` gets whether it was right, on one of the threads; it gets nothing, on
+    /// this one, if too many wait already.
+    pub fn check(&mut self, check: Check, then: impl FnOnce(Check, Option<bool>) + Send + 'static) {
+        let queue = self.queue.get_or_insert_with(|| start(self.count));
+        if let Err(refused) = queue.try_send((check, Box::new(then))) {
+            let (TrySendError::Full((check, then)) | TrySendError::Disconnected((check, then))) =
+                refused;
+            then(check, None);
+        }
     }
 }
 
-fn start(count: u64) -> SyncSender<Work> {
+fn start(count: u64) -> SyncSender<(Check, Then)> {
     let (sender, receiver) = sync_channel(WAITING_MAX);
     let receiver = Arc::new(Mutex::new(receiver));
     for number in 0..count {
@@ -67,11 +62,11 @@ fn start(count: u64) -> SyncSender<Work> {
     sender
 }
 
-fn work(receiver: &Mutex<Receiver<Work>>) {
+fn work(receiver: &Mutex<Receiver<(Check, Then)>>) {
     loop {
         let next = receiver.lock().expect("no holder panics").recv();
         let Ok((check, then)) = next else { return };
         let right = password::is_right(&check.password, check.stored.as_deref());
-        then(Checked { check, right });
+        then(check, Some(right));
     }
 }

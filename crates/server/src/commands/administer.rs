@@ -3,7 +3,6 @@
 
 use super::http_client::{Broker, escaped};
 use super::output;
-use super::table::table;
 use crate::settings::{ByteCount, SettingValue, Settings};
 use angarium_engine::{Bound, EXCHANGE_OPTIONS, OptionDefinition, OptionType, QUEUE_OPTIONS};
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -18,64 +17,59 @@ const SLOW_CONSUMER_POLICY: &str = "slow-consumer-policy";
 
 /// All of them.
 pub(super) fn commands() -> Vec<Command> {
-    let group = |name: &'static str, about: &'static str| {
-        Command::new(name).about(about).subcommand_required(true).arg_required_else_help(true)
-    };
-    let commands = vec![
-        Command::new("status").about("What a running broker does, in short"),
-        group("user", "Users: list, add, quota, delete")
-            .subcommand(list())
-            .subcommand(
-                verb("add", "Creates a user or sets its password, read from standard input")
-                    .arg(name("NAME"))
-                    .arg(flag("administrator", "May administer"))
-                    .arg(value("new-password", "PASSWORD", "Instead of standard input"))
-                    .arg(
-                        flag("no-password", "It logs in by an nkey or a certificate alone")
-                            .conflicts_with("new-password"),
-                    ),
-            )
-            .subcommand(quota_command())
-            .subcommand(verb("delete", "Deletes a user").arg(name("NAME"))),
-        group("vhost", "Virtual hosts: list, add, delete")
-            .subcommand(list())
-            .subcommand(verb("add", "Creates a virtual host").arg(name("NAME")))
-            .subcommand(verb("delete", "Deletes a virtual host and all in it").arg(name("NAME"))),
-        group("permission", "What users may do: list, set, clear")
-            .subcommand(list())
-            .subcommand(
-                verb("set", "Sets what a user may do in a virtual host, by patterns over names")
-                    .arg(name("USER"))
-                    .arg(vhost())
-                    .arg(value("configure", "PATTERN", "Declare and delete").default_value(".*"))
-                    .arg(value("write", "PATTERN", "Publish and bind").default_value(".*"))
-                    .arg(value("read", "PATTERN", "Consume and bind from").default_value(".*")),
-            )
-            .subcommand(subjects_command())
-            .subcommand(
-                verb("clear", "Takes a user's permissions away").arg(name("USER")).arg(vhost()),
-            ),
-        queue_command(group("queue", "Queues: list, add, delete, purge")),
-        exchange_command(group("exchange", "Exchanges: list, add, delete")),
-        binding_command(group("binding", "Bindings: list, add, delete")),
-        group("connection", "Clients' connections: list, close").subcommand(list()).subcommand(
-            verb("close", "Closes a connection; clients of AMQP are told why, those of NATS to go")
-                .arg(name("ID"))
-                .arg(value("reason", "TEXT", "Why, for the log and for clients of AMQP")),
-        ),
+    let pattern = |name, help| value(name, "PATTERN", help).default_value(".*");
+    let user = [
+        list(),
+        verb("add", "Creates a user or sets its password, read from standard input").args([
+            name("NAME"),
+            flag("administrator", "May administer"),
+            value("new-password", "PASSWORD", "Instead of standard input"),
+            flag("no-password", "It logs in by an nkey or a certificate alone")
+                .conflicts_with("new-password"),
+        ]),
+        quota_command(),
+        verb("delete", "Deletes a user").arg(name("NAME")),
+    ];
+    let vhosts = [
+        list(),
+        verb("add", "Creates a virtual host").arg(name("NAME")),
+        verb("delete", "Deletes a virtual host and all in it").arg(name("NAME")),
+    ];
+    let permission = [
+        list(),
+        verb("set", "Sets what a user may do in a virtual host, by patterns over names").args([
+            name("USER"),
+            vhost(),
+            pattern("configure", "Declare and delete"),
+            pattern("write", "Publish and bind"),
+            pattern("read", "Consume and bind from"),
+        ]),
+        subjects_command(),
+        verb("clear", "Takes a user's permissions away").args([name("USER"), vhost()]),
+    ];
+    let close = "Closes a connection; clients of AMQP are told why, those of NATS to go";
+    let connection = [
+        list(),
+        verb("close", close).args([
+            name("ID"),
+            value("reason", "TEXT", "Why, for the log and for clients of AMQP"),
+        ]),
+    ];
+    let commands = [
+        verb("status", "What a running broker does, in short"),
+        group("user", "Users: list, add, quota, delete").subcommands(user),
+        group("vhost", "Virtual hosts: list, add, delete").subcommands(vhosts),
+        group("permission", "What users may do: list, set, clear").subcommands(permission),
+        group("queue", "Queues: list, add, delete, purge").subcommands(queue_commands()),
+        group("exchange", "Exchanges: list, add, delete").subcommands(exchange_commands()),
+        group("binding", "Bindings: list, add, delete").subcommands(binding_commands()),
+        group("connection", "Clients' connections: list, close").subcommands(connection),
     ];
     commands.into_iter().map(with_broker).collect()
 }
 
 fn quota_command() -> Command {
-    let command = verb("quota", "Sets what a user may use; what is not said is as for everybody")
-        .arg(name("NAME"))
-        .arg(value(
-            SLOW_CONSUMER_POLICY,
-            "spool|drop-oldest|drop-new|disconnect",
-            "What becomes of direct messages for which its clients are too slow",
-        ));
-    Bound::NAMES.into_iter().fold(command, |command, (bound, name)| {
+    let bounds = Bound::NAMES.into_iter().map(|(bound, name)| {
         let help = match bound {
             Bound::Connections => "Connections at once",
             Bound::Subscriptions => "Subscriptions of all its connections together",
@@ -86,8 +80,13 @@ fn quota_command() -> Command {
             Bound::ConnectionMessages => "Messages that each connection publishes in a second",
             Bound::ConnectionBytes => "Bytes that each connection sends in a second",
         };
-        command.arg(value(name, "N", help))
-    })
+        value(name, "N", help)
+    });
+    let policies = "spool|drop-oldest|drop-new|disconnect";
+    let policy = "What becomes of direct messages for which its clients are too slow";
+    verb("quota", "Sets what a user may use; what is not said is as for everybody")
+        .args([name("NAME"), value(SLOW_CONSUMER_POLICY, policies, policy)])
+        .args(bounds)
 }
 
 fn subjects_command() -> Command {
@@ -98,16 +97,18 @@ fn subjects_command() -> Command {
         "subjects",
         "Narrows a user to subjects, in NATS and on the exchange amq.topic; sets all four lists",
     )
-    .arg(name("USER"))
-    .arg(vhost())
-    .arg(list("publish", "It may publish to these subjects alone [default: all]"))
-    .arg(list("publish-deny", "It may not publish to these, even if --publish has them"))
-    .arg(list("subscribe", "It may subscribe to these subjects alone [default: all]"))
-    .arg(list(
-        "subscribe-deny",
-        "It may not subscribe to these, even if --subscribe has them; what it subscribes to more \
-         widely comes without them",
-    ))
+    .args([
+        name("USER"),
+        vhost(),
+        list("publish", "It may publish to these subjects alone [default: all]"),
+        list("publish-deny", "It may not publish to these, even if --publish has them"),
+        list("subscribe", "It may subscribe to these subjects alone [default: all]"),
+        list(
+            "subscribe-deny",
+            "It may not subscribe to these, even if --subscribe has them; what it subscribes to more \
+             widely comes without them",
+        ),
+    ])
     .after_help(
         "In patterns `*` is one word and `>`, at the end, one or more.\n\
          Each call sets all four lists. One that is not given is empty, whatever it had before: \
@@ -116,73 +117,61 @@ fn subjects_command() -> Command {
     )
 }
 
-fn queue_command(group: Command) -> Command {
-    let add = verb("add", "Declares a queue")
-        .arg(name("NAME"))
-        .arg(vhost())
-        .arg(flag("transient", "Gone after a restart"))
-        .arg(flag("auto-delete", "Goes when its last consumer goes"));
-    let add = QUEUE_OPTIONS.iter().fold(add, |add, option| add.arg(option_flag(option)));
-    group
-        .subcommand(list().arg(any_vhost()))
-        .subcommand(add)
-        .subcommand(
-            verb("delete", "Deletes a queue and its messages")
-                .arg(name("NAME"))
-                .arg(vhost())
-                .arg(flag("if-unused", "Only without consumers"))
-                .arg(flag("if-empty", "Only without messages")),
-        )
-        .subcommand(verb("purge", "Drops a queue's ready messages").arg(name("NAME")).arg(vhost()))
+fn queue_commands() -> [Command; 4] {
+    let add = verb("add", "Declares a queue").args([
+        name("NAME"),
+        vhost(),
+        flag("transient", "Gone after a restart"),
+        flag("auto-delete", "Goes when its last consumer goes"),
+    ]);
+    let delete = verb("delete", "Deletes a queue and its messages").args([
+        name("NAME"),
+        vhost(),
+        flag("if-unused", "Only without consumers"),
+        flag("if-empty", "Only without messages"),
+    ]);
+    let purge = verb("purge", "Drops a queue's ready messages").args([name("NAME"), vhost()]);
+    let add = add.args(QUEUE_OPTIONS.iter().map(option_flag));
+    [list().arg(any_vhost()), add, delete, purge]
 }
 
-fn exchange_command(group: Command) -> Command {
-    let add = verb("add", "Declares an exchange")
-        .arg(name("NAME"))
-        .arg(vhost())
-        .arg(
-            value("type", "KIND", "How it routes: direct, fanout, topic or headers")
-                .default_value("direct"),
-        )
-        .arg(flag("transient", "Gone after a restart"))
-        .arg(flag("auto-delete", "Goes when its last binding goes"))
-        .arg(flag("internal", "Only exchanges publish to it"))
-        .arg(flag("delaying", "Holds messages with x-delay back"));
-    let add = EXCHANGE_OPTIONS.iter().fold(add, |add, option| add.arg(option_flag(option)));
-    group.subcommand(list().arg(any_vhost())).subcommand(add).subcommand(
-        verb("delete", "Deletes an exchange")
-            .arg(name("NAME"))
-            .arg(vhost())
-            .arg(flag("if-unused", "Only without bindings")),
-    )
+fn exchange_commands() -> [Command; 3] {
+    let kind = value("type", "KIND", "How it routes: direct, fanout, topic or headers");
+    let add = verb("add", "Declares an exchange").args([
+        name("NAME"),
+        vhost(),
+        kind.default_value("direct"),
+        flag("transient", "Gone after a restart"),
+        flag("auto-delete", "Goes when its last binding goes"),
+        flag("internal", "Only exchanges publish to it"),
+        flag("delaying", "Holds messages with x-delay back"),
+    ]);
+    let unused = flag("if-unused", "Only without bindings");
+    let delete = verb("delete", "Deletes an exchange").args([name("NAME"), vhost(), unused]);
+    [list().arg(any_vhost()), add.args(EXCHANGE_OPTIONS.iter().map(option_flag)), delete]
 }
 
-fn binding_command(group: Command) -> Command {
-    let ends = |command: Command| {
-        command
-            .arg(name("SOURCE"))
-            .arg(vhost())
-            .arg(value("queue", "NAME", "It leads to this queue"))
-            .arg(value("exchange", "NAME", "It leads to this exchange"))
-            .arg(
-                value(
-                    "key",
-                    "KEY",
-                    "Its key or pattern: for topic exchanges `*` is one word, `#` any number",
-                )
-                .default_value(""),
-            )
-            .arg(
-                value("argument", "NAME=VALUE", "An argument, for headers exchanges")
-                    .action(ArgAction::Append),
-            )
-    };
-    group
-        .subcommand(list().arg(any_vhost()))
-        .subcommand(ends(verb("add", "Binds a queue or an exchange to an exchange")))
-        .subcommand(ends(verb("delete", "Takes a binding away")))
+fn binding_commands() -> [Command; 3] {
+    let key = "Its key or pattern: for topic exchanges `*` is one word, `#` any number";
+    let argument = value("argument", "NAME=VALUE", "An argument, for headers exchanges");
+    let ends = [
+        name("SOURCE"),
+        vhost(),
+        value("queue", "NAME", "It leads to this queue"),
+        value("exchange", "NAME", "It leads to this exchange"),
+        value("key", "KEY", key).default_value(""),
+        argument.action(ArgAction::Append),
+    ];
+    [
+        list().arg(any_vhost()),
+        verb("add", "Binds a queue or an exchange to an exchange").args(&ends),
+        verb("delete", "Takes a binding away").args(&ends),
+    ]
 }
 
+fn group(name: &'static str, about: &'static str) -> Command {
+    verb(name, about).subcommand_required(true).arg_required_else_help(true)
+}
 fn verb(name: &'static str, about: &'static str) -> Command {
     Command::new(name).about(about)
 }
@@ -206,7 +195,7 @@ fn option_flag<O>(option: &OptionDefinition<O>) -> Arg {
     let mut help = option.what.to_owned();
     help[..1].make_ascii_uppercase();
     match option.kind {
-        OptionType::Flag => Arg::new(option.name).long(option.name).action(ArgAction::SetTrue),
+        OptionType::Flag => flag(option.name, ""),
         OptionType::Count { .. } => value(option.name, "N", ""),
         OptionType::Millis { .. } => value(option.name, "MS", ""),
         OptionType::Text => value(option.name, "NAME", ""),
@@ -237,9 +226,8 @@ fn with_broker(command: Command) -> Command {
             .env("ANGARIUM_PASSWORD")
             .hide_env_values(true),
     ];
-    arguments.into_iter().fold(command, |command, argument| {
-        command.arg(argument.global(true).help_heading("Which broker, and how to print"))
-    })
+    let heading = "Which broker, and how to print";
+    command.args(arguments.map(|argument| argument.global(true).help_heading(heading)))
 }
 
 /// One request to the broker.
@@ -248,8 +236,8 @@ pub(super) struct Call {
     pub(super) method: &'static str,
     pub(super) path: String,
     pub(super) body: Option<Value>,
-    /// Columns of the listing; empty where it is none.
-    pub(super) columns: &'static [&'static str],
+    /// Columns of the listing, parted by blanks; empty where it is none.
+    pub(super) columns: &'static str,
 }
 
 /// Carries a command out.
@@ -260,7 +248,7 @@ pub(super) fn run(command: &str, matches: &ArgMatches) -> Result<(), String> {
     let text = if arguments.get_flag("json") {
         format!("{answer:#}\n")
     } else if let (Some(rows), false) = (answer.as_array(), call.columns.is_empty()) {
-        table(rows, call.columns)
+        output::table(rows, call.columns)
     } else {
         said(&answer)
     };
@@ -304,39 +292,33 @@ pub(super) fn call(
 ) -> Result<Call, String> {
     let asked = Asked { command, verb, matches };
     let resource = match command {
-        "status" => "overview".to_owned(),
-        _ => format!("{command}s"),
+        "status" => "/api/overview".to_owned(),
+        _ => format!("/api/{command}s"),
     };
-    let named = |with_vhost: bool| {
-        let mut path = format!("/api/{resource}");
-        if with_vhost {
-            path += &format!("/{}", escaped(&asked.text("vhost").unwrap_or_default()));
-        }
-        path + &format!("/{}", escaped(&asked.text("name").unwrap_or_default()))
+    let named = |arguments: &[&str]| {
+        let part = |name: &&str| format!("/{}", escaped(&asked.text(name).unwrap_or_default()));
+        resource.clone() + &arguments.iter().map(part).collect::<String>()
     };
-    let call = |method, path, body| Ok(Call { method, path, body, columns: &[] });
-    let in_vhost = matches!(command, "queue" | "exchange" | "permission");
+    let path = || match command {
+        "queue" | "exchange" | "permission" => named(&["vhost", "name"]),
+        "binding" => named(&["vhost"]),
+        _ => named(&["name"]),
+    };
+    let query = |name: &str| match asked.text(name) {
+        Some(value) => format!("?{name}={}", escaped(&value)),
+        None => String::new(),
+    };
+    let call = |method, path, body| Ok(Call { method, path, body, columns: "" });
     match (command, verb) {
         (_, "list") | ("status", _) => {
-            let filter = match asked.text("vhost") {
-                Some(vhost) => format!("?vhost={}", escaped(&vhost)),
-                None => String::new(),
-            };
-            let path = format!("/api/{resource}{filter}");
+            let path = named(&[]) + &query("vhost");
             Ok(Call { method: "GET", path, body: None, columns: columns(command) })
         }
-        ("queue", "purge") => call("DELETE", named(true) + "/messages", None),
-        ("binding", _) => {
-            let path =
-                format!("/api/bindings/{}", escaped(&asked.text("vhost").unwrap_or_default()));
-            let method = if verb == "add" { "PUT" } else { "DELETE" };
-            call(method, path, Some(asked.binding()?))
-        }
-        ("connection", "close") => {
-            let reason = asked.text("reason").map(|reason| format!("?reason={}", escaped(&reason)));
-            call("DELETE", named(false) + &reason.unwrap_or_default(), None)
-        }
-        (_, "delete" | "clear") => call("DELETE", named(in_vhost) + &asked.conditions(), None),
+        ("queue", "purge") => call("DELETE", path() + "/messages", None),
+        ("binding", "add") => call("PUT", path(), Some(asked.binding()?)),
+        ("binding", _) => call("DELETE", path(), Some(asked.binding()?)),
+        ("connection", "close") => call("DELETE", path() + &query("reason"), None),
+        (_, "delete" | "clear") => call("DELETE", path() + &asked.conditions(), None),
         ("user", "add") => {
             let password = match asked.flag("no-password") {
                 true => None,
@@ -344,9 +326,9 @@ pub(super) fn call(
             };
             let administrator = asked.flag("administrator");
             let body = json!({ "password": password, "administrator": administrator });
-            call("PUT", named(false), Some(body))
+            call("PUT", path(), Some(body))
         }
-        ("user", "quota") => call("PUT", named(false) + "/quota", Some(asked.quota()?)),
+        ("user", "quota") => call("PUT", path() + "/quota", Some(asked.quota()?)),
         ("permission", "subjects") => {
             let rules =
                 |allow, deny| json!({ "allow": asked.list(allow), "deny": asked.list(deny) });
@@ -354,10 +336,10 @@ pub(super) fn call(
                 "publish": rules("publish", "publish-deny"),
                 "subscribe": rules("subscribe", "subscribe-deny"),
             });
-            call("PUT", named(true) + "/subjects", Some(body))
+            call("PUT", path() + "/subjects", Some(body))
         }
-        ("vhost", "add") => call("PUT", named(false), None),
-        _ => call("PUT", named(true), Some(asked.body()?)),
+        ("vhost", "add") => call("PUT", path(), None),
+        _ => call("PUT", path(), Some(asked.body()?)),
     }
 }
 
@@ -387,62 +369,48 @@ impl Asked<'_> {
         if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
     }
 
-    /// What a user may use: a field for each flag.
-    fn quota(&self) -> Result<Value, String> {
-        let mut body = Map::new();
-        if let Some(policy) = self.text(SLOW_CONSUMER_POLICY) {
-            body.insert(SLOW_CONSUMER_POLICY.replace('-', "_"), policy.into());
-        }
-        for (_, name) in Bound::NAMES {
-            if let Some(text) = self.text(name) {
-                let number = ByteCount::parse(&text);
-                let number = number.map_err(|_| format!("--{name}: expected a whole number"))?;
-                body.insert(name.replace('-', "_"), number.0.into());
-            }
-        }
-        Ok(Value::Object(body))
-    }
-
-    /// The options of a declaration: a field for each flag.
-    fn options<O>(
+    /// A field for each of these flags that is given, under the same name.
+    fn fields(
         &self,
-        table: &[OptionDefinition<O>],
-        body: &mut Map<String, Value>,
-    ) -> Result<(), String> {
-        for option in table {
-            let name = option.name;
-            let value = match option.kind {
-                OptionType::Flag if self.flag(name) => Some(true.into()),
-                OptionType::Flag => None,
-                OptionType::Text | OptionType::Choice(_) => self.text(name).map(Value::from),
-                OptionType::Count { .. } | OptionType::Millis { .. } => {
-                    let number = |text: String| text.parse::<i64>().map(Value::from);
-                    let number = self.text(name).map(number).transpose();
-                    number.map_err(|_| format!("--{name}: expected a whole number"))?
+        flags: impl IntoIterator<Item = (&'static str, OptionType)>,
+        number: impl Fn(&str) -> Option<Value>,
+    ) -> Result<Map<String, Value>, String> {
+        let mut fields = Map::new();
+        for (name, kind) in flags {
+            let value = match (kind, self.text(name)) {
+                (OptionType::Flag, _) => self.flag(name).then_some(true.into()),
+                (OptionType::Text | OptionType::Choice(_), text) => text.map(Value::from),
+                (_, None) => None,
+                (OptionType::Count { .. } | OptionType::Millis { .. }, Some(text)) => {
+                    let expected = || format!("--{name}: expected a whole number");
+                    Some(number(&text).ok_or_else(expected)?)
                 }
             };
             if let Some(value) = value {
-                body.insert(name.replace('-', "_"), value);
+                fields.insert(name.replace('-', "_"), value);
             }
         }
-        Ok(())
+        Ok(fields)
     }
 
-    /// The body of a declaration: a field for each flag, under the same name.
+    fn quota(&self) -> Result<Value, String> {
+        let number = OptionType::Count { min: 0, max: i64::MAX };
+        let bounds = Bound::NAMES.map(|(_, name)| (name, number));
+        let flags = [(SLOW_CONSUMER_POLICY, OptionType::Text)].into_iter().chain(bounds);
+        let bytes = |text: &str| Some(ByteCount::parse(text).ok()?.0.into());
+        self.fields(flags, bytes).map(Value::Object)
+    }
+
+    /// The body of a declaration, or what a user may do.
     fn body(&self) -> Result<Value, String> {
-        const TEXTS: [&str; 4] = ["type", "configure", "write", "read"];
-        const FLAGS: [&str; 3] = ["auto-delete", "internal", "delaying"];
-        let mut body = Map::new();
-        self.options(QUEUE_OPTIONS, &mut body)?;
-        self.options(EXCHANGE_OPTIONS, &mut body)?;
-        for name in TEXTS {
-            if let Some(text) = self.text(name) {
-                body.insert(name.replace('-', "_"), text.into());
-            }
-        }
-        for name in FLAGS.into_iter().filter(|name| self.flag(name)) {
-            body.insert(name.replace('-', "_"), true.into());
-        }
+        use OptionType::{Flag, Text};
+        let flags = [("auto-delete", Flag), ("internal", Flag), ("delaying", Flag)];
+        let texts = [("type", Text), ("configure", Text), ("write", Text), ("read", Text)];
+        let queue = QUEUE_OPTIONS.iter().map(|option| (option.name, option.kind));
+        let exchange = EXCHANGE_OPTIONS.iter().map(|option| (option.name, option.kind));
+        let number = |text: &str| Some(text.parse::<i64>().ok()?.into());
+        let all = queue.chain(exchange).chain(flags).chain(texts);
+        let mut body = self.fields(all, number)?;
         if self.command != "permission" {
             body.insert("durable".into(), (!self.flag("transient")).into());
         }
@@ -450,57 +418,35 @@ impl Asked<'_> {
     }
 
     fn binding(&self) -> Result<Value, String> {
-        let (queue, exchange) = (self.text("queue"), self.text("exchange"));
-        if queue.is_some() == exchange.is_some() {
+        let texts = ["queue", "exchange", "key"].map(|name| (name, OptionType::Text));
+        let mut body = self.fields(texts, |_| None)?;
+        if body.contains_key("queue") == body.contains_key("exchange") {
             return Err(format!("binding {} needs either --queue or --exchange", self.verb));
         }
         let mut arguments = Map::new();
-        let given = self.matches.get_many::<String>("argument").into_iter().flatten();
-        for pair in given {
+        for pair in self.list("argument") {
             let (name, value) = pair.split_once('=').ok_or("--argument: expected NAME=VALUE")?;
             arguments.insert(name.to_owned(), value.into());
         }
-        let mut body = json!({
-            "source": self.text("name"),
-            "key": self.text("key").unwrap_or_default(),
-            "arguments": arguments,
-        });
-        if let Some(queue) = queue {
-            body["queue"] = queue.into();
-        }
-        if let Some(exchange) = exchange {
-            body["exchange"] = exchange.into();
-        }
-        Ok(body)
+        body.insert("source".into(), self.text("name").into());
+        body.insert("arguments".into(), arguments.into());
+        Ok(Value::Object(body))
     }
 }
 
 /// What a listing shows to people.
-fn columns(command: &str) -> &'static [&'static str] {
+fn columns(command: &str) -> &'static str {
     match command {
-        "user" => &["name", "administrator", "password", "quota"],
-        "vhost" => &["name", "queues"],
-        "permission" => &["vhost", "user", "configure", "write", "read", "subjects"],
-        "queue" => {
-            &["vhost", "name", "ready", "unsettled", "consumers", "bytes", "durability", "state"]
+        "user" => "name administrator password quota",
+        "vhost" => "name queues",
+        "permission" => "vhost user configure write read subjects",
+        "queue" => "vhost name ready unsettled consumers bytes durability state",
+        "exchange" => "vhost name type durable",
+        "binding" => "vhost source target_type target key arguments",
+        "connection" => {
+            "id peer user vhost state waits_for channels subjects unsent_bytes product name age_s"
         }
-        "exchange" => &["vhost", "name", "type", "durable"],
-        "binding" => &["vhost", "source", "target_type", "target", "key", "arguments"],
-        "connection" => &[
-            "id",
-            "peer",
-            "user",
-            "vhost",
-            "state",
-            "waits_for",
-            "channels",
-            "subjects",
-            "unsent_bytes",
-            "product",
-            "name",
-            "age_s",
-        ],
-        _ => &[],
+        _ => "",
     }
 }
 

@@ -44,8 +44,8 @@ pub(super) struct Uri {
 
 impl Uri {
     /// Reads `amqp://user:password@host:port/vhost`; every part but the scheme may be missing. An
-    /// empty virtual host is the default one: in RabbitMQ's URI specification `amqp://host/` names
-    /// the virtual host "", which nobody has and nobody means.
+    /// empty virtual host is the default one, although in RabbitMQ's URI specification `amqp://host/` names
+    /// the virtual host "".
     pub(super) fn parse(text: &str) -> Result<Uri, String> {
         let (tls, rest) = match (text.strip_prefix("amqp://"), text.strip_prefix("amqps://")) {
             (Some(rest), _) => (false, rest),
@@ -77,18 +77,12 @@ impl Uri {
 /// Undoes percent-encoding (RFC 3986 2.1).
 fn unescaped(text: &str) -> Result<String, String> {
     let wrong = || format!("'{text}': wrong percent-encoding");
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        rest = after;
-        if first != b'%' {
-            bytes.push(first);
-            continue;
-        }
-        let digits = rest.get(..2).and_then(|two| std::str::from_utf8(two).ok());
-        let value = digits.and_then(|two| u8::from_str_radix(two, 16).ok()).ok_or_else(wrong)?;
-        bytes.push(value);
-        rest = &rest[2..];
+    let mut parts = text.split('%');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2).ok_or_else(wrong)?;
+        bytes.push(u8::from_str_radix(digits, 16).map_err(|_| wrong())?);
+        bytes.extend_from_slice(rest.as_bytes());
     }
     String::from_utf8(bytes).map_err(|_| wrong())
 }
@@ -151,24 +145,21 @@ impl Client {
     fn log_in(&mut self, uri: &Uri) -> Result<(), String> {
         self.expect("connection.start")?;
         let response = format!("\0{}\0{}", uri.user, uri.password);
-        self.put_on(
-            0,
-            &Method::ConnectionStartOk {
-                client_properties: Table::default(),
-                mechanism: "PLAIN",
-                response: response.as_bytes(),
-                locale: "en_US",
-            },
-        );
-        let tune = self.expect("connection.tune").map_err(|error| {
-            if error.starts_with("the broker closed") {
-                let user = &uri.user;
-                let host =
-                    if user == "guest" { ", or from another host than the broker's" } else { "" };
-                format!("cannot log in as '{user}': wrong name or password{host}?")
-            } else {
-                error
+        let start_ok = Method::ConnectionStartOk {
+            client_properties: Table::default(),
+            mechanism: "PLAIN",
+            response: response.as_bytes(),
+            locale: "en_US",
+        };
+        self.put_on(0, &start_ok);
+        let tune = self.expect("connection.tune").map_err(|error| match &*uri.user {
+            _ if !error.starts_with("the broker closed") => error,
+            "guest" => {
+                "cannot log in as 'guest': wrong name or password, or from another host than \
+                        the broker's?"
+                    .to_owned()
             }
+            user => format!("cannot log in as '{user}': wrong name or password?"),
         })?;
         let Ok(Method::ConnectionTune { channel_max, frame_max, .. }) = Method::decode(&tune)
         else {
@@ -221,14 +212,13 @@ impl Client {
         }
     }
 
-    /// Sends the output.
     pub(super) fn flush(&mut self) -> Result<(), String> {
         let sent = self.stream.write_all(&self.out).and_then(|()| self.stream.flush());
         self.out.clear();
         sent.map_err(|error| format!("the connection broke: {error}"))
     }
 
-    /// How many bytes wait to be sent.
+    /// Bytes that wait to be sent.
     pub(super) fn unsent(&self) -> usize {
         self.out.len()
     }
@@ -260,13 +250,11 @@ impl Client {
                 },
                 (frame::HEADER, Some((event, left))) => {
                     let header = ContentHeader::decode(&payload).map_err(|e| e.0.to_owned())?;
-                    if header.body_bytes > BODY_BYTES_MAX {
-                        return Err(format!(
-                            "a message of {} bytes is too large",
-                            header.body_bytes
-                        ));
+                    let bytes = header.body_bytes;
+                    if bytes > BODY_BYTES_MAX {
+                        return Err(format!("a message of {bytes} bytes is too large"));
                     }
-                    *left = Some(header.body_bytes);
+                    *left = Some(bytes);
                     if let Event::Delivered(message) = event {
                         message.properties = header.properties.to_vec();
                     }
@@ -395,15 +383,8 @@ impl Client {
 
     /// Ends in order.
     pub(super) fn close(mut self) -> Result<(), String> {
-        self.put_on(
-            0,
-            &Method::ConnectionClose {
-                reply_code: 200,
-                reply_text: "done",
-                class_id: 0,
-                method_id: 0,
-            },
-        );
+        let (reply_code, reply_text, class_id, method_id) = (200, "done", 0, 0);
+        self.put_on(0, &Method::ConnectionClose { reply_code, reply_text, class_id, method_id });
         self.expect("connection.close-ok").map(drop)
     }
 }

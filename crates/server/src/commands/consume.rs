@@ -3,7 +3,7 @@
 use super::amqp::{Client, Event, Message, Target};
 use super::output;
 use angarium_protocol::amqp091::codec::{FieldValue, Method, Properties, Table};
-use clap::{Args, Command};
+use clap::Args;
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 
@@ -12,8 +12,14 @@ const PREFETCH: u16 = 200;
 /// Bytes of output that are printed at once.
 const BATCH_BYTES_MAX: usize = 64 << 10;
 
+const EXAMPLES: &str = "Examples:
+  angarium consume hello
+  angarium consume hello --count 10 --json
+  angarium consume hello --idle 1 --peek";
+
 /// Prints a queue's messages, one a line, and settles them.
 #[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Consume {
     #[command(flatten)]
     target: Target,
@@ -37,14 +43,6 @@ pub(super) struct Consume {
     /// Print one JSON object a message, with properties
     #[arg(long)]
     json: bool,
-}
-
-/// The command's head.
-pub(super) fn command() -> Command {
-    Command::new("consume").after_help(
-        "Examples:\n  angarium consume hello\n  angarium consume hello --count 10 --json\n  \
-         angarium consume hello --idle 1 --peek",
-    )
 }
 
 /// Carries it out.
@@ -120,8 +118,8 @@ impl Batch {
         self.delivery_tag = is_settled.then_some(message.delivery_tag);
     }
 
-    /// Prints them, then settles them; says whether anybody still reads. What nobody has read stays in the
-    /// queue.
+    /// Prints them, then settles them; says whether the output still has a reader. What was not printed stays
+    /// in the queue.
     fn finish(&mut self, client: &mut Client) -> Result<bool, String> {
         if self.lines.is_empty() {
             return Ok(true);
@@ -153,26 +151,20 @@ fn described(message: &Message) -> Value {
         }
     }
     let Ok(properties) = Properties::decode(&message.properties) else { return all };
-    let texts = [
-        ("content_type", properties.content_type),
-        ("correlation_id", properties.correlation_id),
-        ("reply_to", properties.reply_to),
-        ("expiration", properties.expiration),
-        ("message_id", properties.message_id),
-    ];
-    for (name, text) in texts {
-        if let Some(text) = text {
-            all[name] = text.into();
+    let text = |text: Option<&str>| text.map(Value::from);
+    for (name, value) in [
+        ("content_type", text(properties.content_type)),
+        ("correlation_id", text(properties.correlation_id)),
+        ("reply_to", text(properties.reply_to)),
+        ("expiration", text(properties.expiration)),
+        ("message_id", text(properties.message_id)),
+        ("persistent", properties.delivery_mode.map(|mode| (mode == 2).into())),
+        ("priority", properties.priority.map(Value::from)),
+        ("headers", properties.headers.map(table)),
+    ] {
+        if let Some(value) = value {
+            all[name] = value;
         }
-    }
-    if let Some(mode) = properties.delivery_mode {
-        all["persistent"] = (mode == 2).into();
-    }
-    if let Some(priority) = properties.priority {
-        all["priority"] = priority.into();
-    }
-    if let Some(headers) = properties.headers {
-        all["headers"] = table(headers);
     }
     all
 }

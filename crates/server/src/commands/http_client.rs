@@ -27,12 +27,6 @@ pub(super) enum Broker {
     Address { address: String, user: String, password: String },
 }
 
-/// A response: its status and body.
-struct Answer {
-    status: u16,
-    body: Bytes,
-}
-
 impl Broker {
     /// Makes a request; an answer other than success is an error with the broker's words.
     pub(super) fn ask(
@@ -46,21 +40,20 @@ impl Broker {
             .enable_all()
             .build()
             .map_err(|error| format!("cannot ask a broker: {error}"))?;
-        let answer = runtime.block_on(async {
+        runtime.block_on(async {
             let answer = tokio::time::timeout(TIMEOUT, self.exchange(request)).await;
             answer.map_err(|_| format!("the broker does not answer within {TIMEOUT:?}"))?
-        })?;
-        read_answer(answer.status, &answer.body)
+        })
     }
 
-    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Answer, String> {
+    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Value, String> {
         match self {
             Broker::Socket(file) => {
                 let stream = UnixStream::connect(file).await.map_err(|error| {
+                    let file = file.display();
                     format!(
-                        "no broker at '{}': {error}\n(start one with `angarium`, or name its data \
-                         folder with --data or its address with --admin http://HOST:PORT)",
-                        file.display()
+                        "no broker at '{file}': {error}\n(start one with `angarium`, or name its data \
+                         folder with --data or its address with --admin http://HOST:PORT)"
                     )
                 })?;
                 exchange(stream, request).await
@@ -97,7 +90,7 @@ impl Broker {
     }
 }
 
-async fn exchange<S>(stream: S, request: Request<Full<Bytes>>) -> Result<Answer, String>
+async fn exchange<S>(stream: S, request: Request<Full<Bytes>>) -> Result<Value, String>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -112,38 +105,35 @@ where
     let response = sender.send_request(request).await.map_err(|error| failed(&error))?;
     let status = response.status().as_u16();
     let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
-    let body = body.map_err(|error| failed(&*error))?.to_bytes();
-    Ok(Answer { status, body })
+    read_answer(status, &body.map_err(|error| failed(&*error))?.to_bytes())
 }
 
 /// Takes an answer apart.
 pub(super) fn read_answer(status: u16, body: &[u8]) -> Result<Value, String> {
-    const STRANGE: &str = "the answer is not that of an Angarium broker";
     let value: Result<Value, _> = serde_json::from_slice(body);
-    match (status, value) {
-        (200..=299, Ok(value)) => Ok(value),
-        (200..=299, Err(_)) => Err(STRANGE.into()),
-        (_, Ok(value)) => match value["error"].as_str() {
-            Some(error) => Err(error.to_owned()),
-            None => Err(format!("the broker answers with status {status}")),
-        },
-        (_, Err(_)) => Err(format!(
-            "the broker answers with status {status}: {}",
-            String::from_utf8_lossy(body).trim()
-        )),
+    let is_success = (200..300).contains(&status);
+    match value {
+        Ok(value) if is_success => Ok(value),
+        Err(_) if is_success => Err("the answer is not that of an Angarium broker".into()),
+        Ok(value) => Err(match value["error"].as_str() {
+            Some(error) => error.to_owned(),
+            None => format!("the broker answers with status {status}"),
+        }),
+        Err(_) => {
+            let text = String::from_utf8_lossy(body);
+            Err(format!("the broker answers with status {status}: {}", text.trim()))
+        }
     }
 }
 
 /// Escapes a name for a path (RFC 3986 2.1).
 pub(super) fn escaped(name: &str) -> String {
-    name.bytes()
-        .map(|byte| match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                char::from(byte).to_string()
-            }
-            _ => format!("%{byte:02X}"),
-        })
-        .collect()
+    let escaped = |byte: u8| match byte {
+        b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
+        _ if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    name.bytes().map(escaped).collect()
 }
 
 #[cfg(test)]

@@ -4,74 +4,65 @@ use super::output;
 use crate::hints;
 use crate::settings::Settings;
 use angarium_journal::{Disk, Report, check, repair};
-use clap::{Arg, ArgAction, ArgMatches, Command};
-use std::path::PathBuf;
+use clap::{Args, Subcommand};
+use std::path::{Path, PathBuf};
 
 /// The folder of the journal within the data folder.
 pub(super) const FOLDER: &str = "journal";
 
-/// The command's head.
-pub(super) fn command() -> Command {
-    let data = Arg::new("data")
-        .long("data")
-        .value_name("DIR")
-        .env("ANGARIUM_DATA")
-        .global(true)
-        .help("The broker's data folder");
-    Command::new("journal")
-        .about("Checks or repairs a stopped broker's journal")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .arg(data)
-        .subcommand(Command::new("check").about("Says what is in it and what is wrong with it"))
-        .subcommand(repair_command())
+/// Checks or repairs a stopped broker's journal
+#[derive(Args, Debug)]
+pub(super) struct Journal {
+    /// The broker's data folder
+    #[arg(long, value_name = "DIR", env = "ANGARIUM_DATA", global = true)]
+    data: Option<PathBuf>,
+    #[command(subcommand)]
+    verb: Verb,
 }
 
-fn repair_command() -> Command {
-    let confirmed = Arg::new("drop-damaged")
-        .long("drop-damaged")
-        .action(ArgAction::SetTrue)
-        .help("Really give up what is damaged; without it, only says what that would be");
-    Command::new("repair")
-        .about("Gives up what is damaged, and says what that was; copy the folder first")
-        .arg(confirmed)
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Says what is in it and what is wrong with it
+    Check,
+    /// Gives up what is damaged, and says what that was; copy the folder first
+    Repair {
+        /// Really give up what is damaged; without it, only says what that would be
+        #[arg(long)]
+        drop_damaged: bool,
+    },
 }
 
 /// Carries it out.
-pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
-    let (verb, arguments) = matches.subcommand().unwrap_or(("", matches));
-    let data = arguments.get_one::<String>("data").map(PathBuf::from);
-    let folder = data.unwrap_or_else(|| Settings::default().data).join(FOLDER);
+pub(super) fn run(arguments: &Journal) -> Result<(), String> {
+    let data = arguments.data.as_deref();
+    let folder = data.map_or_else(|| Settings::default().data, Path::to_owned).join(FOLDER);
     if !folder.is_dir() {
         return Err(format!("no journal in '{}'", folder.display()));
     }
     let disk = Disk::open(&folder).map_err(|error| hints::in_data_folder(&folder, &error))?;
     let report = check(&disk)?;
     output::put(shown(&report))?;
-    if verb == "repair" && !report.problems.is_empty() {
-        if !arguments.get_flag("drop-damaged") {
-            return Err(
-                "nothing was changed; copy the folder, then --drop-damaged gives up what is \
-                        damaged"
-                    .into(),
-            );
+    let problems = report.problems.len();
+    match arguments.verb {
+        _ if problems == 0 => Ok(()),
+        Verb::Check => Err(advice(problems, data)),
+        Verb::Repair { drop_damaged: false } => Err(
+            "nothing was changed; copy the folder, then --drop-damaged gives up what is damaged"
+                .into(),
+        ),
+        Verb::Repair { drop_damaged: true } => {
+            for dropped in repair(&disk, &report)? {
+                output::put(format!("{dropped}\n"))?;
+            }
+            output::put("check again: what lay behind the damage shows only now\n").map(drop)
         }
-        for dropped in repair(&disk, &report)? {
-            output::put(format!("{dropped}\n"))?;
-        }
-        output::put("check again: what lay behind the damage shows only now\n")?;
-        return Ok(());
-    }
-    match report.problems.len() {
-        0 => Ok(()),
-        problems => Err(advice(problems, arguments.get_one("data").map(String::as_str))),
     }
 }
 
 /// What to do about problems in that data folder, or in the usual one.
-fn advice(problems: usize, data: Option<&str>) -> String {
+fn advice(problems: usize, data: Option<&Path>) -> String {
     let problems = if problems == 1 { "a problem".into() } else { format!("{problems} problems") };
-    let data = data.map(|folder| format!(" --data {folder}")).unwrap_or_default();
+    let data = data.map(|folder| format!(" --data {}", folder.display())).unwrap_or_default();
     format!(
         "the journal has {problems}: bring the file back from a copy, or let `angarium journal \
          repair{data}` give up what is damaged"
@@ -80,13 +71,13 @@ fn advice(problems: usize, data: Option<&str>) -> String {
 
 /// A report in words.
 pub(super) fn shown(report: &Report) -> String {
-    let mut text = String::new();
-    if let Some(checkpoint) = &report.checkpoint {
-        let end = if checkpoint.clean { "closed in order" } else { "not closed in order" };
-        text += &format!("{}: {} bytes, {end}\n", checkpoint.name, checkpoint.snapshot_bytes);
-    } else {
-        text += "no checkpoint that can be read: what is live is not known\n";
-    }
+    let mut text = match &report.checkpoint {
+        Some(checkpoint) => {
+            let end = if checkpoint.clean { "closed in order" } else { "not closed in order" };
+            format!("{}: {} bytes, {end}\n", checkpoint.name, checkpoint.snapshot_bytes)
+        }
+        None => "no checkpoint that can be read: what is live is not known\n".to_owned(),
+    };
     for segment in &report.segments {
         text += &format!(
             "{}: {} bytes, {} blocks, {} records",
@@ -120,7 +111,7 @@ mod tests {
             (1, None, "the journal has a problem: ", "`angarium journal repair`"),
             (2, Some("d"), "the journal has 2 problems: ", "`angarium journal repair --data d`"),
         ] {
-            let advice = advice(problems, data);
+            let advice = advice(problems, data.map(Path::new));
             assert!(advice.starts_with(begins) && advice.contains(offers), "{advice}");
         }
     }

@@ -1,6 +1,6 @@
 //! The command line: what can be called, and which module carries it out.
 
-// They panic where nobody reads any more: `output` does not.
+// They panic if the reader has closed the pipe: `output` does not.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod administer;
@@ -11,7 +11,6 @@ mod journal;
 mod output;
 mod publish;
 mod serve;
-mod table;
 #[cfg(test)]
 mod tests;
 mod transport;
@@ -42,7 +41,6 @@ take --admin http://HOST:15672 with --user and --password (or ANGARIUM_USER, ANG
 `publish` and `consume` are AMQP clients: where it is not on this host's 5672, --uri (ANGARIUM_URI).";
 
 /// Every command.
-#[must_use]
 pub fn command_line() -> Command {
     Command::new("angarium")
         .version(env!("CARGO_PKG_VERSION"))
@@ -52,9 +50,9 @@ pub fn command_line() -> Command {
         .max_term_width(100)
         .subcommand(serve_command())
         .subcommands(administer::commands())
-        .subcommand(publish::Publish::augment_args(publish::command()))
-        .subcommand(consume::Consume::augment_args(consume::command()))
-        .subcommand(journal::command())
+        .subcommand(publish::Publish::augment_args(Command::new("publish")))
+        .subcommand(consume::Consume::augment_args(Command::new("consume")))
+        .subcommand(journal::Journal::augment_args(Command::new("journal")))
         .subcommand(angarium_bench::BenchArguments::augment_args(
             Command::new("bench").about("Measures a broker, this one or another"),
         ))
@@ -67,14 +65,12 @@ fn serve_command() -> Command {
         .value_name("FILE")
         .env("ANGARIUM_CONFIG")
         .help("A TOML file with settings; flags and the environment win over it");
-    let flags = settings::definitions().iter().map(|definition| {
+    let flags = settings::DEFINITIONS.iter().map(|definition| {
         let text = definition.text.replace('\n', " ");
-        let default = (definition.default)();
-        Arg::new(definition.name).long(definition.name).value_name(definition.form).help(format!(
-            "{} [{}; default: {default}]",
-            text.trim(),
-            definition.variable()
-        ))
+        let (variable, default) = (definition.variable(), definition.default());
+        let help = format!("{} [{variable}; default: {default}]", text.trim());
+        let flag = Arg::new(definition.name).long(definition.name);
+        flag.value_name((definition.form)()).help(help)
     });
     Command::new("serve")
         .about("Runs the broker (also what `angarium` does without a command)")
@@ -99,7 +95,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         "serve" => serve::run(matches),
         "publish" => parsed(matches).and_then(|arguments| publish::run(&arguments)),
         "consume" => parsed(matches).and_then(|arguments| consume::run(&arguments)),
-        "journal" => journal::run(matches),
+        "journal" => parsed(matches).and_then(|arguments| journal::run(&arguments)),
         "bench" => match parsed(matches) {
             Ok(arguments) => return angarium_bench::run(arguments),
             Err(error) => Err(error),

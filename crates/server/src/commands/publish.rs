@@ -3,7 +3,7 @@
 use super::amqp::{Client, Event, Target};
 use super::output;
 use angarium_protocol::amqp091::codec::{Method, Properties};
-use clap::{Args, Command};
+use clap::Args;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::BufRead;
@@ -16,8 +16,14 @@ const OUTPUT_BYTES: usize = 64 << 10;
 /// How long a confirm may take.
 const CONFIRM_TIMEOUT: Duration = Duration::from_secs(60);
 
+const EXAMPLES: &str = "Examples:
+  angarium publish --queue hello --declare 'good day'
+  seq 1000 | angarium publish --queue numbers --rate 100
+  angarium publish --exchange amq.topic --key orders.new '{\"id\": 1}' --count 10 --json";
+
 /// Publishes messages and waits until they are safe.
 #[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Publish {
     #[command(flatten)]
     target: Target,
@@ -53,15 +59,6 @@ pub(super) struct Publish {
     json: bool,
 }
 
-/// The command's head.
-pub(super) fn command() -> Command {
-    Command::new("publish").after_help(
-        "Examples:\n  angarium publish --queue hello --declare 'good day'\n  \
-         seq 1000 | angarium publish --queue numbers --rate 100\n  \
-         angarium publish --exchange amq.topic --key orders.new '{\"id\": 1}' --count 10 --json",
-    )
-}
-
 /// What became of what was published.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
@@ -79,14 +76,8 @@ pub(super) fn run(arguments: &Publish) -> Result<(), String> {
     }
     client.put(&Method::ConfirmSelect { no_wait: false });
     client.expect("confirm.select-ok")?;
-    let started = Instant::now();
-    let mut publisher = Publisher {
-        client,
-        totals: Totals::default(),
-        outstanding: BTreeSet::new(),
-        arguments,
-        started,
-    };
+    let (totals, outstanding, started) = (Totals::default(), BTreeSet::new(), Instant::now());
+    let mut publisher = Publisher { client, totals, outstanding, arguments, started };
     if arguments.messages.is_empty() {
         for line in std::io::stdin().lock().lines() {
             let line = line.map_err(|error| format!("standard input: {error}"))?;
@@ -154,13 +145,9 @@ impl Publisher<'_> {
     }
 
     fn take(&mut self, until: Instant) -> Result<(), String> {
-        match self.client.next(Some(until))? {
-            Some(event) => {
-                self.note(event);
-                Ok(())
-            }
-            None => Err("the broker does not confirm".into()),
-        }
+        let event = self.client.next(Some(until))?.ok_or("the broker does not confirm")?;
+        self.note(event);
+        Ok(())
     }
 
     fn note(&mut self, event: Event) {
@@ -172,11 +159,9 @@ impl Publisher<'_> {
                 } else {
                     u64::from(self.outstanding.remove(&number))
                 };
-                if accepted {
-                    self.totals.confirmed += count;
-                } else {
-                    self.totals.refused += count;
-                }
+                let Totals { confirmed, refused, .. } = &mut self.totals;
+                let total = if accepted { confirmed } else { refused };
+                *total += count;
             }
             Event::Returned { code, text } => {
                 if self.totals.returned == 0 {
@@ -211,7 +196,7 @@ impl Publisher<'_> {
 }
 
 impl Totals {
-    /// What to say about messages that nobody has.
+    /// What to say about messages that were not taken.
     fn complaint(self) -> Option<String> {
         let refused = format!(
             "{} refused: a queue or the disk is full (see `angarium queue list` and `angarium status`)",

@@ -10,7 +10,7 @@ use crate::memory;
 use crate::reactor::listeners::Bound;
 use crate::reactor::{self, Mailbox, Start, listeners};
 use crate::settings::{self, ByteCount, Encryption, Settings, Sources};
-use crate::signals::{self, Asked};
+use crate::signals;
 use angarium_engine::limits::Limits;
 use angarium_engine::{self as engine, Quota, Time};
 use angarium_journal::{Disk, Storage};
@@ -37,10 +37,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
     make_private(&data)?;
     let folder = data.join(journal::FOLDER);
     let disk = Disk::open(&folder).map_err(|error| hints::in_data_folder(&folder, &error))?;
-    let tcp = match settings.http.0 {
-        Some(address) => Some(listeners::bind("http", address)?),
-        None => None,
-    };
+    let tcp = settings.http.map(|address| listeners::bind("http", address)).transpose()?;
     memory::start()?;
     let start = start(settings.clone(), Arc::new(disk))?;
     // The socket exists before any port is open.
@@ -84,7 +81,7 @@ fn sources(matches: &ArgMatches) -> Sources {
         environment: std::env::vars_os()
             .filter_map(|(name, value)| Some((text(name)?, text(value)?)))
             .collect(),
-        flags: settings::definitions().iter().filter_map(flag).collect(),
+        flags: settings::DEFINITIONS.iter().filter_map(flag).collect(),
     }
 }
 
@@ -104,13 +101,7 @@ fn administration(data: &Path) -> Option<UnixListener> {
             .map(|()| listener)
             .map_err(|error| format!("cannot protect '{}': {error}", path.display()))
     });
-    match listener {
-        Ok(listener) => Some(listener),
-        Err(error) => {
-            tracing::warn!(%error, "no administration by socket");
-            None
-        }
-    }
+    listener.inspect_err(|error| tracing::warn!(%error, "no administration by socket")).ok()
 }
 
 /// What shards with these settings are started with.
@@ -119,10 +110,8 @@ pub(crate) fn start(settings: Settings, storage: Arc<dyn Storage>) -> Result<Sta
     let home = options(&settings, shards)?;
     let others = home.clone();
     let join = move |shard, introduction: &[Vec<u8>]| {
-        let mut options = Options { shard, ..others.clone() };
-        // What each shard draws, nobody can guess from what another one drew.
-        getrandom::fill(&mut options.seed)
-            .map_err(|error| format!("no random numbers: {error}"))?;
+        // What a shard draws cannot be guessed from what another one drew.
+        let options = Options { shard, seed: random()?, ..others.clone() };
         Node::join(options, introduction)
     };
     Ok(Start {
@@ -134,12 +123,15 @@ pub(crate) fn start(settings: Settings, storage: Arc<dyn Storage>) -> Result<Sta
     })
 }
 
+fn random<const BYTES: usize>() -> Result<[u8; BYTES], String> {
+    let mut bytes = [0; BYTES];
+    getrandom::fill(&mut bytes).map_err(|error| format!("no random numbers: {error}"))?;
+    Ok(bytes)
+}
+
 /// The node's options, from the settings.
 pub(crate) fn options(settings: &Settings, shards: usize) -> Result<Options, String> {
-    let mut seed = [0; 32];
-    getrandom::fill(&mut seed).map_err(|error| format!("no random numbers: {error}"))?;
-    let mut server_id = [0; 8];
-    getrandom::fill(&mut server_id).map_err(|error| format!("no random numbers: {error}"))?;
+    let (seed, server_id) = (random::<32>()?, random::<8>()?);
     let count = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
     let narrow = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
     Ok(Options {
@@ -203,7 +195,7 @@ fn quota(settings: &Settings) -> Quota {
 
 /// The NATS protocol's settings.
 fn nats_settings(settings: &Settings, server_id: &[u8; 8]) -> nats::Settings {
-    let listen = settings.nats.0.or(settings.nats_tls.0);
+    let listen = settings.nats.or(settings.nats_tls);
     let defaults = nats::Settings::default();
     nats::Settings {
         server_id: server_id.iter().map(|byte| format!("{byte:02X}")).collect(),
@@ -242,15 +234,14 @@ fn listen_to_signals(
     level: LevelSwitch,
     mailbox: Mailbox,
 ) -> Result<(), String> {
-    signals::listen(move |asked| match asked {
-        Asked::Stop => {
-            // A shard that has ended has stopped already.
-            let _ = mailbox.tell(|shard| shard.drain());
-        }
-        Asked::Reload => match sources.read() {
-            Ok(after) => reload(&mut settings, &after, &level, &mailbox),
-            Err(error) => tracing::warn!(%error, "settings not reloaded"),
-        },
+    let home = mailbox.clone();
+    let stop = move || {
+        // A shard that has ended has stopped already.
+        let _ = home.tell(|shard| shard.drain());
+    };
+    signals::listen(stop, move || match sources.read() {
+        Ok(after) => reload(&mut settings, &after, &level, &mailbox),
+        Err(error) => tracing::warn!(%error, "settings not reloaded"),
     })
 }
 

@@ -241,9 +241,9 @@ fn answers_are_taken_apart() {
 #[test]
 fn tables_align_and_escape() {
     let rows = [json!({ "name": "a\u{1b}[31m", "ready": 5 }), json!({ "name": "", "ready": null })];
-    let text = table::table(&rows, &["name", "ready"]);
+    let text = output::table(&rows, "name ready");
     assert_eq!(text, "NAME         READY\na\\u{1b}[31m  5\n''           -\n");
-    let text = table::table(&[json!({ "name": r#"^ada\.'"|"# })], &["name"]);
+    let text = output::table(&[json!({ "name": r#"^ada\.'"|"# })], "name");
     assert_eq!(text, "NAME\n^ada\\.'\"|\n");
 }
 

@@ -41,10 +41,8 @@ impl Stream for StreamOwned<ClientConnection, TcpStream> {
 
 /// Connects to a Unix socket.
 pub(super) fn unix(path: &Path) -> Result<Box<dyn Stream>, String> {
-    match UnixStream::connect(path) {
-        Ok(stream) => Ok(Box::new(stream)),
-        Err(error) => Err(format!("no broker at '{}': {error}", path.display())),
-    }
+    let stream = UnixStream::connect(path);
+    Ok(Box::new(stream.map_err(|error| format!("no broker at '{}': {error}", path.display()))?))
 }
 
 /// Connects to `host:port`.

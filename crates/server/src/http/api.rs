@@ -1,15 +1,12 @@
 //! The administration API: JSON in, one request to the engine, JSON out.
 
-use super::State;
 use super::listings;
+use super::mailboxes::State;
+use super::request_types::{BindingBody, Declaration, PermissionBody, QuotaBody, UserBody};
 use super::subjects::SubjectsBody;
 use super::views;
+use super::warnings::{self, Note};
 use crate::authenticate::{self, NO_PASSWORD};
-use crate::http::request_types::{
-    BindingBody, ExchangeBody, PermissionBody, QueueBody, QuotaBody, UserBody,
-};
-use crate::http::warnings;
-use crate::http::warnings::Note;
 use crate::reactor::{Gone, Shard};
 use angarium_engine::{
     ExchangeDeclaration, QueueDeclaration, Refusal, RefusalKind, Reply, Request,
@@ -33,9 +30,18 @@ impl Failure {
     pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Failure {
         Failure { status, text: text.into() }
     }
+}
 
-    pub(super) fn gone(_: Gone) -> Failure {
+impl From<Gone> for Failure {
+    fn from(_: Gone) -> Failure {
         Failure::new(StatusCode::SERVICE_UNAVAILABLE, "the broker is shutting down")
+    }
+}
+
+/// What is wrong with a body.
+impl From<String> for Failure {
+    fn from(text: String) -> Failure {
+        Failure::new(StatusCode::BAD_REQUEST, text)
     }
 }
 
@@ -63,6 +69,7 @@ impl IntoResponse for Failure {
 
 type Answer = Result<Json<Value>, Failure>;
 type Shared = axum::extract::State<State>;
+type Names = Path<(String, String)>;
 
 /// A body that is refused in our own words.
 struct Body<T>(T);
@@ -74,12 +81,9 @@ impl<T: serde::de::DeserializeOwned> axum::extract::FromRequest<State> for Body<
         request: axum::extract::Request,
         state: &State,
     ) -> Result<Self, Self::Rejection> {
-        let bytes = axum::body::Bytes::from_request(request, state)
-            .await
-            .map_err(|error| Failure::new(StatusCode::BAD_REQUEST, error.body_text()))?;
-        serde_json::from_slice(&bytes)
-            .map(Body)
-            .map_err(|error| Failure::new(StatusCode::BAD_REQUEST, format!("body: {error}")))
+        let bytes = axum::body::Bytes::from_request(request, state).await;
+        let bytes = bytes.map_err(|error| error.body_text())?;
+        Ok(Body(serde_json::from_slice(&bytes).map_err(|error| format!("body: {error}"))?))
     }
 }
 
@@ -87,12 +91,12 @@ impl<T: serde::de::DeserializeOwned> axum::extract::FromRequest<State> for Body<
 pub(super) fn routes() -> Router<State> {
     Router::new()
         .route("/overview", get(overview))
-        .route("/vhosts", get(vhosts))
+        .route("/vhosts", get(|state: Shared| view(state, views::vhosts)))
         .route("/vhosts/{vhost}", put(create_vhost).delete(delete_vhost))
-        .route("/users", get(users))
+        .route("/users", get(|state: Shared| view(state, views::users)))
         .route("/users/{user}", put(put_user).delete(delete_user))
         .route("/users/{user}/quota", put(set_quota))
-        .route("/permissions", get(permissions))
+        .route("/permissions", get(|state: Shared| view(state, views::permissions)))
         .route("/permissions/{vhost}/{user}", put(set_permissions).delete(clear_permissions))
         .route("/permissions/{vhost}/{user}/subjects", put(set_subjects))
         .route("/exchanges", get(exchanges))
@@ -107,37 +111,30 @@ pub(super) fn routes() -> Router<State> {
         .fallback(|| async { Failure::new(StatusCode::NOT_FOUND, "no such address") })
 }
 
-/// Restricts a listing.
-#[derive(Clone, Debug, Deserialize)]
-struct Filter {
+/// What may follow an address.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Parameters {
+    /// The only virtual host that is listed.
     vhost: Option<String>,
-}
-
-/// Conditions of a deletion.
-#[derive(Debug, Deserialize)]
-struct Conditions {
-    #[serde(default)]
+    /// Conditions of a deletion.
     if_unused: bool,
-    #[serde(default)]
     if_empty: bool,
+    /// Why a connection is closed.
+    reason: Option<String>,
 }
 
-async fn view(state: &State, look: impl FnOnce(&mut Shard) -> Value + Send + 'static) -> Answer {
-    state.mailboxes.home().ask(look).await.map(Json).map_err(Failure::gone)
+async fn view(state: Shared, look: impl FnOnce(&mut Shard) -> Value + Send + 'static) -> Answer {
+    Ok(Json(state.mailboxes.home().ask(look).await?))
 }
 
 async fn carry_out(state: &State, vhost: &str, request: Request) -> Answer {
     let vhost = vhost.to_owned();
-    let (sender, receiver) = tokio::sync::oneshot::channel();
-    let then = |answer| {
-        // Nobody waits for the answer any more where this fails.
-        let _ = sender.send(answer);
-    };
-    let asked = state.mailboxes.home().tell(move |shard| shard.administer(&vhost, request, then));
-    asked.map_err(Failure::gone)?;
-    // The sender is dropped unused where the shard ends first.
-    let reply = receiver.await.map_err(|_| Failure::gone(Gone))??;
-    Ok(Json(match reply {
+    let reply = state.mailboxes.home().ask_later(move |shard, answer| {
+        // The caller may have gone.
+        shard.administer(&vhost, request, |reply| drop(answer.send(reply)));
+    });
+    Ok(Json(match reply.await?? {
         Reply::Queue { name, messages, consumers } => {
             json!({ "name": name, "ready": messages, "consumers": consumers })
         }
@@ -146,7 +143,7 @@ async fn carry_out(state: &State, vhost: &str, request: Request) -> Answer {
     }))
 }
 
-/// Carries a request out, and adds to its answer what home has to say about what there is now.
+/// Carries a request out, and adds a note of home to its answer.
 async fn carry_out_noted(
     state: &State,
     vhost: &str,
@@ -154,7 +151,7 @@ async fn carry_out_noted(
     note: impl FnOnce(&mut Shard) -> Option<Note> + Send + 'static,
 ) -> Answer {
     let Json(mut answer) = carry_out(state, vhost, request).await?;
-    match state.mailboxes.home().ask(note).await.map_err(Failure::gone)? {
+    match state.mailboxes.home().ask(note).await? {
         Some(Note::Tells(text)) => answer["note"] = text.into(),
         Some(Note::Warns(text)) => answer["warning"] = text.into(),
         None => {}
@@ -163,36 +160,29 @@ async fn carry_out_noted(
 }
 
 async fn overview(state: Shared) -> Answer {
-    let clients = state.mailboxes.ask_all(|shard| shard.node().stats().connections).await;
-    let clients: u64 = clients.map_err(Failure::gone)?.iter().sum();
-    let messages = listings::rows(state.mailboxes.home(), views::messages).await;
-    let messages = messages.map_err(Failure::gone)?;
-    view(&state, move |shard| views::overview(shard, clients, &messages)).await
+    let clients = state.mailboxes.ask_all(|shard| shard.node.stats().connections).await?;
+    let messages =
+        listings::rows(std::slice::from_ref(state.mailboxes.home()), views::messages).await?;
+    let clients = clients.iter().sum();
+    view(state, move |shard| views::overview(shard, clients, &messages)).await
 }
-async fn vhosts(state: Shared) -> Answer {
-    view(&state, views::vhosts).await
+
+async fn exchanges(state: Shared, Query(asked): Query<Parameters>) -> Answer {
+    view(state, move |shard| views::exchanges(shard, asked.vhost.as_deref())).await
 }
-async fn users(state: Shared) -> Answer {
-    view(&state, views::users).await
+
+async fn queues(state: Shared, Query(asked): Query<Parameters>) -> Answer {
+    let vhost = asked.vhost;
+    let look = move |shard: &mut Shard, places| views::queues(shard, places, vhost.as_deref());
+    Ok(Json(json!(listings::rows(std::slice::from_ref(state.mailboxes.home()), look).await?)))
 }
-async fn permissions(state: Shared) -> Answer {
-    view(&state, views::permissions).await
+
+async fn bindings(state: Shared, Query(asked): Query<Parameters>) -> Answer {
+    view(state, move |shard| views::bindings(shard, asked.vhost.as_deref())).await
 }
-async fn exchanges(state: Shared, Query(filter): Query<Filter>) -> Answer {
-    view(&state, move |shard| views::exchanges(shard, filter.vhost.as_deref())).await
-}
-async fn queues(state: Shared, Query(filter): Query<Filter>) -> Answer {
-    let look =
-        move |shard: &mut Shard, places| views::queues(shard, places, filter.vhost.as_deref());
-    let rows = listings::rows(state.mailboxes.home(), look).await.map_err(Failure::gone)?;
-    Ok(Json(json!(rows)))
-}
-async fn bindings(state: Shared, Query(filter): Query<Filter>) -> Answer {
-    view(&state, move |shard| views::bindings(shard, filter.vhost.as_deref())).await
-}
+
 async fn connections(state: Shared) -> Answer {
-    let rows = listings::rows_of_all(&state.mailboxes, views::connections).await;
-    let mut rows = rows.map_err(Failure::gone)?;
+    let mut rows = listings::rows(state.mailboxes.all(), views::connections).await?;
     rows.sort_by_key(|row| row["id"].as_u64());
     Ok(Json(rows.into()))
 }
@@ -209,13 +199,12 @@ async fn delete_vhost(state: Shared, Path(name): Path<String>) -> Answer {
 }
 
 async fn put_user(state: Shared, Path(name): Path<String>, Body(body): Body<UserBody>) -> Answer {
-    let UserBody { password, administrator } = body;
-    let password_hash = match password {
+    let password_hash = match body.password {
         Some(password) => hashed(password).await?,
         None => NO_PASSWORD.to_owned(),
     };
     let user = name.clone();
-    let request = Request::PutUser { name, password_hash, administrator };
+    let request = Request::PutUser { name, password_hash, administrator: body.administrator };
     carry_out_noted(&state, ANY_VHOST, request, move |shard| warnings::user(shard, &user)).await
 }
 
@@ -226,10 +215,8 @@ async fn hashed(password: String) -> Result<String, Failure> {
 }
 
 async fn set_quota(state: Shared, Path(user): Path<String>, Body(body): Body<QuotaBody>) -> Answer {
-    let quota = body.quota().map_err(|text| Failure::new(StatusCode::BAD_REQUEST, text))?;
-    let named = user.clone();
-    let note = move |shard: &mut Shard| warnings::quota(shard, &named);
-    carry_out_noted(&state, ANY_VHOST, Request::SetQuota { user, quota }, note).await
+    let request = Request::SetQuota { user: user.clone(), quota: body.quota()? };
+    carry_out_noted(&state, ANY_VHOST, request, move |shard| warnings::quota(shard, &user)).await
 }
 
 async fn delete_user(state: Shared, Path(name): Path<String>) -> Answer {
@@ -238,7 +225,7 @@ async fn delete_user(state: Shared, Path(name): Path<String>) -> Answer {
 
 async fn set_permissions(
     state: Shared,
-    Path((vhost, user)): Path<(String, String)>,
+    Path((vhost, user)): Names,
     Body(body): Body<PermissionBody>,
 ) -> Answer {
     let PermissionBody { configure, write, read } = body;
@@ -248,36 +235,33 @@ async fn set_permissions(
 
 async fn set_subjects(
     state: Shared,
-    Path((vhost, user)): Path<(String, String)>,
+    Path((vhost, user)): Names,
     Body(body): Body<SubjectsBody>,
 ) -> Answer {
-    let subjects = body.subjects().map_err(|text| Failure::new(StatusCode::BAD_REQUEST, text))?;
-    let (named, there) = (user.clone(), vhost.clone());
+    let (named, there, subjects) = (user.clone(), vhost.clone(), body.subjects()?);
     let request = Request::SetSubjectPermissions { user, vhost, subjects };
     let note = move |shard: &mut Shard| warnings::subjects(shard, &named, &there);
     carry_out_noted(&state, ANY_VHOST, request, note).await
 }
 
-async fn clear_permissions(state: Shared, Path((vhost, user)): Path<(String, String)>) -> Answer {
+async fn clear_permissions(state: Shared, Path((vhost, user)): Names) -> Answer {
     carry_out(&state, ANY_VHOST, Request::ClearPermissions { user, vhost }).await
 }
 
 async fn declare_exchange(
     state: Shared,
-    Path((vhost, name)): Path<(String, String)>,
-    Body(body): Body<ExchangeBody>,
+    Path((vhost, name)): Names,
+    Body(body): Body<Declaration>,
 ) -> Answer {
-    let options = body.options().map_err(|text| Failure::new(StatusCode::BAD_REQUEST, text))?;
-    let declaration = ExchangeDeclaration { name, options: Some(options) };
+    let declaration = ExchangeDeclaration { name, options: Some(body.exchange_options()?) };
     carry_out(&state, &vhost, Request::DeclareExchange(declaration)).await
 }
 
 async fn delete_exchange(
     state: Shared,
-    Path((vhost, name)): Path<(String, String)>,
-    Query(conditions): Query<Conditions>,
+    Path((vhost, name)): Names,
+    Query(Parameters { if_unused, .. }): Query<Parameters>,
 ) -> Answer {
-    let if_unused = conditions.if_unused;
     let declaration = ExchangeDeclaration { name: name.clone(), options: None };
     let _ = carry_out(&state, &vhost, Request::DeclareExchange(declaration)).await?;
     carry_out(&state, &vhost, Request::DeleteExchange { name, if_unused }).await
@@ -285,55 +269,49 @@ async fn delete_exchange(
 
 async fn declare_queue(
     state: Shared,
-    Path((vhost, name)): Path<(String, String)>,
-    Body(body): Body<QueueBody>,
+    Path((vhost, name)): Names,
+    Body(body): Body<Declaration>,
 ) -> Answer {
-    let options = body.options().map_err(|text| Failure::new(StatusCode::BAD_REQUEST, text))?;
-    let declaration = QueueDeclaration { name, options: Some(options) };
+    let declaration = QueueDeclaration { name, options: Some(body.queue_options()?) };
     carry_out(&state, &vhost, Request::DeclareQueue(declaration)).await
 }
 
 async fn delete_queue(
     state: Shared,
-    Path((vhost, name)): Path<(String, String)>,
-    Query(conditions): Query<Conditions>,
+    Path((vhost, name)): Names,
+    Query(Parameters { if_unused, if_empty, .. }): Query<Parameters>,
 ) -> Answer {
-    let Conditions { if_unused, if_empty } = conditions;
     // Deleting what is not there is no error in protocols; an operator wants to know.
     let declaration = QueueDeclaration { name: name.clone(), options: None };
     let _ = carry_out(&state, &vhost, Request::DeclareQueue(declaration)).await?;
     carry_out(&state, &vhost, Request::DeleteQueue { name, if_unused, if_empty }).await
 }
 
-async fn purge_queue(state: Shared, Path((vhost, name)): Path<(String, String)>) -> Answer {
+async fn purge_queue(state: Shared, Path((vhost, name)): Names) -> Answer {
     carry_out(&state, &vhost, Request::PurgeQueue { name }).await
 }
 
 async fn bind(state: Shared, Path(vhost): Path<String>, Body(body): Body<BindingBody>) -> Answer {
-    let binding = body.binding().map_err(|text| Failure::new(StatusCode::BAD_REQUEST, text))?;
+    let binding = body.binding()?;
     let (source, key, there) = (binding.source.clone(), binding.key.clone(), vhost.clone());
     let note = move |shard: &mut Shard| warnings::binding(shard, &there, &source, &key);
     carry_out_noted(&state, &vhost, Request::Bind(binding), note).await
 }
 
 async fn unbind(state: Shared, Path(vhost): Path<String>, Body(body): Body<BindingBody>) -> Answer {
-    let binding = body.binding().map_err(|text| Failure::new(StatusCode::BAD_REQUEST, text))?;
-    carry_out(&state, &vhost, Request::Unbind(binding)).await
+    carry_out(&state, &vhost, Request::Unbind(body.binding()?)).await
 }
 
-/// Why a connection is closed.
-#[derive(Debug, Deserialize)]
-struct Why {
-    reason: Option<String>,
-}
-
-async fn close_connection(state: Shared, Path(id): Path<String>, Query(why): Query<Why>) -> Answer {
-    let reason = why.reason.unwrap_or_else(|| "closed by an operator".into());
+async fn close_connection(
+    state: Shared,
+    Path(id): Path<String>,
+    asked: Query<Parameters>,
+) -> Answer {
+    let reason = asked.0.reason.unwrap_or_else(|| "closed by an operator".into());
     let none = || Failure::new(StatusCode::NOT_FOUND, format!("no connection {id}"));
     let number: u64 = id.parse().map_err(|_| none())?;
     let closed = state.mailboxes.of_connection(number).ask(move |shard| {
-        let now = shard.now();
-        let node = shard.node();
+        let (now, node) = (shard.now, &mut shard.node);
         let connection = node.connection_of(number);
         let is_closed = connection.is_some_and(|it| node.close_connection(now, it, &reason));
         if is_closed {
@@ -341,9 +319,5 @@ async fn close_connection(state: Shared, Path(id): Path<String>, Query(why): Que
         }
         is_closed
     });
-    if closed.await.map_err(Failure::gone)? {
-        Ok(Json(json!({ "done": true })))
-    } else {
-        Err(none())
-    }
+    if closed.await? { Ok(Json(json!({ "done": true }))) } else { Err(none()) }
 }

@@ -1,11 +1,13 @@
 //! Access to the administration API: for the operator through the socket in the data folder, for
 //! administrators with a password.
 
-use super::State;
 use super::api::Failure;
+use super::mailboxes::State;
+use super::views;
+use angarium_protocol::Credentials;
 use axum::extract::Request;
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
@@ -31,15 +33,10 @@ pub(super) async fn authorize(
     let Caller::Remote(address) = caller else { return next.run(request).await };
     match check(&state, address, request.headers()).await {
         Ok(()) => next.run(request).await,
-        Err(failure) => {
-            let is_unauthorized = failure.status == StatusCode::UNAUTHORIZED;
-            let mut response = failure.into_response();
-            if is_unauthorized {
-                let challenge = HeaderValue::from_static("Basic realm=\"angarium\"");
-                response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
-            }
-            response
+        Err(failure) if failure.status == StatusCode::UNAUTHORIZED => {
+            ([(WWW_AUTHENTICATE, "Basic realm=\"angarium\"")], failure).into_response()
         }
+        Err(failure) => failure.into_response(),
     }
 }
 
@@ -55,29 +52,19 @@ async fn check(state: &State, address: IpAddr, headers: &HeaderMap) -> Result<()
     if !address.is_loopback() && state.loopback_users.contains(&user) {
         return Err(denied("this user can only connect from the broker's own host"));
     }
-    let (sender, receiver) = tokio::sync::oneshot::channel();
-    let name = user.clone();
-    let asked = state.mailboxes.home().tell(move |shard| {
-        shard.check_password(&address.to_string(), name, password, move |right| {
+    let home = state.mailboxes.home();
+    let is_administrator = home.ask_later(move |shard, answer| {
+        let credentials = Credentials::Password { user, password };
+        shard.authenticate(credentials, address.to_string(), |shard, login| {
+            let user = login.ok().map(|identity| identity.user);
             // The caller may have gone.
-            let _ = sender.send(right);
+            let _ = answer.send(user.map(|user| views::is_administrator(shard, &user)));
         });
     });
-    asked.map_err(Failure::gone)?;
-    // The sender is dropped unused where too many checks wait.
-    if !receiver.await.unwrap_or(false) {
-        return Err(denied("wrong user name or password"));
-    }
-    let is_administrator = state
-        .mailboxes
-        .home()
-        .ask(move |shard| super::views::is_administrator(shard, &user))
-        .await
-        .map_err(Failure::gone)?;
-    if is_administrator {
-        Ok(())
-    } else {
-        Err(Failure::new(StatusCode::FORBIDDEN, "only administrators may"))
+    match is_administrator.await? {
+        Some(true) => Ok(()),
+        Some(false) => Err(Failure::new(StatusCode::FORBIDDEN, "only administrators may")),
+        None => Err(denied("wrong user name or password")),
     }
 }
 

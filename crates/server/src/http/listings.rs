@@ -1,7 +1,6 @@
 //! Long listings: a shard is asked for some of the rows at a time, and does other work in between. Rows that
 //! come or go meanwhile may be listed or not. Does not know what the rows show.
 
-use crate::http::mailboxes::Mailboxes;
 use crate::reactor::{Gone, Mailbox, Shard};
 use std::ops::Range;
 
@@ -16,17 +15,21 @@ pub(super) struct Part<T> {
     pub(super) places: usize,
 }
 
-/// All rows of one shard.
-pub(super) async fn rows<T, L>(mailbox: &Mailbox, look: L) -> Result<Vec<T>, Gone>
+/// All rows of these shards.
+pub(super) async fn rows<T, L>(mailboxes: &[Mailbox], look: L) -> Result<Vec<T>, Gone>
 where
     T: Send + 'static,
     L: FnOnce(&mut Shard, Range<usize>) -> Part<T> + Clone + Send + 'static,
 {
-    in_parts(|places| {
-        let look = look.clone();
-        mailbox.ask(move |shard| look(shard, places))
-    })
-    .await
+    let mut rows = Vec::new();
+    for mailbox in mailboxes {
+        let ask = |places| {
+            let look = look.clone();
+            mailbox.ask(move |shard| look(shard, places))
+        };
+        rows.append(&mut in_parts(ask).await?);
+    }
+    Ok(rows)
 }
 
 async fn in_parts<T, A>(ask: impl Fn(Range<usize>) -> A) -> Result<Vec<T>, Gone>
@@ -43,19 +46,6 @@ where
         }
         from = to;
     }
-}
-
-/// All rows of all shards.
-pub(super) async fn rows_of_all<T, L>(mailboxes: &Mailboxes, look: L) -> Result<Vec<T>, Gone>
-where
-    T: Send + 'static,
-    L: FnOnce(&mut Shard, Range<usize>) -> Part<T> + Clone + Send + 'static,
-{
-    let mut all = Vec::new();
-    for mailbox in mailboxes.all() {
-        all.append(&mut rows(mailbox, look.clone()).await?);
-    }
-    Ok(all)
 }
 
 #[cfg(test)]

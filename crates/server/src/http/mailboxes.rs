@@ -1,27 +1,32 @@
-//! The shards' mailboxes: whom to ask.
+//! What handlers share: the shards' mailboxes, and who may come from where.
 
 use crate::reactor::{Gone, Mailbox, Shard};
 use angarium_node::shard_of;
 use std::sync::Arc;
 
-/// The mailboxes of all shards.
+/// What handlers share.
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    pub(super) mailboxes: Mailboxes,
+    /// Users that can log in from this host only.
+    pub(super) loopback_users: Arc<Vec<String>>,
+}
+
+/// The mailboxes of all shards; home's is the first.
 #[derive(Clone, Debug)]
 pub struct Mailboxes(Arc<[Mailbox]>);
 
 impl Mailboxes {
-    /// Of a broker with these; the first is home's, and there is one at least.
-    #[must_use]
+    /// Of a broker with these; there is one at least.
     pub fn new(mailboxes: Vec<Mailbox>) -> Mailboxes {
         Mailboxes(mailboxes.into())
     }
 
     /// Where queues, users and virtual hosts are.
-    #[must_use]
     pub fn home(&self) -> &Mailbox {
         &self.0[0]
     }
 
-    /// Those of all shards, home's first.
     pub(super) fn all(&self) -> &[Mailbox] {
         &self.0
     }

@@ -2,15 +2,17 @@
 
 use super::api::Failure;
 use super::listings;
-use super::views::{self, Measured};
-use crate::http::mailboxes::Mailboxes;
-use crate::reactor::{Gone, Shard};
-use angarium_journal::State;
+use super::mailboxes::State;
+use super::measured::{COUNTERS, GAUGES, Measured, measured};
+use super::views::{self, QueueView};
+use crate::reactor::Shard;
+use angarium_journal::State as Journal;
+use angarium_node::SpillLoss;
 use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::exemplar::Exemplar;
@@ -19,22 +21,17 @@ use prometheus_client::registry::Registry;
 use std::collections::HashMap;
 use std::fmt;
 
-/// Answers `/metrics`.
-pub(super) async fn metrics(state: axum::extract::State<super::State>) -> Response {
-    match measured(&state.mailboxes).await {
-        Ok(measured) => {
-            let text = written(measured, resident_bytes());
-            ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text)
-                .into_response()
-        }
-        Err(gone) => Failure::gone(gone).into_response(),
-    }
-}
+const FORMAT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-async fn measured(mailboxes: &Mailboxes) -> Result<Measured, Gone> {
-    let sum = Measured::sum(mailboxes.ask_all(views::measured).await?);
+/// Answers `/metrics`.
+pub(super) async fn metrics(
+    state: axum::extract::State<State>,
+) -> Result<impl IntoResponse, Failure> {
+    let shards = state.mailboxes.ask_all(measured).await?;
     let look = |shard: &mut Shard, places| views::queues(shard, places, None);
-    Ok(Measured { queues: listings::rows(mailboxes.home(), look).await?, ..sum })
+    let queues = listings::rows(std::slice::from_ref(state.mailboxes.home()), look).await?;
+    let scrape = Scrape { shards, queues, resident_bytes: resident_bytes() };
+    Ok(([(CONTENT_TYPE, FORMAT)], scrape.written()))
 }
 
 /// Memory of the process, from the kernel.
@@ -44,65 +41,77 @@ pub(super) fn resident_bytes() -> u64 {
     pages.unwrap_or(0) * rustix::param::page_size() as u64
 }
 
-/// The page.
-pub(super) fn written(measured: Measured, resident_bytes: u64) -> String {
-    let mut page = String::with_capacity(8192 + measured.queues.len() * 512);
-    let mut registry = Registry::default();
-    registry.register_collector(Box::new(Scrape { measured, resident_bytes }));
-    encode(&mut page, &registry).expect("writing to a String succeeds");
-    page
-}
-
-/// One scrape. Counters are named without the `_total` that the format appends.
+/// One scrape.
 #[derive(Debug)]
 struct Scrape {
-    measured: Measured,
+    /// Home's first.
+    shards: Vec<Measured>,
+    queues: Vec<QueueView>,
     resident_bytes: u64,
 }
 
 impl Collector for Scrape {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        for (name, text, value) in &self.measured.counters {
-            ConstCounter::new(*value).encode(counter(&mut encoder, name, text)?)?;
+        for (name, text, value) in COUNTERS {
+            let family = encoder.encode_descriptor(name, text, None, MetricType::Counter)?;
+            ConstCounter::new(self.sum(value)).encode(family)?;
         }
-        for (name, text, value) in &self.measured.gauges {
-            ConstGauge::new(*value).encode(gauge(&mut encoder, name, text)?)?;
+        for (name, text, value) in GAUGES {
+            let family = encoder.encode_descriptor(name, text, None, MetricType::Gauge)?;
+            ConstGauge::new(self.sum(value)).encode(family)?;
         }
         self.encode_spill_missed(&mut encoder)?;
-        let memory =
-            gauge(&mut encoder, "angarium_memory_resident_bytes", "Memory of the process.")?;
-        ConstGauge::new(self.resident_bytes).encode(memory)?;
+        let (name, text) = ("angarium_memory_resident_bytes", "Memory of the process.");
+        let family = encoder.encode_descriptor(name, text, None, MetricType::Gauge)?;
+        ConstGauge::new(self.resident_bytes).encode(family)?;
         self.encode_journal(&mut encoder)?;
         self.encode_queues(&mut encoder)
     }
 }
 
 impl Scrape {
+    /// The page.
+    fn written(self) -> String {
+        let mut page = String::with_capacity(8192 + self.queues.len() * 512);
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(self));
+        encode(&mut page, &registry).expect("writing to a String succeeds");
+        page
+    }
+
+    fn sum(&self, value: impl Fn(&Measured) -> u64) -> u64 {
+        self.shards.iter().map(value).sum()
+    }
+
     /// One series for each reason.
     fn encode_spill_missed(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let text = "Missed though they were to be spooled.";
-        let mut family = counter(encoder, "angarium_spill_missed", text)?;
-        for (reason, messages) in &self.measured.spill_missed {
-            ConstCounter::new(*messages).encode(family.encode_family(&[("reason", *reason)])?)?;
+        let (name, text) = ("angarium_spill_missed", "Missed though they were to be spooled.");
+        let mut family = encoder.encode_descriptor(name, text, None, MetricType::Counter)?;
+        for loss in SpillLoss::ALL {
+            let messages = self.sum(|shard| shard.spill_missed[loss as usize]);
+            let label = [("reason", loss.name())];
+            ConstCounter::new(messages).encode(family.encode_family(&label)?)?;
         }
         Ok(())
     }
 
     /// One series for each state of the journal, 1 for the present one; and the times of its flushes.
     fn encode_journal(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        if let Some(state) = &self.measured.journal {
-            let text = "1 for the state that the journal is in.";
-            let mut family = gauge(encoder, "angarium_journal_state", text)?;
+        let home = &self.shards[0];
+        if let Some(state) = &home.state {
+            let (name, text) =
+                ("angarium_journal_state", "1 for the state that the journal is in.");
+            let mut family = encoder.encode_descriptor(name, text, None, MetricType::Gauge)?;
             for (name, is_present) in [
-                ("ready", *state == State::Ready),
-                ("full", *state == State::Full),
-                ("failed", matches!(state, State::Failed(_))),
+                ("ready", *state == Journal::Ready),
+                ("full", *state == Journal::Full),
+                ("failed", matches!(state, Journal::Failed(_))),
             ] {
                 let label = [("state", name)];
                 ConstGauge::new(u64::from(is_present)).encode(family.encode_family(&label)?)?;
             }
         }
-        let times = &self.measured.flush_times;
+        let times = &home.reactor.flush_times;
         let text = "How long flushes of the journal took.";
         let name = "angarium_journal_flush_seconds";
         encoder.encode_descriptor(name, text, None, MetricType::Histogram)?.encode_histogram(
@@ -114,7 +123,7 @@ impl Scrape {
     }
 
     fn encode_queues(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        type Value = fn(&views::QueueView) -> u64;
+        type Value = fn(&QueueView) -> u64;
         let series: [(&str, &str, Value); 5] = [
             ("angarium_queue_messages_ready", "Messages ready in a queue.", |queue| queue.ready),
             ("angarium_queue_messages_unsettled", "Messages out and unsettled.", |q| q.unsettled),
@@ -125,8 +134,8 @@ impl Scrape {
             }),
         ];
         for (name, text, value) in series {
-            let mut family = gauge(encoder, name, text)?;
-            for queue in &self.measured.queues {
+            let mut family = encoder.encode_descriptor(name, text, None, MetricType::Gauge)?;
+            for queue in &self.queues {
                 let labels = [("vhost", queue.vhost.as_str()), ("queue", queue.name.as_str())];
                 ConstGauge::new(value(queue)).encode(family.encode_family(&labels)?)?;
             }
@@ -135,33 +144,25 @@ impl Scrape {
     }
 }
 
-fn counter<'a>(
-    encoder: &'a mut DescriptorEncoder<'_>,
-    name: &'a str,
-    text: &str,
-) -> Result<MetricEncoder<'a>, fmt::Error> {
-    encoder.encode_descriptor(name, text, None, MetricType::Counter)
-}
-
-fn gauge<'a>(
-    encoder: &'a mut DescriptorEncoder<'_>,
-    name: &'a str,
-    text: &str,
-) -> Result<MetricEncoder<'a>, fmt::Error> {
-    encoder.encode_descriptor(name, text, None, MetricType::Gauge)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn page(shards: Vec<Measured>, queues: Vec<QueueView>) -> String {
+        Scrape { shards, queues, resident_bytes: 5 }.written()
+    }
+
     #[test]
     fn what_is_missed_is_shown_by_its_reason() {
         let shard = |limit, slow_disk| Measured {
-            spill_missed: vec![("limit", limit), ("slow_disk", slow_disk)],
+            spill_missed: SpillLoss::ALL.map(|loss| match loss {
+                SpillLoss::Limit => limit,
+                SpillLoss::SlowDisk => slow_disk,
+                _ => 0,
+            }),
             ..Measured::default()
         };
-        let page = written(Measured::sum(vec![shard(1, 0), shard(2, 7)]), 0);
+        let page = page(vec![shard(1, 0), shard(2, 7)], Vec::new());
         for (reason, value) in [("limit", 3), ("slow_disk", 7)] {
             let line = format!("angarium_spill_missed_total{{reason=\"{reason}\"}} {value}\n");
             assert!(page.contains(&line), "{line}: {page}");
@@ -170,11 +171,14 @@ mod tests {
 
     #[test]
     fn every_family_is_named_once_and_labels_are_escaped() {
-        let queue = |name: &str| views::QueueView { name: name.to_owned(), ..Default::default() };
+        let queue = |name: &str| QueueView { name: name.to_owned(), ..Default::default() };
         let queues = vec![queue("q\"\\\n"), queue("r")];
-        let counters = vec![("angarium_turns", "Turns.", 7)];
-        let page = written(Measured { counters, queues, ..Measured::default() }, 5);
-        assert!(page.contains("# TYPE angarium_turns counter\nangarium_turns_total 7\n"), "{page}");
+        let mut shards = vec![Measured::default(), Measured::default()];
+        shards[0].reactor.turns = 3;
+        shards[1].reactor.turns = 4;
+        let page = page(shards, queues);
+        let turns = "# TYPE angarium_reactor_turns counter\nangarium_reactor_turns_total 7\n";
+        assert!(page.contains(turns), "{page}");
         let ready = "angarium_queue_messages_ready{vhost=\"\",queue=\"q\\\"\\\\\\n\"} 0\n";
         assert!(page.contains(ready), "{page}");
         let mut heads: Vec<&str> = page.lines().filter(|line| line.starts_with("# TYPE")).collect();
@@ -189,11 +193,12 @@ mod tests {
     #[test]
     fn the_state_of_the_journal_is_shown_by_name() {
         for (state, values) in [
-            (State::Ready, [1, 0, 0]),
-            (State::Full, [0, 1, 0]),
-            (State::Failed("broken".to_owned()), [0, 0, 1]),
+            (Journal::Ready, [1, 0, 0]),
+            (Journal::Full, [0, 1, 0]),
+            (Journal::Failed("broken".to_owned()), [0, 0, 1]),
         ] {
-            let page = written(Measured { journal: Some(state), ..Measured::default() }, 0);
+            let shard = Measured { state: Some(state), ..Measured::default() };
+            let page = page(vec![shard], Vec::new());
             for (name, value) in ["ready", "full", "failed"].into_iter().zip(values) {
                 let line = format!("angarium_journal_state{{state=\"{name}\"}} {value}\n");
                 assert!(page.contains(&line), "{line}: {page}");

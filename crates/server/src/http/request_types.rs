@@ -2,7 +2,7 @@
 
 use crate::settings::DIRECT_BYTES_LEAST;
 use angarium_engine::{
-    Binding, BindingTarget, Bound, EXCHANGE_OPTIONS, ExchangeKind, ExchangeOptions,
+    Arguments, Binding, BindingTarget, Bound, EXCHANGE_OPTIONS, ExchangeKind, ExchangeOptions,
     OptionDefinition, QUEUE_OPTIONS, QueueOptions, Quota, SlowConsumerPolicy, Value,
 };
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ const SLOW_CONSUMER_POLICY: &str = "slow_consumer_policy";
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UserBody {
-    /// Null, and said so, where it has none.
+    /// An explicit null: it has none.
     #[serde(deserialize_with = "Option::deserialize")]
     pub(super) password: Option<String>,
     #[serde(default)]
@@ -23,14 +23,11 @@ pub(super) struct UserBody {
 }
 
 /// What a user may do in a virtual host.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub(super) struct PermissionBody {
-    #[serde(default)]
     pub(super) configure: String,
-    #[serde(default)]
     pub(super) write: String,
-    #[serde(default)]
     pub(super) read: String,
 }
 
@@ -42,12 +39,11 @@ pub(super) struct QuotaBody(BTreeMap<String, serde_json::Value>);
 
 impl QuotaBody {
     pub(super) fn of(quota: &Quota) -> QuotaBody {
-        let policy = quota
-            .slow_consumer_policy
-            .map(|policy| (SLOW_CONSUMER_POLICY.to_owned(), policy.name().into()));
-        let bounds = Bound::NAMES
-            .into_iter()
-            .filter_map(|(bound, name)| Some((name.replace('-', "_"), quota.get(bound)?.into())));
+        let policy = quota.slow_consumer_policy;
+        let policy = policy.map(|policy| (SLOW_CONSUMER_POLICY.to_owned(), policy.name().into()));
+        let bound =
+            |(bound, name): (Bound, &str)| Some((name.replace('-', "_"), quota.get(bound)?.into()));
+        let bounds = Bound::NAMES.into_iter().filter_map(bound);
         QuotaBody(policy.into_iter().chain(bounds).collect())
     }
 
@@ -66,10 +62,8 @@ impl QuotaBody {
             if field == SLOW_CONSUMER_POLICY {
                 let policy = value.as_str().and_then(SlowConsumerPolicy::named);
                 let names = SlowConsumerPolicy::NAMES.map(|(_, name)| name).join(", ");
-                quota.slow_consumer_policy =
-                    Some(policy.ok_or_else(|| {
-                        format!("{SLOW_CONSUMER_POLICY}: expected one of {names}")
-                    })?);
+                let expected = || format!("{SLOW_CONSUMER_POLICY}: expected one of {names}");
+                quota.slow_consumer_policy = Some(policy.ok_or_else(expected)?);
                 continue;
             }
             let mut known = Bound::NAMES.into_iter();
@@ -107,22 +101,39 @@ fn least(bound: Bound) -> (u64, &'static str) {
     }
 }
 
-/// An exchange to be declared: `type`, flags, and a field for each of [`EXCHANGE_OPTIONS`].
+/// A queue or an exchange to be declared: flags, a field for each of [`QUEUE_OPTIONS`] or
+/// [`EXCHANGE_OPTIONS`], and an exchange's `type`. Fields are taken out one after the other.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
-pub(super) struct ExchangeBody(Fields);
+pub(super) struct Declaration(BTreeMap<String, serde_json::Value>);
 
-/// A queue to be declared: flags, and a field for each of [`QUEUE_OPTIONS`].
-#[derive(Debug, Deserialize)]
-#[serde(transparent)]
-pub(super) struct QueueBody(Fields);
+impl Declaration {
+    pub(super) fn exchange_options(mut self) -> Result<ExchangeOptions, String> {
+        let kind = self.0.remove("type").ok_or("type: is missing")?;
+        let kind = kind.as_str().and_then(ExchangeKind::named);
+        let known = || format!("type: must be one of {}", ExchangeKind::NAMES.join(", "));
+        let mut options = ExchangeOptions {
+            kind: kind.ok_or_else(known)?,
+            delaying: self.flag("delaying", false)?,
+            durable: self.flag("durable", true)?,
+            auto_delete: self.flag("auto_delete", false)?,
+            internal: self.flag("internal", false)?,
+            alternate: None,
+        };
+        self.options(EXCHANGE_OPTIONS, &mut options)?;
+        Ok(options)
+    }
 
-/// Named values of a declaration, taken out one after the other.
-#[derive(Debug, Deserialize)]
-#[serde(transparent)]
-struct Fields(BTreeMap<String, serde_json::Value>);
+    pub(super) fn queue_options(mut self) -> Result<QueueOptions, String> {
+        let mut options = QueueOptions {
+            durable: self.flag("durable", true)?,
+            auto_delete: self.flag("auto_delete", false)?,
+            ..QueueOptions::default()
+        };
+        self.options(QUEUE_OPTIONS, &mut options)?;
+        Ok(options)
+    }
 
-impl Fields {
     /// A flag and its default.
     fn flag(&mut self, name: &str, default: bool) -> Result<bool, String> {
         match self.0.remove(name) {
@@ -131,21 +142,16 @@ impl Fields {
         }
     }
 
-    /// All options of a table. Errors name the field.
-    fn options<O>(&mut self, table: &[OptionDefinition<O>], options: &mut O) -> Result<(), String> {
+    /// Sets all options of a table; no other field may be left. Errors name the field.
+    fn options<O>(mut self, table: &[OptionDefinition<O>], options: &mut O) -> Result<(), String> {
         for option in table {
             let field = option.name.replace('-', "_");
-            let Some(value) = self.0.remove(&field).filter(|value| !value.is_null()) else {
-                continue;
-            };
-            let value = engine_value(&value);
-            option.set(options, &value).map_err(|why| format!("{field}: {why}"))?;
+            let value = self.0.remove(&field).filter(|value| !value.is_null());
+            if let Some(value) = value {
+                let set = option.set(options, &engine_value(&value));
+                set.map_err(|why| format!("{field}: {why}"))?;
+            }
         }
-        Ok(())
-    }
-
-    /// Refuses what no field was taken for.
-    fn end(self) -> Result<(), String> {
         self.0.keys().next().map_or(Ok(()), |field| Err(format!("no field '{field}'")))
     }
 }
@@ -163,50 +169,14 @@ pub(super) struct BindingBody {
     arguments: BTreeMap<String, serde_json::Value>,
 }
 
-impl ExchangeBody {
-    pub(super) fn options(self) -> Result<ExchangeOptions, String> {
-        let ExchangeBody(mut fields) = self;
-        let kind = fields.0.remove("type").ok_or("type: is missing")?;
-        let kind = kind.as_str().and_then(ExchangeKind::named);
-        let known = || format!("type: must be one of {}", ExchangeKind::NAMES.join(", "));
-        let mut options = ExchangeOptions {
-            kind: kind.ok_or_else(known)?,
-            delaying: fields.flag("delaying", false)?,
-            durable: fields.flag("durable", true)?,
-            auto_delete: fields.flag("auto_delete", false)?,
-            internal: fields.flag("internal", false)?,
-            alternate: None,
-        };
-        fields.options(EXCHANGE_OPTIONS, &mut options)?;
-        fields.end()?;
-        Ok(options)
-    }
-}
-
-impl QueueBody {
-    pub(super) fn options(self) -> Result<QueueOptions, String> {
-        let QueueBody(mut fields) = self;
-        let mut options = QueueOptions {
-            durable: fields.flag("durable", true)?,
-            auto_delete: fields.flag("auto_delete", false)?,
-            ..QueueOptions::default()
-        };
-        fields.options(QUEUE_OPTIONS, &mut options)?;
-        fields.end()?;
-        Ok(options)
-    }
-}
-
 impl BindingBody {
-    pub(super) fn binding(self) -> Result<Binding, &'static str> {
+    pub(super) fn binding(self) -> Result<Binding, String> {
         let target = match (self.queue, self.exchange) {
             (Some(queue), None) => BindingTarget::Queue(queue),
             (None, Some(exchange)) => BindingTarget::Exchange(exchange),
-            _ => return Err("a binding leads to either a queue or an exchange"),
+            _ => return Err("a binding leads to either a queue or an exchange".to_owned()),
         };
-        let arguments = self.arguments.iter();
-        let arguments = arguments.map(|(name, value)| (name.clone(), engine_value(value)));
-        let arguments = arguments.collect();
+        let arguments = engine_values(&self.arguments);
         Ok(Binding { source: self.source, target, key: self.key, arguments })
     }
 }
@@ -221,10 +191,14 @@ fn engine_value(value: &serde_json::Value) -> Value {
         },
         serde_json::Value::String(text) => Value::Text(text.clone()),
         serde_json::Value::Array(items) => Value::List(items.iter().map(engine_value).collect()),
-        serde_json::Value::Object(entries) => Value::Map(
-            entries.iter().map(|(name, value)| (name.clone(), engine_value(value))).collect(),
-        ),
+        serde_json::Value::Object(entries) => Value::Map(engine_values(entries)),
     }
+}
+
+fn engine_values<'a>(
+    entries: impl IntoIterator<Item = (&'a String, &'a serde_json::Value)>,
+) -> Arguments {
+    entries.into_iter().map(|(name, value)| (name.clone(), engine_value(value))).collect()
 }
 
 #[cfg(test)]
@@ -265,7 +239,8 @@ mod tests {
 
     #[test]
     fn wrong_options_are_refused_by_field() {
-        let options = |body: &str| serde_json::from_str::<QueueBody>(body).unwrap().options();
+        let options =
+            |body: &str| serde_json::from_str::<Declaration>(body).unwrap().queue_options();
         for (body, expected) in [
             (r#"{"max_priority":256}"#, "max_priority: 256 is not between 0 and 255"),
             (r#"{"max_priority":-1}"#, "max_priority: -1 is negative"),

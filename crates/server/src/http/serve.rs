@@ -1,22 +1,32 @@
 //! The control thread: listeners of the HTTP side, and the limits each connection has.
 
-use super::{Mailboxes, State, router};
-use crate::http::auth::Caller;
-use axum::Extension;
-use axum::extract::Request;
+use super::api;
+use super::auth::{self, Caller};
+use super::mailboxes::{Mailboxes, State};
+use super::metrics;
+use crate::threads;
+use angarium_journal::State as Journal;
+use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::StatusCode;
-use axum::middleware::Next;
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use rustix::net::sockopt;
+use std::io;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Semaphore;
 
-/// Connections at once over TCP, and as many by the Unix socket: those who may open its file find room
-/// whatever others do.
+/// Largest body of a request.
+pub(crate) const BODY_BYTES_MAX: usize = 64 << 10;
+/// Connections at once over TCP, and as many by the Unix socket: clients over TCP cannot take the room of the
+/// operator.
 const CONNECTIONS_MAX: usize = 256;
 /// How long what is sent to a client may wait for it to take anything.
 const SEND_TIMEOUT_MILLIS: u32 = 30_000;
@@ -51,55 +61,48 @@ pub fn start(
             Err(error) => tracing::error!(%error, "cannot start the control thread"),
         }
     };
-    std::thread::Builder::new()
-        .name("control".into())
-        .spawn(run)
-        .map_err(|error| format!("cannot start a thread: {error}"))?;
-    Ok(())
+    threads::spawn("control", run).map(drop)
 }
 
 async fn serve(endpoints: Endpoints, state: State) {
     let mut tasks = tokio::task::JoinSet::new();
-    if let Some(listener) = endpoints.tcp {
-        tasks.spawn(serve_tcp(listener, state.clone()));
+    let tcp = endpoints.tcp.map(TcpListener::from_std);
+    if let Some(listener) = opened(tcp, "cannot serve HTTP") {
+        let accept = move |cx: &mut Context<'_>| {
+            listener.poll_accept(cx).map_ok(|(stream, address)| {
+                // A connection without this limit works too.
+                let _ = sockopt::set_tcp_user_timeout(&stream, SEND_TIMEOUT_MILLIS);
+                (stream, Caller::Remote(address.ip().to_canonical()))
+            })
+        };
+        tasks.spawn(serve_each(accept, state.clone()));
     }
-    if let Some(listener) = endpoints.unix {
-        tasks.spawn(serve_unix(listener, state));
+    let unix = endpoints.unix.map(UnixListener::from_std);
+    if let Some(listener) = opened(unix, "cannot serve administration") {
+        let accept = move |cx: &mut Context<'_>| {
+            listener.poll_accept(cx).map_ok(|(stream, _)| (stream, Caller::Operator))
+        };
+        tasks.spawn(serve_each(accept, state));
     }
     while tasks.join_next().await.is_some() {}
 }
 
-async fn serve_tcp(listener: std::net::TcpListener, state: State) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let listener = match tokio::net::TcpListener::from_std(listener) {
-        Ok(listener) => listener,
-        Err(error) => return tracing::error!(%error, "cannot serve HTTP"),
-    };
-    loop {
-        let permit = Arc::clone(&room).acquire_owned().await;
-        match listener.accept().await {
-            Ok((stream, address)) => {
-                let caller = Caller::Remote(address.ip().to_canonical());
-                // Where the system has no such limit the connection is as good as any other.
-                let _ = sockopt::set_tcp_user_timeout(&stream, SEND_TIMEOUT_MILLIS);
-                tokio::spawn(connection(TokioIo::new(stream), state.clone(), caller, permit));
-            }
-            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
-        }
-    }
+fn opened<L>(listener: Option<io::Result<L>>, otherwise: &str) -> Option<L> {
+    listener?.inspect_err(|error| tracing::error!(%error, "{otherwise}")).ok()
 }
 
-async fn serve_unix(listener: std::os::unix::net::UnixListener, state: State) {
+/// Serves clients of one listener.
+async fn serve_each<S>(
+    mut accept: impl FnMut(&mut Context<'_>) -> Poll<io::Result<(S, Caller)>>,
+    state: State,
+) where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let listener = match tokio::net::UnixListener::from_std(listener) {
-        Ok(listener) => listener,
-        Err(error) => return tracing::error!(%error, "cannot serve administration"),
-    };
     loop {
         let permit = Arc::clone(&room).acquire_owned().await;
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let caller = Caller::Operator;
+        match std::future::poll_fn(&mut accept).await {
+            Ok((stream, caller)) => {
                 tokio::spawn(connection(TokioIo::new(stream), state.clone(), caller, permit));
             }
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
@@ -125,9 +128,43 @@ where
 }
 
 /// Ends a request that takes too long, its body included.
-pub(super) async fn limit_time(request: Request, next: Next) -> Response {
+async fn limit_time(request: Request, next: Next) -> Response {
     match tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await {
         Ok(response) => response,
         Err(_) => (StatusCode::REQUEST_TIMEOUT, TOO_LONG).into_response(),
+    }
+}
+
+/// Every address served.
+fn router(state: State) -> Router {
+    let authorize = middleware::from_fn_with_state(state.clone(), auth::authorize);
+    let administration = api::routes().layer(authorize);
+    Router::new()
+        .route("/", get(|| async { WELCOME }))
+        .route("/health", get(|| async { "ok\n" }))
+        .route("/ready", get(ready))
+        .route("/metrics", get(metrics::metrics))
+        .nest("/api", administration)
+        .fallback(|| async { (StatusCode::NOT_FOUND, "no such address; / lists what is here\n") })
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(middleware::from_fn(limit_time))
+        .with_state(state)
+}
+
+const WELCOME: &str = "Angarium\n
+/health   the process lives
+/ready    it takes clients and its journal stores
+/metrics  for Prometheus
+/api/...  administration: overview, vhosts, users, permissions, exchanges, queues, bindings,
+          connections; HTTP basic authentication as an administrator
+";
+
+async fn ready(state: axum::extract::State<State>) -> (StatusCode, String) {
+    let home = state.mailboxes.home();
+    let answer = home.ask(|shard| (shard.is_serving(), shard.node.journal().state().clone()));
+    match answer.await {
+        Ok((true, Journal::Ready)) => (StatusCode::OK, "ready\n".to_owned()),
+        Ok((true, state)) => (StatusCode::SERVICE_UNAVAILABLE, format!("journal: {state:?}\n")),
+        Ok((false, _)) | Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n".to_owned()),
     }
 }

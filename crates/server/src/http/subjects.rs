@@ -1,7 +1,7 @@
 //! Subjects that a user may use, as requests and listings have them: four lists of patterns.
 //!
-//! The engine takes any pattern that a client may subscribe with. People mean something by theirs:
-//! what can never mean it is refused here, and not when a journal that has such is read again.
+//! The engine takes any pattern that a client may subscribe with. Patterns that cannot mean what they look
+//! like are refused here, and not by the engine, so that a journal with such patterns can be read again.
 
 use angarium_engine::{SubjectPermissions, SubjectRules};
 use angarium_protocol::nats::SLOW_CONSUMER_PREFIX;

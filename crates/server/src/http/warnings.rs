@@ -1,8 +1,8 @@
 //! Notes and warnings in answers of the administration API: what is missing, what holds now, what is odd.
 
+use super::request_types::QuotaBody;
 use super::subjects::described;
 use crate::authenticate;
-use crate::http::request_types::QuotaBody;
 use crate::reactor::Shard;
 use angarium_engine::ExchangeKind;
 
@@ -15,7 +15,7 @@ pub(super) enum Note {
     Warns(String),
 }
 
-/// A user without rights can do nothing, not even connect; nobody has the seed of a mistyped nkey.
+/// A user without rights can do nothing, not even connect; a mistyped nkey has no seed.
 pub(super) fn user(shard: &mut Shard, name: &str) -> Option<Note> {
     if authenticate::is_mistyped_nkey(name) {
         return Some(Note::Warns(format!(
@@ -23,7 +23,7 @@ pub(super) fn user(shard: &mut Shard, name: &str) -> Option<Note> {
              by it; `angarium user delete` takes it away"
         )));
     }
-    let mut permissions = shard.node().engine().list_permissions();
+    let mut permissions = shard.node.engine().list_permissions();
     let has_rights = permissions.any(|permission| permission.user == name);
     (!has_rights).then(|| {
         Note::Tells(format!(
@@ -33,9 +33,9 @@ pub(super) fn user(shard: &mut Shard, name: &str) -> Option<Note> {
     })
 }
 
-/// What a user may use now: each call sets all of it, so that one that says nothing takes all away.
+/// What a user may use now: each call sets all of it, and resets what it does not name.
 pub(super) fn quota(shard: &mut Shard, name: &str) -> Option<Note> {
-    let mut users = shard.node().engine().list_users();
+    let mut users = shard.node.engine().list_users();
     let now = QuotaBody::of(&users.find(|user| user.name == name)?.quota).described();
     let now = if now.is_empty() { "all is as for everybody".to_owned() } else { now };
     Some(Note::Tells(format!("for user '{name}' this holds now: {now}")))
@@ -43,7 +43,7 @@ pub(super) fn quota(shard: &mut Shard, name: &str) -> Option<Note> {
 
 /// Which subjects a user may use now: each call sets all four lists.
 pub(super) fn subjects(shard: &mut Shard, user: &str, vhost: &str) -> Option<Note> {
-    let mut permissions = shard.node().engine().list_permissions();
+    let mut permissions = shard.node.engine().list_permissions();
     let now = permissions.find(|it| it.user == user && it.vhost == vhost)?.subjects;
     let lists = described(now);
     let text = format!("for user '{user}' in virtual host '{vhost}' this holds now:\n{lists}");
@@ -55,7 +55,7 @@ pub(super) fn binding(shard: &mut Shard, vhost: &str, source: &str, key: &str) -
     if !key.split('.').any(|word| word == ">") {
         return None;
     }
-    let mut exchanges = shard.node().engine().list_exchanges();
+    let mut exchanges = shard.node.engine().list_exchanges();
     let exchange = exchanges.find(|it| it.vhost == vhost && it.name == source)?;
     (exchange.options.kind == ExchangeKind::Topic).then(|| {
         let words: Vec<&str> =

@@ -1,18 +1,15 @@
-//! How clients come to the shard: accepted, placed, taken in, with TLS at once, later, or never.
+//! How clients come to the shard: accepted, placed, taken in; with TLS from the start, later, or never.
 
 use super::client::{Client, Phase};
-use super::listeners::Accepted;
 use super::mailbox::Letter;
 use super::shard::{CLIENT, LISTENER, Shard};
 use super::socket::Socket;
 use super::tls::{MayEncrypt, Tls};
 use crate::reactor::input_coalescing::Stream;
-use crate::settings::{Placement, Transport};
+use crate::settings::{ListenerKind, Transport};
 use angarium_protocol::Peer;
 use rustix::event::epoll::{self, EventFlags};
-use rustls::ServerConfig;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The first byte of a TLS handshake (RFC 8446, 5.1: the record's type).
@@ -26,9 +23,9 @@ impl Shard {
         for (index, listener) in self.listeners.iter().enumerate() {
             let data = epoll::EventData::new_u64(LISTENER | index as u64);
             let result = if watched {
-                epoll::add(&self.epoll, listener, data, epoll::EventFlags::IN)
+                epoll::add(&self.epoll, &listener.fd, data, EventFlags::IN)
             } else {
-                epoll::delete(&self.epoll, listener)
+                epoll::delete(&self.epoll, &listener.fd)
             };
             if let Err(error) = result {
                 tracing::debug!(%error, listener = listener.shown, "epoll");
@@ -36,18 +33,15 @@ impl Shard {
         }
     }
 
-    /// Accepts clients of that listener, some at once.
+    /// Accepts some clients of that listener.
     pub(super) fn accept(&mut self, index: usize) {
         const ACCEPTS_PER_TURN: usize = 64;
         for _ in 0..ACCEPTS_PER_TURN {
             let Some(listener) = self.listeners.get(index) else { return };
             match listener.accept() {
-                Accepted::Nobody => return,
-                Accepted::Client(fd, peer) => {
-                    let (transport, placement) = (listener.transport, listener.placement);
-                    self.accepted(fd, peer, transport, placement);
-                }
-                Accepted::Exhausted(error) => {
+                Ok(None) => return,
+                Ok(Some((fd, peer))) => self.accepted(fd, peer, listener.kind),
+                Err(error) => {
                     if let Some(held_back) = self.complaints.pass(Instant::now()) {
                         tracing::error!(%error, held_back, "cannot accept connections");
                     }
@@ -60,26 +54,20 @@ impl Shard {
     }
 
     /// Hands an accepted client to a shard; at home.
-    pub(super) fn accepted(
-        &mut self,
-        fd: OwnedFd,
-        peer: Peer,
-        transport: Transport,
-        placement: Placement,
-    ) {
+    fn accepted(&mut self, fd: OwnedFd, peer: Peer, kind: &ListenerKind) {
         if let Err(why) = self.directory.has_room(self.settings.connections_max) {
             self.counters.refused += 1;
             if let Some(held_back) = self.complaints.pass(Instant::now()) {
                 tracing::warn!(held_back, "refused a client: {why}");
             }
-            if transport != Transport::Tls {
+            if kind.transport != Transport::Tls {
                 // It may have gone by now.
                 let _ = Socket::new(fd).send(&self.node.turned_away(self.now, &peer));
             }
             return;
         }
-        let Some(tls) = self.may_encrypt(transport) else { return };
-        match self.directory.place(placement, self.settings.clients_together) {
+        let Some(tls) = self.may_encrypt(kind.transport) else { return };
+        match self.directory.place(kind.placement, self.settings.clients_together) {
             shard if shard == self.directory.here => self.take_client(fd, peer, tls),
             shard => self.directory.send(shard, Letter::Client(fd, peer, tls)),
         }
@@ -101,7 +89,7 @@ impl Shard {
         let (tls, may_begin_tls) = match may_encrypt {
             MayEncrypt::Never => (None, None),
             MayEncrypt::Greeted(config) => (None, Some(config)),
-            MayEncrypt::AtOnce(config) => match begin_tls(config) {
+            MayEncrypt::AtOnce(config) => match Tls::begin(config) {
                 Some(tls) => (Some(tls), None),
                 None => return self.directory.left(),
             },
@@ -110,9 +98,8 @@ impl Shard {
             return self.directory.left();
         }
         let is_plain = tls.is_none();
-        let socket = Socket::new(fd);
         let client = Client {
-            socket,
+            socket: Socket::new(fd),
             tls,
             may_begin_tls,
             tells_tls: false,
@@ -130,9 +117,7 @@ impl Shard {
             tracing::error!(%error, "cannot watch a connection");
             self.clients.remove(index);
             self.directory.left();
-            return;
-        }
-        if is_plain {
+        } else if is_plain {
             self.handshaken(index);
         }
     }
@@ -146,7 +131,7 @@ impl Shard {
         let Some(first) = client.socket.peek() else { return };
         let config = client.may_begin_tls.take();
         if first == TLS_HANDSHAKE {
-            client.tls = config.and_then(begin_tls);
+            client.tls = config.and_then(Tls::begin);
             client.tells_tls = client.tls.is_some();
         }
     }
@@ -193,15 +178,5 @@ impl Shard {
             tracing::info!(peer, error, "TLS handshake failed");
         }
         self.linger(index);
-    }
-}
-
-fn begin_tls(config: Arc<ServerConfig>) -> Option<Box<Tls>> {
-    match Tls::new(config) {
-        Ok(tls) => Some(Box::new(tls)),
-        Err(error) => {
-            tracing::error!(%error, "cannot begin TLS");
-            None
-        }
     }
 }

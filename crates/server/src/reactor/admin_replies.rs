@@ -5,12 +5,11 @@ use angarium_engine::{Refusal, Reply, Request};
 use angarium_node::Ticket;
 use std::collections::BTreeMap;
 
-/// What gets an operator's answer.
+/// Gets an operator's answer.
 type Then = Box<dyn FnOnce(Result<Reply, Refusal>) + Send>;
 
-/// What gets the answers, by ticket.
-#[derive(Default)]
-pub(super) struct AdminReplies(BTreeMap<Ticket, Then>);
+/// By ticket.
+pub(super) type AdminReplies = BTreeMap<Ticket, Then>;
 
 impl Shard {
     /// Carries out an administration request; at home. `then` gets the answer on this thread, once the change
@@ -22,13 +21,13 @@ impl Shard {
         then: impl FnOnce(Result<Reply, Refusal>) + Send + 'static,
     ) {
         let ticket = self.node.administer(self.now, vhost, request);
-        self.admin_replies.0.insert(ticket, Box::new(then));
+        self.admin_replies.insert(ticket, Box::new(then));
     }
 
     /// Passes on the answers that have come.
     pub(super) fn answer_admin_requests(&mut self) {
         while let Some((ticket, answer)) = self.node.next_admin_answer() {
-            if let Some(then) = self.admin_replies.0.remove(&ticket) {
+            if let Some(then) = self.admin_replies.remove(&ticket) {
                 then(answer);
             }
         }

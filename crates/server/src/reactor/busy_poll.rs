@@ -28,6 +28,13 @@ pub(super) enum Party {
     Shard(ShardId),
 }
 
+impl Party {
+    /// Its kind's place among the answers that are needed.
+    fn kind(self) -> usize {
+        usize::from(matches!(self, Party::Shard(_)))
+    }
+}
+
 /// The parties of one turn's input or output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Parties {
@@ -58,22 +65,15 @@ pub(super) struct BusyPoll {
     last_turn: Time,
     /// Answers in a row.
     answers: u16,
-    /// How many it takes to wait for a client, and for another shard: by way of one an answer takes longer.
-    clients_needed: u16,
-    shards_needed: u16,
+    /// How many it takes to wait for a client, and for another shard, by which an answer takes longer.
+    needed: [u16; 2],
 }
 
 impl Default for BusyPoll {
     fn default() -> BusyPoll {
-        BusyPoll {
-            received: Parties::Nobody,
-            sent: Parties::Nobody,
-            last_sent: Parties::Nobody,
-            last_turn: Time::default(),
-            answers: 0,
-            clients_needed: ANSWERS,
-            shards_needed: ANSWERS,
-        }
+        let (none, last_turn) = (Parties::Nobody, Time::default());
+        let needed = [ANSWERS; 2];
+        BusyPoll { received: none, sent: none, last_sent: none, last_turn, answers: 0, needed }
     }
 }
 
@@ -109,12 +109,8 @@ impl BusyPoll {
     /// How long to poll before the next turn.
     #[inline]
     pub(super) fn span(&self) -> Option<Duration> {
-        let needed = match self.last_sent {
-            Parties::One(Party::Client(_)) => self.clients_needed,
-            Parties::One(Party::Shard(_)) => self.shards_needed,
-            Parties::Nobody | Parties::Several => return None,
-        };
-        (self.answers >= needed).then_some(SPAN)
+        let Parties::One(party) = self.last_sent else { return None };
+        (self.answers >= self.needed[party.kind()]).then_some(SPAN)
     }
 
     /// Polls for `span` at most, by the clock `now`; says whether `look` has found something.
@@ -137,8 +133,8 @@ impl BusyPoll {
     }
 
     fn learn(&mut self, found_in_time: bool) {
-        let is_shard = matches!(self.last_sent, Parties::One(Party::Shard(_)));
-        let needed = if is_shard { &mut self.shards_needed } else { &mut self.clients_needed };
+        let Parties::One(party) = self.last_sent else { return };
+        let needed = &mut self.needed[party.kind()];
         if found_in_time {
             *needed -= (*needed / 64).max(1).min(*needed - 1);
         } else {
@@ -195,8 +191,8 @@ mod tests {
         play(busy_poll, SOON, both.into_iter().cycle().take(usize::from(turns)));
     }
 
-    /// Polls for something that is there after so long, where a look takes a microsecond, and the first one
-    /// `held_up` longer.
+    /// Polls for something that is there after `after`; a look takes a microsecond, the first one `held_up`
+    /// longer.
     fn poll(busy_poll: &mut BusyPoll, after: Duration, held_up: Duration) -> bool {
         let now = Cell::new(Time::default());
         let span = busy_poll.span().expect("an answer is expected");

@@ -66,8 +66,8 @@ impl Files {
                 useless("private key without a password", "tls-key", &self.key, &error)
             })?,
             authorities: match &self.authorities {
-                None => Vec::new(),
                 Some(path) => certificates("tls-client-authorities", path)?,
+                None => Vec::new(),
             },
         })
     }
@@ -107,27 +107,22 @@ impl Certificates {
         self.replace();
     }
 
+    /// Takes over what is in the files, if it is something else than before.
     fn replace(&mut self) {
-        match self.take_changes() {
-            Ok(false) => {}
-            Ok(true) => {
+        let replaced = match self.files.read() {
+            Ok(contents) if contents == self.contents => return,
+            Ok(contents) => configure(&self.files, &contents).map(|config| (config, contents)),
+            Err(error) => Err(error),
+        };
+        match replaced {
+            Ok((config, contents)) => {
+                (self.config, self.contents) = (Arc::new(config), contents);
                 let Files { chain, authorities, .. } = &self.files;
                 let authorities = authorities.as_ref().map(tracing::field::debug);
                 tracing::info!(?chain, authorities, "changed certificates in use");
             }
             Err(error) => tracing::warn!(%error, "certificates not replaced"),
         }
-    }
-
-    /// Whether there was something else in the files than before.
-    fn take_changes(&mut self) -> Result<bool, String> {
-        let contents = self.files.read()?;
-        if contents == self.contents {
-            return Ok(false);
-        }
-        self.config = Arc::new(configure(&self.files, &contents)?);
-        self.contents = contents;
-        Ok(true)
     }
 }
 
@@ -159,16 +154,14 @@ fn configure(files: &Files, contents: &Contents) -> Result<ServerConfig, String>
 
 fn certificates(setting: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
-    let chain: Vec<CertificateDer<'static>> =
-        read.map_err(|error| useless("certificate", setting, path, &error))?;
-    if chain.is_empty() {
-        Err(useless("certificate", setting, path, &pem::Error::NoItemsFound))
-    } else {
-        Ok(chain)
-    }
+    let some = read.and_then(|chain: Vec<_>| match chain.is_empty() {
+        true => Err(pem::Error::NoItemsFound),
+        false => Ok(chain),
+    });
+    some.map_err(|error| useless("certificate", setting, path, &error))
 }
 
-/// Why there is no such thing to be had from a file.
+/// Why a file does not have what it should.
 fn useless(what: &str, setting: &str, path: &Path, error: &pem::Error) -> String {
     let shown = path.display();
     match error {

@@ -7,7 +7,6 @@ use angarium_engine::{ConnectionId, Time};
 use angarium_protocol::Peer;
 use rustix::event::epoll::EventFlags;
 use rustls::ServerConfig;
-use std::io::IoSlice;
 use std::sync::Arc;
 
 /// One accepted client.
@@ -69,13 +68,13 @@ impl Client {
         if let (Some(tls), Received::Bytes(count)) = (&mut self.tls, &received) {
             plain.clear();
             let result = tls.receive(&block[..*count], plain);
-            // Handshake answers and alerts go out at once.
+            // Handshake answers and alerts do not wait for the end of the turn.
             if let Sent::Ended = tls.send(&self.socket, &[]) {
                 return Ok(Received::Ended);
             }
             self.is_full = !tls.is_flushed();
             result?;
-            if tls.is_over() {
+            if tls.is_over {
                 // It waits for our goodbye before it closes the transport.
                 tls.end_output(&self.socket);
                 self.socket.end_output();
@@ -91,10 +90,7 @@ impl Client {
     pub(crate) fn send(&mut self, offer: &Offer<'_>) -> Sent {
         match &mut self.tls {
             Some(tls) => {
-                let sent = match offer {
-                    Offer::Whole(bytes) => tls.send(&self.socket, &[IoSlice::new(bytes)]),
-                    Offer::Parts { slices, .. } => tls.send(&self.socket, slices),
-                };
+                let sent = tls.send(&self.socket, offer.slices());
                 self.is_full = !tls.is_flushed();
                 sent
             }

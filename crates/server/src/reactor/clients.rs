@@ -9,6 +9,7 @@ use angarium_node::Node;
 use angarium_protocol::Peer;
 use rustix::event::epoll::{self, EventFlags};
 use std::collections::BTreeSet;
+use std::io::IoSlice;
 use std::time::Duration;
 
 /// How long a client may take to end its side after the broker has ended its own.
@@ -199,9 +200,10 @@ impl Shard {
 
     /// Drops clients.
     pub(super) fn drop_clients(&mut self, ids: Vec<ConnectionId>) {
-        for index in ids.into_iter().filter_map(|id| self.clients.index_of(id)).collect::<Vec<_>>()
-        {
-            self.drop_client(index);
+        for id in ids {
+            if let Some(index) = self.clients.index_of(id) {
+                self.drop_client(index);
+            }
         }
     }
 
@@ -255,7 +257,9 @@ impl Shard {
         loop {
             let Some(client) = self.clients.get(index) else { return taken };
             let Some(id) = client.id() else {
-                if client.tls.is_some() && client.send(&Offer::Whole(&[])) == Sent::Ended {
+                if client.tls.is_some()
+                    && client.send(&Offer::Whole(IoSlice::new(&[]))) == Sent::Ended
+                {
                     self.drop_client(index);
                 } else {
                     self.watch(index);
@@ -436,7 +440,7 @@ impl Shard {
 #[inline]
 pub(super) fn offer(node: &Node, id: ConnectionId) -> Offer<'_> {
     match node.outgoing_parts(id) {
-        None => Offer::Whole(node.outgoing(id)),
+        None => Offer::Whole(IoSlice::new(node.outgoing(id))),
         Some(parts) => Offer::of(parts, SENT_BYTES),
     }
 }

@@ -1,5 +1,5 @@
 //! How many files and sockets the system lets this process have open, and how many of them are left to
-//! clients: where those took all of them, the journal could open no file.
+//! clients: if clients had all of them, the journal could not open a file.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -10,7 +10,7 @@ const SHARD_FILES: u64 = 16;
 /// Connections by HTTP and the socket of administration, and what every process has.
 const OTHER_FILES: u64 = 2 * 256 + 64;
 
-/// Has the system allow as many as it can be made to; returns how many clients that leaves room for.
+/// Raises the limit as far as the system allows; returns how many clients that leaves room for.
 pub(super) fn clients_max(shards: usize) -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };

@@ -1,5 +1,5 @@
-//! Durations counted in fixed buckets. Plain values of their shard, which no other thread locks: that is why
-//! it is not a metric of the library that writes them out.
+//! Durations counted in fixed buckets: plain values of their shard, unlike the metrics of the library that
+//! writes them out, which are shared by threads.
 
 use std::time::Duration;
 
@@ -32,13 +32,11 @@ impl Histogram {
     }
 
     /// How many were counted.
-    #[must_use]
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 
     /// Sum of all durations, in seconds.
-    #[must_use]
     pub fn sum_seconds(&self) -> f64 {
         self.sum_us as f64 / 1e6
     }

@@ -92,7 +92,7 @@ impl InputCoalescing {
         self.is_dense.then_some(PAUSE)
     }
 
-    /// Whether messages have come close together since the last measurement.
+    /// Whether messages came close together since the last measurement.
     fn look(&mut self, now: Time, messages: u64) -> bool {
         let before = std::mem::replace(&mut self.measured, Measurement { at: now, messages });
         let come = messages.saturating_sub(before.messages);

@@ -1,16 +1,16 @@
 //! Sockets that clients connect to.
 
 use crate::hints;
-use crate::settings::{LISTENERS, ListenerKind, Placement, SOCKETS, Settings, Transport};
+use crate::settings::{LISTENERS, ListenerKind, Place, Settings, Transport};
 use angarium_engine::SlowConsumerPolicy;
-use angarium_protocol::{Peer, Protocol};
+use angarium_protocol::Peer;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrAny, SocketFlags, SocketType, acceptfrom_with, sockopt,
 };
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
@@ -23,10 +23,8 @@ const LOCAL_CONGESTION_CONTROL: &str = "reno";
 /// One listening socket.
 #[derive(Debug)]
 pub(crate) struct Listener {
-    fd: OwnedFd,
-    pub(crate) transport: Transport,
-    pub(crate) placement: Placement,
-    protocol: Protocol,
+    pub(super) fd: OwnedFd,
+    pub(crate) kind: &'static ListenerKind,
     /// Its own policy for slow consumers, if it has one.
     slow_consumer_policy: Option<SlowConsumerPolicy>,
     /// The congestion control for clients elsewhere: the machine's.
@@ -38,18 +36,15 @@ pub(crate) struct Listener {
 }
 
 /// A port for clients that is taken.
-#[derive(Debug)]
-pub(crate) struct BoundListener {
-    kind: &'static ListenerKind,
-    bound: Bound,
-}
+type BoundListener = (&'static ListenerKind, Bound);
 
 /// Takes every TCP port that the settings ask for. Clients cannot connect before [`listen_all`].
 pub(crate) fn bind_all(settings: &Settings) -> Result<Vec<BoundListener>, String> {
-    let wanted = LISTENERS.iter().filter_map(|kind| Some((kind, (kind.address)(settings)?)));
-    wanted
-        .map(|(kind, address)| Ok(BoundListener { kind, bound: bind(kind.name, address)? }))
-        .collect()
+    let ports = LISTENERS.iter().filter_map(|kind| match (kind.place)(settings)? {
+        Place::Tcp(address) => Some(bind(kind.name, address).map(|bound| (kind, bound))),
+        Place::Unix(_) => None,
+    });
+    ports.collect()
 }
 
 /// Lets clients connect: to the ports that were taken, and to the Unix sockets of the settings.
@@ -57,37 +52,31 @@ pub(crate) fn listen_all(
     bound: Vec<BoundListener>,
     settings: &Settings,
 ) -> Result<Vec<Listener>, String> {
-    let mut listeners = Vec::new();
-    for BoundListener { kind, bound } in bound {
-        let name = kind.name;
+    let ports = bound.into_iter().map(|(kind, bound)| {
         let congestion_control = expect_local(&bound.fd);
         let socket = bound.listen()?;
-        let address = socket.local_addr().map_err(|error| format!("--{name}: {error}"))?;
-        listeners.push(Listener {
+        let address = socket.local_addr().map_err(|error| format!("--{}: {error}", kind.name))?;
+        Ok(Listener {
             fd: socket.into(),
-            transport: kind.transport,
-            placement: kind.placement,
-            protocol: kind.protocol,
+            kind,
             slow_consumer_policy: (kind.slow_consumer_policy)(settings),
             congestion_control,
             file: None,
-            shown: format!("{name} on {address}"),
-        });
-    }
-    for kind in &SOCKETS {
-        let Some(path) = (kind.path)(settings) else { continue };
-        listeners.push(Listener {
-            fd: unix(Some(kind.setting), path)?.into(),
-            transport: Transport::Unix,
-            placement: kind.placement,
-            protocol: kind.protocol,
-            slow_consumer_policy: None,
+            shown: format!("{} on {address}", kind.name),
+        })
+    });
+    let sockets = LISTENERS.iter().filter_map(|kind| match (kind.place)(settings)? {
+        Place::Tcp(_) => None,
+        Place::Unix(path) => Some(unix(Some(kind.setting), path).map(|socket| Listener {
+            fd: socket.into(),
+            kind,
+            slow_consumer_policy: (kind.slow_consumer_policy)(settings),
             congestion_control: None,
             file: Some(path.to_owned()),
             shown: format!("{} on {}", kind.name, path.display()),
-        });
-    }
-    Ok(listeners)
+        })),
+    });
+    ports.chain(sockets).collect()
 }
 
 /// A TCP port that is ours, and refuses connections until it listens.
@@ -107,10 +96,8 @@ pub(crate) fn bind(name: &'static str, address: SocketAddr) -> Result<Bound, Str
         sockopt::set_socket_reuseaddr(&fd, true)?;
         rustix::net::bind(&fd, &address).map(|()| fd)
     });
-    match bound {
-        Ok(fd) => Ok(Bound { fd, name, address }),
-        Err(error) => Err(complaint(name, address, error)),
-    }
+    let fd = bound.map_err(|error| complaint(name, address, error))?;
+    Ok(Bound { fd, name, address })
 }
 
 impl Bound {
@@ -133,9 +120,8 @@ pub(super) fn complaint(name: &str, address: SocketAddr, error: Errno) -> String
              (AmbientCapabilities=CAP_NET_BIND_SERVICE of the service)"
         ),
         Errno::ADDRNOTAVAIL => {
-            format!(
-                "; this machine does not have that address (0.0.0.0 is all it has): {elsewhere}"
-            )
+            let all = "0.0.0.0 is all it has";
+            format!("; this machine does not have that address ({all}): {elsewhere}")
         }
         _ => format!("; {elsewhere}"),
     };
@@ -159,34 +145,24 @@ pub(crate) fn unix(setting: Option<&str>, path: &Path) -> Result<UnixListener, S
         .map_err(complain)
 }
 
-/// The result of an accept.
-#[derive(Debug)]
-pub(crate) enum Accepted {
-    /// A client.
-    Client(OwnedFd, Peer),
-    /// No client waits.
-    Nobody,
-    /// The process or the machine has no descriptor or memory left.
-    Exhausted(Errno),
-}
-
 impl Listener {
-    /// Takes the next waiting client.
-    pub(crate) fn accept(&self) -> Accepted {
+    /// Takes the next client that waits, if one does. An error: the process or the machine has no descriptor
+    /// or memory left.
+    pub(crate) fn accept(&self) -> Result<Option<(OwnedFd, Peer)>, Errno> {
         loop {
             match acceptfrom_with(&self.fd, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
                 Ok((fd, address)) => {
                     let peer = self.peer(address);
-                    if self.transport != Transport::Unix {
+                    if self.kind.transport != Transport::Unix {
                         self.tune(&fd, peer.local);
                     }
-                    return Accepted::Client(fd, peer);
+                    return Ok(Some((fd, peer)));
                 }
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
-                    return Accepted::Exhausted(Errno::MFILE);
+                    return Err(Errno::MFILE);
                 }
-                Err(_) => return Accepted::Nobody,
+                Err(_) => return Ok(None),
             }
         }
     }
@@ -198,10 +174,10 @@ impl Listener {
             None => ("unix".into(), true),
         };
         Peer {
-            protocol: self.protocol,
+            protocol: self.kind.protocol,
             address: shown,
             local,
-            encrypted: self.transport == Transport::Tls,
+            encrypted: self.kind.transport == Transport::Tls,
             certificate_name: None,
             slow_consumer_policy: self.slow_consumer_policy,
         }
@@ -226,12 +202,6 @@ fn expect_local(listener: &OwnedFd) -> Option<String> {
     let usual = sockopt::tcp_congestion(listener).ok()?;
     sockopt::set_tcp_congestion(listener, LOCAL_CONGESTION_CONTROL).ok()?;
     Some(usual)
-}
-
-impl AsFd for Listener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
 }
 
 impl Drop for Listener {

@@ -1,9 +1,8 @@
-//! Passwords and other credentials of a shard's clients and admin_replies: what hashing takes is done on
-//! threads, whose answers come by mailbox.
+//! Passwords and other credentials of a shard's clients and administrators. Passwords are hashed on threads,
+//! whose answers come by mailbox.
 
 use super::shard::Shard;
-use crate::authenticate::{Authenticator, Check, Checked, Next, Threads};
-use angarium_engine::{ConnectionId, Time};
+use crate::authenticate::{Authenticator, Check, Threads};
 use angarium_node::Verification;
 use angarium_protocol::{Authentication, Credentials};
 use std::time::{Duration, Instant};
@@ -21,93 +20,67 @@ impl Logins {
     }
 }
 
-/// A time as the authenticator counts it.
-fn counted(now: Time) -> Duration {
-    Duration::from_micros(now.0)
-}
-
 impl Shard {
-    /// Checks credentials, here or on a thread.
+    /// Checks a client's credentials.
     pub(super) fn verify(&mut self, verification: Verification) {
         let Verification { connection, serial, credentials, password_hash, address, .. } =
             verification;
         let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host).to_owned();
-        let since = counted(self.now);
-        let stored = password_hash.as_deref();
-        let answer = match self.logins.authenticator.next(&credentials, &host, stored, since) {
-            Next::Answer(answer) => answer,
-            Next::Hash => {
-                let Credentials::Password { user, password } = credentials else {
-                    unreachable!("only passwords are hashed");
-                };
-                let mailbox = self.mailbox.clone();
-                let then = move |checked: Checked| {
-                    // A shard that has ended needs no answer.
-                    let _ = mailbox
-                        .tell(move |shard| shard.checked(connection, serial, &checked, &host));
-                };
-                let check = Check { user, password, stored: password_hash };
-                if self.logins.threads.check(check, then) {
-                    return;
-                }
-                Err("too many password checks wait already".into())
+        self.check(credentials, password_hash, host, move |shard, answer| {
+            if let Err(why) = &answer {
+                shard.complain(why);
             }
-        };
-        self.answer_credentials(connection, serial, answer);
+            shard.node.verified(shard.now, connection, serial, answer);
+        });
     }
 
-    fn checked(&mut self, connection: ConnectionId, serial: u64, checked: &Checked, host: &str) {
-        let since = counted(self.now);
-        let answer = self.logins.authenticator.checked(checked, host, since);
-        self.answer_credentials(connection, serial, answer);
-    }
-
-    fn answer_credentials(
+    /// Checks credentials as a client's would be, for the administration API.
+    pub fn authenticate(
         &mut self,
-        connection: ConnectionId,
-        serial: u64,
-        answer: Authentication,
+        credentials: Credentials,
+        host: String,
+        then: impl FnOnce(&mut Shard, Authentication) + Send + 'static,
     ) {
-        if let Err(why) = &answer {
-            self.complain(why);
+        let stored = self.node.engine().password_hash(credentials.user()).map(str::to_owned);
+        self.check(credentials, stored, host, then);
+    }
+
+    /// Checks credentials, here or on a thread; `then` gets the answer on this one.
+    fn check(
+        &mut self,
+        credentials: Credentials,
+        stored: Option<String>,
+        host: String,
+        then: impl FnOnce(&mut Shard, Authentication) + Send + 'static,
+    ) {
+        let now = Duration::from_micros(self.now.0);
+        let logins = &mut self.logins;
+        let known = logins.authenticator.decide(&credentials, &host, stored.as_deref(), now);
+        if let Some(answer) = known {
+            return then(self, answer);
         }
-        self.node.verified(self.now, connection, serial, answer);
+        let Credentials::Password { user, password } = credentials else {
+            unreachable!("only passwords are hashed");
+        };
+        let mailbox = self.mailbox.clone();
+        logins.threads.check(Check { user, password, stored }, move |check, is_right| {
+            // A shard that has ended needs no answer.
+            let _ = mailbox.tell(move |shard| {
+                let now = Duration::from_micros(shard.now.0);
+                let authenticator = &mut shard.logins.authenticator;
+                let answer = match is_right {
+                    Some(is_right) => authenticator.checked(&check, is_right, &host, now),
+                    None => Err("too many password checks wait already".into()),
+                };
+                then(shard, answer);
+            });
+        });
     }
 
     /// Logs why a login was refused, at most once a second.
     pub(super) fn complain(&mut self, why: &str) {
         if let Some(held_back) = self.complaints.pass(Instant::now()) {
             tracing::warn!(%why, held_back, "login refused");
-        }
-    }
-
-    /// Checks a password as a client's would be, for the administration API; `then` gets whether it
-    /// was right, on some thread.
-    pub fn check_password(
-        &mut self,
-        address: &str,
-        user: String,
-        password: String,
-        then: impl FnOnce(bool) + Send + 'static,
-    ) {
-        let stored = self.node.engine().password_hash(&user).map(str::to_owned);
-        let credentials = Credentials::Password { user: user.clone(), password: password.clone() };
-        let since = counted(self.now);
-        match self.logins.authenticator.next(&credentials, address, stored.as_deref(), since) {
-            Next::Answer(answer) => then(answer.is_ok()),
-            Next::Hash => {
-                let mailbox = self.mailbox.clone();
-                let address = address.to_owned();
-                self.logins.threads.check(Check { user, password, stored }, move |checked| {
-                    then(checked.right);
-                    // Without a shard there is nothing to remember it.
-                    let _ = mailbox.tell(move |shard| {
-                        let since = counted(shard.now);
-                        // The caller has its answer; this one is for the memory's sake.
-                        let _ = shard.logins.authenticator.checked(&checked, &address, since);
-                    });
-                });
-            }
         }
     }
 }

@@ -1,19 +1,18 @@
 //! A shard's mailbox: a queue of letters from other threads, and an event that wakes it if it sleeps.
 
+use super::Shard;
+use super::tls::MayEncrypt;
 use angarium_engine::ShardId;
 use angarium_journal::Done;
 use angarium_node::{ReadDone, ShardBatch, SpillDone};
 use angarium_protocol::Peer;
 use rustix::event::{EventfdFlags, eventfd};
-use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
-
-use super::Shard;
-use super::tls::MayEncrypt;
+use tokio::sync::oneshot;
 
 /// A message to a shard from another thread.
 pub(crate) enum Letter {
@@ -32,7 +31,7 @@ pub(crate) enum Letter {
 }
 
 /// Sends letters to a shard.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Mailbox {
     letters: Sender<Letter>,
     waker: Arc<Waker>,
@@ -46,6 +45,7 @@ pub(crate) struct Inbox {
     waker: Arc<Waker>,
 }
 
+#[derive(Debug)]
 struct Waker {
     event: OwnedFd,
     is_asleep: AtomicBool,
@@ -88,11 +88,17 @@ impl Mailbox {
         &self,
         task: impl FnOnce(&mut Shard) -> T + Send + 'static,
     ) -> Result<T, Gone> {
-        let (sender, receiver) = tokio::sync::oneshot::channel();
-        self.tell(move |shard| {
-            // The caller may have stopped waiting.
-            let _ = sender.send(task(shard));
-        })?;
+        // The caller may have stopped waiting.
+        self.ask_later(|shard, answer| drop(answer.send(task(shard)))).await
+    }
+
+    /// Runs a task on the shard's own thread, and waits for what is sent as its answer, then or later.
+    pub async fn ask_later<T: Send + 'static>(
+        &self,
+        task: impl FnOnce(&mut Shard, oneshot::Sender<T>) + Send + 'static,
+    ) -> Result<T, Gone> {
+        let (sender, receiver) = oneshot::channel();
+        self.tell(move |shard| task(shard, sender))?;
         receiver.await.map_err(|_| Gone)
     }
 }
@@ -136,17 +142,5 @@ impl Inbox {
 impl AsFd for Inbox {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.waker.event.as_fd()
-    }
-}
-
-impl fmt::Debug for Mailbox {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Mailbox")
-    }
-}
-
-impl fmt::Debug for Inbox {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Inbox")
     }
 }

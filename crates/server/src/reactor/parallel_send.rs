@@ -157,7 +157,7 @@ mod tests {
         drop(far.remove(GONE));
         fn offer(index: usize, bytes: &[u8]) -> Offer<'_> {
             match index % 2 {
-                0 => Offer::Whole(bytes),
+                0 => Offer::Whole(std::io::IoSlice::new(bytes)),
                 _ => Offer::of(bytes.chunks(1 << 19), usize::MAX),
             }
         }

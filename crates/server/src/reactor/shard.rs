@@ -75,11 +75,12 @@ pub struct Counters {
 
 /// One shard.
 pub struct Shard {
-    pub(super) node: Node,
-    pub(super) now: Time,
+    pub(crate) node: Node,
+    /// The time of this turn.
+    pub(crate) now: Time,
     pub(super) settings: Settings,
     pub(super) clients: Clients,
-    pub(super) counters: Counters,
+    pub(crate) counters: Counters,
     pub(super) epoll: OwnedFd,
     pub(super) block: Vec<u8>,
     pub(super) read_budget: ReadBudget,
@@ -200,21 +201,6 @@ impl Shard {
         self.watch_listeners(true);
     }
 
-    /// The node, for administration and views.
-    pub fn node(&mut self) -> &mut Node {
-        &mut self.node
-    }
-
-    /// The time of this turn.
-    pub fn now(&self) -> Time {
-        self.now
-    }
-
-    /// The reactor's counters.
-    pub fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
     /// Whether it takes clients.
     pub fn is_serving(&self) -> bool {
         self.stage == Stage::Serving
@@ -243,9 +229,7 @@ impl Shard {
         if let Some(certificates) = &mut self.certificates {
             certificates.reload(&settings);
         }
-        self.settings.connections_max = settings.connections_max;
-        self.settings.handshake_timeout = settings.handshake_timeout;
-        self.settings.drain_timeout = settings.drain_timeout;
+        self.settings = settings;
     }
 
     /// Turns until the end.
@@ -568,11 +552,5 @@ fn timespec(duration: Duration) -> Timespec {
     Timespec {
         tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: i64::from(duration.subsec_nanos()),
-    }
-}
-
-impl std::fmt::Debug for Shard {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shard").field("stage", &self.stage).finish_non_exhaustive()
     }
 }

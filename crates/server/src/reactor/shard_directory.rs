@@ -57,11 +57,10 @@ impl ShardDirectory {
         let _ = self.mailboxes[usize::from(to.0)].send(letter);
     }
 
-    // ---- clients ----
-
     /// Whether one more client may connect; `most` is the limit of the settings. The error says why not.
     pub(super) fn has_room(&self, most: u64) -> Result<(), String> {
-        let count = self.clients() as u64;
+        let counts = self.clients.iter().map(|count| count.load(Ordering::Relaxed) as u64);
+        let count = counts.sum::<u64>();
         if count >= most {
             return Err(format!("connections-max ({most}) is reached"));
         }
@@ -86,10 +85,5 @@ impl ShardDirectory {
     /// Records that a client of this shard has gone.
     pub(super) fn left(&self) {
         self.clients[usize::from(self.here.0)].fetch_sub(1, Ordering::Relaxed);
-    }
-
-    /// How many clients all shards have.
-    pub(super) fn clients(&self) -> usize {
-        self.clients.iter().map(|count| count.load(Ordering::Relaxed)).sum()
     }
 }

@@ -1,5 +1,5 @@
-//! Logs slow consumers of direct messages: one line when an episode begins, one when it ends. Logs too why
-//! they miss spooled messages, if an operator can do something about it.
+//! Logs slow consumers of direct messages: one line when an episode begins, one when it ends, and one for
+//! spooled messages that they miss if an operator can do something about it.
 
 use crate::logs::OncePerSecond;
 use angarium_node::{Node, SlowConsumerEvent, SpillLoss};
@@ -48,22 +48,24 @@ impl SlowConsumers {
                  spool-bytes-max"
             );
         }
-        let missed = node.spill_missed(SpillLoss::SlowDisk);
-        if let Some(missed) = self.slow_disk.news(missed, Instant::now) {
-            tracing::warn!(
-                missed,
+        for (losses, loss, text) in [
+            (
+                &mut self.slow_disk,
+                SpillLoss::SlowDisk,
                 "the disk does not keep up with messages for slow consumers: they miss those that \
-                 come while 32 MiB are unwritten"
-            );
-        }
-        let missed = node.spill_missed(SpillLoss::FullJournal);
-        if let Some(missed) = self.full_journal.news(missed, Instant::now) {
-            tracing::warn!(
-                missed,
+                 come while 32 MiB are unwritten",
+            ),
+            (
+                &mut self.full_journal,
+                SpillLoss::FullJournal,
                 "persistent messages need the disk: slow consumers miss their spooled messages, and \
                  for a minute those that do not fit in memory; make room on the disk or lower \
-                 spool-bytes-max"
-            );
+                 spool-bytes-max",
+            ),
+        ] {
+            if let Some(missed) = losses.news(node.spill_missed(loss), Instant::now) {
+                tracing::warn!(missed, "{text}");
+            }
         }
     }
 }

@@ -4,10 +4,10 @@
 use angarium_engine::Time;
 use std::time::Duration;
 
-/// At most one line in so long.
+/// At most one line in this time.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What is said of a step.
+/// What is logged of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Named {
     pub(super) did: String,
@@ -15,16 +15,15 @@ pub(super) struct Named {
     pub(super) micros: u64,
     /// What it had of a processor, at most.
     pub(super) processor: u64,
-    /// For whom it was, where it was for one.
-    pub(super) client: Option<NamedClient>,
+    pub(super) client: NamedClient,
 }
 
-/// A client, as the log tells it from others.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The client that it was for, if it was for one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct NamedClient {
-    pub(super) connection: u64,
-    pub(super) peer: String,
-    pub(super) user: String,
+    pub(super) connection: Option<u64>,
+    pub(super) peer: Option<String>,
+    pub(super) user: Option<String>,
 }
 
 /// Slow steps that were not named yet.
@@ -38,15 +37,14 @@ pub(super) struct SlowSteps {
 }
 
 impl SlowSteps {
-    /// Notes one that had so much of a processor; `name` says what it was.
-    pub(super) fn note(&mut self, processor: u64, name: impl FnOnce() -> Named) {
+    pub(super) fn note(&mut self, step: Named) {
         self.count += 1;
-        if self.worst.as_ref().is_none_or(|worst| worst.processor < processor) {
-            self.worst = Some(name());
+        if self.worst.as_ref().is_none_or(|worst| worst.processor < step.processor) {
+            self.worst = Some(step);
         }
     }
 
-    /// The one to be named now, if there is one, and of how many others nothing is said.
+    /// The one to be named now, if there is one, and how many others are not named.
     pub(super) fn next(&mut self, now: Time) -> Option<(Named, u64)> {
         if now < self.next_at {
             return None;
@@ -76,8 +74,8 @@ mod tests {
         let mut slow = SlowSteps::default();
         for &(at, processor, expected) in steps {
             if let Some(processor) = processor {
-                let (did, micros, client) = (String::new(), processor, None);
-                slow.note(processor, || Named { did, micros, processor, client });
+                let (did, micros, client) = (String::new(), processor, NamedClient::default());
+                slow.note(Named { did, micros, processor, client });
             }
             let named = slow.next(Time(at * 1_000)).map(|(named, others)| (named.micros, others));
             assert_eq!(named, expected, "{steps:?} at {at}");

@@ -1,7 +1,7 @@
 //! A non-blocking stream socket, and the results of its reads and writes.
 
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, sendmsg};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, sendmsg};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -34,7 +34,7 @@ pub(crate) enum Sent {
 /// Bytes to be sent in one call.
 pub(crate) enum Offer<'a> {
     /// Bytes that lie in one place.
-    Whole(&'a [u8]),
+    Whole(io::IoSlice<'a>),
     /// Bytes that lie in several places, and their number.
     Parts { slices: Vec<io::IoSlice<'a>>, bytes: usize },
 }
@@ -56,6 +56,14 @@ impl<'a> Offer<'a> {
         Offer::Parts { slices, bytes }
     }
 
+    /// The places.
+    pub(crate) fn slices(&self) -> &[io::IoSlice<'a>] {
+        match self {
+            Offer::Whole(slice) => std::slice::from_ref(slice),
+            Offer::Parts { slices, .. } => slices,
+        }
+    }
+
     /// How many bytes.
     pub(crate) fn len(&self) -> usize {
         match self {
@@ -72,21 +80,17 @@ impl Socket {
 
     /// Reads what is there, up to the block's length.
     pub(crate) fn receive(&self, block: &mut [u8]) -> Received {
-        loop {
-            return match rustix::net::recv(&self.0, &mut *block, RecvFlags::empty()) {
-                Ok((_, 0)) => Received::Ended,
-                Ok((_, count)) => Received::Bytes(count),
-                Err(Errno::INTR) => continue,
-                Err(Errno::AGAIN) => Received::Nothing,
-                Err(_) => Received::Ended,
-            };
+        match retry_on_intr(|| recv(&self.0, &mut *block, RecvFlags::empty())) {
+            Ok((_, count)) if count > 0 => Received::Bytes(count),
+            Err(Errno::AGAIN) => Received::Nothing,
+            Ok(_) | Err(_) => Received::Ended,
         }
     }
 
     /// The first byte of the input, which is not taken.
     pub(crate) fn peek(&self) -> Option<u8> {
         let mut first = [0];
-        match rustix::net::recv(&self.0, &mut first, RecvFlags::PEEK) {
+        match recv(&self.0, &mut first, RecvFlags::PEEK) {
             Ok((_, 1)) => Some(first[0]),
             _ => None,
         }
@@ -96,39 +100,30 @@ impl Socket {
     pub(crate) fn offer(&self, offer: &Offer<'_>) -> Sent {
         match offer {
             Offer::Whole(bytes) => self.send(bytes),
-            Offer::Parts { slices, .. } => self.send_parts(slices),
+            Offer::Parts { slices, .. } => {
+                let mut control = SendAncillaryBuffer::default();
+                sent(retry_on_intr(|| sendmsg(&self.0, slices, &mut control, SendFlags::NOSIGNAL)))
+            }
         }
     }
 
     /// Writes as much as the peer takes.
     pub(crate) fn send(&self, bytes: &[u8]) -> Sent {
-        loop {
-            return match rustix::net::send(&self.0, bytes, SendFlags::NOSIGNAL) {
-                Ok(count) => Sent::Bytes(count),
-                Err(Errno::INTR) => continue,
-                Err(Errno::AGAIN) => Sent::Full,
-                Err(_) => Sent::Ended,
-            };
-        }
-    }
-
-    /// Writes bytes that lie in several places.
-    fn send_parts(&self, parts: &[io::IoSlice<'_>]) -> Sent {
-        let mut control = SendAncillaryBuffer::default();
-        loop {
-            return match sendmsg(&self.0, parts, &mut control, SendFlags::NOSIGNAL) {
-                Ok(count) => Sent::Bytes(count),
-                Err(Errno::INTR) => continue,
-                Err(Errno::AGAIN) => Sent::Full,
-                Err(_) => Sent::Ended,
-            };
-        }
+        sent(retry_on_intr(|| rustix::net::send(&self.0, bytes, SendFlags::NOSIGNAL)))
     }
 
     /// Ends the outgoing half: the peer sees the end after all that was sent.
     pub(crate) fn end_output(&self) {
         // It fails only where the peer is gone already.
         let _ = rustix::net::shutdown(&self.0, Shutdown::Write);
+    }
+}
+
+fn sent(result: Result<usize, Errno>) -> Sent {
+    match result {
+        Ok(count) => Sent::Bytes(count),
+        Err(Errno::AGAIN) => Sent::Full,
+        Err(_) => Sent::Ended,
     }
 }
 

@@ -8,9 +8,11 @@ use super::shard::{Links, SPILL_FOLDER, Shard};
 use crate::reactor::shard_directory::ShardDirectory;
 use crate::settings::Settings;
 use crate::spill_thread::SpillThread;
+use crate::threads;
 use angarium_engine::{ShardId, Time};
 use angarium_journal::Storage;
 use angarium_node::Node;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -44,30 +46,13 @@ pub struct Running {
     threads: Vec<JoinHandle<()>>,
     /// It ends after all shards have.
     spill: JoinHandle<()>,
-    endings: Receiver<Ending>,
-}
-
-/// How a shard's thread has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
-    InOrder,
-    Panicked,
-}
-
-/// Reports how its thread ends.
-struct Teller(Sender<Ending>);
-
-impl Drop for Teller {
-    fn drop(&mut self) {
-        let panicked = std::thread::panicking();
-        // The receiver may be gone.
-        let _ = self.0.send(if panicked { Ending::Panicked } else { Ending::InOrder });
-    }
+    /// For each shard that has ended, whether in order.
+    endings: Receiver<bool>,
 }
 
 /// Starts shards, each on a thread of its own, and returns when clients can connect.
 pub fn start(start: Start) -> Result<Running, String> {
-    let Start { settings, shards, storage, recover, join } = start;
+    let (settings, shards, join) = (start.settings.clone(), start.shards, Arc::clone(&start.join));
     let (mailboxes, inboxes): (Vec<Mailbox>, Vec<Inbox>) =
         (0..shards).map(|_| mailbox()).collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
     let mut inboxes = inboxes.into_iter();
@@ -81,33 +66,23 @@ pub fn start(start: Start) -> Result<Running, String> {
         );
     }
     let directory = ShardDirectory::new(mailboxes.clone(), clients_max);
-    let (teller, endings) = channel();
+    let (ended, endings) = channel();
     let (ready, is_ready) = channel();
     let clock = Clock::start();
 
     let inbox = inboxes.next().ok_or("a broker needs a shard")?;
-    let home = Home {
-        settings: settings.clone(),
-        links: Links { inbox, directory: directory.clone(), clock },
-        storage,
-        recover,
-        mailboxes: mailboxes.clone(),
-    };
-    let ending = teller.clone();
-    let mut threads = vec![spawn(ShardId::HOME, move || {
-        let _teller = Teller(ending);
-        match open_home(home) {
+    let links = Links { inbox, directory: directory.clone(), clock };
+    let all = mailboxes.clone();
+    let mut threads =
+        vec![spawn(ShardId::HOME, &ended, move || match open_home(start, links, all) {
             Ok((mut shard, opened)) => {
                 if ready.send(Ok(opened)).is_ok() {
                     shard.run();
                 }
             }
-            Err(error) => {
-                // The receiver waits for exactly this.
-                let _ = ready.send(Err(error));
-            }
-        }
-    })?];
+            // The receiver waits for exactly this.
+            Err(error) => drop(ready.send(Err(error))),
+        })?];
     let opened = is_ready.recv().map_err(|_| "the shard's thread ended")??;
     let introduction = Arc::new(opened.introduction);
     for (at, inbox) in (1..).zip(inboxes) {
@@ -115,9 +90,8 @@ pub fn start(start: Start) -> Result<Running, String> {
         let (settings, directory) = (settings.clone(), directory.seen_by(shard));
         let (introduction, join) = (Arc::clone(&introduction), Arc::clone(&join));
         let links = Links { inbox, directory, clock };
-        let (spill, ending) = (opened.spill.clone(), teller.clone());
-        threads.push(spawn(shard, move || {
-            let _teller = Teller(ending);
+        let spill = opened.spill.clone();
+        threads.push(spawn(shard, &ended, move || {
             let node = join(shard, &introduction).expect("home introduces itself well");
             match Shard::new(node, settings, links, spill) {
                 Ok(mut shard) => shard.run(),
@@ -134,7 +108,7 @@ impl Running {
     /// without it.
     pub fn wait(self) -> Result<(), String> {
         for _ in &self.threads {
-            if self.endings.recv() != Ok(Ending::InOrder) {
+            if self.endings.recv() != Ok(true) {
                 return Err("a shard's thread panicked".to_owned());
             }
         }
@@ -145,11 +119,18 @@ impl Running {
     }
 }
 
-fn spawn(shard: ShardId, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, String> {
-    std::thread::Builder::new()
-        .name(format!("shard-{}", shard.0))
-        .spawn(run)
-        .map_err(|error| format!("cannot start a thread: {error}"))
+/// Starts a shard's thread, which says when it ends whether it does so in order.
+fn spawn(
+    shard: ShardId,
+    ended: &Sender<bool>,
+    run: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, String> {
+    let ended = ended.clone();
+    threads::spawn(format!("shard-{}", shard.0), move || {
+        let is_in_order = catch_unwind(AssertUnwindSafe(run)).is_ok();
+        // The receiver may be gone.
+        let _ = ended.send(is_in_order);
+    })
 }
 
 /// What home returns once it is open.
@@ -160,17 +141,12 @@ struct Opened {
     spill_thread: JoinHandle<()>,
 }
 
-/// What home is opened with.
-struct Home {
-    settings: Settings,
+fn open_home(
+    start: Start,
     links: Links,
-    storage: Arc<dyn Storage>,
-    recover: Recover,
     mailboxes: Vec<Mailbox>,
-}
-
-fn open_home(home: Home) -> Result<(Shard, Opened), String> {
-    let Home { settings, links, storage, recover, mailboxes } = home;
+) -> Result<(Shard, Opened), String> {
+    let Start { settings, storage, recover, .. } = start;
     // Ports are taken before the store is read, so that one in use is reported immediately, and opened
     // after it, so that no client is cut off by a store that cannot be read.
     let bound = listeners::bind_all(&settings)?;

@@ -7,20 +7,13 @@ use angarium_node::Node;
 use std::collections::BTreeSet;
 
 /// What is logged already.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct StorageAlerts {
     journal: State,
     unreadable: u64,
     queue_stops: u64,
     /// Stopped queues, by virtual host, name and place.
     stopped: BTreeSet<(String, String, Position)>,
-}
-
-impl Default for StorageAlerts {
-    fn default() -> StorageAlerts {
-        let stopped = BTreeSet::new();
-        StorageAlerts { journal: State::Ready, unreadable: 0, queue_stops: 0, stopped }
-    }
 }
 
 impl StorageAlerts {
@@ -72,9 +65,7 @@ impl StorageAlerts {
     fn tell_stopped(&mut self, engine: &Engine) {
         let stopped: BTreeSet<_> = engine
             .list_queues()
-            .filter_map(|queue| {
-                Some((queue.vhost.to_owned(), queue.name.to_owned(), queue.unreadable?))
-            })
+            .filter_map(|it| Some((it.vhost.to_owned(), it.name.to_owned(), it.unreadable?)))
             .collect();
         for (vhost, queue, position) in stopped.difference(&self.stopped) {
             tracing::error!(

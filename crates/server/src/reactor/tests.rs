@@ -2,7 +2,7 @@
 //! certificates that change.
 
 use super::certificates::Certificates;
-use super::listeners::{Accepted, bind, bind_all, complaint, listen_all};
+use super::listeners::{bind, bind_all, complaint, listen_all};
 use super::tls::Tls;
 use crate::settings::{Settings, Sources};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
@@ -109,7 +109,7 @@ fn plaintext_comes_out_of_ciphertext() {
     let authority = Authority::new();
     write(folder.path(), &authority, "broker");
     let mut certificates = Certificates::load(&settings(folder.path())).unwrap();
-    let mut tls = Tls::new(certificates.config(Instant::now())).unwrap();
+    let mut tls = Tls::begin(certificates.config(Instant::now())).unwrap();
     let mut client = client(&authority, None);
     let sent = vec![7; 100_000];
     let mut received = converse(&mut client, &mut tls).unwrap();
@@ -129,7 +129,7 @@ fn a_certificate_says_who_a_client_is() {
     write(folder.path(), &authority, "broker");
     let mut certificates = Certificates::load(&settings(folder.path())).unwrap();
     for (common_name, expected) in [(Some("ada"), "ada"), (None, "localhost")] {
-        let mut tls = Tls::new(certificates.config(Instant::now())).unwrap();
+        let mut tls = Tls::begin(certificates.config(Instant::now())).unwrap();
         let mut client = client(&authority, Some(authority.issue(common_name)));
         converse(&mut client, &mut tls).unwrap();
         assert_eq!(tls.certificate_name().as_deref(), Some(expected));
@@ -142,10 +142,10 @@ fn a_certificate_of_a_stranger_is_refused() {
     let authority = Authority::new();
     write(folder.path(), &authority, "broker");
     let mut certificates = Certificates::load(&settings(folder.path())).unwrap();
-    let mut tls = Tls::new(certificates.config(Instant::now())).unwrap();
+    let mut tls = Tls::begin(certificates.config(Instant::now())).unwrap();
     let mut client = client(&authority, Some(Authority::new().issue(Some("eve"))));
     assert!(converse(&mut client, &mut tls).is_err());
-    let mut tls = Tls::new(certificates.config(Instant::now())).unwrap();
+    let mut tls = Tls::begin(certificates.config(Instant::now())).unwrap();
     assert!(tls.receive(b"AMQP\0\0\x09\x01 is no TLS at all", &mut Vec::new()).is_err());
 }
 
@@ -158,7 +158,7 @@ fn a_changed_certificate_is_used_and_a_broken_one_is_not() {
     let mut now = Instant::now();
     let mut shown = |certificates: &mut Certificates| {
         now += Duration::from_secs(2);
-        let mut tls = Tls::new(certificates.config(now)).unwrap();
+        let mut tls = Tls::begin(certificates.config(now)).unwrap();
         let mut client = client(&authority, None);
         converse(&mut client, &mut tls).unwrap();
         client.peer_certificates().unwrap()[0].clone().into_owned()
@@ -258,14 +258,14 @@ fn what_is_sent_to_clients_on_this_machine_is_not_paced() {
     let settings = Sources { flags, ..Sources::default() }.read().unwrap();
     let listeners = listen_all(bind_all(&settings).unwrap(), &settings).unwrap();
     // Set after a connection has begun, it would leave the pacing on.
-    assert_eq!(rustix::net::sockopt::tcp_congestion(&listeners[0]).unwrap(), "reno");
+    assert_eq!(rustix::net::sockopt::tcp_congestion(&listeners[0].fd).unwrap(), "reno");
     let address = listeners[0].shown.strip_prefix("amqp on ").unwrap();
     let _client = std::net::TcpStream::connect(address).unwrap();
     let accepted = loop {
         match listeners[0].accept() {
-            Accepted::Client(fd, peer) => break (fd, peer),
-            Accepted::Nobody => std::thread::yield_now(),
-            Accepted::Exhausted(error) => panic!("{error}"),
+            Ok(Some(client)) => break client,
+            Ok(None) => std::thread::yield_now(),
+            Err(error) => panic!("{error}"),
         }
     };
     assert!(accepted.1.local);

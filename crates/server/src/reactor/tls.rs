@@ -5,6 +5,7 @@ use super::socket::{Sent, Socket};
 use rustls::{ServerConfig, ServerConnection};
 use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::sync::Arc;
+use x509_parser::extensions::GeneralName;
 
 /// Plaintext that may lie encrypted and unsent in a connection.
 const BUFFERED_BYTES_MAX: usize = 64 << 10;
@@ -24,24 +25,36 @@ pub(crate) enum MayEncrypt {
 pub(crate) struct Tls {
     session: ServerConnection,
     /// The peer has said that nothing more comes.
-    is_over: bool,
+    pub(crate) is_over: bool,
 }
 
 impl Tls {
-    pub(crate) fn new(config: Arc<ServerConfig>) -> Result<Tls, String> {
-        let mut session = ServerConnection::new(config).map_err(|error| error.to_string())?;
+    pub(crate) fn begin(config: Arc<ServerConfig>) -> Option<Box<Tls>> {
+        let session = ServerConnection::new(config)
+            .inspect_err(|error| tracing::error!(%error, "cannot begin TLS"));
+        let mut session = session.ok()?;
         session.set_buffer_limit(Some(BUFFERED_BYTES_MAX));
-        Ok(Tls { session, is_over: false })
+        Some(Box::new(Tls { session, is_over: false }))
     }
 
     pub(crate) fn is_handshaking(&self) -> bool {
         self.session.is_handshaking()
     }
 
-    /// The name in the certificate that the client showed: common name, else alternative name.
+    /// The name in the certificate that the client showed: the subject's common name, else the first DNS
+    /// name or mail address among its alternatives.
     pub(crate) fn certificate_name(&self) -> Option<String> {
-        let certificate = self.session.peer_certificates()?.first()?;
-        certificate_name(certificate)
+        let shown = self.session.peer_certificates()?.first()?;
+        let (_, certificate) = x509_parser::parse_x509_certificate(shown).ok()?;
+        let common = certificate.subject().iter_common_name().next();
+        if let Some(name) = common.and_then(|name| name.as_str().ok()) {
+            return Some(name.to_owned());
+        }
+        let alternatives = certificate.subject_alternative_name().ok()??;
+        alternatives.value.general_names.iter().find_map(|name| match name {
+            GeneralName::DNSName(name) | GeneralName::RFC822Name(name) => Some((*name).to_owned()),
+            _ => None,
+        })
     }
 
     /// Takes ciphertext and hands the plaintext in it to `plain`. The error says what the client
@@ -63,16 +76,11 @@ impl Tls {
                 plain.truncate(from + read.map_err(|error| error.to_string())?);
             }
             if taken == 0 && waiting == 0 {
-                // After close_notify nothing is taken any more.
+                // After close_notify nothing is taken.
                 return Ok(());
             }
         }
         Ok(())
-    }
-
-    /// Whether the peer has said that nothing more comes.
-    pub(crate) fn is_over(&self) -> bool {
-        self.is_over
     }
 
     /// Encrypts and sends; says how many bytes of `plain` it has taken over, or that the peer is
@@ -124,19 +132,4 @@ impl Tls {
         self.session.send_close_notify();
         self.write_ciphertext(socket);
     }
-}
-
-/// The subject's common name, else the first DNS name or mail address among its alternatives.
-fn certificate_name(der: &[u8]) -> Option<String> {
-    use x509_parser::extensions::GeneralName;
-    let (_, certificate) = x509_parser::parse_x509_certificate(der).ok()?;
-    let common = certificate.subject().iter_common_name().next();
-    if let Some(name) = common.and_then(|name| name.as_str().ok()) {
-        return Some(name.to_owned());
-    }
-    let alternatives = certificate.subject_alternative_name().ok()??;
-    alternatives.value.general_names.iter().find_map(|name| match name {
-        GeneralName::DNSName(name) | GeneralName::RFC822Name(name) => Some((*name).to_owned()),
-        _ => None,
-    })
 }

@@ -170,12 +170,8 @@ impl Shard {
             self.counters.slow_steps += 1;
             self.counters.slow_step_micros += micros;
         }
-        let mut steps = std::mem::take(&mut self.watchdog.slow);
-        steps.note(processor, || {
-            let did = step.did(self.watchdog.received);
-            Named { did, micros, processor, client: self.client_of(step) }
-        });
-        self.watchdog.slow = steps;
+        let (did, client) = (step.did(self.watchdog.received), self.client_of(step));
+        self.watchdog.slow.note(Named { did, micros, processor, client });
         self.name_slow_step();
     }
 
@@ -183,9 +179,7 @@ impl Shard {
     pub(super) fn name_slow_step(&mut self) {
         let Some((named, held_back)) = self.watchdog.slow.next(self.clock.now()) else { return };
         let Named { did, micros, processor, client } = named;
-        let connection = client.as_ref().map(|client| client.connection);
-        let peer = client.as_ref().map(|client| client.peer.as_str());
-        let user = client.as_ref().map(|client| client.user.as_str());
+        let NamedClient { connection, peer, user } = client;
         // A level has to be a constant where an event is written.
         macro_rules! log {
             ($level:ident) => {
@@ -208,19 +202,17 @@ impl Shard {
         }
     }
 
-    /// Whom a step was for.
-    fn client_of(&self, step: Step) -> Option<NamedClient> {
+    fn client_of(&self, step: Step) -> NamedClient {
         let id = match step {
             Step::Client(index) => self.clients.id_of(index),
             Step::Send(id) => Some(id),
             _ => None,
         };
-        let connection = self.node.connection(self.now, id?)?;
-        let session = &connection.session;
-        Some(NamedClient {
-            connection: connection.number,
-            peer: session.peer.address.clone(),
-            user: session.user.to_owned(),
+        let connection = id.and_then(|id| self.node.connection(self.now, id));
+        connection.map_or_else(NamedClient::default, |connection| NamedClient {
+            connection: Some(connection.number),
+            peer: Some(connection.session.peer.address.clone()),
+            user: Some(connection.session.user.to_owned()),
         })
     }
 }
@@ -229,7 +221,7 @@ impl Shard {
 mod tests {
     use super::*;
 
-    /// A thread of which so much has passed by the wall clock and on a processor, in microseconds.
+    /// A thread; how much time has passed by the wall clock and on a processor, in microseconds.
     #[derive(Default)]
     struct Thread {
         wall: u64,

@@ -1,9 +1,9 @@
 //! Every setting, defined once: name, type, default, bounds, whether a running broker can change
 //! it, and what it does.
 
-use super::bounds::{Allowed, Any, at_least, between};
+use super::bounds::{Bounds, at_least, between};
 use super::value::{
-    BacklogRate, ByteCount, Encryption, Listen, LogFormat, LogLevel, SettingValue, ShardCount, Span,
+    BacklogRate, ByteCount, Encryption, LogFormat, LogLevel, SettingValue, ShardCount, Span,
 };
 use angarium_engine::SlowConsumerPolicy;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -25,11 +25,9 @@ pub struct Definition {
     /// As a flag: `tls-certificate`.
     pub name: &'static str,
     /// What a value looks like.
-    pub form: &'static str,
+    pub form: fn() -> String,
     /// What it does, in sentences.
     pub text: &'static str,
-    /// The default, as it would be written.
-    pub default: fn() -> String,
     /// Which values it may have, in words, where its form does not say it.
     pub allowed: fn() -> Option<String>,
     /// Whether a running broker takes a change over.
@@ -41,14 +39,17 @@ pub struct Definition {
 }
 
 impl Definition {
+    /// The default, as it would be written.
+    pub fn default(&self) -> String {
+        (self.show)(&Settings::default())
+    }
+
     /// The environment variable: `ANGARIUM_TLS_CERTIFICATE`.
-    #[must_use]
     pub fn variable(&self) -> String {
         format!("ANGARIUM_{}", self.key().to_ascii_uppercase())
     }
 
     /// The key in the file: `tls_certificate`.
-    #[must_use]
     pub fn key(&self) -> String {
         self.name.replace('-', "_")
     }
@@ -57,7 +58,7 @@ impl Definition {
 macro_rules! settings {
     ($(
         $(#[doc = $text:literal])+
-        $field:ident ($name:literal): $type:ty = $default:expr, $reload:ident, $allowed:expr;
+        $field:ident ($name:literal): $type:ty = $default:expr, $reload:ident $(, $allowed:expr)?;
     )+) => {
         /// All settings with their values.
         #[derive(Clone, Debug, PartialEq)]
@@ -69,16 +70,16 @@ macro_rules! settings {
             }
         }
 
-        static DEFINITIONS: &[Definition] = &[ $( Definition {
+        /// Every setting, in the order of the documentation.
+        pub static DEFINITIONS: &[Definition] = &[ $( Definition {
             name: $name,
-            form: <$type as SettingValue>::FORM,
+            form: <$type as SettingValue>::form,
             text: concat!($($text),+),
-            default: || { let value: $type = $default; value.show() },
-            allowed: || Allowed::<$type>::words(&$allowed),
+            allowed: || None::<Bounds<$type>>$(.or(Some($allowed)))?.map(|bounds| bounds.words()),
             reload: Reload::$reload,
             set: |settings, text| {
                 let value = <$type as SettingValue>::parse(text)?;
-                Allowed::<$type>::check(&$allowed, &value)?;
+                $(Bounds::<$type>::check(&$allowed, &value)?;)?
                 settings.$field = value;
                 Ok(())
             },
@@ -87,15 +88,17 @@ macro_rules! settings {
     };
 }
 
-/// Every setting, in the order of the documentation.
-#[must_use]
-pub fn definitions() -> &'static [Definition] {
-    DEFINITIONS
+const fn on(address: [u8; 4], port: u16) -> Option<SocketAddr> {
+    let [a, b, c, d] = address;
+    Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::new(a, b, c, d)), port))
 }
 
-const fn on(address: [u8; 4], port: u16) -> Listen {
-    let [a, b, c, d] = address;
-    Listen(Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::new(a, b, c, d)), port)))
+const fn kib(count: u64) -> ByteCount {
+    ByteCount(count << 10)
+}
+
+const fn mib(count: u64) -> ByteCount {
+    ByteCount(count << 20)
 }
 
 const fn seconds(seconds: u64) -> Span {
@@ -103,11 +106,13 @@ const fn seconds(seconds: u64) -> Span {
 }
 
 /// The least that a client may have unsent before it is too slow: some messages, whatever their size.
-pub const DIRECT_BYTES_LEAST: ByteCount = ByteCount(64 << 10);
+pub const DIRECT_BYTES_LEAST: ByteCount = kib(64);
 
 const SECOND: Span = seconds(1);
 const DAY: Span = seconds(86_400);
 const YEAR: Span = seconds(365 * 86_400);
+const COUNT: Bounds<Option<u64>> = at_least(Some(1)).or(None);
+const BYTES: Bounds<Option<ByteCount>> = at_least(Some(ByteCount(1))).or(None);
 
 /// The data folder where none is set: the user's own, so that commands find a running broker
 /// whatever folder they are called in.
@@ -124,77 +129,72 @@ settings! {
     /// The data folder: journal, users, topology. Created with access for its owner only; locked against a
     /// second broker. The default is `$XDG_DATA_HOME/angarium`, or `~/.local/share/angarium`, so that
     /// commands find the broker from any folder.
-    data("data"): PathBuf = default_data(), Restart, Any;
+    data("data"): PathBuf = default_data(), Restart;
 
     /// Threads that serve clients, each with its own connections. `auto`: one per processor, but one on a
     /// machine with two. The first shard has the queues. NATS clients are spread over all shards; AMQP
     /// clients over all but the first, if there are three or more. The first `clients-together` clients of
     /// a protocol share one shard.
-    shards("shards"): ShardCount = ShardCount::Auto, Restart, Any;
+    shards("shards"): ShardCount = ShardCount(None), Restart;
     /// Clients of a protocol that one shard takes before further ones are spread over several: for AMQP the
     /// shard with the queues, for NATS the last one. A few clients are fastest on one shard, because a
     /// message between shards is copied twice more and wakes the other thread. Many clients that wait for
     /// each answer are fastest on all shards.
-    clients_together("clients-together"): u64 = 4, Now, Any;
+    clients_together("clients-together"): u64 = 4, Now;
 
     /// Where AMQP clients connect: all interfaces by default. The default user `guest` can log in from this
     /// host only (see `loopback-users`).
-    amqp("amqp"): Listen = on([0, 0, 0, 0], 5672), Restart, Any;
+    amqp("amqp"): Option<SocketAddr> = on([0, 0, 0, 0], 5672), Restart;
     /// A Unix socket where AMQP clients of this host connect: less work per message than TCP.
-    amqp_socket("amqp-socket"): Option<PathBuf> = None, Restart, Any;
+    amqp_socket("amqp-socket"): Option<PathBuf> = None, Restart;
     /// Where AMQP clients connect with TLS, usually on port 5671. Needs `tls-certificate` and
     /// `tls-key`.
-    amqps("amqps"): Listen = Listen(None), Restart, Any;
+    amqps("amqps"): Option<SocketAddr> = None, Restart;
     /// Where NATS clients connect. With `tls-certificate` and `tls-key` they may begin TLS after the
     /// broker's INFO.
-    nats("nats"): Listen = on([0, 0, 0, 0], 4222), Restart, Any;
+    nats("nats"): Option<SocketAddr> = on([0, 0, 0, 0], 4222), Restart;
     /// Whether clients of `nats` must begin TLS: `optional`, `required`. Some libraries begin it only if it
     /// is required.
-    nats_encryption("nats-encryption"): Encryption = Encryption::Optional, Restart, Any;
+    nats_encryption("nats-encryption"): Encryption = Encryption::Optional, Restart;
     /// Where NATS clients connect that begin with the TLS handshake. Needs `tls-certificate` and
     /// `tls-key`.
-    nats_tls("nats-tls"): Listen = Listen(None), Restart, Any;
+    nats_tls("nats-tls"): Option<SocketAddr> = None, Restart;
     /// The certificate chain shown to TLS clients, PEM. Read again when the file changes; adding or removing
     /// the setting needs a restart.
-    tls_certificate("tls-certificate"): Option<PathBuf> = None, Now, Any;
+    tls_certificate("tls-certificate"): Option<PathBuf> = None, Now;
     /// The private key of the certificate, PEM.
-    tls_key("tls-key"): Option<PathBuf> = None, Now, Any;
+    tls_key("tls-key"): Option<PathBuf> = None, Now;
     /// Certificates of the authorities that sign client certificates, PEM. With them, clients may show a
     /// certificate and log in as its subject's common name (SASL EXTERNAL).
-    tls_client_authorities("tls-client-authorities"): Option<PathBuf> = None, Now, Any;
+    tls_client_authorities("tls-client-authorities"): Option<PathBuf> = None, Now;
     /// Where health, metrics and the administration API are served. This host only by default: it is plain
     /// HTTP, and passwords sent to it from elsewhere can be read on the way.
-    http("http"): Listen = on([127, 0, 0, 1], 15672), Restart, Any;
+    http("http"): Option<SocketAddr> = on([127, 0, 0, 1], 15672), Restart;
 
     /// Users that can log in from this host only.
-    loopback_users("loopback-users"): Vec<String> = vec!["guest".into()], Restart, Any;
+    loopback_users("loopback-users"): Vec<String> = vec!["guest".into()], Restart;
     /// Connections at once; further ones are refused. If the limit of open files is lower, connections get
     /// what the journal leaves of it.
     connections_max("connections-max"): u64 = 20_000, Now, between(1, 4_000_000);
     /// How long a client may take to complete the TLS handshake.
-    handshake_timeout("handshake-timeout"): Span = seconds(10), Now,
-        between(SECOND, DAY);
+    handshake_timeout("handshake-timeout"): Span = seconds(10), Now, between(SECOND, DAY);
     /// Password checks at once, each on its own thread with 19 MiB of memory while it runs.
     password_checks_max("password-checks-max"): u64 = 2, Restart, between(1, 64);
 
     /// Largest message body.
-    body_bytes_max("body-bytes-max"): ByteCount = ByteCount(128 << 20), Restart,
-        at_least(ByteCount(1024));
+    body_bytes_max("body-bytes-max"): ByteCount = mib(128), Restart, at_least(kib(1));
     /// Largest payload of a NATS client, its headers included.
-    nats_payload_bytes_max("nats-payload-bytes-max"): ByteCount = ByteCount(1 << 20), Restart,
-        between(ByteCount(1024), ByteCount(64 << 20));
+    nats_payload_bytes_max("nats-payload-bytes-max"): ByteCount = mib(1), Restart, between(kib(1), mib(64));
     /// Bytes of message bodies that all queues together keep in memory; further bodies stay on disk only.
-    resident_bytes_max("resident-bytes-max"): ByteCount = ByteCount(128 << 20), Restart,
-        at_least(ByteCount(1 << 20));
+    resident_bytes_max("resident-bytes-max"): ByteCount = mib(128), Restart, at_least(mib(1));
     /// Bytes of message bodies that one queue keeps in memory; further bodies stay on disk only.
-    queue_resident_bytes_max("queue-resident-bytes-max"): ByteCount = ByteCount(32 << 20), Restart,
-        at_least(ByteCount(64 << 10));
+    queue_resident_bytes_max("queue-resident-bytes-max"): ByteCount = mib(32), Restart, at_least(kib(64));
     /// Bytes per second that one queue delivers of its backlog, besides new messages, while the broker
     /// serves other traffic; at least 1 MiB. A message counts for its body and 256 bytes. Without other
     /// traffic there is no limit. More drains a backlog sooner and delays other traffic more. Publishers
     /// that outrun consumers are read at about half this rate meanwhile. `auto`: 16 MiB per processor, at
     /// most 128 MiB.
-    backlog_bytes_per_second("backlog-bytes-per-second"): BacklogRate = BacklogRate::Auto, Restart, Any;
+    backlog_bytes_per_second("backlog-bytes-per-second"): BacklogRate = BacklogRate(None), Restart;
     /// Virtual hosts.
     vhosts_max("vhosts-max"): u64 = 1_000, Restart, between(1, 1_000_000);
     /// Queues per virtual host.
@@ -208,68 +208,54 @@ settings! {
     /// Subscriptions of one connection, unless its user's quota says otherwise. Queues do not count.
     subscriptions_max("subscriptions-max"): u64 = 1_000_000, Restart, between(1, 100_000_000);
     /// Unsent bytes from which on a client is a slow consumer.
-    direct_bytes_max("direct-bytes-max"): ByteCount = ByteCount(64 << 20), Restart,
-        at_least(DIRECT_BYTES_LEAST);
+    direct_bytes_max("direct-bytes-max"): ByteCount = mib(64), Restart, at_least(DIRECT_BYTES_LEAST);
     /// What happens to direct messages of a slow consumer. `spool`: from 1 MiB of unsent bytes on they wait
     /// on the disk. `drop-oldest`, `drop-new`: it misses the oldest or the new ones, and learns how many.
     /// `disconnect`: it is disconnected. A user's quota and the client itself can choose another policy.
     slow_consumer_policy("slow-consumer-policy"): SlowConsumerPolicy =
-        SlowConsumerPolicy::Disconnect, Restart, Any;
+        SlowConsumerPolicy::Disconnect, Restart;
     /// `slow-consumer-policy` for clients of `nats-tls`, if it differs.
     nats_tls_slow_consumer_policy("nats-tls-slow-consumer-policy"): Option<SlowConsumerPolicy> =
-        None, Restart, Any;
+        None, Restart;
     /// Disk space for direct messages that wait for slow consumers (`spool`); each is stored once per shard.
     /// Above it the slowest consumers miss their oldest messages, on shards that use more than their part;
     /// each shard may use 2 MiB more, or two larger messages, before that, and up to 32 MiB of memory. If
     /// persistent messages find no space on the disk, everything that waits there is missed, and for a
     /// minute no more waits than fits memory. If the disk is too slow, messages are missed while 32 MiB of a
     /// shard are unwritten. 0: none wait, and `spool` acts as `drop-new`.
-    spool_bytes_max("spool-bytes-max"): ByteCount = ByteCount(1 << 30), Restart,
-        at_least(ByteCount(4 << 20)).or(ByteCount(0));
+    spool_bytes_max("spool-bytes-max"): ByteCount = mib(1024), Restart, at_least(mib(4)).or(ByteCount(0));
     /// Connections of one user, unless its quota says otherwise; further ones are refused.
-    user_connections_max("user-connections-max"): Option<u64> = None, Restart,
-        at_least(Some(1)).or(None);
+    user_connections_max("user-connections-max"): Option<u64> = None, Restart, COUNT;
     /// Subscriptions of all connections of one user, unless its quota says otherwise. Queues do not count.
-    user_subscriptions_max("user-subscriptions-max"): Option<u64> = None, Restart,
-        at_least(Some(1)).or(None);
+    user_subscriptions_max("user-subscriptions-max"): Option<u64> = None, Restart, COUNT;
     /// Messages per second that all connections of one user publish, unless its quota says otherwise. A
     /// faster publisher is read from more slowly, and loses nothing.
-    user_messages_per_second("user-messages-per-second"): Option<u64> = None, Restart,
-        at_least(Some(1)).or(None);
+    user_messages_per_second("user-messages-per-second"): Option<u64> = None, Restart, COUNT;
     /// Bytes per second that all connections of one user send, unless its quota says otherwise.
-    user_bytes_per_second("user-bytes-per-second"): Option<ByteCount> = None, Restart,
-        at_least(Some(ByteCount(1))).or(None);
+    user_bytes_per_second("user-bytes-per-second"): Option<ByteCount> = None, Restart, BYTES;
     /// Messages per second that one connection publishes, unless its user's quota says otherwise.
-    connection_messages_per_second("connection-messages-per-second"): Option<u64> = None, Restart,
-        at_least(Some(1)).or(None);
+    connection_messages_per_second("connection-messages-per-second"): Option<u64> = None, Restart, COUNT;
     /// Bytes per second that one connection sends, unless its user's quota says otherwise.
-    connection_bytes_per_second("connection-bytes-per-second"): Option<ByteCount> = None, Restart,
-        at_least(Some(ByteCount(1))).or(None);
+    connection_bytes_per_second("connection-bytes-per-second"): Option<ByteCount> = None, Restart, BYTES;
     /// Unsettled deliveries per channel if the client sets no prefetch.
-    unsettled_max("unsettled-max"): u64 = 1_000_000, Restart,
-        between(1, u32::MAX as u64);
+    unsettled_max("unsettled-max"): u64 = 1_000_000, Restart, between(1, u32::MAX as u64);
     /// Publishes and settles in one transaction.
-    transaction_operations_max("transaction-operations-max"): u64 = 100_000, Restart,
-        between(1, 100_000_000);
+    transaction_operations_max("transaction-operations-max"): u64 = 100_000, Restart, between(1, 100_000_000);
     /// Message bodies that one transaction holds until it is committed.
-    transaction_bytes_max("transaction-bytes-max"): ByteCount = ByteCount(128 << 20), Restart,
-        at_least(ByteCount(1024));
+    transaction_bytes_max("transaction-bytes-max"): ByteCount = mib(128), Restart, at_least(kib(1));
     /// How long a delivery may stay unsettled before it returns to its queue.
-    settle_timeout("settle-timeout"): Span = seconds(30 * 60), Restart,
-        between(SECOND, YEAR);
+    settle_timeout("settle-timeout"): Span = seconds(30 * 60), Restart, between(SECOND, YEAR);
     /// Longest time a message may be delayed.
-    delay_max("delay-max"): Span = YEAR, Restart, Any;
+    delay_max("delay-max"): Span = YEAR, Restart;
     /// Delayed messages at once; each takes some 70 bytes of memory besides its body.
-    delayed_messages("delayed-messages"): u64 = 4_000_000, Restart, Any;
+    delayed_messages("delayed-messages"): u64 = 4_000_000, Restart;
     /// Requeues after which a message is dead-lettered, for queues without a limit of their own.
     delivery_limit("delivery-limit"): Option<u64> = None, Restart,
         between(Some(1), Some(u32::MAX as u64)).or(None);
     /// Size of a journal segment: the unit in which disk space is taken and given back.
-    segment_bytes("segment-bytes"): ByteCount = ByteCount(64 << 20), Restart,
-        between(ByteCount(1 << 20), ByteCount(1 << 30));
+    segment_bytes("segment-bytes"): ByteCount = mib(64), Restart, between(mib(1), mib(1024));
     /// Bytes written to the journal between two checkpoints. More means a slower start.
-    checkpoint_bytes("checkpoint-bytes"): ByteCount = ByteCount(128 << 20), Restart,
-        at_least(ByteCount(1 << 20));
+    checkpoint_bytes("checkpoint-bytes"): ByteCount = mib(128), Restart, at_least(mib(1));
 
     /// How long a stop waits for clients to answer and for the disk.
     drain_timeout("drain-timeout"): Span = seconds(10), Now, between(seconds(0), DAY);
@@ -279,14 +265,13 @@ settings! {
     nats_lame_duck("nats-lame-duck"): Span = Span(Duration::from_millis(500)), Restart,
         between(seconds(0), DAY);
     /// The least severe level that is logged, to standard error.
-    log("log"): LogLevel = LogLevel::Warn, Now, Any;
+    log("log"): LogLevel = LogLevel::Warn, Now;
     /// How a log line is written.
-    log_format("log-format"): LogFormat = LogFormat::Text, Restart, Any;
+    log_format("log-format"): LogFormat = LogFormat::Text, Restart;
 }
 
 impl Settings {
     /// Whether there is what TLS needs.
-    #[must_use]
     pub fn has_certificate(&self) -> bool {
         self.tls_certificate.is_some() && self.tls_key.is_some()
     }

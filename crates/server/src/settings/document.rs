@@ -1,7 +1,6 @@
 //! docs/operating/configuration.md, written from the definitions.
 
-use super::definitions::{Definition, Reload, definitions};
-use std::fmt::Write;
+use super::definitions::{DEFINITIONS, Definition, Reload};
 
 const OPENING: &str = "# Configuration
 
@@ -19,36 +18,23 @@ below, and logs which of the changed settings need a restart.
 ";
 
 /// The page's text.
-#[must_use]
 pub fn document() -> String {
     let mut page = OPENING.to_owned();
-    for definition in definitions() {
-        let reload = match definition.reload {
-            Reload::Now => "reload",
-            Reload::Restart => "restart",
-        };
-        write!(
-            page,
-            "\n## {}\n\n`--{} {}` | `{}` | default `{}` | {reload}\n\n{}\n",
-            definition.name,
-            definition.name,
-            definition.form,
+    for definition in DEFINITIONS {
+        let Definition { name, form, text, .. } = definition;
+        let reload = if definition.reload == Reload::Now { "reload" } else { "restart" };
+        // As it reads on any machine.
+        let home = (*name == "data").then(|| "~/.local/share/angarium".into());
+        let default = home.unwrap_or_else(|| definition.default());
+        page += &format!(
+            "\n## {name}\n\n`--{name} {}` | `{}` | default `{default}` | {reload}\n\n{}\n",
+            form(),
             definition.variable(),
-            shown_default(definition),
-            definition.text.trim(),
-        )
-        .expect("writing to a String succeeds");
+            text.trim(),
+        );
         if let Some(allowed) = (definition.allowed)() {
-            writeln!(page, "\nAllowed: {allowed}.").expect("writing to a String succeeds");
+            page += &format!("\nAllowed: {allowed}.\n");
         }
     }
     page
-}
-
-/// The default as it reads on any machine.
-fn shown_default(definition: &Definition) -> String {
-    match definition.name {
-        "data" => "~/.local/share/angarium".into(),
-        _ => (definition.default)(),
-    }
 }

@@ -28,10 +28,21 @@ pub enum Placement {
     Anywhere,
 }
 
-/// A TCP port for clients.
+/// Where a listener is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place<'a> {
+    /// A TCP port.
+    Tcp(SocketAddr),
+    /// A file.
+    Unix(&'a Path),
+}
+
+/// A TCP port or Unix socket for clients.
 #[derive(Debug)]
 pub struct ListenerKind {
-    /// The setting with its address, and its name for people.
+    /// The setting with its place.
+    pub setting: &'static str,
+    /// Its name for people.
     pub name: &'static str,
     /// What its clients speak.
     pub protocol: Protocol,
@@ -41,78 +52,63 @@ pub struct ListenerKind {
     pub default_port: u16,
     /// Where its clients are served.
     pub placement: Placement,
-    /// Its address, if it is on.
-    pub address: fn(&Settings) -> Option<SocketAddr>,
+    /// Its place, if it is on.
+    pub place: fn(&Settings) -> Option<Place<'_>>,
     /// Its own policy for slow consumers, if it has one.
     pub slow_consumer_policy: fn(&Settings) -> Option<SlowConsumerPolicy>,
 }
 
-/// A Unix socket for clients.
-#[derive(Debug)]
-pub struct SocketKind {
-    /// The setting with its path.
-    pub setting: &'static str,
-    /// Its name for people.
-    pub name: &'static str,
-    /// What its clients speak.
-    pub protocol: Protocol,
-    /// Where its clients are served.
-    pub placement: Placement,
-    /// Its path, if it is on.
-    pub path: fn(&Settings) -> Option<&Path>,
-}
+const AMQP: ListenerKind = ListenerKind {
+    setting: "amqp",
+    name: "amqp",
+    protocol: Protocol::Amqp091,
+    transport: Transport::Tcp,
+    default_port: 5672,
+    placement: Placement::WithQueues,
+    place: |settings| settings.amqp.map(Place::Tcp),
+    slow_consumer_policy: |_| None,
+};
 
-/// All ports.
-pub static LISTENERS: [ListenerKind; 4] = [
+const NATS: ListenerKind = ListenerKind {
+    setting: "nats",
+    name: "nats",
+    protocol: Protocol::Nats,
+    transport: Transport::StartTls,
+    default_port: 4222,
+    placement: Placement::Anywhere,
+    place: |settings| settings.nats.map(Place::Tcp),
+    slow_consumer_policy: |_| None,
+};
+
+/// All of them.
+pub static LISTENERS: [ListenerKind; 5] = [
+    AMQP,
     ListenerKind {
-        name: "amqp",
-        protocol: Protocol::Amqp091,
-        transport: Transport::Tcp,
-        default_port: 5672,
-        placement: Placement::WithQueues,
-        address: |settings| settings.amqp.0,
-        slow_consumer_policy: |_| None,
-    },
-    ListenerKind {
+        setting: "amqps",
         name: "amqps",
-        protocol: Protocol::Amqp091,
         transport: Transport::Tls,
         default_port: 5671,
-        placement: Placement::WithQueues,
-        address: |settings| settings.amqps.0,
-        slow_consumer_policy: |_| None,
+        place: |settings| settings.amqps.map(Place::Tcp),
+        ..AMQP
     },
+    NATS,
     ListenerKind {
-        name: "nats",
-        protocol: Protocol::Nats,
-        transport: Transport::StartTls,
-        default_port: 4222,
-        placement: Placement::Anywhere,
-        address: |settings| settings.nats.0,
-        slow_consumer_policy: |_| None,
-    },
-    ListenerKind {
+        setting: "nats-tls",
         name: "nats-tls",
-        protocol: Protocol::Nats,
         transport: Transport::Tls,
-        default_port: 4222,
-        placement: Placement::Anywhere,
-        address: |settings| settings.nats_tls.0,
+        place: |settings| settings.nats_tls.map(Place::Tcp),
         slow_consumer_policy: |settings| settings.nats_tls_slow_consumer_policy,
+        ..NATS
+    },
+    ListenerKind {
+        setting: "amqp-socket",
+        transport: Transport::Unix,
+        place: |settings| settings.amqp_socket.as_deref().map(Place::Unix),
+        ..AMQP
     },
 ];
 
-/// All Unix sockets.
-pub static SOCKETS: [SocketKind; 1] = [SocketKind {
-    setting: "amqp-socket",
-    name: "amqp",
-    protocol: Protocol::Amqp091,
-    placement: Placement::WithQueues,
-    path: |settings| settings.amqp_socket.as_deref(),
-}];
-
 /// The port that clients of that listener try if none is named.
-#[must_use]
 pub fn default_port(name: &str) -> Option<u16> {
     LISTENERS.iter().find(|kind| kind.name == name).map(|kind| kind.default_port)
 }

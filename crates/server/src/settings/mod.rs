@@ -12,10 +12,8 @@ mod sources;
 mod tests;
 mod value;
 
-pub use definitions::{DIRECT_BYTES_LEAST, Definition, Reload, Settings, definitions};
+pub use definitions::{DEFINITIONS, DIRECT_BYTES_LEAST, Definition, Reload, Settings};
 pub use document::document;
-pub use listener_kinds::{
-    LISTENERS, ListenerKind, Placement, SOCKETS, SocketKind, Transport, default_port,
-};
+pub use listener_kinds::{LISTENERS, ListenerKind, Place, Placement, Transport, default_port};
 pub use sources::{Reloaded, Sources};
-pub use value::{ByteCount, Encryption, Listen, LogFormat, LogLevel, SettingValue, Span};
+pub use value::{ByteCount, Encryption, LogFormat, LogLevel, SettingValue, Span};

@@ -1,7 +1,7 @@
 //! Where settings come from: defaults, then the file, then the environment, then flags.
 
-use super::definitions::{Definition, Reload, Settings, definitions};
-use super::listener_kinds::{LISTENERS, ListenerKind, SOCKETS, Transport};
+use super::definitions::{DEFINITIONS, Definition, Reload, Settings};
+use super::listener_kinds::{LISTENERS, ListenerKind, Transport};
 use super::value::Encryption;
 use crate::hints;
 use std::collections::BTreeMap;
@@ -31,27 +31,18 @@ impl Sources {
                 .map_err(|error| hints::unreadable("--config", path, &error))?;
             apply_file(&mut settings, &path.display().to_string(), &text)?;
         }
-        self.apply_environment(&mut settings)?;
+        for (variable, value) in &self.environment {
+            if variable.starts_with("ANGARIUM_") && !OTHER_VARIABLES.contains(&variable.as_str()) {
+                let definition = named("", variable, Definition::variable)?;
+                set(&mut settings, definition, variable, value)?;
+            }
+        }
         for (name, value) in &self.flags {
-            let known = definitions().iter().find(|definition| definition.name == name);
-            let definition = known.ok_or_else(|| unknown("--", name, |d| d.name.into()))?;
+            let definition = named("--", name, |definition| definition.name.to_owned())?;
             set(&mut settings, definition, &format!("--{name}"), value)?;
         }
         check_together(&settings)?;
         Ok(settings)
-    }
-
-    fn apply_environment(&self, settings: &mut Settings) -> Result<(), String> {
-        for (variable, value) in &self.environment {
-            let other = OTHER_VARIABLES.contains(&variable.as_str());
-            if !variable.starts_with("ANGARIUM_") || other {
-                continue;
-            }
-            let known = definitions().iter().find(|d| d.variable() == *variable);
-            let definition = known.ok_or_else(|| unknown("", variable, Definition::variable))?;
-            set(settings, definition, variable, value)?;
-        }
-        Ok(())
     }
 }
 
@@ -61,13 +52,13 @@ pub(super) fn apply_file(settings: &mut Settings, path: &str, text: &str) -> Res
         text.parse().map_err(|error| format!("'{path}' is not TOML: {error}"))?;
     for (key, value) in &table {
         let plain = key.replace('-', "_");
-        // Which of the two is meant, nobody could tell.
+        // Nothing tells which of the two is meant.
         if plain != *key && table.contains_key(&plain) {
             return Err(format!("in '{path}': '{key}' and '{plain}' are the same setting"));
         }
-        let known = definitions().iter().find(|definition| definition.key() == plain);
-        let definition =
-            known.ok_or_else(|| format!("in '{path}': {}", unknown("", key, Definition::key)))?;
+        let spell = |definition: &Definition| Some(definition.key()).filter(|it| *it != plain);
+        let definition = named("", key, |definition| spell(definition).unwrap_or(key.clone()))
+            .map_err(|error| format!("in '{path}': {error}"))?;
         let place = format!("in '{path}': {key}");
         set(settings, definition, &place, &scalar(value).map_err(|e| format!("{place}: {e}"))?)?;
     }
@@ -95,7 +86,7 @@ fn set(settings: &mut Settings, what: &Definition, place: &str, text: &str) -> R
 
 /// Rules that concern more than one setting.
 fn check_together(settings: &Settings) -> Result<(), String> {
-    let is_on = |kind: &ListenerKind| (kind.address)(settings).is_some();
+    let is_on = |kind: &ListenerKind| (kind.place)(settings).is_some();
     let needs_tls = |kind: &&ListenerKind| kind.transport == Transport::Tls && is_on(kind);
     if let (Some(kind), false) = (LISTENERS.iter().find(needs_tls), settings.has_certificate()) {
         return Err(format!("{} needs tls-certificate and tls-key: two PEM files", kind.name));
@@ -113,56 +104,30 @@ fn check_together(settings: &Settings) -> Result<(), String> {
             return Err(format!("{name} needs {needs}: else there is no TLS"));
         }
     }
-    let has_socket = SOCKETS.iter().any(|kind| (kind.path)(settings).is_some());
-    if !LISTENERS.iter().any(is_on) && !has_socket {
-        let names = LISTENERS.iter().map(|kind| kind.name);
-        let names = names.chain(SOCKETS.iter().map(|kind| kind.setting)).collect::<Vec<_>>();
+    if !LISTENERS.iter().any(is_on) {
+        let names: Vec<&str> = LISTENERS.iter().map(|kind| kind.setting).collect();
         return Err(format!("nothing to serve: {} are off", names.join(", ")));
     }
     Ok(())
 }
 
-/// Says that a name is unknown, and which one is probably meant.
-fn unknown(prefix: &str, name: &str, spell: impl Fn(&Definition) -> String) -> String {
-    let names = definitions().iter().map(spell);
-    let nearest = names.map(|known| (distance(name, &known), known)).min();
+/// The setting whose name is spelled so. The error names the one that is probably meant.
+fn named(
+    prefix: &str,
+    name: &str,
+    spell: impl Fn(&Definition) -> String,
+) -> Result<&'static Definition, String> {
+    let known = DEFINITIONS.iter().map(|definition| (spell(definition), definition));
+    let by_distance = known.map(|(known, it)| (strsim::levenshtein(name, &known), known, it));
+    let nearest = by_distance.min_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
     let hint = match nearest {
-        Some((edits, known)) if edits <= 1 + known.len() / 3 => {
+        Some((0, _, definition)) => return Ok(definition),
+        Some((edits, known, _)) if edits <= 1 + known.len() / 3 => {
             format!("; did you mean '{prefix}{known}'?")
         }
         _ => "; `angarium serve --help` lists them".to_owned(),
     };
-    format!("unknown setting '{prefix}{}'{hint}", name.escape_debug())
-}
-
-/// Levenshtein distance: insertions, deletions and replacements between two names.
-fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, a) in left.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in right.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[right.len()]
-}
-
-/// The settings whose values differ, each with whether a running broker takes it over.
-fn changed(before: &Settings, after: &Settings) -> Vec<(&'static Definition, Reload)> {
-    let differs = |d: &&Definition| (d.show)(before) != (d.show)(after);
-    // Listeners are opened with TLS or without, and clients learn which.
-    let begins_or_ends_tls = before.has_certificate() != after.has_certificate();
-    let reload = |d: &'static Definition| match d.name {
-        "tls-certificate" | "tls-key" | "tls-client-authorities" if begins_or_ends_tls => {
-            (d, Reload::Restart)
-        }
-        _ => (d, d.reload),
-    };
-    definitions().iter().filter(differs).map(reload).collect()
+    Err(format!("unknown setting '{prefix}{}'{hint}", name.escape_debug()))
 }
 
 /// The names of settings that a running broker has taken over, and of those that need a restart.
@@ -190,14 +155,19 @@ impl Settings {
     /// Takes over of `after` what a running broker can take over.
     pub fn reload(&mut self, after: &Settings) -> Reloaded {
         let mut reloaded = Reloaded::default();
-        for (definition, reload) in changed(self, after) {
-            match reload {
-                Reload::Restart => reloaded.need_a_restart.push(definition.name),
-                Reload::Now => {
-                    let value = (definition.show)(after);
-                    (definition.set)(self, &value).expect("a shown value reads back");
-                    reloaded.taken_over.push(definition.name);
-                }
+        // Listeners are opened with TLS or without, and clients learn which.
+        let begins_or_ends_tls = self.has_certificate() != after.has_certificate();
+        for definition in DEFINITIONS {
+            let value = (definition.show)(after);
+            if value == (definition.show)(self) {
+                continue;
+            }
+            let is_of_tls = definition.name.starts_with("tls-");
+            if definition.reload == Reload::Restart || is_of_tls && begins_or_ends_tls {
+                reloaded.need_a_restart.push(definition.name);
+            } else {
+                (definition.set)(self, &value).expect("a shown value reads back");
+                reloaded.taken_over.push(definition.name);
             }
         }
         reloaded

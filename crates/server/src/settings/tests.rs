@@ -23,18 +23,18 @@ fn refused(sources: &Sources, expected: &str) {
 
 #[test]
 fn defaults_read_back_as_they_are_shown() {
-    for definition in definitions() {
+    for definition in DEFINITIONS {
         let mut settings = Settings::default();
-        (definition.set)(&mut settings, &(definition.default)()).unwrap();
+        (definition.set)(&mut settings, &definition.default()).unwrap();
         assert_eq!(settings, Settings::default(), "{}", definition.name);
-        assert_eq!((definition.show)(&settings), (definition.default)());
+        assert_eq!((definition.show)(&settings), definition.default());
     }
 }
 
 #[test]
 fn names_are_unique() {
-    let names: BTreeMap<_, _> = definitions().iter().map(|d| (d.variable(), d.name)).collect();
-    assert_eq!(names.len(), definitions().len());
+    let names: BTreeMap<_, _> = DEFINITIONS.iter().map(|d| (d.variable(), d.name)).collect();
+    assert_eq!(names.len(), DEFINITIONS.len());
 }
 
 #[test]
@@ -48,8 +48,8 @@ fn a_flag_wins_over_the_environment_and_that_over_the_file() {
         environment(&[("ANGARIUM_AMQP", ":2"), ("ANGARIUM_HTTP", ":2")]).environment;
     sources.file = Some(file);
     let settings = sources.read().unwrap();
-    assert_eq!(settings.amqp.to_string(), "0.0.0.0:3");
-    assert_eq!(settings.http.to_string(), "0.0.0.0:2");
+    assert_eq!(settings.amqp.show(), "0.0.0.0:3");
+    assert_eq!(settings.http.show(), "0.0.0.0:2");
     assert_eq!(settings.queues_max, 1);
     assert!(settings.loopback_users.is_empty());
 }
@@ -141,9 +141,9 @@ fn a_wrong_file_names_its_path_and_key() {
 
 #[test]
 fn names_in_a_file_may_be_written_like_flags() {
-    for definition in definitions() {
+    for definition in DEFINITIONS {
         let mut settings = Settings::default();
-        let text = format!("{} = '{}'", definition.name, (definition.default)());
+        let text = format!("{} = '{}'", definition.name, definition.default());
         sources::apply_file(&mut settings, "a.toml", &text).unwrap();
         assert_eq!(settings, Settings::default(), "{text}");
     }

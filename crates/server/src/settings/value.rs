@@ -2,45 +2,53 @@
 
 use angarium_engine::SlowConsumerPolicy;
 use angarium_engine::limits::SHARDS_MAX;
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// A type that a setting can have.
 pub trait SettingValue: Sized {
-    /// What a value looks like, for help: `ADDR:PORT|off`.
-    const FORM: &'static str;
+    /// What a value looks like, in alternatives: `BYTES`, `auto`.
+    const FORMS: &'static [&'static str];
     /// Reads it; the error says what is wrong with the text, without repeating it.
     fn parse(text: &str) -> Result<Self, String>;
     /// Writes it so that [`SettingValue::parse`] reads the same back.
     fn show(&self) -> String;
+    /// What a value looks like, for help: `ADDR:PORT|off`.
+    fn form() -> String {
+        Self::FORMS.join("|")
+    }
 }
 
-/// Where to listen, or not at all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Listen(pub Option<SocketAddr>);
-
-impl SettingValue for Listen {
-    const FORM: &'static str = "ADDR:PORT|off";
-
+impl<T: SettingValue> SettingValue for Option<T> {
+    const FORMS: &'static [&'static str] = T::FORMS;
+    fn form() -> String {
+        format!("{}|off", T::form())
+    }
     fn parse(text: &str) -> Result<Self, String> {
-        if text == "off" {
-            return Ok(Listen(None));
-        }
+        if text == "off" { Ok(None) } else { T::parse(text).map(Some) }
+    }
+    fn show(&self) -> String {
+        self.as_ref().map_or_else(|| "off".into(), T::show)
+    }
+}
+
+/// Where to listen.
+impl SettingValue for SocketAddr {
+    const FORMS: &'static [&'static str] = &["ADDR:PORT"];
+    fn parse(text: &str) -> Result<Self, String> {
         let numeric = match text.strip_prefix("localhost:") {
             Some(port) => format!("127.0.0.1:{port}"),
             None if text.starts_with(':') => format!("0.0.0.0{text}"),
             None => text.to_owned(),
         };
-        numeric.parse().map(|address| Listen(Some(address))).map_err(|_| {
+        numeric.parse().map_err(|_| {
             let port = text.parse::<u16>().unwrap_or(5672);
             format!("expected ADDRESS:PORT such as 127.0.0.1:{port}, :{port} or off")
         })
     }
-
     fn show(&self) -> String {
-        self.0.map_or_else(|| "off".into(), |address| address.to_string())
+        self.to_string()
     }
 }
 
@@ -59,21 +67,16 @@ const BYTE_UNITS: [(&str, u64); 7] = [
 ];
 
 impl SettingValue for ByteCount {
-    const FORM: &'static str = "BYTES";
-
+    const FORMS: &'static [&'static str] = &["BYTES"];
     fn parse(text: &str) -> Result<Self, String> {
+        const EXPECTED: &str = "expected bytes such as 4096, 64KiB, 128MiB, 2GiB";
         let (digits, unit) = split_unit(text);
-        let factor = if unit.is_empty() {
-            1
-        } else {
-            let known = BYTE_UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit));
-            known.ok_or("expected bytes such as 4096, 64KiB, 128MiB, 2GiB")?.1
-        };
-        let number: u64 =
-            digits.parse().map_err(|_| "expected bytes such as 4096, 64KiB, 128MiB, 2GiB")?;
+        let unit = if unit.is_empty() { "B" } else { unit };
+        let known = BYTE_UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit));
+        let factor = known.ok_or(EXPECTED)?.1;
+        let number: u64 = digits.parse().map_err(|_| EXPECTED)?;
         number.checked_mul(factor).map(ByteCount).ok_or_else(|| "is too large".into())
     }
-
     fn show(&self) -> String {
         let fits = |(_, factor): &&(&str, u64)| self.0 != 0 && self.0.is_multiple_of(*factor);
         match BYTE_UNITS.iter().filter(|(name, _)| name.len() == 3).find(fits) {
@@ -91,8 +94,7 @@ const TIME_UNITS: [(&str, u64); 5] =
     [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
 impl SettingValue for Span {
-    const FORM: &'static str = "TIME";
-
+    const FORMS: &'static [&'static str] = &["TIME"];
     fn parse(text: &str) -> Result<Self, String> {
         const EXPECTED: &str = "expected a time with its unit such as 500ms, 30s, 10m, 2h, 7d";
         let (digits, unit) = split_unit(text);
@@ -101,7 +103,6 @@ impl SettingValue for Span {
         let millis = number.checked_mul(factor).ok_or("is too long")?;
         Ok(Span(Duration::from_millis(millis)))
     }
-
     fn show(&self) -> String {
         let millis = u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX);
         let fits = |(_, factor): &&(&str, u64)| millis % factor == 0;
@@ -115,188 +116,141 @@ fn split_unit(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim_start())
 }
 
-/// How much is logged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogLevel {
-    /// Lost data, corruption, unavailability.
-    Error,
-    /// And what an operator should look at.
-    Warn,
-    /// And what happens seldom: starts, stops, reloads.
-    Info,
-    /// And every connection.
-    Debug,
-}
-
-/// Whether clients must begin TLS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encryption {
-    /// They may.
-    Optional,
-    /// They must.
-    Required,
-}
-
-/// How a log line is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogFormat {
-    /// For people.
-    Text,
-    /// One JSON object a line.
-    Json,
-}
-
 macro_rules! choice {
-    ($type:ty, $form:literal, $($text:literal => $value:path),+) => {
+    ($(#[doc = $about:literal])+ $type:ident {
+        $($(#[doc = $text:literal])+ $value:ident = $name:literal,)+
+    }) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $type { $($(#[doc = $text])+ $value,)+ }
+
         impl SettingValue for $type {
-            const FORM: &'static str = $form;
+            const FORMS: &'static [&'static str] = &[$($name),+];
             fn parse(text: &str) -> Result<Self, String> {
                 match text {
-                    $($text => Ok($value),)+
-                    _ => Err(concat!("expected one of ", $form).into()),
+                    $($name => Ok($type::$value),)+
+                    _ => Err(format!("expected one of {}", Self::form())),
                 }
             }
             fn show(&self) -> String {
-                match self { $($value => $text.into(),)+ }
+                match self { $($type::$value => $name.into(),)+ }
             }
         }
     };
 }
 
-choice!(LogLevel, "error|warn|info|debug",
-    "error" => LogLevel::Error, "warn" => LogLevel::Warn,
-    "info" => LogLevel::Info, "debug" => LogLevel::Debug);
-choice!(Encryption, "optional|required",
-    "optional" => Encryption::Optional, "required" => Encryption::Required);
-choice!(LogFormat, "text|json", "text" => LogFormat::Text, "json" => LogFormat::Json);
+choice! {
+    /// How much is logged.
+    LogLevel {
+        /// Lost data, corruption, unavailability.
+        Error = "error",
+        /// And what an operator should look at.
+        Warn = "warn",
+        /// And what happens seldom: starts, stops, reloads.
+        Info = "info",
+        /// And every connection.
+        Debug = "debug",
+    }
+}
+
+choice! {
+    /// Whether clients must begin TLS.
+    Encryption {
+        /// They may.
+        Optional = "optional",
+        /// They must.
+        Required = "required",
+    }
+}
+
+choice! {
+    /// How a log line is written.
+    LogFormat {
+        /// For people.
+        Text = "text",
+        /// One JSON object a line.
+        Json = "json",
+    }
+}
 
 impl SettingValue for SlowConsumerPolicy {
-    const FORM: &'static str = "spool|drop-oldest|drop-new|disconnect";
+    const FORMS: &'static [&'static str] = &["spool", "drop-oldest", "drop-new", "disconnect"];
     fn parse(text: &str) -> Result<Self, String> {
-        SlowConsumerPolicy::named(text).ok_or_else(|| format!("expected one of {}", Self::FORM))
+        SlowConsumerPolicy::named(text).ok_or_else(|| format!("expected one of {}", Self::form()))
     }
     fn show(&self) -> String {
         self.name().into()
     }
 }
 
-impl SettingValue for Option<SlowConsumerPolicy> {
-    const FORM: &'static str = "spool|drop-oldest|drop-new|disconnect|off";
-    fn parse(text: &str) -> Result<Self, String> {
-        if text == "off" { Ok(None) } else { SlowConsumerPolicy::parse(text).map(Some) }
-    }
-    fn show(&self) -> String {
-        self.map_or_else(|| "off".into(), |policy| policy.show())
-    }
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-impl SettingValue for Option<ByteCount> {
-    const FORM: &'static str = "BYTES|off";
-    fn parse(text: &str) -> Result<Self, String> {
-        if text == "off" { Ok(None) } else { ByteCount::parse(text).map(Some) }
-    }
-    fn show(&self) -> String {
-        self.map_or_else(|| "off".into(), |bytes| bytes.show())
-    }
-}
-
-/// How many shards a broker has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ShardCount {
-    /// As many as the machine has processors, but one where it has two: what passes from one shard to
-    /// another costs more than twice as much as what does not (decision 0011), and the journal and the
-    /// kernel need processors too.
-    Auto,
-    /// This number.
-    Count(usize),
-}
+/// How many shards a broker has. `None`, or `auto`: as many as the machine has processors, but one where it
+/// has two. What passes from one shard to another costs more than twice as much as what does not (decision
+/// 0011), and the journal and the kernel need processors too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ShardCount(pub Option<usize>);
 
 impl ShardCount {
     /// How many that is on this machine.
-    #[must_use]
     pub fn number(self) -> usize {
-        match self {
-            ShardCount::Auto => {
-                let processors = std::thread::available_parallelism().map_or(1, usize::from);
-                if processors < 3 { 1 } else { processors.min(SHARDS_MAX) }
-            }
-            ShardCount::Count(count) => count,
-        }
+        let auto = |processors| if processors < 3 { 1 } else { SHARDS_MAX.min(processors) };
+        self.0.unwrap_or_else(|| auto(processors()))
     }
 }
 
 impl SettingValue for ShardCount {
-    const FORM: &'static str = "NUMBER|auto";
+    const FORMS: &'static [&'static str] = &["NUMBER", "auto"];
     fn parse(text: &str) -> Result<Self, String> {
-        if text == "auto" {
-            return Ok(ShardCount::Auto);
-        }
         match text.parse() {
-            Ok(count) if (1..=SHARDS_MAX).contains(&count) => Ok(ShardCount::Count(count)),
+            _ if text == "auto" => Ok(ShardCount(None)),
+            Ok(count) if (1..=SHARDS_MAX).contains(&count) => Ok(ShardCount(Some(count))),
             _ => Err(format!("expected auto or a number from 1 to {SHARDS_MAX}")),
         }
     }
     fn show(&self) -> String {
-        match self {
-            ShardCount::Auto => "auto".into(),
-            ShardCount::Count(count) => count.to_string(),
-        }
+        self.0.map_or_else(|| "auto".into(), |count| count.to_string())
     }
 }
 
-/// What a queue hands out of its backlog in a second while others are served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BacklogRate {
-    /// By the processors: where they are few, those that a drain keeps busy are those that others wait for
-    /// (decision 0013).
-    Auto,
-    /// This rate.
-    Bytes(ByteCount),
-}
+/// What a queue hands out of its backlog in a second while others are served. `None`, or `auto`: by the
+/// processors, because where they are few, a drain keeps those busy that others wait for (decision 0013).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BacklogRate(pub Option<ByteCount>);
 
 /// With less, one message of the usual limit would hold its queue for minutes.
 const BACKLOG_BYTES_LEAST: ByteCount = ByteCount(1 << 20);
 
 impl BacklogRate {
     /// How many bytes that is on this machine.
-    #[must_use]
     pub fn bytes(self) -> u64 {
-        match self {
-            BacklogRate::Auto => {
-                let processors = std::thread::available_parallelism().map_or(1, usize::from);
-                BacklogRate::with_processors(processors)
-            }
-            BacklogRate::Bytes(bytes) => bytes.0,
-        }
+        self.0.map_or_else(|| BacklogRate::with_processors(processors()), |bytes| bytes.0)
     }
 
-    /// The rate of `Auto` with this number of processors.
+    /// The rate of `auto` with this number of processors.
     pub(super) fn with_processors(processors: usize) -> u64 {
         (processors as u64 * (16 << 20)).min(128 << 20)
     }
 }
 
 impl SettingValue for BacklogRate {
-    const FORM: &'static str = "BYTES|auto";
+    const FORMS: &'static [&'static str] = &["BYTES", "auto"];
     fn parse(text: &str) -> Result<Self, String> {
-        if text == "auto" {
-            return Ok(BacklogRate::Auto);
-        }
         match ByteCount::parse(text) {
-            Ok(bytes) if bytes >= BACKLOG_BYTES_LEAST => Ok(BacklogRate::Bytes(bytes)),
+            _ if text == "auto" => Ok(BacklogRate(None)),
+            Ok(bytes) if bytes >= BACKLOG_BYTES_LEAST => Ok(BacklogRate(Some(bytes))),
             _ => Err("expected auto or bytes such as 64MiB, 1MiB at least".into()),
         }
     }
     fn show(&self) -> String {
-        match self {
-            BacklogRate::Auto => "auto".into(),
-            BacklogRate::Bytes(bytes) => bytes.show(),
-        }
+        self.0.map_or_else(|| "auto".into(), |bytes| bytes.show())
     }
 }
 
 impl SettingValue for u64 {
-    const FORM: &'static str = "NUMBER";
+    const FORMS: &'static [&'static str] = &["NUMBER"];
     fn parse(text: &str) -> Result<Self, String> {
         text.parse().map_err(|_| "expected a whole number".into())
     }
@@ -305,18 +259,8 @@ impl SettingValue for u64 {
     }
 }
 
-impl SettingValue for Option<u64> {
-    const FORM: &'static str = "NUMBER|off";
-    fn parse(text: &str) -> Result<Self, String> {
-        if text == "off" { Ok(None) } else { u64::parse(text).map(Some) }
-    }
-    fn show(&self) -> String {
-        self.map_or_else(|| "off".into(), |number| number.to_string())
-    }
-}
-
 impl SettingValue for PathBuf {
-    const FORM: &'static str = "PATH";
+    const FORMS: &'static [&'static str] = &["PATH"];
     fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() { Err("expected a path".into()) } else { Ok(text.into()) }
     }
@@ -325,18 +269,8 @@ impl SettingValue for PathBuf {
     }
 }
 
-impl SettingValue for Option<PathBuf> {
-    const FORM: &'static str = "PATH|off";
-    fn parse(text: &str) -> Result<Self, String> {
-        if text == "off" { Ok(None) } else { PathBuf::parse(text).map(Some) }
-    }
-    fn show(&self) -> String {
-        self.as_ref().map_or_else(|| "off".into(), |path| path.show())
-    }
-}
-
 impl SettingValue for Vec<String> {
-    const FORM: &'static str = "NAME,NAME,...|off";
+    const FORMS: &'static [&'static str] = &["NAME,NAME,...", "off"];
     fn parse(text: &str) -> Result<Self, String> {
         if text == "off" {
             return Ok(Vec::new());
@@ -349,11 +283,5 @@ impl SettingValue for Vec<String> {
     }
     fn show(&self) -> String {
         if self.is_empty() { "off".into() } else { self.join(",") }
-    }
-}
-
-impl fmt::Display for Listen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.show())
     }
 }

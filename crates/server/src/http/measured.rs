@@ -1,0 +1,108 @@
+//! What metrics show, except single queues: counted by each shard, named in one row each.
+
+use crate::reactor::{self, Shard};
+use angarium_journal::State;
+use angarium_node::{SpillLoss, SpillStats};
+
+/// What one shard has counted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Measured {
+    pub(super) reactor: reactor::Counters,
+    pub(super) node: angarium_node::Stats,
+    pub(super) engine: angarium_engine::Counters,
+    /// Home's; the others have none.
+    pub(super) state: Option<State>,
+    pub(super) journal: angarium_journal::Stats,
+    pub(super) spill: SpillStats,
+    /// Messages that were to wait on the disk and were missed, by [`SpillLoss`].
+    pub(super) spill_missed: [u64; SpillLoss::ALL.len()],
+    pub(super) queues: usize,
+    /// Clients that are too slow now.
+    pub(super) slow_consumers: u64,
+    pub(super) slow_consumer_episodes: u64,
+}
+
+/// A metric: its name, what it counts, and its value.
+pub(super) type Series = (&'static str, &'static str, fn(&Measured) -> u64);
+
+/// A name that is longer than the others.
+const SLOW_STEPS: &str = "angarium_reactor_slow_steps_microseconds";
+const DISCONNECTED: &str = "angarium_slow_consumers_disconnected";
+
+/// What has happened. Names are without the `_total` that the format appends.
+pub(super) const COUNTERS: &[Series] = &[
+    ("angarium_connections_accepted", "Connections accepted.", |it| it.node.connections_total),
+    ("angarium_connections_refused", "Refused: too many, of all or of one user.", |it| {
+        it.reactor.refused + it.engine.not_admitted
+    }),
+    ("angarium_tls_failures", "Failed handshakes.", |it| it.reactor.handshakes_failed),
+    ("angarium_login_failures", "Wrong credentials.", |it| it.node.authentications_failed),
+    ("angarium_received_bytes", "Bytes from clients.", |it| it.node.received_bytes),
+    ("angarium_sent_bytes", "Bytes to clients.", |it| it.node.sent_bytes),
+    ("angarium_messages_published", "Messages in.", |it| it.engine.published),
+    ("angarium_messages_confirmed", "Told to be safe.", |it| it.engine.confirmed),
+    ("angarium_messages_unroutable", "No queue took them.", |it| it.engine.unroutable),
+    ("angarium_messages_returned", "Given back: mandatory.", |it| it.engine.returned),
+    ("angarium_messages_delivered", "Messages out.", |it| it.engine.delivered),
+    ("angarium_messages_accepted", "Settled as accepted.", |it| it.engine.accepted),
+    ("angarium_messages_requeued", "Back to their queue.", |it| it.engine.requeued),
+    ("angarium_messages_expired", "Their time passed.", |it| it.engine.expired),
+    ("angarium_messages_dropped", "Pushed out by limits.", |it| it.engine.dropped),
+    ("angarium_messages_dead_lettered", "Dead letters.", |it| it.engine.dead_lettered),
+    ("angarium_messages_spooled", "Written for memory.", |it| it.engine.spooled),
+    ("angarium_messages_not_stored", "Refused by the disk.", |it| it.engine.not_stored),
+    ("angarium_records_unreadable", "Not read back.", |it| it.engine.unreadable),
+    ("angarium_queue_stops", "Queues stopped by those.", |it| it.engine.queue_stops),
+    ("angarium_journal_records", "Records appended.", |it| it.journal.records),
+    ("angarium_journal_flushes", "Flushes.", |it| it.journal.flushes),
+    ("angarium_journal_flushed_bytes", "Bytes written.", |it| it.journal.flushed_bytes),
+    ("angarium_journal_checkpoints", "Checkpoints.", |it| it.journal.checkpoints),
+    ("angarium_reactor_turns", "Turns of the loop.", |it| it.reactor.turns),
+    ("angarium_reactor_held_up_steps", "Without a processor.", |it| it.reactor.held_up_steps),
+    ("angarium_reactor_slow_steps", "Of more than 1 ms.", |it| it.reactor.slow_steps),
+    (SLOW_STEPS, "What they took together.", |it| it.reactor.slow_step_micros),
+    ("angarium_direct_published", "Direct messages in.", |it| it.engine.emitted),
+    ("angarium_direct_delivered", "Direct messages out.", |it| it.engine.heard),
+    ("angarium_direct_missed", "Missed by slow clients.", |it| it.engine.missed),
+    ("angarium_direct_undelivered", "Without a subscriber.", |it| it.engine.unheard),
+    ("angarium_slow_consumer_episodes", "Times a client was too slow.", |it| {
+        it.slow_consumer_episodes
+    }),
+    (DISCONNECTED, "Disconnected for it.", |it| it.node.slow_consumers_disconnected),
+    ("angarium_spill_messages", "Messages spooled for slow clients.", |it| it.spill.messages),
+    ("angarium_spill_failures", "Chunks of them lost by the disk.", |it| it.spill.failures),
+    ("angarium_throttled", "Times a client was read from later.", |it| it.node.throttled),
+];
+
+/// How things are.
+pub(super) const GAUGES: &[Series] = &[
+    ("angarium_connections", "Connections now.", |it| it.node.connections),
+    ("angarium_queues", "Queues now.", |it| it.queues as u64),
+    ("angarium_journal_backlog_bytes", "Not yet written.", |it| it.journal.backlog_bytes),
+    ("angarium_journal_disk_bytes", "Size of its files.", |it| it.journal.disk_bytes),
+    ("angarium_journal_segments", "Files with records.", |it| it.journal.segments),
+    ("angarium_slow_consumers", "Clients that are too slow now.", |it| it.slow_consumers),
+    ("angarium_spill_slow_consumers", "Clients with spooled messages.", |it| {
+        it.spill.slow_consumers
+    }),
+    ("angarium_spill_bytes", "Bytes of spooled messages.", |it| it.spill.bytes),
+];
+
+/// Looks it up, on the shard's thread.
+pub(super) fn measured(shard: &mut Shard) -> Measured {
+    let node = &shard.node;
+    let journal = node.is_home().then(|| node.journal());
+    let (slow_consumers, slow_consumer_episodes) = node.slow_consumer_episodes();
+    Measured {
+        reactor: shard.counters.clone(),
+        node: node.stats(),
+        engine: node.engine().counters(),
+        state: journal.map(|journal| journal.state().clone()),
+        journal: journal.map(|journal| journal.stats()).unwrap_or_default(),
+        spill: node.spill_stats(),
+        spill_missed: SpillLoss::ALL.map(|loss| node.spill_missed(loss)),
+        queues: node.engine().list_vhosts().map(|vhost| vhost.queues).sum(),
+        slow_consumers,
+        slow_consumer_episodes,
+    }
+}

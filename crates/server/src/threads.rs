@@ -1,0 +1,12 @@
+//! Starts threads.
+
+use std::thread::{Builder, JoinHandle};
+
+/// Starts a thread of that name; the error is in words.
+pub(crate) fn spawn(
+    name: impl Into<String>,
+    run: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, String> {
+    let thread = Builder::new().name(name.into()).spawn(run);
+    thread.map_err(|error| format!("cannot start a thread: {error}"))
+}
