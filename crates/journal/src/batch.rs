@@ -8,8 +8,6 @@ use bytes::Bytes;
 use crate::Position;
 use crate::format::{BLOCK_ALIGN, HEADER_BYTES, RECORD_HEADER_BYTES};
 
-/// Most buffers that are kept for reuse.
-const SPARE_BUFFERS_MAX: usize = 4;
 /// Capacity in bytes above which a buffer is freed as soon as it is written.
 const LARGE_BUFFER_BYTES: usize = 4 << 20;
 
@@ -29,7 +27,7 @@ impl Buffer {
         bytes.resize(lead, 0);
         Buffer { bytes, lead }
     }
-    fn capacity(&self) -> usize {
+    pub(crate) fn capacity(&self) -> usize {
         self.bytes.capacity() - self.lead
     }
     pub(crate) fn resize(&mut self, length: usize) {
@@ -195,24 +193,5 @@ impl Batch {
     #[inline]
     pub(crate) fn end(&self) -> Position {
         Position(self.start.0 + self.len() as u64)
-    }
-}
-
-/// Buffers for reuse.
-#[derive(Debug, Default)]
-pub(crate) struct Buffers {
-    spare: Vec<Buffer>,
-}
-
-impl Buffers {
-    pub(crate) fn take(&mut self) -> Buffer {
-        self.spare.pop().unwrap_or_default()
-    }
-    /// Keeps a buffer of at most `capacity_max` bytes.
-    pub(crate) fn give(&mut self, buffer: Buffer, capacity_max: usize) {
-        let is_ordinary = (1..=capacity_max).contains(&buffer.capacity());
-        if self.spare.len() < SPARE_BUFFERS_MAX && is_ordinary {
-            self.spare.push(buffer);
-        }
     }
 }

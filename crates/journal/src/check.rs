@@ -2,9 +2,10 @@
 
 use crate::checkpoint::{self, Checkpoint};
 use crate::files::{self, SegmentFile};
-use crate::format::{NoBlock, Records, verify_record};
+use crate::format::{NoBlock, records, verify_record};
 use crate::recovery::{self, Missing};
-use crate::scan::{self, Block, Reach, Walk};
+use crate::scan::{self, Block, WHOLE, Walk};
+use crate::storage::failed;
 use crate::{Position, Storage};
 
 /// What [`check`] found.
@@ -83,7 +84,7 @@ pub(crate) enum ProblemKind {
 
 /// Looks at every block and record.
 pub fn check(storage: &dyn Storage) -> Result<Report, String> {
-    let names = storage.list().map_err(|error| format!("cannot list the journal: {error}"))?;
+    let names = storage.list().map_err(failed("list", "the journal"))?;
     let files = files::segments(storage, &names)?;
     let mut report = Report::default();
     let newest = check_checkpoint(storage, &names, &mut report)?;
@@ -137,7 +138,7 @@ fn check_chain(
     files: &[SegmentFile],
     report: &mut Report,
 ) -> Result<(), String> {
-    let mut walk = Walk::new(files.to_vec(), newest.start, newest.chain, newest.epoch);
+    let mut walk = Walk::new(files.to_vec(), newest);
     let mut buffer = Vec::new();
     loop {
         while let Some(block) = walk.next(storage, &mut buffer)? {
@@ -179,10 +180,10 @@ fn cut_short(block: &Block, files: &[SegmentFile]) -> Option<Problem> {
 
 /// The first block behind the end of the walk that belongs to the log, if a later one proves that the end
 /// was flushed once. Blocks that an earlier process left behind have an older epoch than those.
-pub(crate) fn resumption(storage: &dyn Storage, walk: &Walk) -> Result<Option<Block>, String> {
+fn resumption(storage: &dyn Storage, walk: &Walk) -> Result<Option<Block>, String> {
     let mut first: Option<Block> = None;
     let mut proven = false;
-    scan::search(storage, walk.files(), walk.at, Reach::Whole, |block, _| {
+    scan::search(storage, &walk.files, walk.at, WHOLE, |block, _| {
         let newer = |first: &Block| {
             block.header.epoch > first.header.epoch
                 && block.header.sequence <= first.header.sequence
@@ -210,17 +211,24 @@ fn check_segment(
     let at = |offset: u64| Position(Position::at(file.id, 0).0 + offset);
     let live = newest.segments.iter().find(|usage| usage.id == file.id).map_or(0, |it| it.live);
     let known = report.checkpoint.is_some().then_some(live);
-    let mut segment =
-        SegmentReport { name, bytes: file.bytes, blocks: 0, records: 0, given_up: 0, live: known };
+    let mut segment = SegmentReport {
+        name: name.clone(),
+        bytes: file.bytes,
+        blocks: 0,
+        records: 0,
+        given_up: 0,
+        live: known,
+    };
     let mut expected = 0;
-    let mut unreadable = Vec::new();
     let mut note = |offset: u64, what: String| {
         // From the checkpoint's start on, the walk along the chain reports gaps.
         if at(offset) < newest.start && live > 0 {
-            unreadable.push((offset, what));
+            let what = format!("{what}: live records here may be unreadable");
+            let kind = ProblemKind::Unreadable;
+            report.problems.push(Problem { name: name.clone(), offset, what, kind });
         }
     };
-    scan::search(storage, &[file], Position::at(file.id, 0), Reach::Whole, |block, bytes| {
+    scan::search(storage, &[file], Position::at(file.id, 0), WHOLE, |block, bytes| {
         let offset = u64::from(block.header.offset);
         let hole = scan::hole_end(block, bytes);
         // A gap that ends at a hole is the block in which the file was cut off.
@@ -232,7 +240,7 @@ fn check_segment(
         expected = offset + block.header.padded() as u64;
         *given_up = hole.unwrap_or_default().max(*given_up);
         segment.blocks += 1;
-        for record in Records::new(bytes, &block.header) {
+        for record in records(bytes, &block.header) {
             segment.records += 1;
             let valid = record.map(|(position, bytes)| verify_record(bytes, position).is_some());
             if valid != Ok(true) {
@@ -245,14 +253,6 @@ fn check_segment(
         segment.given_up += file.bytes - expected;
     } else if expected == 0 && live > 0 {
         note(0, NoBlock::Absent.to_string());
-    }
-    for (offset, what) in unreadable {
-        report.problems.push(Problem {
-            name: segment.name.clone(),
-            offset,
-            what: format!("{what}: live records here may be unreadable"),
-            kind: ProblemKind::Unreadable,
-        });
     }
     report.segments.push(segment);
     Ok(())

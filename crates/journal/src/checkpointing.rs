@@ -6,7 +6,7 @@ use crate::job::WriteCheckpoint;
 
 /// A checkpoint that waits for its snapshot, and for everything before it to be durable.
 #[derive(Debug)]
-struct Pending {
+pub(crate) struct Pending {
     write: WriteCheckpoint,
     /// The chain at its start is known.
     chained: bool,
@@ -21,50 +21,29 @@ impl Pending {
 }
 
 /// Checkpoints of a journal.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Checkpointing {
     /// Number of the newest one on the disk; 0: none.
     newest: u32,
-    pending: Option<Pending>,
+    pub(crate) pending: Option<Pending>,
     /// One is being written.
     writing: bool,
     /// The last one found no space.
-    owed: bool,
+    pub(crate) owed: bool,
     /// There is nothing left to give up for it: none is due before `retry`.
-    blocked: bool,
-    /// Bytes appended since the last one began.
-    appended_bytes: u64,
+    pub(crate) blocked: bool,
+    /// Bytes appended since the last one began: replay has to read them.
+    pub(crate) appended_bytes: u64,
 }
 
 impl Checkpointing {
     pub(crate) fn new(newest: u32) -> Checkpointing {
-        Checkpointing {
-            newest,
-            pending: None,
-            writing: false,
-            owed: false,
-            blocked: false,
-            appended_bytes: 0,
-        }
-    }
-
-    /// Counts bytes that replay of the log behind the newest checkpoint has to read.
-    pub(crate) fn appended(&mut self, bytes: u64) {
-        self.appended_bytes += bytes;
-    }
-    pub(crate) fn appended_bytes(&self) -> u64 {
-        self.appended_bytes
+        Checkpointing { newest, ..Checkpointing::default() }
     }
 
     /// Whether one is pending or being written, or cannot be written for lack of space.
     pub(crate) fn is_busy(&self) -> bool {
         self.pending.is_some() || self.writing || self.blocked
-    }
-    pub(crate) fn is_owed(&self) -> bool {
-        self.owed
-    }
-    pub(crate) fn is_blocked(&self) -> bool {
-        self.blocked
     }
 
     /// Where the pending one starts: the flush that reaches it reports the chain there.
@@ -95,11 +74,6 @@ impl Checkpointing {
         }
     }
 
-    /// Drops the pending one.
-    pub(crate) fn cancel(&mut self) {
-        self.pending = None;
-    }
-
     /// The pending checkpoint, to be written. It is returned only once everything before its start is
     /// durable: its snapshot names records by position, and replay begins behind them. Written earlier, it
     /// could survive a crash that they do not.
@@ -115,22 +89,16 @@ impl Checkpointing {
         Some(write)
     }
 
-    /// Writing has ended, with or without success.
-    pub(crate) fn ended(&mut self) {
-        self.writing = false;
-    }
     /// The checkpoint is durable.
     pub(crate) fn written(&mut self, checkpoint: &Checkpoint) {
+        self.writing = false;
         self.newest = checkpoint.number;
         self.owed = false;
     }
     /// The checkpoint found no space. `blocked`: nothing could be given up for it.
     pub(crate) fn full(&mut self, blocked: bool) {
+        self.writing = false;
         self.owed = true;
         self.blocked = blocked;
-    }
-    /// There may be space again.
-    pub(crate) fn retry(&mut self) {
-        self.blocked = false;
     }
 }

@@ -6,7 +6,7 @@ use std::io::{self, IoSlice, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
 use rustix::io::Errno;
@@ -19,8 +19,6 @@ const FILES_MAX: usize = 128;
 const LOCK_NAME: &str = "lock";
 /// Most parts that one system call writes.
 const PARTS_MAX: usize = 256;
-/// Only the owner of a file may read it.
-const FILE_MODE: u32 = 0o600;
 
 /// A real folder, locked against a second process for as long as this value lives.
 #[derive(Debug)]
@@ -54,13 +52,7 @@ impl Disk {
         let folder = folder.into();
         fs::create_dir_all(&folder)?;
         let path = folder.join(LOCK_NAME);
-        let mut lock = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(FILE_MODE)
-            .open(&path)?;
+        let mut lock = writable().create(true).truncate(false).open(&path)?;
         if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             let holder = fs::read_to_string(&path).unwrap_or_default();
             return Err(io::Error::new(
@@ -79,13 +71,17 @@ impl Disk {
         &self.folder
     }
 
+    fn files(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Open>>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn file(&self, name: &str) -> io::Result<Arc<Open>> {
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.files();
         if let Some(file) = files.get(name) {
             return Ok(Arc::clone(file));
         }
         let path = self.folder.join(name);
-        let file = Open::new(OpenOptions::new().read(true).write(true).open(path)?);
+        let file = Open::new(writable().open(path)?);
         if files.len() >= FILES_MAX {
             files.pop_first();
         }
@@ -115,7 +111,7 @@ impl Disk {
         let direct = || {
             let flags = OFlags::DIRECT.bits().cast_signed();
             let path = self.folder.join(name);
-            OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).ok()
+            writable().custom_flags(flags).open(path).ok()
         };
         open.direct.get_or_init(direct).as_ref()
     }
@@ -132,38 +128,29 @@ impl Disk {
         }
     }
 
-    fn forget(&self, name: &str) -> Option<Arc<Open>> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner).remove(name)
-    }
-
     fn allocate(&self, name: &str, bytes: u64) -> io::Result<()> {
-        let path = self.folder.join(name);
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(FILE_MODE)
-            .open(&path)?;
+        let file = writable().create_new(true).open(self.folder.join(name))?;
         match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes) {
             // Some file systems cannot allocate; writing zeros does it too.
             Err(Errno::OPNOTSUPP) => write_zeros(&file, bytes)?,
             result => result?,
         }
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        files.insert(name.to_owned(), Open::new(file));
+        self.files().insert(name.to_owned(), Open::new(file));
         Ok(())
     }
 
     fn write_new(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(FILE_MODE)
-            .open(self.folder.join(name))?;
+        let mut file = writable().create(true).truncate(true).open(self.folder.join(name))?;
         file.write_all(bytes)?;
         file.sync_all()
     }
+}
+
+/// Opens files for reading and writing; only the owner may read those that it makes.
+fn writable() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    options
 }
 
 fn write_zeros(file: &File, bytes: u64) -> io::Result<()> {
@@ -197,7 +184,7 @@ impl Storage for Disk {
         if let Err(error) = &result
             && error.kind() != io::ErrorKind::AlreadyExists
         {
-            self.forget(name);
+            self.files().remove(name);
             let _ = fs::remove_file(self.folder.join(name));
         }
         result
@@ -248,15 +235,16 @@ impl Storage for Disk {
     }
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         fs::rename(self.folder.join(from), self.folder.join(to))?;
-        self.forget(to);
-        if let Some(file) = self.forget(from) {
-            let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.files();
+        files.remove(to);
+        if let Some(file) = files.remove(from) {
             files.insert(to.to_owned(), file);
         }
+        drop(files);
         self.handle.sync_all()
     }
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.forget(name);
+        self.files().remove(name);
         fs::remove_file(self.folder.join(name))?;
         self.handle.sync_all()
     }

@@ -92,9 +92,7 @@ impl FaultyStorage {
     }
     /// Ends every fault except flushes that lie.
     pub fn heal(&self) {
-        let mut disk = self.disk();
-        disk.planned = None;
-        disk.fail_sync = false;
+        self.disk().heal();
     }
     /// Limits the bytes of all files together.
     pub fn set_capacity(&self, bytes: Option<u64>) {
@@ -111,8 +109,7 @@ impl FaultyStorage {
         for file in files.values_mut() {
             file.crash(random);
         }
-        disk.planned = None;
-        disk.fail_sync = false;
+        disk.heal();
     }
     /// Inverts bits of one byte, durably.
     pub fn flip(&self, name: &str, offset: u64, mask: u8) {
@@ -174,26 +171,45 @@ impl MemoryDisk {
     }
 
     /// Counts an operation, and returns the fault that it fails with.
-    fn operate(&mut self) -> Option<Fault> {
+    fn operate(&mut self) -> Result<(), Fault> {
         let number = self.operations;
         self.operations += 1;
-        let PlannedFault { operation, fault, sticky } = self.planned?;
-        (number == operation || (sticky && number > operation)).then_some(fault)
+        match self.planned {
+            Some(PlannedFault { operation, fault, sticky })
+                if number == operation || (sticky && number > operation) =>
+            {
+                Err(fault)
+            }
+            _ => Ok(()),
+        }
     }
 
-    fn fits(&self, more: u64) -> bool {
-        self.capacity.is_none_or(|capacity| self.used() + more <= capacity)
+    /// Adds a file, or replaces it, if there is space for all of it.
+    fn add(&mut self, name: &str, bytes: Vec<u8>) -> io::Result<()> {
+        if self.capacity.is_some_and(|capacity| self.used() + bytes.len() as u64 > capacity) {
+            return Err(Fault::Full.into());
+        }
+        let file = MemoryFile { seen: bytes.clone(), kept: bytes, pending: Vec::new() };
+        self.files.insert(name.to_owned(), file);
+        Ok(())
+    }
+
+    fn heal(&mut self) {
+        self.planned = None;
+        self.fail_sync = false;
     }
 
     fn file(&mut self, name: &str) -> io::Result<&mut MemoryFile> {
-        self.files.get_mut(name).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+        self.files.get_mut(name).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }
 
-fn error(fault: Fault) -> io::Error {
-    match fault {
-        Fault::Io => io::Error::other("injected fault"),
-        Fault::Full => io::ErrorKind::StorageFull.into(),
+impl From<Fault> for io::Error {
+    fn from(fault: Fault) -> io::Error {
+        match fault {
+            Fault::Io => io::Error::other("injected fault"),
+            Fault::Full => io::ErrorKind::StorageFull.into(),
+        }
     }
 }
 
@@ -206,25 +222,17 @@ impl Storage for FaultyStorage {
     }
     fn create(&self, name: &str, bytes: u64) -> io::Result<()> {
         let mut disk = self.disk();
-        if let Some(fault) = disk.operate() {
-            return Err(error(fault));
-        }
+        disk.operate()?;
         if disk.files.contains_key(name) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        if !disk.fits(bytes) {
-            return Err(error(Fault::Full));
-        }
-        let zeros = vec![0; bytes as usize];
-        let file = MemoryFile { seen: zeros.clone(), kept: zeros, pending: Vec::new() };
-        disk.files.insert(name.to_owned(), file);
-        Ok(())
+        disk.add(name, vec![0; bytes as usize])
     }
     fn write(&self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let mut disk = self.disk();
-        let fault = disk.operate();
-        if fault == Some(Fault::Full) {
-            return Err(error(Fault::Full));
+        let outcome = disk.operate();
+        if outcome == Err(Fault::Full) {
+            return Ok(outcome?);
         }
         let file = disk.file(name)?;
         let start = offset as usize;
@@ -233,24 +241,26 @@ impl Storage for FaultyStorage {
         };
         seen.copy_from_slice(bytes);
         file.pending.push((start, bytes.to_vec()));
-        fault.map_or(Ok(()), |fault| Err(error(fault)))
+        Ok(outcome?)
     }
     fn sync(&self, name: &str) -> io::Result<()> {
         let mut disk = self.disk();
         if disk.lies {
             return Ok(());
         }
-        let fault = disk.operate();
-        let fails = disk.fail_sync || fault.is_some();
+        let mut outcome = disk.operate();
+        if disk.fail_sync && outcome.is_ok() {
+            outcome = Err(Fault::Io);
+        }
         let MemoryDisk { files, random, .. } = &mut *disk;
         let file = files.get_mut(name).ok_or(io::ErrorKind::NotFound)?;
-        if fails {
+        if outcome.is_err() {
             // As in a kernel's page cache: bytes that did not reach the disk count as clean, can be read, and
             // are never written again.
             let seen = file.seen.clone();
             file.crash(random);
             file.seen = seen;
-            return Err(error(fault.unwrap_or(Fault::Io)));
+            return Ok(outcome?);
         }
         for (offset, bytes) in std::mem::take(&mut file.pending) {
             file.kept[offset..offset + bytes.len()].copy_from_slice(&bytes);
@@ -268,31 +278,20 @@ impl Storage for FaultyStorage {
     }
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let mut disk = self.disk();
-        if let Some(fault) = disk.operate() {
-            return Err(error(fault));
-        }
+        disk.operate()?;
         // The old file takes space until the new one is complete.
-        if !disk.fits(bytes.len() as u64) {
-            return Err(error(Fault::Full));
-        }
-        let file = MemoryFile { seen: bytes.to_vec(), kept: bytes.to_vec(), pending: Vec::new() };
-        disk.files.insert(name.to_owned(), file);
-        Ok(())
+        disk.add(name, bytes.to_vec())
     }
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let mut disk = self.disk();
-        if let Some(fault) = disk.operate() {
-            return Err(error(fault));
-        }
+        disk.operate()?;
         let file = disk.files.remove(from).ok_or(io::ErrorKind::NotFound)?;
         disk.files.insert(to.to_owned(), file);
         Ok(())
     }
     fn remove(&self, name: &str) -> io::Result<()> {
         let mut disk = self.disk();
-        if let Some(fault) = disk.operate() {
-            return Err(error(fault));
-        }
+        disk.operate()?;
         disk.files.remove(name).map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }

@@ -203,36 +203,26 @@ pub(crate) fn verify_record(bytes: &[u8], position: Position) -> Option<&[u8]> {
     (record_checksum(position, payload) == u32_at(bytes, 4)).then_some(payload)
 }
 
-/// The records of a block whose checksum is right.
-pub(crate) struct Records<'a> {
+/// The records of a block whose checksum is right: position and whole record with its header, or an error
+/// where the framing is impossible.
+pub(crate) fn records<'a>(
     bytes: &'a [u8],
-    at: usize,
-    block: Position,
-}
-
-impl<'a> Records<'a> {
-    pub(crate) fn new(bytes: &'a [u8], header: &BlockHeader) -> Records<'a> {
-        let end = HEADER_BYTES + header.length as usize;
-        let at = if header.flags & FLAG_HOLE == 0 { HEADER_BYTES } else { end };
-        Records { bytes: &bytes[..end], at, block: header.position() }
-    }
-}
-
-impl<'a> Iterator for Records<'a> {
-    /// Position and whole record with its header; an error where the framing is impossible.
-    type Item = Result<(Position, &'a [u8]), Position>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let rest = &self.bytes[self.at..];
+    header: &BlockHeader,
+) -> impl Iterator<Item = Result<(Position, &'a [u8]), Position>> {
+    let block = header.position();
+    let end = HEADER_BYTES + header.length as usize;
+    let mut at = if header.flags & FLAG_HOLE == 0 { HEADER_BYTES } else { end };
+    std::iter::from_fn(move || {
+        let rest = &bytes[at..end];
         if rest.is_empty() {
             return None;
         }
-        let position = Position(self.block.0 + self.at as u64);
+        let position = Position(block.0 + at as u64);
         if rest.len() < RECORD_HEADER_BYTES || rest.len() < record_bytes(rest) {
-            self.at = self.bytes.len();
+            at = end;
             return Some(Err(position));
         }
-        self.at += record_bytes(rest);
+        at += record_bytes(rest);
         Some(Ok((position, &rest[..record_bytes(rest)])))
-    }
+    })
 }

@@ -4,7 +4,8 @@ use crate::batch::Batch;
 use crate::checkpoint::{Chain, Checkpoint, clean_mark};
 use crate::files::{self, CLEAN_NAME};
 use crate::format::{self, BlockHeader, HEADER_BYTES};
-use crate::space::{Space, SpaceError, explain};
+use crate::space::{Space, explain};
+use crate::storage::{JobError, failed};
 use crate::{Position, Storage};
 
 /// Work for the disk: a flush, a new segment, a checkpoint, a removal.
@@ -27,7 +28,8 @@ pub enum JobKind {
 /// A job's result.
 #[derive(Debug)]
 pub struct Done {
-    pub(crate) outcome: Outcome,
+    pub(crate) work: Work,
+    pub(crate) result: Result<(), JobError>,
 }
 
 #[derive(Debug)]
@@ -35,13 +37,6 @@ pub(crate) enum Work {
     Flush(Flush),
     Space(Space),
     Checkpoint(WriteCheckpoint),
-}
-
-#[derive(Debug)]
-pub(crate) enum Outcome {
-    Flush { flush: Flush, result: Result<(), String> },
-    Space { space: Space, result: Result<(), SpaceError> },
-    Checkpoint { write: WriteCheckpoint, result: Result<(), SpaceError> },
 }
 
 /// Batches to write, and whether to flush them.
@@ -71,14 +66,20 @@ pub(crate) struct WriteCheckpoint {
     pub(crate) clean: bool,
 }
 
-impl Job {
-    /// The kind of the job.
-    pub fn kind(&self) -> JobKind {
-        match self.work {
+impl Work {
+    fn kind(&self) -> JobKind {
+        match self {
             Work::Flush(_) => JobKind::Flush,
             Work::Space(_) => JobKind::Space,
             Work::Checkpoint(_) => JobKind::Checkpoint,
         }
+    }
+}
+
+impl Job {
+    /// The kind of the job.
+    pub fn kind(&self) -> JobKind {
+        self.work.kind()
     }
 
     /// Bytes that the job writes.
@@ -92,39 +93,25 @@ impl Job {
     }
 
     /// Runs the job. Blocks.
-    pub fn run(self, storage: &dyn Storage) -> Done {
-        let outcome = match self.work {
-            Work::Flush(mut flush) => {
-                let result = flush.run(storage);
-                Outcome::Flush { flush, result }
-            }
-            Work::Space(space) => {
-                let result = space.run(storage);
-                Outcome::Space { space, result }
-            }
-            Work::Checkpoint(mut write) => {
-                let result = write.run(storage);
-                // Freeing it takes long, and this thread may take long.
-                write.snapshot = Vec::new();
-                Outcome::Checkpoint { write, result }
-            }
+    pub fn run(mut self, storage: &dyn Storage) -> Done {
+        let result = match &mut self.work {
+            Work::Flush(flush) => flush.run(storage).map_err(JobError::Failed),
+            Work::Space(space) => space.run(storage),
+            Work::Checkpoint(write) => write.run(storage),
         };
-        Done { outcome }
+        Done { work: self.work, result }
     }
 }
 
 impl Done {
     /// The kind of the job.
     pub fn kind(&self) -> JobKind {
-        match self.outcome {
-            Outcome::Flush { .. } => JobKind::Flush,
-            Outcome::Space { .. } => JobKind::Space,
-            Outcome::Checkpoint { .. } => JobKind::Checkpoint,
-        }
+        self.work.kind()
     }
 }
 
 impl Flush {
+    /// No space is a failure here: segments are made with their space.
     fn run(&mut self, storage: &dyn Storage) -> Result<(), String> {
         self.seal();
         let adjoins = |a: &Batch, b: &Batch| a.end() == b.start;
@@ -132,14 +119,13 @@ impl Flush {
             let start = adjoining[0].start;
             let name = files::segment_name(start.segment());
             let parts: Vec<&[u8]> = adjoining.iter().map(|batch| &*batch.bytes).collect();
-            storage
-                .write_parts(&name, start.offset().into(), &parts)
-                .map_err(|error| format!("cannot write {name}: {error}"))?;
+            let written = storage.write_parts(&name, start.offset().into(), &parts);
+            written.map_err(failed("write", &name))?;
         }
         if self.sync {
             for &segment in &self.segments {
                 let name = files::segment_name(segment);
-                storage.sync(&name).map_err(|error| format!("cannot flush {name}: {error}"))?;
+                storage.sync(&name).map_err(failed("flush", &name))?;
             }
         }
         self.batches.iter_mut().for_each(Batch::written);
@@ -172,10 +158,11 @@ impl Flush {
 }
 
 impl WriteCheckpoint {
-    fn run(&self, storage: &dyn Storage) -> Result<(), SpaceError> {
+    fn run(&mut self, storage: &dyn Storage) -> Result<(), JobError> {
         let number = self.checkpoint.number;
         let name = files::checkpoint_name(number);
-        let bytes = self.checkpoint.encode(&self.snapshot);
+        // Freeing the snapshot takes long, and this thread may take long.
+        let bytes = self.checkpoint.encode(&std::mem::take(&mut self.snapshot));
         explain("write", &name, storage.replace(&name, &bytes))?;
         if let Some(older) = self.older {
             // Before any segment that it needs is removed: see `checkpoint`.

@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use crate::batch::{Batch, Buffer, Buffers, SharedRecord};
+use crate::batch::{Batch, Buffer, SharedRecord};
 use crate::checkpoint::{Chain, Checkpoint};
 use crate::checkpointing::Checkpointing;
 use crate::format::{HEADER_BYTES, RECORD_HEADER_BYTES, align};
-use crate::job::{Done, Flush, Job, Outcome, Work, WriteCheckpoint};
+use crate::job::{Done, Flush, Job, Work, WriteCheckpoint};
 use crate::segments::Segments;
-use crate::space::{Space, SpaceError};
+use crate::storage::JobError;
 use crate::{Options, Position, Read};
 
 /// Most bytes of one flush, unless one batch is larger: bounds how long a confirm waits behind a backlog.
@@ -21,6 +21,9 @@ const DEFERRED_BYTES_MAX: u64 = 256 << 10;
 /// Mean bytes of the last flushes above which new segments are not overwritten with zeros first:
 /// `docs/decisions/0007-what-a-flush-costs.md` has the measurements.
 const ZEROING_FLUSH_BYTES_MAX: u64 = 128 << 10;
+
+/// Most buffers that are kept for reuse.
+const SPARE_BUFFERS_MAX: usize = 4;
 
 /// Whether records can be made durable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -80,7 +83,8 @@ pub struct Journal {
     out_bytes: usize,
     /// A moving average, in which the newest flush counts an eighth.
     flush_bytes_mean: u64,
-    buffers: Buffers,
+    /// Buffers for reuse.
+    spare: Vec<Buffer>,
     flushing: bool,
     /// As of the last finished flush.
     chain: Chain,
@@ -89,20 +93,14 @@ pub struct Journal {
     durable: Position,
     /// Segments written to since they were last flushed.
     unsynced: Vec<u32>,
-    segments: Segments,
+    pub(crate) segments: Segments,
     checkpoints: Checkpointing,
     stats: Stats,
 }
 
-/// What recovery knows before it replays.
-#[derive(Debug)]
-pub(crate) struct Opened {
-    pub(crate) segments: Segments,
-    pub(crate) checkpoint: u32,
-}
-
 impl Journal {
-    pub(crate) fn new(options: Options, opened: Opened) -> Journal {
+    /// A journal whose newest checkpoint has the number `checkpoint` (0: none), before replay.
+    pub(crate) fn new(options: Options, segments: Segments, checkpoint: u32) -> Journal {
         Journal {
             options,
             state: State::Ready,
@@ -114,24 +112,19 @@ impl Journal {
             write_soon: false,
             out_bytes: 0,
             flush_bytes_mean: 0,
-            buffers: Buffers::default(),
+            spare: Vec::new(),
             flushing: false,
             chain: Chain::default(),
             epoch: 0,
             written: Position(0),
             durable: Position(0),
             unsynced: Vec::new(),
-            segments: opened.segments,
-            checkpoints: Checkpointing::new(opened.checkpoint),
+            segments,
+            checkpoints: Checkpointing::new(checkpoint),
             stats: Stats::default(),
         }
     }
 
-    // ---- recovery ----
-
-    pub(crate) fn segments_mut(&mut self) -> &mut Segments {
-        &mut self.segments
-    }
     /// Appends go on at `end`, before which everything is durable.
     pub(crate) fn continue_at(&mut self, end: Position, chain: Chain, epoch: u32, replayed: u64) {
         self.open.start = end;
@@ -140,7 +133,7 @@ impl Journal {
         self.durable = end;
         self.chain = chain;
         self.epoch = epoch;
-        self.checkpoints.appended(replayed);
+        self.checkpoints.appended_bytes += replayed;
     }
 
     // ---- appending ----
@@ -217,17 +210,25 @@ impl Journal {
         }
         let end = self.open.seal();
         self.sealed_end = end;
-        let next = Batch::new(end, self.open.segment_bytes, self.buffers.take());
+        let buffer = self.spare.pop().unwrap_or_default();
+        let next = Batch::new(end, self.open.segment_bytes, buffer);
         let batch = std::mem::replace(&mut self.open, next);
         self.room = 0;
-        self.checkpoints.appended(batch.len() as u64);
+        self.checkpoints.appended_bytes += batch.len() as u64;
         if matches!(self.state, State::Failed(_)) {
             // It is never written.
-            self.buffers.give(batch.bytes, 2 * self.options.block_bytes_max());
-            return;
+            return self.keep(batch.bytes);
         }
         self.sealed_bytes += batch.len();
         self.sealed.push_back(batch);
+    }
+
+    /// Keeps a buffer of ordinary size for reuse.
+    fn keep(&mut self, buffer: Buffer) {
+        let is_ordinary = (1..=2 * self.options.block_bytes_max()).contains(&buffer.capacity());
+        if self.spare.len() < SPARE_BUFFERS_MAX && is_ordinary {
+            self.spare.push(buffer);
+        }
     }
 
     /// Adds `count` references, which keep the segment of this record.
@@ -270,12 +271,11 @@ impl Journal {
     }
     /// Counters for metrics.
     pub fn stats(&self) -> Stats {
-        let totals = self.segments.totals();
         Stats {
             backlog_bytes: self.backlog_bytes(),
-            segments: totals.segments as u64,
-            disk_bytes: totals.disk_bytes,
-            live_references: totals.live,
+            segments: self.segments.count() as u64,
+            disk_bytes: self.segments.disk_bytes(),
+            live_references: self.segments.live_references(),
             ..self.stats.clone()
         }
     }
@@ -366,10 +366,22 @@ impl Journal {
 
     /// Takes a job's result.
     pub fn finished(&mut self, done: Done) {
-        match done.outcome {
-            Outcome::Flush { flush, result } => self.flush_finished(flush, result),
-            Outcome::Space { space, result } => self.space_finished(&space, result),
-            Outcome::Checkpoint { write, result } => self.checkpoint_finished(&write, result),
+        let Done { work, result } = done;
+        match (work, &result) {
+            (Work::Flush(flush), _) => self.flush_finished(flush, result.is_ok()),
+            (Work::Space(space), Ok(())) => self.segments.done(&space),
+            (Work::Space(space), Err(JobError::Full)) => self.segments.full(&space),
+            (Work::Checkpoint(write), Ok(())) => self.checkpoint_written(&write),
+            (Work::Checkpoint(_), Err(JobError::Full)) => {
+                // The older one stays. A checkpoint, which frees segments, needs the space more than the
+                // reserve for records does.
+                let gave_up = self.segments.give_up_reserve();
+                self.checkpoints.full(!gave_up);
+            }
+            (_, Err(JobError::Failed(_))) => {}
+        }
+        if let Err(JobError::Failed(why)) = result {
+            self.fail(why);
         }
         self.update_state();
     }
@@ -378,17 +390,16 @@ impl Journal {
     /// so that the host calls [`Journal::retry`].
     fn update_state(&mut self) {
         if !matches!(self.state, State::Failed(_)) {
-            let is_full = self.segments.is_short() || self.checkpoints.is_blocked();
+            let is_full = self.segments.short || self.checkpoints.blocked;
             self.state = if is_full { State::Full } else { State::Ready };
         }
     }
 
-    fn flush_finished(&mut self, flush: Flush, result: Result<(), String>) {
+    fn flush_finished(&mut self, flush: Flush, is_ok: bool) {
         self.flushing = false;
         self.flush_bytes_mean = (7 * self.flush_bytes_mean + self.out_bytes as u64) / 8;
         self.out_bytes = 0;
-        if let Err(why) = result {
-            self.fail(why);
+        if !is_ok {
             return;
         }
         self.chain = flush.chain;
@@ -400,7 +411,7 @@ impl Journal {
         for batch in flush.batches {
             self.written = batch.end();
             self.stats.flushed_bytes += batch.len() as u64;
-            self.buffers.give(batch.bytes, 2 * self.options.block_bytes_max());
+            self.keep(batch.bytes);
         }
         if flush.sync {
             self.durable = self.written;
@@ -416,21 +427,13 @@ impl Journal {
         }
         self.sealed.clear();
         self.sealed_bytes = 0;
-        self.checkpoints.cancel();
-    }
-
-    fn space_finished(&mut self, space: &Space, result: Result<(), SpaceError>) {
-        match result {
-            Ok(()) => self.segments.done(space),
-            Err(SpaceError::Full) => self.segments.full(space),
-            Err(SpaceError::Failed(why)) => self.fail(why),
-        }
+        self.checkpoints.pending = None;
     }
 
     /// Tries again what found no space; the host calls it now and then while [`Journal::state`] is `Full`.
     pub fn retry(&mut self) {
         self.segments.retry();
-        self.checkpoints.retry();
+        self.checkpoints.blocked = false;
         self.update_state();
     }
 
@@ -445,11 +448,11 @@ impl Journal {
         match self.state {
             State::Failed(_) => false,
             _ if self.segments.is_discarding() => false,
-            _ if self.checkpoints.is_owed() => true,
+            _ if self.checkpoints.owed => true,
             State::Full => dead > 1,
             State::Ready => {
                 let segment_bytes = u64::from(self.options.segment_bytes);
-                self.checkpoints.appended_bytes() >= self.options.checkpoint_bytes
+                self.checkpoints.appended_bytes >= self.options.checkpoint_bytes
                     || dead * segment_bytes > self.options.checkpoint_bytes + segment_bytes
             }
         }
@@ -491,23 +494,11 @@ impl Journal {
         self.checkpoints.begin(checkpoint, start == self.written, clean);
     }
 
-    fn checkpoint_finished(&mut self, write: &WriteCheckpoint, result: Result<(), SpaceError>) {
-        self.checkpoints.ended();
-        match result {
-            Ok(()) => {
-                let checkpoint = &write.checkpoint;
-                self.checkpoints.written(checkpoint);
-                self.stats.checkpoints += 1;
-                self.segments.checkpointed(checkpoint.start.segment(), &checkpoint.segments);
-            }
-            Err(SpaceError::Full) => {
-                // The older one stays. A checkpoint, which frees segments, needs the space more than the
-                // reserve for records does.
-                let gave_up = self.segments.give_up_reserve();
-                self.checkpoints.full(!gave_up);
-            }
-            Err(SpaceError::Failed(why)) => self.fail(why),
-        }
+    fn checkpoint_written(&mut self, write: &WriteCheckpoint) {
+        let checkpoint = &write.checkpoint;
+        self.checkpoints.written(checkpoint);
+        self.stats.checkpoints += 1;
+        self.segments.checkpointed(checkpoint.start.segment(), &checkpoint.segments);
     }
 
     /// A segment with so few live records that appending them again gives its space back; each is returned

@@ -1,6 +1,7 @@
 //! Reads records back, on any thread.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io;
 use std::sync::Arc;
 use std::thread;
@@ -94,12 +95,11 @@ fn read_one(
 ) -> io::Result<Arc<[u8]>> {
     let position = positions[0];
     let offset = u64::from(position.offset());
-    let size = match sizes.get(&position.segment()) {
-        Some(&size) => size,
-        None => {
-            let size = storage.size(&files::segment_name(position.segment()))?;
-            sizes.insert(position.segment(), size);
-            size
+    let size = match sizes.entry(position.segment()) {
+        Entry::Occupied(known) => *known.get(),
+        Entry::Vacant(unknown) => {
+            let size = storage.size(&files::segment_name(*unknown.key()))?;
+            *unknown.insert(size)
         }
     };
     let corrupt = |why| io::Error::new(io::ErrorKind::InvalidData, why);

@@ -9,10 +9,11 @@ use std::collections::VecDeque;
 
 use crate::checkpoint::{self, Chain, Checkpoint};
 use crate::files::{self, CLEAN_NAME, PREPARING_SUFFIX, SegmentFile};
-use crate::format::{BlockHeader, NoBlock, RECORD_HEADER_BYTES, Records};
-use crate::journal::{FLUSH_BYTES_MAX, Opened};
-use crate::scan::{self, Block, Reach, Walk};
+use crate::format::{BlockHeader, NoBlock, RECORD_HEADER_BYTES, records};
+use crate::journal::FLUSH_BYTES_MAX;
+use crate::scan::{self, Block, Walk};
 use crate::segments::{Segments, Usage};
+use crate::storage::failed;
 use crate::{Journal, Options, Position, Storage};
 
 const HINT: &str = "nothing was changed; run `angarium journal check` to see what is damaged";
@@ -31,7 +32,7 @@ impl Recovery {
     /// Reads the newest checkpoint and finds the segments. The error for damage names file and offset, and
     /// `angarium journal check`.
     pub fn open(storage: &dyn Storage, options: Options) -> Result<Recovery, String> {
-        let names = storage.list().map_err(|error| format!("cannot list the journal: {error}"))?;
+        let names = storage.list().map_err(failed("list", "the journal"))?;
         let files = files::segments(storage, &names)?;
         let checkpoint =
             checkpoint::newest(storage, &names).map_err(|why| format!("{why}; {HINT}"))?;
@@ -40,7 +41,7 @@ impl Recovery {
             let name = files::segment_name(id);
             return Err(format!("{name} is damaged at offset {offset}: {what}; {HINT}"));
         }
-        let mut walk = Walk::new(files.clone(), newest.start, newest.chain, newest.epoch);
+        let mut walk = Walk::new(files.clone(), &newest);
         let clean = checkpoint.is_some()
             && checkpoint::is_clean(storage, &names, &newest)
             && walk.next(storage, &mut Vec::new())?.is_none();
@@ -65,13 +66,10 @@ impl Recovery {
     ) -> Result<Journal, String> {
         let Recovery { options, names, files, checkpoint, clean } = self;
         let newest = checkpoint.map(|(newest, _)| newest).unwrap_or_default();
-        let mut walk = Walk::new(files.clone(), newest.start, newest.chain, newest.epoch);
-        let opened = Opened {
-            segments: known_segments(&options, &newest, &files),
-            checkpoint: newest.number,
-        };
+        let mut walk = Walk::new(files.clone(), &newest);
         // Segments behind the checkpoint are added when replay reaches them.
-        let mut journal = Journal::new(options.clone(), opened);
+        let segments = known_segments(&options, &newest, &files);
+        let mut journal = Journal::new(options.clone(), segments, newest.number);
         let mut replay_bytes = 0;
         let mut buffer = Vec::new();
         let mut tail = VecDeque::new();
@@ -86,9 +84,9 @@ impl Recovery {
                 tail.pop_front();
             }
         }
-        let gap = search_gap(&options);
-        let epoch = if clean { walk.epoch } else { judge_end(storage, &walk, gap)? };
+        let mut epoch = walk.epoch;
         if !clean {
+            epoch = judge_end(storage, &walk, search_gap(&options))?;
             settle_tail(storage, &files, tail)?;
         }
         tidy(storage, &names, newest.number)?;
@@ -149,11 +147,7 @@ pub(crate) fn missing(newest: &Checkpoint, files: &[SegmentFile]) -> Vec<Missing
 
 /// The segments that the checkpoint knows, with its counts.
 fn known_segments(options: &Options, newest: &Checkpoint, files: &[SegmentFile]) -> Segments {
-    let mut segments = Segments::new(
-        options.segment_bytes,
-        options.first_segment_bytes(),
-        options.free_segments_max(),
-    );
+    let mut segments = Segments::new(options);
     let is_there = |usage: &&Usage| files.iter().any(|file| file.id == usage.id);
     for usage in newest.segments.iter().filter(is_there) {
         if usage.live > 0 || usage.id >= newest.start.segment() {
@@ -169,7 +163,7 @@ fn apply_block(
     bytes: &[u8],
     apply: &mut impl FnMut(&mut Journal, Position, &[u8]) -> Result<(), String>,
 ) -> Result<(), String> {
-    for record in Records::new(bytes, &block.header) {
+    for record in records(bytes, &block.header) {
         let (position, record) =
             record.map_err(|position| format!("the record in {position} is malformed; {HINT}"))?;
         apply(journal, position, &record[RECORD_HEADER_BYTES..])
@@ -196,7 +190,7 @@ fn judge_end(storage: &dyn Storage, walk: &Walk, gap: u64) -> Result<u32, String
     }
     let mut epoch = walk.epoch;
     let mut proof: Option<BlockHeader> = None;
-    scan::search(storage, walk.files(), walk.at, Reach::Gap(gap), |block, _| {
+    scan::search(storage, &walk.files, walk.at, gap, |block, _| {
         epoch = epoch.max(block.header.epoch);
         if block.header.durable > walk.at {
             proof = Some(block.header);
@@ -206,18 +200,17 @@ fn judge_end(storage: &dyn Storage, walk: &Walk, gap: u64) -> Result<u32, String
     let Some(later) = proof else {
         return Ok(epoch);
     };
-    match walk.missing(storage, later.position())? {
-        (Position(0), _) => Err(format!(
-            "the beginning of the journal is missing, and there is no checkpoint: a valid block is in {}; \
-             {HINT}",
-            later.position()
-        )),
-        (place, what) => Err(format!(
+    let later = later.position();
+    Err(match walk.missing(storage, later)? {
+        (Position(0), _) => format!(
+            "the beginning of the journal is missing, and there is no checkpoint: a valid block is in \
+             {later}; {HINT}"
+        ),
+        (place, what) => format!(
             "the journal is damaged in {place}: {what}, though it was flushed once: a valid block \
-             follows in {}; {HINT}",
-            later.position()
-        )),
-    }
+             follows in {later}; {HINT}"
+        ),
+    })
 }
 
 /// Writes and flushes again the blocks that were read but perhaps never flushed. After a failed flush the
@@ -226,33 +219,23 @@ fn judge_end(storage: &dyn Storage, walk: &Walk, gap: u64) -> Result<u32, String
 fn settle_tail(
     storage: &dyn Storage,
     files: &[SegmentFile],
-    tail: VecDeque<Block>,
+    mut tail: VecDeque<Block>,
 ) -> Result<(), String> {
     let mut buffer = Vec::new();
-    let mut last = None;
-    for block in tail {
-        let segment = block.header.segment;
-        let name = files::segment_name(segment);
-        if last.is_some_and(|last| last != segment) {
-            sync(storage, last)?;
+    let is_same_segment = |a: &Block, b: &Block| a.header.segment == b.header.segment;
+    for blocks in tail.make_contiguous().chunk_by(is_same_segment) {
+        let id = blocks[0].header.segment;
+        let (name, file) = (files::segment_name(id), SegmentFile { id, bytes: size_of(files, id) });
+        for block in blocks {
+            let offset = block.header.offset.into();
+            if scan::read_block(storage, file, offset, &mut buffer)? != Ok(*block) {
+                return Err(format!("{} reads differently each time", block.header.position()));
+            }
+            storage.write(&name, offset, &buffer).map_err(failed("write", &name))?;
         }
-        last = Some(segment);
-        let file = SegmentFile { id: segment, bytes: size_of(files, segment) };
-        let again = scan::read_block(storage, file, block.header.offset.into(), &mut buffer)?;
-        if again != Ok(block) {
-            return Err(format!("{} reads differently each time", block.header.position()));
-        }
-        storage
-            .write(&name, block.header.offset.into(), &buffer)
-            .map_err(|error| format!("cannot write {name}: {error}"))?;
+        storage.sync(&name).map_err(failed("flush", &name))?;
     }
-    sync(storage, last)
-}
-
-fn sync(storage: &dyn Storage, segment: Option<u32>) -> Result<(), String> {
-    let Some(segment) = segment else { return Ok(()) };
-    let name = files::segment_name(segment);
-    storage.sync(&name).map_err(|error| format!("cannot flush {name}: {error}"))
+    Ok(())
 }
 
 /// Removes the mark of an orderly shutdown (before anything is delivered again) and unfinished files.
@@ -265,7 +248,7 @@ fn tidy(storage: &dyn Storage, names: &[String], newest: u32) -> Result<(), Stri
         });
         let older = files::parse_checkpoint_name(name).is_some_and(|number| number < newest);
         if unfinished || older || name == CLEAN_NAME {
-            storage.remove(name).map_err(|error| format!("cannot remove {name}: {error}"))?;
+            storage.remove(name).map_err(failed("remove", name))?;
         }
     }
     Ok(())
@@ -274,27 +257,23 @@ fn tidy(storage: &dyn Storage, names: &[String], newest: u32) -> Result<(), Stri
 impl Journal {
     /// Replay reaches a block in this segment.
     fn reach(&mut self, id: u32, bytes: u64) {
-        if self.segments_mut().bytes(id) == 0 {
-            self.segments_mut().restore(Usage { id, bytes, live: 0, total: 0 });
+        if self.segments.bytes(id) == 0 {
+            self.segments.restore(Usage { id, bytes, live: 0, total: 0 });
         }
     }
 
     /// Replay is over: appends continue behind the last block.
     fn begin(&mut self, walk: &Walk, files: &[SegmentFile], replay_bytes: u64, epoch: u32) {
-        let mut end = walk.at;
-        if walk.chain == Chain::default() {
-            // Nothing was ever written: all existing segments are unused.
-            end = Position(0);
-        }
-        let last = end.segment();
-        for file in files {
-            if self.segments_mut().bytes(file.id) > 0 {
+        // Where nothing was ever written, all existing segments are unused.
+        let end = if walk.chain == Chain::default() { Position(0) } else { walk.at };
+        for &file in files {
+            if self.segments.bytes(file.id) > 0 {
                 continue;
             }
-            if file.id > last {
-                self.segments_mut().restore_next(file.id, file.bytes);
+            if file.id > end.segment() {
+                self.segments.restore_next(file);
             } else {
-                self.segments_mut().restore_free(file.id, file.bytes);
+                self.segments.restore_free(file);
             }
         }
         self.continue_at(end, walk.chain, epoch, replay_bytes);

@@ -4,9 +4,10 @@ use std::io;
 
 use crate::check::ProblemKind;
 use crate::checkpoint::{Chain, Checkpoint, read_file};
-use crate::files::{self, SegmentFile};
+use crate::files;
 use crate::format::{self, BLOCK_ALIGN};
 use crate::scan::{self, Block, Walk};
+use crate::storage::failed;
 use crate::{Position, Report, Storage};
 
 /// Bytes copied at a time.
@@ -21,11 +22,10 @@ pub fn repair(storage: &dyn Storage, report: &Report) -> Result<Vec<String>, Str
     let mut dropped = Vec::new();
     for problem in &report.problems {
         let name = &problem.name;
-        let failed = |error: io::Error| format!("cannot repair {name}: {error}");
         dropped.push(match &problem.kind {
             ProblemKind::Checkpoint => drop_checkpoint(storage, name)?,
             ProblemKind::Segment { id, bytes } => {
-                fill_up(storage, *id, *bytes, problem.offset).map_err(failed)?
+                fill_up(storage, *id, *bytes, problem.offset).map_err(failed("repair", name))?
             }
             ProblemKind::Gap { walk, resumes } => bridge(storage, walk, resumes)?,
             ProblemKind::Unreadable => format!(
@@ -50,7 +50,7 @@ fn drop_checkpoint(storage: &dyn Storage, name: &str) -> Result<String, String> 
         Some(older) => format!("{older} takes its place, which needs no segment that is gone"),
         None => {
             let files = files::segments(storage, &names)?;
-            let mut walk = Walk::new(files, Position(0), Chain::default(), 0);
+            let mut walk = Walk::new(files, &Checkpoint::default());
             if walk.next(storage, &mut Vec::new())?.is_none() {
                 return Err(format!(
                     "{name} cannot be repaired: there is no older checkpoint, and the beginning of \
@@ -60,7 +60,7 @@ fn drop_checkpoint(storage: &dyn Storage, name: &str) -> Result<String, String> 
             "the log is there from its beginning and is replayed whole".to_owned()
         }
     };
-    storage.remove(name).map_err(|error| format!("cannot remove {name}: {error}"))?;
+    storage.remove(name).map_err(failed("remove", name))?;
     Ok(format!("dropped {name}: {instead}"))
 }
 
@@ -87,7 +87,8 @@ fn fill_up(storage: &dyn Storage, id: u32, bytes: u64, there: u64) -> io::Result
     let from = format::align(there as usize) as u64;
     if from < bytes {
         let end = Position(Position::at(id, 0).0 + bytes);
-        storage.write(&preparing, from, &scan::lost(Position::at(id, from as u32), end))?;
+        let hole = scan::hole(Position::at(id, from as u32), None, end, Chain::default());
+        storage.write(&preparing, from, &hole)?;
     }
     storage.sync(&preparing)?;
     storage.rename(&preparing, &name)?;
@@ -101,11 +102,9 @@ fn bridge(storage: &dyn Storage, walk: &Walk, resumes: &Block) -> Result<String,
     let blocks = chain.sequence - walk.chain.sequence;
     let at = place(storage, walk, to)?;
     let name = files::segment_name(at.segment());
-    let hole = scan::hole(at, walk, to, chain);
-    storage
-        .write(&name, at.offset().into(), &hole)
-        .and_then(|()| storage.sync(&name))
-        .map_err(|error| format!("cannot repair {name}: {error}"))?;
+    let hole = scan::hole(at, Some(walk), to, chain);
+    let written = storage.write(&name, at.offset().into(), &hole);
+    written.and_then(|()| storage.sync(&name)).map_err(failed("repair", &name))?;
     Ok(format!(
         "gave up everything from {} up to {to}: {blocks} blocks with their records",
         walk.at
@@ -115,26 +114,20 @@ fn bridge(storage: &dyn Storage, walk: &Walk, resumes: &Block) -> Result<String,
 /// A place for a block within the gap behind the walk.
 fn place(storage: &dyn Storage, walk: &Walk, to: Position) -> Result<Position, String> {
     let room = BLOCK_ALIGN as u64;
-    let fits = |file: &SegmentFile, offset: u64| {
-        let end = if file.id == to.segment() { to.offset().into() } else { file.bytes };
-        offset + room <= end
-    };
     let from = walk.at.segment();
-    let candidates = walk.files().iter().filter(|file| (from..=to.segment()).contains(&file.id));
-    for file in candidates {
+    for file in walk.files.iter().filter(|file| (from..=to.segment()).contains(&file.id)) {
         let offset = if file.id == from { walk.at.offset() } else { 0 };
-        if fits(file, offset.into()) {
+        let end = if file.id == to.segment() { to.offset().into() } else { file.bytes };
+        if u64::from(offset) + room <= end {
             return Ok(Position::at(file.id, offset));
         }
     }
-    let is_there = |id: &u32| walk.files().iter().any(|file| file.id == *id && file.bytes > 0);
+    let is_there = |id: &u32| walk.files.iter().any(|file| file.id == *id && file.bytes > 0);
     let id = (from + 1..to.segment())
         .find(|id| !is_there(id))
         .ok_or_else(|| format!("the gap between {} and {to} has no room for a repair", walk.at))?;
-    let preparing = files::preparing_name(id);
-    storage
-        .create(&preparing, room)
-        .and_then(|()| storage.rename(&preparing, &files::segment_name(id)))
-        .map_err(|error| format!("cannot create {}: {error}", files::segment_name(id)))?;
+    let (preparing, name) = (files::preparing_name(id), files::segment_name(id));
+    let created = storage.create(&preparing, room);
+    created.and_then(|()| storage.rename(&preparing, &name)).map_err(failed("create", &name))?;
     Ok(Position::at(id, 0))
 }

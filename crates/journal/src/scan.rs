@@ -1,6 +1,6 @@
 //! Finds blocks: one at a place, the chain of them, and all that are behind a place.
 
-use crate::checkpoint::Chain;
+use crate::checkpoint::{Chain, Checkpoint};
 use crate::files::{self, SegmentFile};
 use crate::format::{
     self, BLOCK_ALIGN, BlockHeader, FLAG_HOLE, HEADER_BYTES, NoBlock, u32_at, u64_at,
@@ -45,18 +45,13 @@ pub(crate) fn hole_end(block: &Block, bytes: &[u8]) -> Option<Position> {
     (block.header.flags & FLAG_HOLE != 0).then(|| block.next(bytes).0)
 }
 
-/// A hole that says that everything from `at` to `end` was given up. It is not part of the chain.
-pub(crate) fn lost(at: Position, end: Position) -> Vec<u8> {
-    let walk = Walk::new(Vec::new(), at, Chain::default(), 0);
-    seal_hole(at, &walk, end, Chain::default(), 0)
-}
-
-/// A hole that continues the chain of `walk` at `resumes`.
-pub(crate) fn hole(at: Position, walk: &Walk, resumes: Position, chain: Chain) -> Vec<u8> {
-    seal_hole(at, walk, resumes, chain, walk.chain.sequence + 1)
-}
-
-fn seal_hole(at: Position, walk: &Walk, resumes: Position, chain: Chain, sequence: u64) -> Vec<u8> {
+/// A hole behind the end of `walk` that continues the log at `resumes`. Without a walk it is not part of the
+/// chain, and says that everything in between was given up.
+pub(crate) fn hole(at: Position, walk: Option<&Walk>, resumes: Position, chain: Chain) -> Vec<u8> {
+    // A block outside the chain proves nothing.
+    let (sequence, epoch, previous, durable) = walk.map_or_else(Default::default, |walk| {
+        (walk.chain.sequence + 1, walk.epoch, walk.chain.checksum, at)
+    });
     let mut bytes = vec![0; BLOCK_ALIGN];
     let content = &mut bytes[HEADER_BYTES..HEADER_BYTES + HOLE_BYTES];
     content[..8].copy_from_slice(&resumes.0.to_le_bytes());
@@ -67,16 +62,21 @@ fn seal_hole(at: Position, walk: &Walk, resumes: Position, chain: Chain, sequenc
         segment: at.segment(),
         offset: at.offset(),
         sequence,
-        epoch: walk.epoch,
+        epoch,
         length: HOLE_BYTES as u32,
         records: 0,
-        previous: walk.chain.checksum,
-        // A block outside the chain proves nothing.
-        durable: if sequence > 0 { at } else { Position(0) },
+        previous,
+        durable,
         segment_bytes: 0,
     };
     format::seal_block(&mut bytes, &header);
     bytes
+}
+
+fn read(storage: &dyn Storage, id: u32, offset: u64, buffer: &mut [u8]) -> Result<(), String> {
+    let name = files::segment_name(id);
+    let result = storage.read(&name, offset, buffer);
+    result.map_err(|error| format!("cannot read {name} at offset {offset}: {error}"))
 }
 
 /// Reads the block at `offset` into `buffer` and verifies its checksum.
@@ -86,16 +86,14 @@ pub(crate) fn read_block(
     offset: u64,
     buffer: &mut Vec<u8>,
 ) -> Result<Result<Block, NoBlock>, String> {
-    let name = files::segment_name(file.id);
     let rest = file.bytes.saturating_sub(offset);
     if rest < BLOCK_ALIGN as u64 {
         return Ok(Err(NoBlock::Absent));
     }
     let position = Position::at(file.id, offset as u32);
-    let failed = |error| format!("cannot read {name} at offset {offset}: {error}");
     let first = rest.min(FIRST_READ_BYTES) as usize;
     buffer.resize(first, 0);
-    storage.read(&name, offset, buffer).map_err(failed)?;
+    read(storage, file.id, offset, buffer)?;
     let header = match BlockHeader::decode(buffer, position) {
         Ok(header) => header,
         Err(why) => return Ok(Err(why)),
@@ -106,7 +104,7 @@ pub(crate) fn read_block(
     }
     buffer.resize(padded, 0);
     if padded > first {
-        storage.read(&name, offset + first as u64, &mut buffer[first..]).map_err(failed)?;
+        read(storage, file.id, offset + first as u64, &mut buffer[first..])?;
     }
     Ok(format::verify_block(buffer, &header).map(|checksum| Block { header, checksum }))
 }
@@ -136,10 +134,7 @@ fn remains(
         return Ok(None);
     }
     bytes.resize(header.padded(), 0);
-    let name = files::segment_name(file.id);
-    storage
-        .read(&name, offset, &mut bytes)
-        .map_err(|error| format!("cannot read {name} at offset {offset}: {error}"))?;
+    read(storage, file.id, offset, &mut bytes)?;
     format::belong(&mut bytes, place);
     Ok(format::verify_block(&bytes, &header).is_ok().then_some(NoBlock::Absent))
 }
@@ -147,7 +142,7 @@ fn remains(
 /// A walk along the chain of blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Walk {
-    files: Vec<SegmentFile>,
+    pub(crate) files: Vec<SegmentFile>,
     /// Where the next block should be.
     pub(crate) at: Position,
     pub(crate) chain: Chain,
@@ -159,12 +154,15 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    pub(crate) fn new(files: Vec<SegmentFile>, at: Position, chain: Chain, epoch: u32) -> Walk {
-        Walk { files, at, chain, epoch, end: NoBlock::Absent, durable: at }
+    /// A walk behind a checkpoint.
+    pub(crate) fn new(files: Vec<SegmentFile>, newest: &Checkpoint) -> Walk {
+        let Checkpoint { start, chain, epoch, .. } = *newest;
+        Walk { files, at: start, chain, epoch, end: NoBlock::Absent, durable: start }
     }
 
-    pub(crate) fn files(&self) -> &[SegmentFile] {
-        &self.files
+    /// The files from the one that the walk is in on.
+    fn files_ahead(&self) -> &[SegmentFile] {
+        &self.files[self.files.partition_point(|file| file.id < self.at.segment())..]
     }
 
     /// The next block of the chain: here, or at the beginning of a later segment (for a batch that did not
@@ -174,7 +172,7 @@ impl Walk {
         storage: &dyn Storage,
         buffer: &mut Vec<u8>,
     ) -> Result<Option<Block>, String> {
-        let here = self.files.partition_point(|file| file.id < self.at.segment());
+        let here = self.files.len() - self.files_ahead().len();
         for at in here..self.files.len() {
             let file = self.files[at];
             let is_here = file.id == self.at.segment();
@@ -202,8 +200,7 @@ impl Walk {
         storage: &dyn Storage,
         resumes: Position,
     ) -> Result<(Position, NoBlock), String> {
-        let here = self.files.partition_point(|file| file.id < self.at.segment());
-        for &file in &self.files[here..] {
+        for &file in self.files_ahead() {
             let is_here = file.id == self.at.segment();
             let place = if is_here { self.at } else { Position::at(file.id, 0) };
             if place >= resumes {
@@ -225,14 +222,8 @@ impl Walk {
     }
 }
 
-/// How far a search goes in the segments behind the one that it begins in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// To their ends.
-    Whole,
-    /// Until this many bytes have shown no sign that the segment was written there.
-    Gap(u64),
-}
+/// The gap of a search that goes to the ends of all segments.
+pub(crate) const WHOLE: u64 = u64::MAX;
 
 /// Where the search of a segment ends.
 #[derive(Debug)]
@@ -244,19 +235,11 @@ struct Horizon {
 }
 
 impl Horizon {
-    fn new(reach: Reach, is_first: bool) -> Horizon {
-        let gap = match reach {
-            Reach::Gap(gap) if !is_first => gap,
-            _ => u64::MAX,
-        };
-        Horizon { gap, end: gap, foreign_end: 0 }
-    }
-
     /// Moves the end on where this segment was written: not where zeros are, nor bytes of a leftover block.
     /// Other bytes are of a block whose header, and so its length, cannot be read; only in the first page is
     /// it certain that the block begins there.
     fn look(&mut self, page: &[u8], place: Position, header: &Result<BlockHeader, NoBlock>) {
-        if self.gap == u64::MAX {
+        if self.gap == WHOLE {
             return;
         }
         let offset = u64::from(place.offset());
@@ -281,29 +264,28 @@ impl Horizon {
     }
 }
 
-/// Calls `visit` with every valid block at or behind `from`, as far as `reach` goes, until it returns false.
+/// Calls `visit` with every valid block at or behind `from` until it returns false. The segments behind the
+/// one that it begins in are left once `gap` bytes have shown no sign that they were written there.
 pub(crate) fn search(
     storage: &dyn Storage,
     files: &[SegmentFile],
     from: Position,
-    reach: Reach,
+    gap: u64,
     mut visit: impl FnMut(&Block, &[u8]) -> bool,
 ) -> Result<(), String> {
     let mut chunk = Vec::new();
     let mut block_bytes = Vec::new();
     for &file in files.iter().filter(|file| file.id >= from.segment()) {
         let is_first = file.id == from.segment();
-        let mut horizon = Horizon::new(reach, is_first);
+        let gap = if is_first { WHOLE } else { gap };
+        let mut horizon = Horizon { gap, end: gap, foreign_end: 0 };
         let mut offset = if is_first { u64::from(from.offset()) } else { 0 };
         while offset + BLOCK_ALIGN as u64 <= file.bytes.min(horizon.end) {
             let start = offset;
             let rest = file.bytes.min(horizon.end) - start;
             let whole = rest / BLOCK_ALIGN as u64 * BLOCK_ALIGN as u64;
             chunk.resize(whole.min(SEARCH_BYTES) as usize, 0);
-            let name = files::segment_name(file.id);
-            storage
-                .read(&name, start, &mut chunk)
-                .map_err(|error| format!("cannot read {name} at offset {start}: {error}"))?;
+            read(storage, file.id, start, &mut chunk)?;
             while offset < start + chunk.len() as u64 {
                 let place = Position::at(file.id, offset as u32);
                 let page = &chunk[(offset - start) as usize..][..BLOCK_ALIGN];

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::Options;
 use crate::files::SegmentFile;
 use crate::space::{Space, ZERO_BYTES};
 
@@ -25,20 +26,9 @@ pub(crate) struct Usage {
     pub(crate) total: u64,
 }
 
-/// Sums over all segments.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Totals {
-    /// Segments that hold records, or will next.
-    pub(crate) segments: usize,
-    /// Bytes of all files.
-    pub(crate) disk_bytes: u64,
-    /// References that keep records.
-    pub(crate) live: u64,
-}
-
-/// A segment with records, or the one that takes the next ones.
+/// A segment with records, the one that takes the next ones, or one that is prepared for later.
 #[derive(Debug)]
-struct Used {
+struct Segment {
     usage: Usage,
     /// Its file has its final name.
     made: bool,
@@ -46,12 +36,15 @@ struct Used {
     moving: bool,
 }
 
-/// A segment that is prepared for later.
-#[derive(Debug)]
-struct Next {
-    id: u32,
-    bytes: u64,
-    made: bool,
+impl Segment {
+    /// A segment without references.
+    fn new(file: SegmentFile, made: bool) -> Segment {
+        let SegmentFile { id, bytes } = file;
+        Segment { usage: Usage { id, bytes, live: 0, total: 0 }, made, moving: false }
+    }
+    fn file(&self) -> SegmentFile {
+        SegmentFile { id: self.usage.id, bytes: self.usage.bytes }
+    }
 }
 
 /// Files that are free once all reads begun before have ended.
@@ -63,12 +56,11 @@ struct Retired {
 }
 
 /// Progress of the segment that is being made.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Making {
-    id: u32,
-    bytes: u64,
-    zeroed: u64,
-    created: bool,
+    file: SegmentFile,
+    /// Bytes overwritten with zeros; `None`: it is not created yet.
+    zeroed: Option<u64>,
 }
 
 /// Work that is not tried because the disk had no space for it. [`Segments::retry`] ends every pause.
@@ -88,10 +80,11 @@ pub(crate) struct Segments {
     first_bytes: u64,
     free_max: usize,
     /// Ascending ids; the last one is being written.
-    used: Vec<Used>,
+    used: Vec<Segment>,
     /// How many of `used` have no live references.
     dead: usize,
-    next: VecDeque<Next>,
+    /// Prepared for later.
+    next: VecDeque<Segment>,
     next_id: u32,
     making: Option<Making>,
     /// A segment that could not be made, whose file is to be removed.
@@ -101,7 +94,7 @@ pub(crate) struct Segments {
     pause: Pause,
     /// Something needed found no space and is not made yet. True during every pause, so that the caller knows
     /// when to call `retry`.
-    short: bool,
+    pub(crate) short: bool,
     readers: Arc<()>,
     retired: VecDeque<Retired>,
     free: VecDeque<SegmentFile>,
@@ -110,11 +103,11 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
-    pub(crate) fn new(segment_bytes: u32, first_bytes: u32, free_max: usize) -> Segments {
+    pub(crate) fn new(options: &Options) -> Segments {
         Segments {
-            segment_bytes: segment_bytes.into(),
-            first_bytes: first_bytes.into(),
-            free_max,
+            segment_bytes: options.segment_bytes.into(),
+            first_bytes: options.first_segment_bytes().into(),
+            free_max: options.free_segments_max(),
             next_id: 1,
             ..Segments::default()
         }
@@ -126,21 +119,20 @@ impl Segments {
     pub(crate) fn restore(&mut self, usage: Usage) {
         self.next_id = self.next_id.max(usage.id + 1);
         self.dead += usize::from(usage.live == 0);
-        self.used.push(Used { usage, made: true, moving: false });
+        self.used.push(Segment { usage, made: true, moving: false });
     }
     /// Adds a segment without records, made by an earlier process for later.
-    pub(crate) fn restore_next(&mut self, id: u32, bytes: u64) {
-        self.next_id = self.next_id.max(id + 1);
-        if bytes == self.segment_bytes && self.next.len() < READY_SEGMENTS {
-            self.next.push_back(Next { id, bytes, made: true });
-        } else {
-            self.free.push_back(SegmentFile { id, bytes });
+    pub(crate) fn restore_next(&mut self, file: SegmentFile) {
+        if file.bytes != self.segment_bytes || self.next.len() >= READY_SEGMENTS {
+            return self.restore_free(file);
         }
+        self.next_id = self.next_id.max(file.id + 1);
+        self.next.push_back(Segment::new(file, true));
     }
     /// Adds a file of an earlier process that is not needed.
-    pub(crate) fn restore_free(&mut self, id: u32, bytes: u64) {
-        self.next_id = self.next_id.max(id + 1);
-        self.free.push_back(SegmentFile { id, bytes });
+    pub(crate) fn restore_free(&mut self, file: SegmentFile) {
+        self.next_id = self.next_id.max(file.id + 1);
+        self.free.push_back(file);
     }
 
     // ---- appending ----
@@ -155,41 +147,25 @@ impl Segments {
     /// Moves on to a segment with room for a block of `block` bytes.
     pub(crate) fn advance(&mut self, block: u64) -> u32 {
         if self.used.is_empty() && self.next.is_empty() {
-            let bytes = self.first_bytes.max(block);
-            self.used.push(Used {
-                usage: Usage { id: self.next_id, bytes, live: 0, total: 0 },
-                made: false,
-                moving: false,
-            });
-            self.next_id += 1;
-            self.dead += 1;
-            return self.next_id - 1;
-        }
-        if block > self.segment_bytes {
+            self.plan(self.first_bytes.max(block));
+        } else if block > self.segment_bytes {
             // Ids must ascend along the log, so the prepared ones are skipped; their files are reused under a
             // later id.
-            let passed = std::mem::take(&mut self.next);
-            for next in passed {
-                if next.made {
-                    self.free.push_back(SegmentFile { id: next.id, bytes: next.bytes });
-                }
-            }
+            let passed = self.next.drain(..).filter(|next| next.made);
+            self.free.extend(passed.map(|next| next.file()));
         }
         if self.next.is_empty() {
             self.plan(block.max(self.segment_bytes));
         }
         let next = self.next.pop_front().expect("one was planned");
-        self.used.push(Used {
-            usage: Usage { id: next.id, bytes: next.bytes, live: 0, total: 0 },
-            made: next.made,
-            moving: false,
-        });
+        let id = next.usage.id;
+        self.used.push(next);
         self.dead += 1;
-        next.id
+        id
     }
 
     fn plan(&mut self, bytes: u64) {
-        self.next.push_back(Next { id: self.next_id, bytes, made: false });
+        self.next.push_back(Segment::new(SegmentFile { id: self.next_id, bytes }, false));
         self.next_id += 1;
     }
 
@@ -244,11 +220,10 @@ impl Segments {
         };
         let mut files = Vec::new();
         self.used.retain_mut(|used| {
-            let usage = used.usage;
             used.moving = false;
-            let goes = usage.id < start && usage.live == 0 && dead(usage.id);
+            let goes = used.usage.id < start && used.usage.live == 0 && dead(used.usage.id);
             if goes {
-                files.push(SegmentFile { id: usage.id, bytes: usage.bytes });
+                files.push(used.file());
             }
             !goes
         });
@@ -266,12 +241,11 @@ impl Segments {
     }
 
     fn collect(&mut self) {
-        while let Some(retired) = self.retired.front() {
-            if Arc::strong_count(&retired.readers) > 1 {
-                return;
-            }
-            let retired = self.retired.pop_front().expect("there is a front");
-            self.free.extend(retired.files);
+        while let Some(retired) = self.retired.front_mut()
+            && Arc::strong_count(&retired.readers) == 1
+        {
+            self.free.extend(retired.files.drain(..));
+            self.retired.pop_front();
         }
     }
 
@@ -306,10 +280,6 @@ impl Segments {
         self.pause = Pause::Nothing;
         self.settle();
     }
-    /// Whether something needed is not made because there was no space for it.
-    pub(crate) fn is_short(&self) -> bool {
-        self.short
-    }
     /// Ends the shortage once everything needed is made.
     fn settle(&mut self) {
         if self.pause != Pause::Everything && self.discard.is_empty() && self.needed().is_none() {
@@ -323,7 +293,7 @@ impl Segments {
         let free = self.free.iter().rposition(|file| !self.is_reused(file.id));
         let file = free.and_then(|at| self.free.remove(at)).map(|file| file.id);
         let next = self.next.iter().rposition(|next| next.made);
-        let file = file.or_else(|| Some(self.next.remove(next?)?.id));
+        let file = file.or_else(|| Some(self.next.remove(next?)?.usage.id));
         self.discard.extend(file);
         file.is_some()
     }
@@ -354,92 +324,88 @@ impl Segments {
 
     fn choose(&mut self, zero: bool) -> Option<Space> {
         if let Some(id) = self.abandoned {
-            return Some(Space::Abandon { id });
+            return Some(Space::Abandon(id));
         }
         if let Some(&id) = self.discard.last() {
-            return Some(Space::Remove { id });
+            return Some(Space::Remove(id));
         }
-        if let Some(making) = &self.making {
-            let (id, from) = (making.id, making.zeroed);
-            return Some(if !making.created {
-                Space::Create { id, bytes: making.bytes }
-            } else if zero && from < making.bytes {
-                Space::Zero { id, from, bytes: (making.bytes - from).min(ZERO_BYTES as u64) }
-            } else {
-                Space::Finish { id }
+        if let Some(Making { file, zeroed }) = self.making {
+            let SegmentFile { id, bytes } = file;
+            return Some(match zeroed {
+                None => Space::Create(file),
+                Some(from) if zero && from < bytes => {
+                    Space::Zero { id, from, bytes: (bytes - from).min(ZERO_BYTES as u64) }
+                }
+                Some(_) => Space::Finish(id),
             });
         }
-        if let Some(SegmentFile { id, bytes }) = self.needed() {
-            if let Some(free) = self.free.iter().find(|file| file.bytes == bytes) {
-                return Some(Space::Reuse { from: free.id, to: id });
+        if let Some(file) = self.needed() {
+            if let Some(free) = self.free.iter().find(|free| free.bytes == file.bytes) {
+                return Some(Space::Reuse { from: free.id, to: file.id });
             }
             if self.pause == Pause::Nothing {
-                self.making = Some(Making { id, bytes, zeroed: 0, created: false });
-                return Some(Space::Create { id, bytes });
+                self.making = Some(Making { file, zeroed: None });
+                return Some(Space::Create(file));
             }
             // No free file fits, so they are removed for their space.
-            return Some(Space::Remove { id: self.free.front()?.id });
+            return Some(Space::Remove(self.free.front()?.id));
         }
         let is_reusable = |file: &&SegmentFile| file.bytes == self.segment_bytes;
         let surplus = self.free.iter().filter(is_reusable).count() > self.free_max;
         let file = self.free.iter().find(|file| surplus || !is_reusable(file))?;
-        Some(Space::Remove { id: file.id })
+        Some(Space::Remove(file.id))
     }
 
     /// The segment to make: the one that records wait for, else one to prepare.
     fn needed(&mut self) -> Option<SegmentFile> {
         if let Some(used) = self.used.iter().find(|used| !used.made) {
-            return Some(SegmentFile { id: used.usage.id, bytes: used.usage.bytes });
+            return Some(used.file());
         }
         while !self.used.is_empty() && self.next.len() < READY_SEGMENTS {
             self.plan(self.segment_bytes);
         }
-        let next = self.next.iter().find(|next| !next.made)?;
-        Some(SegmentFile { id: next.id, bytes: next.bytes })
+        self.next.iter().find(|next| !next.made).map(Segment::file)
     }
 
     pub(crate) fn done(&mut self, space: &Space) {
         self.out = None;
         match *space {
-            Space::Create { .. } => {
-                if let Some(making) = &mut self.making {
-                    making.created = true;
-                }
-            }
-            Space::Zero { bytes, .. } => {
-                if let Some(making) = &mut self.making {
-                    making.zeroed += bytes;
-                }
-            }
-            Space::Finish { id } => {
+            Space::Create(_) => self.zeroed(0),
+            Space::Zero { from, bytes, .. } => self.zeroed(from + bytes),
+            Space::Finish(id) => {
                 let making = self.making.take();
-                self.made(id, making.map_or(0, |making| making.bytes));
+                self.made(id, making.map_or(0, |making| making.file.bytes));
             }
             Space::Reuse { from, to } => {
                 let at = self.free.iter().position(|file| file.id == from);
                 let file = at.and_then(|at| self.free.remove(at));
                 self.made(to, file.map_or(0, |file| file.bytes));
             }
-            Space::Remove { id } if self.discard.contains(&id) => {
+            Space::Remove(id) if self.discard.contains(&id) => {
                 self.discard.retain(|&discarded| discarded != id);
             }
-            Space::Remove { id } => {
+            Space::Remove(id) => {
                 self.free.retain(|file| file.id != id);
                 self.retry();
             }
-            Space::Abandon { .. } => self.abandoned = None,
+            Space::Abandon(_) => self.abandoned = None,
         }
         self.settle();
     }
 
+    /// The segment that is being made exists, with zeros up to `bytes`.
+    fn zeroed(&mut self, bytes: u64) {
+        if let Some(making) = &mut self.making {
+            making.zeroed = Some(bytes);
+        }
+    }
+
     fn made(&mut self, id: u32, bytes: u64) {
-        if let Some(used) = self.used.iter_mut().find(|used| used.usage.id == id) {
-            used.made = true;
-        } else if let Some(next) = self.next.iter_mut().find(|next| next.id == id) {
-            next.made = true;
-        } else {
+        let mut segments = self.used.iter_mut().chain(&mut self.next);
+        match segments.find(|segment| segment.usage.id == id) {
+            Some(segment) => segment.made = true,
             // It was skipped for a larger one while it was made.
-            self.free.push_back(SegmentFile { id, bytes });
+            None => self.free.push_back(SegmentFile { id, bytes }),
         }
     }
 
@@ -447,7 +413,7 @@ impl Segments {
     pub(crate) fn full(&mut self, space: &Space) {
         self.out = None;
         match space {
-            Space::Create { .. } => self.making = None,
+            Space::Create(_) => self.making = None,
             Space::Zero { id, .. } => {
                 self.making = None;
                 self.abandoned = Some(*id);
@@ -460,16 +426,20 @@ impl Segments {
 
     // ---- statistics ----
 
-    pub(crate) fn totals(&self) -> Totals {
-        let made = self.used.iter().filter(|used| used.made).map(|used| used.usage.bytes);
-        let next = self.next.iter().filter(|next| next.made).map(|next| next.bytes);
-        let free = self.free.iter().map(|file| file.bytes);
-        let retired = self.retired.iter().flat_map(|retired| &retired.files).map(|file| file.bytes);
-        Totals {
-            segments: self.used.len(),
-            disk_bytes: made.chain(next).chain(free).chain(retired).sum(),
-            live: self.used.iter().map(|used| used.usage.live).sum(),
-        }
+    /// Segments that hold records, or will next.
+    pub(crate) fn count(&self) -> usize {
+        self.used.len()
+    }
+    /// Bytes of all files.
+    pub(crate) fn disk_bytes(&self) -> u64 {
+        let made = self.used.iter().chain(&self.next).filter(|segment| segment.made);
+        let retired = self.retired.iter().flat_map(|retired| &retired.files);
+        let unused = self.free.iter().chain(retired).map(|file| file.bytes);
+        made.map(|segment| segment.usage.bytes).chain(unused).sum()
+    }
+    /// References that keep records.
+    pub(crate) fn live_references(&self) -> u64 {
+        self.used.iter().map(|used| used.usage.live).sum()
     }
 }
 
@@ -481,14 +451,14 @@ mod tests {
 
     #[test]
     fn a_file_that_is_being_reused_is_not_given_up() {
-        let mut segments = Segments::new(BYTES, BYTES, 8);
+        let mut segments = Segments::new(&Options { segment_bytes: BYTES, ..Options::default() });
         segments.restore(Usage { id: 1, bytes: BYTES.into(), live: 1, total: 1 });
-        segments.restore_free(2, BYTES.into());
+        segments.restore_free(SegmentFile { id: 2, bytes: BYTES.into() });
         let job = segments.next_job(false).expect("segments are lacking");
         assert!(matches!(job, Space::Reuse { from: 2, .. }), "{job:?}");
         assert!(!segments.give_up_reserve());
         segments.done(&job);
         let next = segments.next_job(false);
-        assert!(!matches!(next, Some(Space::Remove { id: 2 })), "{next:?}");
+        assert!(!matches!(next, Some(Space::Remove(2))), "{next:?}");
     }
 }

@@ -2,8 +2,9 @@
 
 use std::io;
 
+use crate::files::SegmentFile;
 use crate::format::BLOCK_ALIGN;
-use crate::storage::is_full;
+use crate::storage::{JobError, failed, is_full};
 use crate::{Storage, files};
 
 /// Zeros written and flushed at a time while a segment is made, so that a flush of records never waits
@@ -19,10 +20,7 @@ static ZEROS: Zeros = Zeros([0; 16 * BLOCK_ALIGN]);
 #[derive(Clone, Debug)]
 pub(crate) enum Space {
     /// Creates a file of zeros with its space allocated.
-    Create {
-        id: u32,
-        bytes: u64,
-    },
+    Create(SegmentFile),
     /// Writes zeros, so that a later flush has no metadata to write.
     Zero {
         id: u32,
@@ -30,36 +28,21 @@ pub(crate) enum Space {
         bytes: u64,
     },
     /// Gives the file its final name.
-    Finish {
-        id: u32,
-    },
+    Finish(u32),
     /// Makes a segment of a free one.
     Reuse {
         from: u32,
         to: u32,
     },
-    Remove {
-        id: u32,
-    },
+    Remove(u32),
     /// Removes what is left of a segment that could not be made.
-    Abandon {
-        id: u32,
-    },
-}
-
-/// Why work that needs space failed.
-#[derive(Debug)]
-pub(crate) enum SpaceError {
-    /// No space: can be tried again.
-    Full,
-    /// Anything else.
-    Failed(String),
+    Abandon(u32),
 }
 
 impl Space {
-    pub(crate) fn run(&self, storage: &dyn Storage) -> Result<(), SpaceError> {
+    pub(crate) fn run(&self, storage: &dyn Storage) -> Result<(), JobError> {
         match *self {
-            Space::Create { id, bytes } => {
+            Space::Create(SegmentFile { id, bytes }) => {
                 let name = files::preparing_name(id);
                 explain("create", &name, storage.create(&name, bytes))
             }
@@ -70,19 +53,13 @@ impl Space {
                 let written = storage.write_parts(&name, from, &zeros);
                 explain("write", &name, written.and_then(|()| storage.sync(&name)))
             }
-            Space::Finish { id } => {
-                let name = files::preparing_name(id);
-                explain("rename", &name, storage.rename(&name, &files::segment_name(id)))
-            }
-            Space::Reuse { from, to } => {
-                let name = files::segment_name(from);
-                explain("rename", &name, storage.rename(&name, &files::segment_name(to)))
-            }
-            Space::Remove { id } => {
+            Space::Finish(id) => rename(storage, &files::preparing_name(id), id),
+            Space::Reuse { from, to } => rename(storage, &files::segment_name(from), to),
+            Space::Remove(id) => {
                 let name = files::segment_name(id);
                 explain("remove", &name, storage.remove(&name))
             }
-            Space::Abandon { id } => {
+            Space::Abandon(id) => {
                 let name = files::preparing_name(id);
                 match storage.remove(&name) {
                     Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -93,12 +70,15 @@ impl Space {
     }
 }
 
-pub(crate) fn explain(what: &str, name: &str, result: io::Result<()>) -> Result<(), SpaceError> {
-    result.map_err(|error| {
-        if is_full(&error) {
-            SpaceError::Full
-        } else {
-            SpaceError::Failed(format!("cannot {what} {name}: {error}"))
-        }
+/// Makes the file the segment `to`.
+fn rename(storage: &dyn Storage, name: &str, to: u32) -> Result<(), JobError> {
+    explain("rename", name, storage.rename(name, &files::segment_name(to)))
+}
+
+/// Tells a lack of space from all other failures.
+pub(crate) fn explain(what: &str, name: &str, result: io::Result<()>) -> Result<(), JobError> {
+    result.map_err(|error| match is_full(&error) {
+        true => JobError::Full,
+        false => JobError::Failed(failed(what, name)(error)),
     })
 }

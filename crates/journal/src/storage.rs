@@ -38,6 +38,20 @@ pub trait Storage: Send + Sync {
     fn remove(&self, name: &str) -> io::Result<()>;
 }
 
+/// Why a job failed.
+#[derive(Debug)]
+pub(crate) enum JobError {
+    /// No space: can be tried again.
+    Full,
+    /// Anything else.
+    Failed(String),
+}
+
+/// The text of a failure: `cannot write 00000001.segment: ...`.
+pub(crate) fn failed(what: &str, name: &str) -> impl Fn(io::Error) -> String {
+    move |error| format!("cannot {what} {name}: {error}")
+}
+
 /// Whether an error says that there is no space (or quota, or file handle) left: what was written before is
 /// not affected, and it can be tried again later.
 pub(crate) fn is_full(error: &io::Error) -> bool {
