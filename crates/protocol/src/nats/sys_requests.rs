@@ -14,8 +14,7 @@ use crate::connection_query::{
 use crate::nats::handler::Handler;
 use crate::{Context, Host};
 use angarium_engine::{Content, Emit, SubjectPermissions, SubjectRules, Time};
-use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::time::{Duration, UNIX_EPOCH};
 
 /// The prefix of the subjects.
@@ -49,7 +48,6 @@ pub(super) struct Asked {
 }
 
 /// Why a question is refused: a status code of HTTP, and a text.
-#[derive(Serialize)]
 struct Mistake {
     code: u16,
     description: String,
@@ -72,9 +70,9 @@ impl Handler {
     /// Takes a request to the broker, which is published as well. Returns whether the next operation may be
     /// taken before its answer.
     #[cold]
-    pub(super) fn ask<W: Host>(
+    pub(super) fn ask(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         question: Question,
         message: &Publish<'_>,
     ) -> bool {
@@ -98,20 +96,20 @@ impl Handler {
         self.asked.is_none()
     }
 
-    fn tell_user<W: Host>(&mut self, context: &mut Context<'_, W>, reply: &str) {
-        let user = UserInfo {
-            user: &self.user,
-            account: &self.vhost,
-            permissions: context.engine.subject_permissions(self.id).map(Permissions::of),
-        };
-        let body = answer(&self.settings, Outcome::Data(user));
-        self.tell(context, reply, &body);
+    fn tell_user(&mut self, context: &mut Context<impl Host>, reply: &str) {
+        let mut user = json!({ "user": self.user, "account": self.vhost });
+        if let Some(permissions) = context.engine.subject_permissions(self.id) {
+            let SubjectPermissions { publish, subscribe } = permissions;
+            let members = json!({ "publish": rules(publish), "subscribe": rules(subscribe) });
+            user["permissions"] = without_empty(members);
+        }
+        self.tell(context, reply, Ok(user));
     }
 
     /// Queries the connections of its virtual host.
-    fn ask_connections<W: Host>(
+    fn ask_connections(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         question: Question,
         options: &[u8],
         reply: &str,
@@ -130,45 +128,43 @@ impl Handler {
             }
             // Other servers are asked.
             Ok(None) => {}
-            Err(mistake) => {
-                let body = answer::<()>(&self.settings, Outcome::Error(mistake));
-                self.tell(context, reply, &body);
-            }
+            Err(mistake) => self.tell(context, reply, Err(mistake)),
         }
     }
 
     /// Answers what was asked about connections.
-    pub(super) fn tell_connections<W: Host>(
+    pub(super) fn tell_connections(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         found: &QueryResult,
     ) {
         let Some(asked) = self.asked.take() else { return };
-        let (server_id, now) = (self.settings.server_id.as_str(), context.now);
-        let body = match asked.question {
-            Question::Statistics => {
-                let account_statz = [AccountStatistics::of(&self.vhost, found)];
-                let data = Statistics { server_id, now: date(now), account_statz };
-                answer(&self.settings, Outcome::Data(data))
-            }
-            _ => {
-                let data = asked.connections(server_id, &self.vhost, found, now);
-                answer(&self.settings, Outcome::Data(data))
-            }
+        let mut data = match asked.question {
+            Question::Statistics => json!({ "account_statz": [sums(&self.vhost, found)] }),
+            _ => asked.connections(&self.vhost, found, context.now),
         };
-        self.tell(context, &asked.reply, &body);
+        data["server_id"] = json!(self.settings.server_id);
+        data["now"] = json!(date(context.now));
+        self.tell(context, &asked.reply, Ok(data));
     }
 
-    fn tell<W: Host>(&self, context: &mut Context<'_, W>, reply: &str, body: &[u8]) {
-        let content = Content {
-            format: crate::format::NATS,
-            properties: &[],
-            body,
-            shared: None,
-            persistent: false,
-            priority: 0,
-            ttl: None,
+    fn tell(&self, context: &mut Context<impl Host>, reply: &str, outcome: Result<Value, Mistake>) {
+        let settings = &self.settings;
+        let server = json!({
+            "name": settings.server_name,
+            "host": settings.host,
+            "id": settings.server_id,
+            "ver": settings.version,
+            "jetstream": false,
+        });
+        let answer = match outcome {
+            Ok(data) => json!({ "server": server, "data": data }),
+            Err(Mistake { code, description }) => {
+                json!({ "server": server, "error": { "code": code, "description": description } })
+            }
         };
+        let body = answer.to_string();
+        let content = Content { persistent: false, ..published(&[], body.as_bytes()) };
         context.engine.emit_to_self(self.channel(), reply, content, context.host);
     }
 }
@@ -211,76 +207,52 @@ impl Asked {
     /// Takes an option.
     fn set(&mut self, name: &str, value: &Value) -> Result<(), Mistake> {
         let query = &mut self.query;
-        match (name, value, value.as_i64()) {
-            (_, Value::Null, _) => {}
-            ("auth", Value::Bool(value), _) => self.with_users = *value,
-            ("subscriptions" | "subscriptions_detail", Value::Bool(value), _) => {
-                query.with_subjects |= value;
-            }
-            ("offset", _, Some(value)) => {
-                query.offset = value.try_into().unwrap_or(0);
-            }
-            ("limit", _, Some(value)) => {
-                let limit = usize::try_from(value).ok().filter(|limit| *limit > 0);
+        let wrong = || {
+            let description = format!("the option {name:?} has a value of another type");
+            Mistake { code: 400, description }
+        };
+        let flag = || value.as_bool().ok_or_else(wrong);
+        let number = || value.as_i64().ok_or_else(wrong);
+        let text = || value.as_str().ok_or_else(wrong);
+        match name {
+            _ if value.is_null() => {}
+            "auth" => self.with_users = flag()?,
+            "subscriptions" | "subscriptions_detail" => query.with_subjects |= flag()?,
+            "offset" => query.offset = number()?.try_into().unwrap_or(0),
+            "limit" => {
+                let limit = usize::try_from(number()?).ok().filter(|limit| *limit > 0);
                 query.limit = limit.unwrap_or(LIMIT).min(LIMIT);
             }
-            ("cid", _, Some(value)) => {
-                query.number = value.try_into().ok().filter(|number| *number > 0);
-            }
-            ("state", _, Some(value)) => self.only_ended = value == ENDED,
-            ("user", Value::String(value), _) => query.user = some(value),
-            ("filter_subject", Value::String(value), _) => query.subject = some(value),
-            ("sort", Value::String(value), _) => query.order = order(value)?,
-            (
-                "auth"
-                | "subscriptions"
-                | "subscriptions_detail"
-                | "offset"
-                | "limit"
-                | "cid"
-                | "state"
-                | "user"
-                | "filter_subject"
-                | "sort",
-                ..,
-            ) => {
-                let description = format!("the option {name:?} has a value of another type");
-                return Err(Mistake { code: 400, description });
-            }
+            "cid" => query.number = number()?.try_into().ok().filter(|number| *number > 0),
+            "state" => self.only_ended = number()? == ENDED,
+            "user" => query.user = some(text()?),
+            "filter_subject" => query.subject = some(text()?),
+            "sort" => query.order = order(text()?)?,
             _ => {}
         }
         Ok(())
     }
 
-    fn connections<'a>(
-        &self,
-        server_id: &'a str,
-        vhost: &'a str,
-        found: &'a QueryResult,
-        now: Time,
-    ) -> Connections<'a> {
+    fn connections(&self, vhost: &str, found: &QueryResult, now: Time) -> Value {
         let rows = found.page(&self.query);
         let mut subject_bytes = SUBJECT_BYTES_MAX;
-        let mut shown = |row: &'a ConnectionRow| {
-            let bytes: usize = row.subjects.iter().map(String::len).sum();
+        let shown = |found: &ConnectionRow| {
+            let bytes: usize = found.subjects.iter().map(String::len).sum();
             let left = subject_bytes.checked_sub(bytes).filter(|_| bytes > 0);
             subject_bytes = left.unwrap_or(subject_bytes);
-            Row {
-                authorized_user: self.with_users.then_some(&row.user),
-                account: self.with_users.then_some(vhost),
-                subscriptions_list: left.map(|_| &row.subjects[..]),
-                ..Row::of(row, now)
-            }
+            let mut row = row(found, now);
+            row["authorized_user"] = json!(self.with_users.then_some(&found.user));
+            row["account"] = json!(self.with_users.then_some(vhost));
+            row["subscriptions_list"] = json!(left.map(|_| &found.subjects));
+            without_empty(row)
         };
-        Connections {
-            server_id,
-            now: date(now),
-            num_connections: rows.len(),
-            total: found.connections,
-            offset: self.query.offset,
-            limit: self.query.limit,
-            connections: rows.iter().map(&mut shown).collect(),
-        }
+        json!({
+            "num_connections": rows.len(),
+            "total": found.connections,
+            "offset": self.query.offset,
+            "limit": self.query.limit,
+            "connections": rows.iter().map(shown).collect::<Vec<_>>(),
+        })
     }
 }
 
@@ -318,196 +290,57 @@ fn is_meant_by(name: &str, value: &Value, settings: &Settings) -> bool {
     }
 }
 
-/// An answer, in nats-server's words.
-#[derive(Serialize)]
-struct Answer<'a, D> {
-    server: Server<'a>,
-    #[serde(flatten)]
-    outcome: Outcome<D>,
-}
-
-/// Who answers.
-#[derive(Serialize)]
-struct Server<'a> {
-    name: &'a str,
-    host: &'a str,
-    id: &'a str,
-    ver: &'a str,
-    jetstream: bool,
-}
-
-/// What is answered.
-#[derive(Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Outcome<D> {
-    Data(D),
-    Error(Mistake),
-}
-
-/// Who a client is.
-#[derive(Serialize)]
-struct UserInfo<'a> {
-    user: &'a str,
-    account: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    permissions: Option<Permissions<'a>>,
-}
-
-/// Which subjects it may use; what is empty is left out.
-#[derive(Serialize)]
-struct Permissions<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    publish: Option<Rules<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    subscribe: Option<Rules<'a>>,
-}
-
-#[derive(Serialize)]
-struct Rules<'a> {
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    allow: &'a [String],
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    deny: &'a [String],
-}
-
-/// The connections of a virtual host.
-#[derive(Serialize)]
-struct Connections<'a> {
-    server_id: &'a str,
-    now: String,
-    num_connections: usize,
-    total: u64,
-    offset: usize,
-    limit: usize,
-    connections: Vec<Row<'a>>,
-}
-
-/// One connection.
-#[derive(Serialize)]
-struct Row<'a> {
-    cid: u64,
-    kind: &'static str,
-    r#type: String,
-    ip: &'a str,
-    port: u16,
-    start: String,
-    uptime: String,
-    pending_bytes: u64,
-    in_msgs: u64,
-    out_msgs: u64,
-    in_bytes: u64,
-    out_bytes: u64,
-    subscriptions: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lang: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    version: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    authorized_user: Option<&'a String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    account: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    subscriptions_list: Option<&'a [String]>,
-}
-
-/// What the connections of a virtual host have sent and received.
-#[derive(Serialize)]
-struct Statistics<'a> {
-    server_id: &'a str,
-    now: String,
-    account_statz: [AccountStatistics<'a>; 1],
-}
-
-#[derive(Serialize)]
-struct AccountStatistics<'a> {
-    acc: &'a str,
-    name: &'a str,
-    conns: u64,
-    leafnodes: u64,
-    total_conns: u64,
-    num_subscriptions: u64,
-    sent: Sums,
-    received: Sums,
-    slow_consumers: u64,
-}
-
-#[derive(Serialize)]
-struct Sums {
-    msgs: u64,
-    bytes: u64,
-}
-
-/// An answer as bytes.
-fn answer<D: Serialize>(settings: &Settings, outcome: Outcome<D>) -> Vec<u8> {
-    let server = Server {
-        name: &settings.server_name,
-        host: &settings.host,
-        id: &settings.server_id,
-        ver: &settings.version,
-        jetstream: false,
-    };
-    serde_json::to_vec(&Answer { server, outcome }).expect("texts, numbers and flags are JSON")
-}
-
-impl<'a> Permissions<'a> {
-    fn of(permissions: &'a SubjectPermissions) -> Permissions<'a> {
-        let SubjectPermissions { publish, subscribe } = permissions;
-        Permissions { publish: Rules::of(publish), subscribe: Rules::of(subscribe) }
+/// An object without the members that are null or empty.
+fn without_empty(mut object: Value) -> Value {
+    if let Value::Object(members) = &mut object {
+        members.retain(|_, it| *it != Value::Null && *it != json!([]) && *it != json!({}));
     }
+    object
 }
 
-impl<'a> Rules<'a> {
-    fn of(rules: &'a SubjectRules) -> Option<Rules<'a>> {
-        let is_empty = rules.allow.is_empty() && rules.deny.is_empty();
-        (!is_empty).then_some(Rules { allow: &rules.allow, deny: &rules.deny })
-    }
+/// Which subjects a client may use.
+fn rules(rules: &SubjectRules) -> Value {
+    without_empty(json!({ "allow": rules.allow, "deny": rules.deny }))
 }
 
-impl<'a> Row<'a> {
-    fn of(row: &'a ConnectionRow, now: Time) -> Row<'a> {
-        let Figures { number, connected_at, unsent_bytes, traffic } = row.figures;
-        let (host, port) = row.address.rsplit_once(':').unwrap_or((&row.address, "0"));
-        Row {
-            cid: number,
-            kind: "Client",
-            r#type: row.protocol.to_ascii_lowercase(),
-            ip: host.trim_matches(['[', ']']),
-            port: port.parse().unwrap_or(0),
-            start: date(connected_at),
-            uptime: uptime(now.since(connected_at)),
-            pending_bytes: unsent_bytes,
-            in_msgs: traffic.messages_received,
-            out_msgs: traffic.messages_sent,
-            in_bytes: traffic.bytes_received,
-            out_bytes: traffic.bytes_sent,
-            subscriptions: traffic.subjects,
-            name: row.client.connection_name.as_deref(),
-            lang: row.client.platform.as_deref(),
-            version: row.client.version.as_deref(),
-            authorized_user: None,
-            account: None,
-            subscriptions_list: None,
-        }
-    }
+/// One connection, in nats-server's words.
+fn row(row: &ConnectionRow, now: Time) -> Value {
+    let Figures { number, connected_at, unsent_bytes, traffic } = row.figures;
+    let (host, port) = row.address.rsplit_once(':').unwrap_or((&row.address, "0"));
+    json!({
+        "cid": number,
+        "kind": "Client",
+        "type": row.protocol.to_ascii_lowercase(),
+        "ip": host.trim_matches(['[', ']']),
+        "port": port.parse().unwrap_or(0u16),
+        "start": date(connected_at),
+        "uptime": uptime(now.since(connected_at)),
+        "pending_bytes": unsent_bytes,
+        "in_msgs": traffic.messages_received,
+        "out_msgs": traffic.messages_sent,
+        "in_bytes": traffic.bytes_received,
+        "out_bytes": traffic.bytes_sent,
+        "subscriptions": traffic.subjects,
+        "name": row.client.connection_name,
+        "lang": row.client.platform,
+        "version": row.client.version,
+    })
 }
 
-impl<'a> AccountStatistics<'a> {
-    fn of(vhost: &'a str, found: &QueryResult) -> AccountStatistics<'a> {
-        let traffic = &found.traffic;
-        AccountStatistics {
-            acc: vhost,
-            name: vhost,
-            conns: found.connections,
-            leafnodes: 0,
-            total_conns: found.connections,
-            num_subscriptions: traffic.subjects,
-            sent: Sums { msgs: traffic.messages_sent, bytes: traffic.bytes_sent },
-            received: Sums { msgs: traffic.messages_received, bytes: traffic.bytes_received },
-            slow_consumers: found.slow_consumers,
-        }
-    }
+/// What the connections of a virtual host have sent and received together.
+fn sums(vhost: &str, found: &QueryResult) -> Value {
+    let traffic = &found.traffic;
+    json!({
+        "acc": vhost,
+        "name": vhost,
+        "conns": found.connections,
+        "leafnodes": 0,
+        "total_conns": found.connections,
+        "num_subscriptions": traffic.subjects,
+        "sent": { "msgs": traffic.messages_sent, "bytes": traffic.bytes_sent },
+        "received": { "msgs": traffic.messages_received, "bytes": traffic.bytes_received },
+        "slow_consumers": found.slow_consumers,
+    })
 }
 
 /// An instant as RFC 3339 writes it.

@@ -136,24 +136,34 @@ fn requests_are_answered_or_refused_at_once() {
     );
 }
 
+const SERVER: &str = "\"server\":{\"name\":\"angarium\",\"host\":\"0.0.0.0\",\"id\":\"ANGARIUM\",\
+                      \"ver\":\"2.12.0\",\"jetstream\":false}";
+
+/// An object with its members in the order in which the broker writes them.
+fn ordered(json: &str) -> String {
+    serde_json::from_str::<serde_json::Value>(json).unwrap().to_string()
+}
+
+/// Who a client is that has logged in without credentials.
+fn user_info() -> String {
+    ordered(&format!("{{{SERVER},\"data\":{{\"user\":\"guest\",\"account\":\"/\"}}}}"))
+}
+
 #[test]
 fn a_client_can_ask_who_it_is() {
-    check(
+    check(&format!(
         "> SUB me 1
          > PUB $SYS.REQ.USER.INFO me 0|
-         < MSG me 1 134|{\"server\":{\"name\":\"angarium\",\"host\":\"0.0.0.0\",\"id\":\"ANGARIUM\",\
-         \"ver\":\"2.12.0\",\"jetstream\":false},\
-         \"data\":{\"user\":\"guest\",\"account\":\"/\"}}
+         < MSG me 1 134|{}
          > PUB $SYS.REQ.SERVER.PING me 0|
          < HMSG me 1 52 52|NATS/1.0 503|Nats-Subject: $SYS.REQ.SERVER.PING||",
-    );
+        user_info()
+    ));
 }
 
 #[test]
 fn who_it_is_is_told_whoever_else_listens() {
-    let answer = "{\"server\":{\"name\":\"angarium\",\"host\":\"0.0.0.0\",\"id\":\"ANGARIUM\",\
-                  \"ver\":\"2.12.0\",\"jetstream\":false},\
-                  \"data\":{\"user\":\"guest\",\"account\":\"/\"}}";
+    let answer = user_info();
     let script = format!(
         "b> SUB $SYS.> 9
          > SUB me 1
@@ -172,9 +182,7 @@ fn who_it_is_is_told_whoever_else_listens() {
 
 #[test]
 fn who_it_is_is_told_to_whom_asks_and_to_nobody_else() {
-    let answer = "{\"server\":{\"name\":\"angarium\",\"host\":\"0.0.0.0\",\"id\":\"ANGARIUM\",\
-                  \"ver\":\"2.12.0\",\"jetstream\":false},\
-                  \"data\":{\"user\":\"guest\",\"account\":\"/\"}}";
+    let answer = user_info();
     let advisory = "$SYS.ADVISORY.SLOW_CONSUMER.BEGAN";
     check(&format!(
         "b> SUB $SYS.ADVISORY.> 9
@@ -199,12 +207,10 @@ fn who_it_is_is_told_to_whom_asks_and_to_nobody_else() {
 /// A client asks with these options which connections there are: what the answer says behind who gives it.
 #[track_caller]
 fn check_asked(subject: &str, options: &str, expected: &str) {
-    let server = "{\"server\":{\"name\":\"angarium\",\"host\":\"0.0.0.0\",\"id\":\"ANGARIUM\",\
-                  \"ver\":\"2.12.0\",\"jetstream\":false},";
     let answer = match expected {
         "" => String::new(),
         expected => {
-            let answer = format!("{server}{expected}");
+            let answer = ordered(&format!("{{{SERVER},{expected}"));
             format!("< MSG me 1 {}|{answer}", answer.len())
         }
     };
