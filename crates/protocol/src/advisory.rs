@@ -42,16 +42,9 @@ impl SlowConsumerAdvisory<'_> {
         }
     }
 
-    /// Appends its JSON.
-    pub fn write(&self, out: &mut Vec<u8>) {
-        serde_json::to_writer(out, self).expect("texts, numbers and flags are JSON");
-    }
-}
-
-impl SlowConsumerAdvisory<'_> {
-    /// The content of the message that tells it, written into `body`.
+    /// The content of the message that tells it: JSON, written into `body`.
     pub fn content<'a>(&self, body: &'a mut Vec<u8>) -> Content<'a> {
-        self.write(body);
+        serde_json::to_writer(&mut *body, self).expect("texts, numbers and flags are JSON");
         Content {
             format: crate::format::NATS,
             properties: &[],
@@ -84,7 +77,7 @@ mod tests {
         };
         let text = |advisory: &SlowConsumerAdvisory<'_>| {
             let mut out = Vec::new();
-            advisory.write(&mut out);
+            advisory.content(&mut out);
             String::from_utf8(out).unwrap()
         };
         assert_eq!(advisory.subject(), "$SYS.ADVISORY.SLOW_CONSUMER.BEGAN");

@@ -63,13 +63,9 @@ fn death(entry: &Value) -> Option<Death> {
             _ => Vec::new(),
         },
         count,
-        time: Time(seconds_to_micros(time)),
+        time: Time(time.saturating_mul(1_000_000)),
         original_ttl: millis.map(Duration::from_millis),
     })
-}
-
-fn seconds_to_micros(seconds: u64) -> u64 {
-    seconds.saturating_mul(1_000_000)
 }
 
 fn text<'a>(entry: &'a Arguments, field: &str) -> Option<&'a str> {

@@ -1,6 +1,6 @@
 //! What every protocol's handler has in common: what it is given, what it may call, how it ends.
 //!
-//! A connection is two halves that are never borrowed at once: the *handler* parses input and asks the
+//! A connection is two halves that are never borrowed together: the *handler* parses input and asks the
 //! engine; the *writer* takes output, from the handler and, for what the engine sends, from the host.
 
 use crate::connection_query::{ConnectionQuery, QueryResult};
@@ -19,25 +19,21 @@ pub trait Host: Effects {
     fn note_quick(&mut self, publisher: ConnectionId);
     /// Whether the connection has spilled messages. Once they are all written to its output, the host calls
     /// [`ProtocolHandler::spill_drained`].
-    fn has_spilled_messages(&self, connection: ConnectionId) -> bool {
-        let _ = connection;
+    fn has_spilled_messages(&self, _connection: ConnectionId) -> bool {
         false
     }
     /// Whether all shards know every subscription of the connection. Where not, its other operations wait:
     /// a responder may answer by way of any shard.
-    fn is_known_to_shards(&self, connection: ConnectionId) -> bool {
-        let _ = connection;
+    fn is_known_to_shards(&self, _connection: ConnectionId) -> bool {
         true
     }
     /// Whether every request of this connection is complete on all shards, and all answers have arrived.
     /// Where not, [`ProtocolHandler::known_to_shards`] is called once they have.
-    fn are_requests_complete(&mut self, connection: ConnectionId) -> bool {
-        let _ = connection;
+    fn are_requests_complete(&mut self, _connection: ConnectionId) -> bool {
         true
     }
     /// Whether a connection with subscriptions that not all shards know may add more.
-    fn may_broadcast_more(&self, connection: ConnectionId) -> bool {
-        let _ = connection;
+    fn may_broadcast_more(&self, _connection: ConnectionId) -> bool {
         true
     }
     /// Has credentials checked; the answer comes by [`ProtocolHandler::authenticated`], later.
@@ -72,69 +68,56 @@ pub struct Close {
 pub trait ProtocolHandler {
     /// The connection was accepted: writes the server's greeting, where the protocol has one. Called once,
     /// before anything else.
-    fn begin<W: Host>(&mut self, context: &mut Context<'_, W>) {
-        let _ = context;
-    }
+    fn begin(&mut self, _context: &mut Context<impl Host>) {}
     /// Takes input and returns how many bytes of it were used; the host presents the rest again, with or
     /// without further input. While [`ProtocolHandler::is_waiting`], it uses none.
-    fn receive<W: Host>(
-        &mut self,
-        context: &mut Context<'_, W>,
-        input: &[u8],
-    ) -> Result<usize, Close>;
+    fn receive(&mut self, context: &mut Context<impl Host>, input: &[u8]) -> Result<usize, Close>;
     /// The engine's answer to a request of a channel. The host calls it after `receive` returned.
-    fn replied<W: Host>(
+    fn replied(
         &mut self,
-        context: &mut Context<'_, W>,
-        id: ChannelId,
-        reply: Result<Reply, Refusal>,
-    ) -> Result<(), Close>;
+        _context: &mut Context<impl Host>,
+        _id: ChannelId,
+        _reply: Result<Reply, Refusal>,
+    ) {
+    }
     /// The answer to [`Host::authenticate`].
-    fn authenticated<W: Host>(
+    fn authenticated(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         answer: Authentication,
     ) -> Result<(), Close>;
     /// The answer to [`Host::query_connections`].
-    fn connections_found<W: Host>(&mut self, context: &mut Context<'_, W>, found: &QueryResult) {
-        let _ = (context, found);
-    }
+    fn connections_found(&mut self, _context: &mut Context<impl Host>, _found: &QueryResult) {}
     /// A request that was forwarded to other shards has no responders there either.
-    fn no_responders<W: Host>(&mut self, context: &mut Context<'_, W>, subject: &str, reply: &str) {
-        let _ = (context, subject, reply);
-    }
+    fn no_responders(&mut self, _context: &mut Context<impl Host>, _subject: &str, _reply: &str) {}
     /// All shards know its subscriptions, and its requests are complete: goes on where it waited for that.
-    fn known_to_shards<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close> {
-        let _ = context;
+    fn known_to_shards(&mut self, _context: &mut Context<impl Host>) -> Result<(), Close> {
         Ok(())
     }
     /// The home shard refused a publish or a settle that was accepted here, and closed the channel.
-    fn refused<W: Host>(
+    fn refused(
         &mut self,
-        context: &mut Context<'_, W>,
-        id: ChannelId,
-        settle: Option<Settle>,
-        refusal: Refusal,
+        _context: &mut Context<impl Host>,
+        _id: ChannelId,
+        _settle: Option<Settle>,
+        _refusal: Refusal,
     ) {
-        let _ = (context, id, settle, refusal);
     }
     /// Whether it takes no input before an answer arrives.
     fn is_waiting(&self) -> bool;
     /// The broker can (`None`) or cannot (why) take persistent messages now. Called when that
     /// changes, and for a connection that begins while the broker cannot.
-    fn blocked<W: Host>(&mut self, context: &mut Context<'_, W>, why: Option<&str>);
+    fn blocked(&mut self, _context: &mut Context<impl Host>, _why: Option<&str>) {}
     /// All spilled messages of the connection are written to its output.
-    fn spill_drained<W: Host>(&mut self, context: &mut Context<'_, W>) {
-        let _ = context;
-    }
+    fn spill_drained(&mut self, _context: &mut Context<impl Host>) {}
     /// The host did not read from the peer until `now`: its silence until then does not count.
     fn reading_paused(&mut self, now: Time);
     /// The broker closes the connection: shutdown, or on request of an operator.
-    fn close<W: Host>(&mut self, context: &mut Context<'_, W>, why: &str);
+    fn close(&mut self, context: &mut Context<impl Host>, why: &str);
     /// The transport is closed; ends the connection in the engine. Nothing is called after it.
-    fn disconnected<W: Host>(&mut self, context: &mut Context<'_, W>);
+    fn disconnected(&mut self, context: &mut Context<impl Host>);
     /// When [`ProtocolHandler::expire`] next has something to do (heartbeats, handshake timeout).
     fn deadline(&self) -> Option<Time>;
     /// Handles deadlines that have passed.
-    fn expire<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close>;
+    fn expire(&mut self, context: &mut Context<impl Host>) -> Result<(), Close>;
 }

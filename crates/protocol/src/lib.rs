@@ -5,8 +5,9 @@
 //! | AMQP 0-9-1 | `amqp091` | amqp.org, "Advanced Message Queuing Protocol, Protocol Specification 0-9-1" |
 //! | NATS | `nats` | docs.nats.io, "Client Protocol", and what nats-server does |
 //!
-//! Each folder has the same files: `frame` (wire types), `codec` (bytes to and from frames; names no
-//! engine type), `handler` (one connection's state machine), `writer` (what the engine sends, as bytes),
+//! Each folder has the same files: `frame` (wire types) and `codec` (bytes to and from frames), which name no
+//! engine type and serve clients too, `handler` (one connection's state machine), `writer` (what the engine
+//! sends, as bytes),
 //! `mapping` (between the protocol's terms and the engine's). A new protocol is a folder and a variant of
 //! [`Protocol`] and [`AnyWriter`].
 //!

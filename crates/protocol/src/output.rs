@@ -20,48 +20,55 @@ pub struct Output {
     pub slow_consumer_policy: Option<SlowConsumerPolicy>,
 }
 
-impl Output {
-    /// Copies a shared body behind the bytes before it, for a host that does not send it in parts.
-    pub fn copy_shared_body(&mut self) {
-        if let Some(body) = self.shared_body.take() {
-            body.parts().for_each(|part| self.bytes.extend_from_slice(part));
+/// Hands another macro the list of what the engine has written, with what each adds to the messages.
+macro_rules! written {
+    ($declare:ident) => {
+        $declare! {
+            /// Writes a queued message for a consumer.
+            fn deliver(delivery: &Delivery<'_>) adding 1;
+            /// Writes the message that answers a get.
+            fn answer_get(answer: &GetAnswer<'_>) adding 1;
+            /// Writes a direct message.
+            fn send_direct(message: &DirectMessage<'_>) adding 1;
+            /// Writes direct messages with these payloads and without properties, which have everything
+            /// else in common with `message`.
+            fn send_direct_batch(message: &DirectMessage<'_>, bodies: &[&[u8]])
+                adding bodies.len() as u64;
+            /// Writes the outcome of publishes.
+            fn confirm(channel: ChannelId, confirm: Confirm);
+            /// Writes a mandatory message that no queue took.
+            fn return_unroutable(channel: ChannelId, message: &MessageView<'_>);
+            /// Writes that the broker has ended a consumer.
+            fn consumer_cancelled(channel: ChannelId, consumer: &str);
+            /// Writes that a subscription has ended because its user has lost the right to it.
+            fn subscription_revoked(subscribed: &Subscribe<'_>);
         }
-    }
+    };
+}
+pub(crate) use written;
+
+macro_rules! protocol_writer {
+    ($(
+        $(#[$doc:meta])*
+        fn $name:ident($($argument:ident: $type:ty),*) $(adding $messages:expr)?;
+    )*) => {
+        /// How a protocol writes what the engine sends to one connection. Implemented once per protocol, by
+        /// the state that it needs for that; what a protocol has no words for, its implementation leaves out.
+        pub(crate) trait ProtocolWriter {
+            $($(#[$doc])*
+            fn $name(&mut self, out: &mut Output, $($argument: $type),*) {
+                let _ = (out, $($argument),*);
+            })*
+            /// Whether a batch for equally named subscriptions is the same bytes for both connections.
+            fn writes_batches_like(&self, _other: &Self) -> bool {
+                false
+            }
+            /// Whether clients subscribe to direct messages.
+            fn has_subscribers(&self) -> bool {
+                false
+            }
+        }
+    };
 }
 
-/// How a protocol writes what the engine sends to one connection. Implemented once per protocol, by the
-/// state that it needs for that; what a protocol has no words for, its implementation leaves out.
-pub(crate) trait ProtocolWriter {
-    /// Writes a queued message for a consumer.
-    fn deliver(&mut self, out: &mut Output, delivery: &Delivery<'_>);
-    /// Writes the message that answers a get.
-    fn answer_get(&mut self, out: &mut Output, answer: &GetAnswer<'_>);
-    /// Writes a direct message.
-    fn send_direct(&mut self, out: &mut Output, message: &DirectMessage<'_>);
-    /// Writes direct messages with these payloads and without properties, which have everything else in
-    /// common with `message`.
-    fn send_direct_batch(
-        &mut self,
-        out: &mut Output,
-        message: &DirectMessage<'_>,
-        bodies: &[&[u8]],
-    );
-    /// Whether a batch for equally named subscriptions is the same bytes for both connections.
-    fn writes_batches_like(&self, other: &Self) -> bool;
-    /// Writes the outcome of publishes.
-    fn confirm(&mut self, out: &mut Output, channel: ChannelId, confirm: Confirm);
-    /// Writes a mandatory message that no queue took.
-    fn return_unroutable(
-        &mut self,
-        out: &mut Output,
-        channel: ChannelId,
-        message: &MessageView<'_>,
-    );
-    /// Writes that the broker has ended a consumer.
-    fn consumer_cancelled(&mut self, out: &mut Output, channel: ChannelId, consumer: &str);
-    /// Writes that a subscription has ended because its user has lost the right to it.
-    fn subscription_revoked(&mut self, out: &mut Output, subscribed: &Subscribe<'_>);
-    /// Whether clients subscribe to direct messages: their output may fill with those up to the
-    /// slow-consumer limit, and they are still read from.
-    fn has_subscribers(&self) -> bool;
-}
+written!(protocol_writer);

@@ -5,9 +5,8 @@ use bytes::Buf;
 
 /// Bytes of a part at most.
 const PART_BYTES_MAX: usize = 256 << 10;
-/// What a frame has before its part of the body, and behind it.
-const HEAD_BYTES: usize = 7;
-const AROUND_BYTES: usize = HEAD_BYTES + 1;
+/// What a frame has before and behind its part of the body.
+const AROUND_BYTES: usize = 8;
 
 /// The unsent rest of a shared body, with its framing.
 #[derive(Clone, Debug)]
@@ -25,7 +24,7 @@ pub struct SharedBody {
 
 /// The framing of bodies.
 #[derive(Clone, Debug)]
-pub(crate) struct Frames {
+struct Frames {
     /// The end of a frame and the head of a following full one.
     around: [u8; AROUND_BYTES],
     /// The end of a frame and the head of a following shorter one, the last.
@@ -35,22 +34,6 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// Frames of at most `bytes_max` bytes of the body each. Their head is `kind` and the size in four bytes,
-    /// most significant first.
-    pub(crate) fn new(kind: [u8; 3], end: u8, bytes_max: usize) -> Frames {
-        let [a, b, c] = kind;
-        let around = [end, a, b, c, 0, 0, 0, 0];
-        Frames { around, around_last: around, bytes_max }
-    }
-
-    /// The head of a frame for the next `bytes` bytes of the body, or as many as fit.
-    fn head(&self, bytes: usize) -> [u8; HEAD_BYTES] {
-        let size = (bytes.min(self.bytes_max) as u32).to_be_bytes();
-        let [_, a, b, c, ..] = self.around;
-        let [s0, s1, s2, s3] = size;
-        [a, b, c, s0, s1, s2, s3]
-    }
-
     /// The framing after a frame behind which `left` bytes of the body follow.
     fn between(&self, left: usize) -> &[u8] {
         match left {
@@ -62,15 +45,24 @@ impl Frames {
 }
 
 impl SharedBody {
-    /// A body in frames; the head of the first one is appended to `out`.
-    pub(crate) fn in_frames(body: &Bytes, mut frames: Frames, out: &mut Vec<u8>) -> SharedBody {
-        out.extend_from_slice(&frames.head(body.len()));
-        let (longest, last) =
-            (frames.head(frames.bytes_max), frames.head(body.len() % frames.bytes_max));
-        frames.around[1..].copy_from_slice(&longest);
-        frames.around_last[1..].copy_from_slice(&last);
-        let in_frame = body.len().min(frames.bytes_max);
-        SharedBody { in_frame, frames: Some(frames), ..SharedBody::plain(body, b"") }
+    /// A body in frames of at most `bytes_max` bytes of it each. Their head is `kind` and the size in four
+    /// bytes, most significant first; that of the first one is appended to `out`.
+    pub(crate) fn in_frames(
+        body: &Bytes,
+        [a, b, c]: [u8; 3],
+        end: u8,
+        bytes_max: usize,
+        out: &mut Vec<u8>,
+    ) -> SharedBody {
+        let around = |bytes: usize| {
+            let [s0, s1, s2, s3] = (bytes as u32).to_be_bytes();
+            [end, a, b, c, s0, s1, s2, s3]
+        };
+        let in_frame = body.len().min(bytes_max);
+        out.extend_from_slice(&around(in_frame)[1..]);
+        let around_last = around(body.len() % bytes_max);
+        let frames = Some(Frames { around: around(bytes_max), around_last, bytes_max });
+        SharedBody { in_frame, frames, ..SharedBody::plain(body, b"") }
     }
 
     /// A body that is sent unframed, followed by `tail`.
@@ -188,10 +180,9 @@ mod tests {
             (&[&long, &long, b"a"], long.len()),
             (&[&[&long[..], &long, b"a"].concat()], u32::MAX as usize),
         ] {
-            let frames = Frames::new([3, 0, 1], 206, bytes_max);
             let expected: Vec<u8> = parts.iter().flat_map(|part| frame(part)).collect();
             let body = Bytes::from(parts.concat());
-            check(|out| SharedBody::in_frames(&body, frames.clone(), out), &expected);
+            check(|out| SharedBody::in_frames(&body, [3, 0, 1], 206, bytes_max, out), &expected);
         }
         for body in [&b"body"[..], &[&long[..], b"a"].concat()] {
             let expected = [body, b"\r\n"].concat();

@@ -1,6 +1,6 @@
 //! The writer of a connection, one of a closed set of protocols.
 
-use crate::output::{Output, ProtocolWriter};
+use crate::output::{Output, ProtocolWriter, written};
 use crate::peer::Protocol;
 use crate::{amqp091, nats};
 use angarium_engine::{
@@ -53,35 +53,6 @@ impl Writer {
         Writer { output: Output::default(), protocol }
     }
 
-    /// Writes a queued message for a consumer.
-    #[inline]
-    pub fn deliver(&mut self, delivery: &Delivery<'_>) {
-        self.output.messages += 1;
-        each!(&mut self.protocol, writer => writer.deliver(&mut self.output, delivery));
-    }
-
-    /// Writes the message that answers a get.
-    pub fn answer_get(&mut self, answer: &GetAnswer<'_>) {
-        self.output.messages += 1;
-        each!(&mut self.protocol, writer => writer.answer_get(&mut self.output, answer));
-    }
-
-    /// Writes a direct message.
-    #[inline]
-    pub fn send_direct(&mut self, message: &DirectMessage<'_>) {
-        self.output.messages += 1;
-        each!(&mut self.protocol, writer => writer.send_direct(&mut self.output, message));
-    }
-
-    /// Writes direct messages with these payloads and without properties, which have everything else in
-    /// common with `message`.
-    #[inline]
-    pub fn send_direct_batch(&mut self, message: &DirectMessage<'_>, bodies: &[&[u8]]) {
-        let out = &mut self.output;
-        out.messages += bodies.len() as u64;
-        each!(&mut self.protocol, writer => writer.send_direct_batch(out, message, bodies));
-    }
-
     /// Whether a batch for equally named subscriptions is the same bytes for both connections.
     #[inline]
     #[must_use]
@@ -93,33 +64,30 @@ impl Writer {
         }
     }
 
-    /// Writes the outcome of publishes.
-    pub fn confirm(&mut self, channel: ChannelId, confirm: Confirm) {
-        each!(&mut self.protocol, writer => writer.confirm(&mut self.output, channel, confirm));
-    }
-
-    /// Writes a mandatory message that no queue took.
-    pub fn return_unroutable(&mut self, channel: ChannelId, message: &MessageView<'_>) {
-        let out = &mut self.output;
-        each!(&mut self.protocol, writer => writer.return_unroutable(out, channel, message));
-    }
-
-    /// Writes that the broker has ended a consumer.
-    pub fn consumer_cancelled(&mut self, channel: ChannelId, consumer: &str) {
-        let out = &mut self.output;
-        each!(&mut self.protocol, writer => writer.consumer_cancelled(out, channel, consumer));
-    }
-
-    /// Writes that a subscription has ended because its user has lost the right to it.
-    pub fn subscription_revoked(&mut self, subscribed: &Subscribe<'_>) {
-        let out = &mut self.output;
-        each!(&mut self.protocol, writer => writer.subscription_revoked(out, subscribed));
-    }
-
-    /// Whether clients of the protocol subscribe to direct messages, which may fill their output up to the
-    /// slow-consumer limit.
+    /// Whether clients of the protocol subscribe to direct messages: their output may fill with those up to
+    /// the slow-consumer limit, and they are still read from.
     #[must_use]
     pub fn has_subscribers(&self) -> bool {
         each!(&self.protocol, writer => writer.has_subscribers())
     }
 }
+
+/// Declares functions of [`Writer`] that call the protocol's writer.
+macro_rules! forward {
+    ($(
+        $(#[$doc:meta])*
+        fn $name:ident($($argument:ident: $type:ty),*) $(adding $messages:expr)?;
+    )*) => {
+        impl Writer {$(
+            $(#[$doc])*
+            #[inline]
+            pub fn $name(&mut self, $($argument: $type),*) {
+                let out = &mut self.output;
+                $(out.messages += $messages;)?
+                each!(&mut self.protocol, writer => writer.$name(out, $($argument),*));
+            }
+        )*}
+    };
+}
+
+written!(forward);

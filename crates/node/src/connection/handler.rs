@@ -70,44 +70,40 @@ impl AnyHandler {
 }
 
 impl ProtocolHandler for AnyHandler {
-    fn begin<W: Host>(&mut self, context: &mut Context<'_, W>) {
+    fn begin(&mut self, context: &mut Context<impl Host>) {
         each!(self, handler => handler.begin(context));
     }
     #[inline]
-    fn receive<W: Host>(
-        &mut self,
-        context: &mut Context<'_, W>,
-        input: &[u8],
-    ) -> Result<usize, Close> {
+    fn receive(&mut self, context: &mut Context<impl Host>, input: &[u8]) -> Result<usize, Close> {
         each!(self, handler => handler.receive(context, input))
     }
-    fn replied<W: Host>(
+    fn replied(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         id: ChannelId,
         reply: Result<Reply, Refusal>,
-    ) -> Result<(), Close> {
-        each!(self, handler => handler.replied(context, id, reply))
+    ) {
+        each!(self, handler => handler.replied(context, id, reply));
     }
-    fn authenticated<W: Host>(
+    fn authenticated(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         answer: Authentication,
     ) -> Result<(), Close> {
         each!(self, handler => handler.authenticated(context, answer))
     }
-    fn connections_found<W: Host>(&mut self, context: &mut Context<'_, W>, found: &QueryResult) {
+    fn connections_found(&mut self, context: &mut Context<impl Host>, found: &QueryResult) {
         each!(self, handler => handler.connections_found(context, found));
     }
-    fn no_responders<W: Host>(&mut self, context: &mut Context<'_, W>, subject: &str, reply: &str) {
+    fn no_responders(&mut self, context: &mut Context<impl Host>, subject: &str, reply: &str) {
         each!(self, handler => handler.no_responders(context, subject, reply));
     }
-    fn known_to_shards<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close> {
+    fn known_to_shards(&mut self, context: &mut Context<impl Host>) -> Result<(), Close> {
         each!(self, handler => handler.known_to_shards(context))
     }
-    fn refused<W: Host>(
+    fn refused(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         id: ChannelId,
         settle: Option<Settle>,
         refusal: Refusal,
@@ -117,25 +113,25 @@ impl ProtocolHandler for AnyHandler {
     fn is_waiting(&self) -> bool {
         each!(self, handler => handler.is_waiting())
     }
-    fn blocked<W: Host>(&mut self, context: &mut Context<'_, W>, why: Option<&str>) {
+    fn blocked(&mut self, context: &mut Context<impl Host>, why: Option<&str>) {
         each!(self, handler => handler.blocked(context, why));
     }
-    fn spill_drained<W: Host>(&mut self, context: &mut Context<'_, W>) {
+    fn spill_drained(&mut self, context: &mut Context<impl Host>) {
         each!(self, handler => handler.spill_drained(context));
     }
     fn reading_paused(&mut self, now: Time) {
         each!(self, handler => handler.reading_paused(now));
     }
-    fn close<W: Host>(&mut self, context: &mut Context<'_, W>, why: &str) {
+    fn close(&mut self, context: &mut Context<impl Host>, why: &str) {
         each!(self, handler => handler.close(context, why));
     }
-    fn disconnected<W: Host>(&mut self, context: &mut Context<'_, W>) {
+    fn disconnected(&mut self, context: &mut Context<impl Host>) {
         each!(self, handler => handler.disconnected(context));
     }
     fn deadline(&self) -> Option<Time> {
         each!(self, handler => handler.deadline())
     }
-    fn expire<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close> {
+    fn expire(&mut self, context: &mut Context<impl Host>) -> Result<(), Close> {
         each!(self, handler => handler.expire(context))
     }
 }

@@ -22,12 +22,9 @@ impl Node {
             return;
         };
         let has_input = !connection.carry.is_empty();
-        match self
-            .with_handler(now, id, |handler, context| handler.replied(context, channel, reply))
-        {
-            Some(Ok(())) if has_input => self.connections.resumable.push(id),
-            Some(Err(close)) => self.end(now, id, close),
-            _ => {}
+        self.with_handler(now, id, |handler, context| handler.replied(context, channel, reply));
+        if has_input {
+            self.connections.resumable.push(id);
         }
     }
 

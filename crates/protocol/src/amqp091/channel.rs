@@ -97,9 +97,6 @@ impl Channels {
             self.sorted.remove(index);
         }
     }
-    pub(super) fn clear(&mut self) {
-        self.sorted = Vec::new();
-    }
     pub(super) fn len(&self) -> usize {
         self.sorted.len()
     }

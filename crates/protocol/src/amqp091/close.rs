@@ -1,6 +1,6 @@
 //! Errors, and the closing of channels and connections.
 
-use super::channel::Mode;
+use super::channel::{Channels, Mode};
 use super::codec::Method;
 use super::fault::{Code, Fault, Reach};
 use super::frame::{self, Frame, FrameError};
@@ -9,9 +9,9 @@ use crate::{Close, Context, Host};
 
 impl Handler {
     /// What follows a broken frame cannot be understood: all of it is dropped.
-    pub(super) fn bad_frame<W: Host>(
+    pub(super) fn bad_frame(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         error: FrameError,
         input_bytes: usize,
     ) -> usize {
@@ -25,9 +25,9 @@ impl Handler {
     }
 
     /// After our connection.close, only the peer's answer counts (spec 1.4.2.9).
-    pub(super) fn while_closing<W: Host>(
+    pub(super) fn while_closing(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         frame: Frame<'_>,
     ) -> Result<(), Close> {
         if frame.kind != frame::METHOD || frame.channel != 0 {
@@ -51,7 +51,7 @@ impl Handler {
 
     /// Whether the next method may be answered now: every earlier request is complete. Where not, the
     /// connection waits.
-    pub(super) fn may_answer<W: Host>(&mut self, context: &mut Context<'_, W>) -> bool {
+    pub(super) fn may_answer(&mut self, context: &mut Context<impl Host>) -> bool {
         let may_answer = !self.connected || context.host.are_requests_complete(self.id);
         if !may_answer {
             self.waiting = Some(Waiting::EarlierRequests);
@@ -66,21 +66,16 @@ impl Handler {
 
     /// Sends the error of a frame that has changed nothing, and closes what it closes. Where earlier requests
     /// are not complete, the frame is presented again: its channel may have been closed by then.
-    pub(super) fn fail<W: Host>(
-        &mut self,
-        context: &mut Context<'_, W>,
-        channel: u16,
-        fault: Fault,
-    ) {
+    pub(super) fn fail(&mut self, context: &mut Context<impl Host>, channel: u16, fault: Fault) {
         if self.may_answer(context) {
             self.fail_now(context, channel, fault);
         }
     }
 
     /// Sends the error of a message that was reassembled and dropped, once earlier requests are complete.
-    pub(super) fn fail_message<W: Host>(
+    pub(super) fn fail_message(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         channel: u16,
         fault: Fault,
     ) {
@@ -90,9 +85,9 @@ impl Handler {
         self.waiting = Some(Waiting::Fault(channel, Box::new(fault)));
     }
 
-    pub(super) fn fail_now<W: Host>(
+    pub(super) fn fail_now(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         channel: u16,
         fault: Fault,
     ) {
@@ -117,7 +112,7 @@ impl Handler {
     }
 
     /// Sends connection.close and waits for the answer.
-    pub(super) fn end<W: Host>(&mut self, context: &mut Context<'_, W>, fault: &Fault) {
+    pub(super) fn end(&mut self, context: &mut Context<impl Host>, fault: &Fault) {
         if matches!(self.state, State::Closing | State::Deaf | State::Over) {
             return;
         }
@@ -133,9 +128,9 @@ impl Handler {
     }
 
     /// Tells the engine, once, that the connection is gone.
-    pub(super) fn leave<W: Host>(&mut self, context: &mut Context<'_, W>) {
+    pub(super) fn leave(&mut self, context: &mut Context<impl Host>) {
         self.waiting = None;
-        self.channels.clear();
+        self.channels = Channels::default();
         if self.connected {
             self.connected = false;
             context.engine.disconnect(context.now, self.id, context.host);

@@ -8,7 +8,8 @@ use super::mapping;
 use crate::amqp091::handler::{Handler, Waiting};
 use crate::{Context, Host};
 use angarium_engine::{
-    Consume, Credit, ExchangeDeclaration, QueueDeclaration, Refusal, RefusalKind, Reply, Request,
+    Binding, BindingTarget, Consume, Credit, ExchangeDeclaration, ExchangeOptions,
+    QueueDeclaration, QueueOptions, Refusal, RefusalKind, Reply, Request,
 };
 
 /// A method that waits for the engine.
@@ -46,11 +47,35 @@ enum Answer {
     Mode(Mode, Method<'static>),
 }
 
+/// What a method on a channel is lowered to. It is matched right where it is made.
+#[expect(clippy::large_enum_variant)]
+enum Lowered<'a> {
+    /// A request, and what answers its reply.
+    Request {
+        request: Request,
+        answer: Answer,
+        no_wait: bool,
+    },
+    /// This method answers it, once every earlier request is complete: the engine need not be asked.
+    Answer(Method<'a>),
+    Nothing,
+}
+
+impl Lowered<'static> {
+    fn request(request: Request, answer: Answer, no_wait: bool) -> Lowered<'static> {
+        Lowered::Request { request, answer, no_wait }
+    }
+    /// A request that `ok` answers.
+    fn done(request: Request, ok: Method<'static>, no_wait: bool) -> Lowered<'static> {
+        Lowered::request(request, Answer::Done(ok), no_wait)
+    }
+}
+
 impl Handler {
     /// Takes a method on a channel.
-    pub(super) fn channel_method<W: Host>(
+    pub(super) fn channel_method(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         number: u16,
         method: &Method<'_>,
     ) -> Result<(), Fault> {
@@ -74,19 +99,29 @@ impl Handler {
             _ => {}
         }
         let Some(index) = self.usable(number, method.name())? else { return Ok(()) };
-        match self.current.0 {
-            40 => self.exchange_method(context, index, method),
-            50 => self.queue_method(context, index, method),
-            60 => self.basic_method(context, index, method),
-            _ => self.other_method(context, index, method),
+        let lowered = match self.current.0 {
+            40 => self.exchange_method(method),
+            50 => self.queue_method(index, method),
+            60 => self.basic_method(index, method),
+            _ => self.other_method(index, method),
+        };
+        match lowered? {
+            Lowered::Request { request, answer, no_wait } => {
+                let pending = Pending { channel: number, method: self.current, answer, no_wait };
+                self.waiting = Some(Waiting::Reply(pending));
+                context.engine.request(context.now, self.channel_id(number), request, context.host);
+            }
+            Lowered::Answer(method) => {
+                if self.may_answer(context) {
+                    self.send(context, number, &method);
+                }
+            }
+            Lowered::Nothing => {}
         }
+        Ok(())
     }
 
-    fn open_channel<W: Host>(
-        &mut self,
-        context: &mut Context<'_, W>,
-        number: u16,
-    ) -> Result<(), Fault> {
+    fn open_channel(&mut self, context: &mut Context<impl Host>, number: u16) -> Result<(), Fault> {
         match self.channels.get(number) {
             Some(channel) if channel.closing => return Ok(()),
             Some(_) => {
@@ -106,19 +141,18 @@ impl Handler {
         Ok(())
     }
 
-    fn close_channel<W: Host>(
+    fn close_channel(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         number: u16,
     ) -> Result<(), Fault> {
         if !self.may_answer(context) {
             return Ok(());
         }
         let Some(channel) = self.channels.get(number) else {
-            let text = format!("channel.close on channel {number}, which is not open");
-            return Err(Fault::new(Code::CHANNEL_ERROR, text));
+            return Err(Fault::not_open("channel.close", number));
         };
-        // Both sides closed at once: we answer theirs, and theirs to ours may still come.
+        // Both sides close at the same time: theirs is answered, and their answer to ours may still come.
         if !channel.closing {
             self.channels.remove(number);
             context.engine.close(context.now, self.channel_id(number), context.host);
@@ -131,102 +165,54 @@ impl Handler {
         Ok(())
     }
 
-    fn request<W: Host>(
-        &mut self,
-        context: &mut Context<'_, W>,
-        index: usize,
-        request: Request,
-        answer: Answer,
-        no_wait: bool,
-    ) -> Result<(), Fault> {
-        let channel = self.channels[index].number;
-        let pending = Pending { channel, method: self.current, answer, no_wait };
-        self.waiting = Some(Waiting::Reply(pending));
-        context.engine.request(context.now, self.channel_id(channel), request, context.host);
-        Ok(())
-    }
-
-    /// Answers what the engine need not be asked, once all is said of what came before.
-    fn answer_here<W: Host>(
-        &mut self,
-        context: &mut Context<'_, W>,
-        index: usize,
-        answer: &Method<'_>,
-    ) {
-        if self.may_answer(context) {
-            self.send(context, self.channels[index].number, answer);
-        }
-    }
-
-    /// Whether methods named in `what` make no sense on the default exchange.
-    pub(super) fn not_default(&self, exchange: &str) -> Result<(), Fault> {
-        if exchange.is_empty() {
-            let text = "operation not permitted on the default exchange";
-            return Err(Fault::new(Code::ACCESS_REFUSED, text));
-        }
-        Ok(())
-    }
-
-    fn exchange_method<W: Host>(
-        &mut self,
-        context: &mut Context<'_, W>,
-        index: usize,
-        method: &Method<'_>,
-    ) -> Result<(), Fault> {
-        match *method {
-            Method::ExchangeDeclare { exchange, passive, no_wait, .. } => {
-                let options =
-                    if passive { None } else { Some(self.exchange_options(exchange, method)?) };
+    fn exchange_method(&self, method: &Method<'_>) -> Result<Lowered<'static>, Fault> {
+        Ok(match *method {
+            Method::ExchangeDeclare {
+                exchange,
+                kind,
+                passive,
+                durable,
+                auto_delete,
+                internal,
+                no_wait,
+                arguments,
+                ..
+            } => {
+                let options = if passive {
+                    None
+                } else {
+                    not_default(exchange)?;
+                    let told = mapping::exchange_options(kind, exchange, &self.vhost, arguments)?;
+                    Some(ExchangeOptions { durable, auto_delete, internal, ..told })
+                };
                 let declaration = ExchangeDeclaration { name: exchange.to_owned(), options };
-                let answer = Answer::Done(Method::ExchangeDeclareOk {});
                 let request = Request::DeclareExchange(declaration);
-                self.request(context, index, request, answer, no_wait)
+                Lowered::done(request, Method::ExchangeDeclareOk {}, no_wait)
             }
             Method::ExchangeDelete { exchange, if_unused, no_wait, .. } => {
-                self.not_default(exchange)?;
+                not_default(exchange)?;
                 let request = Request::DeleteExchange { name: exchange.to_owned(), if_unused };
-                let answer = Answer::Done(Method::ExchangeDeleteOk {});
-                self.request(context, index, request, answer, no_wait)
+                Lowered::done(request, Method::ExchangeDeleteOk {}, no_wait)
             }
             Method::ExchangeBind {
                 destination, source, routing_key, no_wait, arguments, ..
             } => {
-                let binding = self.exchange_binding(destination, source, routing_key, arguments)?;
-                let answer = Answer::Done(Method::ExchangeBindOk {});
-                self.request(context, index, Request::Bind(binding), answer, no_wait)
+                let binding = exchange_binding(destination, source, routing_key, arguments)?;
+                Lowered::done(Request::Bind(binding), Method::ExchangeBindOk {}, no_wait)
             }
             Method::ExchangeUnbind {
                 destination, source, routing_key, no_wait, arguments, ..
             } => {
-                let binding = self.exchange_binding(destination, source, routing_key, arguments)?;
-                let answer = Answer::Done(Method::ExchangeUnbindOk {});
-                self.request(context, index, Request::Unbind(binding), answer, no_wait)
+                let binding = exchange_binding(destination, source, routing_key, arguments)?;
+                Lowered::done(Request::Unbind(binding), Method::ExchangeUnbindOk {}, no_wait)
             }
-            _ => Err(misdirected(method)),
-        }
-    }
-
-    fn exchange_options(
-        &self,
-        exchange: &str,
-        method: &Method<'_>,
-    ) -> Result<angarium_engine::ExchangeOptions, Fault> {
-        let &Method::ExchangeDeclare { kind, durable, auto_delete, internal, arguments, .. } =
-            method
-        else {
-            return Err(misdirected(method));
-        };
-        self.not_default(exchange)?;
-        let mut options = mapping::exchange_options(kind, exchange, &self.vhost, arguments)?;
-        options.durable = durable;
-        options.auto_delete = auto_delete;
-        options.internal = internal;
-        Ok(options)
+            _ => return Err(misdirected(method)),
+        })
     }
 
     /// The queue's name; an empty one means the queue last declared on the channel (spec,
     /// `queue-name`).
-    pub(super) fn queue_name(&self, index: usize, name: &str) -> Result<String, Fault> {
+    fn queue_name(&self, index: usize, name: &str) -> Result<String, Fault> {
         if !name.is_empty() {
             return Ok(name.to_owned());
         }
@@ -237,101 +223,96 @@ impl Handler {
         Ok(last.clone())
     }
 
-    fn queue_method<W: Host>(
-        &mut self,
-        context: &mut Context<'_, W>,
+    /// The binding of a queue that a method names: with neither queue nor key given, both are the last
+    /// declared queue's name (spec, queue.bind).
+    fn queue_binding(
+        &self,
         index: usize,
-        method: &Method<'_>,
-    ) -> Result<(), Fault> {
-        match *method {
-            Method::QueueDeclare { .. } => self.declare_queue(context, index, method),
+        queue: &str,
+        exchange: &str,
+        key: &str,
+        arguments: Table<'_>,
+    ) -> Result<Binding, Fault> {
+        not_default(exchange)?;
+        let name = self.queue_name(index, queue)?;
+        let key = if queue.is_empty() && key.is_empty() { name.clone() } else { key.to_owned() };
+        Ok(Binding {
+            source: exchange.to_owned(),
+            target: BindingTarget::Queue(name),
+            key,
+            arguments: mapping::arguments(arguments),
+        })
+    }
+
+    fn queue_method<'m>(&self, index: usize, method: &Method<'m>) -> Result<Lowered<'m>, Fault> {
+        Ok(match *method {
+            // The name that asks for direct replies always exists.
+            Method::QueueDeclare { queue: DIRECT_REPLY_TO, no_wait: true, .. } => Lowered::Nothing,
+            Method::QueueDeclare { queue: queue @ DIRECT_REPLY_TO, .. } => {
+                let (message_count, consumer_count) = (0, 1);
+                Lowered::Answer(Method::QueueDeclareOk { queue, message_count, consumer_count })
+            }
+            Method::QueueDeclare {
+                queue,
+                passive,
+                durable,
+                exclusive,
+                auto_delete,
+                no_wait,
+                arguments,
+                ..
+            } => {
+                // Nobody declares an inbox, but responders ask in this way whether it is still there.
+                let declaration = if passive || is_inbox(queue) {
+                    QueueDeclaration { name: self.queue_name(index, queue)?, options: None }
+                } else {
+                    not_reserved(queue)?;
+                    let options = mapping::queue_options(queue, &self.vhost, arguments)?;
+                    let options = QueueOptions { durable, exclusive, auto_delete, ..options };
+                    QueueDeclaration { name: queue.to_owned(), options: Some(options) }
+                };
+                Lowered::request(Request::DeclareQueue(declaration), Answer::Declared, no_wait)
+            }
             Method::QueueBind { queue, exchange, routing_key, no_wait, arguments, .. } => {
                 let binding = self.queue_binding(index, queue, exchange, routing_key, arguments)?;
-                let answer = Answer::Done(Method::QueueBindOk {});
-                self.request(context, index, Request::Bind(binding), answer, no_wait)
+                Lowered::done(Request::Bind(binding), Method::QueueBindOk {}, no_wait)
             }
             Method::QueueUnbind { queue, exchange, routing_key, arguments, .. } => {
                 let binding = self.queue_binding(index, queue, exchange, routing_key, arguments)?;
-                let answer = Answer::Done(Method::QueueUnbindOk {});
-                self.request(context, index, Request::Unbind(binding), answer, false)
+                Lowered::done(Request::Unbind(binding), Method::QueueUnbindOk {}, false)
             }
             Method::QueuePurge { queue, no_wait, .. } => {
                 let name = self.queue_name(index, queue)?;
-                self.request(context, index, Request::PurgeQueue { name }, Answer::Purged, no_wait)
+                Lowered::request(Request::PurgeQueue { name }, Answer::Purged, no_wait)
             }
             Method::QueueDelete { queue, if_unused, if_empty, no_wait, .. } => {
                 let name = self.queue_name(index, queue)?;
                 let request = Request::DeleteQueue { name, if_unused, if_empty };
-                self.request(context, index, request, Answer::Deleted, no_wait)
+                Lowered::request(request, Answer::Deleted, no_wait)
             }
-            _ => Err(misdirected(method)),
-        }
+            _ => return Err(misdirected(method)),
+        })
     }
 
-    fn declare_queue<W: Host>(
+    fn basic_method(
         &mut self,
-        context: &mut Context<'_, W>,
         index: usize,
         method: &Method<'_>,
-    ) -> Result<(), Fault> {
-        let &Method::QueueDeclare {
-            queue,
-            passive,
-            durable,
-            exclusive,
-            auto_delete,
-            no_wait,
-            arguments,
-            ..
-        } = method
-        else {
-            return Err(misdirected(method));
-        };
-        // The name that asks for direct replies always exists.
-        if queue == DIRECT_REPLY_TO {
-            if !no_wait && self.may_answer(context) {
-                let answer = Method::QueueDeclareOk { queue, message_count: 0, consumer_count: 1 };
-                self.send(context, self.channels[index].number, &answer);
-            }
-            return Ok(());
-        }
-        // Nobody declares an inbox, but responders ask in this way whether it is still there.
-        let asks = passive || is_inbox(queue);
-        let declaration = if asks {
-            QueueDeclaration { name: self.queue_name(index, queue)?, options: None }
-        } else {
-            not_reserved(queue)?;
-            let mut options = mapping::queue_options(queue, &self.vhost, arguments)?;
-            options.durable = durable;
-            options.exclusive = exclusive;
-            options.auto_delete = auto_delete;
-            QueueDeclaration { name: queue.to_owned(), options: Some(options) }
-        };
-        self.request(context, index, Request::DeclareQueue(declaration), Answer::Declared, no_wait)
-    }
-
-    fn basic_method<W: Host>(
-        &mut self,
-        context: &mut Context<'_, W>,
-        index: usize,
-        method: &Method<'_>,
-    ) -> Result<(), Fault> {
-        match *method {
+    ) -> Result<Lowered<'static>, Fault> {
+        Ok(match *method {
             Method::BasicQos { prefetch_size, prefetch_count, global } => {
                 let credit =
                     Credit { messages: prefetch_count.into(), bytes: prefetch_size.into() };
+                let ok = Method::BasicQosOk {};
                 if global {
-                    let answer = Answer::Done(Method::BasicQosOk {});
-                    let request = Request::SetChannelCredit(credit);
-                    return self.request(context, index, request, answer, false);
+                    return Ok(Lowered::done(Request::SetChannelCredit(credit), ok, false));
                 }
                 self.channels[index].consumer_credit = credit;
-                self.answer_here(context, index, &Method::BasicQosOk {});
-                Ok(())
+                Lowered::Answer(ok)
             }
             Method::BasicConsume {
                 queue: DIRECT_REPLY_TO, consumer_tag, no_ack, no_wait, ..
-            } => self.consume_replies(context, index, consumer_tag, no_ack, no_wait),
+            } => self.consume_replies(index, consumer_tag, no_ack, no_wait)?,
             Method::BasicConsume {
                 queue,
                 consumer_tag,
@@ -346,40 +327,34 @@ impl Handler {
                     name: self.consumer_tag(index, consumer_tag),
                     presettled: no_ack,
                     exclusive,
-                    priority: self.priority(&queue, arguments)?,
+                    priority: mapping::consumer_priority(&queue, &self.vhost, arguments)?,
                     credit: self.channels[index].consumer_credit,
                     queue,
                 };
                 let answer = Answer::Consuming(subscribe.name.clone());
-                let request = Request::Consume(subscribe);
-                self.request(context, index, request, answer, no_wait)
+                Lowered::request(Request::Consume(subscribe), answer, no_wait)
             }
             Method::BasicCancel { consumer_tag, no_wait } => {
                 let answer = Answer::Cancelled(consumer_tag.to_owned());
                 let request = Request::CancelConsumer { name: consumer_tag.to_owned() };
-                self.request(context, index, request, answer, no_wait)
+                Lowered::request(request, answer, no_wait)
             }
             Method::BasicGet { queue, no_ack, .. } => {
                 let queue = self.queue_name(index, queue)?;
                 let request = Request::Get { queue, presettled: no_ack };
-                self.request(context, index, request, Answer::Got, false)
+                Lowered::request(request, Answer::Got, false)
             }
             Method::BasicRecover { requeue: true } => {
-                let answer = Answer::Done(Method::BasicRecoverOk {});
-                self.request(context, index, Request::Recover, answer, false)
+                Lowered::done(Request::Recover, Method::BasicRecoverOk {}, false)
             }
             Method::BasicRecoverAsync { requeue: true } => {
-                self.request(context, index, Request::Recover, Answer::Nothing, false)
+                Lowered::request(Request::Recover, Answer::Nothing, false)
             }
             Method::BasicRecover { .. } | Method::BasicRecoverAsync { .. } => {
-                Err(Fault::new(Code::NOT_IMPLEMENTED, "requeue=false"))
+                return Err(Fault::new(Code::NOT_IMPLEMENTED, "requeue=false"));
             }
-            _ => Err(misdirected(method)),
-        }
-    }
-
-    fn priority(&self, queue: &str, arguments: Table<'_>) -> Result<i32, Fault> {
-        mapping::consumer_priority(queue, &self.vhost, arguments)
+            _ => return Err(misdirected(method)),
+        })
     }
 
     /// The client's tag, or one of ours, unique in the connection.
@@ -392,110 +367,92 @@ impl Handler {
         format!("amq.ctag-{connection}.{channel}.{}", self.tags_made)
     }
 
-    fn consume_replies<W: Host>(
+    fn consume_replies(
         &mut self,
-        context: &mut Context<'_, W>,
         index: usize,
         tag: &str,
         no_ack: bool,
         no_wait: bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<Lowered<'static>, Fault> {
         let wrong = if !no_ack {
             "reply consumer cannot acknowledge"
         } else if self.channels[index].inbox.is_some() {
             "reply consumer already set"
         } else {
-            let tag = self.consumer_tag(index, tag);
-            let request = Request::OpenInbox { name: tag.clone() };
-            return self.request(context, index, request, Answer::Inbox(tag), no_wait);
+            let name = self.consumer_tag(index, tag);
+            let answer = Answer::Inbox(name.clone());
+            return Ok(Lowered::request(Request::OpenInbox { name }, answer, no_wait));
         };
         Err(Fault::new(Code::PRECONDITION_FAILED, wrong))
     }
 
-    fn other_method<W: Host>(
-        &mut self,
-        context: &mut Context<'_, W>,
-        index: usize,
-        method: &Method<'_>,
-    ) -> Result<(), Fault> {
-        let mode = self.channels[index].mode;
-        let not_transactional =
-            || Fault::new(Code::PRECONDITION_FAILED, "channel is not transactional");
-        match *method {
+    fn other_method(&self, index: usize, method: &Method<'_>) -> Result<Lowered<'static>, Fault> {
+        Ok(match *method {
             Method::ChannelFlow { active } => {
-                let answer = Answer::Done(Method::ChannelFlowOk { active });
-                self.request(context, index, Request::SetFlow(active), answer, false)
+                let ok = Method::ChannelFlowOk { active };
+                Lowered::done(Request::SetFlow(active), ok, false)
             }
-            Method::ChannelFlowOk { .. } => Ok(()),
+            Method::ChannelFlowOk { .. } => Lowered::Nothing,
             // Rights are a user's, not a ticket's; any ticket will do (spec 0-8, access).
-            Method::AccessRequest { .. } => {
-                self.answer_here(context, index, &Method::AccessRequestOk { ticket: 1 });
-                Ok(())
-            }
+            Method::AccessRequest { .. } => Lowered::Answer(Method::AccessRequestOk { ticket: 1 }),
             Method::ConfirmSelect { no_wait } => {
-                let ok = Method::ConfirmSelectOk {};
-                self.select(context, index, Mode::Confirm, ok, no_wait)
+                self.select(index, Mode::Confirm, Method::ConfirmSelectOk {}, no_wait)?
             }
             Method::TxSelect {} => {
-                self.select(context, index, Mode::Transaction, Method::TxSelectOk {}, false)
+                self.select(index, Mode::Transaction, Method::TxSelectOk {}, false)?
             }
-            Method::TxCommit {} | Method::TxRollback {} if mode != Mode::Transaction => {
-                Err(not_transactional())
+            Method::TxCommit {} | Method::TxRollback {}
+                if self.channels[index].mode != Mode::Transaction =>
+            {
+                let text = "channel is not transactional";
+                return Err(Fault::new(Code::PRECONDITION_FAILED, text));
             }
-            Method::TxCommit {} => {
-                let answer = Answer::Done(Method::TxCommitOk {});
-                self.request(context, index, Request::Commit, answer, false)
-            }
+            Method::TxCommit {} => Lowered::done(Request::Commit, Method::TxCommitOk {}, false),
             Method::TxRollback {} => {
-                let answer = Answer::Done(Method::TxRollbackOk {});
-                self.request(context, index, Request::Rollback, answer, false)
+                Lowered::done(Request::Rollback, Method::TxRollbackOk {}, false)
             }
-            _ => Err(misdirected(method)),
-        }
+            _ => return Err(misdirected(method)),
+        })
     }
 
     /// Switches a plain channel to `mode`; once is enough.
-    fn select<W: Host>(
-        &mut self,
-        context: &mut Context<'_, W>,
+    fn select(
+        &self,
         index: usize,
         mode: Mode,
         ok: Method<'static>,
         no_wait: bool,
-    ) -> Result<(), Fault> {
-        let channel = &self.channels[index];
-        if channel.mode == mode {
-            if !no_wait {
-                self.answer_here(context, index, &ok);
-            }
-            return Ok(());
-        }
+    ) -> Result<Lowered<'static>, Fault> {
         let (request, refused) = match mode {
             Mode::Confirm => (Request::SelectConfirms, "cannot switch from tx to confirm mode"),
             _ => (Request::SelectTransactions, "cannot switch from confirm to tx mode"),
         };
-        if channel.mode != Mode::Plain {
-            return Err(Fault::new(Code::PRECONDITION_FAILED, refused));
+        match self.channels[index].mode {
+            Mode::Plain => Ok(Lowered::request(request, Answer::Mode(mode, ok), no_wait)),
+            already if already != mode => Err(Fault::new(Code::PRECONDITION_FAILED, refused)),
+            _ if no_wait => Ok(Lowered::Nothing),
+            _ => Ok(Lowered::Answer(ok)),
         }
-        self.request(context, index, request, Answer::Mode(mode, ok), no_wait)
     }
 
     /// The engine has answered: tells the client.
-    pub(super) fn answer<W: Host>(
+    pub(super) fn answer(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         pending: Pending,
         reply: Result<Reply, Refusal>,
     ) -> Result<(), Fault> {
         let Pending { channel: number, answer, no_wait, .. } = pending;
-        let reply = match (reply, &answer) {
-            (Ok(reply), _) => reply,
+        let reply = reply.or_else(|refusal| match (&answer, refusal.kind) {
             // Cancelling what is not there is no error in this protocol.
-            (Err(refusal), Answer::Cancelled(_)) if refusal.kind == RefusalKind::NotFound => {
-                Reply::Done
+            (Answer::Cancelled(_), RefusalKind::NotFound) => Ok(Reply::Done),
+            // A consumer tag that is taken ends the connection in RabbitMQ, and clients know it so.
+            (Answer::Consuming(tag) | Answer::Inbox(tag), RefusalKind::NotAllowed) => {
+                let text = format!("attempt to reuse consumer tag '{tag}'");
+                Err(Fault::new(Code::NOT_ALLOWED, text))
             }
-            (Err(refusal), answer) => return Err(refused(refusal, answer)),
-        };
+            _ => Err(mapping::fault(refusal)),
+        })?;
         let Some(channel) = self.channels.get(number) else { return Ok(()) };
         match (&answer, &reply) {
             (Answer::Declared, Reply::Queue { name, .. }) => {
@@ -508,10 +465,7 @@ impl Handler {
                 channel.inbox = Some(Box::new(inbox));
             }
             (Answer::Cancelled(tag), _) => {
-                let is_this = channel.inbox.as_ref().is_some_and(|i| i.consumer_tag == *tag);
-                if is_this {
-                    channel.inbox = None;
-                }
+                channel.inbox.take_if(|inbox| inbox.consumer_tag == *tag);
             }
             _ => {}
         }
@@ -547,14 +501,30 @@ fn response<'a>(answer: &'a Answer, reply: &'a Reply) -> Option<Method<'a>> {
     })
 }
 
-fn refused(refusal: Refusal, answer: &Answer) -> Fault {
-    if let (Answer::Consuming(tag) | Answer::Inbox(tag), RefusalKind::NotAllowed) =
-        (answer, refusal.kind)
-    {
-        // A consumer tag that is taken ends the connection in RabbitMQ, and clients know it so.
-        return Fault::new(Code::NOT_ALLOWED, format!("attempt to reuse consumer tag '{tag}'"));
+/// Refuses what makes no sense on the default exchange.
+fn not_default(exchange: &str) -> Result<(), Fault> {
+    if exchange.is_empty() {
+        let text = "operation not permitted on the default exchange";
+        return Err(Fault::new(Code::ACCESS_REFUSED, text));
     }
-    mapping::fault(refusal)
+    Ok(())
+}
+
+/// The binding of an exchange that a method names.
+fn exchange_binding(
+    destination: &str,
+    source: &str,
+    key: &str,
+    arguments: Table<'_>,
+) -> Result<Binding, Fault> {
+    not_default(source)?;
+    not_default(destination)?;
+    Ok(Binding {
+        source: source.to_owned(),
+        target: BindingTarget::Exchange(destination.to_owned()),
+        key: key.to_owned(),
+        arguments: mapping::arguments(arguments),
+    })
 }
 
 /// A method that only brokers send, or that makes no sense where it came.

@@ -75,6 +75,11 @@ impl Fault {
     pub(super) fn new(code: Code, text: impl Into<String>) -> Fault {
         Fault { code, reach: code.reach(), text: text.into() }
     }
+    /// `what` came on a channel that is not open.
+    pub(super) fn not_open(what: &str, number: u16) -> Fault {
+        let text = format!("{what} on channel {number}, which is not open");
+        Fault::new(Code::CHANNEL_ERROR, text)
+    }
     /// The same error, ending the connection.
     pub(super) fn hard(self) -> Fault {
         Fault { reach: Reach::Connection, ..self }

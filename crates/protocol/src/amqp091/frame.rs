@@ -9,8 +9,6 @@
 //! ```
 //! Specification 4.2.3.
 
-use crate::shared_body::Frames;
-
 /// A method, spec 4.2.4.
 pub const METHOD: u8 = 1;
 /// A content header, spec 4.2.6.1.
@@ -83,8 +81,6 @@ impl std::fmt::Display for FrameError {
     }
 }
 
-impl std::error::Error for FrameError {}
-
 /// The head of the frame that `input` begins with; `None`: not all of it is there.
 #[inline]
 #[must_use]
@@ -97,30 +93,23 @@ pub fn head(input: &[u8]) -> Option<Head> {
     })
 }
 
-/// Whether a frame with this head can be taken where frames have at most `max` octets (0: no limit).
+/// The frame that `input` begins with and how many octets it takes, where frames have at most `max` octets
+/// (0: no limit); `None`: not all of it is there.
 #[inline]
-pub fn check_head(head: Head, max: u32) -> Result<(), FrameError> {
-    if !matches!(head.kind, METHOD | HEADER | BODY | HEARTBEAT) {
-        return Err(FrameError::UnknownKind(head.kind));
+pub fn read(input: &[u8], max: u32) -> Result<Option<(Frame<'_>, usize)>, FrameError> {
+    let Some(Head { kind, channel, size }) = head(input) else { return Ok(None) };
+    if !matches!(kind, METHOD | HEADER | BODY | HEARTBEAT) {
+        return Err(FrameError::UnknownKind(kind));
     }
-    let bytes = u64::from(head.size) + OVERHEAD_BYTES as u64;
+    let bytes = u64::from(size) + OVERHEAD_BYTES as u64;
     if max != 0 && bytes > u64::from(max) {
         return Err(FrameError::TooLarge { bytes, max });
     }
-    Ok(())
-}
-
-/// The frame that `input` begins with and how many octets it takes; `None`: not all of it is there.
-#[inline]
-pub fn read(input: &[u8], max: u32) -> Result<Option<(Frame<'_>, usize)>, FrameError> {
-    let Some(head) = head(input) else { return Ok(None) };
-    check_head(head, max)?;
-    let end = HEAD_BYTES + head.size as usize;
+    let end = HEAD_BYTES + size as usize;
     match input.get(end) {
         None => Ok(None),
         Some(&END) => {
-            let payload = &input[HEAD_BYTES..end];
-            Ok(Some((Frame { kind: head.kind, channel: head.channel, payload }, end + 1)))
+            Ok(Some((Frame { kind, channel, payload: &input[HEAD_BYTES..end] }, end + 1)))
         }
         Some(&other) => Err(FrameError::BadEnd(other)),
     }
@@ -148,19 +137,16 @@ pub fn write_heartbeat(out: &mut Vec<u8>) {
     out.extend_from_slice(&[HEARTBEAT, 0, 0, 0, 0, 0, 0, END]);
 }
 
-/// The frames of a body, of at most `max` octets each (0: no limit).
-pub(crate) fn of_body(channel: u16, max: u32) -> Frames {
-    let [c0, c1] = channel.to_be_bytes();
-    let bytes_max = if max == 0 { u32::MAX as usize } else { max as usize - OVERHEAD_BYTES };
-    Frames::new([BODY, c0, c1], END, bytes_max)
+/// Most octets of payload in frames of at most `max` octets (0: no limit).
+pub(crate) fn payload_max(max: u32) -> usize {
+    if max == 0 { u32::MAX as usize } else { max as usize - OVERHEAD_BYTES }
 }
 
 /// Appends a body as frames of at most `max` octets each (0: no limit).
 #[inline]
 pub fn write_body(out: &mut Vec<u8>, channel: u16, body: &[u8], max: u32) {
     let [c0, c1] = channel.to_be_bytes();
-    let piece_max = if max == 0 { u32::MAX as usize } else { max as usize - OVERHEAD_BYTES };
-    for piece in body.chunks(piece_max) {
+    for piece in body.chunks(payload_max(max)) {
         let [s0, s1, s2, s3] = (piece.len() as u32).to_be_bytes();
         out.extend_from_slice(&[BODY, c0, c1, s0, s1, s2, s3]);
         out.extend_from_slice(piece);

@@ -12,7 +12,6 @@ use super::frame::{self, Frame};
 use super::mapping;
 use super::publish::BASIC_PUBLISH;
 use super::settings::Settings;
-use crate::amqp091::client_properties::Capabilities;
 use crate::amqp091::publish_memo::PublishMemo;
 use crate::{
     Authentication, ClientProperties, Close, ConnectionInfo, Context, Host, Peer, ProtocolHandler,
@@ -58,6 +57,14 @@ pub struct Handler {
     pub(super) ending: Option<Box<str>>,
     /// The numbers of the method being handled, for close methods.
     pub(super) current: (u16, u16),
+}
+
+/// What a client said it understands, of what changes how we talk to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Capabilities {
+    pub(super) consumer_cancel_notify: bool,
+    pub(super) connection_blocked: bool,
+    pub(super) authentication_failure_close: bool,
 }
 
 /// How far a connection has come.
@@ -165,32 +172,17 @@ impl Handler {
         }
     }
 
-    /// Memory that unfinished messages hold.
-    #[cfg(test)]
-    pub(super) fn gathered_bytes(&self) -> usize {
-        self.channels.gathered_bytes()
-    }
-
     pub(super) fn channel_id(&self, number: u16) -> ChannelId {
         ChannelId { connection: self.id, number }
     }
 
-    pub(super) fn send<W: Host>(
-        &self,
-        context: &mut Context<'_, W>,
-        channel: u16,
-        method: &Method<'_>,
-    ) {
+    pub(super) fn send(&self, context: &mut Context<impl Host>, channel: u16, method: &Method<'_>) {
         method.write_frame(channel, &mut context.host.writer(self.id).output.bytes);
     }
 
     /// Takes a frame, or a part of one, and returns its bytes. 0: more input is needed.
     #[inline]
-    fn step<W: Host>(
-        &mut self,
-        context: &mut Context<'_, W>,
-        input: &[u8],
-    ) -> Result<usize, Close> {
+    fn step(&mut self, context: &mut Context<impl Host>, input: &[u8]) -> Result<usize, Close> {
         match self.state {
             State::Open | State::Closing => {}
             State::Greeting => return self.greet(context, input),
@@ -212,9 +204,9 @@ impl Handler {
 
     /// Takes a whole frame, which `input` begins with, and returns how much of the input was used.
     #[inline]
-    fn frame<W: Host>(
+    fn frame(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         frame: Frame<'_>,
         bytes: usize,
         input: &[u8],
@@ -248,9 +240,9 @@ impl Handler {
     }
 
     #[inline]
-    fn method_frame<W: Host>(
+    fn method_frame(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         frame: Frame<'_>,
     ) -> Result<Result<(), Fault>, Close> {
         if self.state == State::Open
@@ -291,22 +283,13 @@ impl Handler {
         Duration::from_secs(u64::from(self.heartbeat_seconds) * 2)
     }
 
-    fn heartbeat_interval(&self) -> Duration {
+    pub(super) fn heartbeat_interval(&self) -> Duration {
         Duration::from_millis(u64::from(self.heartbeat_seconds) * 500)
-    }
-
-    pub(super) fn start_heartbeats(&mut self, now: Time) {
-        self.last_input = now;
-        self.beat = now.plus(self.heartbeat_interval());
     }
 }
 
 impl ProtocolHandler for Handler {
-    fn receive<W: Host>(
-        &mut self,
-        context: &mut Context<'_, W>,
-        input: &[u8],
-    ) -> Result<usize, Close> {
+    fn receive(&mut self, context: &mut Context<impl Host>, input: &[u8]) -> Result<usize, Close> {
         let mut used = 0;
         self.last_input = context.now;
         while self.waiting.is_none() && used < input.len() {
@@ -321,12 +304,12 @@ impl ProtocolHandler for Handler {
         Ok(used)
     }
 
-    fn replied<W: Host>(
+    fn replied(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         id: ChannelId,
         reply: Result<Reply, Refusal>,
-    ) -> Result<(), Close> {
+    ) {
         match self.waiting.take() {
             Some(Waiting::Reply(pending)) if pending.channel == id.number => {
                 self.current = pending.method;
@@ -337,12 +320,11 @@ impl ProtocolHandler for Handler {
             // The connection or channel ended while the engine was at it.
             other => self.waiting = other,
         }
-        Ok(())
     }
 
-    fn authenticated<W: Host>(
+    fn authenticated(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         answer: Authentication,
     ) -> Result<(), Close> {
         if !matches!(self.waiting, Some(Waiting::Authentication)) {
@@ -359,7 +341,7 @@ impl ProtocolHandler for Handler {
         }
     }
 
-    fn known_to_shards<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close> {
+    fn known_to_shards(&mut self, context: &mut Context<impl Host>) -> Result<(), Close> {
         if !context.host.is_known_to_shards(self.id) {
             return Ok(());
         }
@@ -384,9 +366,9 @@ impl ProtocolHandler for Handler {
         Ok(())
     }
 
-    fn refused<W: Host>(
+    fn refused(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         id: ChannelId,
         settle: Option<Settle>,
         refusal: Refusal,
@@ -415,7 +397,7 @@ impl ProtocolHandler for Handler {
         self.waiting.is_some()
     }
 
-    fn blocked<W: Host>(&mut self, context: &mut Context<'_, W>, why: Option<&str>) {
+    fn blocked(&mut self, context: &mut Context<impl Host>, why: Option<&str>) {
         let told = self.blocked.is_some();
         self.blocked = why.map(Into::into);
         if self.published && self.state == State::Open && self.capabilities.connection_blocked {
@@ -431,7 +413,7 @@ impl ProtocolHandler for Handler {
         self.last_input = self.last_input.max(now);
     }
 
-    fn close<W: Host>(&mut self, context: &mut Context<'_, W>, why: &str) {
+    fn close(&mut self, context: &mut Context<impl Host>, why: &str) {
         match self.state {
             State::Closing | State::Deaf | State::Over => {}
             State::Greeting => {
@@ -446,7 +428,7 @@ impl ProtocolHandler for Handler {
         }
     }
 
-    fn disconnected<W: Host>(&mut self, context: &mut Context<'_, W>) {
+    fn disconnected(&mut self, context: &mut Context<impl Host>) {
         self.leave(context);
         self.state = State::Over;
     }
@@ -461,7 +443,7 @@ impl ProtocolHandler for Handler {
         }
     }
 
-    fn expire<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close> {
+    fn expire(&mut self, context: &mut Context<impl Host>) -> Result<(), Close> {
         let now = context.now;
         if self.state != State::Open {
             if now < self.patience {

@@ -1,10 +1,10 @@
 //! From the protocol header to connection.open-ok, and the other methods of class connection.
 
+use super::codec::wire::truncated;
 use super::codec::{FieldValue, Method, Table, put_table, table};
 use super::fault::{Code, Fault};
 use super::frame::{self, PROTOCOL_HEADER};
-use crate::amqp091::client_properties::Capabilities;
-use crate::amqp091::handler::{Handler, State, Waiting};
+use crate::amqp091::handler::{Capabilities, Handler, State, Waiting};
 use crate::amqp091::writer::Writer;
 use crate::login_refusal;
 use crate::{AnyWriter, ClientProperties, Close, Context, Credentials, Host};
@@ -23,11 +23,25 @@ const CAPABILITIES: &[&str] = &[
     "direct_reply_to",
 ];
 
+impl Capabilities {
+    fn read(table: Table<'_>) -> Capabilities {
+        let Some(FieldValue::Table(capabilities)) = table.get("capabilities") else {
+            return Capabilities::default();
+        };
+        let has = |name| capabilities.get(name) == Some(FieldValue::Bool(true));
+        Capabilities {
+            consumer_cancel_notify: has("consumer_cancel_notify"),
+            connection_blocked: has("connection.blocked"),
+            authentication_failure_close: has("authentication_failure_close"),
+        }
+    }
+}
+
 impl Handler {
     /// Takes the protocol header (spec 4.2.2).
-    pub(super) fn greet<W: Host>(
+    pub(super) fn greet(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         input: &[u8],
     ) -> Result<usize, Close> {
         let seen = input.len().min(PROTOCOL_HEADER.len());
@@ -73,9 +87,9 @@ impl Handler {
     }
 
     /// Takes a method on channel 0.
-    pub(super) fn connection_method<W: Host>(
+    pub(super) fn connection_method(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         method: &Method<'_>,
     ) -> Result<Result<(), Fault>, Close> {
         Ok(match (self.state, *method) {
@@ -129,30 +143,30 @@ impl Handler {
         })
     }
 
-    fn start_ok<W: Host>(
+    fn start_ok(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         client: Table<'_>,
         mechanism: &str,
         response: &[u8],
     ) -> Result<Result<(), Fault>, Close> {
-        *self.client = ClientProperties::read(client);
+        let text = |name| client.text(name).map(|text| truncated(text).to_owned());
+        *self.client = ClientProperties {
+            connection_name: text("connection_name"),
+            product: text("product"),
+            version: text("version"),
+            platform: text("platform"),
+        };
         self.capabilities = Capabilities::read(client);
-        let credentials = match mechanism {
-            "PLAIN" => {
-                self.mechanism = "PLAIN";
-                plain(response)
+        let credentials;
+        (self.mechanism, credentials) = match (mechanism, &self.peer.certificate_name) {
+            ("PLAIN", _) => ("PLAIN", plain(response)),
+            ("AMQPLAIN", _) => ("AMQPLAIN", amqplain(response)),
+            ("EXTERNAL", Some(user)) => {
+                ("EXTERNAL", Some(Credentials::Certificate { user: user.clone() }))
             }
-            "AMQPLAIN" => {
-                self.mechanism = "AMQPLAIN";
-                amqplain(response)
-            }
-            "EXTERNAL" if self.peer.certificate_name.is_some() => {
-                self.mechanism = "EXTERNAL";
-                self.peer.certificate_name.clone().map(|user| Credentials::Certificate { user })
-            }
-            other => {
-                let text = format!("unknown authentication mechanism '{other}'");
+            _ => {
+                let text = format!("unknown authentication mechanism '{mechanism}'");
                 context.host.login_refused(login_refusal::from(&text, &self.peer));
                 return Ok(Err(Fault::new(Code::COMMAND_INVALID, text)));
             }
@@ -172,9 +186,9 @@ impl Handler {
 
     /// Says that the login failed to clients that understand it; others see the connection end
     /// (spec 1.4.2.2).
-    pub(super) fn refuse_login<W: Host>(
+    pub(super) fn refuse_login(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         why: &str,
     ) -> Result<(), Close> {
         if self.capabilities.authentication_failure_close {
@@ -191,7 +205,7 @@ impl Handler {
     }
 
     /// Suggests limits.
-    pub(super) fn tune<W: Host>(&mut self, context: &mut Context<'_, W>) {
+    pub(super) fn tune(&mut self, context: &mut Context<impl Host>) {
         let method = Method::ConnectionTune {
             channel_max: self.settings.channels_max,
             frame_max: self.settings.frame_bytes_max,
@@ -202,9 +216,9 @@ impl Handler {
     }
 
     /// Takes the limits that the client settled on: none may be beyond ours.
-    fn tune_ok<W: Host>(
+    fn tune_ok(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         channel_max: u16,
         frame_max: u32,
         heartbeat: u16,
@@ -221,7 +235,7 @@ impl Handler {
         Ok(())
     }
 
-    fn open<W: Host>(&mut self, context: &mut Context<'_, W>, vhost: &str) -> Result<(), Fault> {
+    fn open(&mut self, context: &mut Context<impl Host>, vhost: &str) -> Result<(), Fault> {
         context.engine.connect(self.id, &self.user, vhost).map_err(|refusal| {
             let why = login_refusal::refused(&refusal, &self.user, vhost, &self.peer);
             context.host.login_refused(why);
@@ -238,7 +252,8 @@ impl Handler {
         vhost.clone_into(&mut self.vhost);
         self.send(context, 0, &Method::ConnectionOpenOk { known_hosts: "" });
         self.state = State::Open;
-        self.start_heartbeats(context.now);
+        self.last_input = context.now;
+        self.beat = context.now.plus(self.heartbeat_interval());
         Ok(())
     }
 }
@@ -260,18 +275,13 @@ fn within(name: &str, theirs: u32, ours: u32, min: u32) -> Result<(), Fault> {
 fn plain(response: &[u8]) -> Option<Credentials> {
     let mut parts = str::from_utf8(response).ok()?.split('\0');
     let (_authorization, user, password) = (parts.next()?, parts.next()?, parts.next()?);
-    if parts.next().is_some() {
-        return None;
-    }
-    Some(Credentials::Password { user: user.to_owned(), password: password.to_owned() })
+    let (user, password) = (user.to_owned(), password.to_owned());
+    parts.next().is_none().then_some(Credentials::Password { user, password })
 }
 
 /// The entries of a table with `LOGIN` and `PASSWORD`.
 fn amqplain(response: &[u8]) -> Option<Credentials> {
     let table = table::checked(response).ok()?;
-    let text = |name| match table.get(name) {
-        Some(FieldValue::LongStr(bytes)) => Some(str::from_utf8(bytes).ok()?.to_owned()),
-        _ => None,
-    };
+    let text = |name| table.text(name).map(str::to_owned);
     Some(Credentials::Password { user: text("LOGIN")?, password: text("PASSWORD")? })
 }

@@ -59,7 +59,7 @@ pub(super) fn fault(refusal: Refusal) -> Fault {
     Fault::new(code, text)
 }
 
-/// The same for a settle.
+/// The error for a refused settle.
 pub(super) fn settle_fault(tag: u64, refusal: Refusal) -> Fault {
     let is_unknown = refusal.kind == RefusalKind::PreconditionFailed;
     let mut fault = fault(refusal);
@@ -79,14 +79,11 @@ pub(super) fn exchange_options(
 ) -> Result<ExchangeOptions, Fault> {
     let what = Declared { noun: "exchange", name, vhost };
     let delaying = kind == "x-delayed-message";
-    let routing = if delaying {
-        match table.get("x-delayed-type") {
-            Some(FieldValue::LongStr(bytes)) => str::from_utf8(bytes).unwrap_or(""),
-            Some(_) => return Err(what.invalid("x-delayed-type", "must be a string")),
-            None => return Err(what.invalid("x-delayed-type", "is missing")),
-        }
-    } else {
-        kind
+    let routing = match table.get("x-delayed-type") {
+        _ if !delaying => kind,
+        Some(FieldValue::LongStr(bytes)) => str::from_utf8(bytes).unwrap_or(""),
+        Some(_) => return Err(what.invalid("x-delayed-type", "must be a string")),
+        None => return Err(what.invalid("x-delayed-type", "is missing")),
     };
     let Some(kind) = ExchangeKind::named(routing) else {
         let text = format!("unknown exchange type '{routing}'");
@@ -127,16 +124,9 @@ pub(super) fn queue_options(
             what.set(entry, option, &mut options)?;
             continue;
         }
-        match entry.name {
-            "x-queue-type" => {
-                // Classic is what a queue is where nothing is said, so it is not kept.
-                if what.queue_type(entry)? == "quorum" {
-                    options.other.insert(entry.name.to_owned(), value(entry.value));
-                }
-            }
-            _ => {
-                options.other.insert(entry.name.to_owned(), value(entry.value));
-            }
+        // Classic is the default, so it is not kept.
+        if entry.name != "x-queue-type" || what.queue_type(entry)? != "classic" {
+            options.other.insert(entry.name.to_owned(), value(entry.value));
         }
     }
     if options.dead_letter_routing_key.is_some() && options.dead_letter_exchange.is_none() {
@@ -149,10 +139,11 @@ pub(super) fn queue_options(
 /// The consumer priority in the arguments of basic.consume.
 pub(super) fn consumer_priority(queue: &str, vhost: &str, table: Table<'_>) -> Result<i32, Fault> {
     let what = Declared { noun: "queue", name: queue, vhost };
-    match table.entries().find(|entry| entry.name == "x-priority") {
+    match table.get("x-priority") {
         None => Ok(0),
-        Some(entry) => i32::try_from(what.int(&entry)?)
+        Some(FieldValue::Int(priority)) => i32::try_from(priority)
             .map_err(|_| what.invalid("x-priority", "does not fit in 32 bits")),
+        Some(_) => Err(what.invalid("x-priority", "must be an integer")),
     }
 }
 
@@ -197,12 +188,6 @@ impl Declared<'_> {
         let text =
             format!("invalid arg '{argument}' for {noun} '{name}' in vhost '{vhost}': {why}");
         Fault::new(Code::PRECONDITION_FAILED, text)
-    }
-    fn int(&self, entry: &Entry<'_>) -> Result<i64, Fault> {
-        match entry.value {
-            FieldValue::Int(value) => Ok(value),
-            _ => Err(self.invalid(entry.name, "must be an integer")),
-        }
     }
     fn set<O>(
         &self,

@@ -1,16 +1,9 @@
 //! AMQP 0-9-1 with RabbitMQ's extensions.
-//!
-//! `frame` and `codec` deal with bytes only and serve clients as well as the broker; `handler` and its parts
-//! are one connection; `writer` writes what the engine sends; `mapping` translates between the protocol's
-//! terms and the engine's.
-
-pub mod frame;
 
 pub mod codec;
+pub mod frame;
 
-mod binding;
 mod channel;
-mod client_properties;
 mod close;
 mod control;
 pub mod fault;
@@ -29,8 +22,6 @@ mod writer;
 pub use crate::amqp091::handler::Handler;
 pub use crate::amqp091::writer::Writer;
 pub(crate) use crate::amqp091::writer::amended;
-pub use crate::connection_info::{ClientProperties, ConnectionInfo};
-pub use crate::read_headers;
 pub(crate) use mapping::read_headers as read_amqp_headers;
 pub use settings::Settings;
 pub(crate) use translate::visit_properties;

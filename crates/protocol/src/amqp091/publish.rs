@@ -69,9 +69,9 @@ impl Handler {
     /// Takes basic.publish and returns how many bytes of `following`, the input after it, belong to the
     /// message; `None`: it is presented again.
     #[inline]
-    pub(super) fn publish_method<W: Host>(
+    pub(super) fn publish_method(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         number: u16,
         fields: &[u8],
         following: &[u8],
@@ -87,9 +87,9 @@ impl Handler {
     }
 
     #[inline]
-    fn try_publish_method<W: Host>(
+    fn try_publish_method(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         number: u16,
         fields: &[u8],
         following: &[u8],
@@ -114,9 +114,9 @@ impl Handler {
 
     /// Publishes where the rest of the message is there already; otherwise begins to gather it.
     #[inline]
-    fn publish_first<W: Host>(
+    fn publish_first(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         index: usize,
         method: &PublishMethod<'_>,
         fields: &[u8],
@@ -140,8 +140,7 @@ impl Handler {
     #[inline]
     pub(super) fn usable(&mut self, number: u16, what: &str) -> Result<Option<usize>, Fault> {
         let Some(index) = self.channels.find(number) else {
-            let text = format!("{what} on channel {number}, which is not open");
-            return Err(Fault::new(Code::CHANNEL_ERROR, text));
+            return Err(Fault::not_open(what, number));
         };
         let channel = &self.channels[index];
         if channel.closing {
@@ -162,8 +161,7 @@ impl Handler {
             return Err(unexpected(format!("content {kind} frame outside of any channel")).hard());
         }
         let Some(index) = self.channels.find(number) else {
-            let text = format!("content {kind} frame on channel {number}, which is not open");
-            return Err(Fault::new(Code::CHANNEL_ERROR, text));
+            return Err(Fault::not_open(&format!("content {kind} frame"), number));
         };
         if self.channels[index].closing {
             return Ok(None);
@@ -174,9 +172,9 @@ impl Handler {
         Ok(Some(index))
     }
 
-    pub(super) fn header_frame<W: Host>(
+    pub(super) fn header_frame(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         frame: frame::Frame<'_>,
     ) -> Result<(), Fault> {
         let Some(index) = self.continued(frame.channel, "header")? else { return Ok(()) };
@@ -216,9 +214,9 @@ impl Handler {
         Ok(())
     }
 
-    pub(super) fn body_frame<W: Host>(
+    pub(super) fn body_frame(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         frame: frame::Frame<'_>,
     ) -> Result<(), Fault> {
         let Some(index) = self.room_for(frame.channel, frame.payload.len() as u64)? else {
@@ -255,11 +253,7 @@ impl Handler {
 
     /// Starts on a body frame that has not arrived whole: what is there is taken now, so that the
     /// host need not keep it.
-    pub(super) fn begin_part<W: Host>(
-        &mut self,
-        context: &mut Context<'_, W>,
-        head: Head,
-    ) -> usize {
+    pub(super) fn begin_part(&mut self, context: &mut Context<impl Host>, head: Head) -> usize {
         if self.state != State::Closing
             && let Err(fault) = self.room_for(head.channel, head.size.into())
         {
@@ -273,9 +267,9 @@ impl Handler {
     }
 
     /// Takes more of a body frame that began in earlier input.
-    pub(super) fn body_part<W: Host>(
+    pub(super) fn body_part(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         part: Part,
         input: &[u8],
     ) -> usize {
@@ -306,7 +300,7 @@ impl Handler {
     }
 
     /// All of a message is here whose body came in parts.
-    fn complete_gathered<W: Host>(&mut self, context: &mut Context<'_, W>, index: usize) {
+    fn complete_gathered(&mut self, context: &mut Context<impl Host>, index: usize) {
         let Some(content) = &mut self.channels[index].content else { return };
         let body = std::mem::take(&mut content.body);
         if body.len() < context.engine.large_body_bytes() {
@@ -317,35 +311,29 @@ impl Handler {
     }
 
     /// All of a message is here.
-    fn complete<W: Host>(
+    fn complete(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         index: usize,
         body: &[u8],
         shared: Option<&Bytes>,
     ) {
         let number = self.channels[index].number;
-        if let Err(fault) = self.publish_reassembled(context, index, (body, shared)) {
+        let Some(content) = self.channels[index].content.take() else { return };
+        let published = PublishMethod::decode(&content.method)
+            .map_err(|malformed| syntax("basic.publish", malformed))
+            .and_then(|method| {
+                self.publish(context, index, &method, &content.properties, (body, shared))
+            });
+        if let Err(fault) = published {
             self.fail_message(context, number, fault);
         }
     }
 
-    fn publish_reassembled<W: Host>(
-        &mut self,
-        context: &mut Context<'_, W>,
-        index: usize,
-        body: Body<'_>,
-    ) -> Result<(), Fault> {
-        let Some(content) = self.channels[index].content.take() else { return Ok(()) };
-        let method = PublishMethod::decode(&content.method)
-            .map_err(|malformed| syntax("basic.publish", malformed))?;
-        self.publish(context, index, &method, &content.properties, body)
-    }
-
     #[inline]
-    fn publish<W: Host>(
+    fn publish(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         index: usize,
         method: &PublishMethod<'_>,
         raw: &[u8],
@@ -386,9 +374,9 @@ impl Handler {
     }
 
     #[inline]
-    fn hand_over<W: Host>(
+    fn hand_over(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         index: usize,
         publish: &Publish<'_>,
     ) -> Result<(), Fault> {
@@ -397,9 +385,9 @@ impl Handler {
     }
 
     /// A message with properties that mean something to the broker.
-    fn publish_with_care<W: Host>(
+    fn publish_with_care(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         index: usize,
         publish: &Publish<'_>,
         scan: &Scan<'_>,
@@ -439,7 +427,7 @@ impl Handler {
         self.hand_over(context, index, &Publish { content, ..publish })
     }
 
-    /// A message cannot say that somebody else has published it.
+    /// Refuses a message that names another user as its publisher.
     fn check_user(&self, scan: &Scan<'_>) -> Result<(), Fault> {
         let Some(claimed) = scan.user_id else { return Ok(()) };
         if claimed == self.user.as_bytes() {
@@ -454,7 +442,7 @@ impl Handler {
     }
 
     #[cold]
-    fn first_publish<W: Host>(&mut self, context: &mut Context<'_, W>) {
+    fn first_publish(&mut self, context: &mut Context<impl Host>) {
         self.published = true;
         if let (Some(reason), true) = (&self.blocked, self.capabilities.connection_blocked) {
             self.send(context, 0, &Method::ConnectionBlocked { reason });
@@ -463,9 +451,9 @@ impl Handler {
 
     /// Takes basic.ack, basic.nack and basic.reject; `None`: it is another method.
     #[inline]
-    pub(super) fn settle_method<W: Host>(
+    pub(super) fn settle_method(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         frame: frame::Frame<'_>,
     ) -> Option<Result<(), Fault>> {
         let (method, fields) = frame.payload.split_first_chunk::<4>()?;
@@ -480,9 +468,9 @@ impl Handler {
     }
 
     #[inline]
-    fn settle<W: Host>(
+    fn settle(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         number: u16,
         name: &str,
         fields: &[u8],

@@ -135,7 +135,9 @@ impl Collected {
         let name = truncated(name);
         let mut bytes = 0;
         value.texts(&mut |text| bytes += text.len());
-        if !self.has_room(name, bytes) {
+        let left = self.room.checked_sub(name.len() + bytes + HEADER_BYTES);
+        self.room = left.unwrap_or(0);
+        if left.is_none() {
             return;
         }
         let values = self.headers.entry(name.to_owned()).or_default();
@@ -144,12 +146,6 @@ impl Collected {
             HeaderValue::Other(Value::List(list)) => values.extend(list),
             HeaderValue::Other(value) => values.push(value),
         }
-    }
-
-    fn has_room(&mut self, name: &str, value_bytes: usize) -> bool {
-        let left = self.room.checked_sub(name.len() + value_bytes + HEADER_BYTES);
-        self.room = left.unwrap_or(0);
-        left.is_some()
     }
 }
 

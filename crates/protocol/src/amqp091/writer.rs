@@ -12,7 +12,7 @@ use crate::properties::{DELAY_HEADER, DELIVERY_COUNT_HEADER, is_plain, withdrawn
 use crate::shared_body::SharedBody;
 use angarium_engine::{
     Annotations, Bytes, ChannelId, Confirm, Death, DeathReason, Delivery, DirectMessage, GetAnswer,
-    MessageView, Subscribe,
+    MessageView,
 };
 
 /// What a delivery takes beyond its strings, properties and body, unless the body is split.
@@ -54,8 +54,10 @@ impl Writer {
     /// Leaves a large body to the host, which sends it in parts.
     #[cold]
     fn leave_body(&self, out: &mut Output, channel: u16, body: &Bytes) {
-        let frames = frame::of_body(channel, self.frame_bytes_max);
-        out.shared_body = Some(SharedBody::in_frames(body, frames, &mut out.bytes).into());
+        let [c0, c1] = channel.to_be_bytes();
+        let (kind, bytes_max) = ([frame::BODY, c0, c1], frame::payload_max(self.frame_bytes_max));
+        let body = SharedBody::in_frames(body, kind, frame::END, bytes_max, &mut out.bytes);
+        out.shared_body = Some(body.into());
     }
 }
 
@@ -113,11 +115,6 @@ impl ProtocolWriter for Writer {
         }
     }
 
-    /// Frames have the channel's number in them.
-    fn writes_batches_like(&self, _: &Writer) -> bool {
-        false
-    }
-
     /// Writes basic.ack or basic.nack.
     #[inline]
     fn confirm(&mut self, out: &mut Output, channel: ChannelId, confirm: Confirm) {
@@ -149,14 +146,6 @@ impl ProtocolWriter for Writer {
             let method = Method::BasicCancel { consumer_tag: consumer, no_wait: true };
             method.write_frame(channel.number, &mut out.bytes);
         }
-    }
-
-    /// Clients have no subscriptions.
-    fn subscription_revoked(&mut self, _: &mut Output, _: &Subscribe<'_>) {}
-
-    /// What queues deliver is bounded more tightly.
-    fn has_subscribers(&self) -> bool {
-        false
     }
 }
 
@@ -225,9 +214,9 @@ fn write_death(table: &mut TableWriter<'_>, death: &Death) {
     table.int("count", i64::try_from(death.count).unwrap_or(i64::MAX));
     table.text("reason", reason(death.reason));
     table.text("queue", &death.queue);
-    table.timestamp("time", death.time.seconds());
+    table.value("time").timestamp(death.time.seconds());
     table.text("exchange", &death.exchange);
-    table.texts("routing-keys", &death.routing_keys);
+    table.value("routing-keys").array(&death.routing_keys, |value, key| value.text(key));
     if let Some(ttl) = death.original_ttl {
         table.text("original-expiration", truncated(&ttl.as_millis().to_string()));
     }

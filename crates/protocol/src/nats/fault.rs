@@ -4,7 +4,7 @@ use super::codec::Malformed;
 use super::mapping;
 use angarium_engine::Subscribe;
 
-/// Not who it says, or nobody.
+/// Wrong credentials, or none.
 pub const AUTHORIZATION_VIOLATION: &str = "Authorization Violation";
 /// It did not say in time who it is.
 pub const AUTHENTICATION_TIMEOUT: &str = "Authentication Timeout";

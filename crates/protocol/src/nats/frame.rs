@@ -6,6 +6,8 @@
 //! headers and payload CR LF               where the arguments announce them
 //! ```
 
+use std::io::Write;
+
 /// Longest control line between its verb and its line end; what nats-server takes by default.
 pub const CONTROL_LINE_BYTES_MAX: usize = 4096;
 /// Most arguments that any operation has.
@@ -167,15 +169,10 @@ pub fn number(digits: &[u8]) -> Option<usize> {
     if digits.is_empty() || digits.len() > DIGITS_MAX {
         return None;
     }
-    let mut number = 0;
-    for digit in digits {
+    digits.iter().try_fold(0, |number, digit| {
         let value = digit.wrapping_sub(b'0');
-        if value > 9 {
-            return None;
-        }
-        number = number * 10 + usize::from(value);
-    }
-    Some(number)
+        (value <= 9).then(|| number * 10 + usize::from(value))
+    })
 }
 
 /// Appends a number in decimal digits.
@@ -204,23 +201,7 @@ pub fn put_last_number(out: &mut Vec<u8>, number: usize) {
 
 #[cold]
 fn put_long_number(out: &mut Vec<u8>, number: usize) {
-    let mut digits = [0; 20];
-    let start = write_number(&mut digits, number);
-    out.extend_from_slice(&digits[start..]);
-    out.extend_from_slice(END);
-}
-
-/// Writes a number to the end of `digits` and returns where it begins.
-fn write_number(digits: &mut [u8; 20], mut number: usize) -> usize {
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            return at;
-        }
-    }
+    write!(out, "{number}\r\n").expect("a vector takes every byte");
 }
 
 #[cfg(test)]

@@ -4,15 +4,15 @@
 //! A connection waits only for its login and for answers to such requests.
 
 use super::codec::client::Limits;
-use super::codec::{ClientOp, client, server};
-use super::settings::{Settings, Tls};
+use super::codec::{ClientOp, Connect, client, server};
+use super::settings::Settings;
 use super::{fault, mapping};
 use crate::connection_info::{ClientProperties, ConnectionInfo};
 use crate::connection_query::QueryResult;
 use crate::nats::reassembly::Reassembly;
 use crate::nats::sys_requests::Asked;
 use crate::{Authentication, Close, Context, Host, Peer, ProtocolHandler};
-use angarium_engine::{CachedRoute, ChannelId, ConnectionId, Refusal, Reply, Subscribe, Time};
+use angarium_engine::{CachedRoute, ChannelId, ConnectionId, Subscribe, Time};
 use std::sync::Arc;
 
 /// PINGs that may be unanswered, for instance while spilled messages come before PONG. Beyond that the
@@ -36,7 +36,7 @@ pub struct Handler {
     pub(super) vhost: String,
     pub(super) client: Box<ClientProperties>,
     /// When input last arrived.
-    last_input: Time,
+    pub(super) last_input: Time,
     /// When the client's silence is checked next; before the login and while leaving, when it times out.
     pub(super) due: Time,
     pings_out: u32,
@@ -105,7 +105,7 @@ impl Handler {
             },
             peer,
             state: State::Greeting,
-            wishes: Wishes::default(),
+            wishes: Wishes::of(&Connect::default()),
             nonce: String::new(),
             user: String::new(),
             vhost: String::new(),
@@ -162,23 +162,23 @@ impl Handler {
         matches!(self.state, State::Open | State::Leaving)
     }
 
-    pub(super) fn out<'a, W: Host>(&self, context: &'a mut Context<'_, W>) -> &'a mut Vec<u8> {
+    pub(super) fn out<'a>(&self, context: &'a mut Context<'_, impl Host>) -> &'a mut Vec<u8> {
         &mut context.host.writer(self.id).output.bytes
     }
 
     /// Writes an error that leaves the connection open.
-    pub(super) fn complain<W: Host>(&self, context: &mut Context<'_, W>, text: &str) {
+    pub(super) fn complain(&self, context: &mut Context<impl Host>, text: &str) {
         server::write_error(self.out(context), text);
     }
 
     /// Writes an error that ends the connection.
-    pub(super) fn fail<W: Host>(&self, context: &mut Context<'_, W>, text: &str) -> Close {
+    pub(super) fn fail(&self, context: &mut Context<impl Host>, text: &str) -> Close {
         self.complain(context, text);
         Close { reason: text.to_owned() }
     }
 
     /// Writes +OK to verbose clients.
-    pub(super) fn done<W: Host>(&self, context: &mut Context<'_, W>) {
+    pub(super) fn done(&self, context: &mut Context<impl Host>) {
         if self.wishes.verbose {
             server::write_ok(self.out(context));
         }
@@ -187,9 +187,9 @@ impl Handler {
     /// Carries out an operation; returns whether the next one may be taken in the same call. After a
     /// subscription, and after messages with many subscribers, the host may serve other connections.
     #[inline]
-    fn take<W: Host>(
+    fn take(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         op: ClientOp<'_>,
         cached_route: &mut Option<CachedRoute>,
         rest: &[u8],
@@ -231,7 +231,7 @@ impl Handler {
     /// Some clients (nats.py) write PING before the subscriptions that they flush with it, so PONG comes
     /// after those in the same input. With +OK for everything, answers keep their order.
     #[cold]
-    fn ping<W: Host>(&mut self, context: &mut Context<'_, W>, rest: &[u8]) {
+    fn ping(&mut self, context: &mut Context<impl Host>, rest: &[u8]) {
         self.pongs_owed = self.pongs_owed.saturating_add(1);
         let subscribes = matches!(rest, [b'S' | b's' | b'U' | b'u', ..]);
         if !subscribes || self.wishes.verbose {
@@ -240,7 +240,7 @@ impl Handler {
     }
 
     /// Answers PINGs, unless requests or spilled messages before them are not complete.
-    pub(super) fn pong<W: Host>(&mut self, context: &mut Context<'_, W>) {
+    pub(super) fn pong(&mut self, context: &mut Context<impl Host>) {
         if self.pongs_owed == 0 || self.has_left || !context.host.are_requests_complete(self.id) {
             return;
         }
@@ -253,9 +253,9 @@ impl Handler {
         }
     }
 
-    fn subscribe<W: Host>(
+    fn subscribe(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         subject: &[u8],
         group: &[u8],
         sid: &[u8],
@@ -281,20 +281,15 @@ impl Handler {
     }
 
     /// Tells the engine, once, that the connection is gone.
-    pub(super) fn leave<W: Host>(&mut self, context: &mut Context<'_, W>) {
+    pub(super) fn leave(&mut self, context: &mut Context<impl Host>) {
         if self.is_open() {
             context.engine.disconnect(context.now, self.id, context.host);
         }
         self.state = State::Greeting;
     }
 
-    pub(super) fn await_silence(&mut self, now: Time) {
-        self.last_input = now;
-        self.due = now.plus(self.settings.ping_interval);
-    }
-
     /// Sends PING to a silent client, or gives it up.
-    fn look_for_silence<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close> {
+    fn look_for_silence(&mut self, context: &mut Context<impl Host>) -> Result<(), Close> {
         let silent_until = self.last_input.plus(self.settings.ping_interval);
         if context.now < silent_until {
             self.due = silent_until;
@@ -309,23 +304,14 @@ impl Handler {
         self.due = context.now.plus(self.settings.ping_interval);
         Ok(())
     }
-
-    /// Whether TLS is required and missing.
-    pub(super) fn lacks_tls(&self) -> bool {
-        self.settings.tls == Tls::Required && !self.peer.encrypted
-    }
 }
 
 impl ProtocolHandler for Handler {
-    fn begin<W: Host>(&mut self, context: &mut Context<'_, W>) {
+    fn begin(&mut self, context: &mut Context<impl Host>) {
         self.greet(context);
     }
 
-    fn receive<W: Host>(
-        &mut self,
-        context: &mut Context<'_, W>,
-        input: &[u8],
-    ) -> Result<usize, Close> {
+    fn receive(&mut self, context: &mut Context<impl Host>, input: &[u8]) -> Result<usize, Close> {
         self.last_input = context.now;
         let (mut used, mut cached_route) = (0, None);
         let mut goes_on = !self.is_waiting();
@@ -384,30 +370,21 @@ impl ProtocolHandler for Handler {
         Ok(used)
     }
 
-    fn replied<W: Host>(
+    fn authenticated(
         &mut self,
-        _: &mut Context<'_, W>,
-        _: ChannelId,
-        _: Result<Reply, Refusal>,
-    ) -> Result<(), Close> {
-        Ok(())
-    }
-
-    fn authenticated<W: Host>(
-        &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         answer: Authentication,
     ) -> Result<(), Close> {
         if self.state == State::Waiting { self.log_in(context, answer) } else { Ok(()) }
     }
 
-    fn connections_found<W: Host>(&mut self, context: &mut Context<'_, W>, found: &QueryResult) {
+    fn connections_found(&mut self, context: &mut Context<impl Host>, found: &QueryResult) {
         if self.is_open() {
             self.tell_connections(context, found);
         }
     }
 
-    fn no_responders<W: Host>(&mut self, context: &mut Context<'_, W>, subject: &str, reply: &str) {
+    fn no_responders(&mut self, context: &mut Context<impl Host>, subject: &str, reply: &str) {
         if self.is_open() {
             self.unanswered(context, subject, reply.as_bytes());
         }
@@ -419,15 +396,12 @@ impl ProtocolHandler for Handler {
         self.state == State::Waiting || self.asked.is_some() || owes_much
     }
 
-    /// Direct messages are not stored; what a queue catches is as good as its disk.
-    fn blocked<W: Host>(&mut self, _: &mut Context<'_, W>, _: Option<&str>) {}
-
-    fn spill_drained<W: Host>(&mut self, context: &mut Context<'_, W>) {
+    fn spill_drained(&mut self, context: &mut Context<impl Host>) {
         self.has_left = false;
         self.pong(context);
     }
 
-    fn known_to_shards<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close> {
+    fn known_to_shards(&mut self, context: &mut Context<impl Host>) -> Result<(), Close> {
         self.pong(context);
         Ok(())
     }
@@ -436,7 +410,7 @@ impl ProtocolHandler for Handler {
         self.last_input = self.last_input.max(now);
     }
 
-    fn close<W: Host>(&mut self, context: &mut Context<'_, W>, why: &str) {
+    fn close(&mut self, context: &mut Context<impl Host>, why: &str) {
         if self.ending.is_some() {
             return;
         }
@@ -452,7 +426,7 @@ impl ProtocolHandler for Handler {
         }
     }
 
-    fn disconnected<W: Host>(&mut self, context: &mut Context<'_, W>) {
+    fn disconnected(&mut self, context: &mut Context<impl Host>) {
         self.leave(context);
     }
 
@@ -460,7 +434,7 @@ impl ProtocolHandler for Handler {
         Some(self.due)
     }
 
-    fn expire<W: Host>(&mut self, context: &mut Context<'_, W>) -> Result<(), Close> {
+    fn expire(&mut self, context: &mut Context<impl Host>) -> Result<(), Close> {
         if context.now < self.due {
             return Ok(());
         }

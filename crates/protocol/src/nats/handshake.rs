@@ -25,14 +25,8 @@ const NO_TOKENS: &str = "the client has a token, and none are taken here";
 /// Letters of a nonce, six random bits each.
 const NONCE_LETTERS: usize = 22;
 
-impl Default for Wishes {
-    fn default() -> Wishes {
-        Wishes::of(&Connect::default())
-    }
-}
-
 impl Wishes {
-    fn of(connect: &Connect) -> Wishes {
+    pub(super) fn of(connect: &Connect) -> Wishes {
         Wishes {
             verbose: connect.verbose,
             pedantic: connect.pedantic,
@@ -45,15 +39,15 @@ impl Wishes {
 
 impl Handler {
     /// Sends the first INFO.
-    pub(super) fn greet<W: Host>(&mut self, context: &mut Context<'_, W>) {
+    pub(super) fn greet(&mut self, context: &mut Context<impl Host>) {
         self.nonce = context.engine.secret(NONCE_LETTERS);
         self.write_info(context, false, false);
     }
 
     /// Sends INFO: as the answer to a login, or because the server is about to go.
-    pub(super) fn write_info<W: Host>(
+    pub(super) fn write_info(
         &self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         connect_info: bool,
         ldm: bool,
     ) {
@@ -101,13 +95,13 @@ impl Handler {
     }
 
     /// Takes CONNECT.
-    pub(super) fn connect<W: Host>(
+    pub(super) fn connect(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         options: &[u8],
     ) -> Result<(), Close> {
         self.check_stays()?;
-        if self.lacks_tls() {
+        if self.settings.tls == Tls::Required && !self.peer.encrypted {
             context.host.login_refused(login_refusal::from(WITHOUT_TLS, &self.peer));
             return Err(self.fail(context, fault::TLS_REQUIRED));
         }
@@ -153,10 +147,7 @@ impl Handler {
     }
 
     /// Logs a client in that begins without CONNECT.
-    pub(super) fn log_in_nobody<W: Host>(
-        &mut self,
-        context: &mut Context<'_, W>,
-    ) -> Result<(), Close> {
+    pub(super) fn log_in_nobody(&mut self, context: &mut Context<impl Host>) -> Result<(), Close> {
         self.is_nobody = true;
         self.connect(context, b"{}")
     }
@@ -213,9 +204,9 @@ impl Handler {
     }
 
     /// The credentials were checked.
-    pub(super) fn log_in<W: Host>(
+    pub(super) fn log_in(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         answer: Authentication,
     ) -> Result<(), Close> {
         self.check_stays()?;
@@ -242,7 +233,8 @@ impl Handler {
         }
         context.engine.open(self.channel());
         self.state = State::Open;
-        self.await_silence(context.now);
+        self.last_input = context.now;
+        self.due = context.now.plus(self.settings.ping_interval);
         if !std::mem::take(&mut self.is_nobody) {
             self.done(context);
         }

@@ -165,7 +165,7 @@ fn translated<'a>(format: Format, properties: &[u8]) -> (Cow<'a, [u8]>, Cow<'a, 
 }
 
 /// The subject by which an answer finds its way to an address of the default exchange: inboxes, of NATS's
-/// libraries too, are subjects themselves, queues have a prefix. `None`: nobody could publish there.
+/// libraries too, are subjects themselves, queues have a prefix. `None`: none can be published to.
 fn reply_subject(address: &str) -> Option<String> {
     let can_be_one = !address.bytes().any(is_blank) && subject::is_literal(address.as_bytes());
     let is_inbox = crate::names::NAMES.is_answer_address(address);

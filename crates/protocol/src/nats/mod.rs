@@ -1,8 +1,4 @@
 //! NATS's client protocol, as nats-server speaks it without JetStream.
-//!
-//! `frame` and `codec` deal with bytes only and serve clients as well as the broker; `handler` and its parts
-//! are one connection; `writer` writes what the engine sends; `mapping` translates between the protocol's
-//! terms and the engine's.
 
 pub mod codec;
 pub mod fault;

@@ -14,9 +14,9 @@ impl Handler {
     /// Publishes a message; returns whether the next operation may be taken. `shared`: the body, where it is
     /// large and shared.
     #[inline]
-    pub(super) fn publish<W: Host>(
+    pub(super) fn publish(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         message: &Publish<'_>,
         shared: Option<&Bytes>,
         cached_route: &mut Option<CachedRoute>,
@@ -65,9 +65,9 @@ impl Handler {
     /// Publishes the following messages as a batch, where several differ from the last one in payload alone;
     /// returns their bytes.
     #[inline]
-    pub(super) fn publish_batch<W: Host>(
+    pub(super) fn publish_batch(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         input: &[u8],
         cached_route: &mut Option<CachedRoute>,
     ) -> usize {
@@ -103,7 +103,7 @@ impl Handler {
 
     /// Reports to the host whether the subscribers of the last message keep up.
     #[inline]
-    fn note_reached<W: Host>(&self, context: &mut Context<'_, W>, reached: Reached) {
+    fn note_reached(&self, context: &mut Context<impl Host>, reached: Reached) {
         if reached.crowded {
             context.host.stall(context.now, self.id);
         } else if reached.subscribers > 0 {
@@ -113,9 +113,9 @@ impl Handler {
 
     /// Reports a refused publish; output since `before` is withdrawn.
     #[cold]
-    pub(super) fn not_done<W: Host>(
+    pub(super) fn not_done(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         name: &str,
         before: usize,
         refusal: &Refusal,
@@ -143,7 +143,7 @@ impl Handler {
     /// Handles a publish to a subject with wildcards or malformed tokens: no subscription matches it. Rights
     /// are checked as for any other.
     #[cold]
-    fn not_literal<W: Host>(&mut self, context: &mut Context<'_, W>, message: &Publish<'_>) {
+    fn not_literal(&mut self, context: &mut Context<impl Host>, message: &Publish<'_>) {
         let name = String::from_utf8_lossy(message.subject);
         if self.wishes.pedantic {
             self.complain(context, fault::INVALID_PUBLISH_SUBJECT);
@@ -159,9 +159,9 @@ impl Handler {
 
     /// Answers a request that has no responders.
     #[cold]
-    pub(super) fn unanswered<W: Host>(
+    pub(super) fn unanswered(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         name: &str,
         reply: &[u8],
     ) {

@@ -1,8 +1,7 @@
 //! Reassembly of large payloads that arrive in several pieces, outside of the input buffer, where they would
 //! be moved with every read.
 
-use super::codec::client::Head;
-use super::codec::{Malformed, Publish};
+use super::codec::{Head, Malformed, Publish};
 use super::fault;
 use crate::nats::handler::Handler;
 use crate::{Close, Context, Host};
@@ -22,9 +21,9 @@ impl Handler {
     /// Begins the incomplete message at the start of `input`, if its payload is large. Returns how many bytes
     /// of `input` were used.
     #[cold]
-    pub(super) fn begin_reassembly<W: Host>(
+    pub(super) fn begin_reassembly(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         input: &[u8],
     ) -> Result<usize, Close> {
         let head = match Head::read(input, &self.limits) {
@@ -41,9 +40,9 @@ impl Handler {
     /// Takes more of the payload, and publishes the message once it is complete. Returns how many bytes of
     /// `input` were used, and whether the next operation may be taken.
     #[cold]
-    pub(super) fn gather<W: Host>(
+    pub(super) fn gather(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         input: &[u8],
         cached_route: &mut Option<CachedRoute>,
     ) -> Result<(usize, bool), Close> {
@@ -69,9 +68,9 @@ impl Handler {
         }
     }
 
-    fn publish_reassembled<W: Host>(
+    fn publish_reassembled(
         &mut self,
-        context: &mut Context<'_, W>,
+        context: &mut Context<impl Host>,
         cached_route: &mut Option<CachedRoute>,
     ) -> bool {
         let Some(gathering) = self.reassembly.take() else { return true };

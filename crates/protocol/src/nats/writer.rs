@@ -6,9 +6,7 @@ use super::{fault, mapping};
 use crate::output::{Output, ProtocolWriter};
 use crate::properties::{amended, is_plain};
 use crate::shared_body::SharedBody;
-use angarium_engine::{
-    ChannelId, Confirm, Delivery, DirectMessage, GetAnswer, MessageView, Subscribe,
-};
+use angarium_engine::{DirectMessage, Subscribe};
 
 /// What NATS needs to write to a connection.
 #[derive(Debug, Default)]
@@ -16,14 +14,6 @@ pub struct Writer {
     /// The client understands headers.
     takes_headers: bool,
     control_line: ControlLine,
-}
-
-/// What its publisher or the broker says about a message.
-#[derive(Clone, Copy)]
-struct Labels<'a> {
-    subject: &'a str,
-    reply: &'a [u8],
-    headers: &'a [u8],
 }
 
 impl Writer {
@@ -44,24 +34,25 @@ impl Writer {
             headers = mapping::with_missed(&headers, direct.missed).into();
         }
         let subject = &mapping::shown_subject(message);
-        self.write(out, direct, Labels { subject, reply: &reply, headers: &headers });
+        let subject = subject.as_bytes();
+        self.write(
+            out,
+            direct,
+            Message { subject, reply: &reply, headers: &headers, ..plain(direct) },
+        );
     }
 
     #[inline(always)]
-    fn write(&mut self, out: &mut Output, direct: &DirectMessage<'_>, labels: Labels<'_>) {
-        let message = Message {
-            subject: labels.subject.as_bytes(),
-            sid: direct.subscription.as_bytes(),
-            reply: labels.reply,
-            headers: if self.takes_headers { labels.headers } else { &[] },
-            body: direct.message.body,
-        };
+    fn write(&mut self, out: &mut Output, direct: &DirectMessage<'_>, mut message: Message<'_>) {
+        if !self.takes_headers {
+            message.headers = &[];
+        }
         if let Some(body) = direct.message.shared {
             message.write_before_body(&mut out.bytes);
             out.shared_body = Some(SharedBody::plain(body, END).into());
         } else if direct.route == 0 || !message.headers.is_empty() {
             message.write(&mut out.bytes);
-        } else if labels.reply.is_empty() {
+        } else if message.reply.is_empty() {
             put_body(self.control_line.whole(direct, &message), message.body, &mut out.bytes);
         } else {
             message.write_behind(self.control_line.names(direct, &message), &mut out.bytes);
@@ -70,12 +61,6 @@ impl Writer {
 }
 
 impl ProtocolWriter for Writer {
-    /// Clients have no consumers.
-    fn deliver(&mut self, _: &mut Output, _: &Delivery<'_>) {}
-
-    /// Clients get nothing from queues.
-    fn answer_get(&mut self, _: &mut Output, _: &GetAnswer<'_>) {}
-
     /// Writes MSG, or HMSG where the message has headers and the client understands them.
     #[inline]
     fn send_direct(&mut self, out: &mut Output, direct: &DirectMessage<'_>) {
@@ -88,7 +73,7 @@ impl ProtocolWriter for Writer {
             return self.write_reworded(out, direct);
         }
         let (reply, headers) = mapping::split(message.properties);
-        self.write(out, direct, Labels { subject: message.routing_key, reply, headers });
+        self.write(out, direct, Message { reply, headers, ..plain(direct) });
     }
 
     fn send_direct_batch(
@@ -97,13 +82,7 @@ impl ProtocolWriter for Writer {
         direct: &DirectMessage<'_>,
         bodies: &[&[u8]],
     ) {
-        let message = Message {
-            subject: direct.message.routing_key.as_bytes(),
-            sid: direct.subscription.as_bytes(),
-            reply: &[],
-            headers: &[],
-            body: &[],
-        };
+        let message = plain(direct);
         let (mut line, mut size) = (&[][..], None);
         for body in bodies {
             if size != Some(body.len()) {
@@ -120,15 +99,6 @@ impl ProtocolWriter for Writer {
         true
     }
 
-    /// Clients publish without confirms.
-    fn confirm(&mut self, _: &mut Output, _: ChannelId, _: Confirm) {}
-
-    /// Nothing is mandatory; requests without a responder are answered by the handler.
-    fn return_unroutable(&mut self, _: &mut Output, _: ChannelId, _: &MessageView<'_>) {}
-
-    /// Clients have no consumers.
-    fn consumer_cancelled(&mut self, _: &mut Output, _: ChannelId, _: &str) {}
-
     /// Writes -ERR with a permissions violation.
     fn subscription_revoked(&mut self, out: &mut Output, subscribed: &Subscribe<'_>) {
         server::write_error(&mut out.bytes, &fault::subscription_violation(subscribed));
@@ -136,6 +106,17 @@ impl ProtocolWriter for Writer {
 
     fn has_subscribers(&self) -> bool {
         true
+    }
+}
+
+/// A message as its publisher named it, without reply and headers.
+#[inline(always)]
+fn plain<'a>(direct: &DirectMessage<'a>) -> Message<'a> {
+    Message {
+        subject: direct.message.routing_key.as_bytes(),
+        sid: direct.subscription.as_bytes(),
+        body: direct.message.body,
+        ..Message::default()
     }
 }
 

@@ -32,20 +32,30 @@ pub(crate) struct Surroundings {
     next_position: u64,
 }
 
+impl Surroundings {
+    /// Copies a shared body behind the bytes before it.
+    fn copy_shared_body(&mut self, connection: ConnectionId) {
+        let output = &mut self.writer(connection).output;
+        if let Some(body) = output.shared_body.take() {
+            body.parts().for_each(|part| output.bytes.extend_from_slice(part));
+        }
+    }
+}
+
 impl Hints for Surroundings {}
 
 impl Effects for Surroundings {
     fn deliver(&mut self, delivery: &Delivery<'_>) {
         self.writer(delivery.channel.connection).deliver(delivery);
-        self.writer(delivery.channel.connection).output.copy_shared_body();
+        self.copy_shared_body(delivery.channel.connection);
     }
     fn answer_get(&mut self, answer: &GetAnswer<'_>) {
         self.writer(answer.channel.connection).answer_get(answer);
-        self.writer(answer.channel.connection).output.copy_shared_body();
+        self.copy_shared_body(answer.channel.connection);
     }
     fn send_direct(&mut self, message: &DirectMessage<'_>) -> SendOutcome {
         self.writer(message.channel.connection).send_direct(message);
-        self.writer(message.channel.connection).output.copy_shared_body();
+        self.copy_shared_body(message.channel.connection);
         SendOutcome::Sent
     }
     fn confirm(&mut self, channel: ChannelId, confirm: Confirm) {
@@ -53,7 +63,7 @@ impl Effects for Surroundings {
     }
     fn return_unroutable(&mut self, channel: ChannelId, message: &MessageView<'_>) {
         self.writer(channel.connection).return_unroutable(channel, message);
-        self.writer(channel.connection).output.copy_shared_body();
+        self.copy_shared_body(channel.connection);
     }
     fn consumer_cancelled(&mut self, channel: ChannelId, consumer: &str) {
         self.writer(channel.connection).consumer_cancelled(channel, consumer);
@@ -315,8 +325,7 @@ impl TestHost {
                     self.with(
                         number,
                         |any, context| of_any!(any, inner => inner.replied(context, handler, reply)),
-                    )
-                    .unwrap();
+                    );
                 }
             }
             while let Some(load) = self.host.loads.pop_front() {

@@ -1,7 +1,7 @@
 //! The methods and headers that come with every message, decoded and encoded by hand: nothing is
 //! allocated, nothing is looked at twice.
 
-use super::wire::{Malformed, Reader};
+use super::wire::{Malformed, Reader, put_short_str};
 use crate::amqp091::frame::{self, END, HEADER, METHOD};
 
 /// The class of all content (`basic`).
@@ -28,7 +28,7 @@ pub struct PublishMethod<'a> {
     pub routing_key: &'a str,
     /// Give it back if no queue takes it.
     pub mandatory: bool,
-    /// Give it back if no consumer takes it at once.
+    /// Give it back if no consumer takes it immediately.
     pub immediate: bool,
 }
 
@@ -54,8 +54,8 @@ impl<'a> PublishMethod<'a> {
         let at = frame::begin(out, METHOD, channel);
         out.extend_from_slice(&PUBLISH);
         out.extend_from_slice(&[0, 0]);
-        put_short(out, self.exchange);
-        put_short(out, self.routing_key);
+        put_short_str(out, self.exchange);
+        put_short_str(out, self.routing_key);
         out.push(u8::from(self.mandatory) | u8::from(self.immediate) << 1);
         frame::end(out, at);
     }
@@ -178,8 +178,4 @@ pub fn write_header(out: &mut Vec<u8>, channel: u16, body_bytes: u64, properties
     out.extend_from_slice(&head);
     out.extend_from_slice(properties);
     out.push(END);
-}
-
-fn put_short(out: &mut Vec<u8>, text: &str) {
-    super::wire::put_short_str(out, text);
 }

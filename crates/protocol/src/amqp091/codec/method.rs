@@ -4,40 +4,6 @@ use super::table::Table;
 use super::wire::{Field, Malformed, Reader, Writer};
 use crate::amqp091::frame;
 
-/// What part a method has in a conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MethodKind {
-    /// Asks for a response.
-    Request,
-    /// Responds.
-    Response,
-    /// Neither.
-    Notice,
-    /// Is followed by a content header and body.
-    Content,
-}
-
-/// The type of a method's field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FieldType {
-    /// 8 bits.
-    Octet,
-    /// 16 bits.
-    Short,
-    /// 32 bits.
-    Long,
-    /// 64 bits.
-    LongLong,
-    /// One bit; neighbours share an octet.
-    Bit,
-    /// Up to 255 octets of UTF-8.
-    ShortStr,
-    /// Octets.
-    LongStr,
-    /// A field table.
-    Table,
-}
-
 /// What the method table says of one method.
 #[derive(Clone, Copy, Debug)]
 pub struct MethodInfo {
@@ -47,10 +13,8 @@ pub struct MethodInfo {
     pub id: u16,
     /// As error texts name it: `queue.declare`.
     pub name: &'static str,
-    /// Its part in a conversation.
-    pub kind: MethodKind,
-    /// Its fields' names and types, in order.
-    pub fields: &'static [(&'static str, FieldType)],
+    /// Its fields' names and types, in order. Types are those of the specification: `ShortStr`.
+    pub fields: &'static [(&'static str, &'static str)],
 }
 
 macro_rules! field_type {
@@ -67,7 +31,7 @@ macro_rules! field_type {
 macro_rules! methods {
     ($(#[$meta:meta])* enum $enum:ident<$life:lifetime> {$(
         class $class:literal {$(
-            $id:literal $name:literal $kind:ident $variant:ident { $($field:ident: $type:ident),* }
+            $id:literal $name:literal $variant:ident { $($field:ident: $type:ident),* }
         )*}
     )*}) => {
         $(#[$meta])*
@@ -80,8 +44,7 @@ macro_rules! methods {
             class: $class,
             id: $id,
             name: $name,
-            kind: MethodKind::$kind,
-            fields: &[$((stringify!($field), FieldType::$type)),*],
+            fields: &[$((stringify!($field), stringify!($type))),*],
         }),*),*];
 
         impl<$life> $enum<$life> {
@@ -165,147 +128,147 @@ methods! {
     #[allow(missing_docs)]
     enum Method<'a> {
         class 10 {
-            10 "connection.start" Request ConnectionStart {
+            10 "connection.start" ConnectionStart {
                 version_major: Octet, version_minor: Octet, server_properties: Table,
                 mechanisms: LongStr, locales: LongStr
             }
-            11 "connection.start-ok" Response ConnectionStartOk {
+            11 "connection.start-ok" ConnectionStartOk {
                 client_properties: Table, mechanism: ShortStr, response: LongStr, locale: ShortStr
             }
-            20 "connection.secure" Request ConnectionSecure { challenge: LongStr }
-            21 "connection.secure-ok" Response ConnectionSecureOk { response: LongStr }
-            30 "connection.tune" Request ConnectionTune {
+            20 "connection.secure" ConnectionSecure { challenge: LongStr }
+            21 "connection.secure-ok" ConnectionSecureOk { response: LongStr }
+            30 "connection.tune" ConnectionTune {
                 channel_max: Short, frame_max: Long, heartbeat: Short
             }
-            31 "connection.tune-ok" Response ConnectionTuneOk {
+            31 "connection.tune-ok" ConnectionTuneOk {
                 channel_max: Short, frame_max: Long, heartbeat: Short
             }
-            40 "connection.open" Request ConnectionOpen {
+            40 "connection.open" ConnectionOpen {
                 virtual_host: ShortStr, capabilities: ShortStr, insist: Bit
             }
-            41 "connection.open-ok" Response ConnectionOpenOk { known_hosts: ShortStr }
-            50 "connection.close" Request ConnectionClose {
+            41 "connection.open-ok" ConnectionOpenOk { known_hosts: ShortStr }
+            50 "connection.close" ConnectionClose {
                 reply_code: Short, reply_text: ShortStr, class_id: Short, method_id: Short
             }
-            51 "connection.close-ok" Response ConnectionCloseOk {}
-            60 "connection.blocked" Notice ConnectionBlocked { reason: ShortStr }
-            61 "connection.unblocked" Notice ConnectionUnblocked {}
-            70 "connection.update-secret" Request ConnectionUpdateSecret {
+            51 "connection.close-ok" ConnectionCloseOk {}
+            60 "connection.blocked" ConnectionBlocked { reason: ShortStr }
+            61 "connection.unblocked" ConnectionUnblocked {}
+            70 "connection.update-secret" ConnectionUpdateSecret {
                 new_secret: LongStr, reason: ShortStr
             }
-            71 "connection.update-secret-ok" Response ConnectionUpdateSecretOk {}
+            71 "connection.update-secret-ok" ConnectionUpdateSecretOk {}
         }
         class 20 {
-            10 "channel.open" Request ChannelOpen { out_of_band: ShortStr }
-            11 "channel.open-ok" Response ChannelOpenOk { channel_id: LongStr }
-            20 "channel.flow" Request ChannelFlow { active: Bit }
-            21 "channel.flow-ok" Response ChannelFlowOk { active: Bit }
-            40 "channel.close" Request ChannelClose {
+            10 "channel.open" ChannelOpen { out_of_band: ShortStr }
+            11 "channel.open-ok" ChannelOpenOk { channel_id: LongStr }
+            20 "channel.flow" ChannelFlow { active: Bit }
+            21 "channel.flow-ok" ChannelFlowOk { active: Bit }
+            40 "channel.close" ChannelClose {
                 reply_code: Short, reply_text: ShortStr, class_id: Short, method_id: Short
             }
-            41 "channel.close-ok" Response ChannelCloseOk {}
+            41 "channel.close-ok" ChannelCloseOk {}
         }
         class 30 {
-            10 "access.request" Request AccessRequest {
+            10 "access.request" AccessRequest {
                 realm: ShortStr, exclusive: Bit, passive: Bit, active: Bit, write: Bit, read: Bit
             }
-            11 "access.request-ok" Response AccessRequestOk { ticket: Short }
+            11 "access.request-ok" AccessRequestOk { ticket: Short }
         }
         class 40 {
-            10 "exchange.declare" Request ExchangeDeclare {
+            10 "exchange.declare" ExchangeDeclare {
                 ticket: Short, exchange: ShortStr, kind: ShortStr, passive: Bit, durable: Bit,
                 auto_delete: Bit, internal: Bit, no_wait: Bit, arguments: Table
             }
-            11 "exchange.declare-ok" Response ExchangeDeclareOk {}
-            20 "exchange.delete" Request ExchangeDelete {
+            11 "exchange.declare-ok" ExchangeDeclareOk {}
+            20 "exchange.delete" ExchangeDelete {
                 ticket: Short, exchange: ShortStr, if_unused: Bit, no_wait: Bit
             }
-            21 "exchange.delete-ok" Response ExchangeDeleteOk {}
-            30 "exchange.bind" Request ExchangeBind {
+            21 "exchange.delete-ok" ExchangeDeleteOk {}
+            30 "exchange.bind" ExchangeBind {
                 ticket: Short, destination: ShortStr, source: ShortStr, routing_key: ShortStr,
                 no_wait: Bit, arguments: Table
             }
-            31 "exchange.bind-ok" Response ExchangeBindOk {}
-            40 "exchange.unbind" Request ExchangeUnbind {
+            31 "exchange.bind-ok" ExchangeBindOk {}
+            40 "exchange.unbind" ExchangeUnbind {
                 ticket: Short, destination: ShortStr, source: ShortStr, routing_key: ShortStr,
                 no_wait: Bit, arguments: Table
             }
-            51 "exchange.unbind-ok" Response ExchangeUnbindOk {}
+            51 "exchange.unbind-ok" ExchangeUnbindOk {}
         }
         class 50 {
-            10 "queue.declare" Request QueueDeclare {
+            10 "queue.declare" QueueDeclare {
                 ticket: Short, queue: ShortStr, passive: Bit, durable: Bit, exclusive: Bit,
                 auto_delete: Bit, no_wait: Bit, arguments: Table
             }
-            11 "queue.declare-ok" Response QueueDeclareOk {
+            11 "queue.declare-ok" QueueDeclareOk {
                 queue: ShortStr, message_count: Long, consumer_count: Long
             }
-            20 "queue.bind" Request QueueBind {
+            20 "queue.bind" QueueBind {
                 ticket: Short, queue: ShortStr, exchange: ShortStr, routing_key: ShortStr,
                 no_wait: Bit, arguments: Table
             }
-            21 "queue.bind-ok" Response QueueBindOk {}
-            30 "queue.purge" Request QueuePurge { ticket: Short, queue: ShortStr, no_wait: Bit }
-            31 "queue.purge-ok" Response QueuePurgeOk { message_count: Long }
-            40 "queue.delete" Request QueueDelete {
+            21 "queue.bind-ok" QueueBindOk {}
+            30 "queue.purge" QueuePurge { ticket: Short, queue: ShortStr, no_wait: Bit }
+            31 "queue.purge-ok" QueuePurgeOk { message_count: Long }
+            40 "queue.delete" QueueDelete {
                 ticket: Short, queue: ShortStr, if_unused: Bit, if_empty: Bit, no_wait: Bit
             }
-            41 "queue.delete-ok" Response QueueDeleteOk { message_count: Long }
-            50 "queue.unbind" Request QueueUnbind {
+            41 "queue.delete-ok" QueueDeleteOk { message_count: Long }
+            50 "queue.unbind" QueueUnbind {
                 ticket: Short, queue: ShortStr, exchange: ShortStr, routing_key: ShortStr,
                 arguments: Table
             }
-            51 "queue.unbind-ok" Response QueueUnbindOk {}
+            51 "queue.unbind-ok" QueueUnbindOk {}
         }
         class 60 {
-            10 "basic.qos" Request BasicQos {
+            10 "basic.qos" BasicQos {
                 prefetch_size: Long, prefetch_count: Short, global: Bit
             }
-            11 "basic.qos-ok" Response BasicQosOk {}
-            20 "basic.consume" Request BasicConsume {
+            11 "basic.qos-ok" BasicQosOk {}
+            20 "basic.consume" BasicConsume {
                 ticket: Short, queue: ShortStr, consumer_tag: ShortStr, no_local: Bit, no_ack: Bit,
                 exclusive: Bit, no_wait: Bit, arguments: Table
             }
-            21 "basic.consume-ok" Response BasicConsumeOk { consumer_tag: ShortStr }
-            30 "basic.cancel" Request BasicCancel { consumer_tag: ShortStr, no_wait: Bit }
-            31 "basic.cancel-ok" Response BasicCancelOk { consumer_tag: ShortStr }
-            40 "basic.publish" Content BasicPublish {
+            21 "basic.consume-ok" BasicConsumeOk { consumer_tag: ShortStr }
+            30 "basic.cancel" BasicCancel { consumer_tag: ShortStr, no_wait: Bit }
+            31 "basic.cancel-ok" BasicCancelOk { consumer_tag: ShortStr }
+            40 "basic.publish" BasicPublish {
                 ticket: Short, exchange: ShortStr, routing_key: ShortStr, mandatory: Bit,
                 immediate: Bit
             }
-            50 "basic.return" Content BasicReturn {
+            50 "basic.return" BasicReturn {
                 reply_code: Short, reply_text: ShortStr, exchange: ShortStr, routing_key: ShortStr
             }
-            60 "basic.deliver" Content BasicDeliver {
+            60 "basic.deliver" BasicDeliver {
                 consumer_tag: ShortStr, delivery_tag: LongLong, redelivered: Bit,
                 exchange: ShortStr, routing_key: ShortStr
             }
-            70 "basic.get" Request BasicGet { ticket: Short, queue: ShortStr, no_ack: Bit }
-            71 "basic.get-ok" Content BasicGetOk {
+            70 "basic.get" BasicGet { ticket: Short, queue: ShortStr, no_ack: Bit }
+            71 "basic.get-ok" BasicGetOk {
                 delivery_tag: LongLong, redelivered: Bit, exchange: ShortStr,
                 routing_key: ShortStr, message_count: Long
             }
-            72 "basic.get-empty" Response BasicGetEmpty { cluster_id: ShortStr }
-            80 "basic.ack" Notice BasicAck { delivery_tag: LongLong, multiple: Bit }
-            90 "basic.reject" Notice BasicReject { delivery_tag: LongLong, requeue: Bit }
-            100 "basic.recover-async" Notice BasicRecoverAsync { requeue: Bit }
-            110 "basic.recover" Request BasicRecover { requeue: Bit }
-            111 "basic.recover-ok" Response BasicRecoverOk {}
-            120 "basic.nack" Notice BasicNack {
+            72 "basic.get-empty" BasicGetEmpty { cluster_id: ShortStr }
+            80 "basic.ack" BasicAck { delivery_tag: LongLong, multiple: Bit }
+            90 "basic.reject" BasicReject { delivery_tag: LongLong, requeue: Bit }
+            100 "basic.recover-async" BasicRecoverAsync { requeue: Bit }
+            110 "basic.recover" BasicRecover { requeue: Bit }
+            111 "basic.recover-ok" BasicRecoverOk {}
+            120 "basic.nack" BasicNack {
                 delivery_tag: LongLong, multiple: Bit, requeue: Bit
             }
         }
         class 85 {
-            10 "confirm.select" Request ConfirmSelect { no_wait: Bit }
-            11 "confirm.select-ok" Response ConfirmSelectOk {}
+            10 "confirm.select" ConfirmSelect { no_wait: Bit }
+            11 "confirm.select-ok" ConfirmSelectOk {}
         }
         class 90 {
-            10 "tx.select" Request TxSelect {}
-            11 "tx.select-ok" Response TxSelectOk {}
-            20 "tx.commit" Request TxCommit {}
-            21 "tx.commit-ok" Response TxCommitOk {}
-            30 "tx.rollback" Request TxRollback {}
-            31 "tx.rollback-ok" Response TxRollbackOk {}
+            10 "tx.select" TxSelect {}
+            11 "tx.select-ok" TxSelectOk {}
+            20 "tx.commit" TxCommit {}
+            21 "tx.commit-ok" TxCommitOk {}
+            30 "tx.rollback" TxRollback {}
+            31 "tx.rollback-ok" TxRollbackOk {}
         }
     }
 }

@@ -8,7 +8,7 @@ pub mod table;
 pub mod wire;
 
 pub use content::{ContentHeader, Deliver, PublishMethod};
-pub use method::{METHODS, Method, MethodInfo, MethodKind};
+pub use method::{METHODS, Method, MethodInfo};
 pub use properties::Properties;
 pub use table::{Array, FieldValue, Table, put_table};
 pub use wire::Malformed;

@@ -4,124 +4,85 @@
 //! bit down.
 
 use super::table::{self, Table};
-use super::wire::{Malformed, Reader, put_long_str, put_short_str, truncated};
+use super::wire::{Field, Malformed, Reader, Writer, put_short_str, truncated};
 
-const CONTENT_TYPE: u16 = 1 << 15;
-const CONTENT_ENCODING: u16 = 1 << 14;
-const HEADERS: u16 = 1 << 13;
-const DELIVERY_MODE: u16 = 1 << 12;
-const PRIORITY: u16 = 1 << 11;
-const CORRELATION_ID: u16 = 1 << 10;
-const REPLY_TO: u16 = 1 << 9;
-const EXPIRATION: u16 = 1 << 8;
-const MESSAGE_ID: u16 = 1 << 7;
-const TIMESTAMP: u16 = 1 << 6;
-const TYPE: u16 = 1 << 5;
-const USER_ID: u16 = 1 << 4;
-const APP_ID: u16 = 1 << 3;
-const CLUSTER_ID: u16 = 1 << 2;
 const UNUSED: u16 = 0b11;
-
 const UNKNOWN_FLAGS: Malformed = Malformed("has property flags that class basic does not have");
 const LEFT_OVER: Malformed = Malformed("has octets beyond its last property");
 
-/// All properties of a message.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct Properties<'a> {
-    pub content_type: Option<&'a str>,
-    pub content_encoding: Option<&'a str>,
-    pub headers: Option<Table<'a>>,
-    pub delivery_mode: Option<u8>,
-    pub priority: Option<u8>,
-    pub correlation_id: Option<&'a str>,
-    pub reply_to: Option<&'a str>,
-    pub expiration: Option<&'a str>,
-    pub message_id: Option<&'a str>,
-    pub timestamp: Option<u64>,
-    pub kind: Option<&'a str>,
-    pub user_id: Option<&'a str>,
-    pub app_id: Option<&'a str>,
-    pub cluster_id: Option<&'a str>,
+macro_rules! properties {
+    ($(#[$meta:meta])* struct $struct:ident<$life:lifetime> {$(
+        $flag:ident 1 << $bit:literal $name:ident: $type:ty,
+    )*}) => {
+        $(const $flag: u16 = 1 << $bit;)*
+
+        $(#[$meta])*
+        pub struct $struct<$life> {
+            $(pub $name: Option<$type>,)*
+        }
+
+        impl<$life> $struct<$life> {
+            /// Decodes property flags and property list.
+            pub fn decode(raw: &$life [u8]) -> Result<Self, Malformed> {
+                let mut reader = Reader::new(raw);
+                let flags = read_flags(&mut reader)?;
+                let properties = $struct {
+                    $($name: flagged(flags, $flag, || Field::read(&mut reader))?,)*
+                };
+                reader.finish().map_err(|_| LEFT_OVER)?;
+                Ok(properties)
+            }
+
+            /// Appends property flags and property list.
+            pub fn encode(&self, out: &mut Vec<u8>) {
+                let at = out.len();
+                out.extend_from_slice(&[0, 0]);
+                let mut flags = 0u16;
+                $(if let Some(value) = &self.$name {
+                    flags |= $flag;
+                    value.write(&mut Writer::new(out));
+                })*
+                out[at..at + 2].copy_from_slice(&flags.to_be_bytes());
+            }
+        }
+    };
 }
 
-impl<'a> Properties<'a> {
-    /// Decodes property flags and property list.
-    pub fn decode(raw: &'a [u8]) -> Result<Properties<'a>, Malformed> {
-        let mut reader = Reader::new(raw);
-        let flags = reader.short()?;
-        if flags & UNUSED != 0 {
-            return Err(UNKNOWN_FLAGS);
-        }
-        let r = &mut reader;
-        let properties = Properties {
-            content_type: flagged(flags, CONTENT_TYPE, || r.short_str())?,
-            content_encoding: flagged(flags, CONTENT_ENCODING, || r.short_str())?,
-            headers: flagged(flags, HEADERS, || r.table())?,
-            delivery_mode: flagged(flags, DELIVERY_MODE, || r.octet())?,
-            priority: flagged(flags, PRIORITY, || r.octet())?,
-            correlation_id: flagged(flags, CORRELATION_ID, || r.short_str())?,
-            reply_to: flagged(flags, REPLY_TO, || r.short_str())?,
-            expiration: flagged(flags, EXPIRATION, || r.short_str())?,
-            message_id: flagged(flags, MESSAGE_ID, || r.short_str())?,
-            timestamp: flagged(flags, TIMESTAMP, || r.longlong())?,
-            kind: flagged(flags, TYPE, || r.short_str())?,
-            user_id: flagged(flags, USER_ID, || r.short_str())?,
-            app_id: flagged(flags, APP_ID, || r.short_str())?,
-            cluster_id: flagged(flags, CLUSTER_ID, || r.short_str())?,
-        };
-        reader.finish().map_err(|_| LEFT_OVER)?;
-        Ok(properties)
-    }
-
-    /// Appends property flags and property list.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        let at = out.len();
-        out.extend_from_slice(&[0, 0]);
-        let mut flags = 0;
-        put_text(out, &mut flags, CONTENT_TYPE, self.content_type);
-        put_text(out, &mut flags, CONTENT_ENCODING, self.content_encoding);
-        if let Some(headers) = self.headers {
-            flags |= HEADERS;
-            put_long_str(out, headers.bytes());
-        }
-        if let Some(mode) = self.delivery_mode {
-            flags |= DELIVERY_MODE;
-            out.push(mode);
-        }
-        if let Some(priority) = self.priority {
-            flags |= PRIORITY;
-            out.push(priority);
-        }
-        put_text(out, &mut flags, CORRELATION_ID, self.correlation_id);
-        put_text(out, &mut flags, REPLY_TO, self.reply_to);
-        put_text(out, &mut flags, EXPIRATION, self.expiration);
-        put_text(out, &mut flags, MESSAGE_ID, self.message_id);
-        if let Some(timestamp) = self.timestamp {
-            flags |= TIMESTAMP;
-            out.extend_from_slice(&timestamp.to_be_bytes());
-        }
-        put_text(out, &mut flags, TYPE, self.kind);
-        put_text(out, &mut flags, USER_ID, self.user_id);
-        put_text(out, &mut flags, APP_ID, self.app_id);
-        put_text(out, &mut flags, CLUSTER_ID, self.cluster_id);
-        out[at..at + 2].copy_from_slice(&flags.to_be_bytes());
+properties! {
+    /// All properties of a message.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    #[allow(missing_docs)]
+    struct Properties<'a> {
+        CONTENT_TYPE 1 << 15 content_type: &'a str,
+        CONTENT_ENCODING 1 << 14 content_encoding: &'a str,
+        HEADERS 1 << 13 headers: Table<'a>,
+        DELIVERY_MODE 1 << 12 delivery_mode: u8,
+        PRIORITY 1 << 11 priority: u8,
+        CORRELATION_ID 1 << 10 correlation_id: &'a str,
+        REPLY_TO 1 << 9 reply_to: &'a str,
+        EXPIRATION 1 << 8 expiration: &'a str,
+        MESSAGE_ID 1 << 7 message_id: &'a str,
+        TIMESTAMP 1 << 6 timestamp: u64,
+        TYPE 1 << 5 kind: &'a str,
+        USER_ID 1 << 4 user_id: &'a str,
+        APP_ID 1 << 3 app_id: &'a str,
+        CLUSTER_ID 1 << 2 cluster_id: &'a str,
     }
 }
 
+#[inline]
+fn read_flags(reader: &mut Reader<'_>) -> Result<u16, Malformed> {
+    let flags = reader.short()?;
+    if flags & UNUSED == 0 { Ok(flags) } else { Err(UNKNOWN_FLAGS) }
+}
+
+#[inline]
 fn flagged<T>(
     flags: u16,
     flag: u16,
     read: impl FnOnce() -> Result<T, Malformed>,
 ) -> Result<Option<T>, Malformed> {
     if flags & flag == 0 { Ok(None) } else { read().map(Some) }
-}
-
-fn put_text(out: &mut Vec<u8>, flags: &mut u16, flag: u16, text: Option<&str>) {
-    if let Some(text) = text {
-        *flags |= flag;
-        put_short_str(out, text);
-    }
 }
 
 /// What a broker must know of a message; the rest is only checked to be well-formed.
@@ -145,59 +106,33 @@ pub struct Scan<'a> {
 #[inline]
 pub fn scan(raw: &[u8]) -> Result<Scan<'_>, Malformed> {
     let mut reader = Reader::new(raw);
-    let flags = reader.short()?;
-    let mut scan = Scan::default();
-    if flags & UNUSED != 0 {
-        return Err(UNKNOWN_FLAGS);
-    }
-    if flags & CONTENT_TYPE != 0 {
-        reader.short_bytes()?;
-    }
-    if flags & CONTENT_ENCODING != 0 {
-        reader.short_bytes()?;
-    }
-    if flags & HEADERS != 0 {
-        scan.headers = Some(reader.table()?);
-    }
-    if flags & DELIVERY_MODE != 0 {
-        scan.delivery_mode = reader.octet()?;
-    }
-    if flags & PRIORITY != 0 {
-        scan.priority = reader.octet()?;
-    }
+    let r = &mut reader;
+    let flags = read_flags(r)?;
+    flagged(flags, CONTENT_TYPE, || r.short_bytes())?;
+    flagged(flags, CONTENT_ENCODING, || r.short_bytes())?;
+    let mut scan = Scan {
+        headers: flagged(flags, HEADERS, || Table::read(r))?,
+        delivery_mode: flagged(flags, DELIVERY_MODE, || r.octet())?.unwrap_or(0),
+        priority: flagged(flags, PRIORITY, || r.octet())?.unwrap_or(0),
+        ..Scan::default()
+    };
     if flags & (PRIORITY - 1) != 0 {
-        scan_rest(flags, &mut reader, &mut scan)?;
+        scan_rest(flags, r, &mut scan)?;
     }
     reader.finish().map_err(|_| LEFT_OVER)?;
     Ok(scan)
 }
 
-fn scan_rest<'a>(
-    flags: u16,
-    reader: &mut Reader<'a>,
-    scan: &mut Scan<'a>,
-) -> Result<(), Malformed> {
-    if flags & CORRELATION_ID != 0 {
-        reader.short_bytes()?;
-    }
-    scan.reply_to = flagged(flags, REPLY_TO, || reader.short_bytes())?;
-    scan.expiration = flagged(flags, EXPIRATION, || reader.short_bytes())?;
-    if flags & MESSAGE_ID != 0 {
-        reader.short_bytes()?;
-    }
-    if flags & TIMESTAMP != 0 {
-        reader.longlong()?;
-    }
-    if flags & TYPE != 0 {
-        reader.short_bytes()?;
-    }
-    scan.user_id = flagged(flags, USER_ID, || reader.short_bytes())?;
-    if flags & APP_ID != 0 {
-        reader.short_bytes()?;
-    }
-    if flags & CLUSTER_ID != 0 {
-        reader.short_bytes()?;
-    }
+fn scan_rest<'a>(flags: u16, r: &mut Reader<'a>, scan: &mut Scan<'a>) -> Result<(), Malformed> {
+    flagged(flags, CORRELATION_ID, || r.short_bytes())?;
+    scan.reply_to = flagged(flags, REPLY_TO, || r.short_bytes())?;
+    scan.expiration = flagged(flags, EXPIRATION, || r.short_bytes())?;
+    flagged(flags, MESSAGE_ID, || r.short_bytes())?;
+    flagged(flags, TIMESTAMP, || r.longlong())?;
+    flagged(flags, TYPE, || r.short_bytes())?;
+    scan.user_id = flagged(flags, USER_ID, || r.short_bytes())?;
+    flagged(flags, APP_ID, || r.short_bytes())?;
+    flagged(flags, CLUSTER_ID, || r.short_bytes())?;
     Ok(())
 }
 
@@ -236,7 +171,7 @@ pub fn rewrite(raw: &[u8], edit: &Edit<'_>, out: &mut Vec<u8>) -> Result<(), Mal
     for bit in (2..16).rev() {
         let flag = 1u16 << bit;
         if flag == HEADERS {
-            let old = flagged(flags, HEADERS, || reader.table())?;
+            let old = flagged(flags, HEADERS, || Table::read(&mut reader))?;
             if put_headers(old.unwrap_or_default(), old.is_some(), edit, out) {
                 flags |= HEADERS;
             }

@@ -2,7 +2,7 @@
 //!
 //! A table is checked once, whole; then it is walked where it lies, without building anything.
 
-use super::wire::{Malformed, Reader, put_long_str, put_short_str};
+use super::wire::{Field, Malformed, Reader, Writer, put_long_str, put_short_str};
 
 /// How deep tables and arrays may be nested.
 pub const DEPTH_MAX: usize = 32;
@@ -58,39 +58,27 @@ pub struct Entry<'a> {
 
 /// Checks the entries of a table.
 pub fn checked(bytes: &[u8]) -> Result<Table<'_>, Malformed> {
-    check_table(bytes, 1)?;
+    check(bytes, true, 1)?;
     Ok(Table(bytes))
 }
 
-fn check_table(bytes: &[u8], depth: usize) -> Result<(), Malformed> {
+/// Checks the values of a table, with their names, or of an array.
+fn check(bytes: &[u8], has_names: bool, depth: usize) -> Result<(), Malformed> {
     if depth > DEPTH_MAX {
         return Err(Malformed("tables are nested more than 32 deep"));
     }
     let mut reader = Reader::new(bytes);
     while !reader.rest().is_empty() {
-        reader.short_str().map_err(|_| Malformed("table has a malformed field name"))?;
-        check_value(&mut reader, depth)?;
+        if has_names {
+            reader.short_str().map_err(|_| Malformed("table has a malformed field name"))?;
+        }
+        match read_value(&mut reader)? {
+            FieldValue::Table(table) => check(table.0, true, depth + 1)?,
+            FieldValue::Array(array) => check(array.0, false, depth + 1)?,
+            _ => {}
+        }
     }
     Ok(())
-}
-
-fn check_array(bytes: &[u8], depth: usize) -> Result<(), Malformed> {
-    if depth > DEPTH_MAX {
-        return Err(Malformed("tables are nested more than 32 deep"));
-    }
-    let mut reader = Reader::new(bytes);
-    while !reader.rest().is_empty() {
-        check_value(&mut reader, depth)?;
-    }
-    Ok(())
-}
-
-fn check_value(reader: &mut Reader<'_>, depth: usize) -> Result<(), Malformed> {
-    match read_value(reader)? {
-        FieldValue::Table(table) => check_table(table.0, depth + 1),
-        FieldValue::Array(array) => check_array(array.0, depth + 1),
-        _ => Ok(()),
-    }
 }
 
 /// Reads one value; what is inside of tables and arrays is not looked at.
@@ -120,6 +108,11 @@ fn read_value<'a>(reader: &mut Reader<'a>) -> Result<FieldValue<'a>, Malformed> 
 }
 
 impl<'a> Table<'a> {
+    /// Reads a table with its length in front, and checks it to its depths.
+    #[inline]
+    pub fn read(reader: &mut Reader<'a>) -> Result<Table<'a>, Malformed> {
+        checked(reader.long_str()?)
+    }
     /// Its entries as they are encoded.
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
@@ -157,6 +150,15 @@ impl<'a> Table<'a> {
             FieldValue::LongStr(bytes) => str::from_utf8(bytes).ok(),
             _ => None,
         }
+    }
+}
+
+impl<'a> Field<'a> for Table<'a> {
+    fn read(reader: &mut Reader<'a>) -> Result<Table<'a>, Malformed> {
+        Table::read(reader)
+    }
+    fn write(&self, writer: &mut Writer<'_>) {
+        writer.long_str(self.0);
     }
 }
 
@@ -208,17 +210,9 @@ impl TableWriter<'_> {
     pub fn int(&mut self, name: &str, value: i64) {
         self.value(name).int(value);
     }
-    /// A time in seconds since the Unix epoch.
-    pub fn timestamp(&mut self, name: &str, seconds: u64) {
-        self.value(name).timestamp(seconds);
-    }
     /// A table.
     pub fn table(&mut self, name: &str, fill: impl FnOnce(&mut TableWriter<'_>)) {
         self.value(name).table(fill);
-    }
-    /// An array of texts.
-    pub fn texts<T: AsRef<str>>(&mut self, name: &str, texts: &[T]) {
-        self.value(name).array(texts, |value, text| value.text(text.as_ref()));
     }
 }
 

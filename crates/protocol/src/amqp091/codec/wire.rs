@@ -1,7 +1,5 @@
 //! Elementary wire types (spec 4.2.5): reading them from borrowed bytes, writing them to a buffer.
 
-use super::table::{self, Table};
-
 /// Why bytes are not what the grammar asks for: a phrase for the error text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
@@ -11,8 +9,6 @@ impl std::fmt::Display for Malformed {
         f.write_str(self.0)
     }
 }
-
-impl std::error::Error for Malformed {}
 
 const SHORT_OF_BYTES: Malformed = Malformed("ends in the middle of a field");
 
@@ -102,11 +98,6 @@ impl<'a> Reader<'a> {
         let length = self.long()?;
         self.take(length as usize)
     }
-    /// A field table, checked to its depths.
-    #[inline]
-    pub fn table(&mut self) -> Result<Table<'a>, Malformed> {
-        table::checked(self.long_str()?)
-    }
     /// Makes sure that nothing is left.
     pub fn finish(&self) -> Result<(), Malformed> {
         if self.rest.is_empty() {
@@ -132,6 +123,10 @@ impl<'o> Writer<'o> {
     fn put(&mut self, bytes: &[u8]) {
         self.next_bit = 0;
         self.out.extend_from_slice(bytes);
+    }
+    pub(super) fn long_str(&mut self, bytes: &[u8]) {
+        self.next_bit = 0;
+        put_long_str(self.out, bytes);
     }
     fn bit(&mut self, bit: bool) {
         if self.next_bit == 0 {
@@ -199,12 +194,5 @@ field! {
         writer.next_bit = 0;
         put_short_str(writer.out, value);
     };
-    &'a [u8], long_str, |writer, value| {
-        writer.next_bit = 0;
-        put_long_str(writer.out, value);
-    };
-    Table<'a>, table, |writer, value| {
-        writer.next_bit = 0;
-        put_long_str(writer.out, value.bytes());
-    };
+    &'a [u8], long_str, |writer, value| writer.long_str(value);
 }

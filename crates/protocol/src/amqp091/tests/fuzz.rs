@@ -74,7 +74,7 @@ fn run(seed: u64, frames: &[Vec<u8>]) {
     for piece in random.pieces(&bytes, 200) {
         host.receive(number, piece);
         host.turn_ends();
-        let gathered = host.amqp091(number).gathered_bytes();
+        let gathered = host.amqp091(number).channels.gathered_bytes();
         assert!(gathered <= 2 * bytes.len() + 1024, "{gathered} bytes kept of {}", bytes.len());
     }
     host.wait(Duration::from_secs(3600));

@@ -5,7 +5,6 @@
 //! begins a value in octets: `%T000000006553f100` is a time.
 
 use crate::amqp091::codec::content::{ContentHeader, write_header};
-use crate::amqp091::codec::method::FieldType;
 use crate::amqp091::codec::table::{TableWriter, put_table};
 use crate::amqp091::codec::wire::{Reader, put_long_str, put_short_str};
 use crate::amqp091::codec::{FieldValue, METHODS, MethodInfo, Properties, Table, table};
@@ -67,7 +66,7 @@ fn put_fields(info: &MethodInfo, words: &[String], out: &mut Vec<u8>) {
         let given = words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
         let raw = given.unwrap_or("");
         let number = || if raw.is_empty() { 0 } else { raw.parse::<u64>().unwrap() };
-        if kind == FieldType::Bit {
+        if kind == "Bit" {
             if bits == 0 {
                 out.push(0);
             }
@@ -77,14 +76,14 @@ fn put_fields(info: &MethodInfo, words: &[String], out: &mut Vec<u8>) {
         }
         bits = 0;
         match kind {
-            FieldType::Octet => out.push(number() as u8),
-            FieldType::Short => out.extend_from_slice(&(number() as u16).to_be_bytes()),
-            FieldType::Long => out.extend_from_slice(&(number() as u32).to_be_bytes()),
-            FieldType::LongLong => out.extend_from_slice(&number().to_be_bytes()),
-            FieldType::ShortStr => put_short_str(out, &unquoted(raw)),
-            FieldType::LongStr => put_long_str(out, unquoted(raw).as_bytes()),
-            FieldType::Table => put_table(out, |table| put_entries(raw, table)),
-            FieldType::Bit => {}
+            "Octet" => out.push(number() as u8),
+            "Short" => out.extend_from_slice(&(number() as u16).to_be_bytes()),
+            "Long" => out.extend_from_slice(&(number() as u32).to_be_bytes()),
+            "LongLong" => out.extend_from_slice(&number().to_be_bytes()),
+            "ShortStr" => put_short_str(out, &unquoted(raw)),
+            "LongStr" => put_long_str(out, unquoted(raw).as_bytes()),
+            "Table" => put_table(out, |table| put_entries(raw, table)),
+            _ => {}
         }
     }
 }
@@ -120,7 +119,7 @@ fn put_entries(text: &str, table: &mut TableWriter<'_>) {
         } else if value.starts_with('{') {
             table.table(name, |inner| put_entries(value, inner));
         } else if value.starts_with('[') {
-            table.texts(name, &parts(value));
+            table.value(name).array(&parts(value), |value, text| value.text(text));
         } else if let Some(raw) = value.strip_prefix('%') {
             put_short_str(table.out, name);
             table.out.extend_from_slice(&raw_value(raw));
@@ -216,14 +215,14 @@ fn method_text(channel: u16, payload: &[u8]) -> String {
     let mut line = format!("{channel} {}", info.name);
     for &(name, kind) in info.fields {
         let value = match kind {
-            FieldType::Octet => reader.octet().unwrap().to_string(),
-            FieldType::Short => reader.short().unwrap().to_string(),
-            FieldType::Long => reader.long().unwrap().to_string(),
-            FieldType::LongLong => reader.longlong().unwrap().to_string(),
-            FieldType::Bit => reader.bit().unwrap().to_string(),
-            FieldType::ShortStr => quoted(reader.short_str().unwrap()),
-            FieldType::LongStr => quoted(&String::from_utf8_lossy(reader.long_str().unwrap())),
-            FieldType::Table => table_text(reader.table().unwrap()),
+            "Octet" => reader.octet().unwrap().to_string(),
+            "Short" => reader.short().unwrap().to_string(),
+            "Long" => reader.long().unwrap().to_string(),
+            "LongLong" => reader.longlong().unwrap().to_string(),
+            "Bit" => reader.bit().unwrap().to_string(),
+            "ShortStr" => quoted(reader.short_str().unwrap()),
+            "LongStr" => quoted(&String::from_utf8_lossy(reader.long_str().unwrap())),
+            _ => table_text(Table::read(&mut reader).unwrap()),
         };
         if !matches!(value.as_str(), "0" | "false" | "" | "{}") {
             line.push_str(&format!(" {name}={value}"));

@@ -1,6 +1,6 @@
 //! What clients send: CONNECT, PUB, HPUB, SUB, UNSUB, PING, PONG, read where it lies and written.
 
-use super::{Malformed, Sizes, parted, payload, verb};
+use super::{Head, Malformed, parted, verb, whole_payload};
 use crate::nats::frame::{self, Arguments, number, put_number};
 
 /// What a server takes from its clients.
@@ -41,7 +41,7 @@ pub enum ClientOp<'a> {
     Ping,
     /// Yes.
     Pong,
-    /// What only servers say (`+OK`, `INFO`) and nobody minds.
+    /// What only servers say (`+OK`, `INFO`), without effect.
     Ignored,
     /// An error that the client tells the server.
     Error(&'a [u8]),
@@ -60,47 +60,8 @@ pub struct Publish<'a> {
     pub body: &'a [u8],
 }
 
-/// The line of a PUB or HPUB.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head<'a> {
-    /// The message's subject.
-    pub subject: &'a [u8],
-    /// Where replies go; empty: nowhere.
-    pub reply: &'a [u8],
-    /// Bytes of the header block, which the payload begins with.
-    pub header_bytes: usize,
-    /// Bytes of the payload, headers included.
-    pub payload_bytes: usize,
-    /// Bytes of the line, with its end.
-    pub line_bytes: usize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verb {
-    Connect,
-    Pub,
-    Hpub,
-    Sub,
-    Unsub,
-    Ping,
-    Pong,
-    Ok,
-    Err,
-    Info,
-}
-
-const VERBS: &[(&str, Verb)] = &[
-    ("PUB", Verb::Pub),
-    ("HPUB", Verb::Hpub),
-    ("PING", Verb::Ping),
-    ("PONG", Verb::Pong),
-    ("SUB", Verb::Sub),
-    ("UNSUB", Verb::Unsub),
-    ("CONNECT", Verb::Connect),
-    ("+OK", Verb::Ok),
-    ("-ERR", Verb::Err),
-    ("INFO", Verb::Info),
-];
+const VERBS: &[&str] =
+    &["PUB", "HPUB", "PING", "PONG", "SUB", "UNSUB", "CONNECT", "+OK", "-ERR", "INFO"];
 
 impl<'a> ClientOp<'a> {
     /// The operation that `input` begins with and how many bytes it takes; `None`: not all of it has
@@ -143,9 +104,7 @@ fn plain_payload<'a>(
     if bytes > limits.payload_bytes_max || at > limits.control_line_bytes_max {
         return None;
     }
-    let end = at + bytes;
-    let [b'\r', b'\n', ..] = input.get(end..)? else { return None };
-    Some((&input[at..end], end + 2))
+    whole_payload(input, at, bytes)
 }
 
 /// PUBs in a row to one subject, without a reply, as all libraries write them. The line of one is most often
@@ -185,22 +144,22 @@ fn decode_other<'a>(
     input: &'a [u8],
     limits: &Limits,
 ) -> Result<Option<(ClientOp<'a>, usize)>, Malformed> {
-    let Some((verb, at)) = verb(input, VERBS)? else { return Ok(None) };
-    if !matches!(verb, Verb::Ping | Verb::Pong | Verb::Ok | Verb::Connect)
-        && parted(input, at)?.is_none()
-    {
+    let Some(verb) = verb(input, VERBS)? else { return Ok(None) };
+    let at = verb.len();
+    if !matches!(verb, "PING" | "PONG" | "+OK" | "CONNECT") && parted(input, at)?.is_none() {
         return Ok(None);
     }
     let op = match verb {
-        Verb::Pub => return decode_publish(input, at, false, limits),
-        Verb::Hpub => return decode_publish(input, at, true, limits),
-        Verb::Sub => return decode_line(input, at, limits, subscribe),
-        Verb::Unsub => return decode_line(input, at, limits, unsubscribe),
-        Verb::Connect => ClientOp::Connect,
-        Verb::Ping => |_| ClientOp::Ping,
-        Verb::Pong => |_| ClientOp::Pong,
-        Verb::Ok | Verb::Info => |_| ClientOp::Ignored,
-        Verb::Err => ClientOp::Error,
+        "PUB" => return decode_publish(input, at, false, limits),
+        "HPUB" => return decode_publish(input, at, true, limits),
+        "SUB" => return decode_line(input, at, limits, subscribe),
+        "UNSUB" => return decode_line(input, at, limits, unsubscribe),
+        "CONNECT" => ClientOp::Connect,
+        "PING" => |_| ClientOp::Ping,
+        "PONG" => |_| ClientOp::Pong,
+        "-ERR" => ClientOp::Error,
+        // +OK and INFO.
+        _ => |_| ClientOp::Ignored,
     };
     let line = frame::rest(input, at, limits.control_line_bytes_max)?;
     Ok(line.map(|(text, end)| (op(text), end)))
@@ -214,11 +173,8 @@ fn decode_publish<'a>(
     limits: &Limits,
 ) -> Result<Option<(ClientOp<'a>, usize)>, Malformed> {
     let Some(head) = read_head(input, at, has_headers, limits)? else { return Ok(None) };
-    let Head { subject, reply, header_bytes, payload_bytes, line_bytes } = head;
-    let Some((payload, end)) = payload(input, line_bytes, payload_bytes)? else {
-        return Ok(None);
-    };
-    let (headers, body) = payload.split_at(header_bytes);
+    let Some((headers, body, end)) = head.payload(input)? else { return Ok(None) };
+    let Head { subject, reply, .. } = head;
     Ok(Some((ClientOp::Publish(Publish { subject, reply, headers, body }), end)))
 }
 
@@ -235,19 +191,15 @@ fn read_head<'a>(
     if has_headers && !limits.takes_headers {
         return Err(Malformed::Headers);
     }
-    let Some([subject, rest @ ..]) = arguments.all() else { return Err(Malformed::Arguments) };
-    let Sizes { reply, header_bytes, payload_bytes } =
-        Sizes::read(rest, has_headers, limits.payload_bytes_max)?;
-    let line_bytes = arguments.end;
-    Ok(Some(Head { subject, reply, header_bytes, payload_bytes, line_bytes }))
+    let Some([subject, last @ ..]) = arguments.all() else { return Err(Malformed::Arguments) };
+    Head::new(subject, last, arguments.end, has_headers, limits.payload_bytes_max).map(Some)
 }
 
 impl<'a> Head<'a> {
-    /// That which `input` begins with; `None`: not all of its line has arrived, or it is none.
+    /// The PUB or HPUB that `input` begins with; `None`: not all of its line has arrived, or it is none.
     pub fn read(input: &'a [u8], limits: &Limits) -> Result<Option<Head<'a>>, Malformed> {
         match verb(input, VERBS)? {
-            Some((Verb::Pub, at)) => read_head(input, at, false, limits),
-            Some((Verb::Hpub, at)) => read_head(input, at, true, limits),
+            Some(verb @ ("PUB" | "HPUB")) => read_head(input, verb.len(), verb == "HPUB", limits),
             _ => Ok(None),
         }
     }

@@ -38,13 +38,13 @@ impl From<frame::LineTooLong> for Malformed {
 }
 
 /// Which of `verbs` the input begins with; `None`: too little has arrived to tell. Case is ignored.
-fn verb<T: Copy>(input: &[u8], verbs: &[(&str, T)]) -> Result<Option<(T, usize)>, Malformed> {
+fn verb(input: &[u8], verbs: &[&'static str]) -> Result<Option<&'static str>, Malformed> {
     let mut may_come = false;
-    for (verb, meaning) in verbs {
+    for verb in verbs {
         let seen = input.len().min(verb.len());
         if input[..seen].eq_ignore_ascii_case(&verb.as_bytes()[..seen]) {
             if seen == verb.len() {
-                return Ok(Some((*meaning, seen)));
+                return Ok(Some(verb));
             }
             may_come = true;
         }
@@ -61,25 +61,36 @@ fn parted(input: &[u8], at: usize) -> Result<Option<()>, Malformed> {
     }
 }
 
-/// What is last in the line of a message.
-#[derive(Debug)]
-struct Sizes<'a> {
+/// The line of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head<'a> {
+    /// The message's subject.
+    pub subject: &'a [u8],
     /// Where replies go; empty: nowhere.
-    reply: &'a [u8],
-    header_bytes: usize,
-    /// Headers included.
-    payload_bytes: usize,
+    pub reply: &'a [u8],
+    /// Bytes of the header block, which the payload begins with.
+    pub header_bytes: usize,
+    /// Bytes of the payload, headers included.
+    pub payload_bytes: usize,
+    /// Bytes of the line, with its end.
+    pub line_bytes: usize,
 }
 
-impl<'a> Sizes<'a> {
+/// Headers and body of a message, and where it ends with its line end.
+type Payload<'a> = (&'a [u8], &'a [u8], usize);
+
+impl<'a> Head<'a> {
+    /// Reads what is last in the line: the reply subject and the sizes.
     #[inline]
-    fn read(
-        arguments: &[&'a [u8]],
+    fn new(
+        subject: &'a [u8],
+        last: &[&'a [u8]],
+        line_bytes: usize,
         has_headers: bool,
         payload_bytes_max: usize,
-    ) -> Result<Sizes<'a>, Malformed> {
+    ) -> Result<Head<'a>, Malformed> {
         let sized = |digits: &[u8]| number(digits).ok_or(Malformed::Arguments);
-        let (reply, header_bytes, payload_bytes) = match (arguments, has_headers) {
+        let (reply, header_bytes, payload_bytes) = match (last, has_headers) {
             (&[size], false) => (&[][..], 0, sized(size)?),
             (&[reply, size], false) => (reply, 0, sized(size)?),
             (&[head, size], true) => (&[][..], sized(head)?, sized(size)?),
@@ -92,17 +103,29 @@ impl<'a> Sizes<'a> {
         if payload_bytes > payload_bytes_max {
             return Err(Malformed::PayloadTooLarge);
         }
-        Ok(Sizes { reply, header_bytes, payload_bytes })
+        Ok(Head { subject, reply, header_bytes, payload_bytes, line_bytes })
+    }
+
+    /// The payload behind the line in `input`; `None`: not all of it has arrived.
+    #[inline]
+    fn payload<'i>(&self, input: &'i [u8]) -> Result<Option<Payload<'i>>, Malformed> {
+        let end = self.line_bytes + self.payload_bytes;
+        match input.get(end..) {
+            Some([b'\r', b'\n', ..]) => {
+                let (headers, body) = input[self.line_bytes..end].split_at(self.header_bytes);
+                Ok(Some((headers, body, end + 2)))
+            }
+            None | Some([] | [b'\r']) => Ok(None),
+            Some(_) => Err(Malformed::UnknownOperation),
+        }
     }
 }
 
-/// The payload of `bytes` at `at` and where it ends with its line end; `None`: it has not arrived.
-#[inline]
-fn payload(input: &[u8], at: usize, bytes: usize) -> Result<Option<(&[u8], usize)>, Malformed> {
+/// The payload of `bytes` bytes at `at`, and where it ends with its line end; `None`: it has not arrived, or
+/// does not end with CR LF.
+#[inline(always)]
+fn whole_payload(input: &[u8], at: usize, bytes: usize) -> Option<(&[u8], usize)> {
     let end = at + bytes;
-    match input.get(end..) {
-        Some([b'\r', b'\n', ..]) => Ok(Some((&input[at..end], end + 2))),
-        None | Some([] | [b'\r']) => Ok(None),
-        Some(_) => Err(Malformed::UnknownOperation),
-    }
+    let [b'\r', b'\n', ..] = input.get(end..)? else { return None };
+    Some((&input[at..end], end + 2))
 }

@@ -1,7 +1,7 @@
 //! What servers send: INFO, MSG, HMSG, PING, PONG, +OK, -ERR, written and, for clients, read where it
 //! lies.
 
-use super::{Malformed, Sizes, parted, payload, verb};
+use super::{Head, Malformed, parted, verb, whole_payload};
 use crate::nats::frame::{self, Arguments, put_last_number, put_number};
 
 /// Longest control line that a client takes: INFO of a large cluster is long.
@@ -39,26 +39,7 @@ pub struct Message<'a> {
     pub body: &'a [u8],
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verb {
-    Info,
-    Msg,
-    Hmsg,
-    Ping,
-    Pong,
-    Ok,
-    Err,
-}
-
-const VERBS: &[(&str, Verb)] = &[
-    ("MSG", Verb::Msg),
-    ("HMSG", Verb::Hmsg),
-    ("PING", Verb::Ping),
-    ("PONG", Verb::Pong),
-    ("+OK", Verb::Ok),
-    ("-ERR", Verb::Err),
-    ("INFO", Verb::Info),
-];
+const VERBS: &[&str] = &["MSG", "HMSG", "PING", "PONG", "+OK", "-ERR", "INFO"];
 
 impl<'a> ServerOp<'a> {
     /// The operation that `input` begins with and how many bytes it takes; `None`: not all of it has
@@ -74,20 +55,20 @@ impl<'a> ServerOp<'a> {
                 None => decode_message(input, 3, false, payload_bytes_max),
             };
         }
-        let Some((verb, at)) = verb(input, VERBS)? else { return Ok(None) };
-        if matches!(verb, Verb::Msg | Verb::Hmsg | Verb::Info | Verb::Err)
-            && parted(input, at)?.is_none()
-        {
+        let Some(verb) = verb(input, VERBS)? else { return Ok(None) };
+        let at = verb.len();
+        if !matches!(verb, "PING" | "PONG" | "+OK") && parted(input, at)?.is_none() {
             return Ok(None);
         }
         let op = match verb {
-            Verb::Msg => return decode_message(input, at, false, payload_bytes_max),
-            Verb::Hmsg => return decode_message(input, at, true, payload_bytes_max),
-            Verb::Info => ServerOp::Info,
-            Verb::Ping => |_| ServerOp::Ping,
-            Verb::Pong => |_| ServerOp::Pong,
-            Verb::Ok => |_| ServerOp::Ok,
-            Verb::Err => |text| ServerOp::Error(unquoted(text)),
+            "MSG" => return decode_message(input, at, false, payload_bytes_max),
+            "HMSG" => return decode_message(input, at, true, payload_bytes_max),
+            "INFO" => ServerOp::Info,
+            "PING" => |_| ServerOp::Ping,
+            "PONG" => |_| ServerOp::Pong,
+            "+OK" => |_| ServerOp::Ok,
+            // -ERR.
+            _ => |text| ServerOp::Error(unquoted(text)),
         };
         let line = frame::rest(input, at, CONTROL_LINE_BYTES_MAX)?;
         Ok(line.map(|(text, end)| (op(text), end)))
@@ -103,10 +84,8 @@ fn plain_message(input: &[u8], payload_bytes_max: usize) -> Option<(ServerOp<'_>
     if bytes > payload_bytes_max {
         return None;
     }
-    let end = at + bytes;
-    let [b'\r', b'\n', ..] = input.get(end..)? else { return None };
-    let message = Message { subject, sid, reply, headers: &[], body: &input[at..end] };
-    Some((ServerOp::Message(message), end + 2))
+    let (body, end) = whole_payload(input, at, bytes)?;
+    Some((ServerOp::Message(Message { subject, sid, reply, headers: &[], body }), end))
 }
 
 /// Reads what a server sends where most of it is messages to one subject for one subscription, without a
@@ -144,12 +123,10 @@ impl MessageRow {
         if at == 0 || !input.starts_with(&self.line) {
             return None;
         }
-        let end = at + self.payload_bytes;
-        let [b'\r', b'\n', ..] = input.get(end..)? else { return None };
+        let (body, end) = whole_payload(input, at, self.payload_bytes)?;
         let (subject, rest) = input["MSG ".len()..].split_at(self.subject_bytes);
         let sid = &rest[1..=self.sid_bytes];
-        let message = Message { subject, sid, reply: &[], headers: &[], body: &input[at..end] };
-        Some((message, end + frame::END.len()))
+        Some((Message { subject, sid, reply: &[], headers: &[], body }, end))
     }
 
     /// Notes a message's line, if it is written as all servers write it and has no reply.
@@ -183,15 +160,12 @@ fn decode_message<'a>(
     let Some(arguments) = Arguments::read(input, at, CONTROL_LINE_BYTES_MAX)? else {
         return Ok(None);
     };
-    let Some([subject, sid, rest @ ..]) = arguments.all() else {
+    let Some([subject, sid, last @ ..]) = arguments.all() else {
         return Err(Malformed::Arguments);
     };
-    let sizes = Sizes::read(rest, has_headers, payload_bytes_max)?;
-    let Some((payload, end)) = payload(input, arguments.end, sizes.payload_bytes)? else {
-        return Ok(None);
-    };
-    let (headers, body) = payload.split_at(sizes.header_bytes);
-    let message = Message { subject, sid, reply: sizes.reply, headers, body };
+    let head = Head::new(subject, last, arguments.end, has_headers, payload_bytes_max)?;
+    let Some((headers, body, end)) = head.payload(input)? else { return Ok(None) };
+    let message = Message { subject, sid, reply: head.reply, headers, body };
     Ok(Some((ServerOp::Message(message), end)))
 }
 
