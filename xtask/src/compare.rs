@@ -70,7 +70,7 @@ fn go_program(folder: &Path, name: &str, module: &str) -> Result<PathBuf, String
     let program = folder.join(name);
     if !program.exists() {
         let mut go = Command::new("go");
-        process::stream(go.args(["install", module]).env("GOBIN", folder), |_| {})?;
+        process::run(go.args(["install", module]).env("GOBIN", folder))?;
     }
     Ok(program)
 }
@@ -82,7 +82,7 @@ fn perf_test(target: &Path) -> Result<Vec<OsString>, String> {
 fn build(root: &Path) -> Result<(), String> {
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--release", "-p", "angarium-server", "-p", "angarium-bench"]);
-    process::stream(cargo.current_dir(root), |_| {})
+    process::run(cargo.current_dir(root))
 }
 
 /// Copies PerfTest and its dependencies into the target folder, unless they exist.
@@ -100,7 +100,7 @@ fn fetch_perf_test(target: &Path) -> Result<PathBuf, String> {
         .args(["--batch-mode", "--quiet", "dependency:copy-dependencies"])
         .arg(format!("-DoutputDirectory={}", jars.display()))
         .current_dir(&folder);
-    process::stream(&mut maven, |_| {})?;
+    process::run(&mut maven)?;
     Ok(jars)
 }
 

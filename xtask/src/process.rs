@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Runs a program and returns its standard output. The error contains its standard error.
-pub(crate) fn output<S: AsRef<OsStr>>(
+pub(crate) fn output(
     program: &str,
-    arguments: &[S],
+    arguments: &[impl AsRef<OsStr>],
     folder: &Path,
 ) -> Result<String, String> {
     let result = Command::new(program)
@@ -24,16 +24,13 @@ pub(crate) fn output<S: AsRef<OsStr>>(
         .map_err(|_| format!("'{program}' printed bytes that are no text"))
 }
 
-/// Runs a command, shows what it prints, and passes each line of its standard output to `watch`.
-pub(crate) fn stream(command: &mut Command, mut watch: impl FnMut(&str)) -> Result<(), String> {
-    stream_some(command, |line| {
-        watch(line);
-        true
-    })
+/// Runs a command and shows what it prints.
+pub(crate) fn run(command: &mut Command) -> Result<(), String> {
+    stream(command, |_| true)
 }
 
 /// Runs a command, and shows the lines of its standard output for which `watch` returns true.
-pub(crate) fn stream_some(
+pub(crate) fn stream(
     command: &mut Command,
     mut watch: impl FnMut(&str) -> bool,
 ) -> Result<(), String> {

@@ -10,5 +10,5 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     let arguments = if arguments.is_empty() { &forever[..] } else { arguments };
     let mut cargo = Command::new("cargo");
     cargo.args(["run", "--quiet", "--release", "-p", "angarium-sim", "--"]).args(arguments);
-    process::stream(cargo.current_dir(root), |_| {})
+    process::run(cargo.current_dir(root))
 }

@@ -4,6 +4,8 @@ use super::broker::Broker;
 use super::count::Count;
 use super::small_disk::SmallDisk;
 use crate::{layout, process};
+use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -23,182 +25,185 @@ pub(super) const RUST_MANIFESTS: &[&str] = &[
     "crates/server/tests/clients/nats-rust/Cargo.toml",
 ];
 
-/// Suites whose broker also has TLS listeners.
-const WITH_TLS: &[&str] =
-    &["python", "nats-python", "nats-java", "nats-node", "nats-go", "nats-rust"];
-
-/// Shards of the broker that suites run against: enough for AMQP clients to be on other shards than
-/// their queues.
-pub(super) const SHARDS: usize = 3;
-
-/// nats-bench, which comes with nats.go.
-pub(super) const NATS_BENCH: (&str, &str) =
-    ("NATS_BENCH", "github.com/nats-io/nats.go/examples/nats-bench");
-
-/// The broker that a suite runs against.
-#[derive(Clone, Copy, Debug)]
-struct TestBroker<'a> {
-    /// The suite.
-    name: &'a str,
+/// A suite of tests, of a client library or of ours with it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Suite {
+    language: Language,
+    /// Its folder among the suites.
+    folder: String,
+    /// Shards of its broker. By default enough for AMQP clients to be on other shards than their queues.
+    #[serde(default = "shards")]
     shards: usize,
+    /// Whether its broker also has TLS listeners.
+    #[serde(default)]
+    tls: bool,
+    /// Whether there is also a broker on a disk that can be filled.
+    #[serde(default)]
+    small_disk: bool,
+    /// The program that it is (Rust).
+    #[serde(default)]
+    program: String,
+    /// Further programs that it needs: the variable for its path, and the package (Go).
+    #[serde(default)]
+    build: BTreeMap<String, String>,
 }
 
-/// A suite in Python: pika, nats.py.
-pub(super) fn python(
-    root: &Path,
-    name: &str,
-    shards: usize,
-    count: &mut Count,
-) -> Result<(), String> {
-    let (suite, work) = folders(root, name)?;
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Language {
+    Python,
+    Java,
+    Node,
+    Go,
+    /// The tests that come with amqp091-go.
+    GoOwn,
+    Rust,
+}
+
+fn shards() -> usize {
+    3
+}
+
+/// A suite's folder, and its work folder.
+struct Folders {
+    suite: PathBuf,
+    work: PathBuf,
+}
+
+impl Suite {
+    /// Fetches and builds what it needs, and runs it.
+    pub(super) fn run(&self, root: &Path, name: &str, count: &mut Count) -> Result<(), String> {
+        let suite = root.join(SUITES).join(&self.folder);
+        let work = layout::target_folder(root)?.join(WORK).join(&self.folder);
+        std::fs::create_dir_all(&work).map_err(|error| format!("{}: {error}", work.display()))?;
+        let folders = Folders { suite, work };
+        let mut tests = match self.language {
+            Language::Python => python(&folders)?,
+            Language::Java => java(&folders)?,
+            Language::Node => node(&folders)?,
+            Language::Go => self.go(&folders)?,
+            Language::GoOwn => go_own(&folders)?,
+            Language::Rust => self.rust(&folders)?,
+        };
+        let is_go_own = matches!(self.language, Language::GoOwn);
+        self.with_broker(root, name, &mut tests, |line| {
+            if is_go_own {
+                count.go_line(line);
+                return !["=== ", "--- PASS"].iter().any(|it| line.trim_start().starts_with(it));
+            }
+            count.suite_line(line);
+            true
+        })
+    }
+
+    fn go(&self, folders: &Folders) -> Result<Command, String> {
+        let build = |program: &Path, package: &str| {
+            let mut build = go_command(folders);
+            process::run(build.args(["build", "-trimpath", "-o"]).arg(program).arg(package))
+        };
+        let program = folders.work.join("suite");
+        build(&program, ".")?;
+        let mut tests = Command::new(program);
+        for (variable, package) in &self.build {
+            let tool = folders.work.join(variable);
+            build(&tool, package)?;
+            tests.env(variable, tool);
+        }
+        Ok(tests)
+    }
+
+    fn rust(&self, Folders { suite, work }: &Folders) -> Result<Command, String> {
+        let mut build = Command::new("cargo");
+        build.args(["build", "--quiet", "--locked", "--manifest-path"]);
+        build.arg(suite.join("Cargo.toml")).arg("--target-dir").arg(work);
+        process::run(&mut build)?;
+        Ok(Command::new(work.join("debug").join(&self.program)))
+    }
+
+    /// Runs the tests against a broker started for them; the broker must survive them.
+    fn with_broker(
+        &self,
+        root: &Path,
+        name: &str,
+        tests: &mut Command,
+        watch: impl FnMut(&str) -> bool,
+    ) -> Result<(), String> {
+        let broker = Broker::start(root, name, self.shards, self.tls)?;
+        let small = if self.small_disk { SmallDisk::start(root, name, self.shards)? } else { None };
+        let environment = small.iter().flat_map(SmallDisk::environment);
+        tests.envs(broker.environment.iter().chain(environment).map(|(name, value)| (name, value)));
+        let tested = process::stream(tests, watch);
+        let stopped = broker.stop().and(small.map_or(Ok(()), SmallDisk::stop));
+        tested.and(stopped)
+    }
+}
+
+fn python(Folders { suite, work }: &Folders) -> Result<Command, String> {
     let python = work.join("venv/bin/python");
     let requirements = suite.join("requirements.txt");
     fetch_once(&requirements, &work.join("installed.txt"), || {
         let venv = work.join("venv");
-        run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(venv))?;
+        process::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(venv))?;
         let mut install = Command::new(&python);
         install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]);
         install.arg(&requirements).env("PIP_CACHE_DIR", work.join("cache"));
-        run(&mut install)
+        process::run(&mut install)
     })?;
     let mut tests = Command::new(&python);
     tests.arg("-u").arg(suite.join("main.py")).env("PYTHONDONTWRITEBYTECODE", "1");
     tests.env("PYTHONPATH", suite.with_file_name(SHARED));
-    count_cases(root, TestBroker { name, shards }, &mut tests, count)
+    Ok(tests)
 }
 
-/// A suite in Java: the RabbitMQ Java client, jnats.
-pub(super) fn java(root: &Path, name: &str, count: &mut Count) -> Result<(), String> {
-    let (suite, work) = folders(root, name)?;
+fn java(Folders { suite, work }: &Folders) -> Result<Command, String> {
     let pom = suite.join("pom.xml");
     fetch_once(&pom, &work.join("installed.xml"), || {
         let mut fetch = Command::new("mvn");
         fetch.args(["-q", "-B", "dependency:copy-dependencies", "-f"]).arg(&pom);
         fetch.arg(format!("-DoutputDirectory={}", work.join("lib").display()));
         fetch.arg(format!("-Dmaven.repo.local={}", work.join("repository").display()));
-        run(&mut fetch)
+        process::run(&mut fetch)
     })?;
     let classes = work.join("classes");
     let libraries = format!("{}/*", work.join("lib").display());
     let mut compile = Command::new("javac");
-    compile
-        .args(["--release", "11", "-Xlint:all,-try", "-Werror", "-cp", &libraries, "-d"])
-        .arg(&classes);
-    compile.args(sources(&suite.with_file_name(SHARED), "java")?);
-    compile.args(sources(&suite, "java")?);
-    run(&mut compile)?;
+    compile.args(["--release", "11", "-Xlint:all,-try", "-Werror", "-cp", &libraries, "-d"]);
+    compile.arg(&classes).args(sources(&suite.with_file_name(SHARED), "java")?);
+    process::run(compile.args(sources(suite, "java")?))?;
     let mut tests = Command::new("java");
     tests.arg("-cp").arg(format!("{}:{libraries}", classes.display())).arg("Main");
-    count_cases(root, TestBroker { name, shards: SHARDS }, &mut tests, count)
+    Ok(tests)
 }
 
-/// A suite in JavaScript: amqplib, nats.js.
-pub(super) fn node(root: &Path, name: &str, count: &mut Count) -> Result<(), String> {
-    let (suite, work) = folders(root, name)?;
+fn node(Folders { suite, work }: &Folders) -> Result<Command, String> {
     fetch_once(&suite.join("package-lock.json"), &work.join("installed.json"), || {
         for name in ["package.json", "package-lock.json"] {
             write(&work.join(name), &read(&suite.join(name))?)?;
         }
         let mut fetch = Command::new("npm");
-        fetch.args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(&work);
-        run(fetch.env("npm_config_cache", work.join("cache")))
+        fetch.args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(work);
+        process::run(fetch.env("npm_config_cache", work.join("cache")))
     })?;
     let mut tests = Command::new("node");
     tests.arg(suite.join("main.js")).env("NODE_PATH", work.join("node_modules"));
-    count_cases(root, TestBroker { name, shards: SHARDS }, &mut tests, count)
+    Ok(tests)
 }
 
-/// A suite in Go: amqp091-go, nats.go. Each tool is an environment variable of the suite, and the package of
-/// the program whose path it gets.
-pub(super) fn go(
-    root: &Path,
-    name: &str,
-    tools: &[(&str, &str)],
-    count: &mut Count,
-) -> Result<(), String> {
-    let (suite, work) = folders(root, name)?;
-    let build = |program: &Path, package: &str| {
-        let mut build = go_command(&suite, &work);
-        run(build.args(["build", "-trimpath", "-o"]).arg(program).arg(package))
-    };
-    let program = work.join("suite");
-    build(&program, ".")?;
-    let mut tests = Command::new(program);
-    for (variable, package) in tools {
-        let tool = work.join(variable);
-        build(&tool, package)?;
-        tests.env(variable, tool);
-    }
-    count_cases(root, TestBroker { name, shards: SHARDS }, &mut tests, count)
-}
-
-/// The tests that come with amqp091-go.
-pub(super) fn go_own(root: &Path, count: &mut Count) -> Result<(), String> {
-    let (suite, work) = folders(root, "go")?;
-    let skipped = read(&suite.join(GO_OWN_SKIPPED))?;
+fn go_own(folders: &Folders) -> Result<Command, String> {
+    let skipped = read(&folders.suite.join(GO_OWN_SKIPPED))?;
     let names: Vec<&str> = skipped.lines().filter(|line| !line.starts_with('#')).collect();
-    let mut tests = go_command(&suite, &work);
+    let mut tests = go_command(folders);
     tests.args(["test", "-tags", "integration", "-count=1", "-v", "-timeout", "900s"]);
     tests.args(["-skip", &format!("^({})$", names.join("|")), "github.com/rabbitmq/amqp091-go"]);
-    with_broker(root, TestBroker { name: "go-own", shards: SHARDS }, &mut tests, |line| {
-        count.go_line(line);
-        !["=== ", "--- PASS"].iter().any(|noise| line.trim_start().starts_with(noise))
-    })
+    Ok(tests)
 }
 
-fn go_command(suite: &Path, work: &Path) -> Command {
+fn go_command(Folders { suite, work }: &Folders) -> Command {
     let mut command = Command::new("go");
     command.current_dir(suite).env("GOMODCACHE", work.join("modules"));
     command.env("GOCACHE", work.join("cache")).env("GOFLAGS", "-modcacherw -mod=readonly");
     command
-}
-
-/// A suite in Rust: lapin, async-nats.
-pub(super) fn rust(
-    root: &Path,
-    name: &str,
-    program: &str,
-    count: &mut Count,
-) -> Result<(), String> {
-    let (suite, work) = folders(root, name)?;
-    let manifest = suite.join("Cargo.toml");
-    let mut build = Command::new("cargo");
-    build.args(["build", "--quiet", "--locked", "--manifest-path"]).arg(manifest);
-    run(build.arg("--target-dir").arg(&work))?;
-    let mut tests = Command::new(work.join("debug").join(program));
-    count_cases(root, TestBroker { name, shards: SHARDS }, &mut tests, count)
-}
-
-/// Runs one of our suites.
-fn count_cases(
-    root: &Path,
-    broker: TestBroker<'_>,
-    suite: &mut Command,
-    count: &mut Count,
-) -> Result<(), String> {
-    with_broker(root, broker, suite, |line| {
-        count.suite_line(line);
-        true
-    })
-}
-
-/// Runs the tests of a client against a broker started for them; the broker must survive them.
-fn with_broker(
-    root: &Path,
-    TestBroker { name, shards }: TestBroker<'_>,
-    tests: &mut Command,
-    watch: impl FnMut(&str) -> bool,
-) -> Result<(), String> {
-    let broker = Broker::start(root, name, shards, WITH_TLS.contains(&name))?;
-    tests.envs(broker.environment.iter().map(|(name, value)| (name, value)));
-    let small = match name {
-        "python" | "java" => SmallDisk::start(root, name, shards)?,
-        _ => None,
-    };
-    tests.envs(small.iter().flat_map(SmallDisk::environment).map(|(name, value)| (name, value)));
-    let tested = process::stream_some(tests, watch);
-    let stopped = broker.stop().and(small.map_or(Ok(()), SmallDisk::stop));
-    tested.and(stopped)
 }
 
 /// Fetches what a file lists, unless `marker` has the same content; then copies the list there.
@@ -215,14 +220,6 @@ fn fetch_once(
     write(marker, &wanted)
 }
 
-/// A suite's folder, and its work folder, which is created.
-fn folders(root: &Path, name: &str) -> Result<(PathBuf, PathBuf), String> {
-    let suite = root.join(SUITES).join(name);
-    let work = layout::target_folder(root)?.join(WORK).join(name);
-    std::fs::create_dir_all(&work).map_err(|error| format!("{}: {error}", work.display()))?;
-    Ok((suite, work))
-}
-
 /// The files of a folder with that ending, sorted.
 fn sources(folder: &Path, ending: &str) -> Result<Vec<PathBuf>, String> {
     let listing =
@@ -232,10 +229,6 @@ fn sources(folder: &Path, ending: &str) -> Result<Vec<PathBuf>, String> {
         paths.filter(|path| path.extension().is_some_and(|found| found == ending)).collect();
     paths.sort();
     Ok(paths)
-}
-
-fn run(command: &mut Command) -> Result<(), String> {
-    process::stream(command, |_| {})
 }
 
 fn read(path: &Path) -> Result<String, String> {

@@ -29,7 +29,7 @@ const BOUNDS: &[(&str, u64)] = &[
 pub(super) fn run(root: &Path, count: &mut Count) -> Result<(), String> {
     let mut build = Command::new("cargo");
     build.args(["build", "--release", "-p", "angarium-node", "--example", "instructions"]);
-    process::stream(build.current_dir(root), |_| {})?;
+    process::run(build.current_dir(root))?;
     let program = layout::target_folder(root)?.join("release/examples/instructions");
     for (kind, bound) in BOUNDS {
         // In parallel: a million subscriptions take half a minute.

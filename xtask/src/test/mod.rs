@@ -11,9 +11,10 @@ mod summary;
 mod toolchains;
 
 use count::Count;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
-use steps::{STEPS, Step};
+use steps::{Step, plan, step};
 use summary::Outcome;
 
 /// What the command line asks for.
@@ -31,8 +32,14 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
         print!("{}", steps::list());
         return Ok(());
     }
-    let chosen: Vec<&Step> = STEPS.iter().filter(|step| options.chooses(step.name)).collect();
-    toolchains::check(root, chosen.iter().flat_map(|step| step.needs).copied().collect())?;
+    let chosen: Vec<&'static Step> =
+        plan().step.iter().filter(|step| options.chooses(&step.name)).collect();
+    let tools: BTreeMap<&str, _> = chosen
+        .iter()
+        .flat_map(|step| step.tools())
+        .map(|tool| (tool.name.as_str(), tool))
+        .collect();
+    toolchains::check(root, tools.into_values().collect())?;
     let mut outcomes: Vec<Outcome> = Vec::new();
     for (index, step) in chosen.iter().enumerate() {
         println!("\n=== {}/{} {}: {}", index + 1, chosen.len(), step.name, step.what);
@@ -43,17 +50,18 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     summary::report(&outcomes)
 }
 
-fn run_step(root: &Path, step: &Step, options: &Options, before: &[Outcome]) -> Outcome {
-    let failed = before.iter().find(|done| step.after == Some(done.name) && done.error.is_some());
+fn run_step(root: &Path, step: &'static Step, options: &Options, before: &[Outcome]) -> Outcome {
+    let is_needed = |done: &&Outcome| step.after.as_deref() == Some(done.name);
+    let failed = before.iter().filter(is_needed).find(|done| done.error.is_some());
+    let (name, mut count) = (step.name.as_str(), Count::default());
     if let Some(failed) = failed {
         let error = Some(format!("not run, because {} failed", failed.name));
-        return Outcome { name: step.name, count: Count::default(), seconds: 0.0, error };
+        return Outcome { name, count, seconds: 0.0, error };
     }
     let begun = Instant::now();
-    let mut count = Count::default();
-    let error = (step.run)(root, options.long, &mut count).err();
+    let error = step.run(root, options.long, &mut count).err();
     let error = error.or_else(|| count.complaint());
-    Outcome { name: step.name, count, seconds: begun.elapsed().as_secs_f64(), error }
+    Outcome { name, count, seconds: begun.elapsed().as_secs_f64(), error }
 }
 
 impl Options {
@@ -61,8 +69,7 @@ impl Options {
     /// after, so that a single step never tests a program that is older than its source.
     fn chooses(&self, name: &str) -> bool {
         let needs = |only: &String| {
-            let step = STEPS.iter().find(|step| step.name == only);
-            only == name || step.is_some_and(|step| step.after == Some(name))
+            only == name || step(only).is_some_and(|step| step.after.as_deref() == Some(name))
         };
         self.only.is_empty() || self.only.iter().any(needs)
     }
@@ -77,7 +84,7 @@ fn parse(arguments: &[String]) -> Result<Options, String> {
             "--long" => options.long = true,
             "--only" => {
                 let name = rest.next().ok_or("--only needs the name of a step (see --list)")?;
-                if !STEPS.iter().any(|step| step.name == name) {
+                if step(name).is_none() {
                     return Err(format!("no step '{name}'; the steps are\n{}", steps::list()));
                 }
                 options.only.push(name.clone());

@@ -1,195 +1,89 @@
-//! The table of steps: what each one tests, needs and runs.
+//! The steps: what each one tests, needs and runs.
 
-use super::clients;
+use super::clients::{self, Suite};
 use super::count::Count;
 use super::instructions;
 use super::toolchains::Tool;
 use crate::{compare, layout, process, tidy};
-use std::fmt::Write;
+use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
+use std::sync::LazyLock;
 
-/// One step of the tests.
-#[derive(Debug)]
-pub(super) struct Step {
-    /// Its name, for `--only`.
-    pub(super) name: &'static str,
-    /// What it tests.
-    pub(super) what: &'static str,
-    /// The toolchains it needs.
-    pub(super) needs: &'static [Tool],
-    /// The step that must pass before it.
-    pub(super) after: Option<&'static str>,
-    /// Runs it: the root, whether the long form is asked for, where tests are counted.
-    pub(super) run: fn(&Path, bool, &mut Count) -> Result<(), String>,
+/// `steps.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Plan {
+    /// By the name that steps use.
+    pub(super) tool: BTreeMap<String, Tool>,
+    /// Every step, cheap ones first.
+    pub(super) step: Vec<Step>,
 }
 
-/// Every step, cheap ones first.
-pub(super) const STEPS: &[Step] = &[
-    Step {
-        name: "fmt",
-        what: "sources are formatted",
-        needs: &[Tool::Rustfmt],
-        after: None,
-        run: |root, _, _| fmt(root),
-    },
-    Step {
-        name: "tidy",
-        what: "rules of the source tree and of dependencies",
-        needs: &[Tool::Git],
-        after: None,
-        run: |root, _, _| tidy::run(root, &[]),
-    },
-    Step {
-        name: "clippy",
-        what: "lints, per crate, as errors",
-        needs: &[Tool::Clippy],
-        after: None,
-        run: |root, _, _| clippy(root),
-    },
-    Step {
-        name: "unit",
-        what: "tests of every crate, and the simulator's seeds",
-        needs: &[],
-        after: None,
-        run: |root, _, count| cargo_test(root, &["--workspace"], &[], count),
-    },
-    Step {
-        name: "redis",
-        what: "the benchmark's client of Redis, against a real one",
-        needs: &[Tool::Redis],
-        after: None,
-        run: |root, _, count| redis(root, count),
-    },
-    Step {
-        name: "jetstream",
-        what: "the benchmark's client of JetStream, against a real one",
-        needs: &[Tool::Go],
-        after: None,
-        run: |root, _, count| jetstream(root, count),
-    },
-    Step {
-        name: "build",
-        what: "the program as it ships",
-        needs: &[],
-        after: None,
-        run: |root, _, _| build(root),
-    },
-    Step {
-        name: "python",
-        what: "pika, against the program: every feature",
-        needs: &[Tool::Python, Tool::Openssl],
-        after: Some("build"),
-        run: |root, _, count| clients::python(root, "python", clients::SHARDS, count),
-    },
-    Step {
-        name: "python-one",
-        what: "pika, against one shard",
-        needs: &[Tool::Python, Tool::Openssl],
-        after: Some("build"),
-        run: |root, _, count| clients::python(root, "python", 1, count),
-    },
-    Step {
-        name: "java",
-        what: "the RabbitMQ Java client, against the program",
-        needs: &[Tool::Java, Tool::Maven],
-        after: Some("build"),
-        run: |root, _, count| clients::java(root, "java", count),
-    },
-    Step {
-        name: "node",
-        what: "amqplib, against the program",
-        needs: &[Tool::Node, Tool::Npm],
-        after: Some("build"),
-        run: |root, _, count| clients::node(root, "node", count),
-    },
-    Step {
-        name: "go",
-        what: "amqp091-go, against the program",
-        needs: &[Tool::Go],
-        after: Some("build"),
-        run: |root, _, count| clients::go(root, "go", &[], count),
-    },
-    Step {
-        name: "go-own",
-        what: "amqp091-go's own integration tests, against the program",
-        needs: &[Tool::Go],
-        after: Some("build"),
-        run: |root, _, count| clients::go_own(root, count),
-    },
-    Step {
-        name: "rust",
-        what: "lapin, against the program",
-        needs: &[],
-        after: Some("build"),
-        run: |root, _, count| clients::rust(root, "rust", "lapin-suite", count),
-    },
-    Step {
-        name: "nats-python",
-        what: "nats.py, against the program; beside pika",
-        needs: &[Tool::Python, Tool::Openssl],
-        after: Some("build"),
-        run: |root, _, count| clients::python(root, "nats-python", clients::SHARDS, count),
-    },
-    Step {
-        name: "nats-one",
-        what: "nats.py, against one shard",
-        needs: &[Tool::Python, Tool::Openssl],
-        after: Some("build"),
-        run: |root, _, count| clients::python(root, "nats-python", 1, count),
-    },
-    Step {
-        name: "nats-java",
-        what: "jnats, against the program",
-        needs: &[Tool::Java, Tool::Maven, Tool::Openssl],
-        after: Some("build"),
-        run: |root, _, count| clients::java(root, "nats-java", count),
-    },
-    Step {
-        name: "nats-node",
-        what: "nats.js, against the program",
-        needs: &[Tool::Node, Tool::Npm, Tool::Openssl],
-        after: Some("build"),
-        run: |root, _, count| clients::node(root, "nats-node", count),
-    },
-    Step {
-        name: "nats-go",
-        what: "nats.go, against the program",
-        needs: &[Tool::Go, Tool::Openssl],
-        after: Some("build"),
-        run: |root, _, count| clients::go(root, "nats-go", &[clients::NATS_BENCH], count),
-    },
-    Step {
-        name: "nats-rust",
-        what: "async-nats, against the program",
-        needs: &[Tool::Openssl],
-        after: Some("build"),
-        run: |root, _, count| clients::rust(root, "nats-rust", "async-nats-suite", count),
-    },
-    Step {
-        name: "instructions",
-        what: "instructions per message, compared with bounds",
-        needs: &[Tool::Valgrind],
-        after: Some("build"),
-        run: |root, _, count| instructions::run(root, count),
-    },
-    Step {
-        name: "crash",
-        what: "kill -9, full disk and SIGTERM under load; nothing confirmed is lost",
-        needs: &[],
-        after: Some("build"),
-        run: crash,
-    },
-];
+/// One step of the tests.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Step {
+    /// Its name, for `--only`.
+    pub(super) name: String,
+    /// What it tests.
+    pub(super) what: String,
+    /// The tools it needs.
+    #[serde(default)]
+    needs: Vec<String>,
+    /// The step that must pass before it.
+    pub(super) after: Option<String>,
+    suite: Option<Suite>,
+}
+
+/// The steps and their tools.
+pub(super) fn plan() -> &'static Plan {
+    static PLAN: LazyLock<Plan> = LazyLock::new(|| {
+        toml::from_str(include_str!("steps.toml")).expect("the file is part of the program")
+    });
+    &PLAN
+}
+
+/// The step of that name.
+pub(super) fn step(name: &str) -> Option<&'static Step> {
+    plan().step.iter().find(|step| step.name == name)
+}
+
+impl Step {
+    /// The tools it needs.
+    pub(super) fn tools(&self) -> impl Iterator<Item = &'static Tool> {
+        self.needs.iter().map(|name| &plan().tool[name])
+    }
+
+    /// Runs it; the long form of the crash test if `long`.
+    pub(super) fn run(&self, root: &Path, long: bool, count: &mut Count) -> Result<(), String> {
+        if let Some(suite) = &self.suite {
+            return suite.run(root, &self.name, count);
+        }
+        match self.name.as_str() {
+            "fmt" => fmt(root),
+            "tidy" => tidy::run(root, &[]),
+            "clippy" => clippy(root),
+            "unit" => cargo_test(root, &["--workspace"], &[], count),
+            "redis" => redis(root, count),
+            "jetstream" => jetstream(root, count),
+            "build" => build(root),
+            "instructions" => instructions::run(root, count),
+            "crash" => crash(root, long, count),
+            name => Err(format!("step '{name}' has nothing to run")),
+        }
+    }
+}
 
 /// The steps as `--list` shows them.
 pub(super) fn list() -> String {
     let mut text = String::new();
-    for step in STEPS {
-        let needs: Vec<&str> = step.needs.iter().map(|tool| tool.row().name).collect();
+    for step in &plan().step {
+        let needs: Vec<&str> = step.tools().map(|tool| tool.name.as_str()).collect();
         let needs =
             if needs.is_empty() { String::new() } else { format!(" ({})", needs.join(", ")) };
-        writeln!(text, "  {:11} {}{needs}", step.name, step.what).expect("a String takes any text");
+        text += &format!("  {:11} {}{needs}\n", step.name, step.what);
     }
     text
 }
@@ -201,21 +95,21 @@ fn cargo(root: &Path, arguments: &[&str]) -> Command {
 }
 
 fn fmt(root: &Path) -> Result<(), String> {
-    process::stream(&mut cargo(root, &["fmt", "--all", "--check"]), |_| {})?;
+    process::run(&mut cargo(root, &["fmt", "--all", "--check"]))?;
     for manifest in clients::RUST_MANIFESTS {
         let arguments = ["fmt", "--check", "--manifest-path", manifest];
-        process::stream(&mut cargo(root, &arguments), |_| {})?;
+        process::run(&mut cargo(root, &arguments))?;
     }
     Ok(())
 }
 
 fn clippy(root: &Path) -> Result<(), String> {
     let arguments = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    process::stream(&mut cargo(root, &arguments), |_| {})
+    process::run(&mut cargo(root, &arguments))
 }
 
 fn build(root: &Path) -> Result<(), String> {
-    process::stream(&mut cargo(root, &["build", "--release", "-p", "angarium-server"]), |_| {})
+    process::run(&mut cargo(root, &["build", "--release", "-p", "angarium-server"]))
 }
 
 /// The whole workspace, so that dependencies have the features that the unit tests were built with.
@@ -238,7 +132,10 @@ fn cargo_test(
 ) -> Result<(), String> {
     let mut command = cargo(root, &["test", "--no-fail-fast"]);
     command.args(arguments).envs(environment.iter().copied());
-    process::stream(&mut command, |line| count.cargo_line(line))
+    process::stream(&mut command, |line| {
+        count.cargo_line(line);
+        true
+    })
 }
 
 /// The harness of the unit tests against the release build of the program.
