@@ -1,9 +1,8 @@
-//! The list of known offenders. It can only shrink: an entry must match what is found exactly, and an
-//! entry that is not needed is an error. [`lower`] rewrites it.
+//! The lists of known offenders. They can only shrink: an entry must match what is found exactly, and an
+//! entry that is not needed is an error. [`List::lower`] rewrites them.
 
-use super::Violation;
+use super::{Tree, Violation};
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 /// One place that breaks a rule of which known offenders are listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,121 +39,157 @@ pub(super) struct Excess {
     pub(super) found: usize,
     /// The largest that is allowed.
     pub(super) limit: usize,
+    /// More about it.
+    pub(super) detail: String,
+}
+
+impl Excess {
+    pub(super) fn new(path: &str, line: usize, rule: &str, found: usize, limit: usize) -> Excess {
+        let (path, rule, detail) = (path.to_string(), rule.to_string(), String::new());
+        Excess { path, line, rule, found, limit, detail }
+    }
+
+    fn beyond(&self, allowed: usize) -> Violation {
+        let text = format!("{}: {}, at most {allowed}{}", self.rule, self.found, self.detail);
+        Violation::new(&self.path, self.line, text)
+    }
 }
 
 /// Counts the findings of each rule under each path. Only the list allows any.
 pub(super) fn count(findings: &[Finding]) -> Vec<Excess> {
     let mut counts: BTreeMap<(&str, &str), Excess> = BTreeMap::new();
     for finding in findings {
-        let first = || Excess {
-            path: finding.listed.clone(),
-            line: if finding.listed == finding.path { finding.line } else { 0 },
-            rule: finding.rule.to_string(),
-            found: 0,
-            limit: 0,
-        };
+        let line = if finding.listed == finding.path { finding.line } else { 0 };
+        let first = || Excess::new(&finding.listed, line, finding.rule, 0, 0);
         counts.entry((&finding.listed, finding.rule)).or_insert_with(first).found += 1;
     }
     counts.into_values().collect()
 }
 
-/// One line of the list: `path rule count`.
+/// One line of a list: `path rule count`, or `path count  # reason` where all lines are of one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     line: usize,
-    path: String,
+    pub(super) path: String,
     rule: String,
     count: usize,
+    reason: String,
 }
 
-/// Reads the list; lines that start with `#` say why.
-pub(super) fn parse(list: &str, text: &str) -> (Vec<Entry>, Vec<Violation>) {
-    let (mut entries, mut malformed) = (Vec::new(), Vec::new());
-    for (index, line) in text.lines().enumerate() {
-        let line_number = index + 1;
-        if line.trim().is_empty() || line.starts_with('#') {
-            continue;
-        }
-        let parts: Vec<&str> = line.split_whitespace().collect();
-        match parts.as_slice() {
-            [path, rule, count] if count.parse::<usize>().is_ok() => entries.push(Entry {
-                line: line_number,
-                path: (*path).to_string(),
-                rule: (*rule).to_string(),
-                count: count.parse().unwrap_or_default(),
-            }),
-            _ => malformed.push(Violation::new(list, line_number, "not 'path rule count'")),
-        }
+/// A file with known offenders.
+pub(super) struct List {
+    /// The file.
+    pub(super) path: &'static str,
+    /// The rule of all lines, which then have reasons.
+    pub(super) rule: Option<&'static str>,
+}
+
+impl List {
+    pub(super) fn text<'a>(&self, tree: &'a Tree) -> &'a str {
+        tree.texts.get(self.path).map_or("", String::as_str)
     }
-    (entries, malformed)
-}
 
-/// The excesses that the list does not cover, and what is wrong with the list.
-pub(super) fn settle(list: &str, entries: &[Entry], excesses: &[Excess]) -> Vec<Violation> {
-    let mut violations = Vec::new();
-    let mut used = vec![false; entries.len()];
-    for excess in excesses {
-        let same = |entry: &Entry| entry.path == excess.path && entry.rule == excess.rule;
-        let Some(index) = entries.iter().position(same) else {
-            violations.push(unlisted(excess, excess.limit));
-            continue;
+    /// Reads the list; lines that start with `#` say why.
+    pub(super) fn parse(&self, text: &str) -> (Vec<Entry>, Vec<Violation>) {
+        let (mut entries, mut malformed) = (Vec::new(), Vec::new());
+        for (index, line) in text.lines().enumerate() {
+            if line.trim().is_empty() || line.starts_with('#') {
+                continue;
+            }
+            match self.entry(index + 1, line) {
+                Some(entry) => entries.push(entry),
+                None => {
+                    let form = self.rule.map_or("path rule count", |_| "path count  # reason");
+                    malformed.push(Violation::new(self.path, index + 1, format!("not '{form}'")));
+                }
+            }
+        }
+        (entries, malformed)
+    }
+
+    fn entry(&self, line: usize, text: &str) -> Option<Entry> {
+        let (row, reason) = text.split_once('#').unwrap_or((text, ""));
+        let reason = reason.trim().to_string();
+        let parts: Vec<&str> = row.split_whitespace().collect();
+        let (path, rule, count) = match (parts.as_slice(), self.rule) {
+            ([path, count], Some(rule)) if !reason.is_empty() => (path, rule, count),
+            ([path, rule, count], None) => (path, *rule, count),
+            _ => return None,
         };
-        used[index] = true;
-        let entry = &entries[index];
-        if excess.found > entry.count {
-            violations.push(unlisted(excess, entry.count));
-        } else if excess.found < entry.count {
-            let text = format!("{} {}: lower it to {}", entry.path, entry.rule, excess.found);
-            violations.push(Violation::new(list, entry.line, text));
+        let count = count.parse().ok()?;
+        Some(Entry { line, path: (*path).to_string(), rule: rule.to_string(), count, reason })
+    }
+
+    /// The excesses that the list does not cover, and what is wrong with the list.
+    pub(super) fn settle(&self, entries: &[Entry], excesses: &[Excess]) -> Vec<Violation> {
+        let mut violations = Vec::new();
+        let mut used = vec![false; entries.len()];
+        for excess in excesses {
+            let Some(index) = entries.iter().position(|entry| entry.is_of(excess)) else {
+                violations.push(excess.beyond(excess.limit));
+                continue;
+            };
+            used[index] = true;
+            let entry = &entries[index];
+            if excess.found > entry.count {
+                violations.push(excess.beyond(entry.count));
+            } else if excess.found < entry.count {
+                let text = format!("{} {}: lower it to {}", entry.path, entry.rule, excess.found);
+                violations.push(Violation::new(self.path, entry.line, text));
+            }
         }
+        for (entry, _) in entries.iter().zip(&used).filter(|(_, used)| !**used) {
+            let text = format!("{} {}: not needed, remove it", entry.path, entry.rule);
+            violations.push(Violation::new(self.path, entry.line, text));
+        }
+        violations
     }
-    for (entry, _) in entries.iter().zip(&used).filter(|(_, used)| !**used) {
-        let text = format!("{} {}: not needed, remove it", entry.path, entry.rule);
-        violations.push(Violation::new(list, entry.line, text));
+
+    /// The list with lower counts where less is found. Counts move between the files of a crate as long as
+    /// the crate's sum for the rule does not grow.
+    pub(super) fn lower(&self, text: &str, excesses: &[Excess]) -> String {
+        let (entries, _) = self.parse(text);
+        let mut sums: BTreeMap<(&str, &str), [usize; 2]> = BTreeMap::new();
+        for entry in &entries {
+            sums.entry((&entry.rule, group(&entry.path))).or_default()[0] += entry.count;
+        }
+        for excess in excesses {
+            sums.entry((&excess.rule, group(&excess.path))).or_default()[1] += excess.found;
+        }
+        let mut lines = BTreeMap::new();
+        for excess in excesses {
+            let Excess { path, rule, found, .. } = excess;
+            let entry = entries.iter().find(|entry| entry.is_of(excess));
+            let [sum_listed, sum_found] = sums[&(rule.as_str(), group(path))];
+            let count = match entry {
+                _ if sum_found <= sum_listed => *found,
+                entry => entry.map_or(0, |entry| entry.count.min(*found)),
+            };
+            let reason = entry.map_or("not undone yet", |entry| &entry.reason);
+            if count > 0 {
+                lines.insert(
+                    (rule, path),
+                    match self.rule {
+                        Some(_) => format!("{path} {count}  # {reason}\n"),
+                        None => format!("{path} {rule} {count}\n"),
+                    },
+                );
+            }
+        }
+        let comments = text.lines().filter(|line| line.starts_with('#'));
+        let comments = comments.map(|line| format!("{line}\n"));
+        comments.chain(lines.into_values()).collect()
     }
-    violations
 }
 
-fn unlisted(excess: &Excess, allowed: usize) -> Violation {
-    let text = format!("{}: {}, at most {allowed}", excess.rule, excess.found);
-    Violation::new(&excess.path, excess.line, text)
-}
-
-/// The list with lower counts where less is found. Counts move between the files of a crate as long as the
-/// crate's sum for the rule does not grow.
-pub(super) fn lower(text: &str, entries: &[Entry], excesses: &[Excess]) -> String {
-    let mut sums: BTreeMap<(&str, &str), [usize; 2]> = BTreeMap::new();
-    for entry in entries {
-        sums.entry((&entry.rule, group(&entry.path))).or_default()[0] += entry.count;
+impl Entry {
+    fn is_of(&self, excess: &Excess) -> bool {
+        self.path == excess.path && self.rule == excess.rule
     }
-    for excess in excesses {
-        sums.entry((&excess.rule, group(&excess.path))).or_default()[1] += excess.found;
-    }
-    let mut lines = BTreeMap::new();
-    for excess in excesses {
-        let [listed, found] = sums[&(excess.rule.as_str(), group(&excess.path))];
-        let same = |entry: &&Entry| entry.path == excess.path && entry.rule == excess.rule;
-        let count = if found <= listed {
-            excess.found
-        } else {
-            entries.iter().find(same).map_or(0, |entry| entry.count.min(excess.found))
-        };
-        if count > 0 {
-            lines.insert((&excess.rule, &excess.path), count);
-        }
-    }
-    let mut lowered = String::new();
-    for comment in text.lines().filter(|line| line.starts_with('#')) {
-        writeln!(lowered, "{comment}").expect("a String takes any text");
-    }
-    for ((rule, path), count) in lines {
-        writeln!(lowered, "{path} {rule} {count}").expect("a String takes any text");
-    }
-    lowered
 }
 
 /// The first two parts of a path: of `crates/engine/src/a.rs`, `crates/engine`.
-pub(super) fn group(path: &str) -> &str {
+fn group(path: &str) -> &str {
     let end = path.match_indices('/').nth(1).map_or(path.len(), |(at, _)| at);
     &path[..end]
 }
@@ -163,16 +198,17 @@ pub(super) fn group(path: &str) -> &str {
 mod tests {
     use super::*;
 
+    const LIST: List = List { path: "allow.txt", rule: None };
+
     fn excess(path: &str, found: usize) -> Excess {
-        let (path, rule) = (path.to_string(), "file-lines".to_string());
-        Excess { path, line: 7, rule, found, limit: 600 }
+        Excess::new(path, 7, "file-lines", found, 600)
     }
 
     #[track_caller]
     fn check(list: &str, found: Option<usize>, expected: &[&str]) {
         let found: Vec<Excess> = found.map(|found| excess("a.rs", found)).into_iter().collect();
-        let (entries, mut violations) = parse("allow.txt", list);
-        violations.extend(settle("allow.txt", &entries, &found));
+        let (entries, mut violations) = LIST.parse(list);
+        violations.extend(LIST.settle(&entries, &found));
         let texts: Vec<String> = violations.iter().map(ToString::to_string).collect();
         assert_eq!(texts, expected);
     }
@@ -199,8 +235,7 @@ mod tests {
     #[track_caller]
     fn check_lowered(list: &str, found: &[(&str, usize)], expected: &str) {
         let found: Vec<Excess> = found.iter().map(|(path, found)| excess(path, *found)).collect();
-        let (entries, _) = parse("allow.txt", list);
-        assert_eq!(lower(list, &entries, &found), expected);
+        assert_eq!(LIST.lower(list, &found), expected);
     }
 
     #[test]

@@ -11,21 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) const RULES_PATH: &str = "deny.toml";
 
 /// Arguments for `cargo tree`, which prints every package as name, version and source, then its licence.
-pub(super) const TREE: &[&str] = &[
-    "tree",
-    "--workspace",
-    "--locked",
-    "--edges",
-    "normal,build,dev",
-    "--prefix",
-    "none",
-    "--format",
-    "{p}|{l}",
-];
+pub(super) const TREE: &str =
+    "tree --workspace --locked --edges normal,build,dev --prefix none --format {p}|{l}";
 
 /// Arguments for the same checks by `cargo deny`, without advisories, which need the network.
-pub(super) const CARGO_DENY: &[&str] =
-    &["deny", "--locked", "check", "licenses", "bans", "sources"];
+pub(super) const CARGO_DENY: &str = "deny --locked check licenses bans sources";
 
 /// The parts of deny.toml that are used here.
 #[derive(Debug, Deserialize)]

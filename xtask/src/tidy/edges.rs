@@ -1,7 +1,7 @@
 //! Which crate may depend on which, and which may use an asynchronous runtime.
 
 use super::Violation;
-use serde_json::Value;
+use serde::Deserialize;
 
 /// Every crate of the workspace, with the crates of the workspace that it may depend on.
 const ALLOWED: &[(&str, &[&str])] = &[
@@ -18,28 +18,28 @@ const ALLOWED: &[(&str, &[&str])] = &[
 /// The crates that may use tokio, for the control plane or for client drivers.
 const MAY_USE_TOKIO: &[&str] = &["server", "bench"];
 
-/// A crate and the names of its dependencies of every kind (normal, development, build).
-#[derive(Debug, PartialEq, Eq)]
+/// The answer of `cargo metadata --no-deps`.
+#[derive(Debug, Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+/// A crate and its dependencies of every kind (normal, development, build).
+#[derive(Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Package {
     name: String,
-    dependencies: Vec<String>,
+    dependencies: Vec<Dependency>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+struct Dependency {
+    name: String,
 }
 
 /// Reads the answer of `cargo metadata --no-deps`.
 pub(super) fn parse(metadata: &str) -> Result<Vec<Package>, String> {
-    let parsed: Value =
-        serde_json::from_str(metadata).map_err(|error| format!("cargo metadata: {error}"))?;
-    let packages = parsed["packages"].as_array().ok_or("cargo metadata: no packages")?;
-    Ok(packages.iter().map(parse_package).collect())
-}
-
-fn parse_package(package: &Value) -> Package {
-    let name_of = |value: &Value| value["name"].as_str().unwrap_or_default().to_string();
-    let dependencies = package["dependencies"].as_array();
-    Package {
-        name: name_of(package),
-        dependencies: dependencies.into_iter().flatten().map(name_of).collect(),
-    }
+    let parsed: Result<Metadata, _> = serde_json::from_str(metadata);
+    Ok(parsed.map_err(|error| format!("cargo metadata: {error}"))?.packages)
 }
 
 /// Compares the dependencies with the table.
@@ -57,7 +57,7 @@ fn check_package(package: &Package) -> Vec<Violation> {
         return vec![Violation::new(&path, 0, text)];
     };
     let mut violations = Vec::new();
-    for dependency in &package.dependencies {
+    for Dependency { name: dependency } in &package.dependencies {
         if dependency.starts_with("angarium-") && !allowed.contains(&short(dependency)) {
             let text = format!("'{name}' must not depend on '{}'", short(dependency));
             violations.push(Violation::new(&path, 0, text));
@@ -80,11 +80,15 @@ fn short(name: &str) -> &str {
 mod tests {
     use super::*;
 
+    fn dependency(name: &str) -> Dependency {
+        Dependency { name: name.to_string() }
+    }
+
     #[track_caller]
     fn check_one(name: &str, dependencies: &[&str], expected: &[&str]) {
         let package = Package {
             name: name.to_string(),
-            dependencies: dependencies.iter().map(|name| (*name).to_string()).collect(),
+            dependencies: dependencies.iter().copied().map(dependency).collect(),
         };
         let found: Vec<String> = check(&[package]).into_iter().map(|v| v.text).collect();
         assert_eq!(found, expected);
@@ -131,7 +135,7 @@ mod tests {
             [{"name":"angarium-engine","kind":null},{"name":"proptest","kind":"dev"}]}]}"#;
         let expected = Package {
             name: "angarium-node".to_string(),
-            dependencies: vec!["angarium-engine".to_string(), "proptest".to_string()],
+            dependencies: ["angarium-engine", "proptest"].map(dependency).to_vec(),
         };
         assert_eq!(parse(metadata), Ok(vec![expected]));
         assert!(parse("{}").is_err());

@@ -19,12 +19,12 @@ mod tree;
 mod words;
 
 use crate::process;
-use allow::{Excess, Finding};
+use allow::{Excess, Finding, List};
 use std::path::Path;
 use tree::{Tree, Violation};
 
 /// Where known offenders are listed, so that their number only shrinks.
-const ALLOW_PATH: &str = "xtask/tidy-allow.txt";
+const ALLOW: List = List { path: "xtask/tidy-allow.txt", rule: None };
 
 /// Rules of which every place can be shown.
 const COUNTED: &[&str] = &[
@@ -53,14 +53,13 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     }
     if options.write_allow {
         for (path, text) in
-            [(ALLOW_PATH, lowered(&tree)), (cycles::LIST_PATH, cycles::lowered(&tree))]
+            [(ALLOW.path, lowered(&tree)), (cycles::LIST.path, cycles::lowered(&tree))]
         {
             std::fs::write(root.join(path), &text).map_err(|error| format!("{path}: {error}"))?;
             tree.texts.insert(path.to_string(), text);
         }
     }
-    let metadata =
-        process::output("cargo", &["metadata", "--no-deps", "--format-version", "1"], root)?;
+    let metadata = cargo("metadata --no-deps --format-version 1", root)?;
     let mut violations = check(&tree, &metadata)?;
     violations.extend(check_dependencies(root, &tree)?);
     for violation in &violations {
@@ -78,14 +77,17 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
 /// Checks third-party crates, by `cargo deny` too where it is installed.
 fn check_dependencies(root: &Path, tree: &Tree) -> Result<Vec<Violation>, String> {
     let rules = tree.texts.get(dependencies::RULES_PATH).map_or("", String::as_str);
-    let violations =
-        dependencies::check(rules, &process::output("cargo", dependencies::TREE, root)?)?;
-    if process::output("cargo", &["deny", "--version"], root).is_ok() {
-        process::output("cargo", dependencies::CARGO_DENY, root)?;
+    let violations = dependencies::check(rules, &cargo(dependencies::TREE, root)?)?;
+    if cargo("deny --version", root).is_ok() {
+        cargo(dependencies::CARGO_DENY, root)?;
     } else {
         println!("tidy: cargo deny is not installed; its rules are checked without it");
     }
     Ok(violations)
+}
+
+fn cargo(arguments: &str, root: &Path) -> Result<String, String> {
+    process::output("cargo", &arguments.split(' ').collect::<Vec<_>>(), root)
 }
 
 fn parse(arguments: &[String]) -> Result<Options, String> {
@@ -120,16 +122,15 @@ fn show(tree: &Tree, rule: &str) -> Result<(), String> {
 
 /// Every rule over the whole tree, in the order of paths.
 fn check(tree: &Tree, metadata: &str) -> Result<Vec<Violation>, String> {
-    let allow = tree.texts.get(ALLOW_PATH).map_or("", String::as_str);
     let mut violations = edges::check(&edges::parse(metadata)?);
     violations.extend(cycles::check(tree));
     violations.extend(map::check(tree));
     violations.extend(modules::check(tree));
     violations.extend(protocol_folders::check(tree));
     violations.extend(words::check(tree));
-    let (allowed, malformed) = allow::parse(ALLOW_PATH, allow);
+    let (allowed, malformed) = ALLOW.parse(ALLOW.text(tree));
     violations.extend(malformed);
-    violations.extend(allow::settle(ALLOW_PATH, &allowed, &excesses(tree)));
+    violations.extend(ALLOW.settle(&allowed, &excesses(tree)));
     violations.extend(shape::check_openings(tree));
     violations.sort();
     Ok(violations)
@@ -153,9 +154,7 @@ fn excesses(tree: &Tree) -> Vec<Excess> {
 }
 
 fn lowered(tree: &Tree) -> String {
-    let allow = tree.texts.get(ALLOW_PATH).map_or("", String::as_str);
-    let (entries, _) = allow::parse(ALLOW_PATH, allow);
-    allow::lower(allow, &entries, &excesses(tree))
+    ALLOW.lower(ALLOW.text(tree), &excesses(tree))
 }
 
 #[cfg(test)]

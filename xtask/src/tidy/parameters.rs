@@ -3,6 +3,7 @@
 
 use super::Tree;
 use super::allow::Finding;
+use super::paths::{Token, is_name, tokens};
 use super::source;
 
 /// The rule's name in the list of known offenders.
@@ -13,11 +14,17 @@ pub(super) fn find(tree: &Tree) -> Vec<Finding> {
     let mut found = Vec::new();
     for (path, text) in tree.rust().filter(|(path, _)| !source::is_test(path)) {
         let code = source::split(&source::without_tests(text)).code;
-        for (at, name, parameters) in functions(&code) {
-            for parameter in split_at_commas(parameters).into_iter().filter(|it| is_tuple(it)) {
-                let line = code[..at].lines().count();
-                let parameter = parameter.split_whitespace().collect::<Vec<_>>().join(" ");
-                let text = format!("`{name}` takes a tuple, `{parameter}`: make it a struct");
+        let tokens = tokens(&code);
+        for (at, pair) in tokens.windows(2).enumerate() {
+            if pair[0].text != "fn" || !is_name(pair[1].text) {
+                continue;
+            }
+            let Token { text: name, line } = pair[1];
+            let parameters = opening(&tokens[at + 2..]).map_or(Vec::new(), parts);
+            for parameter in parameters.into_iter().filter(|it| is_tuple(it)) {
+                let shown: Vec<&str> = parameter.iter().map(|token| token.text).collect();
+                let shown = shown.join(" ");
+                let text = format!("`{name}` takes a tuple, `{shown}`: make it a struct");
                 found.push(Finding::in_file(RULE, path, line, text));
             }
         }
@@ -25,99 +32,63 @@ pub(super) fn find(tree: &Tree) -> Vec<Finding> {
     found
 }
 
-/// Each function: the offset of its name, its name, and the text between its parentheses.
-fn functions(code: &str) -> Vec<(usize, &str, &str)> {
-    let mut found = Vec::new();
-    for (start, _) in code.match_indices("fn ") {
-        if code[..start].ends_with(|c: char| c.is_alphanumeric() || c == '_') {
-            continue;
-        }
-        let at = start + "fn ".len();
-        let rest = &code[at..];
-        let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
-        let (name, rest) = rest.split_at(end);
-        let Some(open) = after_generics(rest).filter(|_| !name.is_empty()) else { continue };
-        let parameters = &rest[open + 1..];
-        found.push((at, name, &parameters[..closing(parameters)]));
-    }
-    found
-}
-
-/// The offset of the parenthesis that opens the parameters.
-fn after_generics(rest: &str) -> Option<usize> {
+/// What follows the parenthesis that opens the parameters.
+fn opening<'a, 'b>(tokens: &'b [Token<'a>]) -> Option<&'b [Token<'a>]> {
     let mut depth = 0;
-    let mut before = ' ';
-    for (at, c) in rest.char_indices() {
-        match c {
-            '<' => depth += 1,
-            '>' if before != '-' => depth -= 1,
-            '(' if depth == 0 => return Some(at),
-            c if depth == 0 && !c.is_whitespace() => return None,
+    let at = tokens.iter().position(|token| {
+        match token.text {
+            "<" => depth += 1,
+            ">" => depth -= 1,
             _ => {}
         }
-        before = c;
-    }
-    None
+        depth == 0 && token.text != ">"
+    })?;
+    (tokens[at].text == "(").then(|| &tokens[at + 1..])
 }
 
-/// The offset of the parenthesis that closes the one before the text.
-fn closing(text: &str) -> usize {
-    let mut depth = 0;
-    for (at, c) in text.char_indices() {
-        match c {
-            '(' => depth += 1,
-            ')' if depth == 0 => return at,
-            ')' => depth -= 1,
-            _ => {}
-        }
-    }
-    text.len()
-}
-
-/// The parts between commas outside brackets.
-fn split_at_commas(text: &str) -> Vec<&str> {
-    let mut parts = Vec::new();
-    let (mut depth, mut start, mut before) = (0, 0, ' ');
-    for (at, c) in text.char_indices() {
-        match c {
-            '(' | '[' | '{' | '<' => depth += 1,
-            ')' | ']' | '}' => depth -= 1,
-            '>' if before != '-' && before != '=' => depth -= 1,
-            ',' if depth == 0 => {
-                parts.push(&text[start..at]);
+/// The parts between commas up to the closing parenthesis.
+fn parts<'a, 'b>(tokens: &'b [Token<'a>]) -> Vec<&'b [Token<'a>]> {
+    let (mut parts, mut depth, mut start) = (Vec::new(), 0, 0);
+    for (at, token) in tokens.iter().enumerate() {
+        match token.text {
+            ")" if depth == 0 => {
+                parts.push(&tokens[start..at]);
+                break;
+            }
+            "," if depth == 0 => {
+                parts.push(&tokens[start..at]);
                 start = at + 1;
             }
+            "(" | "[" | "{" | "<" => depth += 1,
+            ")" | "]" | "}" | ">" => depth -= 1,
             _ => {}
         }
-        before = c;
     }
-    parts.push(&text[start..]);
-    parts.retain(|part| !part.trim().is_empty());
+    parts.retain(|part| !part.is_empty());
     parts
 }
 
 /// Whether a parameter's type is a tuple, perhaps borrowed.
-fn is_tuple(parameter: &str) -> bool {
+fn is_tuple(parameter: &[Token<'_>]) -> bool {
     let mut depth = 0;
-    let colon = parameter.char_indices().find(|&(at, c)| {
-        match c {
-            '(' | '[' | '{' | '<' => depth += 1,
-            ')' | ']' | '}' | '>' => depth -= 1,
+    let colon = parameter.iter().position(|token| {
+        match token.text {
+            "(" | "[" | "{" | "<" => depth += 1,
+            ")" | "]" | "}" | ">" => depth -= 1,
             _ => {}
         }
-        let double = parameter[at + 1..].starts_with(':') || parameter[..at].ends_with(':');
-        c == ':' && depth == 0 && !double
+        depth == 0 && token.text == ":"
     });
-    let Some((colon, _)) = colon else { return false };
-    let mut kind = parameter[colon + 1..].trim();
-    while let Some(rest) = kind.strip_prefix('&').or_else(|| kind.strip_prefix("mut ")) {
-        kind = rest.trim_start();
-        if kind.starts_with('\'') {
-            kind = kind.split_once(' ').map_or("", |(_, rest)| rest.trim_start());
-        }
+    let Some(colon) = colon else { return false };
+    let mut kind = &parameter[colon + 1..];
+    loop {
+        kind = match kind {
+            [first, rest @ ..] if ["&", "mut"].contains(&first.text) => rest,
+            [quote, _, rest @ ..] if quote.text == "'" => rest,
+            [open, rest @ ..] => return open.text == "(" && parts(rest).len() > 1,
+            [] => return false,
+        };
     }
-    let Some(inner) = kind.strip_prefix('(') else { return false };
-    split_at_commas(&inner[..closing(inner)]).len() > 1
 }
 
 #[cfg(test)]

@@ -35,10 +35,12 @@ pub(super) struct Names {
 const ITEM_KEYWORDS: &[&str] =
     &["fn", "struct", "enum", "trait", "type", "const", "static", "union"];
 
+/// A word, `::`, `->`, `=>`, or any other sign by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Token<'a> {
-    text: &'a str,
-    line: usize,
+pub(super) struct Token<'a> {
+    pub(super) text: &'a str,
+    /// Counted from 1.
+    pub(super) line: usize,
 }
 
 /// Reads code without comments and strings.
@@ -98,7 +100,7 @@ fn path(tokens: &[Token<'_>], mut at: usize) -> (Vec<String>, usize) {
     (path, at)
 }
 
-fn is_name(text: &str) -> bool {
+pub(super) fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
@@ -171,7 +173,8 @@ impl UseReader<'_> {
     }
 }
 
-fn tokens(code: &str) -> Vec<Token<'_>> {
+/// The tokens of code without comments and strings.
+pub(super) fn tokens(code: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     for (index, text) in code.lines().enumerate() {
         let mut rest = text;
@@ -179,7 +182,7 @@ fn tokens(code: &str) -> Vec<Token<'_>> {
             let is_word = |c: char| c.is_alphanumeric() || c == '_';
             let length = if is_word(first) {
                 rest.find(|c: char| !is_word(c)).unwrap_or(rest.len())
-            } else if rest.starts_with("::") {
+            } else if ["::", "->", "=>"].iter().any(|sign| rest.starts_with(sign)) {
                 2
             } else {
                 first.len_utf8()

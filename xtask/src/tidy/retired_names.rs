@@ -17,86 +17,15 @@ struct Retired {
     instead: &'static str,
 }
 
-const fn retired(of: &'static str, name: &'static str, instead: &'static str) -> Retired {
-    Retired { of, name, instead }
-}
-
 /// Every retired name. One that still exists is in the list of known offenders until it is renamed.
-const NAMES: &[Retired] = &[
-    retired("*", "crowded", "slow_subscribers"),
-    retired("*", "egress", "outbox"),
-    retired("*", "episodes", "slow_consumer_events"),
-    retired("*", "laggard", "slow_consumer"),
-    retired("*", "laggards", "slow_consumers"),
-    retired("*", "laggards_alone_go", "slow_consumers_alone_go"),
-    retired("*", "mesh", "shard/links"),
-    retired("*", "outlet", "writer"),
-    retired("*", "parcel", "shard/message"),
-    retired("*", "streak", "cached_route"),
-    retired("engine", "away", "remote_home"),
-    retired("engine", "burst", "batch"),
-    retired("engine", "departed", "reclaim"),
-    retired("engine", "difference", "declaration_mismatch"),
-    retired("engine", "direct", "pubsub"),
-    retired("engine", "elsewhere", "deferred_drop"),
-    retired("engine", "hearing", "fanout"),
-    retired("engine", "loaded", "page_in"),
-    retired("engine", "names", "ids"),
-    retired("engine", "news", "interest_sync"),
-    retired("engine", "paging", "page_out"),
-    retired("engine", "relocate", "compaction"),
-    retired("engine", "settling", "deferred_settle"),
-    retired("engine", "share", "drain_pacing"),
-    retired("engine", "src/subscription", "consumer"),
-    retired("engine", "step", "work_budget"),
-    retired("engine", "taking", "incremental_snapshot"),
-    retired("engine", "transit", "shard/message_codec"),
-    retired("node", "arriving", "shard/inbox"),
-    retired("node", "audience", "recent_subscribers"),
-    retired("node", "burst", "batch"),
-    retired("node", "guest", "shard/remote_connection"),
-    retired("node", "outrun", "throttle"),
-    retired("node", "places", "connection/limits"),
-    retired("node", "surveys", "connection/query"),
-    retired("node", "twins", "dedup_index"),
-    retired("node", "visiting", "remote_queues"),
-    retired("node", "waiting", "read_pause"),
-    retired("node", "world", "effects"),
-    retired("journal", "faulty", "faulty_storage"),
-    retired("journal", "ways", "flush_methods"),
-    retired("protocol", "amqp091/session", "handler"),
-    retired("protocol", "ending", "close"),
-    retired("protocol", "gather", "reassembly"),
-    retired("protocol", "large", "shared_body"),
-    retired("protocol", "last_method", "publish_memo"),
-    retired("protocol", "monitor", "sys_requests"),
-    retired("protocol", "nats/session", "handler"),
-    retired("protocol", "src/session", "handler"),
-    retired("server", "arrivals", "accept"),
-    retired("server", "bodies", "request_types"),
-    retired("server", "caller", "auth"),
-    retired("server", "damage", "storage_alerts"),
-    retired("server", "moderation", "input_coalescing"),
-    retired("server", "neighbours", "shard_directory"),
-    retired("server", "notes", "warnings"),
-    retired("server", "operators", "admin_replies"),
-    retired("server", "polling", "busy_poll"),
-    retired("server", "room", "receive_buffer"),
-    retired("server", "share", "read_budget"),
-    retired("server", "slow_steps", "slow_step_log"),
-    retired("server", "wave", "parallel_send"),
-    retired("sim", "hasty", "premature_pong"),
-    retired("sim", "lodger", "lease_keeper"),
-    retired("sim", "meddler", "queue_deleter"),
-    retired("sim", "scene", "client_context"),
-    retired("bench", "keeper", "process_reaper"),
-    retired("bench", "load/wave", "fanout_latency"),
-    retired("bench", "stand_in", "fake_broker"),
-    retired("bench", "stored", "memory_per_message"),
-    retired("bench", "take_out", "drain"),
-    retired("bench", "unruly", "misbehaving_clients"),
-    retired("bench", "versus", "compare"),
-];
+fn names() -> impl Iterator<Item = Retired> {
+    let lines = include_str!("../../tidy-retired.txt").lines().filter(|it| !it.starts_with('#'));
+    lines.map(|line| {
+        let mut words = line.split_whitespace();
+        let mut word = || words.next().expect("a line has three words");
+        Retired { of: word(), name: word(), instead: word() }
+    })
+}
 
 /// Every file and folder of a crate's sources and examples that has a retired name.
 pub(super) fn find(tree: &Tree) -> Vec<Finding> {
@@ -109,7 +38,7 @@ pub(super) fn find(tree: &Tree) -> Vec<Finding> {
         if !inner.starts_with("src/") && !inner.starts_with("examples/") {
             continue;
         }
-        for row in NAMES.iter().filter(|row| row.of == "*" || row.of == name) {
+        for row in names().filter(|row| row.of == "*" || row.of == name) {
             if let Some(place) = place(inner, row.name) {
                 found.insert((format!("crates/{name}/{place}"), row.name, row.instead));
             }
@@ -172,8 +101,8 @@ mod tests {
 
     #[test]
     fn each_row_has_its_own_name() {
-        let rows: BTreeSet<_> = NAMES.iter().map(|row| (row.of, row.name)).collect();
-        assert_eq!(rows.len(), NAMES.len());
-        assert!(NAMES.iter().all(|row| row.name != row.instead));
+        let rows: BTreeSet<_> = names().map(|row| (row.of, row.name)).collect();
+        assert_eq!(rows.len(), names().count());
+        assert!(names().all(|row| row.name != row.instead));
     }
 }

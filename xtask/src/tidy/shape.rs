@@ -37,25 +37,13 @@ fn measure_lines(path: &str, text: &str) -> Vec<Excess> {
     let mut found = Vec::new();
     let lines = text.lines().count();
     if lines > FILE_LINES_MAX {
-        found.push(Excess {
-            path: path.to_string(),
-            line: 1,
-            rule: "file-lines".to_string(),
-            found: lines,
-            limit: FILE_LINES_MAX,
-        });
+        found.push(Excess::new(path, 1, "file-lines", lines, FILE_LINES_MAX));
     }
     let long = |(_, line): &(usize, &str)| line.chars().count() > LINE_CHARS_MAX;
     let long: Vec<usize> =
         text.lines().enumerate().filter(long).map(|(index, _)| index + 1).collect();
     if let Some(first) = long.first() {
-        found.push(Excess {
-            path: path.to_string(),
-            line: *first,
-            rule: "long-lines".to_string(),
-            found: long.len(),
-            limit: 0,
-        });
+        found.push(Excess::new(path, *first, "long-lines", long.len(), 0));
     }
     found
 }
@@ -68,13 +56,8 @@ fn measure_functions(path: &str, text: &str) -> Vec<Excess> {
         let indent = &line[..line.len() - line.trim_start().len()];
         let Some(length) = function_length(&lines[index..], indent) else { continue };
         if length > FUNCTION_LINES_MAX {
-            found.push(Excess {
-                path: path.to_string(),
-                line: index + 1,
-                rule: format!("function-lines:{name}"),
-                found: length,
-                limit: FUNCTION_LINES_MAX,
-            });
+            let rule = format!("function-lines:{name}");
+            found.push(Excess::new(path, index + 1, &rule, length, FUNCTION_LINES_MAX));
         }
     }
     found

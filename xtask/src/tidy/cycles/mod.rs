@@ -3,24 +3,15 @@
 
 mod graph;
 
+use super::allow::{Entry, Excess, List};
 use super::{Tree, Violation};
 use graph::Graph;
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
+use std::collections::BTreeSet;
 
 /// The rule's name, for `--show`.
 pub(super) const RULE: &str = "cycles";
-/// The list of known cycles.
-pub(super) const LIST_PATH: &str = "xtask/tidy-cycles.txt";
-
-/// One line of the list: `path count  # reason`. It stands for the cycle that the file is in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Entry {
-    line: usize,
-    path: String,
-    count: usize,
-    reason: String,
-}
+/// The list of known cycles: an entry stands for the cycle that its file is in.
+pub(super) const LIST: List = List { path: "xtask/tidy-cycles.txt", rule: Some(RULE) };
 
 /// A cycle: the files of the modules in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,18 +23,30 @@ struct Cycle {
 
 /// Compares the cycles with the list.
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {
-    let text = tree.texts.get(LIST_PATH).map_or("", String::as_str);
-    let (entries, mut violations) = parse(text);
-    let cycles = cycles(tree);
-    violations.extend(settle(&entries, &cycles));
+    let (entries, mut violations) = LIST.parse(LIST.text(tree));
+    violations.extend(LIST.settle(&entries, &excesses(&entries, &cycles(tree))));
     violations
 }
 
 /// The list with lower counts where cycles have fewer modules. Entries follow moved modules as long as the
 /// number of modules in cycles does not grow in the crate.
 pub(super) fn lowered(tree: &Tree) -> String {
-    let text = tree.texts.get(LIST_PATH).map_or("", String::as_str);
-    lower(text, &parse(text).0, &cycles(tree))
+    lower(LIST.text(tree), &cycles(tree))
+}
+
+fn lower(text: &str, cycles: &[Cycle]) -> String {
+    LIST.lower(text, &excesses(&LIST.parse(text).0, cycles))
+}
+
+/// Each cycle under the file that the list has, or under its first.
+fn excesses(entries: &[Entry], cycles: &[Cycle]) -> Vec<Excess> {
+    let excess = |cycle: &Cycle| {
+        let entry = entries.iter().find(|entry| cycle.files.contains(&entry.path));
+        let path = entry.map_or(&cycle.files[0], |entry| &entry.path);
+        let detail = format!(" modules that use each other: {}", cycle.way);
+        Excess { detail, ..Excess::new(path, 0, RULE, cycle.files.len(), 0) }
+    };
+    cycles.iter().map(excess).collect()
 }
 
 /// Every use of one module by another that is part of a cycle.
@@ -87,89 +90,6 @@ fn cycles_of(graph: &Graph) -> Vec<Cycle> {
     graph.cycles().into_iter().map(cycle).collect()
 }
 
-fn parse(text: &str) -> (Vec<Entry>, Vec<Violation>) {
-    let (mut entries, mut malformed) = (Vec::new(), Vec::new());
-    for (index, line) in text.lines().enumerate() {
-        if line.trim().is_empty() || line.starts_with('#') {
-            continue;
-        }
-        let (row, reason) = line.split_once('#').unwrap_or((line, ""));
-        let reason = reason.trim().to_string();
-        let parts: Vec<&str> = row.split_whitespace().collect();
-        match parts.as_slice() {
-            [path, count] if count.parse::<usize>().is_ok() && !reason.is_empty() => {
-                let count = count.parse().unwrap_or_default();
-                entries.push(Entry { line: index + 1, path: (*path).to_string(), count, reason });
-            }
-            _ => malformed.push(Violation::new(LIST_PATH, index + 1, "not 'path count  # reason'")),
-        }
-    }
-    (entries, malformed)
-}
-
-fn settle(entries: &[Entry], cycles: &[Cycle]) -> Vec<Violation> {
-    let mut violations = Vec::new();
-    let mut used = vec![false; entries.len()];
-    for cycle in cycles {
-        let mut of_cycle =
-            entries.iter().enumerate().filter(|(_, it)| cycle.files.contains(&it.path));
-        let found = cycle.files.len();
-        let Some((index, entry)) = of_cycle.next() else {
-            let text = format!("{found} modules use each other in a circle: {}", cycle.way);
-            violations.push(Violation::new(&cycle.files[0], 0, text));
-            continue;
-        };
-        used[index] = true;
-        if found > entry.count {
-            let text = format!(
-                "{found} modules use each other in a circle, at most {} (`cargo xtask tidy --show cycles`)",
-                entry.count
-            );
-            violations.push(Violation::new(&entry.path, 0, text));
-        } else if found < entry.count {
-            let text = format!("{}: lower it to {found}", entry.path);
-            violations.push(Violation::new(LIST_PATH, entry.line, text));
-        }
-        for (index, entry) in of_cycle {
-            used[index] = true;
-            let text = format!("{}: is in one circle with another entry", entry.path);
-            violations.push(Violation::new(LIST_PATH, entry.line, text));
-        }
-    }
-    for (entry, _) in entries.iter().zip(&used).filter(|(_, used)| !**used) {
-        let text = format!("{}: is in no circle, remove it", entry.path);
-        violations.push(Violation::new(LIST_PATH, entry.line, text));
-    }
-    violations
-}
-
-fn lower(text: &str, entries: &[Entry], cycles: &[Cycle]) -> String {
-    let mut sums: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
-    for entry in entries {
-        sums.entry(super::allow::group(&entry.path)).or_default()[0] += entry.count;
-    }
-    for cycle in cycles {
-        sums.entry(super::allow::group(&cycle.files[0])).or_default()[1] += cycle.files.len();
-    }
-    let mut lowered = String::new();
-    for comment in text.lines().filter(|line| line.starts_with('#')) {
-        writeln!(lowered, "{comment}").expect("a String takes any text");
-    }
-    for cycle in cycles {
-        let entry = entries.iter().find(|entry| cycle.files.contains(&entry.path));
-        let [listed, found] = sums[super::allow::group(&cycle.files[0])];
-        let count = match entry {
-            _ if found <= listed => cycle.files.len(),
-            Some(entry) => entry.count.min(cycle.files.len()),
-            None => continue,
-        };
-        let path = entry.map_or(&cycle.files[0], |entry| &entry.path);
-        let reason = entry.map_or("not undone yet", |entry| &entry.reason);
-        writeln!(lowered, "{path} {count}  # {reason}").expect("a String takes any text");
-    }
-    lowered
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,8 +101,8 @@ mod tests {
 
     #[track_caller]
     fn check(list: &str, cycles: &[Cycle], expected: &[&str]) {
-        let (entries, mut violations) = parse(list);
-        violations.extend(settle(&entries, cycles));
+        let (entries, mut violations) = LIST.parse(list);
+        violations.extend(LIST.settle(&entries, &excesses(&entries, cycles)));
         let texts: Vec<String> = violations.iter().map(ToString::to_string).collect();
         assert_eq!(texts, expected);
     }
@@ -191,29 +111,25 @@ mod tests {
     fn a_new_cycle_is_refused_and_a_listed_one_passes() {
         let found = [cycle(&["b", "c"])];
         check("crates/a/src/c.rs 2  # parent and part", &found, &[]);
-        check("", &found, &["crates/a/src/b.rs: 2 modules use each other in a circle: way"]);
-        check(
-            "crates/a/src/c.rs 1  # why",
-            &found,
-            &["crates/a/src/c.rs: 2 modules use each other in a circle, at most 1 \
-               (`cargo xtask tidy --show cycles`)"],
-        );
+        let said = ": cycles: 2, at most 0 modules that use each other: way";
+        check("", &found, &[&format!("crates/a/src/b.rs{said}")]);
+        let said = said.replace('0', "1");
+        check("crates/a/src/c.rs 1  # why", &found, &[&format!("crates/a/src/c.rs{said}")]);
     }
 
     #[test]
     fn the_list_only_shrinks() {
         let found = [cycle(&["b", "c"])];
-        let list = "crates/a/src/b.rs 3  # why\ncrates/a/src/d.rs 2  # why\n";
+        let list = "crates/a/src/b.rs 3  # why\ncrates/a/src/c.rs 2  # why\n";
         check(
             list,
             &found,
             &[
-                "xtask/tidy-cycles.txt:1: crates/a/src/b.rs: lower it to 2",
-                "xtask/tidy-cycles.txt:2: crates/a/src/d.rs: is in no circle, remove it",
+                "xtask/tidy-cycles.txt:1: crates/a/src/b.rs cycles: lower it to 2",
+                "xtask/tidy-cycles.txt:2: crates/a/src/c.rs cycles: not needed, remove it",
             ],
         );
-        let lowered = lower(list, &parse(list).0, &found);
-        assert_eq!(lowered, "crates/a/src/b.rs 2  # why\n");
+        assert_eq!(lower(list, &found), "crates/a/src/b.rs 2  # why\n");
         check("crates/a/src/b.rs 2", &[], &["xtask/tidy-cycles.txt:1: not 'path count  # reason'"]);
     }
 
@@ -223,8 +139,8 @@ mod tests {
         let found = [cycle(&["b", "c"]), cycle(&["d", "e"])];
         let lowered = "# about\ncrates/a/src/b.rs 2  # why\n\
                        crates/a/src/d.rs 2  # not undone yet\n";
-        assert_eq!(lower(list, &parse(list).0, &found), lowered);
+        assert_eq!(lower(list, &found), lowered);
         let more = [cycle(&["b", "c"]), cycle(&["d", "e", "f", "g"])];
-        assert_eq!(lower(list, &parse(list).0, &more), "# about\ncrates/a/src/b.rs 2  # why\n");
+        assert_eq!(lower(list, &more), "# about\ncrates/a/src/b.rs 2  # why\n");
     }
 }
