@@ -11,7 +11,7 @@ use crate::load::isolation::IsolationPlan;
 use crate::load::{
     self, End, Misbehaving, Plan, Verdict, idle, isolation, round_trip, startup_time,
 };
-use crate::measure::{bare_sockets, disk, process};
+use crate::measure::{bare_sockets, disk};
 use crate::output;
 use crate::preset;
 use crate::process_reaper;
@@ -91,8 +91,7 @@ struct BrokerArguments {
 
 impl BrokerArguments {
     fn pid(&self) -> Option<u32> {
-        let is_local = matches!(self.target.host(), "127.0.0.1" | "localhost" | "::1" | "[::1]");
-        self.pid.or_else(|| process::listener_pid(self.target.port()).filter(|_| is_local))
+        self.pid.or_else(|| campaign::listener_of(&self.target))
     }
 }
 
@@ -457,7 +456,7 @@ fn list() {
     let mut text = "";
     for preset in preset::all() {
         if preset.text != text {
-            text = preset.text;
+            text = &preset.text;
             output::line(&format!("\n{text}"));
         }
         output::line(&format!("  {:<22} {}", preset.name, preset.about));

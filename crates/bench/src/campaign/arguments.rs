@@ -37,8 +37,8 @@ pub(crate) struct PresetArguments {
     /// The process of the running broker [default: the one that listens on the port here]
     #[arg(long)]
     pid: Option<u32>,
-    /// What a confirm of the running broker means: at-most-once, memory, page-cache or flushed
-    #[arg(long, value_parser = Level::from_text)]
+    /// What a confirm of the running broker means
+    #[arg(long, value_enum)]
     durability: Option<Level>,
     /// Smaller numbers than in the texts: all presets end within ten minutes
     #[arg(long)]
@@ -100,7 +100,7 @@ pub(crate) struct PeersArguments {
 /// Lists the brokers that can be started here.
 pub(crate) fn peers(arguments: &PeersArguments) -> Result<(), String> {
     let programs = Programs::parse(&arguments.program)?;
-    for kind in Kind::ALL {
+    for kind in Kind::all() {
         let schemes = kind.schemes().join(", ");
         match kind.find(&programs) {
             Some(program) => {
@@ -253,7 +253,7 @@ impl PresetArguments {
             // A text's name stands for all its presets: `pang`, `osu`, `solace`, `xmlblaster`.
             let begins = format!("{name}-");
             let found: Vec<_> = preset::all()
-                .filter(|it| it.name == name || it.name.starts_with(&begins))
+                .filter(|it| it.name == *name || it.name.starts_with(&begins))
                 .collect();
             if found.is_empty() {
                 return Err(format!("no preset `{name}`; `bench list` names them"));
@@ -289,7 +289,7 @@ impl PresetArguments {
             let mut parameters = preset.defaults(self.quick);
             for (setting, used) in settings.iter().zip(&mut used) {
                 let concerned = match &setting.preset {
-                    Some(name) => name == preset.name,
+                    Some(name) => *name == preset.name,
                     None => parameters.has(&setting.name),
                 };
                 if concerned {

@@ -1,7 +1,7 @@
 //! One case against one broker: runs its work and names its metrics.
 
 use super::side::Side;
-use crate::client::{Error, Protocol};
+use crate::client::{Error, Protocol, Target};
 use crate::exchange::{self, ExchangePlan};
 use crate::interrupt;
 use crate::load::idle::IdlePlan;
@@ -68,24 +68,23 @@ fn measure(
         Work::Fastest(plans) => fastest(plans, side, workers),
         Work::RoundTrips { target, size_bytes, span } => {
             let trips = round_trip::measure(target, side.pid(), *size_bytes, *span, drain)?;
-            let mut found = Found::new(format!("round trips of {size_bytes} B"));
-            found.closed_loop().latency(trips.latency.as_ref()).cost(trips.broker.as_ref());
-            Ok(found.judged(trips.verdict))
+            let mut found = found(format!("round trips of {size_bytes} B"), trips.verdict);
+            found.closed_loop = true;
+            found.latency(trips.latency.as_ref()).cost(trips.broker.as_ref());
+            Ok(found)
         }
         Work::FirstMessage { target, size_bytes, rate, attempts } => {
             let first = first_message::measure(target, *size_bytes, *rate, *attempts)?;
-            let mut found = Found::new(format!("{attempts} subscribers, one by one"));
-            if let Some(times) = first.times {
-                found.set("connect_ms", times.p50_us / 1e3);
-            }
-            Ok(found.judged(first.verdict))
+            let mut found = found(format!("{attempts} subscribers, one by one"), first.verdict);
+            found.set("connect_ms", first.times.map(|times| times.p50_us / 1e3));
+            Ok(found)
         }
         Work::Spool(plan) => check(plan).and_then(|()| spooled(plan, side)),
-        Work::Idle { .. } => clients(work, side, drain),
+        Work::Idle { target, plan } => clients(target, plan, side),
         Work::Stored { target, messages, size_bytes } => {
             stored_memory(target, *messages, *size_bytes, side, drain)
         }
-        Work::Exchange { .. } => stock_exchange(work, side),
+        Work::Exchange(plan) => stock_exchange(plan, side),
         Work::Isolation(plan) => plan.check().map_err(Stop::Refused).and_then(|()| {
             let found = isolation::measure(plan, side.pid())?;
             Ok(isolated(&found))
@@ -112,33 +111,22 @@ fn check(plan: &Plan) -> Result<(), Stop> {
     plan.check().map_err(Stop::Refused)
 }
 
-/// A measurement under construction.
-struct Found(Measurement);
+/// A measurement without figures.
+fn found(plan: String, verdict: impl Into<Option<Verdict>>) -> Measurement {
+    Measurement { plan, verdict: verdict.into(), ..Measurement::default() }
+}
 
-impl Found {
-    fn new(plan: String) -> Found {
-        Found(Measurement { plan, ..Measurement::default() })
-    }
-
-    fn set(&mut self, key: &str, value: f64) -> &mut Found {
+impl Measurement {
+    /// Adds a figure, if there is one.
+    fn set(&mut self, key: &str, value: impl Into<Option<f64>>) -> &mut Measurement {
         debug_assert_eq!(crate::preset::metric(key).key, key, "results have known metrics only");
-        if value.is_finite() {
-            self.0.metrics.insert(key.to_owned(), value);
+        if let Some(value) = value.into().filter(|value| value.is_finite()) {
+            self.metrics.insert(key.to_owned(), value);
         }
         self
     }
 
-    /// Adds the verdict.
-    fn judged(self, verdict: Verdict) -> Measurement {
-        Measurement { verdict: Some(verdict), ..self.0 }
-    }
-
-    fn closed_loop(&mut self) -> &mut Found {
-        self.0.closed_loop = true;
-        self
-    }
-
-    fn latency(&mut self, latency: Option<&Summary>) -> &mut Found {
+    fn latency(&mut self, latency: Option<&Summary>) -> &mut Measurement {
         let Some(latency) = latency else { return self };
         self.set("mean_us", latency.mean_us)
             .set("p50_us", latency.p50_us)
@@ -147,20 +135,18 @@ impl Found {
             .set("max_us", latency.max_us)
     }
 
-    fn cost(&mut self, cost: Option<&Cost>) -> &mut Found {
+    fn cost(&mut self, cost: Option<&Cost>) -> &mut Measurement {
         let Some(cost) = cost else { return self };
         let per_s = cost.cpu_share / (cost.cpu_ns_per_message / 1e9).max(1e-12);
         let per_message = |rate: f64| rate / per_s.max(1e-9);
+        let flushes = cost.disk_flushes_per_s.map(|flushes| per_message(flushes) * 1e3);
         self.set("broker_us", cost.cpu_ns_per_message / 1e3)
             .set("broker_cores", cost.cpu_share)
             .set("broker_mib", cost.rss_kib as f64 / 1024.0)
             .set("broker_mib_peak", cost.rss_peak_kib as f64 / 1024.0)
             .set("switches", per_message(cost.context_switches_per_s))
-            .set("disk_bytes", per_message(cost.disk_bytes_per_s));
-        if let Some(flushes) = cost.disk_flushes_per_s {
-            self.set("flushes", per_message(flushes) * 1e3);
-        }
-        self
+            .set("disk_bytes", per_message(cost.disk_bytes_per_s))
+            .set("flushes", flushes)
     }
 }
 
@@ -193,7 +179,7 @@ fn fastest(plans: &[Plan], side: &mut Side, workers: &[String]) -> Result<Measur
 }
 
 fn measured(plan: &Plan, outcome: &Outcome) -> Measurement {
-    let mut found = Found::new(outcome.plan.clone());
+    let mut found = found(outcome.plan.clone(), outcome.verdict.clone());
     let (rates, times) = (&outcome.rates, &outcome.times);
     found.latency(outcome.latency.as_ref()).cost(outcome.broker.as_ref());
     let counted = matches!(plan.end, End::Count(_));
@@ -226,32 +212,32 @@ fn measured(plan: &Plan, outcome: &Outcome) -> Measurement {
         let total = outcome.confirmed as f64 / times.total_s;
         found.set("confirm_rate", if counted { total } else { rates.confirmed });
     }
-    if let Some(confirm) = &outcome.confirm_latency {
-        found.set("confirm_p50_us", confirm.p50_us).set("confirm_p99_us", confirm.p99_us);
-    }
+    let confirm = outcome.confirm_latency.as_ref();
     found
+        .set("confirm_p50_us", confirm.map(|confirm| confirm.p50_us))
+        .set("confirm_p99_us", confirm.map(|confirm| confirm.p99_us))
         .set("tool_us", outcome.tool.cpu_ns_per_message / 1e3)
         .set("publisher_cores", outcome.tool.producers_share)
         .set("consumer_cores", outcome.tool.consumers_share);
     travels(&mut found, &outcome.travels_us);
-    let mut measurement = found.0;
-    measurement.verdict.clone_from(&outcome.verdict);
-    measurement.unjudged.clone_from(&outcome.unjudged);
-    measurement.persistent = plan.persistent;
-    measurement.bottleneck = Some(outcome.bottleneck);
-    measurement.schedule.clone_from(&outcome.schedule);
     let waits = plan.window > 0 || plan.ahead > 0 || plan.commit_publishes > 0;
-    measurement.closed_loop = plan.rate == 0 && waits;
-    measurement.saturated = plan.rate == 0 && !waits;
-    measurement.clock_error_us = outcome.clock_error_us;
-    measurement.travels_us = thin(&outcome.travels_us);
-    measurement.travel_group = travel_group(plan, outcome.travels_us.len());
-    measurement.seconds = outcome.seconds.iter().take(SECONDS_MAX).cloned().collect();
-    measurement.notes = outcome.cut_off.iter().map(|why| format!("cut off: {why}")).collect();
-    measurement
+    Measurement {
+        unjudged: outcome.unjudged.clone(),
+        persistent: plan.persistent,
+        bottleneck: Some(outcome.bottleneck),
+        schedule: outcome.schedule.clone(),
+        closed_loop: plan.rate == 0 && waits,
+        saturated: plan.rate == 0 && !waits,
+        clock_error_us: outcome.clock_error_us,
+        travels_us: thin(&outcome.travels_us),
+        travel_group: travel_group(plan, outcome.travels_us.len()),
+        seconds: outcome.seconds.iter().take(SECONDS_MAX).cloned().collect(),
+        notes: outcome.cut_off.iter().map(|why| format!("cut off: {why}")).collect(),
+        ..found
+    }
 }
 
-fn travels(found: &mut Found, travels: &[f32]) {
+fn travels(found: &mut Measurement, travels: &[f32]) {
     let third = travels.len() / 3;
     if third == 0 {
         return;
@@ -276,17 +262,16 @@ fn travel_group(plan: &Plan, groups: usize) -> u64 {
 
 fn spooled(plan: &Plan, side: &mut Side) -> Result<Measurement, Stop> {
     let outcome = backlog::measure(plan, side.pid())?;
-    let mut found = Found::new(format!("{}, first in, then out", plan.describe()));
+    let plan_text = format!("{}, first in, then out", plan.describe());
+    let mut found = found(plan_text, outcome.verdict);
+    let peak = outcome.broker_draining.map(|cost| cost.rss_peak_kib as f64 / 1024.0);
     found
         .cost(outcome.broker_filling.as_ref())
         .set("spool_rate", outcome.fill_rate)
         .set("unspool_rate", outcome.drain_rate)
-        .set("bandwidth", outcome.fill_bytes / 1e6);
-    if let Some(cost) = &outcome.broker_draining {
-        found.set("broker_mib_peak", cost.rss_peak_kib as f64 / 1024.0);
-    }
-    let verdict = Some(outcome.verdict);
-    Ok(Measurement { verdict, persistent: plan.persistent, closed_loop: true, ..found.0 })
+        .set("bandwidth", outcome.fill_bytes / 1e6)
+        .set("broker_mib_peak", peak);
+    Ok(Measurement { persistent: plan.persistent, closed_loop: true, ..found })
 }
 
 fn process(side: &Side) -> Result<u32, Stop> {
@@ -294,31 +279,25 @@ fn process(side: &Side) -> Result<u32, Stop> {
     side.pid().ok_or_else(|| Stop::Refused(why.to_owned()))
 }
 
-fn clients(work: &Work, side: &mut Side, drain: Duration) -> Result<Measurement, Stop> {
-    let Work::Idle { target, connections, waves, settle, storm } = work else {
-        unreachable!("called for idle clients only")
-    };
-    let (connections, settle) = (*connections, *settle);
-    let plan = IdlePlan { connections, settle, waves: *waves, storm: *storm, drain };
-    let cost = idle::measure(target, process(side)?, &plan)?;
-    let mut found = Found::new(format!("{connections} idle clients, each subscribed"));
+fn clients(target: &Target, plan: &IdlePlan, side: &mut Side) -> Result<Measurement, Stop> {
+    let cost = idle::measure(target, process(side)?, plan)?;
+    let mut waves = cost.waves_ms;
+    waves.sort_by(f64::total_cmp);
+    let median = waves.get(waves.len() / 2).copied();
+    let connections = plan.connections;
+    let mut found = found(format!("{connections} idle clients, each subscribed"), cost.verdict);
     found
         .set("kib_each", cost.kib_per_connection)
         .set("opened_rate", cost.opened_per_s)
-        .set("idle_cores", cost.idle_cpu_share);
-    let mut waves = cost.waves_ms.clone();
-    waves.sort_by(f64::total_cmp);
-    if let Some(median) = waves.get(waves.len() / 2) {
-        found.set("wave_ms", *median).set("wave_rate", connections as f64 / (median / 1e3));
-    }
-    if let Some(storm_ms) = cost.storm_ms {
-        found.set("storm_ms", storm_ms);
-    }
-    Ok(found.judged(cost.verdict))
+        .set("idle_cores", cost.idle_cpu_share)
+        .set("wave_ms", median)
+        .set("wave_rate", median.map(|median| connections as f64 / (median / 1e3)))
+        .set("storm_ms", cost.storm_ms);
+    Ok(found)
 }
 
 fn stored_memory(
-    target: &crate::client::Target,
+    target: &Target,
     messages: u64,
     size_bytes: usize,
     side: &mut Side,
@@ -331,21 +310,17 @@ fn stored_memory(
         return Err(Stop::Refused(why));
     }
     let stored = memory_per_message::measure(target, process(side)?, messages, size_bytes, drain)?;
-    let mut found = Found::new(format!("{messages} messages of {size_bytes} B in one queue"));
+    let plan = format!("{messages} messages of {size_bytes} B in one queue");
+    let mut found = found(plan, stored.verdict);
     found.set("bytes_each", stored.bytes_each).set("broker_mib", stored.after_kib as f64 / 1024.0);
-    Ok(Measurement { verdict: stored.verdict, ..found.0 })
+    Ok(found)
 }
 
-fn stock_exchange(work: &Work, side: &mut Side) -> Result<Measurement, Stop> {
-    let Work::Exchange { target, rate, orders, coalesce } = work else {
-        unreachable!("called for a stock exchange only")
-    };
-    let (rate, orders) = (*rate, *orders);
-    let plan = ExchangePlan { target: target.clone(), rate, orders, coalesce: *coalesce };
-    let outcome = exchange::measure(&plan, side.pid())?;
-    let mut found = Found::new(format!("{orders} orders"));
+fn stock_exchange(plan: &ExchangePlan, side: &mut Side) -> Result<Measurement, Stop> {
+    let outcome = exchange::measure(plan, side.pid())?;
     let segments = &outcome.segments;
-    let span_s = orders as f64 / outcome.orders_in.max(1e-9);
+    let span_s = plan.orders as f64 / outcome.orders_in.max(1e-9);
+    let mut found = found(format!("{} orders", plan.orders), outcome.verdict);
     found
         .latency(outcome.completion.as_ref())
         .cost(outcome.broker.as_ref())
@@ -357,43 +332,31 @@ fn stock_exchange(work: &Work, side: &mut Side) -> Result<Measurement, Stop> {
         .set("segments", segments.sent as f64)
         .set("segment_bytes", segments.mean_bytes())
         .set("segment_gap_us", span_s * 1e6 / segments.sent.max(1) as f64);
-    let mut measurement = found.0;
-    if let Some(lag) = outcome.lag {
-        measurement.schedule = Some(load::Schedule {
-            rate: rate as f64,
-            achieved_part: outcome.orders_in / rate.max(1) as f64,
-            tool_kept: outcome.completion.is_some(),
-            lag,
-        });
-    }
-    measurement.verdict = Some(outcome.verdict);
-    measurement.closed_loop = rate == 0;
-    Ok(measurement)
+    found.schedule = outcome.lag.map(|lag| load::Schedule {
+        rate: plan.rate as f64,
+        achieved_part: outcome.orders_in / plan.rate.max(1) as f64,
+        tool_kept: outcome.completion.is_some(),
+        lag,
+    });
+    found.closed_loop = plan.rate == 0;
+    Ok(found)
 }
 
-fn isolated(found: &isolation::Isolation) -> Measurement {
-    let mut measurement = Found::new(format!("{}, beside misbehaving clients", found.beside.plan));
-    measurement
-        .latency(found.beside.latency.as_ref())
-        .cost(found.beside.broker.as_ref())
-        .set("rate_left", found.rate_part * 100.0)
-        .set("out_rate", found.beside.rates.delivered)
-        .set("cut_off", found.cut_off as f64);
-    if let Some(times) = found.p99_times {
-        measurement.set("p99_times", times);
-    }
-    if let Some(times) = found.p99_times_control {
-        measurement.set("p99_times_control", times);
-    }
-    if let Some(latency) = &found.control.latency {
-        measurement.set("p99_control_us", latency.p99_us);
-    }
-    Measurement {
-        verdict: found.verdicts().cloned().reduce(|all, verdict| all.with(&verdict)),
-        schedule: found.beside.schedule.clone(),
-        bottleneck: Some(found.beside.bottleneck),
-        ..measurement.0
-    }
+fn isolated(outcome: &isolation::Isolation) -> Measurement {
+    let beside = &outcome.beside;
+    let verdict = outcome.verdicts().cloned().reduce(|all, verdict| all.with(&verdict));
+    let mut found = found(format!("{}, beside misbehaving clients", beside.plan), verdict);
+    found
+        .latency(beside.latency.as_ref())
+        .cost(beside.broker.as_ref())
+        .set("rate_left", outcome.rate_part * 100.0)
+        .set("out_rate", beside.rates.delivered)
+        .set("cut_off", outcome.cut_off as f64)
+        .set("p99_times", outcome.p99_times)
+        .set("p99_times_control", outcome.p99_times_control)
+        .set("p99_control_us", outcome.control.latency.as_ref().map(|latency| latency.p99_us));
+    let (schedule, bottleneck) = (beside.schedule.clone(), Some(beside.bottleneck));
+    Measurement { schedule, bottleneck, ..found }
 }
 
 fn killed(plan: &Plan, kill_after: Duration, side: &mut Side) -> Result<Measurement, Stop> {
@@ -402,20 +365,17 @@ fn killed(plan: &Plan, kill_after: Duration, side: &mut Side) -> Result<Measurem
         return Err(Stop::Refused("only a broker that this tool started can be killed".to_owned()));
     };
     let outcome = durability::measure(plan, kill_after, peer)?;
-    let mut found = Found::new(format!("{}, killed", plan.describe()));
+    let faults = outcome.faults(said_to_flush);
+    let mut found = found(format!("{}, killed", plan.describe()), outcome.verdict);
     found
         .set("confirmed", outcome.confirmed as f64)
         .set("confirmed_lost", outcome.confirmed_lost as f64)
-        .set("restart_ms", outcome.restart_ms);
-    if let Some(flushes) = outcome.flushes_per_confirm {
-        found.set("flushes_per_confirm", flushes);
-    }
-    let faults = outcome.faults(said_to_flush);
+        .set("restart_ms", outcome.restart_ms)
+        .set("flushes_per_confirm", outcome.flushes_per_confirm);
     let mut notes = Vec::new();
     if outcome.unconfirmed_kept > 0 {
         let count = outcome.unconfirmed_kept;
         notes.push(format!("{count} messages that it had not confirmed were there, too"));
     }
-    let verdict = Some(outcome.verdict);
-    Ok(Measurement { verdict, persistent: true, faults, notes, closed_loop: true, ..found.0 })
+    Ok(Measurement { persistent: true, faults, notes, closed_loop: true, ..found })
 }

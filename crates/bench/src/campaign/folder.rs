@@ -1,5 +1,5 @@
-//! The data folder of one campaign, below the folder of all: made when the campaign begins, removed when it
-//! ends, or by the next campaign if it was killed.
+//! The data folder of one campaign or comparison, below the folder of all: made when it begins, removed when
+//! it ends, or by the next one if it was killed.
 
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
@@ -13,14 +13,14 @@ const NAME: &str = "run-";
 
 /// A new folder for one campaign.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(crate) struct Folder {
     path: PathBuf,
     _lock: File,
 }
 
 impl Folder {
     /// Makes a folder, and removes those of campaigns that were killed.
-    pub(super) fn create(parent: &Path) -> Result<Folder, String> {
+    pub(crate) fn create(parent: &Path) -> Result<Folder, String> {
         let named = |error: io::Error| format!("{}: {error}", parent.display());
         fs::create_dir_all(parent).map_err(named)?;
         let parent = parent.canonicalize().map_err(named)?;
@@ -35,7 +35,7 @@ impl Folder {
     }
 
     /// Its path.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }

@@ -8,4 +8,6 @@ mod run;
 mod side;
 
 pub(crate) use arguments::{DiffArguments, PeersArguments, PresetArguments, diff, peers, run};
+pub(crate) use folder::Folder;
 pub(crate) use progress::Progress;
+pub(crate) use side::listener_of;

@@ -55,10 +55,8 @@ impl Campaign<'_> {
                 break;
             }
             self.preset(&task, report, &mut progress);
-            if let Some(result) =
-                report.presets.last_mut().filter(|_| task.preset.columns.contains(&"of_fastest"))
-            {
-                result.set_shares();
+            if task.preset.columns.iter().any(|key| key == "of_fastest") {
+                report.presets.last_mut().into_iter().for_each(PresetResult::set_shares);
             }
             save(report);
         }
@@ -119,13 +117,9 @@ impl Campaign<'_> {
     fn preset(&mut self, task: &Task, report: &mut Report, progress: &mut Progress) {
         self.make_ready(task, report, progress);
         report.presets.push(PresetResult {
-            name: task.preset.name.to_owned(),
+            name: task.preset.name.clone(),
             quick: task.quick,
-            parameters: task
-                .parameters
-                .iter()
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .collect(),
+            parameters: task.parameters.all().clone(),
             cases: Vec::new(),
         });
         let result = report.presets.last_mut().expect("it was pushed just now");
@@ -133,7 +127,7 @@ impl Campaign<'_> {
         let cases: Vec<Vec<Case>> =
             self.sides.iter().map(|side| cases_of(task, side, self.drain)).collect();
         for case in cases.iter().flatten() {
-            if !result.cases.iter().any(|it| it.series == case.series && it.x == case.x) {
+            if result.case(&case.series, case.x).is_none() {
                 result.cases.push(CaseResult {
                     series: case.series.clone(),
                     x: case.x,
@@ -228,7 +222,7 @@ fn cases_of(task: &Task, side: &Side, drain: Duration) -> Vec<Case> {
     // A broker that could not be started fails in the cases of any broker.
     let Some(target) = side.target() else { return cases_of_any(task) };
     let broker = Broker { target, targets: side.targets() };
-    let mut cases = (task.preset.cases)(&task.parameters, &broker);
+    let mut cases = task.preset.cases(&task.parameters, &broker);
     cases.iter_mut().for_each(|case| case.work.set_drain(drain));
     cases
 }
@@ -237,7 +231,7 @@ fn cases_of(task: &Task, side: &Side, drain: Duration) -> Vec<Case> {
 fn cases_of_any(task: &Task) -> Vec<Case> {
     let target = "amqp://127.0.0.1".parse().expect("it is an address");
     let broker = Broker { target: &target, targets: std::slice::from_ref(&target) };
-    (task.preset.cases)(&task.parameters, &broker)
+    task.preset.cases(&task.parameters, &broker)
 }
 
 fn brief(preset: &Preset, run: &Run) -> String {
@@ -246,7 +240,7 @@ fn brief(preset: &Preset, run: &Run) -> String {
         Run::Failed(why) => format!("FAILED: {why}"),
         Run::Done(measurement) => {
             let shown = preset.columns.iter().filter_map(|key| {
-                let value = measurement.metrics.get(*key)?;
+                let value = measurement.metrics.get(key)?;
                 let metric = crate::preset::metric(key);
                 Some(format!("{} {} {}", metric.label, figure(key, *value), metric.unit))
             });

@@ -12,7 +12,7 @@ pub(super) enum Origin {
     /// A running broker.
     Running { target: Target, pid: Option<u32>, level: Level },
     /// A broker that is started here, and the scheme that loads use.
-    Started { kind: Kind, scheme: String },
+    Started { kind: Kind, scheme: &'static str },
 }
 
 impl Origin {
@@ -21,11 +21,9 @@ impl Origin {
         let (name, scheme) = text.split_once(':').unwrap_or((text, ""));
         let kind = Kind::from_name(name).ok_or_else(|| unknown(name))?;
         let schemes = kind.schemes();
-        let scheme = if scheme.is_empty() { schemes[0] } else { scheme };
-        if !schemes.contains(&scheme) {
-            return Err(format!("{name} is reached by {}", schemes.join(", ")));
-        }
-        Ok(Origin::Started { kind, scheme: scheme.to_owned() })
+        let found = schemes.iter().find(|it| scheme.is_empty() || *it == scheme);
+        let scheme = found.ok_or_else(|| format!("{name} is reached by {}", schemes.join(", ")))?;
+        Ok(Origin::Started { kind, scheme })
     }
 
     /// Fails, with how to install it, if its program is not here.
@@ -89,7 +87,7 @@ impl Side {
     pub(super) fn ready(&mut self, programs: &Programs, fresh: bool) -> Result<(), String> {
         let was_dead = self.dead.take().is_some();
         let Origin::Started { kind, scheme } = &self.origin else { return Ok(()) };
-        let (kind, scheme) = (*kind, scheme.clone());
+        let (kind, scheme) = (*kind, *scheme);
         if fresh || was_dead {
             self.stop();
         }
@@ -98,7 +96,7 @@ impl Side {
         }
         self.starts += 1;
         let folder = self.folder.join(self.starts.to_string());
-        let peer = Peer::start_for(kind, &scheme, programs, &folder);
+        let peer = Peer::start_for(kind, scheme, programs, &folder);
         self.peer = Some(peer.map_err(|error| error.to_string())?);
         Ok(())
     }
@@ -118,9 +116,7 @@ impl Side {
         match &self.origin {
             Origin::Running { target, .. } => Some(target),
             Origin::Started { scheme, .. } => {
-                let prefix = format!("{scheme}://");
-                let targets = self.peer.as_ref()?.targets();
-                targets.iter().find(|target| target.to_string().starts_with(&prefix))
+                self.peer.as_ref()?.targets().iter().find(|target| target.scheme() == *scheme)
             }
         }
     }
@@ -137,10 +133,7 @@ impl Side {
     /// Its process, if it is on this machine.
     pub(super) fn pid(&self) -> Option<u32> {
         match (&self.origin, &self.peer) {
-            (Origin::Running { target, pid, .. }, _) => {
-                let is_local = matches!(target.host(), "127.0.0.1" | "localhost" | "::1" | "[::1]");
-                pid.or_else(|| process::listener_pid(target.port()).filter(|_| is_local))
-            }
+            (Origin::Running { target, pid, .. }, _) => pid.or_else(|| listener_of(target)),
             (_, Some(peer)) => Some(peer.pid()),
             _ => None,
         }
@@ -174,17 +167,21 @@ impl Side {
 
     /// Its entry in the report.
     pub(super) fn info(&self) -> SideInfo {
+        let peer = self.peer.as_ref();
         SideInfo {
             label: self.label.clone(),
-            version: self.peer.as_ref().map_or(String::new(), |peer| peer.version().to_owned()),
+            version: peer.map_or("", Peer::version).to_owned(),
             target: self.target().map_or(String::new(), ToString::to_string),
             level: self.level(),
-            configuration: self
-                .peer
-                .as_ref()
-                .map_or("as it runs".to_owned(), |peer| peer.configuration().to_owned()),
+            configuration: peer.map_or("as it runs", Peer::configuration).to_owned(),
         }
     }
+}
+
+/// The process that listens at an address on this machine.
+pub(crate) fn listener_of(target: &Target) -> Option<u32> {
+    let is_local = matches!(target.host(), "127.0.0.1" | "localhost" | "::1" | "[::1]");
+    process::listener_pid(target.port()).filter(|_| is_local)
 }
 
 fn is_zombie(pid: u32) -> bool {

@@ -9,32 +9,32 @@ pub struct FakeBroker {
     /// Bytes it sends to a new connection.
     pub greeting: Vec<u8>,
     /// Its answers; other requests get none.
-    pub(in crate::client) answers: Vec<Answer>,
+    pub(crate) answers: Vec<Answer>,
     /// How a published message begins.
-    pub(in crate::client) message: Prefix,
+    pub(crate) message: Prefix,
     /// Length of the request at the start of the bytes, if it is complete.
-    pub(in crate::client) request_bytes: fn(&[u8]) -> Option<usize>,
+    pub(crate) request_bytes: fn(&[u8]) -> Option<usize>,
     /// Appends a delivery of this body from the source of this name.
-    pub(in crate::client) delivery: fn(&str, &[u8], &mut Vec<u8>) -> Encoded,
+    pub(crate) delivery: fn(&str, &[u8], &mut Vec<u8>) -> Encoded,
 }
 
 /// The answer to requests with this prefix.
 #[derive(Debug)]
-pub(in crate::client) struct Answer {
-    pub(in crate::client) request: Prefix,
-    pub(in crate::client) reply: Vec<u8>,
+pub(crate) struct Answer {
+    pub(crate) request: Prefix,
+    pub(crate) reply: Vec<u8>,
 }
 
 /// Bytes at a fixed offset that identify a request or a message.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::client) struct Prefix {
-    pub(in crate::client) at: usize,
-    pub(in crate::client) bytes: &'static [u8],
+pub(crate) struct Prefix {
+    pub(crate) at: usize,
+    pub(crate) bytes: &'static [u8],
 }
 
 impl Prefix {
     /// A prefix at the very start.
-    pub(in crate::client) fn new(bytes: &'static [u8]) -> Prefix {
+    pub(crate) fn new(bytes: &'static [u8]) -> Prefix {
         Prefix { at: 0, bytes }
     }
 

@@ -1,16 +1,13 @@
 //! One connection to a broker, whatever its protocol: the interface between workloads and protocol
 //! drivers.
 
-use super::amqp091::{self, Argument, Envelope};
+use super::amqp091::{self, Argument};
 use super::error::is_timeout;
 use super::mqtt;
 use super::nats::{self, jetstream};
 use super::resp;
 use super::stomp;
 use super::{Encoded, Error, Protocol, Receiver, Route, Session, Source, Target};
-use angarium_protocol::amqp091::codec::Method;
-use angarium_protocol::nats::codec::Publish;
-use angarium_protocol::nats::frame;
 use std::io::{self, Write};
 use std::net::TcpStream;
 
@@ -51,13 +48,13 @@ macro_rules! either {
 impl Link {
     /// Connects and authenticates.
     pub fn open(target: &Target) -> Result<Link, Error> {
-        Ok(match target {
-            Target::Amqp091(uri) => Link::Amqp091(amqp091::Connection::open(uri)?),
-            Target::Nats(uri) => Link::Nats(nats::Connection::open(uri)?),
-            Target::JetStream(uri) => Link::JetStream(jetstream::Connection::open(uri)?),
-            Target::Mqtt(uri) => Link::Mqtt(mqtt::Connection::open(uri)?),
-            Target::Stomp(uri) => Link::Stomp(stomp::Connection::open(uri)?),
-            Target::Resp(uri) => Link::Resp(resp::Connection::open(uri)?),
+        Ok(match target.protocol() {
+            Protocol::Amqp091 => Link::Amqp091(amqp091::Connection::open(target)?),
+            Protocol::Nats => Link::Nats(nats::Connection::open(target)?),
+            Protocol::JetStream => Link::JetStream(jetstream::Connection::open(target)?),
+            Protocol::Mqtt => Link::Mqtt(mqtt::Connection::open(target)?),
+            Protocol::Stomp => Link::Stomp(stomp::Connection::open(target)?),
+            Protocol::Resp => Link::Resp(resp::Connection::open(target)?),
         })
     }
 
@@ -76,12 +73,12 @@ impl Link {
 
     /// The socket.
     pub fn stream(&self) -> &TcpStream {
-        either!(self, connection => &connection.stream, connection.stream())
+        either!(self, it => &it.wire.stream, &it.core.wire.stream)
     }
 
     /// Returns the socket and drops the receive buffer.
     pub fn into_stream(self) -> TcpStream {
-        either!(self, connection => connection.stream, connection.into_stream())
+        either!(self, it => it.wire.stream, it.core.wire.stream)
     }
 
     /// Writes all bytes to the socket.
@@ -96,7 +93,7 @@ impl Link {
         match self {
             // RESP sends its next read request together with pending acknowledgements.
             Link::Resp(connection) => connection.fill(),
-            _ => either!(self, it => it.incoming.fill(&mut it.stream), it.fill()),
+            _ => either!(self, it => it.wire.fill(), it.fill()),
         }
     }
 
@@ -115,39 +112,34 @@ impl Link {
     /// Reads once; the end of the stream and a timeout are errors.
     #[inline]
     pub fn fill_some(&mut self) -> Result<(), Error> {
-        match self.fill()? {
-            0 => Err(Error::hung_up()),
-            _ => Ok(()),
-        }
+        if self.fill()? == 0 { Err(Error::hung_up()) } else { Ok(()) }
     }
 
     /// Hands everything received to `receiver`, and answers what the protocol wants answered.
     #[inline]
     pub fn parse(&mut self, receiver: &mut impl Receiver) -> Result<(), Error> {
-        either!(self, connection => connection.parse(receiver))
+        either!(self, it => it.parse(receiver))
     }
 
-    /// Declares a queue, where the protocol has them; a `durable` one survives a restart.
+    /// Declares a queue, where the protocol has them; a `durable` one survives a restart. STOMP declares by
+    /// the first SEND or SUBSCRIBE.
     pub fn declare_queue(
         &mut self,
         queue: &str,
         durable: bool,
         arguments: &[(String, Argument)],
     ) -> Result<(), Error> {
-        match self {
-            Link::Amqp091(connection) => connection.declare_queue(queue, durable, arguments),
-            // STOMP declares by the first SEND or SUBSCRIBE.
-            _ => Ok(()),
-        }
+        let Link::Amqp091(connection) = self else { return Ok(()) };
+        connection.declare_queue(queue, durable, arguments)
     }
 
     /// Declares a session that stores what is published while no client is connected (MQTT), a stream's
     /// consumer group (RESP), or a stream and its consumer (JetStream).
     pub fn declare_session(&mut self, session: &Session<'_>) -> Result<(), Error> {
         match self {
-            Link::Mqtt(connection) => connection.declare_session(session.name, session.filter),
-            Link::Resp(connection) => connection.declare_group(session.name, session.filter),
-            Link::JetStream(connection) => connection.declare(session),
+            Link::Mqtt(connection) => connection.declare_session(session),
+            Link::Resp(connection) => connection.declare_session(session),
+            Link::JetStream(connection) => connection.declare_session(session),
             _ => Ok(()),
         }
     }
@@ -186,9 +178,7 @@ impl Link {
     pub fn delete_queue(&mut self, queue: &str) -> Result<(), Error> {
         match self {
             Link::Amqp091(connection) => connection.delete_queue(queue),
-            Link::Resp(connection) => connection.delete(queue),
-            Link::JetStream(connection) => connection.delete(queue),
-            _ => Ok(()),
+            _ => self.delete_stream(queue),
         }
     }
 
@@ -196,23 +186,21 @@ impl Link {
     pub fn delete_exchange(&mut self, exchange: &str) -> Result<(), Error> {
         match self {
             Link::Amqp091(connection) => connection.delete_exchange(exchange),
-            Link::Resp(connection) => connection.delete(exchange),
-            Link::JetStream(connection) => connection.delete(exchange),
+            _ => self.delete_stream(exchange),
+        }
+    }
+
+    fn delete_stream(&mut self, stream: &str) -> Result<(), Error> {
+        match self {
+            Link::Resp(connection) => connection.delete(stream),
+            Link::JetStream(connection) => connection.delete(stream),
             _ => Ok(()),
         }
     }
 
     /// Asks for a confirm of every message published from now on.
     pub fn select_confirms(&mut self) -> Result<(), Error> {
-        match self {
-            Link::Amqp091(connection) => return connection.select_confirms(),
-            Link::JetStream(connection) => return connection.select_confirms(),
-            Link::Nats(_) => return Err(lacks("NATS has no publisher confirms")),
-            Link::Mqtt(connection) => connection.select_confirms(),
-            Link::Stomp(connection) => connection.select_confirms(),
-            Link::Resp(connection) => connection.select_confirms(),
-        }
-        Ok(())
+        either!(self, it => it.select_confirms())
     }
 
     /// Publishes without answers from now on, where a broker answers each message by default (RESP).
@@ -225,11 +213,8 @@ impl Link {
     pub fn select_transactions(&mut self) -> Result<(), Error> {
         match self {
             Link::Amqp091(connection) => connection.select_transactions(),
-            Link::Resp(connection) => {
-                connection.select_transactions();
-                Ok(())
-            }
-            _ => Err(lacks("only AMQP 0-9-1 and RESP have transactions here")),
+            Link::Resp(connection) => connection.select_transactions(),
+            _ => Err(Error::Closed("only AMQP 0-9-1 and RESP have transactions here".to_owned())),
         }
     }
 
@@ -242,9 +227,7 @@ impl Link {
     /// Appends a commit; [`Receiver::committed`] reports the answer.
     pub fn encode_commit(&self, out: &mut Vec<u8>) {
         match self {
-            Link::Amqp091(_) => {
-                Method::TxCommit {}.write_frame(amqp091::connection::CHANNEL, out);
-            }
+            Link::Amqp091(connection) => connection.encode_commit(out),
             Link::Resp(connection) => connection.encode_commit(out),
             _ => {}
         }
@@ -252,34 +235,7 @@ impl Link {
 
     /// Starts to consume with at most `prefetch` unacknowledged deliveries (0 is no limit).
     pub fn subscribe(&mut self, source: &Source<'_>, prefetch: u16) -> Result<(), Error> {
-        match self {
-            Link::Amqp091(connection) => {
-                if prefetch > 0 {
-                    connection.set_prefetch(prefetch)?;
-                }
-                connection.consume(source.name, source.auto_ack)
-            }
-            Link::Nats(connection) => connection.subscribe(source.name, source.group),
-            Link::JetStream(connection) => match source.session {
-                Some(consumer) => connection.consume(source.name, consumer, prefetch),
-                None => connection.subscribe(source.name, source.group),
-            },
-            Link::Mqtt(connection) => {
-                let filter = match source.group {
-                    Some(group) => format!("$share/{group}/{}", source.name),
-                    None => source.name.to_owned(),
-                };
-                connection.subscribe(&filter, u8::from(!source.auto_ack), source.session)
-            }
-            Link::Stomp(connection) => connection.subscribe(source.name, source.auto_ack, prefetch),
-            Link::Resp(connection) => match source.session {
-                Some(group) => {
-                    connection.join(source.name, group, source.auto_ack, prefetch);
-                    Ok(())
-                }
-                None => connection.subscribe(source.name),
-            },
-        }
+        either!(self, it => it.subscribe(source, prefetch))
     }
 
     /// Subscribes to many subjects, where the protocol has them.
@@ -290,7 +246,7 @@ impl Link {
         match self {
             Link::Amqp091(_) | Link::Stomp(_) => Ok(()),
             Link::Nats(connection) => connection.subscribe_many(subjects, None),
-            Link::JetStream(connection) => connection.subscribe_many(subjects),
+            Link::JetStream(connection) => connection.core.subscribe_many(subjects, None),
             Link::Mqtt(connection) => connection.subscribe_many(subjects),
             Link::Resp(connection) => connection.subscribe_many(subjects),
         }
@@ -298,23 +254,7 @@ impl Link {
 
     /// Appends an encoded publish.
     pub fn encode(&self, route: &Route<'_>, body: &[u8], out: &mut Vec<u8>) -> Encoded {
-        match self {
-            Link::Amqp091(connection) => {
-                let (exchange, key) = (route.exchange, route.key);
-                let channel = amqp091::connection::CHANNEL;
-                let envelope = Envelope { channel, exchange, key, persistent: route.persistent };
-                Encoded::body_at(envelope.write(out, body, connection.frame_bytes_max))
-            }
-            Link::Nats(_) => {
-                let subject = route.key.as_bytes();
-                Publish { subject, body, ..Publish::default() }.write(out);
-                Encoded::body_at(out.len() - body.len() - frame::END.len())
-            }
-            Link::JetStream(connection) => connection.encode(route.key, body, out),
-            Link::Mqtt(connection) => connection.encode(route.key, body, out),
-            Link::Stomp(connection) => connection.encode(route.key, route.persistent, body, out),
-            Link::Resp(connection) => connection.encode(route.key, route.persistent, body, out),
-        }
+        either!(self, it => it.encode(route, body, out))
     }
 
     /// Publishes one message.
@@ -324,33 +264,17 @@ impl Link {
         Ok(self.write(&out)?)
     }
 
-    /// Appends an acknowledgement of a delivery; with `multiple`, of all up to it.
+    /// Appends an acknowledgement of a delivery; with `multiple`, of all up to it. RESP and JetStream send it
+    /// with the next read.
     #[inline]
     pub fn encode_ack(&mut self, out: &mut Vec<u8>, tag: u64, multiple: bool) {
-        match self {
-            Link::Amqp091(_) => {
-                amqp091::write_ack(out, amqp091::connection::CHANNEL, tag, multiple);
-            }
-            Link::Nats(_) => {}
-            Link::Mqtt(connection) => connection.encode_ack(out, tag, multiple),
-            Link::Stomp(connection) => connection.encode_ack(out, tag),
-            // Sent with the next read.
-            Link::Resp(connection) => connection.acknowledge(tag, multiple),
-            Link::JetStream(connection) => connection.acknowledge(tag, multiple),
-        }
+        either!(self, it => it.encode_ack(out, tag, multiple))
     }
 
     /// Asks the broker to stop delivering and to answer once it has processed everything sent before;
     /// [`Receiver::ended`] reports the answer.
     pub fn send_end(&mut self) -> Result<(), Error> {
-        match self {
-            Link::Amqp091(connection) => connection.send_channel_close(),
-            Link::Nats(connection) => connection.send_end(),
-            Link::JetStream(connection) => connection.send_end(),
-            Link::Mqtt(connection) => connection.send_end(),
-            Link::Stomp(connection) => connection.send_end(),
-            Link::Resp(connection) => connection.send_end(),
-        }
+        either!(self, it => it.send_end())
     }
 
     /// Waits for the answer to [`Link::send_end`]; everything before it goes to `receiver`.
@@ -375,10 +299,6 @@ impl Link {
             Link::Nats(_) | Link::Stomp(_) => Ok(()),
         }
     }
-}
-
-fn lacks(what: &str) -> Error {
-    Error::Closed(what.to_owned())
 }
 
 /// Notes the end and passes everything on.

@@ -5,8 +5,6 @@
 //! the client costs one branch per read, none per message.
 
 pub mod amqp091;
-mod authority;
-mod dial;
 mod encoded;
 mod error;
 mod fake_broker;
@@ -19,10 +17,8 @@ pub mod resp;
 mod route;
 pub mod stomp;
 mod target;
-mod vhost_uri;
+mod wire;
 
-pub(crate) use dial::PATIENCE;
-use dial::dial;
 pub use encoded::Encoded;
 pub(crate) use encoded::write_decimal;
 pub use error::Error;
@@ -33,17 +29,18 @@ pub use receive_buffer::ReceiveBuffer;
 pub use receiver::{Confirm, Head, Receiver};
 pub use route::{Acks, Route, Session, Source};
 pub use target::{Protocol, Target};
-pub use vhost_uri::VhostUri;
+pub(crate) use wire::PATIENCE;
+use wire::Wire;
 
 /// The fake broker for the protocol of `target`.
 pub fn fake_broker(target: &Target) -> FakeBroker {
-    match target {
-        Target::Amqp091(_) => amqp091::fake_broker(),
+    match target.protocol() {
+        Protocol::Amqp091 => amqp091::fake_broker(),
         // JetStream addresses use core NATS subjects here; the fake has no streams.
-        Target::Nats(_) | Target::JetStream(_) => nats::fake_broker(),
-        Target::Mqtt(uri) => mqtt::fake_broker(uri.version),
-        Target::Stomp(_) => stomp::fake_broker(),
-        Target::Resp(_) => resp::fake_broker(),
+        Protocol::Nats | Protocol::JetStream => nats::fake_broker(),
+        Protocol::Mqtt => mqtt::fake_broker(target.into()),
+        Protocol::Stomp => stomp::fake_broker(),
+        Protocol::Resp => resp::fake_broker(),
     }
 }
 

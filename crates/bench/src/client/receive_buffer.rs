@@ -1,6 +1,5 @@
 //! The receive buffer of a socket. Independent of protocols.
 
-use super::Error;
 use std::io::{self, ErrorKind, Read};
 
 /// The largest piece that a protocol takes only whole, by default.
@@ -50,14 +49,6 @@ impl ReceiveBuffer {
                     return read;
                 }
             }
-        }
-    }
-
-    /// Reads once; the end of the stream is an error.
-    pub(super) fn fill_some(&mut self, source: &mut impl Read) -> Result<(), Error> {
-        match self.fill(source)? {
-            0 => Err(Error::hung_up()),
-            _ => Ok(()),
         }
     }
 

@@ -1,12 +1,31 @@
 //! A broker's address: its scheme selects the protocol.
 
-use super::authority::encode;
-use super::{VhostUri, mqtt, nats, resp};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::str::FromStr;
 
-/// The scheme of NATS addresses with JetStream.
-const JETSTREAM: &str = "jetstream://";
+/// A scheme of addresses.
+#[derive(Debug, PartialEq, Eq)]
+struct Scheme {
+    name: &'static str,
+    protocol: Protocol,
+    /// The TCP port unless the address has one.
+    port: u16,
+}
+
+const fn scheme(name: &'static str, protocol: Protocol, port: u16) -> Scheme {
+    Scheme { name, protocol, port }
+}
+
+static SCHEMES: [Scheme; 7] = [
+    scheme("amqp", Protocol::Amqp091, 5_672),
+    scheme("nats", Protocol::Nats, 4_222),
+    scheme("jetstream", Protocol::JetStream, 4_222),
+    scheme("mqtt", Protocol::Mqtt, 1_883),
+    scheme("mqtt5", Protocol::Mqtt, 1_883),
+    scheme("stomp", Protocol::Stomp, 61_613),
+    scheme("redis", Protocol::Resp, 6_379),
+];
 
 /// A protocol that loads can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,55 +100,58 @@ impl Protocol {
     }
 }
 
-/// A broker's address.
+/// A broker's address: `scheme://user:password@host:port/virtual-host`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub enum Target {
-    /// `amqp://`
-    Amqp091(VhostUri),
-    /// `nats://`
-    Nats(nats::Uri),
-    /// `jetstream://`
-    JetStream(nats::Uri),
-    /// `mqtt://`, `mqtt5://`
-    Mqtt(mqtt::Uri),
-    /// `stomp://`
-    Stomp(VhostUri),
-    /// `redis://`
-    Resp(resp::Uri),
+pub struct Target {
+    scheme: &'static Scheme,
+    pub(super) login: Option<Login>,
+    host: String,
+    port: u16,
+    /// `/` unless given; of AMQP and STOMP only.
+    pub(super) virtual_host: String,
+}
+
+/// The part of an address before `@`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Login {
+    /// The name; empty for Redis's default user, and a token of NATS if there is no password.
+    pub(super) user: String,
+    pub(super) password: Option<String>,
+}
+
+impl Login {
+    /// The password; empty unless given.
+    pub(super) fn password(&self) -> &str {
+        self.password.as_deref().unwrap_or_default()
+    }
 }
 
 impl Target {
     /// Which protocol is spoken there.
     pub fn protocol(&self) -> Protocol {
-        match self {
-            Target::Amqp091(_) => Protocol::Amqp091,
-            Target::Nats(_) => Protocol::Nats,
-            Target::JetStream(_) => Protocol::JetStream,
-            Target::Mqtt(_) => Protocol::Mqtt,
-            Target::Stomp(_) => Protocol::Stomp,
-            Target::Resp(_) => Protocol::Resp,
-        }
+        self.scheme.protocol
+    }
+
+    /// The name before `://`.
+    pub fn scheme(&self) -> &'static str {
+        self.scheme.name
     }
 
     /// Host name or address.
     pub fn host(&self) -> &str {
-        match self {
-            Target::Amqp091(uri) | Target::Stomp(uri) => &uri.host,
-            Target::Nats(uri) | Target::JetStream(uri) => &uri.host,
-            Target::Mqtt(uri) => &uri.host,
-            Target::Resp(uri) => &uri.host,
-        }
+        &self.host
     }
 
     /// TCP port.
     pub fn port(&self) -> u16 {
-        match self {
-            Target::Amqp091(uri) | Target::Stomp(uri) => uri.port,
-            Target::Nats(uri) | Target::JetStream(uri) => uri.port,
-            Target::Mqtt(uri) => uri.port,
-            Target::Resp(uri) => uri.port,
-        }
+        self.port
+    }
+
+    /// The login; `guest` with the password `guest` unless given, as of RabbitMQ.
+    pub(super) fn login_or_guest(&self) -> Login {
+        let guest = || Login { user: "guest".to_owned(), password: Some("guest".to_owned()) };
+        self.login.clone().unwrap_or_else(guest)
     }
 }
 
@@ -137,19 +159,44 @@ impl FromStr for Target {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Target, String> {
-        match text.split_once("://") {
-            Some(("amqp", _)) => text.parse().map(Target::Amqp091),
-            Some(("nats", _)) => text.parse().map(Target::Nats),
-            Some(("jetstream", _)) => nats::Uri::parse(text, JETSTREAM).map(Target::JetStream),
-            Some(("mqtt" | "mqtt5", _)) => text.parse().map(Target::Mqtt),
-            Some(("stomp", _)) => text.parse().map(Target::Stomp),
-            Some(("redis", _)) => text.parse().map(Target::Resp),
-            _ => Err(format!(
-                "`{text}` starts with none of `amqp://`, `nats://`, `jetstream://`, `mqtt://`, `mqtt5://`, \
-                 `stomp://`, `redis://`"
-            )),
+        let found = text.split_once("://").and_then(|(name, rest)| {
+            Some((SCHEMES.iter().find(|scheme| scheme.name == name)?, rest))
+        });
+        let Some((scheme, rest)) = found else {
+            let schemes: Vec<String> =
+                SCHEMES.iter().map(|scheme| format!("`{}://`", scheme.name)).collect();
+            return Err(format!("`{text}` starts with none of {}", schemes.join(", ")));
+        };
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        if !path.is_empty() && !matches!(scheme.protocol, Protocol::Amqp091 | Protocol::Stomp) {
+            return Err(format!("`{text}` has a path: only AMQP and STOMP have virtual hosts"));
         }
+        let (login, address) = match authority.rsplit_once('@') {
+            Some((login, address)) => (Some(read_login(login)?), address),
+            None => (None, authority),
+        };
+        let (host, port) = match address.rsplit_once(':') {
+            Some((host, port)) => {
+                (host, port.parse().map_err(|_| format!("`{port}` is not a port"))?)
+            }
+            None => (address, scheme.port),
+        };
+        if host.is_empty() {
+            return Err(format!("`{text}` names no host"));
+        }
+        // RabbitMQ's URI specification maps a path of `/` to an empty name, which is never what the user
+        // means.
+        let virtual_host = if path.is_empty() { "/".to_owned() } else { decode(path)? };
+        Ok(Target { scheme, login, host: host.to_owned(), port, virtual_host })
     }
+}
+
+fn read_login(text: &str) -> Result<Login, String> {
+    let (user, password) = match text.split_once(':') {
+        Some((user, password)) => (user, Some(decode(password)?)),
+        None => (text, None),
+    };
+    Ok(Login { user: decode(user)?, password })
 }
 
 impl TryFrom<String> for Target {
@@ -165,35 +212,50 @@ impl TryFrom<String> for Target {
 impl From<Target> for String {
     fn from(target: Target) -> String {
         let shown = target.to_string();
-        let login = match &target {
-            Target::Amqp091(uri) | Target::Stomp(uri) => Some((&uri.user, Some(&uri.password))),
-            Target::Mqtt(uri) => uri.login.as_ref().map(|it| (&it.user, Some(&it.password))),
-            Target::Resp(uri) => uri.login.as_ref().map(|it| (&it.user, Some(&it.password))),
-            Target::Nats(uri) | Target::JetStream(uri) => match &uri.login {
-                nats::Login::None => None,
-                nats::Login::Token(token) => Some((token, None)),
-                nats::Login::User(user, password) => Some((user, Some(password))),
-            },
-        };
-        let Some((scheme, rest)) = shown.split_once("://") else { return shown };
-        match login {
-            None => shown,
-            Some((user, None)) => format!("{scheme}://{}@{rest}", encode(user)),
-            Some((user, Some(password))) => {
-                format!("{scheme}://{}:{}@{rest}", encode(user), encode(password))
-            }
+        let Some(login) = target.login else { return shown };
+        let password = login.password.map_or(String::new(), |it| format!(":{}", encode(&it)));
+        let login = format!("://{}{password}@", encode(&login.user));
+        shown.replacen("://", &login, 1)
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}:{}", self.scheme.name, self.host, self.port)?;
+        match self.virtual_host.as_str() {
+            "/" => Ok(()),
+            name => write!(f, "/{name}"),
         }
     }
 }
 
-impl std::fmt::Display for Target {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Target::Amqp091(uri) | Target::Stomp(uri) => uri.fmt(f),
-            Target::Nats(uri) => uri.fmt(f),
-            Target::JetStream(uri) => write!(f, "{JETSTREAM}{}:{}", uri.host, uri.port),
-            Target::Mqtt(uri) => uri.fmt(f),
-            Target::Resp(uri) => uri.fmt(f),
+/// Percent-encodes all but letters, digits and four marks (RFC 3986, 2.3).
+fn encode(text: &str) -> String {
+    let mut encoded = String::new();
+    for octet in text.bytes() {
+        match octet {
+            b'-' | b'.' | b'_' | b'~' => encoded.push(char::from(octet)),
+            _ if octet.is_ascii_alphanumeric() => encoded.push(char::from(octet)),
+            _ => encoded += &format!("%{octet:02X}"),
         }
     }
+    encoded
+}
+
+/// Undoes percent-encoding.
+fn decode(text: &str) -> Result<String, String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        rest = tail;
+        if first != b'%' {
+            bytes.push(first);
+            continue;
+        }
+        let digits = tail.get(..2).and_then(|pair| std::str::from_utf8(pair).ok());
+        let octet = digits.and_then(|pair| u8::from_str_radix(pair, 16).ok());
+        bytes.push(octet.ok_or_else(|| format!("`{text}` has a broken percent-encoding"))?);
+        rest = &tail[2..];
+    }
+    String::from_utf8(bytes).map_err(|_| format!("`{text}` is not UTF-8"))
 }

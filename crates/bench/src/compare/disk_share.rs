@@ -1,6 +1,6 @@
 //! Bytes of message bodies per second in relation to plain writes on the same disk, measured in turn.
 
-use super::native::rate_of;
+use super::runs::rate_of;
 use super::side::{OURS, administration, text};
 use super::table::{Check, Section, median};
 use crate::load::Outcome;

@@ -1,10 +1,11 @@
 //! Healthy clients beside misbehaving ones, on each side in turn, against the targets.
 
-use super::Effort;
-use super::side::{OURS, Side, text};
-use super::table::{Check, Section, median, spread};
+use super::Comparison;
+use super::runs::{Runs, unit};
+use super::side::text;
+use super::table::{Check, Section, median};
 use crate::load::isolation::{self, Isolation, IsolationPlan};
-use crate::load::{End, Misbehaving, Plan};
+use crate::load::{End, Misbehaving, Outcome, Plan, Verdict};
 use std::time::Duration;
 
 /// Healthy pairs, their messages per second in all, and the octets of a body.
@@ -20,45 +21,35 @@ const RATE_PART_MIN: f64 = 0.95;
 const P99_TIMES_MAX: f64 = 1.5;
 
 /// Runs it on all sides, as many rounds as the effort has, but `ROUNDS_MIN` at least.
-pub(crate) fn compare(
-    sides: &[Side],
-    effort: Effort,
+pub(super) fn compare(
+    comparison: &Comparison<'_>,
     misbehaving: Misbehaving,
 ) -> Result<Section, String> {
-    let mut found: Vec<Vec<Isolation>> = sides.iter().map(|_| Vec::new()).collect();
-    for _ in 0..effort.rounds.max(ROUNDS_MIN) {
-        for (side, found) in sides.iter().zip(&mut found) {
-            let (warm_up, measured) = (Duration::from_secs(3), effort.native);
-            let healthy = Plan {
-                producers: PAIRS,
-                consumers: PAIRS,
-                queues: PAIRS,
-                size_bytes: SIZE_BYTES,
-                rate: RATE,
-                end: End::After { warm_up, measured },
-                latency: true,
-                ..Plan::new(side.uri.clone())
-            };
-            let plan = IsolationPlan { healthy, misbehaving };
-            plan.check()?;
-            let once = isolation::measure(&plan, Some(side.pid()))
-                .map_err(|error| format!("isolation on {}: {error}", side.name))?;
-            eprintln!(
-                "isolation: {}: {:.1}% of the rate, p99 {} times that alone, {} times that beside a null \
-                 broker, {} cut off, {} runs repeated",
-                side.name,
-                once.rate_part * 100.0,
-                shown(once.p99_times),
-                shown(once.p99_times_control),
-                once.cut_off,
-                once.repeated
-            );
-            found.push(once);
-        }
-    }
+    let Comparison { sides, effort, .. } = comparison;
+    let found = Runs::measure(sides, effort.rounds.max(ROUNDS_MIN), |side| {
+        let end = End::After { warm_up: Duration::from_secs(3), measured: effort.native };
+        let (size_bytes, rate, latency) = (SIZE_BYTES, RATE, true);
+        let healthy = Plan { size_bytes, rate, end, latency, ..Plan::new(side.uri.clone()) };
+        let plan = IsolationPlan { healthy: healthy.in_pairs(PAIRS), misbehaving };
+        plan.check()?;
+        let once = isolation::measure(&plan, Some(side.pid()))
+            .map_err(|error| format!("isolation on {}: {error}", side.name))?;
+        eprintln!(
+            "isolation: {}: {:.1}% of the rate, p99 {} times that alone, {} times that beside a null \
+             broker, {} cut off, {} runs repeated",
+            side.name,
+            once.rate_part * 100.0,
+            shown(once.p99_times),
+            shown(once.p99_times_control),
+            once.cut_off,
+            once.repeated
+        );
+        Ok(once)
+    })?;
     let mut section = Section::new(&name(&misbehaving));
-    for (side, found) in sides.iter().zip(&found) {
-        describe(&mut section, side, found);
+    describe(&mut section, &found);
+    if let Some(ours) = found.ours() {
+        judge(&mut section, ours);
     }
     Ok(section)
 }
@@ -82,46 +73,35 @@ fn name(misbehaving: &Misbehaving) -> String {
     format!("isolation: {PAIRS} healthy pairs at {RATE} msgs/s of 1 KiB beside {beside}")
 }
 
-fn describe(section: &mut Section, side: &Side, found: &[Isolation]) {
-    let name = side.name.as_str();
-    let p99 = |outcome: &crate::load::Outcome| {
-        outcome.latency.as_ref().map_or(0.0, |latency| latency.p99_us)
-    };
-    let alone = spread(found.iter().flat_map(|it| &it.alone).map(p99), 0);
-    let beside = spread(found.iter().map(|it| p99(&it.beside)), 0);
-    section.value(name, "p99 alone", format!("{alone} us"));
-    section.value(name, "beside", format!("{beside} us"));
+fn describe(section: &mut Section, found: &Runs<Isolation>) {
+    let p99 = |outcome: &Outcome| outcome.latency.as_ref().map_or(0.0, |latency| latency.p99_us);
+    let us = unit(" us", 0);
+    found.show_all(section, "p99 alone", us, |it| it.alone.iter().map(p99).collect());
+    found.show(section, "beside", us, |it| p99(&it.beside));
     // What the machine does to the healthy clients without the broker.
-    let control = spread(found.iter().map(|it| p99(&it.control)), 0);
-    section.value(name, "beside a null broker", format!("{control} us"));
-    let times: Vec<f64> = found.iter().filter_map(|it| it.p99_times_control).collect();
-    if !times.is_empty() {
-        section.value(name, "times that", spread(times.into_iter(), 2));
-    }
-    let part = spread(found.iter().map(|it| it.rate_part * 100.0), 1);
-    section.value(name, "rate left", format!("{part}%"));
-    let flood = spread(found.iter().map(|it| it.flooded_bytes_per_s / 1e6), 0);
-    section.value(name, "flood taken", format!("{flood} MB/s"));
-    let cut_off = spread(found.iter().map(|it| it.cut_off as f64), 0);
-    section.value(name, "misbehaving cut off", cut_off);
+    found.show(section, "beside a null broker", us, |it| p99(&it.control));
+    found.show_all(section, "times that", unit("", 2), |it| Vec::from_iter(it.p99_times_control));
+    found.show(section, "rate left", unit("%", 1), |it| it.rate_part * 100.0);
+    found.show(section, "flood taken", unit(" MB/s", 0), |it| it.flooded_bytes_per_s / 1e6);
+    found.show(section, "misbehaving cut off", unit("", 0), |it| it.cut_off as f64);
     // Runs in which the machine stood still.
-    section.value(
-        name,
-        "runs repeated",
-        found.iter().map(|it| it.repeated).sum::<u64>().to_string(),
-    );
-    if side.name == OURS {
-        let part = median(found.iter().map(|it| it.rate_part));
-        section.check(Check::at_least("of the rate alone", part, RATE_PART_MIN));
-        let times: Vec<f64> = found.iter().filter_map(|it| it.p99_times).collect();
-        section.check(if times.len() * 2 <= found.len() {
-            Check::holds("tool and machine kept the schedule in most rounds", false)
-        } else {
-            Check::at_most("times the p99 alone", median(times), P99_TIMES_MAX)
-        });
-        let clean = found.iter().flat_map(Isolation::verdicts).all(crate::load::Verdict::is_clean);
-        section.check(Check::holds("nothing of the healthy lost", clean));
+    for it in &found.0 {
+        let repeated: u64 = it.runs.iter().map(|run| run.repeated).sum();
+        section.value(&it.side, "runs repeated", repeated.to_string());
     }
+}
+
+fn judge(section: &mut Section, ours: &[Isolation]) {
+    let part = median(ours.iter().map(|it| it.rate_part));
+    section.check(Check::at_least("of the rate alone", part, RATE_PART_MIN));
+    let times: Vec<f64> = ours.iter().filter_map(|it| it.p99_times).collect();
+    section.check(if times.len() * 2 <= ours.len() {
+        Check::holds("tool and machine kept the schedule in most rounds", false)
+    } else {
+        Check::at_most("times the p99 alone", median(times), P99_TIMES_MAX)
+    });
+    let clean = ours.iter().flat_map(Isolation::verdicts).all(Verdict::is_clean);
+    section.check(Check::holds("nothing of the healthy lost", clean));
 }
 
 /// Reads octets from a command line: a number, with `M` or `G` for millions or billions.

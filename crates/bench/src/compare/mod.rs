@@ -5,23 +5,22 @@
 
 mod disk_share;
 mod isolation;
-mod native;
+mod loads;
 mod nats;
 mod nats_bench;
 mod perftest;
+mod rabbitmq;
 mod relay;
-mod scenario;
+mod runs;
 mod side;
 mod table;
 
+use crate::campaign::Folder;
 use crate::client::Protocol;
 use crate::load::{Misbehaving, idle};
 use crate::output;
 use clap::{Args, ValueEnum};
 pub(crate) use isolation::octets;
-use native::Native;
-use nats::Nats;
-use perftest::PerfTest;
 use side::{RABBITMQ, Side};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -88,6 +87,15 @@ pub(crate) struct Effort {
     warm_up: Duration,
 }
 
+/// The brokers of a comparison while they run, and what to do with them.
+pub(crate) struct Comparison<'a> {
+    arguments: &'a CompareArguments,
+    sides: &'a [Side],
+    effort: Effort,
+    /// Where the brokers keep their data; its disk is measured.
+    folder: &'a Path,
+}
+
 impl CompareArguments {
     fn effort(&self) -> Effort {
         let seconds = Duration::from_secs;
@@ -144,32 +152,20 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<bool, String> {
 }
 
 fn with_rabbitmq(arguments: &CompareArguments, folder: &Path) -> Result<Report, String> {
-    let effort = arguments.effort();
     let mut report = Report::new(RABBITMQ);
+    let effort = arguments.effort();
     {
         let mut sides = arguments.ours(Protocol::Amqp091, folder)?;
         if !arguments.alone {
             sides.push(Side::rabbitmq(folder)?);
         }
-        let native = Native { sides: &sides, effort, folder };
-        if arguments.wants("idle") {
-            report.add(native.idle()?);
-        }
-        if let Some(jars) = &arguments.perf_test {
-            let perf_test = PerfTest { jars, folder, effort };
-            for scenario in scenario::all().iter().filter(|it| arguments.wants(it.name)) {
-                let row = perf_test.compare(scenario, &sides)?;
-                report.add(table::perftest_row(&row));
-            }
-        }
-        native.loads(&mut report, &|name| arguments.wants(name))?;
-        if arguments.wants("isolation") {
-            report.add(isolation::compare(&sides, effort, arguments.misbehaving_on_queues())?);
-        }
+        let comparison = Comparison { arguments, sides: &sides, effort, folder };
+        let misbehaving = arguments.misbehaving_on_queues();
+        rabbitmq::run(&comparison, arguments.perf_test.as_deref(), misbehaving, &mut report)?;
     }
     if arguments.wants("start") {
-        let starts = native::starts(arguments.broker.as_deref(), !arguments.alone, folder, effort)?;
-        report.add(starts);
+        let (program, rounds) = (arguments.broker.as_deref(), effort.rounds);
+        report.add(rabbitmq::starts(program, !arguments.alone, folder, rounds)?);
     }
     Ok(report)
 }
@@ -183,34 +179,9 @@ fn with_nats_server(arguments: &CompareArguments, folder: &Path) -> Result<Repor
     }
     let theirs = sides.iter().map(|side| side.name.as_str()).find(|name| *name != side::OURS);
     let mut report = Report::new(theirs.unwrap_or("nats-server"));
-    let effort = arguments.effort();
-    let nats = Nats { sides: &sides, effort, public: arguments.nats_bench.as_deref() };
-    nats.run(&mut report, &|name| arguments.wants(name))?;
+    let comparison = Comparison { arguments, sides: &sides, effort: arguments.effort(), folder };
+    nats::run(&comparison, arguments.nats_bench.as_deref(), &mut report)?;
     Ok(report)
-}
-
-/// The data folder of one comparison, removed when it ends.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn create(parent: &Path) -> Result<Folder, String> {
-        let path = parent.join(format!("run-{}", std::process::id()));
-        fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let path = path.canonicalize().map_err(|error| error.to_string())?;
-        Ok(Folder(path))
-    }
-
-    fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.0) {
-            eprintln!("{} could not be removed: {error}", self.0.display());
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,65 +1,74 @@
 //! Runs the public nats-bench against each side in turn and reads its final report.
 
+use super::Comparison;
+use super::runs::{Runs, ToolRun};
 use super::side::{Side, text};
+use super::table::{Check, Section};
 use crate::measure::process::Usage;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// A load of nats-bench.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Scenario {
+pub(super) struct Scenario {
     /// Its name in the report.
-    pub(crate) name: &'static str,
+    pub(super) name: &'static str,
     /// Subscribers; there is one publisher.
-    pub(crate) subscribers: u64,
+    subscribers: u64,
     /// Octets of a message.
-    pub(crate) size_bytes: u64,
+    size_bytes: u64,
     /// Our broker CPU per delivery may be at most this part of theirs.
-    pub(crate) cpu_part_max: f64,
+    cpu_part_max: f64,
 }
 
 /// All of them.
-pub(crate) const ALL: &[Scenario] = &[
-    Scenario {
-        name: "nats-bench 100 B 1->1",
-        subscribers: 1,
-        size_bytes: 100,
-        cpu_part_max: THIRD,
-    },
-    Scenario {
-        name: "nats-bench 1 KiB 1->1",
-        subscribers: 1,
-        size_bytes: 1_024,
-        cpu_part_max: THIRD,
-    },
-    Scenario {
-        name: "nats-bench 100 B fan-out 10",
-        subscribers: 10,
-        size_bytes: 100,
-        cpu_part_max: 0.2,
-    },
+pub(super) const SCENARIOS: [Scenario; 3] = [
+    scenario("nats-bench 100 B 1->1", 1, 100, 1.0 / 3.0),
+    scenario("nats-bench 1 KiB 1->1", 1, 1_024, 1.0 / 3.0),
+    scenario("nats-bench 100 B fan-out 10", 10, 100, 0.2),
 ];
 
-const THIRD: f64 = 1.0 / 3.0;
+const fn scenario(
+    name: &'static str,
+    subscribers: u64,
+    size_bytes: u64,
+    cpu_part_max: f64,
+) -> Scenario {
+    Scenario { name, subscribers, size_bytes, cpu_part_max }
+}
 
-/// One run of nats-bench.
-#[derive(Debug, Default, Clone, PartialEq)]
-pub(crate) struct Run {
-    /// Deliveries per second to all subscribers.
-    pub(crate) delivered_per_s: f64,
-    /// Broker CPU nanoseconds per delivery.
-    pub(crate) broker_ns: f64,
-    /// CPU nanoseconds of nats-bench per delivery.
-    pub(crate) tool_ns: f64,
+/// Runs `scenario` on all sides.
+pub(super) fn compare(
+    comparison: &Comparison<'_>,
+    program: &Path,
+    scenario: &Scenario,
+) -> Result<Section, String> {
+    let mut section = Section::new(scenario.name);
+    // About as long as the other loads take.
+    let seconds = comparison.effort.native.as_secs();
+    let deliveries = seconds * if scenario.size_bytes > 500 { 400_000 } else { 1_000_000 };
+    let found = Runs::measure(comparison.sides, comparison.effort.rounds, |side| {
+        let run = run(program, scenario, side, deliveries)?;
+        eprintln!(
+            "{}: {}: {:.0} msgs/s, broker {:.0} ns, tool {:.0} ns a message",
+            scenario.name, side.name, run.delivered_per_s, run.broker_ns, run.tool_ns
+        );
+        Ok(run)
+    })?;
+    found.describe(&mut section);
+    if let Some(part) = found.medians(|run| run.broker_ns).ratio() {
+        section.check(Check::at_most("of its broker CPU", part, scenario.cpu_part_max));
+    }
+    Ok(section)
 }
 
 /// Runs `scenario` once with `deliveries` messages to all subscribers together.
-pub(crate) fn run(
+fn run(
     program: &Path,
     scenario: &Scenario,
     side: &Side,
     deliveries: u64,
-) -> Result<Run, String> {
+) -> Result<ToolRun, String> {
     let messages = deliveries / scenario.subscribers;
     let usage = || Usage::of_tree(side.pid()).unwrap_or_default();
     let (broker, children) = (usage(), children_cpu_ns());
@@ -81,7 +90,7 @@ pub(crate) fn run(
     let per_delivery = |before: u64, after: u64| {
         after.saturating_sub(before) as f64 / (messages * scenario.subscribers) as f64
     };
-    Ok(Run {
+    Ok(ToolRun {
         delivered_per_s,
         broker_ns: per_delivery(broker.cpu_ns, broker_end.cpu_ns),
         tool_ns: per_delivery(children, children_end),

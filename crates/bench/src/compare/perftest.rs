@@ -1,52 +1,75 @@
 //! Runs RabbitMQ's PerfTest against each side in turn and reads its line of each second.
 
-use super::Effort;
-use super::scenario::Scenario;
+use super::Comparison;
+use super::runs::{Runs, ToolRun};
 use super::side::{Side, text};
+use super::table::{Check, Section};
 use crate::measure::process::Usage;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+/// A load of PerfTest. Without confirms a backlog may build up, on both sides alike; `-c` is the confirm
+/// window.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Scenario {
+    /// Its name in the report.
+    pub(super) name: &'static str,
+    /// PerfTest's arguments.
+    arguments: &'static str,
+    /// Our messages per second must be at least this many times theirs.
+    rate_min: Option<f64>,
+    /// Their broker CPU per message must be at least this many times ours.
+    cpu_min: Option<f64>,
+}
+
+const fn scenario(
+    name: &'static str,
+    arguments: &'static str,
+    rate_min: Option<f64>,
+    cpu_min: Option<f64>,
+) -> Scenario {
+    Scenario { name, arguments, rate_min, cpu_min }
+}
+
+/// All of them.
+pub(super) const SCENARIOS: [Scenario; 7] = [
+    scenario("100 B auto-ack 1 pair", "-s 100 -a -u perf -x 1 -y 1", Some(1.5), Some(12.0)),
+    scenario(
+        "100 B auto-ack 10 pairs",
+        "-s 100 -a --queue-pattern perf-%d --queue-pattern-from 1 --queue-pattern-to 10 -x 10 -y 10",
+        Some(1.5),
+        Some(12.0),
+    ),
+    scenario(
+        "1 KiB persistent window 200, 1 pair",
+        "-s 1024 -f persistent -c 200 -q 500 -u perf -x 1 -y 1",
+        Some(3.0),
+        None,
+    ),
+    scenario(
+        "1 KiB persistent window 200, 10 pairs",
+        "-s 1024 -f persistent -c 200 -q 500 \
+         --queue-pattern perf-%d --queue-pattern-from 1 --queue-pattern-to 10 -x 10 -y 10",
+        Some(3.0),
+        None,
+    ),
+    scenario(
+        "1 KiB persistent window 1, 1 pair",
+        "-s 1024 -f persistent -c 1 -q 500 -u perf -x 1 -y 1",
+        Some(1.5),
+        None,
+    ),
+    scenario("100 B fan-out 10", "-s 100 -a -t fanout -e perf-10 -x 1 -y 10", None, Some(12.0)),
+    scenario("100 B fan-out 50", "-s 100 -a -t fanout -e perf-50 -x 1 -y 50", None, Some(12.0)),
+];
+
 /// PerfTest, and how it runs.
-#[derive(Debug)]
-pub(crate) struct PerfTest<'a> {
+pub(super) struct PerfTest<'a> {
     /// The folder of its jar files.
-    pub(crate) jars: &'a Path,
-    /// The folder for its stderr.
-    pub(crate) folder: &'a Path,
-    /// How long and how often.
-    pub(crate) effort: Effort,
-}
-
-/// One run against one side, without the seconds in which Java warms up.
-#[derive(Debug, Default, Clone, PartialEq)]
-pub(crate) struct Run {
-    /// Deliveries per second.
-    pub(crate) received_per_s: f64,
-    /// Broker CPU microseconds per delivery.
-    pub(crate) broker_us: f64,
-    /// PerfTest's CPU microseconds per delivery.
-    pub(crate) tool_us: f64,
-}
-
-/// A side's runs of a scenario.
-#[derive(Debug)]
-pub(crate) struct SideRuns {
-    /// The side's name.
-    pub(crate) side: String,
-    /// A run for each round.
-    pub(crate) runs: Vec<Run>,
-}
-
-/// A scenario's runs on each side.
-#[derive(Debug)]
-pub(crate) struct Row {
-    /// The scenario.
-    pub(crate) scenario: Scenario,
-    /// By side.
-    pub(crate) sides: Vec<SideRuns>,
+    pub(super) jars: &'a Path,
+    pub(super) comparison: &'a Comparison<'a>,
 }
 
 /// A line of PerfTest.
@@ -58,33 +81,47 @@ pub(crate) struct Second {
     pub(crate) received_per_s: f64,
 }
 
+/// The section of a scenario.
+pub(super) fn section(scenario: &Scenario, found: &Runs<ToolRun>) -> Section {
+    let mut section = Section::new(&format!("PerfTest {}", scenario.name));
+    found.describe(&mut section);
+    let rate = found.medians(|run| run.delivered_per_s);
+    if let Some((least, times)) = scenario.rate_min.zip(rate.ratio()) {
+        section.check(Check::at_least("times the msgs/s", times, least));
+    }
+    let cpu = found.medians(|run| run.broker_ns);
+    if let Some((least, part)) = scenario.cpu_min.zip(cpu.ratio()) {
+        section.check(Check::at_least("times less broker CPU a message", 1.0 / part, least));
+    }
+    section
+}
+
 impl PerfTest<'_> {
-    /// Runs a scenario on all sides in turn, as many rounds as the effort has.
-    pub(crate) fn compare(&self, scenario: &Scenario, sides: &[Side]) -> Result<Row, String> {
-        let none = |side: &Side| SideRuns { side: side.name.clone(), runs: Vec::new() };
-        let mut found: Vec<SideRuns> = sides.iter().map(none).collect();
-        for round in 1..=self.effort.rounds {
-            for (side, found) in sides.iter().zip(&mut found) {
-                let run = self.run(scenario, side)?;
-                eprintln!(
-                    "{} round {round}: {}: {:.0} msgs/s, broker {:.2} us, tool {:.2} us a message",
-                    scenario.name, side.name, run.received_per_s, run.broker_us, run.tool_us
-                );
-                found.runs.push(run);
-            }
-        }
-        Ok(Row { scenario: scenario.clone(), sides: found })
+    /// Runs a scenario on all sides in turn, as many rounds as the effort has. Figures are without the
+    /// seconds in which Java warms up.
+    pub(super) fn compare(&self, scenario: &Scenario) -> Result<Section, String> {
+        let Comparison { sides, effort, .. } = self.comparison;
+        let found = Runs::measure(sides, effort.rounds, |side| {
+            let run = self.run(scenario, side)?;
+            eprintln!(
+                "{}: {}: {:.0} msgs/s, broker {:.0} ns, tool {:.0} ns a message",
+                scenario.name, side.name, run.delivered_per_s, run.broker_ns, run.tool_ns
+            );
+            Ok(run)
+        })?;
+        Ok(section(scenario, &found))
     }
 
-    fn run(&self, scenario: &Scenario, side: &Side) -> Result<Run, String> {
-        let complaints = self.folder.join("perf-test.log");
+    fn run(&self, scenario: &Scenario, side: &Side) -> Result<ToolRun, String> {
+        let effort = &self.comparison.effort;
+        let complaints = self.comparison.folder.join("perf-test.log");
         let log = File::create(&complaints).map_err(text)?;
         let mut child = Command::new("java")
             .arg("-cp")
             .arg(self.jars.join("*"))
             .arg("com.rabbitmq.perf.PerfTest")
             .args(["-h", &format!("{}", side.uri)])
-            .args(["-z", &self.effort.perftest.as_secs().to_string()])
+            .args(["-z", &effort.perftest.as_secs().to_string()])
             .args(scenario.arguments.split_whitespace())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -101,12 +138,12 @@ impl PerfTest<'_> {
 
     /// Follows the lines: reads the CPU usage of both processes after the warm-up, and again with each later
     /// line.
-    fn watch(&self, child: &mut Child, side: &Side) -> Option<Run> {
+    fn watch(&self, child: &mut Child, side: &Side) -> Option<ToolRun> {
+        let effort = &self.comparison.effort;
         let lines = BufReader::new(child.stdout.take()?).lines().map_while(Result::ok);
         let usage = |pid| Usage::of_tree(pid).unwrap_or_default();
         let take = || (usage(side.pid()), usage(child.id()));
-        let (warm_s, end_s) =
-            (self.effort.warm_up.as_secs_f64(), self.effort.perftest.as_secs_f64() + 0.5);
+        let (warm_s, end_s) = (effort.warm_up.as_secs_f64(), effort.perftest.as_secs_f64() + 0.5);
         // The last line may come while PerfTest is already stopping.
         let mut seconds = lines
             .filter_map(|line| parse_second(&line))
@@ -120,13 +157,12 @@ impl PerfTest<'_> {
             end = second;
             (broker_end, tool_end) = take();
         }
-        let us = |start: &Usage, end: &Usage| {
-            end.cpu_ns.saturating_sub(start.cpu_ns) as f64 / 1e3 / received
-        };
-        (received > 0.0).then(|| Run {
-            received_per_s: received / (end.time_s - start.time_s),
-            broker_us: us(&broker_start, &broker_end),
-            tool_us: us(&tool_start, &tool_end),
+        let ns =
+            |start: &Usage, end: &Usage| end.cpu_ns.saturating_sub(start.cpu_ns) as f64 / received;
+        (received > 0.0).then(|| ToolRun {
+            delivered_per_s: received / (end.time_s - start.time_s),
+            broker_ns: ns(&broker_start, &broker_end),
+            tool_ns: ns(&tool_start, &tool_end),
         })
     }
 }

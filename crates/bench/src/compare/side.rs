@@ -4,6 +4,7 @@ use crate::client::{Protocol, Target};
 use crate::peer::{CommandBroker, Kind, Peer, Programs, RabbitMq, free_port};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::Duration;
 
 /// How long our broker may take to answer.
@@ -35,7 +36,8 @@ impl Side {
     /// Starts our broker.
     pub(crate) fn ours(program: &Path, protocol: Protocol, folder: &Path) -> Result<Side, String> {
         let Launch { command, uri } = our_command(program, protocol, &our_data(folder))?;
-        let broker = CommandBroker::start(&command, &uri, PATIENCE).map_err(text)?;
+        let log = Stdio::inherit();
+        let broker = CommandBroker::start(&command, &uri, PATIENCE, log).map_err(text)?;
         Ok(Side { name: OURS.to_owned(), uri, broker: Broker::Ours(broker) })
     }
 
@@ -43,7 +45,7 @@ impl Side {
     pub(crate) fn rabbitmq(folder: &Path) -> Result<Side, String> {
         let folder = folder.join("rabbitmq");
         fs::create_dir_all(&folder).map_err(text)?;
-        let broker = RabbitMq::start(&folder).map_err(text)?;
+        let broker = RabbitMq::start(&folder, false).map_err(text)?;
         let uri = broker.uri().clone();
         Ok(Side { name: RABBITMQ.to_owned(), uri, broker: Broker::RabbitMq(broker) })
     }

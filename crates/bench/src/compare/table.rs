@@ -1,9 +1,8 @@
 //! The report of a comparison as Markdown, and the arithmetic of medians and targets. Own: cells hold
 //! `<br>`, which makes them too wide to pad, and a row is one line of code.
 
-use super::perftest::{Row, Run, SideRuns};
-use super::side::{OURS, RABBITMQ};
-use crate::report::grouped;
+use super::side::OURS;
+use crate::report::{self, Extent, grouped};
 use std::fmt::Write;
 
 /// A target and whether it is met.
@@ -22,10 +21,8 @@ impl Check {
 
     /// `value` must not be above `most`.
     pub(crate) fn at_most(unit: &str, value: f64, most: f64) -> Check {
-        Check {
-            text: format!("{} {unit}, at most {}", short(value), short(most)),
-            met: value <= most,
-        }
+        let text = format!("{} {unit}, at most {}", short(value), short(most));
+        Check { text, met: value <= most }
     }
 
     /// Verdicts must be clean.
@@ -134,50 +131,14 @@ impl Report {
     }
 }
 
-/// The section of a PerfTest scenario.
-pub(crate) fn perftest_row(row: &Row) -> Section {
-    let mut section = Section::new(&format!("PerfTest {}", row.scenario.name));
-    for SideRuns { side: name, runs } in &row.sides {
-        let rates = runs.iter().map(|run| run.received_per_s);
-        section.value(name, "msgs/s", spread(rates, 0));
-        let broker = spread(runs.iter().map(|run| run.broker_us), 2);
-        section.value(name, "broker CPU", format!("{broker} us"));
-        let tool = spread(runs.iter().map(|run| run.tool_us), 2);
-        section.value(name, "tool CPU", format!("{tool} us"));
-    }
-    let of = |side: &str, field: fn(&Run) -> f64| {
-        let found = row.sides.iter().find(|it| it.side == side);
-        found.map(|it| median(it.runs.iter().map(field)))
-    };
-    let rate = |run: &Run| run.received_per_s;
-    if let (Some(least), Some(ours), Some(theirs)) =
-        (row.scenario.rate_min, of(OURS, rate), of(RABBITMQ, rate))
-    {
-        section.check(Check::at_least("times the msgs/s", ours / theirs, least));
-    }
-    let cpu = |run: &Run| run.broker_us;
-    if let (Some(least), Some(ours), Some(theirs)) =
-        (row.scenario.cpu_min, of(OURS, cpu), of(RABBITMQ, cpu))
-    {
-        section.check(Check::at_least("times less broker CPU a message", theirs / ours, least));
-    }
-    section
-}
-
 /// The middle value; the mean of the middle two of an even count; 0 of none.
 pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.into_iter().collect();
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => 0.0,
-        count if count % 2 == 1 => values[count / 2],
-        count => (values[count / 2 - 1] + values[count / 2]) / 2.0,
-    }
+    report::median(&values.into_iter().collect::<Vec<_>>()).unwrap_or(0.0)
 }
 
 /// The median, with the least and the most where there are several.
-pub(crate) fn spread(values: impl Iterator<Item = f64>, decimals: usize) -> String {
-    let values: Vec<f64> = values.collect();
+pub(crate) fn spread(values: impl IntoIterator<Item = f64>, decimals: usize) -> String {
+    let values: Vec<f64> = values.into_iter().collect();
     let show = |value: f64| match decimals {
         0 => grouped(value),
         decimals => format!("{value:.decimals$}"),
@@ -186,11 +147,8 @@ pub(crate) fn spread(values: impl Iterator<Item = f64>, decimals: usize) -> Stri
     if values.len() < 2 {
         return middle;
     }
-    let (least, most) =
-        values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), &it| {
-            (least.min(it), most.max(it))
-        });
-    format!("{middle} ({} to {})", show(least), show(most))
+    let Extent { low, high } = Extent::of(values);
+    format!("{middle} ({} to {})", show(low), show(high))
 }
 
 /// A figure with about three digits.

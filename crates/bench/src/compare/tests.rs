@@ -2,12 +2,12 @@
 
 use super::disk_share::Flushed;
 use super::isolation::octets;
-use super::nats_bench;
-use super::perftest::{Row, Run, Second, SideRuns, parse_second};
+use super::perftest::{Second, parse_second};
 use super::relay::{Relay, Round};
-use super::scenario;
+use super::runs::{Runs, SideRuns, ToolRun};
 use super::side::{OURS, RABBITMQ};
-use super::table::{Check, Report, Section, median, perftest_row, spread};
+use super::table::{Check, Report, Section, median, spread};
+use super::{nats_bench, perftest};
 use crate::load::Plan;
 use crate::measure::bare_sockets::Relayed;
 use std::time::Duration;
@@ -30,40 +30,37 @@ fn medians_and_spreads() {
     assert_eq!(median([]), 0.0);
     assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
     assert_eq!(median([4.0, 1.0, 2.0, 3.0]), 2.5);
-    assert_eq!(spread([1234.0].into_iter(), 0), "1,234");
-    assert_eq!(spread([1.0, 3.0, 2.0].into_iter(), 1), "2.0 (1.0 to 3.0)");
+    assert_eq!(spread([1234.0], 0), "1,234");
+    assert_eq!(spread([1.0, 3.0, 2.0], 1), "2.0 (1.0 to 3.0)");
 }
 
-fn row(ours: (f64, f64), theirs: (f64, f64)) -> Row {
-    let run =
-        |(received_per_s, broker_us): (f64, f64)| Run { received_per_s, broker_us, tool_us: 12.0 };
-    let scenario = scenario::all().swap_remove(0);
-    Row {
-        scenario,
-        sides: [(OURS, ours), (RABBITMQ, theirs)]
-            .map(|(side, rates)| SideRuns { side: side.to_owned(), runs: vec![run(rates)] })
-            .into(),
-    }
+/// Deliveries per second and broker nanoseconds of one run on each side.
+fn runs(ours: [f64; 2], theirs: [f64; 2]) -> Runs<ToolRun> {
+    let one = |side: &str, [delivered_per_s, broker_ns]: [f64; 2]| SideRuns {
+        side: side.to_owned(),
+        runs: vec![ToolRun { delivered_per_s, broker_ns, tool_ns: 12.0 }],
+    };
+    Runs(vec![one(OURS, ours), one(RABBITMQ, theirs)])
 }
 
-fn is_met(row: &Row) -> bool {
+fn is_met(runs: &Runs<ToolRun>) -> bool {
     let mut report = Report::new(RABBITMQ);
-    report.add(perftest_row(row));
+    report.add(perftest::section(&perftest::SCENARIOS[0], runs));
     report.all_met()
 }
 
 #[test]
 fn a_target_is_met_at_its_value_and_missed_below() {
-    assert!(is_met(&row((150.0, 1.0), (100.0, 12.0))));
-    assert!(!is_met(&row((149.0, 1.0), (100.0, 12.0))));
-    assert!(!is_met(&row((150.0, 1.0), (100.0, 11.9))));
+    assert!(is_met(&runs([150.0, 1.0], [100.0, 12.0])));
+    assert!(!is_met(&runs([149.0, 1.0], [100.0, 12.0])));
+    assert!(!is_met(&runs([150.0, 1.0], [100.0, 11.9])));
 }
 
 #[test]
 fn one_side_alone_has_no_target() {
-    let mut row = row((1.0, 1.0), (100.0, 1.0));
-    row.sides.remove(1);
-    assert!(is_met(&row));
+    let mut runs = runs([1.0, 1.0], [100.0, 1.0]);
+    runs.0.remove(1);
+    assert!(is_met(&runs));
 }
 
 #[test]

@@ -4,10 +4,8 @@
 use crate::client::{Error, Link, Target};
 use crate::load::startup_time;
 use crate::process_reaper;
-use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,11 +21,6 @@ pub(super) struct Foreground {
     pub(super) files: Option<String>,
 }
 
-/// The address of a broker on this machine.
-pub(super) fn loopback(scheme: &str, port: u16) -> Result<Target, Error> {
-    Ok(format!("{scheme}://127.0.0.1:{port}").parse().map_err(io::Error::other)?)
-}
-
 /// A running broker; stopped when dropped.
 #[derive(Debug)]
 pub struct CommandBroker {
@@ -38,22 +31,8 @@ pub struct CommandBroker {
 }
 
 impl CommandBroker {
-    /// Starts `command` and waits until it answers at `uri`.
-    pub fn start(command: &[String], uri: &Target, patience: Duration) -> Result<Self, Error> {
-        CommandBroker::start_with(command, uri, patience, Stdio::inherit())
-    }
-
-    /// Starts `command` with its stderr in a log file.
-    pub fn start_logged(
-        command: &[String],
-        uri: &Target,
-        patience: Duration,
-        log: &Path,
-    ) -> Result<Self, Error> {
-        CommandBroker::start_with(command, uri, patience, File::create(log)?.into())
-    }
-
-    fn start_with(
+    /// Starts `command` with its stderr in `log`, and waits until it answers at `uri`.
+    pub fn start(
         command: &[String],
         uri: &Target,
         patience: Duration,

@@ -1,7 +1,6 @@
 //! How a broker was started, as text that allows to repeat it, without secrets. Independent of
 //! processes.
 
-use super::kind::Kind;
 use std::ffi::OsString;
 use std::fmt::Write;
 
@@ -42,24 +41,14 @@ impl Start<'_> {
     }
 }
 
-/// The variables among `all` that a broker of this kind reads, sorted.
+/// The variables among `all` that any broker reads, and those whose names begin with one of `own`, sorted.
 pub(super) fn inherited(
-    kind: Kind,
+    own: &[String],
     all: impl Iterator<Item = (OsString, OsString)>,
 ) -> Vec<(String, String)> {
-    let prefixes: &[&str] = match kind {
-        Kind::Angarium => &["ANGARIUM_", "MIMALLOC_"],
-        Kind::RabbitMq => &["RABBITMQ_", "ERL_"],
-        Kind::Nats => &["NATS_", "GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG"],
-        Kind::Mosquitto => &["MOSQUITTO_"],
-        Kind::Artemis => &["ARTEMIS_", "JAVA_", "JDK_JAVA_OPTIONS", "HAWTIO_"],
-        // It is started without its script, which would read more.
-        Kind::ActiveMq => &["JAVA_", "JDK_JAVA_OPTIONS"],
-        Kind::Redis => &["REDIS_"],
-    };
-    let everyone = ["MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD", "LD_LIBRARY_PATH"];
-    let is_looked_at =
-        |name: &str| prefixes.iter().chain(&everyone).any(|prefix| name.starts_with(prefix));
+    let mut prefixes: Vec<&str> = own.iter().map(String::as_str).collect();
+    prefixes.extend(["MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD", "LD_LIBRARY_PATH"]);
+    let is_looked_at = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
     let text = |it: OsString| it.to_string_lossy().into_owned();
     let mut found: Vec<(String, String)> = all
         .map(|(name, value)| (text(name), text(value)))
@@ -108,6 +97,7 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::peer::Kind;
 
     fn words(text: &str) -> Vec<String> {
         text.split(' ').map(str::to_owned).collect()
@@ -146,7 +136,7 @@ mod tests {
         ];
         let check = |kind: Kind, wanted: &[(&str, &str)]| {
             let all = ours.map(|(name, value)| (name.into(), value.into()));
-            let found = inherited(kind, all.into_iter());
+            let found = inherited(kind.environment(), all.into_iter());
             let found: Vec<(&str, &str)> =
                 found.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
             assert_eq!(found, wanted, "{}", kind.name());

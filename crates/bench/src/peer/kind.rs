@@ -1,10 +1,14 @@
 //! The kinds of brokers that can be started here, and what their confirms are worth.
 
+use super::setup::Setup;
 use crate::client::Protocol;
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 /// What a confirm of a persistent message guarantees.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
     /// There are no confirms.
@@ -17,6 +21,7 @@ pub enum Level {
     Flushed,
     /// Not known.
     #[default]
+    #[value(skip)]
     Unknown,
 }
 
@@ -31,21 +36,11 @@ impl Level {
             Level::Unknown => "unknown",
         }
     }
-
-    /// Parses a name in kebab case.
-    pub fn from_text(text: &str) -> Result<Level, String> {
-        Ok(match text {
-            "at-most-once" => Level::AtMostOnce,
-            "memory" => Level::Memory,
-            "page-cache" => Level::PageCache,
-            "flushed" => Level::Flushed,
-            _ => return Err("at-most-once, memory, page-cache or flushed".to_owned()),
-        })
-    }
 }
 
 /// A kind of broker that this tool can start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Angarium.
     Angarium,
@@ -66,17 +61,44 @@ pub enum Kind {
 /// Brokers that users may ask for but this tool has no driver for.
 pub const FOREIGN: [(&str, &str); 1] = [("kafka", "a protocol of its own")];
 
+/// An entry of `brokers.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Broker {
+    kind: Kind,
+    schemes: Vec<String>,
+    /// The file name of its program.
+    pub(super) program: String,
+    /// The argument with which it says its version.
+    #[serde(default = "version")]
+    pub(super) version: String,
+    hint: String,
+    /// What the names of the variables that it reads begin with.
+    environment: Vec<String>,
+    #[serde(default)]
+    setup: Vec<Setup>,
+}
+
+fn version() -> String {
+    "--version".to_owned()
+}
+
+fn brokers() -> &'static [Broker] {
+    static BROKERS: LazyLock<BTreeMap<String, Vec<Broker>>> = LazyLock::new(|| {
+        toml::from_str(include_str!("brokers.toml")).expect("the file is part of the program")
+    });
+    &BROKERS["broker"]
+}
+
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 7] = [
-        Kind::Angarium,
-        Kind::RabbitMq,
-        Kind::Nats,
-        Kind::Mosquitto,
-        Kind::Artemis,
-        Kind::ActiveMq,
-        Kind::Redis,
-    ];
+    pub fn all() -> impl Iterator<Item = Kind> {
+        brokers().iter().map(|broker| broker.kind)
+    }
+
+    pub(super) fn broker(self) -> &'static Broker {
+        brokers().iter().find(|broker| broker.kind == self).expect("every kind has an entry")
+    }
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -93,40 +115,29 @@ impl Kind {
 
     /// The kind with this name.
     pub fn from_name(name: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+        Kind::all().find(|kind| kind.name() == name)
     }
 
     /// The URI schemes of the protocols that it can be driven by, the default first.
-    pub fn schemes(self) -> &'static [&'static str] {
-        match self {
-            Kind::Angarium => &["amqp", "nats"],
-            Kind::RabbitMq => &["amqp", "stomp", "mqtt"],
-            Kind::Nats => &["nats", "jetstream"],
-            Kind::Mosquitto => &["mqtt", "mqtt5"],
-            // Its one port speaks all protocols; this tool has no AMQP 1.0 driver yet.
-            Kind::Artemis => &["stomp", "mqtt", "mqtt5"],
-            Kind::ActiveMq => &["stomp", "mqtt"],
-            Kind::Redis => &["redis"],
-        }
+    pub fn schemes(self) -> &'static [String] {
+        &self.broker().schemes
+    }
+
+    /// What the names of the variables that it reads begin with.
+    pub(super) fn environment(self) -> &'static [String] {
+        &self.broker().environment
     }
 
     /// How to install it.
     pub fn hint(self) -> &'static str {
-        match self {
-            Kind::Angarium => "this program, or `--program angarium=PATH`",
-            Kind::RabbitMq => "on Debian: apt-get install rabbitmq-server",
-            Kind::Nats => "go install github.com/nats-io/nats-server/v2@latest",
-            Kind::Mosquitto => "on Debian: apt-get install mosquitto",
-            Kind::Redis => "on Debian: apt-get install redis-server",
-            Kind::Artemis => {
-                "from Maven: org.apache.activemq:apache-artemis:tar.gz:bin; then \
-                 `--program artemis=FOLDER/bin/artemis`"
-            }
-            Kind::ActiveMq => {
-                "from Maven: org.apache.activemq:apache-activemq:tar.gz:bin; then \
-                 `--program activemq=FOLDER/bin/activemq`"
-            }
-        }
+        &self.broker().hint
+    }
+
+    /// How it is started for loads by this scheme.
+    pub(super) fn setup(self, scheme: &str) -> &'static Setup {
+        let mut setups = self.broker().setup.iter();
+        let found = setups.find(|it| it.scheme.as_ref().is_none_or(|it| it == scheme));
+        found.expect("the last setup has no scheme")
     }
 
     /// What its confirms of persistent messages guarantee as it is configured here.
@@ -145,7 +156,7 @@ impl Kind {
 
 /// The error text for an unknown broker.
 pub fn unknown(name: &str) -> String {
-    let names: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+    let names: Vec<&str> = Kind::all().map(Kind::name).collect();
     let why = FOREIGN.iter().find(|(foreign, _)| *foreign == name);
     let why = why.map_or(String::new(), |(_, speaks)| {
         format!(": it speaks {speaks}, of which there is no driver")

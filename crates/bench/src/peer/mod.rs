@@ -1,15 +1,14 @@
 //! Brokers that can be started and stopped here, each on loopback ports with its own data folder.
 
-mod activemq;
 mod command;
 mod configuration;
 mod kind;
-mod nats;
 mod port;
 mod programs;
 mod rabbitmq;
 mod redis;
 mod running;
+mod setup;
 
 pub use command::CommandBroker;
 pub use kind::{FOREIGN, Kind, Level, unknown};

@@ -22,11 +22,7 @@ impl Kind {
                 beside.exists().then_some(beside).or_else(|| on_path("angarium"))
             }
             Kind::RabbitMq => RabbitMq::is_installed().then(|| PathBuf::from("rabbitmq-server")),
-            Kind::Nats => on_path("nats-server"),
-            Kind::Mosquitto => on_path("mosquitto"),
-            Kind::Artemis => on_path("artemis"),
-            Kind::ActiveMq => on_path("activemq"),
-            Kind::Redis => on_path("redis-server"),
+            _ => on_path(&self.broker().program),
         }
     }
 
@@ -36,11 +32,7 @@ impl Kind {
             Kind::RabbitMq => Command::new("dpkg-query")
                 .args(["--show", "--showformat=${Version}", "rabbitmq-server"])
                 .output(),
-            Kind::Mosquitto => Command::new(program).arg("-h").output(),
-            Kind::Artemis => Command::new(program).arg("version").output(),
-            Kind::Angarium | Kind::Nats | Kind::ActiveMq | Kind::Redis => {
-                Command::new(program).arg("--version").output()
-            }
+            _ => Command::new(program).arg(&self.broker().version).output(),
         };
         let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
         first_version(&text.unwrap_or_default()).unwrap_or_else(|| "of unknown version".to_owned())

@@ -7,7 +7,6 @@ use super::command::wait_until_open;
 use super::configuration::{self, Start};
 use super::kind::Kind;
 use super::port::free_port;
-use crate::client::VhostUri;
 use crate::client::{Error, Target};
 use crate::measure::process::{command_line, listener_pid};
 use crate::process_reaper;
@@ -61,30 +60,20 @@ struct Processes {
 }
 
 impl RabbitMq {
-    /// Starts one in `folder`, which must be empty, and waits until it answers.
-    pub fn start(folder: &Path) -> Result<RabbitMq, Error> {
-        RabbitMq::start_with(folder, false)
-    }
-
-    /// Starts one with the STOMP and MQTT plugins.
-    pub fn start_with_plugins(folder: &Path) -> Result<RabbitMq, Error> {
-        RabbitMq::start_with(folder, true)
-    }
-
     /// Whether it is installed.
     pub fn is_installed() -> bool {
         Path::new(SCRIPT).exists()
     }
 
-    fn start_with(folder: &Path, plugins: bool) -> Result<RabbitMq, Error> {
+    /// Starts one in `folder`, which must be empty, with the STOMP and MQTT plugins or without, and waits
+    /// until it answers.
+    pub fn start(folder: &Path, plugins: bool) -> Result<RabbitMq, Error> {
         if !RabbitMq::is_installed() {
-            let hint = "RabbitMQ is not installed; on Debian: apt-get install rabbitmq-server";
-            return Err(io::Error::other(hint).into());
+            let hint = Kind::RabbitMq.hint();
+            return Err(io::Error::other(format!("RabbitMQ is not installed; {hint}")).into());
         }
-        let plugins = match plugins {
-            true => Some(PluginPorts { stomp: free_port()?, mqtt: free_port()? }),
-            false => None,
-        };
+        let ports = || Ok::<_, io::Error>(PluginPorts { stomp: free_port()?, mqtt: free_port()? });
+        let plugins = plugins.then(ports).transpose()?;
         let (amqp, name_server, peers) = (free_port()?, free_port()?, free_port()?);
         let ports = Ports { amqp, name_server, peers, plugins };
         fs::create_dir_all(folder.join("base"))?;
@@ -179,14 +168,7 @@ impl Ports {
     }
 
     fn uri(&self) -> Target {
-        Target::Amqp091(VhostUri {
-            scheme: "amqp",
-            user: "guest".to_owned(),
-            password: "guest".to_owned(),
-            host: "127.0.0.1".to_owned(),
-            port: self.amqp,
-            virtual_host: "/".to_owned(),
-        })
+        format!("amqp://127.0.0.1:{}", self.amqp).parse().expect("it is an address")
     }
 }
 
@@ -223,7 +205,7 @@ fn describe(
     let set = environment(folder, ports);
     // Variables set here are not inherited.
     let inherited = inherited.filter(|(name, _)| set.iter().all(|(other, _)| name != *other));
-    let mut all = configuration::inherited(Kind::RabbitMq, inherited);
+    let mut all = configuration::inherited(Kind::RabbitMq.environment(), inherited);
     let text = |value: &OsString| value.to_string_lossy().into_owned();
     all.extend(set.iter().map(|(name, value)| ((*name).to_owned(), text(value))));
     let (file, enabled) = (ports.configuration(), ports.enabled());

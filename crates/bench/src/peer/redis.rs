@@ -1,34 +1,16 @@
-//! Redis: one process in the foreground, whose append-only file is flushed before each reply.
+//! Redis's append-only file, which is flushed before each reply.
 
-use super::command::{Foreground, loopback};
 use crate::client::{Error, Target, resp};
-use std::fs;
 use std::io;
-use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long the first append-only file may take, which contains everything stored by then.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Configures it.
-pub(super) fn command(program: &str, folder: &Path, port: u16) -> Result<Foreground, Error> {
-    let text = |path: &Path| path.to_string_lossy().into_owned();
-    let (data, log) = (text(folder), text(&folder.join("redis.log")));
-    let file = format!(
-        "bind 127.0.0.1\nport {port}\ndir \"{data}\"\nlogfile \"{log}\"\nsave \"\"\n\
-         appendonly yes\nappendfsync always\n"
-    );
-    let path = folder.join("redis.conf");
-    fs::write(&path, &file)?;
-    let command = vec![program.to_owned(), text(&path)];
-    Ok(Foreground { command, targets: vec![loopback("redis", port)?], files: Some(file) })
-}
-
 /// Turns the append-only file on or off.
 pub(super) fn set_durable(target: &Target, durable: bool) -> Result<(), Error> {
-    let Target::Resp(uri) = target else { return Ok(()) };
-    let mut connection = resp::Connection::open(uri)?;
+    let mut connection = resp::Connection::open(target)?;
     connection.ask(&["CONFIG", "SET", "appendonly", if durable { "yes" } else { "no" }])?;
     let start = Instant::now();
     // Another process rewrites the file, and nothing is flushed until that is done.

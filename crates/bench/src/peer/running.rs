@@ -1,19 +1,17 @@
 //! A running broker of any kind: configured, started, killed, restarted and stopped.
 
-use super::activemq;
-use super::command::{CommandBroker, Foreground, loopback};
+use super::command::{CommandBroker, Foreground};
 use super::configuration::{self, Start};
 use super::kind::Kind;
-use super::nats;
-use super::port::free_port;
 use super::programs::Programs;
 use super::rabbitmq::RabbitMq;
 use super::redis;
+use super::setup::foreground;
 use crate::client::{Error, Target};
 use crate::load::durability::RestartableBroker;
 use crate::measure::process;
 use std::env;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -41,7 +39,7 @@ enum Process {
 impl Peer {
     /// Starts one with its data in `folder`, which must be empty.
     pub fn start(kind: Kind, programs: &Programs, folder: &Path) -> Result<Peer, Error> {
-        Peer::start_for(kind, kind.schemes()[0], programs, folder)
+        Peer::start_for(kind, &kind.schemes()[0], programs, folder)
     }
 
     /// Starts one, configured for loads by one of its schemes, where that makes a difference.
@@ -57,7 +55,7 @@ impl Peer {
         fs::create_dir_all(folder)?;
         let version = kind.version(&program);
         if kind == Kind::RabbitMq {
-            let broker = RabbitMq::start_with_plugins(folder)?;
+            let broker = RabbitMq::start(folder, true)?;
             return Ok(Peer {
                 kind,
                 version,
@@ -67,9 +65,10 @@ impl Peer {
                 process: Process::RabbitMq(broker),
             });
         }
-        let Foreground { command, targets, files } = foreground(kind, scheme, &program, folder)?;
-        let log = folder.join("start.log");
-        let broker = CommandBroker::start_logged(&command, &targets[0], PATIENCE, &log);
+        let Foreground { command, targets, files } =
+            foreground(kind.setup(scheme), &program, folder)?;
+        let log = File::create(folder.join("start.log"))?;
+        let broker = CommandBroker::start(&command, &targets[0], PATIENCE, log.into());
         let broker = broker.map_err(|error| match error {
             Error::Io(error) if error.kind() == io::ErrorKind::NotFound => {
                 io::Error::other(format!("{error}; to have it: {}", kind.hint())).into()
@@ -79,7 +78,7 @@ impl Peer {
         let is_script = kind == Kind::Artemis;
         let running = if is_script { process::command_line(broker.pid()) } else { Vec::new() };
         let start = Start {
-            environment: configuration::inherited(kind, env::vars_os()),
+            environment: configuration::inherited(kind.environment(), env::vars_os()),
             command: &command,
             running: &running,
             files: files.as_deref(),
@@ -144,50 +143,6 @@ impl RestartableBroker for Peer {
 
     fn folder(&self) -> &Path {
         &self.folder
-    }
-}
-
-/// Configures a broker of this kind on free ports, with its data in `folder`.
-fn foreground(
-    kind: Kind,
-    scheme: &str,
-    program: &Path,
-    folder: &Path,
-) -> Result<Foreground, Error> {
-    let text = |path: &Path| path.to_string_lossy().into_owned();
-    let program = text(program);
-    let port = free_port()?;
-    match kind {
-        Kind::Angarium => {
-            let nats = free_port()?;
-            let data = text(&folder.join("data"));
-            let (amqp_at, nats_at) = (format!("127.0.0.1:{port}"), format!("127.0.0.1:{nats}"));
-            let flags =
-                ["serve", "--data", &data, "--amqp", &amqp_at, "--nats", &nats_at, "--http", "off"];
-            let command = std::iter::once(program).chain(flags.map(str::to_owned)).collect();
-            let targets = vec![loopback("amqp", port)?, loopback("nats", nats)?];
-            Ok(Foreground { command, targets, files: None })
-        }
-        Kind::Nats if scheme == "jetstream" => nats::with_streams(&program, folder, port),
-        Kind::Nats => nats::without_streams(&program, folder, port),
-        Kind::Mosquitto => {
-            // Without the last three limits it drops messages that a subscriber has not acknowledged
-            // beyond 20 and 1,000.
-            let file = format!(
-                "listener {port} 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\n\
-                 persistence false\nmax_inflight_messages 0\nmax_queued_messages 0\n\
-                 max_queued_bytes 0\nlog_type error\n"
-            );
-            let path = folder.join("mosquitto.conf");
-            fs::write(&path, &file)?;
-            let command = vec![program, "-c".to_owned(), text(&path)];
-            let targets = vec![loopback("mqtt", port)?, loopback("mqtt5", port)?];
-            Ok(Foreground { command, targets, files: Some(file) })
-        }
-        Kind::Artemis => activemq::artemis(&program, folder, port),
-        Kind::ActiveMq => activemq::classic(&program, folder, port),
-        Kind::Redis => redis::command(&program, folder, port),
-        Kind::RabbitMq => unreachable!("it is started by its own script"),
     }
 }
 

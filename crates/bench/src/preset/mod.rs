@@ -1,81 +1,92 @@
-//! The classic measurements as data: the parameters of each text, its terms, and its printed figures. Does
-//! not know how they are run.
+//! The classic measurements as data: the parameters of each text, its terms, and its printed figures, in
+//! `texts`. Does not know how they are run.
 
-mod joram;
+mod cases;
 mod metric;
-mod osu;
-mod own;
-mod pang;
 mod parameters;
-mod solace;
 mod work;
-mod xmlblaster;
 
 pub(crate) use metric::{Better, metric};
 pub(crate) use parameters::{Parameters, Setting};
 pub(crate) use work::{Broker, Case, Work};
 
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 #[cfg(test)]
 mod tests;
 
-/// One named measurement.
-#[derive(Debug)]
-pub(crate) struct Preset {
-    /// Its name on the command line.
-    pub(crate) name: &'static str,
-    /// The publication that it comes from.
-    pub(crate) text: &'static str,
-    /// What it measures, in one line.
-    pub(crate) about: &'static str,
-    /// What differs from the text, and what the text leaves open.
-    pub(crate) notes: &'static [&'static str],
-    /// Name of the parameter that varies from case to case.
-    pub(crate) axis: &'static str,
-    /// Whether the axis is drawn on a logarithmic scale.
-    pub(crate) axis_log: bool,
-    /// Whether place 0 means `as fast as it goes`, which has no place on the axis.
-    pub(crate) zero_is_free: bool,
-    /// Its metrics, the most important first.
-    pub(crate) columns: &'static [&'static str],
-    /// Its charts.
-    pub(crate) plots: &'static [Plot],
-    /// The parameters with the values of the text.
-    pub(crate) parameters: &'static [(&'static str, &'static str)],
-    /// The parameters that a quick run changes, with their values.
-    pub(crate) quick: &'static [(&'static str, &'static str)],
-    /// The physical limit that its rates are compared with.
-    pub(crate) baseline: Baseline,
-    /// Whether each broker is started anew for it.
-    pub(crate) fresh: bool,
-    /// The cases against one broker.
-    pub(crate) cases: fn(&Parameters, &Broker<'_>) -> Vec<Case>,
-    /// The figures that the text printed.
-    pub(crate) history: &'static [History],
+/// The texts, in the order in which `all` runs their presets.
+const TEXTS: [&str; 6] = [
+    include_str!("texts/pang.toml"),
+    include_str!("texts/joram.toml"),
+    include_str!("texts/osu.toml"),
+    include_str!("texts/solace.toml"),
+    include_str!("texts/xmlblaster.toml"),
+    include_str!("texts/own.toml"),
+];
+
+/// A publication, with what its presets have unless they say otherwise.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Text {
+    name: String,
+    #[serde(default)]
+    columns: Vec<String>,
+    #[serde(default)]
+    plots: Vec<Plot>,
+    preset: Vec<Preset>,
 }
 
-/// The defaults of a preset.
-const PLAIN: Preset = Preset {
-    name: "",
-    text: "",
-    about: "",
-    notes: &[],
-    axis: "",
-    axis_log: false,
-    zero_is_free: false,
-    columns: &[],
-    plots: &[],
-    parameters: &[],
-    quick: &[],
-    baseline: Baseline::None,
-    fresh: false,
-    cases: |_, _| Vec::new(),
-    history: &[],
-};
+/// One named measurement.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Preset {
+    /// Its name on the command line.
+    pub(crate) name: String,
+    /// The publication that it comes from.
+    #[serde(skip)]
+    pub(crate) text: String,
+    /// What it measures, in one line.
+    pub(crate) about: String,
+    /// What differs from the text, and what the text leaves open.
+    #[serde(default)]
+    pub(crate) notes: Vec<String>,
+    /// Name of the parameter that varies from case to case.
+    pub(crate) axis: String,
+    /// Whether the axis is drawn on a logarithmic scale.
+    #[serde(default)]
+    pub(crate) axis_log: bool,
+    /// Whether place 0 means `as fast as it goes`, which has no place on the axis.
+    #[serde(default)]
+    pub(crate) zero_is_free: bool,
+    /// Its metrics, the most important first.
+    #[serde(default)]
+    pub(crate) columns: Vec<String>,
+    /// Its charts; those of its text if it has no such list.
+    plots: Option<Vec<Plot>>,
+    /// The parameters with the values of the text.
+    parameters: Parameters,
+    /// The parameters that a quick run changes, with their values.
+    quick: BTreeMap<String, String>,
+    /// The physical limit that its rates are compared with.
+    #[serde(default)]
+    pub(crate) baseline: Baseline,
+    /// Whether each broker is started anew for it.
+    #[serde(default)]
+    pub(crate) fresh: bool,
+    /// The figures that the text printed.
+    #[serde(default)]
+    pub(crate) history: Vec<History>,
+}
 
 /// A physical limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Baseline {
     /// None.
+    #[default]
     None,
     /// Messages per second through a bare TCP relay.
     Relay,
@@ -86,36 +97,41 @@ pub(crate) enum Baseline {
 }
 
 /// Its charts.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Plot {
-    /// A metric against the axis.
-    Against(&'static str),
     /// Mean travel times, group after group, over the run.
     Travels,
     /// Deliveries (or publishes) per second, memory and CPU over the run.
     Seconds,
+    /// A metric against the axis.
+    #[serde(untagged)]
+    Against(String),
 }
 
 /// Printed figures of a system.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
 pub(crate) struct History {
     /// The system.
-    pub(crate) system: &'static str,
+    pub(crate) system: String,
     /// The series; empty for all.
-    pub(crate) series: &'static str,
+    #[serde(default)]
+    pub(crate) series: String,
     /// The metric.
-    pub(crate) metric: &'static str,
+    pub(crate) metric: String,
     /// The figures.
+    #[serde(flatten)]
     pub(crate) points: Points,
 }
 
 /// Printed figures by place.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Points {
     /// The same at all places.
     All(f64),
     /// At these places of the axis.
-    At(&'static [(f64, f64)]),
+    At(Vec<(f64, f64)>),
 }
 
 impl History {
@@ -124,8 +140,8 @@ impl History {
         if !self.series.is_empty() && self.series != series {
             return None;
         }
-        match self.points {
-            Points::All(value) => Some(value),
+        match &self.points {
+            Points::All(value) => Some(*value),
             Points::At(points) => points.iter().find(|(at, _)| *at == x).map(|(_, value)| *value),
         }
     }
@@ -134,28 +150,48 @@ impl History {
 impl Preset {
     /// The parameters before the user changes them.
     pub(crate) fn defaults(&self, quick: bool) -> Parameters {
-        let mut parameters = Parameters::new(self.parameters);
-        if quick {
-            for (name, value) in self.quick {
-                parameters.set(name, value).expect("quick values are of parameters that exist");
-            }
+        let mut parameters = self.parameters.clone();
+        for (name, value) in self.quick.iter().filter(|_| quick) {
+            parameters.set(name, value).expect("quick values are of parameters that exist");
         }
         parameters
+    }
+
+    /// Its charts.
+    pub(crate) fn plots(&self) -> &[Plot] {
+        self.plots.as_deref().unwrap_or_default()
+    }
+
+    /// The systems that the text has figures of, of one metric or of all.
+    pub(crate) fn systems(&self, key: Option<&str>) -> Vec<&str> {
+        let mut systems: Vec<&str> = Vec::new();
+        for history in self.history.iter().filter(|it| key.is_none_or(|key| it.metric == key)) {
+            if !systems.contains(&history.system.as_str()) {
+                systems.push(&history.system);
+            }
+        }
+        systems
     }
 }
 
 /// All presets, in the order in which `all` runs them.
 pub(crate) fn all() -> impl Iterator<Item = &'static Preset> {
-    [
-        pang::PRESETS,
-        joram::PRESETS,
-        osu::PRESETS,
-        solace::PRESETS,
-        xmlblaster::PRESETS,
-        own::PRESETS,
-    ]
-    .into_iter()
-    .flatten()
+    static PRESETS: LazyLock<Vec<Preset>> =
+        LazyLock::new(|| TEXTS.into_iter().flat_map(read).collect());
+    PRESETS.iter()
+}
+
+fn read(text: &str) -> Vec<Preset> {
+    let text: Text = toml::from_str(text).expect("the file is part of the program");
+    let mut presets = text.preset;
+    for preset in &mut presets {
+        preset.text.clone_from(&text.name);
+        preset.plots.get_or_insert_with(|| text.plots.clone());
+        if preset.columns.is_empty() {
+            preset.columns.clone_from(&text.columns);
+        }
+    }
+    presets
 }
 
 /// The preset of that name.

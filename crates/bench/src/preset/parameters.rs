@@ -15,12 +15,6 @@ const VALUE_MAX: f64 = 1e12;
 pub(crate) struct Parameters(BTreeMap<String, String>);
 
 impl Parameters {
-    /// Parameters with these values.
-    pub(crate) fn new(values: &[(&str, &str)]) -> Parameters {
-        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        Parameters(values.iter().map(own).collect())
-    }
-
     /// Changes the value of a parameter that exists.
     pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         let Some(current) = self.0.get_mut(name) else {
@@ -60,9 +54,9 @@ impl Parameters {
         self.0.contains_key(name)
     }
 
-    /// Names and values.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    /// Values by name.
+    pub(crate) fn all(&self) -> &BTreeMap<String, String> {
+        &self.0
     }
 }
 

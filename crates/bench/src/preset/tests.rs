@@ -13,7 +13,7 @@ fn targets() -> Vec<Target> {
 fn names_are_unique_and_metrics_exist() {
     let mut names = BTreeSet::new();
     for preset in all() {
-        assert!(names.insert(preset.name), "{} is there twice", preset.name);
+        assert!(names.insert(&preset.name), "{} is there twice", preset.name);
         assert!(!preset.about.is_empty() && !preset.columns.is_empty(), "{}", preset.name);
         let drawn = preset.history.iter().map(|history| &history.metric);
         for key in preset.columns.iter().chain(drawn) {
@@ -30,7 +30,7 @@ fn every_preset_has_cases_for_every_protocol_and_says_why_not() {
         for target in &targets {
             for quick in [false, true] {
                 let broker = Broker { target, targets: &targets };
-                let cases = (preset.cases)(&preset.defaults(quick), &broker);
+                let cases = preset.cases(&preset.defaults(quick), &broker);
                 assert!(!cases.is_empty(), "{} on {target}", preset.name);
                 let places: BTreeSet<String> =
                     cases.iter().map(|case| format!("{} {}", case.series, case.x)).collect();
@@ -55,7 +55,7 @@ fn plans(name: &str) -> Vec<crate::load::Plan> {
         Work::Load(plan) | Work::Spool(plan) => plan,
         other => panic!("{other:?}"),
     };
-    (preset.cases)(&preset.defaults(false), &broker).into_iter().map(plan).collect()
+    preset.cases(&preset.defaults(false), &broker).into_iter().map(plan).collect()
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn what_is_kept_for_nobody_outlives_a_restart_only_where_it_must() {
         let target: Target = target.parse().expect("it is one");
         let preset = find("pang-ping").expect("there is one");
         let broker = Broker { target: &target, targets: std::slice::from_ref(&target) };
-        let cases = (preset.cases)(&preset.defaults(true), &broker);
+        let cases = preset.cases(&preset.defaults(true), &broker);
         let Work::Spool(plan) = &cases[0].work else { panic!("it spools") };
         assert_eq!((plan.is_kept(), plan.persistent), (kept, persistent), "{target}");
         assert_eq!(cases[0].work.is_kept_in_memory(), kept && !persistent, "{target}");
@@ -104,7 +104,8 @@ fn what_is_kept_for_nobody_outlives_a_restart_only_where_it_must() {
 
 #[test]
 fn parameters_are_numbers_lists_and_ranges() {
-    let mut parameters = Parameters::new(&[("a", "1..3"), ("b", "5")]);
+    let mut parameters: Parameters =
+        serde_json::from_str(r#"{"a": "1..3", "b": "5"}"#).expect("names and values");
     assert_eq!(parameters.list("a"), [1.0, 2.0, 3.0]);
     for (value, wanted) in [("7", vec![7.0]), ("1, 2,5", vec![1.0, 2.0, 5.0]), ("0.5", vec![0.5])] {
         parameters.set("b", value).expect("it is a value");

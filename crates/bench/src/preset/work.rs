@@ -1,9 +1,10 @@
 //! The work of a case as a value.
 
-use super::Parameters;
 use crate::client::{Protocol, Target};
+use crate::exchange::ExchangePlan;
+use crate::load::Plan;
+use crate::load::idle::IdlePlan;
 use crate::load::isolation::IsolationPlan;
-use crate::load::{End, Plan};
 use std::time::Duration;
 
 /// The most octets in flight between publishers and subscribers where a protocol has no flow control: a
@@ -46,11 +47,11 @@ pub(crate) enum Work {
     /// Fill queues without consumers, then drain them without publishing.
     Spool(Plan),
     /// Idle clients with a subscription each, and messages to all of them.
-    Idle { target: Target, connections: usize, waves: usize, settle: Duration, storm: bool },
+    Idle { target: Target, plan: IdlePlan },
     /// Memory that stored messages take.
     Stored { target: Target, messages: u64, size_bytes: usize },
     /// A stock exchange of three programs.
-    Exchange { target: Target, rate: u64, orders: u64, coalesce: bool },
+    Exchange(ExchangePlan),
     /// Healthy clients alone, then beside misbehaving ones.
     Isolation(IsolationPlan),
     /// Kill the broker amid confirms, restart it, and count confirmed messages that it lost.
@@ -64,12 +65,14 @@ impl Work {
             Work::Load(_) | Work::Fastest(_) => return None,
             Work::RoundTrips { .. } => "a round trip is made by one client, which waits for itself",
             Work::FirstMessage { .. } => "one subscriber connects after the other",
-            Work::Spool(_) => "what was filled is drained by whoever knows how much that was",
+            Work::Spool(_) => {
+                "what was filled is drained by the client that knows how much that was"
+            }
             Work::Idle { .. } => "the broker's memory is looked at between steps of the clients",
             Work::Stored { .. } => {
                 "the broker's memory is looked at before and after one publisher"
             }
-            Work::Exchange { .. } => "its three programs share a book of orders and a clock",
+            Work::Exchange(_) => "its three programs share a book of orders and a clock",
             Work::Isolation(_) => "the misbehaving clients begin and end with those who measure",
             Work::Durability { .. } => "the kill must fall between confirms that are counted here",
         })
@@ -82,12 +85,7 @@ impl Work {
             Work::Load(plan) | Work::Spool(plan) => in_memory(plan),
             Work::Fastest(plans) => plans.iter().all(in_memory),
             Work::Stored { .. } => true,
-            Work::Durability { .. }
-            | Work::RoundTrips { .. }
-            | Work::FirstMessage { .. }
-            | Work::Idle { .. }
-            | Work::Exchange { .. }
-            | Work::Isolation(_) => false,
+            _ => false,
         }
     }
 
@@ -99,11 +97,8 @@ impl Work {
             }
             Work::Fastest(plans) => plans.iter_mut().for_each(|plan| plan.drain = drain),
             Work::Isolation(plan) => plan.healthy.drain = drain,
-            Work::RoundTrips { .. }
-            | Work::FirstMessage { .. }
-            | Work::Idle { .. }
-            | Work::Stored { .. }
-            | Work::Exchange { .. } => {}
+            Work::Idle { plan, .. } => plan.drain = drain,
+            _ => {}
         }
     }
 }
@@ -168,40 +163,5 @@ impl Broker<'_> {
     /// Whether the protocol may drop published messages silently.
     pub(crate) fn at_most_once(&self) -> bool {
         self.target.protocol() == Protocol::Nats
-    }
-}
-
-/// The name of a series of messages of `size` octets.
-fn octets(size: f64) -> String {
-    match size {
-        _ if size >= 1_048_576.0 && size % 1_048_576.0 == 0.0 => {
-            format!("{} MB", size / 1_048_576.0)
-        }
-        _ if size >= 1_024.0 && size % 1_024.0 == 0.0 => format!("{} KB", size / 1_024.0),
-        _ => format!("{size} B"),
-    }
-}
-
-/// A load for each size and each value of another parameter.
-pub(crate) fn by_size(
-    parameters: &Parameters,
-    name: &str,
-    plan: impl Fn(usize, usize) -> Plan,
-) -> Vec<Case> {
-    let mut cases = Vec::new();
-    for size in parameters.list("sizes") {
-        for value in parameters.list(name) {
-            let plan = Plan { end: timed(parameters), ..plan(size as usize, value as usize) };
-            cases.push(Case::load(octets(size), value, plan));
-        }
-    }
-    cases
-}
-
-/// The end of a plan by the parameters `seconds` and `warm_up`.
-pub(crate) fn timed(parameters: &Parameters) -> End {
-    End::After {
-        warm_up: Duration::from_secs_f64(parameters.real("warm_up")),
-        measured: Duration::from_secs_f64(parameters.real("seconds")),
     }
 }

@@ -1,6 +1,7 @@
 //! Charts and bars of the page. uPlot draws charts in the browser from JSON beside the figure; bars are HTML
 //! and need no script. Independent of brokers.
 
+use super::Extent;
 use maud::{Markup, PreEscaped, html};
 use serde::Serialize;
 
@@ -105,9 +106,7 @@ impl Chart {
 
     fn data(&self) -> ChartData<'_> {
         let points = || self.lines.iter().flat_map(|line| &line.points);
-        let mut places: Vec<f64> = points().map(|point| point.x).collect();
-        places.sort_by(f64::total_cmp);
-        places.dedup();
+        let places = distinct(points());
         let value = |line: &Line, x: f64| line.points.iter().find(|it| it.x == x).map(|it| it.y);
         let mut data = vec![places.iter().copied().map(Some).collect()];
         for line in &self.lines {
@@ -138,26 +137,18 @@ impl Chart {
             (false, false) => (low - 1.0, high + 1.0),
         };
         let solid = self.lines.iter().filter(|line| !line.key.dashed);
-        let mut marks: Vec<f64> = solid.flat_map(|line| &line.points).map(|it| it.x).collect();
-        marks.sort_by(f64::total_cmp);
-        marks.dedup();
+        let marks = distinct(solid.flat_map(|line| &line.points));
         let few = (1..=MARKS_MAX).contains(&marks.len());
         XAxis { label: &self.x_label, log, min, max, marks: few.then_some(marks) }
     }
 }
 
-/// The least and the greatest of some values.
-#[derive(Debug, Clone, Copy)]
-struct Extent {
-    low: f64,
-    high: f64,
-}
-
-impl Extent {
-    fn of(values: impl Iterator<Item = f64>) -> Extent {
-        let none = Extent { low: f64::INFINITY, high: f64::NEG_INFINITY };
-        values.fold(none, |it, value| Extent { low: it.low.min(value), high: it.high.max(value) })
-    }
+/// The places of points, in order.
+fn distinct<'a>(points: impl Iterator<Item = &'a Point>) -> Vec<f64> {
+    let mut places: Vec<f64> = points.map(|point| point.x).collect();
+    places.sort_by(f64::total_cmp);
+    places.dedup();
+    places
 }
 
 /// JSON for a `script` element: no text within can end the element.

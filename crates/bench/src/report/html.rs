@@ -98,17 +98,16 @@ fn overview(report: &Report) -> Markup {
     }
     let row = |result: &PresetResult| {
         let (preset, case) = (preset::find(&result.name)?, result.cases.last()?);
-        let metric = metric(preset.columns[0]);
-        let place = format!("{} {} {}", case.series, table::place(case.x), preset.axis);
+        let metric = metric(&preset.columns[0]);
         Some(html! {
             tr {
                 td { a href={ "#" (preset.name) } { (preset.name) } }
-                td { (place.trim()) }
-                td { (metric.label) ", " (metric.unit) }
+                td { (case.place()) " " (preset.axis) }
+                td { (metric.title()) }
                 @for side in 0..report.sides.len() {
                     @let word = worst_word(result, side);
                     td.n.bad[word.starts_with("FAIL")].warn[word == "LOSS"] {
-                        (table::cell(case, side, metric.key))
+                        (table::cell(case, side, &metric.key))
                         @if !word.is_empty() { " " b { (word) } }
                     }
                 }
@@ -135,7 +134,7 @@ fn overview(report: &Report) -> Markup {
 /// The worst word over all runs of a side: `FAILED`, `FAIL`, `LOSS`, or none.
 fn worst_word(result: &PresetResult, side: usize) -> &'static str {
     let mut worst = "";
-    for run in result.cases.iter().filter_map(|case| case.sides.get(side)).flatten() {
+    for run in result.cases.iter().flat_map(|case| case.runs(side)) {
         match run {
             Run::Failed(_) => return "FAILED",
             Run::Done(measurement) => match measurement.word() {
@@ -150,15 +149,13 @@ fn worst_word(result: &PresetResult, side: usize) -> &'static str {
 }
 
 fn section(report: &Report, result: &PresetResult, preset: &Preset) -> Markup {
-    let parameters: Vec<String> =
-        result.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let is_bad =
         |remark: &str| ["FAIL", "LOSS", "NOT COMPARABLE"].iter().any(|word| remark.contains(word));
     html! {
         section id=(preset.name) {
             h2 { (preset.name) }
             p { (preset.about) br; span.soft { "after " (preset.text) } }
-            p.soft { @if result.quick { b { "quick" } " " } (parameters.join("  ")) }
+            p.soft { @if result.quick { b { "quick" } " " } (result.parameters("  ")) }
             (plots(report, result, preset))
             ul.remarks {
                 @for remark in table::remarks(report, result) {
@@ -172,18 +169,16 @@ fn section(report: &Report, result: &PresetResult, preset: &Preset) -> Markup {
 
 /// All figures of a preset. `page.js` closes them: without a script they stand open.
 fn tables(report: &Report, result: &PresetResult, preset: &Preset) -> Markup {
-    let grids = preset.columns.iter().filter_map(|key| {
-        let metric = metric(key);
-        Some((metric, grid(report, result, preset, key)?))
-    });
+    let grids = preset.columns.iter();
+    let grids = grids.filter_map(|key| Some((metric(key), grid(report, result, preset, key)?)));
     html! {
         details.figures open {
             summary { "Figures" }
             @for (metric, grid) in grids {
-                h3 { (metric.label) @if !metric.unit.is_empty() { ", " (metric.unit) } }
+                h3 { (metric.title()) }
                 (rows(&grid))
             }
-            @for note in preset.notes { p.soft { (note) } }
+            @for note in &preset.notes { p.soft { (note) } }
         }
     }
 }

@@ -15,7 +15,7 @@ pub(crate) use drivers::drivers;
 pub(crate) use html::page;
 pub(crate) use machine::Machine;
 pub(crate) use result::{
-    CaseResult, DIED, FORMAT, Measurement, PresetResult, Raw, Report, Run, SideInfo, median,
+    CaseResult, DIED, Extent, FORMAT, Measurement, PresetResult, Raw, Report, Run, SideInfo, median,
 };
 pub(crate) use result_diff::{diff, noise};
 pub(crate) use runs::{disk, grouped, idle, isolation, load, round_trips, sockets, start};

@@ -1,7 +1,7 @@
 //! Which charts and bars the page shows of a preset's results.
 
 use super::charts::{Bar, Bars, COLORS, Chart, Key, Line, Point, legend};
-use super::result::{CaseResult, Measurement, PresetResult, Report};
+use super::result::{CaseResult, Measurement, PresetResult, Report, place};
 use super::table;
 use crate::load::Second;
 use crate::preset::{Plot, Points, Preset, metric};
@@ -35,7 +35,7 @@ struct Plots<'a> {
 impl Plots<'_> {
     fn charts(&self) -> Vec<Chart> {
         let mut charts = Vec::new();
-        for plot in self.preset.plots {
+        for plot in self.preset.plots() {
             match plot {
                 Plot::Against(key) => {
                     charts.extend(self.series().into_iter().filter_map(|it| self.against(key, it)));
@@ -52,12 +52,12 @@ impl Plots<'_> {
     /// Bars of the first columns where there is no axis, else of the cases that have no place on it.
     fn bars(&self) -> Vec<Bars> {
         let cases = &self.result.cases;
-        if self.preset.plots.is_empty() || cases.len() == 1 {
+        if self.preset.plots().is_empty() || cases.len() == 1 {
             let columns = self.preset.columns.iter().take(BAR_COLUMNS);
             return columns.flat_map(|key| cases.iter().map(|it| self.bars_of(it, key))).collect();
         }
-        let keys = self.preset.plots.iter().filter_map(|plot| match plot {
-            Plot::Against(key) => Some(*key),
+        let keys = self.preset.plots().iter().filter_map(|plot| match plot {
+            Plot::Against(key) => Some(key),
             Plot::Travels | Plot::Seconds => None,
         });
         let free = || cases.iter().filter(|case| self.is_free(case));
@@ -86,13 +86,7 @@ impl Plots<'_> {
 
     /// The key of a system that the text printed figures of: the same colour in all figures.
     fn system_key(&self, system: &str) -> Key {
-        let mut systems: Vec<&str> = Vec::new();
-        for history in self.preset.history {
-            if !systems.contains(&history.system) {
-                systems.push(history.system);
-            }
-        }
-        let index = systems.iter().position(|it| *it == system).unwrap_or(0);
+        let index = self.preset.systems(None).into_iter().position(|it| it == system).unwrap_or(0);
         let color = (self.report.sides.len() + index) % (COLORS - 1);
         Key { name: system.to_owned(), color, dashed: true }
     }
@@ -119,21 +113,18 @@ impl Plots<'_> {
         if cases().count() < 2 {
             return None;
         }
-        let mut lines: Vec<Line> = Vec::new();
-        for side in 0..report.sides.len() {
+        let of_side = |side: usize| {
             let point = |it: &CaseResult| Some(Point { x: it.x, y: it.median(side, key)? });
-            lines.push(Line {
-                key: self.side_key(side),
-                points: cases().filter_map(point).collect(),
-            });
-        }
+            Line { key: self.side_key(side), points: cases().filter_map(point).collect() }
+        };
+        let mut lines: Vec<Line> = (0..report.sides.len()).map(of_side).collect();
         let history = preset.history.iter().filter(|it| it.metric == key);
         for history in history.filter(|it| it.series.is_empty() || it.series == series) {
-            let points = match history.points {
-                Points::All(y) => cases().map(|case| Point { x: case.x, y }).collect(),
+            let points = match &history.points {
+                Points::All(y) => cases().map(|case| Point { x: case.x, y: *y }).collect(),
                 Points::At(points) => points.iter().map(|(x, y)| Point { x: *x, y: *y }).collect(),
             };
-            lines.push(Line { key: self.system_key(history.system), points });
+            lines.push(Line { key: self.system_key(&history.system), points });
         }
         let limit =
             |it: &CaseResult| Some(Point { x: it.x, y: table::limit(report, preset, it, key)? });
@@ -142,12 +133,12 @@ impl Plots<'_> {
         lines.push(Line { key: Key { name, color: COLORS - 1, dashed: true }, points });
         let metric = metric(key);
         let title = match series {
-            "" => metric.label.to_owned(),
+            "" => metric.label.clone(),
             series => format!("{}, {series}", metric.label),
         };
         // What stands in brackets is about places that are not drawn here.
-        let x_label = preset.axis.split(" (0:").next().unwrap_or(preset.axis).to_owned();
-        let y_label = metric.unit.to_owned();
+        let x_label = preset.axis.split(" (0:").next().unwrap_or_default().to_owned();
+        let y_label = metric.unit.clone();
         Some(Chart { title, x_label, y_label, x_log: preset.axis_log, lines })
     }
 
@@ -160,7 +151,7 @@ impl Plots<'_> {
         let mut runs = (0..self.report.sides.len()).filter_map(|side| case.done(side).next());
         let group = runs.next_back().map_or(0, |it| it.travel_group);
         Chart {
-            title: format!("travel time, {} {}", case.series, table::place(case.x)),
+            title: format!("travel time, {}", case.place()),
             x_label: format!("groups of {group} deliveries"),
             y_label: "ms".to_owned(),
             x_log: false,
@@ -170,7 +161,7 @@ impl Plots<'_> {
 
     fn seconds(&self, case: &CaseResult) -> [Chart; 3] {
         let chart = |what: &str, unit: &str, value: fn(&Second) -> f64| Chart {
-            title: format!("{what}, {} {}", case.series, table::place(case.x)),
+            title: format!("{what}, {}", case.place()),
             x_label: "seconds".to_owned(),
             y_label: unit.to_owned(),
             x_log: false,
@@ -194,15 +185,15 @@ impl Plots<'_> {
             let history = self.preset.history.iter().filter(|it| it.metric == key);
             bars.extend(history.filter_map(|it| {
                 let value = it.at(&case.series, case.x)?;
-                Some(Bar { key: self.system_key(it.system), value })
+                Some(Bar { key: self.system_key(&it.system), value })
             }));
         }
         let metric = metric(key);
-        let place = match self.result.cases.len() {
+        let at = match self.result.cases.len() {
             1 => String::new(),
             _ if self.is_free(case) => format!(", {}, unlimited", case.series),
-            _ => format!(" {} {}", case.series, table::place(case.x)),
+            _ => format!(" {} {}", case.series, place(case.x)),
         };
-        Bars { title: format!("{}{place}", metric.label), unit: metric.unit, bars }
+        Bars { title: format!("{}{at}", metric.label), unit: &metric.unit, bars }
     }
 }

@@ -1,7 +1,7 @@
 //! The result of a campaign, with everything that is needed to repeat it, as the JSON file holds it. Text and
 //! pages are made from it alone.
 
-use super::Machine;
+use super::{Machine, grouped};
 use crate::load::{Bottleneck, Schedule, Second, Verdict};
 use crate::measure::disk::DiskSpeed;
 use crate::peer::Level;
@@ -174,9 +174,19 @@ impl Measurement {
 }
 
 impl CaseResult {
+    /// Its series and its place, as texts name them.
+    pub(crate) fn place(&self) -> String {
+        format!("{} {}", self.series, place(self.x)).trim().to_owned()
+    }
+
+    /// The runs of a side.
+    pub(crate) fn runs(&self, side: usize) -> impl Iterator<Item = &Run> {
+        self.sides.get(side).into_iter().flatten()
+    }
+
     /// The complete runs of a side.
-    pub(crate) fn done(&self, side: usize) -> impl Iterator<Item = &Measurement> + Clone {
-        self.sides.get(side).into_iter().flatten().filter_map(|run| match run {
+    pub(crate) fn done(&self, side: usize) -> impl Iterator<Item = &Measurement> {
+        self.runs(side).filter_map(|run| match run {
             Run::Done(measurement) => Some(&**measurement),
             Run::Refused(_) | Run::Failed(_) => None,
         })
@@ -194,11 +204,32 @@ impl CaseResult {
 
     /// Whether a run of a side failed.
     pub(crate) fn failed(&self, side: usize) -> bool {
-        self.sides.get(side).into_iter().flatten().any(|run| matches!(run, Run::Failed(_)))
+        self.runs(side).any(|run| matches!(run, Run::Failed(_)))
     }
 }
 
+/// A place on an axis.
+pub(super) fn place(x: f64) -> String {
+    if x.fract() == 0.0 { grouped(x) } else { x.to_string() }
+}
+
 impl PresetResult {
+    /// The case at a place of a series.
+    pub(crate) fn case(&self, series: &str, x: f64) -> Option<&CaseResult> {
+        self.cases.iter().find(|case| case.series == series && case.x == x)
+    }
+
+    /// The complete runs of a side in all cases.
+    pub(crate) fn done(&self, side: usize) -> impl Iterator<Item = &Measurement> {
+        self.cases.iter().flat_map(move |case| case.done(side))
+    }
+
+    /// Names and values of its parameters.
+    pub(crate) fn parameters(&self, separator: &str) -> String {
+        let shown = self.parameters.iter().map(|(name, value)| format!("{name}={value}"));
+        shown.collect::<Vec<_>>().join(separator)
+    }
+
     /// Sets the metric `of_fastest` of each run: its rate in percent of its side's fastest case.
     pub(crate) fn set_shares(&mut self) {
         let sides = self.cases.iter().map(|case| case.sides.len()).max().unwrap_or(0);
@@ -222,7 +253,7 @@ impl Report {
     pub(crate) fn lacks(&self) -> Option<String> {
         let cases = || self.presets.iter().flat_map(|preset| &preset.cases);
         let lacks = |(side, info): (usize, &SideInfo)| {
-            let runs: Vec<&Run> = cases().flat_map(|case| case.sides.get(side)).flatten().collect();
+            let runs: Vec<&Run> = cases().flat_map(|case| case.runs(side)).collect();
             let failed = |run: &&&Run| matches!(run, Run::Failed(_));
             let died = |run: &&Run| matches!(run, Run::Failed(why) if why.starts_with(DIED));
             match runs.iter().filter(failed).count() {
@@ -255,5 +286,23 @@ pub(crate) fn median(values: &[f64]) -> Option<f64> {
         0 => None,
         count if count % 2 == 1 => Some(sorted[count / 2]),
         count => Some((sorted[count / 2 - 1] + sorted[count / 2]) / 2.0),
+    }
+}
+
+/// The least and the greatest of some values.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Extent {
+    /// The least; infinite if there is none.
+    pub(crate) low: f64,
+    /// The greatest; infinite and negative if there is none.
+    pub(crate) high: f64,
+}
+
+impl Extent {
+    /// Of these values.
+    pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Extent {
+        let none = Extent { low: f64::INFINITY, high: f64::NEG_INFINITY };
+        let wider = |it: Extent, value| Extent { low: it.low.min(value), high: it.high.max(value) };
+        values.into_iter().fold(none, wider)
     }
 }

@@ -1,8 +1,8 @@
 //! The difference of two results: which figures changed by more than the noise, and why results are not
 //! comparable.
 
-use super::result::{CaseResult, PresetResult, Report};
-use super::table::{figure, place};
+use super::result::{CaseResult, Extent, PresetResult, Report};
+use super::table::figure;
 use super::text_table::{Layout, text_table};
 use crate::preset::{self, Better, Preset, metric};
 use std::fmt::Write;
@@ -100,8 +100,7 @@ impl PresetDiff<'_> {
     fn rows(&self, sides: &SidePair) -> Vec<Vec<String>> {
         let mut rows = Vec::new();
         for case in &self.before.cases {
-            let same = |it: &&CaseResult| it.series == case.series && it.x == case.x;
-            let Some(after) = self.after.cases.iter().find(same) else { continue };
+            let Some(after) = self.after.case(&case.series, case.x) else { continue };
             let columns = self.preset.columns.iter().take(COLUMNS);
             rows.extend(columns.filter_map(|key| self.row(case, after, sides, key)));
         }
@@ -127,8 +126,8 @@ impl PresetDiff<'_> {
         };
         Some(vec![
             self.a.sides[sides.a].label.clone(),
-            format!("{} {}", before.series, place(before.x)).trim().to_owned(),
-            metric.label.to_owned(),
+            before.place(),
+            metric.label.clone(),
             figure(key, one),
             "->".to_owned(),
             figure(key, two),
@@ -148,19 +147,15 @@ enum Change {
 
 /// A change is more than the noise, and the runs before and after do not overlap.
 fn judge(before: &[f64], after: &[f64], noise: f64) -> Change {
-    let ends = |values: &[f64]| {
-        values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), it| {
-            (low.min(*it), high.max(*it))
-        })
-    };
     let (Some(one), Some(two)) = (super::median(before), super::median(after)) else {
         return Change::None;
     };
-    let ((low, high), (other_low, other_high)) = (ends(before), ends(after));
+    let ends = |values: &[f64]| Extent::of(values.iter().copied());
+    let (old, new) = (ends(before), ends(after));
     let differs = (two - one).abs() > noise * one.abs();
     match () {
-        () if differs && other_low > high => Change::More,
-        () if differs && other_high < low => Change::Less,
+        () if differs && new.low > old.high => Change::More,
+        () if differs && new.high < old.low => Change::Less,
         () => Change::None,
     }
 }
@@ -175,7 +170,7 @@ pub(crate) fn noise(report: &Report) -> Option<f64> {
         .enumerate()
         .find_map(|(index, side)| Some((index, copy(&side.label)?)))?;
     let differences = report.presets.iter().flat_map(|result| {
-        let key = preset::find(&result.name).map_or("", |preset| preset.columns[0]);
+        let key = preset::find(&result.name).map_or("", |preset| &preset.columns[0]);
         result.cases.iter().filter_map(move |case| {
             let (one, two) = (case.median(first, key)?, case.median(second, key)?);
             Some((two - one).abs() / one.abs().max(1e-9))
@@ -197,9 +192,8 @@ fn both(a: &Report, b: &Report) -> Report {
     for result in &mut both.presets {
         let other = b.presets.iter().find(|other| other.name == result.name);
         for case in &mut result.cases {
-            let same = |it: &&CaseResult| it.series == case.series && it.x == case.x;
-            let runs =
-                other.and_then(|other| other.cases.iter().find(same)).map(|it| it.sides.clone());
+            let same = other.and_then(|other| other.case(&case.series, case.x));
+            let runs = same.map(|it| it.sides.clone());
             case.sides.extend(runs.unwrap_or_else(|| vec![Vec::new(); b.sides.len()]));
         }
     }

@@ -2,12 +2,11 @@
 //! each broker and each system of the text, and the physical limit. Also the remarks beside them.
 
 use super::grouped;
-use super::result::{CaseResult, Measurement, PresetResult, Report, Run};
+use super::result::{CaseResult, Extent, Measurement, PresetResult, Report, Run, place};
 use super::text_table::{Layout, text_table};
 use crate::load::{Checked, Verdict};
 use crate::preset::{self, Baseline, Better, Preset, metric};
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 /// A figure with the decimals of its metric.
 pub(crate) fn figure(key: &str, value: f64) -> String {
@@ -27,9 +26,8 @@ pub(super) fn cell(case: &CaseResult, side: usize, key: &str) -> String {
     if values.len() < 2 {
         return text;
     }
-    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    format!("{text} [{}..{}]", figure(key, least), figure(key, most))
+    let Extent { low, high } = Extent::of(values);
+    format!("{text} [{}..{}]", figure(key, low), figure(key, high))
 }
 
 /// The physical limit of a case in terms of a metric, if there is one.
@@ -82,13 +80,13 @@ pub(super) fn grid(
         return None;
     }
     let has_series = result.cases.iter().any(|case| !case.series.is_empty());
-    let systems = systems(preset, key);
+    let systems = preset.systems(Some(key));
     let limited = result.cases.iter().any(|case| limit(report, preset, case, key).is_some());
     let mut head = Vec::new();
     if has_series {
         head.push("series".to_owned());
     }
-    head.push(preset.axis.to_owned());
+    head.push(preset.axis.clone());
     head.extend(report.sides.iter().map(|side| side.label.clone()));
     head.extend(systems.iter().map(|system| (*system).to_owned()));
     if limited {
@@ -123,51 +121,26 @@ fn limit_cells(report: &Report, preset: &Preset, case: &CaseResult, key: &str) -
     [figure(key, limit), ratio.unwrap_or_else(|| "-".to_owned())]
 }
 
-/// The systems of which the text has figures of that metric.
-pub(super) fn systems(preset: &Preset, key: &str) -> Vec<&'static str> {
-    let mut systems = Vec::new();
-    for history in preset.history.iter().filter(|it| it.metric == key) {
-        if !systems.contains(&history.system) {
-            systems.push(history.system);
-        }
-    }
-    systems
-}
-
-/// A place on an axis.
-pub(super) fn place(x: f64) -> String {
-    if x.fract() == 0.0 { grouped(x) } else { x.to_string() }
-}
-
 /// A preset's tables and remarks.
 pub(crate) fn preset(report: &Report, result: &PresetResult) -> String {
     let Some(preset) = preset::find(&result.name) else {
         return format!("{}: this version does not know it\n", result.name);
     };
     let mut text = format!("\n{}  {}\n  ({})\n", preset.name, preset.about, preset.text);
-    let parameters: Vec<String> =
-        result.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let quick = if result.quick { "quick: " } else { "" };
-    line(&mut text, &format!("  {quick}{}", parameters.join(" ")));
-    for key in preset.columns {
+    text += &format!("  {quick}{}\n", result.parameters(" "));
+    for key in &preset.columns {
         let Some(grid) = grid(report, result, preset, key) else { continue };
-        let metric = metric(key);
-        let unit =
-            if metric.unit.is_empty() { String::new() } else { format!(", {}", metric.unit) };
-        line(&mut text, &format!("\n  {}{unit}", metric.label));
+        text += &format!("\n  {}\n", metric(key).title());
         text += &align(grid);
     }
     for remark in remarks(report, result) {
-        line(&mut text, &format!("  ! {remark}"));
+        text += &format!("  ! {remark}\n");
     }
-    for note in preset.notes {
-        line(&mut text, &format!("  - {note}"));
+    for note in &preset.notes {
+        text += &format!("  - {note}\n");
     }
     text
-}
-
-fn line(text: &mut String, line: &str) {
-    writeln!(text, "{line}").expect("a String takes everything");
 }
 
 fn align(grid: Grid) -> String {
@@ -188,8 +161,8 @@ pub(crate) fn remarks(report: &Report, result: &PresetResult) -> Vec<String> {
     for (index, side) in report.sides.iter().enumerate() {
         let label = &side.label;
         for case in &result.cases {
-            let at = format!("{} {}", case.series, place(case.x)).trim().to_owned();
-            for run in case.sides.get(index).into_iter().flatten() {
+            let at = case.place();
+            for run in case.runs(index) {
                 let measurement = match run {
                     Run::Done(measurement) => measurement,
                     Run::Refused(why) => {
@@ -217,8 +190,8 @@ pub(crate) fn remarks(report: &Report, result: &PresetResult) -> Vec<String> {
     }
     let mut add_times = |remark: &str, is_so: fn(&Measurement) -> bool| {
         let timed = |it: &Measurement| is_so(it) && it.metrics.contains_key("p50_us");
-        let runs = |side| result.cases.iter().flat_map(move |case| case.done(side));
-        let sides = report.sides.iter().enumerate().filter(|(side, _)| runs(*side).any(timed));
+        let sides = report.sides.iter().enumerate();
+        let sides = sides.filter(|(side, _)| result.done(*side).any(timed));
         let labels: Vec<&str> = sides.map(|(_, side)| side.label.as_str()).collect();
         if !labels.is_empty() {
             add(format!("{remark}: {}", labels.join(", ")));
@@ -258,9 +231,8 @@ fn add_run(label: &str, at: &str, measurement: &Measurement, add: &mut impl FnMu
 fn add_verdicts(report: &Report, result: &PresetResult, add: &mut impl FnMut(String)) {
     let mut by_check: BTreeMap<Checked, Vec<String>> = BTreeMap::new();
     for (index, side) in report.sides.iter().enumerate() {
-        let runs = result.cases.iter().flat_map(|case| case.done(index));
         let mut all: BTreeMap<Checked, Verdict> = BTreeMap::new();
-        for verdict in runs.filter_map(|run| run.verdict.as_ref()) {
+        for verdict in result.done(index).filter_map(|run| run.verdict.as_ref()) {
             all.entry(verdict.checked)
                 .or_insert_with(|| Verdict::new(verdict.checked))
                 .add(verdict);
@@ -277,8 +249,8 @@ fn add_verdicts(report: &Report, result: &PresetResult, add: &mut impl FnMut(Str
 
 /// The error of times that came from workers.
 fn add_workers(report: &Report, result: &PresetResult, add: &mut impl FnMut(String)) {
-    let runs = |case| (0..report.sides.len()).flat_map(move |side| CaseResult::done(case, side));
-    let errors = result.cases.iter().flat_map(runs).filter_map(|run| run.clock_error_us);
+    let runs = (0..report.sides.len()).flat_map(|side| result.done(side));
+    let errors = runs.filter_map(|run| run.clock_error_us);
     if let Some(error_us) = errors.max_by(f64::total_cmp) {
         let workers = report.workers.join(", ");
         add(format!("by workers at {workers}: times are no more exact than {error_us:.1} us"));
@@ -287,9 +259,7 @@ fn add_workers(report: &Report, result: &PresetResult, add: &mut impl FnMut(Stri
 
 /// What a confirm of a persistent message means on each side; `None` without persistent messages.
 fn unlike_levels(report: &Report, result: &PresetResult) -> Option<String> {
-    let persistent = |side: usize| {
-        result.cases.iter().any(|case| case.done(side).any(|measurement| measurement.persistent))
-    };
+    let persistent = |side: usize| result.done(side).any(|measurement| measurement.persistent);
     let sides: Vec<_> = report.sides.iter().enumerate().filter(|(at, _)| persistent(*at)).collect();
     let (_, first) = sides.first()?;
     let levels: Vec<String> =
@@ -308,12 +278,9 @@ pub(crate) fn summary(report: &Report) -> String {
     let mut rows = Vec::new();
     for result in &report.presets {
         let Some(preset) = preset::find(&result.name) else { continue };
-        let key = preset.columns[0];
-        let metric = metric(key);
+        let key = &preset.columns[0];
         if let Some(case) = result.cases.last() {
-            let at = format!("{} {}", case.series, place(case.x)).trim().to_owned();
-            let mut row =
-                vec![preset.name.to_owned(), at, format!("{}, {}", metric.label, metric.unit)];
+            let mut row = vec![preset.name.clone(), case.place(), metric(key).title()];
             row.extend((0..report.sides.len()).map(|side| cell(case, side, key)));
             rows.push(row);
         }

@@ -1,16 +1,26 @@
 //! Parses what arrives on the channel of a load: deliveries with their content, confirms,
 //! channel.close-ok. Independent of sockets.
 
+use crate::client::receive_buffer::{PARTIAL_BYTES_MAX, ReceiveBuffer};
 use crate::client::{Confirm, Error, Head, Receiver};
 use angarium_protocol::amqp091::codec::Method;
 use angarium_protocol::amqp091::codec::content::{self, ContentHeader, Tagged};
 use angarium_protocol::amqp091::codec::wire::Reader;
-use angarium_protocol::amqp091::frame::{self, Frame};
+use angarium_protocol::amqp091::frame::{self, Frame, FrameError};
+
+/// The largest frame that this client accepts.
+pub(super) const FRAME_BYTES_MAX: u32 = PARTIAL_BYTES_MAX as u32;
 
 /// The first octets of a channel.close-ok method.
 const CHANNEL_CLOSE_OK: [u8; 4] = [0, 20, 0, 41];
 /// The first octets of a tx.commit-ok method.
 const TX_COMMIT_OK: [u8; 4] = [0, 90, 0, 21];
+
+/// Returns the next whole frame, if there is one.
+#[inline]
+pub(super) fn next_frame(incoming: &mut ReceiveBuffer) -> Result<Option<Frame<'_>>, FrameError> {
+    incoming.take(|bytes| frame::read(bytes, FRAME_BYTES_MAX))
+}
 
 /// The delivery whose frames are arriving.
 #[derive(Debug, Default)]

@@ -1,18 +1,18 @@
 //! The fake broker of AMQP 0-9-1: its answers and deliveries.
 
-use super::connection::CHANNEL;
-use super::next_frame::FRAME_BYTES_MAX;
+use super::delivery::FRAME_BYTES_MAX;
+use super::message::{CHANNEL, write_content};
 use crate::client::Encoded;
 use crate::client::fake_broker::{Answer, FakeBroker, Prefix};
 use angarium_protocol::amqp091::codec::content::{self, Deliver};
-use angarium_protocol::amqp091::codec::{Method, Properties, Table};
+use angarium_protocol::amqp091::codec::{Method, Table};
 use angarium_protocol::amqp091::frame::{self, HEAD_BYTES, PROTOCOL_HEADER};
 
 /// A consumer tag as long as brokers make them.
 const CONSUMER_TAG: &str = "amq.ctag-0123456789abcdefghijkl";
 
 /// Answers what this tool's client needs to publish and to consume.
-pub(in crate::client) fn fake_broker() -> FakeBroker {
+pub(crate) fn fake_broker() -> FakeBroker {
     let start = Method::ConnectionStart {
         version_major: 0,
         version_minor: 9,
@@ -20,8 +20,8 @@ pub(in crate::client) fn fake_broker() -> FakeBroker {
         mechanisms: b"PLAIN",
         locales: b"en_US",
     };
-    let frame_max = FRAME_BYTES_MAX as u32;
-    let tune = Method::ConnectionTune { channel_max: 2047, frame_max, heartbeat: 0 };
+    let tune =
+        Method::ConnectionTune { channel_max: 2047, frame_max: FRAME_BYTES_MAX, heartbeat: 0 };
     let methods: [(&'static [u8], u16, Method<'_>); 7] = [
         // start-ok, open and close of a connection
         (&[0, 10, 0, 11], 0, tune),
@@ -65,10 +65,5 @@ fn deliver(queue: &str, body: &[u8], out: &mut Vec<u8>) -> Encoded {
         routing_key: queue,
     };
     deliver.write_frame(CHANNEL, out);
-    let mut properties = Vec::new();
-    Properties { delivery_mode: Some(1), ..Properties::default() }.encode(&mut properties);
-    content::write_header(out, CHANNEL, body.len() as u64, &properties);
-    let body_at = out.len() + HEAD_BYTES;
-    frame::write_body(out, CHANNEL, body, FRAME_BYTES_MAX as u32);
-    Encoded::body_at(body_at)
+    write_content(out, false, body, FRAME_BYTES_MAX)
 }

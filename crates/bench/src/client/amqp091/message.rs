@@ -1,49 +1,52 @@
 //! What a load sends, as bytes: messages, acknowledgements, queue arguments. Independent of sockets.
 
+use crate::client::{Encoded, Route};
 use angarium_protocol::amqp091::codec::content::{self, PublishMethod, Tagged};
 use angarium_protocol::amqp091::codec::{Properties, put_table};
 use angarium_protocol::amqp091::frame;
 use serde::{Deserialize, Serialize};
 
-/// Where a message goes and how it is stored: everything its frames carry besides the body.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Envelope<'a> {
-    /// The channel it is published on.
-    pub channel: u16,
-    /// The exchange; empty for the default one.
-    pub exchange: &'a str,
-    /// The routing key.
-    pub key: &'a str,
-    /// Delivery mode 2 rather than 1.
-    pub persistent: bool,
+/// The only channel that a load uses.
+pub(super) const CHANNEL: u16 = 1;
+
+/// Appends a message in frames of at most `frame_bytes_max`.
+pub(super) fn write_publish(
+    out: &mut Vec<u8>,
+    route: &Route<'_>,
+    body: &[u8],
+    frame_bytes_max: u32,
+) -> Encoded {
+    let publish = PublishMethod {
+        exchange: route.exchange,
+        routing_key: route.key,
+        mandatory: false,
+        immediate: false,
+    };
+    publish.write_frame(CHANNEL, out);
+    write_content(out, route.persistent, body, frame_bytes_max)
 }
 
-impl Envelope<'_> {
-    /// Appends the message in frames of at most `frame_bytes_max`. Returns the offset of the body's
-    /// first byte.
-    pub fn write(&self, out: &mut Vec<u8>, body: &[u8], frame_bytes_max: u32) -> usize {
-        let publish = PublishMethod {
-            exchange: self.exchange,
-            routing_key: self.key,
-            mandatory: false,
-            immediate: false,
-        };
-        publish.write_frame(self.channel, out);
-        let mode = if self.persistent { 2 } else { 1 };
-        let mut properties = Vec::new();
-        Properties { delivery_mode: Some(mode), ..Properties::default() }.encode(&mut properties);
-        content::write_header(out, self.channel, body.len() as u64, &properties);
-        let body_at = out.len() + frame::HEAD_BYTES;
-        frame::write_body(out, self.channel, body, frame_bytes_max);
-        body_at
-    }
+/// Appends a content header and its body.
+pub(super) fn write_content(
+    out: &mut Vec<u8>,
+    persistent: bool,
+    body: &[u8],
+    frame_bytes_max: u32,
+) -> Encoded {
+    let delivery_mode = Some(if persistent { 2 } else { 1 });
+    let mut properties = Vec::new();
+    Properties { delivery_mode, ..Properties::default() }.encode(&mut properties);
+    content::write_header(out, CHANNEL, body.len() as u64, &properties);
+    let body_at = out.len() + frame::HEAD_BYTES;
+    frame::write_body(out, CHANNEL, body, frame_bytes_max);
+    Encoded::body_at(body_at)
 }
 
 /// Appends `basic.ack`.
 #[inline]
-pub fn write_ack(out: &mut Vec<u8>, channel: u16, delivery_tag: u64, multiple: bool) {
+pub(super) fn write_ack(out: &mut Vec<u8>, delivery_tag: u64, multiple: bool) {
     let bits = u8::from(multiple);
-    Tagged { delivery_tag, bits }.write_frame(content::ACK, channel, out);
+    Tagged { delivery_tag, bits }.write_frame(content::ACK, CHANNEL, out);
 }
 
 /// A value of a queue's arguments.
@@ -72,7 +75,7 @@ impl Argument {
 }
 
 /// Appends the arguments as a table, preceded by its length.
-pub fn write_arguments(out: &mut Vec<u8>, arguments: &[(String, Argument)]) {
+pub(super) fn write_arguments(out: &mut Vec<u8>, arguments: &[(String, Argument)]) {
     put_table(out, |table| {
         for (name, value) in arguments {
             match value {

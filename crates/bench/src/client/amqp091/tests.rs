@@ -1,11 +1,10 @@
 //! Frames to and from bytes, and broker addresses.
 
-use super::delivery::Content;
-use super::next_frame::next_frame;
-use super::{Argument, Envelope, write_ack, write_arguments};
-use crate::client::ReceiveBuffer;
-use crate::client::VhostUri;
+use super::Argument;
+use super::delivery::{Content, next_frame};
+use super::message::{write_ack, write_arguments, write_publish};
 use crate::client::tests::Kept;
+use crate::client::{ReceiveBuffer, Route, Target};
 use angarium_protocol::amqp091::codec::content::Tagged;
 use angarium_protocol::amqp091::codec::{FieldValue, Method, table};
 use angarium_protocol::amqp091::frame::{self, Frame};
@@ -24,9 +23,9 @@ fn frames(mut bytes: &[u8]) -> Vec<Frame<'_>> {
 
 #[test]
 fn a_publish_is_a_method_a_header_and_a_body() {
-    let envelope = Envelope { channel: 1, exchange: "ex", key: "key", persistent: true };
+    let route = Route { exchange: "ex", key: "key", persistent: true };
     let mut bytes = Vec::new();
-    let body_at = envelope.write(&mut bytes, b"hello", 4096);
+    let body_at = write_publish(&mut bytes, &route, b"hello", 4096).body_at;
     assert_eq!(&bytes[body_at..body_at + 5], b"hello");
     let frames = frames(&bytes);
     let kinds: Vec<u8> = frames.iter().map(|frame| frame.kind).collect();
@@ -39,11 +38,11 @@ fn a_publish_is_a_method_a_header_and_a_body() {
 
 #[test]
 fn a_body_is_split_at_the_largest_frame() {
-    let envelope = Envelope { channel: 1, exchange: "", key: "k", persistent: false };
+    let route = Route { exchange: "", key: "k", persistent: false };
     for (size, chunks) in [(0, 0), (1, 1), (92, 1), (93, 2), (184, 2), (185, 3)] {
         let mut bytes = Vec::new();
         let body = vec![b'x'; size];
-        envelope.write(&mut bytes, &body, 100);
+        write_publish(&mut bytes, &route, &body, 100);
         let frames = frames(&bytes);
         assert_eq!(frames.len(), 2 + chunks, "{size}");
         let payload: Vec<u8> =
@@ -91,7 +90,7 @@ impl Read for Dribble<'_> {
 fn frames_arrive_whole_however_the_bytes_come() {
     let mut bytes = Vec::new();
     for tag in 0..50 {
-        write_ack(&mut bytes, 1, tag, false);
+        write_ack(&mut bytes, tag, false);
     }
     for step in [1, 2, 7, 20, 21, 22, 1000, bytes.len()] {
         let (mut source, mut incoming) = (Dribble(&bytes, step), ReceiveBuffer::default());
@@ -109,16 +108,17 @@ fn frames_arrive_whole_however_the_bytes_come() {
 #[test]
 fn addresses_are_read_with_their_defaults() {
     let check = |text: &str, user: &str, password: &str, host: &str, port: u16, vhost: &str| {
-        let uri: VhostUri = text.parse().expect("it is an address");
-        let parts = (uri.user.as_str(), uri.password.as_str(), uri.host.as_str(), uri.port);
-        assert_eq!((parts, uri.virtual_host.as_str()), ((user, password, host, port), vhost));
+        let target: Target = text.parse().expect("it is an address");
+        let login = target.login_or_guest();
+        let parts = (login.user.as_str(), login.password(), target.host(), target.port());
+        assert_eq!((parts, target.virtual_host.as_str()), ((user, password, host, port), vhost));
     };
     check("amqp://localhost", "guest", "guest", "localhost", 5672, "/");
     check("amqp://127.0.0.1:99/%2f", "guest", "guest", "127.0.0.1", 99, "/");
     check("amqp://a:b%40c@h:1/v", "a", "b@c", "h", 1, "v");
     check("amqp://h/", "guest", "guest", "h", 5672, "/");
     for wrong in ["http://h", "amqp://", "amqp://h:port", "amqp://h/%zz", "amqp://h/%2"] {
-        assert!(wrong.parse::<VhostUri>().is_err(), "{wrong}");
+        assert!(wrong.parse::<Target>().is_err(), "{wrong}");
     }
 }
 

@@ -1,12 +1,11 @@
 //! An MQTT connection: handshake, subscriptions, and parsing of the input.
 
-use super::packet::{self, Head, PublishHead};
-use super::{Uri, Version};
+use super::packet::{self, Head, PublishHead, Version};
 use crate::client::encoded::PACKET_IDS;
-use crate::client::{Confirm, Encoded, Error, Head as Delivery, ReceiveBuffer, Receiver, dial};
+use crate::client::{
+    Confirm, Encoded, Error, Head as Delivery, Receiver, Route, Session, Source, Target, Wire,
+};
 use std::collections::VecDeque;
-use std::io::Write;
-use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Filters of one SUBSCRIBE.
@@ -20,10 +19,8 @@ static CLIENTS: AtomicU64 = AtomicU64::new(0);
 /// An open connection.
 #[derive(Debug)]
 pub struct Connection {
-    /// The socket, for the hot loops.
-    pub stream: TcpStream,
-    pub(in crate::client) incoming: ReceiveBuffer,
-    uri: Uri,
+    pub(crate) wire: Wire,
+    target: Target,
     version: Version,
     /// Publishes at QoS 1.
     confirms: bool,
@@ -41,20 +38,18 @@ pub struct Connection {
 
 impl Connection {
     /// Connects with a clean session.
-    pub fn open(uri: &Uri) -> Result<Connection, Error> {
+    pub(crate) fn open(target: &Target) -> Result<Connection, Error> {
         let number = CLIENTS.fetch_add(1, Ordering::Relaxed);
         let name = format!("bench-{}-{number}", std::process::id());
-        Connection::open_session(uri, &name, true)
+        Connection::open_session(target, &name, true)
     }
 
     /// Connects to the session of this client identifier; `clean` discards its state.
-    pub fn open_session(uri: &Uri, client_id: &str, clean: bool) -> Result<Connection, Error> {
-        let stream = dial(&uri.host, uri.port)?;
+    fn open_session(target: &Target, client_id: &str, clean: bool) -> Result<Connection, Error> {
         let mut connection = Connection {
-            stream,
-            incoming: ReceiveBuffer::default(),
-            uri: uri.clone(),
-            version: uri.version,
+            wire: Wire::open(target)?,
+            target: target.clone(),
+            version: target.into(),
             confirms: false,
             filter: None,
             session_present: false,
@@ -63,66 +58,64 @@ impl Connection {
             unacked: VecDeque::new(),
             confirmed: 0,
         };
-        let connect = packet::connect(uri.version, client_id, uri.login.as_ref(), clean);
-        connection.stream.write_all(&connect)?;
-        let mut session_present = false;
-        connection.expect(packet::CONNACK, |content| match content.get(1) {
-            Some(0) => {
-                session_present = content[0] & 1 == 1;
-                Ok(())
-            }
-            code => Err(Error::Closed(format!("CONNACK with code {code:?}"))),
-        })?;
-        connection.session_present = session_present;
+        let connect = packet::connect(connection.version, client_id, target.login.as_ref(), clean);
+        connection.wire.send(&connect)?;
+        connection.session_present =
+            connection.expect(packet::CONNACK, |content| match content.get(1) {
+                Some(0) => Ok(content[0] & 1 == 1),
+                code => Err(Error::Closed(format!("CONNACK with code {code:?}"))),
+            })?;
         Ok(connection)
     }
 
     /// Publishes at QoS 1 from now on.
-    pub(in crate::client) fn select_confirms(&mut self) {
+    pub(crate) fn select_confirms(&mut self) -> Result<(), Error> {
         self.confirms = true;
+        Ok(())
     }
 
-    /// Creates a session that stores what is published to `filter` while its client is away.
-    pub(in crate::client) fn declare_session(
-        &mut self,
-        name: &str,
-        filter: &str,
-    ) -> Result<(), Error> {
-        let mut session = Connection::open_session(&self.uri, name, false)?;
-        session.subscribe_filters(&[filter.to_owned()], 1)?;
-        Ok(session.stream.write_all(&packet::DISCONNECT_PACKET)?)
+    /// Creates a session that stores what is published to its filter while its client is not connected.
+    pub(crate) fn declare_session(&mut self, declared: &Session<'_>) -> Result<(), Error> {
+        let mut session = Connection::open_session(&self.target, declared.name, false)?;
+        session.subscribe_filters(&[declared.filter.to_owned()], 1)?;
+        session.wire.send(&packet::DISCONNECT_PACKET)
     }
 
     /// Deletes a session and what it stores.
-    pub(in crate::client) fn delete_session(&mut self, name: &str) -> Result<(), Error> {
-        let mut session = Connection::open_session(&self.uri, name, true)?;
-        Ok(session.stream.write_all(&packet::DISCONNECT_PACKET)?)
+    pub(crate) fn delete_session(&mut self, name: &str) -> Result<(), Error> {
+        let mut session = Connection::open_session(&self.target, name, true)?;
+        session.wire.send(&packet::DISCONNECT_PACKET)
     }
 
-    /// Subscribes and waits for SUBACK; `session` names a declared session to connect to.
-    pub fn subscribe(&mut self, filter: &str, qos: u8, session: Option<&str>) -> Result<(), Error> {
-        if let Some(name) = session {
-            *self = Connection::open_session(&self.uri, name, false)?;
+    /// Subscribes and waits for SUBACK; connects to the source's session, if it has one.
+    pub(crate) fn subscribe(&mut self, source: &Source<'_>, _: u16) -> Result<(), Error> {
+        if let Some(name) = source.session {
+            *self = Connection::open_session(&self.target, name, false)?;
         }
-        self.filter = Some(filter.to_owned());
-        match (session, self.session_present) {
-            // The session has the subscription already, and may deliver stored messages at once.
+        let group = source.group.map_or(String::new(), |group| format!("$share/{group}/"));
+        let (filter, qos) = (group + source.name, u8::from(!source.auto_ack));
+        self.filter = Some(filter.clone());
+        match (source.session, self.session_present) {
+            // The session has the subscription already, and may deliver stored messages immediately.
             (Some(_), true) => Ok(()),
             // A broker may have the session without saying so; messages before SUBACK must not be
             // dropped.
-            (Some(_), false) => self.send_subscribe(&[filter.to_owned()], qos),
-            (None, _) => self.subscribe_filters(&[filter.to_owned()], qos),
+            (Some(_), false) => self.send_subscribe(&[filter], qos),
+            (None, _) => self.subscribe_filters(&[filter], qos),
         }
     }
 
     /// Subscribes to many filters.
-    pub fn subscribe_many(&mut self, filters: impl Iterator<Item = String>) -> Result<(), Error> {
+    pub(crate) fn subscribe_many(
+        &mut self,
+        filters: impl Iterator<Item = String>,
+    ) -> Result<(), Error> {
         let filters: Vec<String> = filters.collect();
         filters.chunks(FILTERS_MAX).try_for_each(|chunk| self.subscribe_filters(chunk, 0))
     }
 
     fn send_subscribe(&mut self, filters: &[String], qos: u8) -> Result<(), Error> {
-        Ok(self.stream.write_all(&packet::subscribe(self.version, 1, filters, qos))?)
+        self.wire.send(&packet::subscribe(self.version, 1, filters, qos))
     }
 
     fn subscribe_filters(&mut self, filters: &[String], qos: u8) -> Result<(), Error> {
@@ -134,12 +127,12 @@ impl Connection {
     }
 
     /// Appends a message.
-    pub(in crate::client) fn encode(&self, topic: &str, body: &[u8], out: &mut Vec<u8>) -> Encoded {
-        packet::publish(self.version, topic, u8::from(self.confirms), body, out)
+    pub(crate) fn encode(&self, route: &Route<'_>, body: &[u8], out: &mut Vec<u8>) -> Encoded {
+        packet::publish(self.version, route.key, u8::from(self.confirms), body, out)
     }
 
     /// Appends acknowledgements of a delivery, or of all up to it.
-    pub(in crate::client) fn encode_ack(&mut self, out: &mut Vec<u8>, tag: u64, multiple: bool) {
+    pub(crate) fn encode_ack(&mut self, out: &mut Vec<u8>, tag: u64, multiple: bool) {
         if multiple {
             while self.unacked.front().is_some_and(|(number, _)| *number <= tag) {
                 let id = self.unacked.pop_front().map_or(0, |(_, id)| id);
@@ -153,26 +146,23 @@ impl Connection {
     }
 
     /// Asks for an answer to everything sent before; ends a subscription.
-    pub(in crate::client) fn send_end(&mut self) -> Result<(), Error> {
+    pub(crate) fn send_end(&mut self) -> Result<(), Error> {
         match self.filter.take() {
-            Some(filter) => {
-                self.stream.write_all(&packet::unsubscribe(self.version, 2, &filter))?;
-            }
-            None => self.stream.write_all(&packet::PINGREQ_PACKET)?,
+            Some(filter) => self.wire.send(&packet::unsubscribe(self.version, 2, &filter)),
+            None => self.wire.send(&packet::PINGREQ_PACKET),
         }
-        Ok(())
     }
 
     /// Ends the connection.
-    pub(in crate::client) fn close(mut self) -> Result<(), Error> {
-        // A broker may hang up on DISCONNECT at once.
-        let _ = self.stream.write_all(&packet::DISCONNECT_PACKET);
+    pub(crate) fn close(mut self) -> Result<(), Error> {
+        // A broker may hang up on DISCONNECT immediately.
+        let _ = self.wire.send(&packet::DISCONNECT_PACKET);
         Ok(())
     }
 
     /// Hands everything received to `receiver`.
     #[inline]
-    pub(in crate::client) fn parse(&mut self, receiver: &mut impl Receiver) -> Result<(), Error> {
+    pub(crate) fn parse(&mut self, receiver: &mut impl Receiver) -> Result<(), Error> {
         loop {
             if self.body_left > 0 {
                 let left = self.body_left;
@@ -181,7 +171,7 @@ impl Connection {
                     receiver.body(&bytes[..count]);
                     Ok::<_, Error>((count > 0).then_some((count, count)))
                 };
-                let Some(count) = self.incoming.take(piece)? else { return Ok(()) };
+                let Some(count) = self.wire.incoming.take(piece)? else { return Ok(()) };
                 self.body_left -= count;
                 if self.body_left > 0 {
                     return Ok(());
@@ -189,7 +179,7 @@ impl Connection {
                 receiver.complete();
             }
             let version = self.version;
-            match self.incoming.take(|bytes| next(bytes, version))? {
+            match self.wire.incoming.take(|bytes| next(bytes, version))? {
                 None => return Ok(()),
                 Some(Item::Publish(head)) => self.begin(&head, receiver),
                 Some(Item::Confirmed(id)) => self.confirm(id, receiver)?,
@@ -224,29 +214,27 @@ impl Connection {
     }
 
     /// Waits for an answer; drops messages before it.
-    fn expect(
+    fn expect<T>(
         &mut self,
         kind: u8,
-        mut check: impl FnMut(&[u8]) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        loop {
-            let answer = self.incoming.take(|bytes| {
-                let Some(head) = Head::decode(bytes).map_err(Error::invalid)? else {
-                    return Ok(None);
-                };
-                if head.remaining > ANSWER_BYTES_MAX {
-                    return Err(Error::invalid("an answer that is too long"));
-                }
-                let end = head.octets + head.remaining;
-                Ok(bytes.get(head.octets..end).map(|content| ((head.kind, content), end)))
-            })?;
-            match answer {
-                Some((found, content)) if found == kind => return check(content),
-                Some(_) => {}
-                None => self.incoming.fill_some(&mut self.stream)?,
-            }
-        }
+        mut read: impl FnMut(&[u8]) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.wire.expect(|bytes| {
+            let Some(head) = Head::decode(bytes).map_err(Error::invalid)? else { return Ok(None) };
+            let Some(content) = answer(bytes, &head)? else { return Ok(None) };
+            let found = if head.kind == kind { Some(read(content)?) } else { None };
+            Ok(Some((found, head.octets + head.remaining)))
+        })
     }
+}
+
+/// The content of a packet other than PUBLISH, if it is complete.
+#[inline]
+fn answer<'a>(bytes: &'a [u8], head: &Head) -> Result<Option<&'a [u8]>, Error> {
+    if head.remaining > ANSWER_BYTES_MAX {
+        return Err(Error::invalid("an answer that is too long"));
+    }
+    Ok(bytes.get(head.octets..head.octets + head.remaining))
 }
 
 /// A parsed packet.
@@ -265,11 +253,7 @@ fn next(bytes: &[u8], version: Version) -> Result<Option<(Item, usize)>, Error> 
         let publish = PublishHead::decode(bytes, &head, version).map_err(Error::invalid)?;
         return Ok(publish.map(|publish| (Item::Publish(publish), publish.octets)));
     }
-    if head.remaining > ANSWER_BYTES_MAX {
-        return Err(Error::invalid("an answer that is too long"));
-    }
-    let end = head.octets + head.remaining;
-    let Some(content) = bytes.get(head.octets..end) else { return Ok(None) };
+    let Some(content) = answer(bytes, &head)? else { return Ok(None) };
     let item = match (head.kind, content) {
         (packet::PUBACK, [high, low, rest @ ..]) => match rest.first() {
             Some(code) if *code >= 0x80 => Item::Refused(format!("PUBACK with code {code}")),
@@ -282,7 +266,7 @@ fn next(bytes: &[u8], version: Version) -> Result<Option<(Item, usize)>, Error> 
         (packet::DISCONNECT, _) => Item::Refused(format!("DISCONNECT {content:?}")),
         _ => Item::Other,
     };
-    Ok(Some((item, end)))
+    Ok(Some((item, head.octets + head.remaining)))
 }
 
 /// The tag of a packet identifier, given the highest confirmed tag; `None` for identifier 0. Windows are

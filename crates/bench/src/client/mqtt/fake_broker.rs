@@ -1,12 +1,11 @@
 //! The fake broker of MQTT: its answers and deliveries.
 
-use super::Version;
-use super::packet::{self, Head};
+use super::packet::{self, Head, Version};
 use crate::client::Encoded;
 use crate::client::fake_broker::{Answer, FakeBroker, Prefix};
 
 /// Answers what this tool's client needs to publish and to subscribe at QoS 0.
-pub(in crate::client) fn fake_broker(version: Version) -> FakeBroker {
+pub(crate) fn fake_broker(version: Version) -> FakeBroker {
     // In MQTT 5 the property length follows the codes of CONNACK (3.2.2) and precedes those of SUBACK
     // and UNSUBACK (3.9.2, 3.11.2); UNSUBACK of 3.1.1 has no codes.
     let answers: [(&'static [u8], &[u8]); 4] = match version {

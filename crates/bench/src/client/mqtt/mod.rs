@@ -3,11 +3,9 @@
 mod connection;
 mod fake_broker;
 mod packet;
-mod uri;
 
 pub use connection::Connection;
 pub(super) use fake_broker::fake_broker;
-pub use uri::{Uri, Version};
 
 #[cfg(test)]
 mod tests;

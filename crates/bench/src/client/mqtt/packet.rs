@@ -1,9 +1,23 @@
 //! Control packets to and from bytes, as far as a load needs them. Section numbers are those of MQTT 5;
 //! 3.1.1 has the same packets without properties.
 
-use super::Version;
-use crate::client::Encoded;
-use crate::client::authority::Login;
+use crate::client::target::Login;
+use crate::client::{Encoded, Target};
+
+/// A version of the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Version {
+    /// MQTT 3.1.1.
+    V3,
+    /// MQTT 5.
+    V5,
+}
+
+impl From<&Target> for Version {
+    fn from(target: &Target) -> Version {
+        if target.scheme() == "mqtt5" { Version::V5 } else { Version::V3 }
+    }
+}
 
 /// Types of control packets (2.1.2), in the upper half of the first octet.
 pub(super) const CONNACK: u8 = 2;
@@ -71,10 +85,20 @@ fn put_text(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(&text[..length]);
 }
 
-fn put_packet(out: &mut Vec<u8>, first: u8, content: &[u8]) {
-    out.push(first);
-    put_variable_integer(out, content.len());
+fn packet(first: u8, content: &[u8]) -> Vec<u8> {
+    let mut out = vec![first];
+    put_variable_integer(&mut out, content.len());
     out.extend_from_slice(content);
+    out
+}
+
+/// A packet identifier, and no properties.
+fn identified(version: Version, id: u16) -> Vec<u8> {
+    let mut content = id.to_be_bytes().to_vec();
+    if version == Version::V5 {
+        content.push(0);
+    }
+    content
 }
 
 /// CONNECT (3.1): no will, no keep-alive.
@@ -96,40 +120,28 @@ pub(super) fn connect(
         content.extend_from_slice(properties);
     }
     put_text(&mut content, client_id.as_bytes());
-    if let Some(Login { user, password }) = login {
-        put_text(&mut content, user.as_bytes());
-        put_text(&mut content, password.as_bytes());
+    if let Some(login) = login {
+        put_text(&mut content, login.user.as_bytes());
+        put_text(&mut content, login.password().as_bytes());
     }
-    let mut out = Vec::new();
-    put_packet(&mut out, 0x10, &content);
-    out
+    packet(0x10, &content)
 }
 
 /// SUBSCRIBE (3.8) to several filters.
 pub(super) fn subscribe(version: Version, id: u16, filters: &[String], qos: u8) -> Vec<u8> {
-    let mut content = id.to_be_bytes().to_vec();
-    if version == Version::V5 {
-        content.push(0);
-    }
+    let mut content = identified(version, id);
     for filter in filters {
         put_text(&mut content, filter.as_bytes());
         content.push(qos);
     }
-    let mut out = Vec::new();
-    put_packet(&mut out, 0x82, &content);
-    out
+    packet(0x82, &content)
 }
 
 /// UNSUBSCRIBE (3.10) from one filter.
 pub(super) fn unsubscribe(version: Version, id: u16, filter: &str) -> Vec<u8> {
-    let mut content = id.to_be_bytes().to_vec();
-    if version == Version::V5 {
-        content.push(0);
-    }
+    let mut content = identified(version, id);
     put_text(&mut content, filter.as_bytes());
-    let mut out = Vec::new();
-    put_packet(&mut out, 0xA2, &content);
-    out
+    packet(0xA2, &content)
 }
 
 /// Appends PUBLISH (3.3); with QoS 1 its packet identifier is the tag.

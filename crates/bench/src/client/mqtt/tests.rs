@@ -1,11 +1,11 @@
 //! Packets to and from bytes, identifiers and tags.
 
+use super::Connection;
 use super::connection::tag_of;
-use super::packet::{self, Head, PublishHead};
-use super::{Connection, Uri, Version};
-use crate::client::Receiver;
-use crate::client::authority::Login;
+use super::packet::{self, Head, PublishHead, Version};
 use crate::client::encoded::packet_id_of;
+use crate::client::target::Login;
+use crate::client::{Receiver, Source, Target};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
@@ -48,7 +48,7 @@ fn what_lies_about_its_length_is_refused() {
 fn connects_say_what_is_asked_for() {
     let plain = packet::connect(Version::V3, "id", None, true);
     assert_eq!(plain, b"\x10\x0e\x00\x04MQTT\x04\x02\x00\x00\x00\x02id");
-    let login = Login { user: "u".to_owned(), password: "p".to_owned() };
+    let login = Login { user: "u".to_owned(), password: Some("p".to_owned()) };
     let kept = packet::connect(Version::V5, "id", Some(&login), false);
     assert_eq!(
         kept,
@@ -73,13 +73,15 @@ fn identifiers_wrap_and_stand_for_the_nearest_tag() {
 
 #[test]
 fn addresses_name_the_version() {
-    let uri: Uri = "mqtt://h".parse().expect("it is one");
-    assert_eq!((uri.version, uri.port, uri.login), (Version::V3, 1_883, None));
-    let uri: Uri = "mqtt5://u:p%40@h:1/".parse().expect("it is one");
-    assert_eq!((uri.version, uri.port), (Version::V5, 1));
-    assert_eq!(uri.login, Some(Login { user: "u".to_owned(), password: "p@".to_owned() }));
-    assert_eq!(uri.to_string(), "mqtt5://h:1");
-    assert!("amqp://h".parse::<Uri>().is_err());
+    let target: Target = "mqtt://h".parse().expect("it is one");
+    assert_eq!((Version::from(&target), target.port()), (Version::V3, 1_883));
+    assert_eq!(target.login, None);
+    let target: Target = "mqtt5://u:p%40@h:1/".parse().expect("it is one");
+    assert_eq!((Version::from(&target), target.port()), (Version::V5, 1));
+    let login = Login { user: "u".to_owned(), password: Some("p@".to_owned()) };
+    assert_eq!(target.login, Some(login));
+    assert_eq!(target.to_string(), "mqtt5://h:1");
+    assert!("mqtt://h/path".parse::<Target>().is_err());
 }
 
 /// Counts deliveries.
@@ -108,13 +110,14 @@ fn what_a_session_kept_is_taken_before_the_answer_to_the_subscription() {
         stream.write_all(&said).and(first).expect("it reads");
         drop(stream.read_to_end(&mut Vec::new()));
     });
-    let uri: Uri = format!("mqtt://127.0.0.1:{port}").parse().expect("it is an address");
-    let mut connection = Connection::open(&uri).expect("it is accepted");
-    connection.subscribe("a", 1, Some("session")).expect("it is accepted");
+    let target = format!("mqtt://127.0.0.1:{port}").parse().expect("it is an address");
+    let mut connection = Connection::open(&target).expect("it is accepted");
+    let source = Source { session: Some("session"), auto_ack: false, ..Source::plain("a") };
+    connection.subscribe(&source, 0).expect("it is accepted");
     let mut count = Count::default();
     connection.parse(&mut count).expect("well-formed");
     while count.0 == 0 {
-        assert_ne!(connection.incoming.fill(&mut connection.stream).expect("it is told"), 0);
+        assert_ne!(connection.wire.fill().expect("it is open"), 0);
         connection.parse(&mut count).expect("well-formed");
     }
     drop(connection);

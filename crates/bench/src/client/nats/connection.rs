@@ -1,11 +1,11 @@
 //! A NATS connection: handshake, subscriptions, and parsing of the input.
 
-use super::{Login, Uri};
-use crate::client::{Error, Head, ReceiveBuffer, Receiver, dial};
+use crate::client::{Encoded, Error, Head, Receiver, Route, Source, Target, Wire};
 use angarium_protocol::nats::codec::server::MessageRow;
-use angarium_protocol::nats::codec::{Connect, Info, Malformed, Message, ServerOp, client};
-use std::io::Write;
-use std::net::TcpStream;
+use angarium_protocol::nats::codec::{
+    Connect, Info, Malformed, Message, Publish, ServerOp, client,
+};
+use angarium_protocol::nats::frame;
 
 /// The largest accepted payload, whatever the broker allows; nats-server advises against more than 8
 /// MiB.
@@ -18,23 +18,19 @@ const LINE_BYTES: usize = 16 * 1024;
 /// An open connection.
 #[derive(Debug)]
 pub struct Connection {
-    /// The socket, for the hot loops.
-    pub stream: TcpStream,
+    pub(crate) wire: Wire,
     /// The largest payload that the broker accepts.
-    pub payload_bytes_max: usize,
-    pub(in crate::client) incoming: ReceiveBuffer,
+    payload_bytes_max: usize,
     row: MessageRow,
     subscriptions: u64,
 }
 
 impl Connection {
     /// Connects, authenticates, and waits for the broker's PONG.
-    pub fn open(uri: &Uri) -> Result<Connection, Error> {
-        let stream = dial(&uri.host, uri.port)?;
+    pub(crate) fn open(target: &Target) -> Result<Connection, Error> {
         let mut connection = Connection {
-            stream,
+            wire: Wire::open(target)?,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
-            incoming: ReceiveBuffer::default(),
             row: MessageRow::default(),
             subscriptions: 0,
         };
@@ -46,22 +42,26 @@ impl Connection {
         })?;
         let info = info.ok_or_else(|| Error::invalid("an INFO that is no JSON"))?;
         connection.payload_bytes_max = info.max_payload.min(PAYLOAD_BYTES_MAX);
-        connection.incoming.reserve(connection.payload_bytes_max + LINE_BYTES);
+        connection.wire.incoming.reserve(connection.payload_bytes_max + LINE_BYTES);
         let mut out = Vec::new();
-        greeting(&uri.login).write(&mut out);
+        greeting(target).write(&mut out);
         client::write_ping(&mut out);
-        connection.stream.write_all(&out)?;
-        connection.expect(|op| matches!(op, ServerOp::Pong))?;
+        connection.wire.send(&out)?;
+        connection.expect_pong()?;
         Ok(connection)
     }
 
+    pub(crate) fn select_confirms(&mut self) -> Result<(), Error> {
+        Err(Error::Closed("NATS has no publisher confirms".to_owned()))
+    }
+
     /// Subscribes and waits for PONG. Messages published before may be missed.
-    pub fn subscribe(&mut self, subject: &str, group: Option<&str>) -> Result<(), Error> {
-        self.subscribe_many([subject], group)
+    pub(crate) fn subscribe(&mut self, source: &Source<'_>, _: u16) -> Result<(), Error> {
+        self.subscribe_many([source.name], source.group)
     }
 
     /// Subscribes to all of them and waits for PONG.
-    pub fn subscribe_many(
+    pub(crate) fn subscribe_many(
         &mut self,
         subjects: impl IntoIterator<Item = impl AsRef<str>>,
         group: Option<&str>,
@@ -73,29 +73,37 @@ impl Connection {
             let sid = self.subscriptions.to_string();
             client::write_subscribe(&mut out, subject, group, sid.as_bytes());
             if out.len() >= WRITE_BYTES {
-                self.stream.write_all(&out)?;
+                self.wire.send(&out)?;
                 out.clear();
             }
         }
         client::write_ping(&mut out);
-        self.stream.write_all(&out)?;
-        self.expect(|op| matches!(op, ServerOp::Pong))
+        self.wire.send(&out)?;
+        self.expect_pong()
     }
 
     /// Ends all subscriptions and asks for a PONG after that.
-    pub(in crate::client) fn send_end(&mut self) -> Result<(), Error> {
+    pub(crate) fn send_end(&mut self) -> Result<(), Error> {
         let mut out = Vec::new();
         for sid in 1..=self.subscriptions {
             client::write_unsubscribe(&mut out, sid.to_string().as_bytes(), None);
         }
         self.subscriptions = 0;
         client::write_ping(&mut out);
-        Ok(self.stream.write_all(&out)?)
+        self.wire.send(&out)
     }
+
+    /// Appends a message.
+    pub(crate) fn encode(&self, route: &Route<'_>, body: &[u8], out: &mut Vec<u8>) -> Encoded {
+        Publish { subject: route.key.as_bytes(), body, ..Publish::default() }.write(out);
+        Encoded::body_at(out.len() - body.len() - frame::END.len())
+    }
+
+    pub(crate) fn encode_ack(&mut self, _: &mut Vec<u8>, _: u64, _: bool) {}
 
     /// Hands everything received to `receiver`, and answers the broker's pings.
     #[inline]
-    pub(in crate::client) fn parse(&mut self, receiver: &mut impl Receiver) -> Result<(), Error> {
+    pub(crate) fn parse(&mut self, receiver: &mut impl Receiver) -> Result<(), Error> {
         self.parse_each(receiver, |receiver, message| {
             receiver.begin(Head { size: message.body.len() as u64, ..Head::default() });
             receiver.body(message.body);
@@ -113,11 +121,11 @@ impl Connection {
     ) -> Result<(), Error> {
         let payload_bytes_max = self.payload_bytes_max;
         while let Some(op) =
-            self.incoming.take(|bytes| self.row.decode(bytes, payload_bytes_max))?
+            self.wire.incoming.take(|bytes| self.row.decode(bytes, payload_bytes_max))?
         {
             match op {
                 ServerOp::Message(message) => take(receiver, message)?,
-                ServerOp::Ping => self.stream.write_all(b"PONG\r\n")?,
+                ServerOp::Ping => self.wire.send(b"PONG\r\n")?,
                 ServerOp::Pong => receiver.ended(),
                 // A broker may send INFO at any time: its cluster changed, or it shuts down.
                 ServerOp::Info(_) | ServerOp::Ok => {}
@@ -127,32 +135,38 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits for the operation that `wanted` accepts; drops others before it.
+    /// Waits for the operation that `wanted` accepts; drops others before it, and answers pings.
     pub(super) fn expect(
         &mut self,
         mut wanted: impl FnMut(&ServerOp<'_>) -> bool,
     ) -> Result<(), Error> {
         let payload_bytes_max = self.payload_bytes_max;
         loop {
-            while let Some(op) =
-                self.incoming.take(|bytes| ServerOp::decode(bytes, payload_bytes_max))?
-            {
-                match op {
+            let is_ping = self.wire.expect(|bytes| {
+                let Some((op, octets)) = ServerOp::decode(bytes, payload_bytes_max)? else {
+                    return Ok(None);
+                };
+                let is_ping = match op {
                     ServerOp::Error(text) => return Err(refused(text)),
-                    ServerOp::Ping => self.stream.write_all(b"PONG\r\n")?,
-                    _ => {}
-                }
-                if wanted(&op) {
-                    return Ok(());
-                }
+                    ServerOp::Ping => Some(true),
+                    _ => wanted(&op).then_some(false),
+                };
+                Ok(Some((is_ping, octets)))
+            })?;
+            if !is_ping {
+                return Ok(());
             }
-            self.incoming.fill_some(&mut self.stream)?;
+            self.wire.send(b"PONG\r\n")?;
         }
+    }
+
+    pub(super) fn expect_pong(&mut self) -> Result<(), Error> {
+        self.expect(|op| matches!(op, ServerOp::Pong))
     }
 }
 
-fn greeting(login: &Login) -> Connect {
-    let mut connect = Connect {
+fn greeting(target: &Target) -> Connect {
+    let connect = Connect {
         verbose: false,
         pedantic: false,
         name: Some("angarium-bench".to_owned()),
@@ -163,15 +177,11 @@ fn greeting(login: &Login) -> Connect {
         headers: true,
         ..Connect::default()
     };
-    match login {
-        Login::None => {}
-        Login::Token(token) => connect.auth_token = Some(token.clone()),
-        Login::User(user, password) => {
-            connect.user = Some(user.clone());
-            connect.pass = Some(password.clone());
-        }
+    let Some(login) = target.login.clone() else { return connect };
+    match login.password {
+        None => Connect { auth_token: Some(login.user), ..connect },
+        pass => Connect { user: Some(login.user), pass, ..connect },
     }
-    connect
 }
 
 fn refused(text: &[u8]) -> Error {

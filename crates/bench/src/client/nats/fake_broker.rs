@@ -7,7 +7,7 @@ use angarium_protocol::nats::codec::server::Message;
 use angarium_protocol::nats::frame;
 
 /// Answers what this tool's client needs to publish and to subscribe.
-pub(in crate::client) fn fake_broker() -> FakeBroker {
+pub(crate) fn fake_broker() -> FakeBroker {
     let mut greeting = Vec::new();
     // nats-server's default.
     Info { proto: 1, headers: true, max_payload: 1 << 20, ..Info::default() }.write(&mut greeting);

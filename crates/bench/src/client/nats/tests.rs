@@ -1,20 +1,25 @@
 //! Broker addresses, and the fake broker.
 
-use super::{Login, Uri};
+use crate::client::Target;
+use crate::client::target::Login;
 use angarium_protocol::nats::codec::{Info, ServerOp};
 
 #[test]
 fn addresses_are_read_with_their_defaults() {
-    let check = |text: &str, login: Login, host: &str, port: u16| {
-        let uri: Uri = text.parse().expect("it is an address");
-        assert_eq!(uri, Uri { login, host: host.to_owned(), port });
+    let check = |text: &str, login: Option<(&str, Option<&str>)>, host: &str, port: u16| {
+        let target: Target = text.parse().expect("it is an address");
+        let login = login.map(|(user, password)| Login {
+            user: user.to_owned(),
+            password: password.map(str::to_owned),
+        });
+        assert_eq!((&target.login, target.host(), target.port()), (&login, host, port));
     };
-    check("nats://localhost", Login::None, "localhost", 4222);
-    check("nats://127.0.0.1:99/", Login::None, "127.0.0.1", 99);
-    check("nats://secret@h", Login::Token("secret".to_owned()), "h", 4222);
-    check("nats://a:b%40c@h:1", Login::User("a".to_owned(), "b@c".to_owned()), "h", 1);
-    for wrong in ["amqp://h", "nats://", "nats://h:port"] {
-        assert!(wrong.parse::<Uri>().is_err(), "{wrong}");
+    check("nats://localhost", None, "localhost", 4222);
+    check("nats://127.0.0.1:99/", None, "127.0.0.1", 99);
+    check("nats://secret@h", Some(("secret", None)), "h", 4222);
+    check("nats://a:b%40c@h:1", Some(("a", Some("b@c"))), "h", 1);
+    for wrong in ["nats://", "nats://h:port", "nats://h/path"] {
+        assert!(wrong.parse::<Target>().is_err(), "{wrong}");
     }
 }
 

@@ -1,11 +1,11 @@
 //! A RESP connection: handshake, channels, streams with consumer groups, and parsing of the input.
 
-use super::Uri;
 use super::codec::{self, EXEC, Id, Item, MULTI};
 use super::group_consumer::GroupConsumer;
-use crate::client::{Confirm, Encoded, Error, Head, ReceiveBuffer, Receiver, dial};
-use std::io::{self, Write};
-use std::net::TcpStream;
+use crate::client::{
+    Confirm, Encoded, Error, Head, Receiver, Route, Session, Source, Target, Wire,
+};
+use std::io;
 
 /// The field name of entries published by this tool.
 const FIELD: &[u8] = b"b";
@@ -15,9 +15,7 @@ const WRITE_BYTES: usize = 64 * 1024;
 /// An open connection.
 #[derive(Debug)]
 pub struct Connection {
-    /// The socket, for the hot loops.
-    pub stream: TcpStream,
-    pub(in crate::client) incoming: ReceiveBuffer,
+    pub(crate) wire: Wire,
     /// Commands to send before the next read.
     requests: Vec<u8>,
     confirms: bool,
@@ -42,11 +40,9 @@ pub struct Connection {
 
 impl Connection {
     /// Connects, authenticates, and waits until the server has loaded its data.
-    pub fn open(uri: &Uri) -> Result<Connection, Error> {
-        let stream = dial(&uri.host, uri.port)?;
+    pub fn open(target: &Target) -> Result<Connection, Error> {
         let mut connection = Connection {
-            stream,
-            incoming: ReceiveBuffer::default(),
+            wire: Wire::open(target)?,
             requests: Vec::new(),
             confirms: false,
             unanswered: false,
@@ -60,9 +56,9 @@ impl Connection {
             delivered: 0,
         };
         let mut hello = vec!["HELLO", "3"];
-        if let Some(login) = &uri.login {
+        if let Some(login) = &target.login {
             let user = if login.user.is_empty() { "default" } else { &login.user };
-            hello.extend(["AUTH", user, &login.password]);
+            hello.extend(["AUTH", user, login.password()]);
         }
         connection.ask(&hello).map_err(|error| match error {
             Error::Closed(text) if text.contains("unknown command") => {
@@ -90,60 +86,49 @@ impl Connection {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if !self.requests.is_empty() {
-            self.stream.write_all(&self.requests)?;
-            self.requests.clear();
-        }
-        Ok(())
+        self.wire.flush(&mut self.requests)
     }
 
     /// Waits for a reply; drops push messages before it.
     fn expect_answer(&mut self) -> Result<String, Error> {
-        loop {
-            let text = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
-            let found = self.incoming.take(|bytes| {
-                let Some(((kind, said), octets)) = codec::answer(bytes).map_err(Error::invalid)?
-                else {
-                    return Ok(None);
-                };
-                match kind {
-                    b'-' => Err(Error::Closed(text(said))),
-                    _ => Ok(Some(((kind != b'>').then(|| text(said)), octets))),
-                }
-            })?;
-            match found {
-                Some(Some(text)) => return Ok(text),
-                Some(None) => {}
-                None => self.incoming.fill_some(&mut self.stream)?,
+        self.wire.expect(|bytes| {
+            let answer = codec::answer(bytes).map_err(Error::invalid)?;
+            let Some(((kind, text), octets)) = answer else { return Ok(None) };
+            let text = String::from_utf8_lossy(text).into_owned();
+            match kind {
+                b'-' => Err(Error::Closed(text)),
+                _ => Ok(Some(((kind != b'>').then_some(text), octets))),
             }
-        }
+        })
     }
 
     /// Publishes to streams and expects replies from now on.
-    pub(in crate::client) fn select_confirms(&mut self) {
+    pub(crate) fn select_confirms(&mut self) -> Result<(), Error> {
         self.confirms = true;
+        Ok(())
     }
 
     /// Publishes without replies until [`Connection::send_end`]: a server buffers unread replies in
     /// memory.
-    pub(in crate::client) fn disable_replies(&mut self) -> Result<(), Error> {
+    pub(crate) fn disable_replies(&mut self) -> Result<(), Error> {
         self.unanswered = true;
         self.push([&b"CLIENT"[..], b"REPLY", b"OFF"].into_iter());
         Ok(self.flush()?)
     }
 
     /// Acknowledges in transactions from now on, and publishes in them once one has begun.
-    pub(in crate::client) fn select_transactions(&mut self) {
+    pub(crate) fn select_transactions(&mut self) -> Result<(), Error> {
         self.transacted = true;
+        Ok(())
     }
 
     /// Begins the first transaction.
-    pub(in crate::client) fn begin(&mut self) -> Result<(), Error> {
+    pub(crate) fn begin(&mut self) -> Result<(), Error> {
         self.ask(&["MULTI"]).map(drop)
     }
 
     /// Appends a commit and the start of the next transaction. Acknowledgements carry their own commit.
-    pub(in crate::client) fn encode_commit(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode_commit(&self, out: &mut Vec<u8>) {
         if self.member.is_none() {
             out.extend_from_slice(EXEC);
             out.extend_from_slice(MULTI);
@@ -151,29 +136,33 @@ impl Connection {
     }
 
     /// Creates a stream and a group that receives everything added from now on.
-    pub(in crate::client) fn declare_group(
-        &mut self,
-        group: &str,
-        stream: &str,
-    ) -> Result<(), Error> {
-        match self.ask(&["XGROUP", "CREATE", stream, group, "$", "MKSTREAM"]) {
+    pub(crate) fn declare_session(&mut self, session: &Session<'_>) -> Result<(), Error> {
+        match self.ask(&["XGROUP", "CREATE", session.filter, session.name, "$", "MKSTREAM"]) {
             Err(Error::Closed(text)) if text.starts_with("BUSYGROUP") => Ok(()),
             answer => answer.map(drop),
         }
     }
 
     /// Deletes a stream and its groups.
-    pub(in crate::client) fn delete(&mut self, stream: &str) -> Result<(), Error> {
+    pub(crate) fn delete(&mut self, stream: &str) -> Result<(), Error> {
         self.ask(&["UNLINK", stream]).map(drop)
     }
 
-    /// Subscribes to a channel, or to a pattern with `*`, and waits for the server's answer.
-    pub fn subscribe(&mut self, channel: &str) -> Result<(), Error> {
-        self.subscribe_many([channel.to_owned()].into_iter())
+    /// Consumes a stream as a member of a group from now on; or subscribes to a channel, or to a pattern with
+    /// `*`, and waits for the server's answer.
+    pub(crate) fn subscribe(&mut self, source: &Source<'_>, prefetch: u16) -> Result<(), Error> {
+        let Some(group) = source.session else {
+            return self.subscribe_many([source.name.to_owned()].into_iter());
+        };
+        self.member = Some(GroupConsumer::new(source.name, group, source.auto_ack, prefetch));
+        Ok(())
     }
 
     /// Subscribes to many channels and patterns.
-    pub fn subscribe_many(&mut self, channels: impl Iterator<Item = String>) -> Result<(), Error> {
+    pub(crate) fn subscribe_many(
+        &mut self,
+        channels: impl Iterator<Item = String>,
+    ) -> Result<(), Error> {
         for channel in channels {
             let is_pattern = channel.contains('*');
             let command = if is_pattern { &b"PSUBSCRIBE"[..] } else { b"SUBSCRIBE" };
@@ -187,42 +176,26 @@ impl Connection {
         self.ask(&["PING"]).map(drop)
     }
 
-    /// Consumes a stream as a member of a group from now on.
-    pub(in crate::client) fn join(
-        &mut self,
-        stream: &str,
-        group: &str,
-        auto_ack: bool,
-        prefetch: u16,
-    ) {
-        self.member = Some(GroupConsumer::new(stream, group, auto_ack, prefetch));
-    }
-
     /// Appends a message.
-    pub(in crate::client) fn encode(
-        &self,
-        key: &str,
-        persistent: bool,
-        body: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Encoded {
-        if persistent || self.confirms {
-            codec::write(out, [&b"XADD"[..], key.as_bytes(), b"*", FIELD, body].into_iter());
+    pub(crate) fn encode(&self, route: &Route<'_>, body: &[u8], out: &mut Vec<u8>) -> Encoded {
+        let key = route.key.as_bytes();
+        if route.persistent || self.confirms {
+            codec::write(out, [&b"XADD"[..], key, b"*", FIELD, body].into_iter());
         } else {
-            codec::write(out, [&b"PUBLISH"[..], key.as_bytes(), body].into_iter());
+            codec::write(out, [&b"PUBLISH"[..], key, body].into_iter());
         }
         Encoded::body_at(out.len() - body.len() - b"\r\n".len())
     }
 
     /// Acknowledges a delivery; with `multiple`, all up to it. Sent before the next read.
-    pub(in crate::client) fn acknowledge(&mut self, tag: u64, multiple: bool) {
+    pub(crate) fn encode_ack(&mut self, _: &mut Vec<u8>, tag: u64, multiple: bool) {
         if let Some(member) = &mut self.member {
             member.acknowledge(tag, multiple, self.transacted, &mut self.requests);
         }
     }
 
     /// Ends subscriptions and asks for a reply to everything sent before.
-    pub(in crate::client) fn send_end(&mut self) -> Result<(), Error> {
+    pub(crate) fn send_end(&mut self) -> Result<(), Error> {
         if let Some(member) = &mut self.member {
             member.end();
         }
@@ -242,14 +215,14 @@ impl Connection {
     }
 
     /// Closes the connection once the last acknowledgements are processed.
-    pub(in crate::client) fn close(mut self) -> Result<(), Error> {
+    pub(crate) fn close(mut self) -> Result<(), Error> {
         if self.requests.is_empty() {
             return Ok(());
         }
         self.push([&b"QUIT"[..]].into_iter());
         self.flush()?;
         // The server hangs up after its replies.
-        while self.incoming.fill(&mut self.stream)? > 0 {
+        while self.wire.fill()? > 0 {
             self.parse(&mut ())?;
         }
         Ok(())
@@ -257,17 +230,17 @@ impl Connection {
 
     /// Sends pending commands and the next stream read, and reads the socket once.
     #[inline]
-    pub(in crate::client) fn fill(&mut self) -> io::Result<usize> {
+    pub(crate) fn fill(&mut self) -> io::Result<usize> {
         if let Some(member) = &mut self.member {
             member.read(&mut self.requests);
         }
         self.flush()?;
-        self.incoming.fill(&mut self.stream)
+        self.wire.fill()
     }
 
     /// Hands everything received to `receiver`.
     #[inline]
-    pub(in crate::client) fn parse(&mut self, receiver: &mut impl Receiver) -> Result<(), Error> {
+    pub(crate) fn parse(&mut self, receiver: &mut impl Receiver) -> Result<(), Error> {
         let before = self.added;
         let parsed = self.parse_items(receiver);
         if self.added > before {
@@ -307,7 +280,7 @@ impl Connection {
                     item => Ok(Some((item, octets))),
                 }
             };
-            match self.incoming.take(next)? {
+            match self.wire.incoming.take(next)? {
                 None => return Ok(()),
                 Some(Item::Message { size }) => {
                     receiver.begin(Head { size: size as u64, ..Head::default() });
@@ -365,7 +338,7 @@ impl Connection {
                     Ok((count > 0).then_some((Some(left - count), count)))
                 }
             };
-            let Some(taken) = self.incoming.take(piece)? else { return Ok(false) };
+            let Some(taken) = self.wire.incoming.take(piece)? else { return Ok(false) };
             self.body_left = taken;
             let Some(rest) = taken else { break };
             left = rest;
@@ -380,13 +353,14 @@ impl Connection {
     fn parse_claim(&mut self) -> Result<Option<bool>, Error> {
         let Some(member) = &mut self.member else { return Ok(Some(false)) };
         if member.awaits_gone() {
-            let gone = self.incoming.take(|bytes| codec::answer(bytes).map_err(Error::invalid))?;
+            let gone =
+                self.wire.incoming.take(|bytes| codec::answer(bytes).map_err(Error::invalid))?;
             if gone.is_some() {
                 member.claimed();
             }
             return Ok(gone.map(|_| true));
         }
-        match self.incoming.take(|bytes| codec::claimed(bytes).map_err(Error::invalid))? {
+        match self.wire.incoming.take(|bytes| codec::claimed(bytes).map_err(Error::invalid))? {
             None => Ok(None),
             Some(None) => Ok(Some(false)),
             Some(Some(claimed)) => {

@@ -5,7 +5,7 @@ use crate::client::Encoded;
 use crate::client::fake_broker::{Answer, FakeBroker, Prefix};
 
 /// What a client of ours needs to publish to channels and to subscribe to them.
-pub(in crate::client) fn fake_broker() -> FakeBroker {
+pub(crate) fn fake_broker() -> FakeBroker {
     let answer =
         |request, reply: &[u8]| Answer { request: Prefix::new(request), reply: reply.to_vec() };
     FakeBroker {

@@ -5,11 +5,9 @@ mod codec;
 mod connection;
 mod fake_broker;
 mod group_consumer;
-mod uri;
 
 pub use connection::Connection;
 pub(super) use fake_broker::fake_broker;
-pub use uri::Uri;
 
 #[cfg(test)]
 mod tests;

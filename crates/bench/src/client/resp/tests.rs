@@ -1,11 +1,11 @@
 //! Commands and replies, however the bytes arrive, and addresses.
 
+use super::Connection;
 use super::codec::{self, Claimed, Id, Item};
 use super::group_consumer::GroupConsumer;
-use super::{Connection, Uri};
-use crate::client::authority::Login;
+use crate::client::target::Login;
 use crate::client::tests::{answer_to, broker, receive, receive_acknowledging};
-use crate::client::{Error, Link};
+use crate::client::{Error, Link, Route, Source, Target};
 use std::thread::JoinHandle;
 
 #[test]
@@ -222,18 +222,18 @@ fn what_never_ends_is_refused_before_it_fills_the_memory() {
 #[test]
 fn addresses_are_read_with_their_defaults() {
     let login = |user: &str, password: &str| {
-        Some(Login { user: user.to_owned(), password: password.to_owned() })
+        Some(Login { user: user.to_owned(), password: Some(password.to_owned()) })
     };
     let check = |text: &str, login: Option<Login>, port: u16| {
-        let uri: Uri = text.parse().expect("it is an address");
-        assert_eq!(uri, Uri { login, host: "h".to_owned(), port });
-        assert_eq!(uri.to_string(), format!("redis://h:{port}"));
+        let target: Target = text.parse().expect("it is an address");
+        assert_eq!((&target.login, target.port()), (&login, port));
+        assert_eq!(target.to_string(), format!("redis://h:{port}"));
     };
     check("redis://h", None, 6_379);
     check("redis://:p%40@h:1/", login("", "p@"), 1);
     check("redis://u:p@h", login("u", "p"), 6_379);
-    for wrong in ["amqp://h", "redis://", "redis://h:port"] {
-        assert!(wrong.parse::<Uri>().is_err(), "{wrong}");
+    for wrong in ["redis://h/path", "redis://", "redis://h:port"] {
+        assert!(wrong.parse::<Target>().is_err(), "{wrong}");
     }
 }
 
@@ -245,8 +245,8 @@ fn connect(script: &'static [u8], step: usize) -> (Connection, JoinHandle<String
         answer_to("PING\r\n", stream, b"+PONG\r\n");
         script.to_vec()
     });
-    let uri: Uri = format!("redis://127.0.0.1:{port}").parse().expect("it is an address");
-    (Connection::open(&uri).expect("it is accepted"), server)
+    let target = format!("redis://127.0.0.1:{port}").parse().expect("it is an address");
+    (Connection::open(&target).expect("it is accepted"), server)
 }
 
 #[test]
@@ -271,7 +271,8 @@ fn entries_of_streams_arrive_whole_and_are_acknowledged_before_the_next_read() {
                    *2\r\n$3\r\n1-1\r\n*2\r\n$1\r\nb\r\n$1\r\nz\r\n_\r\n";
     for step in [1, 2, 3, 7, 19, script.len()] {
         let (mut connection, server) = connect(script, step);
-        connection.join("s", "g", false, 7);
+        let source = Source { session: Some("g"), auto_ack: false, ..Source::plain("s") };
+        connection.subscribe(&source, 7).expect("it asks nothing yet");
         connection.fill().expect("it asks");
         let kept = receive_acknowledging(Link::Resp(connection));
         assert_eq!((kept.bodies, kept.tags), (vec![b"xy".to_vec(), b"z".to_vec()], vec![1, 2]));
@@ -292,7 +293,8 @@ fn entries_of_streams_arrive_whole_and_are_acknowledged_before_the_next_read() {
 fn a_read_asks_for_no_more_than_the_last_bodies_make_room_for() {
     let script = b"%1\r\n$1\r\ns\r\n*1\r\n*2\r\n$3\r\n1-0\r\n*2\r\n$1\r\nb\r\n$2\r\nxy\r\n";
     let (mut connection, server) = connect(script, script.len());
-    connection.join("s", "g", true, 0);
+    let source = Source { session: Some("g"), ..Source::plain("s") };
+    connection.subscribe(&source, 0).expect("it asks nothing yet");
     connection.fill().expect("it asks");
     let (kept, outcome) = receive(Link::Resp(connection));
     assert!(outcome.is_ok() && kept.complete == 1);
@@ -340,7 +342,8 @@ fn what_is_kept_is_added_to_a_stream_and_the_rest_goes_to_a_channel() {
     let (mut connection, server) = connect(b"", 1);
     let encoded = |connection: &Connection, persistent| {
         let mut out = b"before".to_vec();
-        let body_at = connection.encode("a.b", persistent, b"hello", &mut out).body_at;
+        let route = Route { exchange: "", key: "a.b", persistent };
+        let body_at = connection.encode(&route, b"hello", &mut out).body_at;
         assert_eq!(&out[body_at..body_at + 5], b"hello");
         String::from_utf8_lossy(&out).into_owned()
     };
@@ -348,7 +351,7 @@ fn what_is_kept_is_added_to_a_stream_and_the_rest_goes_to_a_channel() {
     let added = "before*5\r\n$4\r\nXADD\r\n$3\r\na.b\r\n$1\r\n*\r\n$1\r\nb\r\n$5\r\nhello\r\n";
     assert_eq!(encoded(&connection, false), published);
     assert_eq!(encoded(&connection, true), added);
-    connection.select_confirms();
+    connection.select_confirms().expect("it asks nothing");
     assert_eq!(encoded(&connection, false), added);
     drop(connection);
     server.join().expect("it does not panic");

@@ -1,10 +1,8 @@
 //! A STOMP connection: handshake, subscription, and parsing of the input.
 
 use super::frame::{self, FrameHead, Noted};
-use crate::client::{Confirm, Encoded, Error, Head, ReceiveBuffer, Receiver, VhostUri, dial};
+use crate::client::{Confirm, Encoded, Error, Head, Receiver, Route, Source, Target, Wire};
 use std::collections::VecDeque;
-use std::io::Write;
-use std::net::TcpStream;
 
 /// The receipt of the request that ends publishing or consuming.
 pub(super) const END: &str = "end";
@@ -18,9 +16,7 @@ const BARE_BYTES_MAX: usize = 64 * 1024;
 /// An open connection.
 #[derive(Debug)]
 pub struct Connection {
-    /// The socket, for the hot loops.
-    pub stream: TcpStream,
-    pub(in crate::client) incoming: ReceiveBuffer,
+    pub(crate) wire: Wire,
     confirms: bool,
     subscribed: bool,
     acknowledges: bool,
@@ -34,11 +30,9 @@ pub struct Connection {
 
 impl Connection {
     /// Connects and authenticates.
-    pub fn open(uri: &VhostUri) -> Result<Connection, Error> {
-        let stream = dial(&uri.host, uri.port)?;
+    pub(crate) fn open(target: &Target) -> Result<Connection, Error> {
         let mut connection = Connection {
-            stream,
-            incoming: ReceiveBuffer::default(),
+            wire: Wire::open(target)?,
             confirms: false,
             subscribed: false,
             acknowledges: false,
@@ -47,11 +41,12 @@ impl Connection {
             unacked: VecDeque::new(),
             spare: Vec::new(),
         };
+        let login = target.login_or_guest();
         let headers = [
             ("accept-version", "1.2"),
-            ("host", uri.virtual_host.as_str()),
-            ("login", uri.user.as_str()),
-            ("passcode", uri.password.as_str()),
+            ("host", target.virtual_host.as_str()),
+            ("login", login.user.as_str()),
+            ("passcode", login.password()),
             ("heart-beat", "0,0"),
         ];
         connection.send("CONNECT", &headers)?;
@@ -62,26 +57,22 @@ impl Connection {
     fn send(&mut self, command: &str, headers: &[(&str, &str)]) -> Result<(), Error> {
         let mut out = Vec::new();
         frame::write(&mut out, command, headers);
-        Ok(self.stream.write_all(&out)?)
+        self.wire.send(&out)
     }
 
     /// Asks for a receipt of each message from now on.
-    pub(in crate::client) fn select_confirms(&mut self) {
+    pub(crate) fn select_confirms(&mut self) -> Result<(), Error> {
         self.confirms = true;
+        Ok(())
     }
 
     /// Subscribes and waits for the receipt. Acknowledgements are cumulative; `prefetch` limits
     /// unacknowledged deliveries where the broker supports that header (RabbitMQ).
-    pub fn subscribe(
-        &mut self,
-        destination: &str,
-        auto_ack: bool,
-        prefetch: u16,
-    ) -> Result<(), Error> {
-        let prefetch = prefetch.to_string();
+    pub(crate) fn subscribe(&mut self, source: &Source<'_>, prefetch: u16) -> Result<(), Error> {
+        let (auto_ack, prefetch) = (source.auto_ack, prefetch.to_string());
         let mut headers = vec![
             ("id", "0"),
-            ("destination", destination),
+            ("destination", source.name),
             ("ack", if auto_ack { "auto" } else { "client" }),
             ("receipt", SUBSCRIBED),
         ];
@@ -94,18 +85,12 @@ impl Connection {
     }
 
     /// Appends a message.
-    pub(in crate::client) fn encode(
-        &self,
-        destination: &str,
-        persistent: bool,
-        body: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Encoded {
-        frame::write_send(out, destination, persistent, self.confirms, body)
+    pub(crate) fn encode(&self, route: &Route<'_>, body: &[u8], out: &mut Vec<u8>) -> Encoded {
+        frame::write_send(out, route, self.confirms, body)
     }
 
     /// Appends an acknowledgement of all deliveries up to this one.
-    pub(in crate::client) fn encode_ack(&mut self, out: &mut Vec<u8>, tag: u64) {
+    pub(crate) fn encode_ack(&mut self, out: &mut Vec<u8>, tag: u64, _: bool) {
         let mut last = None;
         while self.unacked.front().is_some_and(|(number, _)| *number <= tag) {
             let Some((_, name)) = self.unacked.pop_front() else { break };
@@ -123,7 +108,7 @@ impl Connection {
     }
 
     /// Asks for a receipt of everything sent before; ends a subscription.
-    pub(in crate::client) fn send_end(&mut self) -> Result<(), Error> {
+    pub(crate) fn send_end(&mut self) -> Result<(), Error> {
         if self.subscribed {
             self.send("UNSUBSCRIBE", &[("id", "0"), ("receipt", END)])
         } else {
@@ -133,7 +118,7 @@ impl Connection {
 
     /// Hands everything received to `receiver`.
     #[inline]
-    pub(in crate::client) fn parse(&mut self, receiver: &mut impl Receiver) -> Result<(), Error> {
+    pub(crate) fn parse(&mut self, receiver: &mut impl Receiver) -> Result<(), Error> {
         loop {
             if let Some(left) = self.body_left {
                 // The last byte is the NUL that ends the frame.
@@ -142,7 +127,7 @@ impl Connection {
                     receiver.body(&bytes[..count.min(left - 1)]);
                     Ok::<_, Error>((count > 0).then_some((count, count)))
                 };
-                let Some(count) = self.incoming.take(piece)? else { return Ok(()) };
+                let Some(count) = self.wire.incoming.take(piece)? else { return Ok(()) };
                 self.body_left = (count < left).then_some(left - count);
                 if self.body_left.is_some() {
                     return Ok(());
@@ -171,7 +156,7 @@ impl Connection {
     fn next(&mut self) -> Result<Option<Event>, Error> {
         let (acknowledges, number) = (self.acknowledges, self.delivered + 1);
         let (unacked, spare) = (&mut self.unacked, &mut self.spare);
-        self.incoming.take(|bytes| {
+        self.wire.incoming.take(|bytes| {
             let mut noted = Noted::default();
             let head = FrameHead::scan(bytes, |line| noted.note(line)).map_err(Error::invalid)?;
             let Some(head) = head else { return Ok(None) };
@@ -191,30 +176,21 @@ impl Connection {
                 let redelivered = noted.redelivered == Some(b"true");
                 return Ok(Some((Event::Message { size, redelivered }, head.octets)));
             }
-            let Some((event, octets)) = answer(&head, bytes)? else { return Ok(None) };
-            Ok::<_, Error>(Some((event, octets)))
+            answer(&head, bytes)
         })
     }
 
     /// Waits for a frame that `wanted` accepts; drops others before it.
     fn expect(&mut self, mut wanted: impl FnMut(&FrameHead<'_>) -> bool) -> Result<(), Error> {
-        loop {
-            let found = self.incoming.take(|bytes| {
-                let Some(head) = FrameHead::decode(bytes).map_err(Error::invalid)? else {
-                    return Ok(None);
-                };
-                let Some((event, octets)) = answer(&head, bytes)? else { return Ok(None) };
-                match event {
-                    Event::Refused(text) => Err(Error::Closed(text)),
-                    _ => Ok(Some((wanted(&head), octets))),
-                }
-            })?;
-            match found {
-                Some(true) => return Ok(()),
-                Some(false) => {}
-                None => self.incoming.fill_some(&mut self.stream)?,
+        self.wire.expect(|bytes| {
+            let Some(head) = FrameHead::decode(bytes).map_err(Error::invalid)? else {
+                return Ok(None);
+            };
+            match answer(&head, bytes)? {
+                Some((Event::Refused(text), _)) => Err(Error::Closed(text)),
+                found => Ok(found.map(|(_, octets)| (wanted(&head).then_some(()), octets))),
             }
-        }
+        })
     }
 }
 

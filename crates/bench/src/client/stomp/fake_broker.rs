@@ -6,7 +6,7 @@ use crate::client::Encoded;
 use crate::client::fake_broker::{Answer, FakeBroker, Prefix};
 
 /// Answers what this tool's client needs to publish and to subscribe.
-pub(in crate::client) fn fake_broker() -> FakeBroker {
+pub(crate) fn fake_broker() -> FakeBroker {
     let answer = |request, command: &str, headers: &[(&str, &str)]| {
         let mut reply = Vec::new();
         frame::write(&mut reply, command, headers);

@@ -1,6 +1,6 @@
 //! Frames to and from bytes (STOMP 1.2, "STOMP Frames"). Independent of sockets.
 
-use crate::client::Encoded;
+use crate::client::{Encoded, Route};
 
 /// Limit on the bytes of a frame's command and headers.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
@@ -162,13 +162,12 @@ pub(super) fn write(out: &mut Vec<u8>, command: &str, headers: &[(&str, &str)]) 
 /// Appends SEND; the digits of its receipt, if asked for, are the tag.
 pub(super) fn write_send(
     out: &mut Vec<u8>,
-    destination: &str,
-    persistent: bool,
+    route: &Route<'_>,
     receipt: bool,
     body: &[u8],
 ) -> Encoded {
-    out.extend_from_slice(format!("SEND\ndestination:{destination}\n").as_bytes());
-    if persistent {
+    out.extend_from_slice(format!("SEND\ndestination:{}\n", route.key).as_bytes());
+    if route.persistent {
         out.extend_from_slice(b"persistent:true\n");
     }
     let receipt_at = receipt.then(|| {

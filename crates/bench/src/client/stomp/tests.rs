@@ -1,12 +1,13 @@
 //! Frames to and from bytes, and addresses.
 
 use super::frame::{FrameHead, Noted, number, write, write_send};
-use crate::client::VhostUri;
+use crate::client::{Route, Target};
 
 #[test]
 fn a_send_is_a_frame_with_a_receipt_and_a_body() {
     let mut out = Vec::new();
-    let encoded = write_send(&mut out, "/queue/a", true, true, b"hello");
+    let route = Route { exchange: "", key: "/queue/a", persistent: true };
+    let encoded = write_send(&mut out, &route, true, b"hello");
     let body_at = encoded.body_at;
     assert_eq!(&out[body_at..], b"hello\0");
     encoded.write_tag(&mut out, 42);
@@ -21,7 +22,8 @@ fn a_send_is_a_frame_with_a_receipt_and_a_body() {
         assert_eq!(FrameHead::decode(&out[..cut]), Ok(None), "{cut}");
     }
     let mut plain = Vec::new();
-    write_send(&mut plain, "/queue/a", false, false, b"").write_tag(&mut plain, 42);
+    let route = Route { persistent: false, ..route };
+    write_send(&mut plain, &route, false, b"").write_tag(&mut plain, 42);
     assert_eq!(plain, b"SEND\ndestination:/queue/a\ncontent-length:0\n\n\0");
 }
 
@@ -53,11 +55,13 @@ fn numbers_are_digits() {
 
 #[test]
 fn addresses_are_read() {
-    let uri: VhostUri = "stomp://h".parse().expect("it is one");
-    assert_eq!((uri.port, uri.user.as_str(), uri.virtual_host.as_str()), (61_613, "guest", "/"));
-    let uri: VhostUri = "stomp://u:p@h:5/v".parse().expect("it is one");
-    assert_eq!((uri.port, uri.user.as_str(), uri.virtual_host.as_str()), (5, "u", "v"));
-    assert_eq!(uri.to_string(), "stomp://h:5/v");
+    let target: Target = "stomp://h".parse().expect("it is one");
+    assert_eq!((target.port(), target.virtual_host.as_str()), (61_613, "/"));
+    assert_eq!(target.login_or_guest().user, "guest");
+    let target: Target = "stomp://u:p@h:5/v".parse().expect("it is one");
+    assert_eq!((target.port(), target.virtual_host.as_str()), (5, "v"));
+    assert_eq!(target.login_or_guest().user, "u");
+    assert_eq!(target.to_string(), "stomp://h:5/v");
 }
 
 /// The noted headers of a frame, and the bytes after its head.

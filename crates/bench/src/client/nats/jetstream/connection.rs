@@ -2,11 +2,10 @@
 
 use super::api::{self, Answer, PublishAcks};
 use super::pull_consumer::PullConsumer;
-use crate::client::nats::{self, Uri};
-use crate::client::{Confirm, Encoded, Error, Receiver, Session};
+use crate::client::nats;
+use crate::client::{Confirm, Encoded, Error, Receiver, Route, Session, Source, Target};
 use angarium_protocol::nats::codec::{Message, Publish, ServerOp};
-use std::io::{self, Write};
-use std::net::TcpStream;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
@@ -19,8 +18,8 @@ static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
 /// An open connection.
 #[derive(Debug)]
 pub struct Connection {
-    core: nats::Connection,
-    uri: Uri,
+    pub(crate) core: nats::Connection,
+    target: Target,
     /// Prefix of this connection's own reply subjects.
     inbox: String,
     /// The inbox is subscribed to.
@@ -51,10 +50,10 @@ struct Confirmed {
 
 impl Connection {
     /// Connects, authenticates, and waits for the server's PONG.
-    pub fn open(uri: &Uri) -> Result<Connection, Error> {
+    pub(crate) fn open(target: &Target) -> Result<Connection, Error> {
         Ok(Connection {
-            core: nats::Connection::open(uri)?,
-            uri: uri.clone(),
+            core: nats::Connection::open(target)?,
+            target: target.clone(),
             inbox: inbox(),
             has_inbox: false,
             requests: Vec::new(),
@@ -62,20 +61,10 @@ impl Connection {
         })
     }
 
-    /// The socket.
-    pub(in crate::client) fn stream(&self) -> &TcpStream {
-        &self.core.stream
-    }
-
-    /// Returns the socket.
-    pub(in crate::client) fn into_stream(self) -> TcpStream {
-        self.core.stream
-    }
-
     /// Subscribes to this connection's inbox.
     fn subscribe_inbox(&mut self) -> Result<(), Error> {
         if !self.has_inbox {
-            self.core.subscribe(&format!("{}*", self.inbox), None)?;
+            self.core.subscribe_many([format!("{}*", self.inbox)], None)?;
             self.has_inbox = true;
         }
         Ok(())
@@ -88,7 +77,7 @@ impl Connection {
         let mut out = Vec::new();
         let (subject, body) = (subject.as_bytes(), body.as_bytes());
         Publish { subject, reply: reply.as_bytes(), body, ..Publish::default() }.write(&mut out);
-        self.core.stream.write_all(&out)?;
+        self.core.wire.send(&out)?;
         let mut answer = None;
         self.core.expect(|op| match op {
             ServerOp::Message(message) if message.subject == reply.as_bytes() => {
@@ -101,7 +90,7 @@ impl Connection {
     }
 
     /// Creates the stream of a session's subject, unless it exists, and the session's consumer.
-    pub(in crate::client) fn declare(&mut self, session: &Session<'_>) -> Result<(), Error> {
+    pub(crate) fn declare_session(&mut self, session: &Session<'_>) -> Result<(), Error> {
         for (subject, body) in [api::create_stream(session), api::create_consumer(session)] {
             self.ask(&subject, &body)?.done()?;
         }
@@ -109,7 +98,7 @@ impl Connection {
     }
 
     /// Deletes the stream of a subject and its consumers, if it exists.
-    pub(in crate::client) fn delete(&mut self, subject: &str) -> Result<(), Error> {
+    pub(crate) fn delete(&mut self, subject: &str) -> Result<(), Error> {
         if subject.is_empty() {
             return Ok(());
         }
@@ -118,7 +107,7 @@ impl Connection {
             // A server drops clients that do not answer its pings; the owner of a long run reads nothing
             // between declaring and deleting.
             Err(Error::Io(_)) => {
-                *self = Connection::open(&self.uri)?;
+                *self = Connection::open(&self.target)?;
                 self.ask(&request, "")
             }
             answer => answer,
@@ -127,37 +116,16 @@ impl Connection {
     }
 
     /// Asks for an acknowledgement of every message published from now on.
-    pub(in crate::client) fn select_confirms(&mut self) -> Result<(), Error> {
+    pub(crate) fn select_confirms(&mut self) -> Result<(), Error> {
         self.subscribe_inbox()?;
         self.role = Role::Confirmed(Confirmed::default());
         Ok(())
     }
 
-    /// Subscribes to a subject of core NATS.
-    pub(in crate::client) fn subscribe(
-        &mut self,
-        subject: &str,
-        group: Option<&str>,
-    ) -> Result<(), Error> {
-        self.core.subscribe(subject, group)
-    }
-
-    /// Subscribes to many subjects of core NATS.
-    pub(in crate::client) fn subscribe_many(
-        &mut self,
-        subjects: impl Iterator<Item = String>,
-    ) -> Result<(), Error> {
-        self.core.subscribe_many(subjects, None)
-    }
-
-    /// Starts to pull a subject's stream through a consumer.
-    pub(in crate::client) fn consume(
-        &mut self,
-        subject: &str,
-        consumer: &str,
-        prefetch: u16,
-    ) -> Result<(), Error> {
-        let stream = api::stream_of(subject);
+    /// Subscribes to a subject of core NATS, or starts to pull the subject's stream through a consumer.
+    pub(crate) fn subscribe(&mut self, source: &Source<'_>, prefetch: u16) -> Result<(), Error> {
+        let Some(consumer) = source.session else { return self.core.subscribe(source, prefetch) };
+        let stream = api::stream_of(source.name);
         let info = self.ask(&format!("$JS.API.CONSUMER.INFO.{stream}.{consumer}"), "")?;
         let inbox = format!("{}pulled", self.inbox);
         let deliveries = PullConsumer::new(&stream, consumer, inbox, info.acks()?, prefetch);
@@ -167,71 +135,54 @@ impl Connection {
 
     /// Appends a message. The number at the end of its reply subject, which its acknowledgement will
     /// name, is the tag.
-    pub(in crate::client) fn encode(
-        &self,
-        subject: &str,
-        body: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Encoded {
-        let confirmed = matches!(self.role, Role::Confirmed(_));
-        let reply = match confirmed {
-            true => format!("{}{:0width$}", self.inbox, 0, width = NUMBER_DIGITS),
-            false => String::new(),
-        };
-        let reply_at = out.len() + "PUB ".len() + subject.len() + " ".len();
-        let (subject, reply) = (subject.as_bytes(), reply.as_bytes());
+    pub(crate) fn encode(&self, route: &Route<'_>, body: &[u8], out: &mut Vec<u8>) -> Encoded {
+        let Role::Confirmed(_) = self.role else { return self.core.encode(route, body, out) };
+        let reply = format!("{}{:0width$}", self.inbox, 0, width = NUMBER_DIGITS);
+        let reply_at = out.len() + "PUB ".len() + route.key.len() + " ".len();
+        let (subject, reply) = (route.key.as_bytes(), reply.as_bytes());
         Publish { subject, reply, body, ..Publish::default() }.write(out);
         let body_at = out.len() - body.len() - b"\r\n".len();
-        let number_at = confirmed.then_some(reply_at + self.inbox.len());
-        Encoded::body_at(body_at).with_digits(number_at, NUMBER_DIGITS)
+        Encoded::body_at(body_at).with_digits(Some(reply_at + self.inbox.len()), NUMBER_DIGITS)
     }
 
     /// Acknowledges a delivery; with `multiple`, all up to it. Sent before the next read.
-    pub(in crate::client) fn acknowledge(&mut self, tag: u64, multiple: bool) {
+    pub(crate) fn encode_ack(&mut self, _: &mut Vec<u8>, tag: u64, multiple: bool) {
         let Role::Consuming(deliveries) = &mut self.role else { return };
         deliveries.acknowledge(tag, multiple, &mut self.requests);
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        if !self.requests.is_empty() {
-            self.core.stream.write_all(&self.requests)?;
-            self.requests.clear();
-        }
-        Ok(())
-    }
-
     /// Sends pending requests and the next pull request, and reads once.
     #[inline]
-    pub(in crate::client) fn fill(&mut self) -> io::Result<usize> {
+    pub(crate) fn fill(&mut self) -> io::Result<usize> {
         if let Role::Consuming(deliveries) = &mut self.role {
             deliveries.pull(&mut self.requests);
         }
-        self.flush()?;
-        self.core.incoming.fill(&mut self.core.stream)
+        self.core.wire.flush(&mut self.requests)?;
+        self.core.wire.fill()
     }
 
     /// Ends all subscriptions and asks for a PONG after that.
-    pub(in crate::client) fn send_end(&mut self) -> Result<(), Error> {
+    pub(crate) fn send_end(&mut self) -> Result<(), Error> {
         if let Role::Consuming(deliveries) = &mut self.role {
             deliveries.ending = true;
         }
-        self.flush()?;
+        self.core.wire.flush(&mut self.requests)?;
         self.has_inbox = false;
         self.core.send_end()
     }
 
     /// Closes the connection once the last acknowledgements are processed.
-    pub(in crate::client) fn close(mut self) -> Result<(), Error> {
+    pub(crate) fn close(mut self) -> Result<(), Error> {
         if self.requests.is_empty() {
             return Ok(());
         }
         self.send_end()?;
-        self.core.expect(|op| matches!(op, ServerOp::Pong))
+        self.core.expect_pong()
     }
 
     /// Hands everything received to `receiver`.
     #[inline]
-    pub(in crate::client) fn parse(&mut self, receiver: &mut impl Receiver) -> Result<(), Error> {
+    pub(crate) fn parse(&mut self, receiver: &mut impl Receiver) -> Result<(), Error> {
         match &mut self.role {
             Role::Direct => self.core.parse(receiver),
             Role::Consuming(deliveries) => self

@@ -5,7 +5,7 @@ use super::api::{self, Answer, PublishAcks};
 use super::connection::number;
 use super::pull_consumer::{PullConsumer, deliveries};
 use crate::client::tests::{Kept, answer_to, broker, greet_nats, receive, receive_acknowledging};
-use crate::client::{Acks, Error, Link, Session};
+use crate::client::{Acks, Error, Link, Route, Session, Source};
 use angarium_protocol::nats::codec::Message;
 use std::thread::JoinHandle;
 
@@ -266,8 +266,8 @@ fn connect(script: &'static str, step: usize) -> (Connection, JoinHandle<String>
         let inbox = subscribed.split(['*', ' ']).find(|word| word.starts_with("_INBOX"));
         script.replace('@', inbox.expect("it listens")).into_bytes()
     });
-    let uri = super::super::Uri::parse(&format!("jetstream://127.0.0.1:{port}"), "jetstream://");
-    (Connection::open(&uri.expect("it is an address")).expect("it is accepted"), server)
+    let target = format!("jetstream://127.0.0.1:{port}").parse().expect("it is an address");
+    (Connection::open(&target).expect("it is accepted"), server)
 }
 
 #[test]
@@ -279,7 +279,8 @@ fn acknowledgements_of_published_messages_are_confirms() {
         let (mut connection, server) = connect(script, step);
         connection.select_confirms().expect("it subscribes");
         let mut out = b"before".to_vec();
-        let encoded = connection.encode("a.b", b"hello", &mut out);
+        let route = Route { exchange: "", key: "a.b", persistent: true };
+        let encoded = connection.encode(&route, b"hello", &mut out);
         assert_eq!(&out[encoded.body_at..], b"hello\r\n");
         encoded.write_tag(&mut out, 42);
         let head = String::from_utf8_lossy(&out[..encoded.body_at]).into_owned();
@@ -317,7 +318,8 @@ fn messages_of_a_stream_arrive_whole_and_are_acknowledged_before_the_next_read()
                   MSG a.b 1 $JS.ACK.a-b.g.2.8.2.18.0 1\r\nz\r\n";
     for step in [1, 3, 19, 1_000] {
         let (mut connection, server) = connect(script, step);
-        connection.consume("a.b", "g", 5).expect("it is one");
+        let source = Source { session: Some("g"), ..Source::plain("a.b") };
+        connection.subscribe(&source, 5).expect("it is one");
         let kept = receive_acknowledging(Link::JetStream(connection));
         assert_eq!((kept.bodies, kept.tags), (vec![b"xy".to_vec(), b"z".to_vec()], vec![1, 2]));
         let said = server.join().expect("it does not panic");
