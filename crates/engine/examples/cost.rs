@@ -109,8 +109,8 @@ fn engine(connections: u32) -> Engine {
 fn with_consumer(presettled: bool) -> (Engine, Sink) {
     let (mut engine, mut fx, now) = (engine(2), Sink::default(), Time(1));
     let options = Some(QueueOptions { durable: true, ..QueueOptions::default() });
-    let declare = QueueDeclaration { name: "queue".to_owned(), options };
-    engine.request(now, channel(0), Request::DeclareQueue(declare), &mut fx);
+    let declare = Request::DeclareQueue { name: "queue".to_owned(), options };
+    engine.request(now, channel(0), declare, &mut fx);
     let consume = Consume {
         queue: "queue".to_owned(),
         name: "consumer".to_owned(),

@@ -1,10 +1,10 @@
 //! The engine's options, state and construction. Its rules, each with its public functions, are in
 //! the other modules.
 
-use crate::access::Access;
+use crate::access::{Access, Grant};
 use crate::channel::{Channel, Connection};
 use crate::consumer::Consumer;
-use crate::consumer::deferred_settle::Settlings;
+use crate::consumer::deferred_settle::Settling;
 use crate::foundation::random::Random;
 use crate::foundation::slab::Slab;
 use crate::foundation::timers::Timers;
@@ -15,7 +15,7 @@ use crate::publish::Placement;
 use crate::publish::delay::Delays;
 use crate::pubsub::Direct;
 use crate::queue::dead_letter::Refused;
-use crate::queue::page_in::Arrivals;
+use crate::queue::page_in::Arrival;
 use crate::queue::page_out::Loading;
 use crate::queue::queues::Queues;
 use crate::queue::reclaim::Departures;
@@ -59,9 +59,10 @@ impl Options {
 const MADE_UP_LETTERS: usize = 22;
 
 /// Whether the journal can take records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StorageState {
     /// It can.
+    #[default]
     Ready,
     /// No space: persistent publishes are refused (negative confirm), settles go on.
     Full,
@@ -100,7 +101,7 @@ pub(crate) struct Topology {
 }
 
 /// Connections, and what they have open.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Clients {
     /// By number of the connection.
     pub(crate) connections: Vec<Option<Connection>>,
@@ -115,7 +116,7 @@ pub(crate) struct Clients {
 }
 
 /// What is left to do at the end of the turn, or in later turns.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Agenda {
     /// Queues to be served. Each is here once, and says so itself.
     pub(crate) dirty: Vec<u32>,
@@ -130,7 +131,7 @@ pub(crate) struct Agenda {
     /// Consumers that begin with the next dispatch.
     pub(crate) starting: Vec<u32>,
     /// Settles that are carried out over several turns.
-    pub(crate) settling: Settlings,
+    pub(crate) settling: VecDeque<Settling>,
     pub(crate) next_settling: u64,
     /// Purged and deleted messages whose records are not released yet.
     pub(crate) departures: Departures,
@@ -143,7 +144,7 @@ pub(crate) struct Agenda {
 }
 
 /// Records: being written, being read back, and what they take up in memory.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Storage {
     pub(crate) state: StorageState,
     /// A snapshot that is written over several turns.
@@ -156,7 +157,7 @@ pub(crate) struct Storage {
     /// The last record of the present request about what survives a restart.
     pub(crate) changed_at: Option<Position>,
     pub(crate) loads: BTreeMap<LoadId, Loading>,
-    pub(crate) arrivals: Arrivals,
+    pub(crate) arrivals: VecDeque<Arrival>,
     pub(crate) next_load: u64,
     /// Bytes of memory that loads will take up once they are answered, of all queues.
     pub(crate) loading_bytes: u64,
@@ -175,53 +176,41 @@ pub(crate) struct Scratch {
     pub(crate) blob: Vec<u8>,
 }
 
+impl Topology {
+    /// All virtual hosts, by name.
+    pub(crate) fn by_name(&self) -> impl Iterator<Item = &Vhost> {
+        self.vhost_slots.values().filter_map(|slot| self.vhosts.get(*slot))
+    }
+}
+
+impl Scratch {
+    /// Room for encoding a message that is kept for the next one.
+    const BLOB_BYTES_MAX: usize = 64 << 10;
+
+    /// Keeps the room that a message was encoded in, unless that is large.
+    #[inline]
+    pub(crate) fn keep_blob(&mut self, room: Vec<u8>) {
+        if room.capacity() <= Scratch::BLOB_BYTES_MAX {
+            self.blob = room;
+        }
+    }
+}
+
 impl Clients {
-    fn new() -> Clients {
-        Clients {
-            connections: Vec::new(),
-            not_admitted: BTreeSet::new(),
-            channels: Slab::default(),
-            consumers: Slab::default(),
-            next_incarnation: 1,
-            openings: 0,
-        }
+    #[inline]
+    pub(crate) fn connection(&self, id: ConnectionId) -> Option<&Connection> {
+        self.connections.get(id.0 as usize)?.as_ref()
     }
-}
 
-impl Agenda {
-    fn new() -> Agenda {
-        Agenda {
-            dirty: Vec::new(),
-            drained: 0,
-            unrecorded: Vec::new(),
-            requeued: Vec::new(),
-            confirming: Vec::new(),
-            starting: Vec::new(),
-            settling: Settlings::new(),
-            next_settling: 0,
-            departures: Departures::default(),
-            overdue: Vec::new(),
-            unpaged: VecDeque::new(),
-            refused: Vec::new(),
-        }
+    #[inline]
+    pub(crate) fn connection_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+        self.connections.get_mut(id.0 as usize)?.as_mut()
     }
-}
 
-impl Storage {
-    fn new() -> Storage {
-        Storage {
-            state: StorageState::Ready,
-            snapshot: None,
-            mark: false,
-            in_group: false,
-            changed_at: None,
-            loads: BTreeMap::new(),
-            arrivals: Arrivals::default(),
-            next_load: 1,
-            loading_bytes: 0,
-            resident: 0,
-            transient_references: BTreeMap::new(),
-        }
+    /// What a connection may do; `None`: everything.
+    #[inline]
+    pub(crate) fn grant(&mut self, id: ConnectionId) -> Option<&mut Grant> {
+        self.connection_mut(id)?.grant.as_mut()
     }
 }
 
@@ -229,22 +218,19 @@ impl Engine {
     /// An engine with the virtual host `/` and nothing else.
     pub fn new(options: Options) -> Engine {
         let mut random = Random::new(options.seed);
-        let direct = Direct::new(random.next());
-        let work_budget = WorkBudget::new(options.limits.handed_at_once);
-        let access = Access::new(&options.conventions.names);
         let mut engine = Engine {
+            access: Access::new(&options.conventions.names),
+            pubsub: Direct::new(random.next()),
+            work_budget: WorkBudget::new(options.limits.handed_at_once),
             options,
-            access,
             topology: Topology::default(),
-            queues: Queues::new(),
-            clients: Clients::new(),
+            queues: Queues::default(),
+            clients: Clients::default(),
             sessions: Sessions::default(),
-            pubsub: direct,
             delays: Delays::default(),
-            storage: Storage::new(),
-            agenda: Agenda::new(),
+            storage: Storage::default(),
+            agenda: Agenda::default(),
             timers: Timers::default(),
-            work_budget,
             dead_letter_depth: 0,
             random,
             counters: Counters::default(),
@@ -254,8 +240,7 @@ impl Engine {
         engine
     }
 
-    /// A made-up text that nobody can guess, of letters that are safe in subjects and URLs, six random
-    /// bits each.
+    /// A secret text of letters that are safe in subjects and URLs, six random bits each.
     pub fn secret(&mut self, letters: usize) -> String {
         self.random.name(letters)
     }
@@ -309,8 +294,7 @@ impl Engine {
     /// The slot of a channel.
     #[inline]
     pub(crate) fn channel_slot(&self, id: ChannelId) -> Option<u32> {
-        let connection = self.clients.connections.get(id.connection.0 as usize)?.as_ref()?;
-        let channels = &connection.channels;
+        let channels = &self.clients.connection(id.connection)?.channels;
         if let Some((number, slot)) = channels.first()
             && *number == id.number
         {
@@ -322,11 +306,8 @@ impl Engine {
 
     /// The slot of a virtual host.
     pub(crate) fn vhost_slot(&self, name: &str) -> Result<u32, Refusal> {
-        self.topology
-            .vhost_slots
-            .get(name)
-            .copied()
-            .ok_or_else(|| Refusal::new(RefusalKind::NotFound, format!("no virtual host '{name}'")))
+        let slot = self.topology.vhost_slots.get(name).copied();
+        slot.ok_or_else(|| Refusal::new(RefusalKind::NotFound, format!("no virtual host '{name}'")))
     }
 
     /// Has a queue served at the next dispatch.

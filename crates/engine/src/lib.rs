@@ -29,11 +29,10 @@ mod tests;
 pub use crate::access::quota::{Bound, Quota, SlowConsumerPolicy};
 pub use crate::foundation::deferred_drop::{drop_elsewhere, drop_elsewhere_with};
 pub use crate::foundation::shared_body::{GatheredBody, share};
-pub use crate::interface::call::Call;
 pub use crate::interface::conventions::{Conventions, Names, PredeclaredExchange, ReadHeaders};
 pub use crate::interface::counters::Counters;
 pub use crate::interface::effects::{
-    Confirm, Delivery, DirectMessage, Effects, GetAnswer, Hints, Load, LoadId, Loaded, Lost,
+    Call, Confirm, Delivery, DirectMessage, Effects, GetAnswer, Hints, Load, LoadId, Loaded, Lost,
     SendOutcome, SharedRecord,
 };
 pub use crate::interface::ids::{ChannelId, ConnectionId, Position, ShardId, Shards};
@@ -45,16 +44,14 @@ pub use crate::interface::listings::{
 pub use crate::interface::message::{
     Annotations, Content, Death, DeathReason, Format, MessageView,
 };
-pub use crate::interface::mismatch::{Declared, DifferentOption, Mismatch};
 pub use crate::interface::options::{
     EXCHANGE_OPTIONS, OptionDefinition, OptionType, QUEUE_OPTIONS,
 };
-pub use crate::interface::refusal::{Refusal, RefusalKind};
+pub use crate::interface::refusal::{Declared, DifferentOption, Mismatch, Refusal, RefusalKind};
 pub use crate::interface::request::{
-    AlternateTarget, Arguments, Binding, BindingTarget, ClaimSession, Consume, Credit, Durability,
-    Emit, ExchangeDeclaration, ExchangeKind, ExchangeOptions, Outcome, Overflow, Publish,
-    QueueDeclaration, QueueOptions, Reached, Reply, Request, SessionExpiry, SessionLoss, Settle,
-    SubjectPermissions, SubjectRules, Subscribe,
+    Arguments, Binding, BindingTarget, ClaimSession, Consume, Credit, Durability, Emit,
+    ExchangeKind, ExchangeOptions, Outcome, Overflow, Publish, QueueOptions, Reached, Reply,
+    Request, SessionExpiry, SessionLoss, Settle, SubjectPermissions, SubjectRules, Subscribe,
 };
 pub use crate::interface::time::Time;
 pub use crate::interface::value::Value;

@@ -23,7 +23,7 @@ mod throttle;
 mod turns;
 
 use crate::{Node, Options};
-use angarium_engine::{QueueDeclaration, QueueOptions, RefusalKind, Request, Time};
+use angarium_engine::{QueueOptions, RefusalKind, Request, Time};
 use angarium_journal::FaultyStorage;
 use angarium_protocol::Peer;
 use host::{Host, RESIDENT_BYTES_MAX, Said};
@@ -291,7 +291,7 @@ fn a_failed_flush_refuses_what_waited_and_everything_after(mut host: Host) {
 /// Declares a queue as an operator does.
 fn queue(name: &str, durable: bool) -> Request {
     let options = Some(QueueOptions { durable, ..QueueOptions::default() });
-    Request::DeclareQueue(QueueDeclaration { name: name.to_owned(), options })
+    Request::DeclareQueue { name: name.to_owned(), options }
 }
 
 fn operators_hear_of_what_survives_a_restart_once_it_is_flushed(mut host: Host) {

@@ -391,17 +391,17 @@ impl Grant {
         use Resource::{Exchange, Queue};
         use Right::{Configure, Read, Write};
         match request {
-            Request::DeclareExchange(declaration) => {
-                let Some(options) = &declaration.options else { return Ok(()) };
-                let exchange = Exchange(&declaration.name);
+            Request::DeclareExchange { name, options } => {
+                let Some(options) = options else { return Ok(()) };
+                let exchange = Exchange(name);
                 self.require(access, Configure, exchange)?;
                 let Some(alternate) = &options.alternate else { return Ok(()) };
                 self.require(access, Read, exchange)?;
                 self.require(access, Write, Exchange(alternate))
             }
-            Request::DeclareQueue(declaration) => {
-                let Some(options) = &declaration.options else { return Ok(()) };
-                let queue = Queue(&declaration.name);
+            Request::DeclareQueue { name, options } => {
+                let Some(options) = options else { return Ok(()) };
+                let queue = Queue(name);
                 self.require(access, Configure, queue)?;
                 let Some(exchange) = &options.dead_letter_exchange else { return Ok(()) };
                 self.require(access, Read, queue)?;

@@ -1,10 +1,7 @@
 //! What each request takes, who has it, and how changes reach open connections.
 
 use super::*;
-use crate::{
-    Arguments, Consume, ExchangeDeclaration, ExchangeKind, ExchangeOptions, QueueDeclaration,
-    QueueOptions, SubjectRules,
-};
+use crate::{Arguments, Consume, ExchangeKind, ExchangeOptions, QueueOptions, SubjectRules};
 
 fn access_with(configure: &str, write: &str, read: &str) -> Access {
     let mut access = Access::new(&crate::tests::CONVENTIONS.names);
@@ -78,7 +75,7 @@ fn declare_exchange(alternate: Option<&str>, passive: bool) -> Request {
         alternate: alternate.map(str::to_owned),
     };
     let options = (!passive).then_some(options);
-    Request::DeclareExchange(ExchangeDeclaration { name: "x".into(), options })
+    Request::DeclareExchange { name: "x".into(), options }
 }
 
 fn declare_queue(dead_letters: Option<&str>, passive: bool) -> Request {
@@ -87,7 +84,7 @@ fn declare_queue(dead_letters: Option<&str>, passive: bool) -> Request {
         ..QueueOptions::default()
     };
     let options = (!passive).then_some(options);
-    Request::DeclareQueue(QueueDeclaration { name: "q".into(), options })
+    Request::DeclareQueue { name: "q".into(), options }
 }
 
 fn bind(unbind: bool, target: BindingTarget) -> Request {

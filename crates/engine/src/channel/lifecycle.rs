@@ -1,13 +1,129 @@
-//! Channels open and close, confirms go out, requests are answered once they are flushed.
+//! Connections and channels begin and end, confirms go out, requests are answered once they are flushed.
 
-use super::{Channel, Inbox};
+use super::{Channel, Connection, Inbox};
+use crate::access::Grant;
 use crate::engine::Engine;
 use crate::foundation::timers::Timer;
 use crate::routing::vhost::Vhost;
-use crate::{Call, ChannelId, Effects, Position, StorageState, Time};
-use crate::{Refusal, RefusalKind, Reply};
+use crate::{
+    Call, ChannelId, ConnectionId, Effects, Position, Refusal, RefusalKind, Reply, StorageState,
+    SubjectPermissions, Time,
+};
 
 impl Engine {
+    /// Begins a connection by `user` to `vhost`. Refused: unknown vhost (`NotFound`), no
+    /// permission (`AccessRefused`), too many connections of the user (`LimitExceeded`): home
+    /// counts them, a remote shard learns it by [`Engine::admitted`].
+    pub fn connect(
+        &mut self,
+        connection: ConnectionId,
+        user: &str,
+        vhost: &str,
+    ) -> Result<(), Refusal> {
+        let slot = self.vhost_slot(vhost)?;
+        let grant = self.access.grant(user, vhost)?;
+        let admitted = if !self.is_away() {
+            self.admit(user)
+        } else if self.clients.not_admitted.contains(&connection) {
+            Err(self.access.too_many(user, self.options.limits.user_connections_max))
+        } else {
+            Ok(())
+        };
+        self.counters.not_admitted += u64::from(admitted.is_err());
+        admitted?;
+        self.add_connection(connection, slot, Some(grant), !self.is_away());
+        Ok(())
+    }
+
+    /// At home: begins a connection of a remote shard, which was admitted there.
+    pub fn connect_guest(
+        &mut self,
+        connection: ConnectionId,
+        user: &str,
+        vhost: &str,
+    ) -> Result<(), Refusal> {
+        let slot = self.vhost_slot(vhost)?;
+        let grant = self.access.grant_as_it_is(user, vhost);
+        self.add_connection(connection, slot, Some(grant), false);
+        Ok(())
+    }
+
+    /// Begins a connection of the host itself to `vhost`; it may do everything. Refused:
+    /// unknown vhost (`NotFound`).
+    pub fn connect_internal(
+        &mut self,
+        connection: ConnectionId,
+        vhost: &str,
+    ) -> Result<(), Refusal> {
+        let slot = self.vhost_slot(vhost)?;
+        self.add_connection(connection, slot, None, false);
+        Ok(())
+    }
+
+    /// At home: counts a connection of the user to a remote shard. Refused: the user has
+    /// reached its limit.
+    pub fn admit(&mut self, user: &str) -> Result<(), Refusal> {
+        self.access.admit(user, self.options.limits.user_connections_max)
+    }
+
+    /// At home: a connection of the user to a remote shard, which was counted, has ended.
+    pub fn left(&mut self, user: &str) {
+        self.access.left(user);
+    }
+
+    /// On a remote shard: home has counted a connection, or found that its user has too many.
+    pub fn admitted(&mut self, connection: ConnectionId, is_admitted: bool) {
+        if is_admitted {
+            self.clients.not_admitted.remove(&connection);
+        } else {
+            self.clients.not_admitted.insert(connection);
+        }
+    }
+
+    /// The subject permissions of a connection's user, as of the connection's last request;
+    /// `None`: unrestricted.
+    #[must_use]
+    pub fn subject_permissions(&self, connection: ConnectionId) -> Option<&SubjectPermissions> {
+        self.clients.connection(connection)?.grant.as_ref()?.subjects()
+    }
+
+    /// Ends a connection: closes its channels, deletes its exclusive queues.
+    pub fn disconnect<F: Effects>(&mut self, now: Time, id: ConnectionId, fx: &mut F) {
+        while let Some(connection) = self.clients.connection(id)
+            && let Some((number, _)) = connection.channels.last()
+        {
+            let channel = ChannelId { connection: id, number: *number };
+            self.close(now, channel, fx);
+        }
+        self.delete_queues(|queue| queue.owner == Some(id), fx);
+        let ended = self.clients.connections.get_mut(id.0 as usize).and_then(Option::take);
+        if ended.as_ref().is_some_and(|connection| connection.is_at_home) {
+            fx.call_home(Call::Disconnect(id));
+        }
+        let counted = ended.filter(|connection| connection.is_counted);
+        if let Some(grant) = counted.and_then(|connection| connection.grant) {
+            self.access.left(grant.user());
+        }
+        self.run_overdue(now, fx);
+    }
+
+    fn add_connection(
+        &mut self,
+        id: ConnectionId,
+        vhost: u32,
+        grant: Option<Grant>,
+        is_counted: bool,
+    ) {
+        let index = id.0 as usize;
+        if self.clients.connections.len() <= index {
+            self.clients.connections.resize_with(index + 1, || None);
+        }
+        let connection =
+            Connection { grant, vhost, channels: Vec::new(), is_counted, is_at_home: false };
+        let before = self.clients.connections[index].replace(connection);
+        debug_assert!(before.is_none(), "the host reuses slots after disconnect");
+    }
+
     /// Opens a channel, which must not be open.
     pub fn open(&mut self, id: ChannelId) {
         let Some(Some(connection)) = self.clients.connections.get_mut(id.connection.0 as usize)
@@ -15,23 +131,19 @@ impl Engine {
             debug_assert!(false, "channels are opened on connections that are there");
             return;
         };
-        let index =
-            match connection.channels.binary_search_by_key(&id.number, |(number, _)| *number) {
-                Err(index) => index,
-                Ok(_) => {
-                    debug_assert!(false, "the host has made sure that the channel is not open");
-                    return;
-                }
-            };
-        let slot = self.clients.channels.insert(Channel::new(id, connection.vhost));
-        connection.channels.insert(index, (id.number, slot));
+        let found = connection.channels.binary_search_by_key(&id.number, |(number, _)| *number);
+        debug_assert!(found.is_err(), "the host has made sure that the channel is not open");
+        if let Err(index) = found {
+            let slot = self.clients.channels.insert(Channel::new(id, connection.vhost));
+            connection.channels.insert(index, (id.number, slot));
+        }
     }
 
     /// Closes a channel: its consumers end, unsettled deliveries are requeued, a transaction is
     /// rolled back.
     pub fn close<F: Effects>(&mut self, now: Time, id: ChannelId, fx: &mut F) {
         let Some(slot) = self.channel_slot(id) else { return };
-        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
+        let channel = &mut self.clients.channels[slot];
         channel.transaction = None;
         // Without flow nothing is delivered to it while what it had goes back.
         channel.flow = false;
@@ -41,17 +153,15 @@ impl Engine {
             self.end_consumer(now, consumer, fx);
         }
         self.requeue_all(now, slot, &queues, fx);
-        self.forget_gets(slot, id);
-        if let Some(confirms) =
-            self.clients.channels.get_mut(slot).and_then(|channel| channel.confirms.as_mut())
-        {
-            self.counters.confirmed += confirms.tell(id, fx);
+        self.tell_confirms_of(id, fx);
+        let mut channel = self.clients.channels.remove(slot).expect("a channel's slot is in use");
+        if channel.gets > 0 {
+            for (_, queue) in self.queues.iter_mut().filter(|(_, queue)| !queue.gets.is_empty()) {
+                queue.gets.retain(|get| get.channel != id);
+            }
         }
-        let channel = self.clients.channels.remove(slot).expect("a channel's slot is in use");
         self.agenda.confirming.retain(|confirming| *confirming != slot);
-        if let Some(timer) = channel.settle_timer {
-            self.timers.clear(timer, Timer::Settle(slot));
-        }
+        self.timers.reset(&mut channel.settle_timer, None, Timer::Settle(slot));
         if channel.opening != 0 {
             fx.call_home(Call::Close(id));
         }
@@ -60,28 +170,15 @@ impl Engine {
         if let Some(inbox) = channel.inbox {
             self.remove_inbox(channel.vhost, &inbox);
         }
-        if let Some(Some(connection)) = self.clients.connections.get_mut(id.connection.0 as usize) {
+        if let Some(connection) = self.clients.connection_mut(id.connection) {
             connection.channels.retain(|(number, _)| *number != id.number);
         }
         self.run_overdue(now, fx);
     }
 
-    /// Removes the waiting gets of a channel that ends. All queues are searched only if there
-    /// are any.
-    fn forget_gets(&mut self, slot: u32, id: ChannelId) {
-        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
-        if std::mem::take(&mut channel.gets) == 0 {
-            return;
-        }
-        for (_, queue) in self.queues.iter_mut().filter(|(_, queue)| !queue.gets.is_empty()) {
-            queue.gets.retain(|get| get.channel != id);
-        }
-    }
-
     /// The virtual host of the channel in a slot.
     pub(crate) fn vhost_of(&self, slot: u32) -> &Vhost {
-        let channel = self.clients.channels.get(slot).expect("a channel's slot is in use");
-        self.topology.vhosts.get(channel.vhost).expect("channels end first")
+        &self.topology.vhosts[self.clients.channels[slot].vhost]
     }
 
     /// Removes an inbox whose channel has ended.
@@ -93,13 +190,10 @@ impl Engine {
 
     /// Answers a request once the record at `position` is flushed.
     pub(crate) fn answer_once_flushed(&mut self, slot: u32, position: Position, reply: Reply) {
-        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
+        let channel = &mut self.clients.channels[slot];
         channel.unanswered = Some((position, reply));
-        let is_listed = channel
-            .confirms
-            .as_mut()
-            .is_some_and(|confirms| std::mem::replace(&mut confirms.is_listed, true));
-        if !is_listed {
+        let confirms = channel.confirms.as_mut();
+        if !confirms.is_some_and(|confirms| std::mem::replace(&mut confirms.is_listed, true)) {
             self.agenda.confirming.push(slot);
         }
     }
@@ -107,9 +201,9 @@ impl Engine {
     /// Sends the confirms of a channel that are ready: what is sent next may close it.
     pub fn tell_confirms_of<F: Effects>(&mut self, channel: ChannelId, fx: &mut F) {
         let Some(slot) = self.channel_slot(channel) else { return };
-        let confirms =
-            self.clients.channels.get_mut(slot).and_then(|channel| channel.confirms.as_mut());
-        self.counters.confirmed += confirms.map_or(0, |confirms| confirms.tell(channel, fx));
+        if let Some(confirms) = &mut self.clients.channels[slot].confirms {
+            self.counters.confirmed += confirms.tell(channel, fx);
+        }
     }
 
     /// Sends confirms that are ready; keeps those that wait for a flush.

@@ -2,7 +2,6 @@
 
 mod commit;
 pub(crate) mod confirms;
-mod connections;
 mod lifecycle;
 pub(crate) mod transaction;
 
@@ -11,8 +10,9 @@ use self::transaction::Transaction;
 use crate::access::Grant;
 use crate::consumer::credit::Account;
 use crate::consumer::unsettled::Unsettled;
+use crate::interface::refusal::refuse;
 use crate::pubsub::Subscribers;
-use crate::{ChannelId, Position, Reply, Time};
+use crate::{ChannelId, Position, Refusal, Reply, Time};
 use std::collections::BTreeSet;
 
 /// A connection: who it is, and its channels.
@@ -20,7 +20,6 @@ use std::collections::BTreeSet;
 pub(crate) struct Connection {
     /// What it may do; `None` for the host's own, which may do everything.
     pub(crate) grant: Option<Grant>,
-    /// The slot of its virtual host.
     pub(crate) vhost: u32,
     /// Its channels: number and slot, by number.
     pub(crate) channels: Vec<(u16, u32)>,
@@ -30,8 +29,7 @@ pub(crate) struct Connection {
     pub(crate) is_at_home: bool,
 }
 
-/// One channel.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Channel {
     pub(crate) id: ChannelId,
     /// The slot of its connection's virtual host.
@@ -72,25 +70,15 @@ pub(crate) struct Inbox {
 
 impl Channel {
     pub(crate) fn new(id: ChannelId, vhost: u32) -> Channel {
-        Channel {
-            id,
-            vhost,
-            next_tag: 1,
-            unsettled: Unsettled::default(),
-            account: Account::default(),
-            flow: true,
-            consumers: Vec::new(),
-            subscribers: Subscribers::default(),
-            is_held_up: false,
-            confirms: None,
-            transaction: None,
-            unanswered: None,
-            inbox: None,
-            gets: 0,
-            timed_out: BTreeSet::new(),
-            settle_timer: None,
-            opening: 0,
-        }
+        Channel { id, vhost, next_tag: 1, flow: true, ..Channel::default() }
+    }
+
+    /// Its transaction; refused where it has none.
+    pub(crate) fn transaction(&mut self) -> Result<&mut Transaction, Refusal> {
+        let Some(transaction) = &mut self.transaction else {
+            refuse!(PreconditionFailed, "the channel has no transaction");
+        };
+        Ok(transaction)
     }
 
     #[inline]

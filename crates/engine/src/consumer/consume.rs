@@ -4,7 +4,8 @@ use super::Consumer;
 use super::credit::Account;
 use crate::engine::Engine;
 use crate::interface::limits::check_name;
-use crate::{ChannelId, Consume, Effects, Refusal, RefusalKind, Reply, Time};
+use crate::interface::refusal::refuse;
+use crate::{ChannelId, Consume, Effects, Refusal, Reply, Time};
 
 impl Engine {
     pub(crate) fn consume(
@@ -35,13 +36,8 @@ impl Engine {
             is_able: false,
             is_started: false,
         });
-        self.clients
-            .channels
-            .get_mut(slot)
-            .expect("a channel's slot is in use")
-            .consumers
-            .push(consumer);
-        let queue = self.queues.get_mut(queue_slot).expect("it was found just now");
+        self.clients.channels[slot].consumers.push(consumer);
+        let queue = &mut self.queues[queue_slot];
         queue.consumers.push(consumer);
         queue.was_used = true;
         self.agenda.starting.push(consumer);
@@ -57,26 +53,20 @@ impl Engine {
         exclusive: bool,
     ) -> Result<(), Refusal> {
         let most = self.options.limits.consumers_max;
-        let channel = self.clients.channels.get(slot).expect("a channel's slot is in use");
+        let channel = &self.clients.channels[slot];
         if channel.consumers.len() >= most {
-            let text = format!("more than {most} consumers in one channel");
-            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+            refuse!(LimitExceeded, "more than {most} consumers in one channel");
         }
         check_name("a consumer", name)?;
-        let mut names =
-            channel.consumers.iter().filter_map(|slot| self.clients.consumers.get(*slot));
         let is_inbox = channel.inbox.as_ref().is_some_and(|inbox| inbox.name == name);
-        if is_inbox || names.any(|other| other.name == name) {
-            let text = format!("consumer '{name}' exists in this channel");
-            return Err(Refusal::new(RefusalKind::NotAllowed, text));
+        if is_inbox || self.consumer_named(slot, name).is_some() {
+            refuse!(NotAllowed, "consumer '{name}' exists in this channel");
         }
-        let queue = self.queues.get(queue_slot).expect("the caller looked it up");
-        let mut others =
-            queue.consumers.iter().filter_map(|slot| self.clients.consumers.get(*slot));
-        let is_taken = others.any(|other| other.exclusive);
+        let queue = &self.queues[queue_slot];
+        let is_taken = queue.consumers.iter().any(|slot| self.clients.consumers[*slot].exclusive);
         if is_taken || (exclusive && !queue.consumers.is_empty()) {
-            let text = format!("queue '{}' has another, or an exclusive, consumer", queue.name);
-            return Err(Refusal::new(RefusalKind::AccessRefused, text));
+            let name = &queue.name;
+            refuse!(AccessRefused, "queue '{name}' has another, or an exclusive, consumer");
         }
         Ok(())
     }
@@ -90,17 +80,20 @@ impl Engine {
     }
 
     pub(crate) fn cancel<F: Effects>(&mut self, now: Time, slot: u32, name: &str, fx: &mut F) {
-        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
+        let channel = &mut self.clients.channels[slot];
         if let Some(inbox) = channel.inbox.take_if(|inbox| inbox.name == name) {
             let vhost = channel.vhost;
             return self.remove_inbox(vhost, &inbox);
         }
-        let found = channel.consumers.iter().copied().find(|consumer| {
-            self.clients.consumers.get(*consumer).is_some_and(|other| other.name == name)
-        });
-        if let Some(consumer) = found {
+        if let Some(consumer) = self.consumer_named(slot, name) {
             self.end_consumer(now, consumer, fx);
         }
+    }
+
+    /// The consumer of that name in a channel.
+    fn consumer_named(&self, channel: u32, name: &str) -> Option<u32> {
+        let mut consumers = self.clients.channels[channel].consumers.iter().copied();
+        consumers.find(|consumer| self.clients.consumers[*consumer].name == name)
     }
 
     /// A consumer ends by its channel's wish; the queue may go with it.

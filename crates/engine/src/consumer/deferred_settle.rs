@@ -4,7 +4,6 @@
 use super::unsettled::Unsettled;
 use crate::engine::Engine;
 use crate::{Effects, Outcome, Time};
-use std::collections::VecDeque;
 
 /// Deliveries that are all settled alike.
 #[derive(Debug)]
@@ -20,12 +19,9 @@ pub(crate) struct Settling {
     held: Vec<(u32, u64)>,
 }
 
-/// In the order in which they were asked for.
-pub(crate) type Settlings = VecDeque<Settling>;
-
 impl Engine {
-    /// Settles all deliveries of a channel up to a tag, the first ones first: at once, or where there
-    /// are many, in this turn and the next ones.
+    /// Settles all deliveries of a channel up to a tag, the first ones first; where they are many, over
+    /// several turns.
     pub(crate) fn settle_up_to<F: Effects>(
         &mut self,
         now: Time,
@@ -67,26 +63,19 @@ impl Engine {
         }
     }
 
-    /// Whether there is more to be settled up to a tag than at once.
+    /// Whether there is more to be settled up to a tag than in one turn.
     #[inline]
     fn is_much(&self, slot: u32, up_to: u64) -> bool {
-        let channel = self.clients.channels.get(slot).expect("the caller looked it up");
-        channel.unsettled.up_to(up_to) > self.options.limits.settles_at_once
+        let unsettled = &self.clients.channels[slot].unsettled;
+        unsettled.up_to(up_to) > self.options.limits.settles_at_once
     }
 
     fn settle_later(&mut self, slot: u32, up_to: u64, outcome: Outcome, queues: &[u32]) {
-        let channel = self.clients.channels.get_mut(slot).expect("the caller looked it up");
-        let deliveries = channel.unsettled.split_first(up_to);
+        let deliveries = self.clients.channels[slot].unsettled.split_first(up_to);
         let held = self.hold_queues(queues);
-        let number = self.agenda.next_settling;
+        let (number, channel) = (self.agenda.next_settling, Some(slot));
         self.agenda.next_settling += 1;
-        self.agenda.settling.push_back(Settling {
-            number,
-            channel: Some(slot),
-            deliveries,
-            outcome,
-            held,
-        });
+        self.agenda.settling.push_back(Settling { number, channel, deliveries, outcome, held });
     }
 
     /// Goes on with what [`Engine::settle_up_to`] left.
@@ -105,11 +94,9 @@ impl Engine {
 
     /// The queues that a channel consumes from.
     pub(crate) fn queues_of(&self, slot: u32) -> Vec<u32> {
-        let channel = self.clients.channels.get(slot).expect("the caller looked it up");
-        let consumers = channel.consumers.iter();
-        let mut queues: Vec<u32> = consumers
-            .filter_map(|consumer| Some(self.clients.consumers.get(*consumer)?.queue))
-            .collect();
+        let consumers = self.clients.channels[slot].consumers.iter();
+        let queues = consumers.map(|consumer| self.clients.consumers[*consumer].queue);
+        let mut queues: Vec<u32> = queues.collect();
         queues.sort_unstable();
         queues.dedup();
         queues
@@ -123,9 +110,7 @@ impl Engine {
             queue.holds += 1;
             held.push((slot, queue.number));
             for able in std::mem::take(&mut queue.able) {
-                if let Some(consumer) = self.clients.consumers.get_mut(able) {
-                    consumer.is_able = false;
-                }
+                self.clients.consumers[able].is_able = false;
             }
         }
         held

@@ -1,10 +1,10 @@
-//! From queues to consumers: who is able to take a message, and handing it out.
+//! From queues to consumers: which of them can take a message, and handing it out.
 
 use crate::consumer::unsettled::Delivered;
 use crate::engine::Engine;
 use crate::foundation::timers::Timer;
 use crate::interface::limits::MESSAGE_BYTES;
-use crate::queue::entry::{ENTRY_COST, Entry};
+use crate::queue::entry::Entry;
 use crate::queue::lane::Front;
 use crate::queue::stored::Incoming;
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     RefusalKind, Reply, SendOutcome, StorageState, Time,
 };
 
-/// What all queues together hand out before others get their turn, or the last of them exceeds by its share.
+/// What all queues together hand out in one turn; the last of them may exceed it by its share.
 const SERVED_BYTES_MAX: u64 = 2 << 20;
 /// What looking at a queue counts for, in bytes, whether or not it hands out anything.
 const LOOK_BYTES: u64 = 512;
@@ -118,26 +118,26 @@ impl Engine {
         bytes
     }
 
-    /// Hands out what is next, or lets it expire; returns what that counts for. `None`: nothing is, or
-    /// nobody can take it.
+    /// Hands out what is next, or lets it expire; returns what that counts for. `None`: there is nothing,
+    /// or no consumer can take it.
     fn hand_out_next<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) -> Option<u64> {
         let queue = self.queues.get(slot).filter(|queue| queue.holds == 0)?;
         let (expires, bytes, is_cold) = match queue.front() {
-            Front::Entry(entry) if entry.is_unreadable() => {
-                self.halt(slot, fx);
-                return None;
+            Front::Entry(entry) if !entry.is_unreadable() => {
+                (entry.expires, entry.bytes, entry.is_cold())
             }
-            Front::Entry(entry) => (entry.expires, entry.bytes, entry.is_cold()),
-            Front::Page(page) if page.is_unreadable() => {
-                self.halt(slot, fx);
-                return None;
-            }
-            Front::Page(_) => {
+            Front::Page(page) if !page.is_unreadable() => {
                 self.refill(slot, fx);
                 return None;
             }
+            Front::Entry(_) | Front::Page(_) => {
+                self.halt(slot, fx);
+                return None;
+            }
             Front::Empty => {
-                self.answer_gets_empty(slot, fx);
+                while let Some(get) = self.take_get(slot) {
+                    fx.reply(get.channel, Ok(Reply::Empty));
+                }
                 return None;
             }
         };
@@ -158,8 +158,7 @@ impl Engine {
             self.refill(slot, fx);
             return None;
         };
-        let queue = self.queues.get_mut(slot).expect("it was found just now");
-        let entry = queue.pop().expect("its front is an entry");
+        let entry = self.queues[slot].pop().expect("its front is an entry");
         self.hand_out_stored(now, slot, taker, entry, fx);
         Some(MESSAGE_BYTES + u64::from(bytes))
     }
@@ -173,13 +172,10 @@ impl Engine {
             let index = if queue.able.len() == 1 {
                 0
             } else {
-                let highest = self.clients.consumers.get(first)?.priority;
-                let equals = queue.able.partition_point(|other| {
-                    self.clients
-                        .consumers
-                        .get(*other)
-                        .is_some_and(|other| other.priority == highest)
-                });
+                let highest = self.clients.consumers[first].priority;
+                let equals = queue
+                    .able
+                    .partition_point(|other| self.clients.consumers[*other].priority == highest);
                 if queue.turn >= equals {
                     queue.turn = 0;
                 }
@@ -188,16 +184,15 @@ impl Engine {
             let candidate = queue.able[index];
             match self.held_up(candidate, bytes, fx) {
                 None => {
-                    self.queues.get_mut(slot)?.turn = index + 1;
+                    self.queues[slot].turn = index + 1;
                     return Some(candidate);
                 }
                 Some(why) => {
-                    let queue = self.queues.get_mut(slot)?;
-                    queue.able.remove(index);
-                    let consumer = self.clients.consumers.get_mut(candidate)?;
+                    self.queues[slot].able.remove(index);
+                    let consumer = &mut self.clients.consumers[candidate];
                     consumer.is_able = false;
                     if let HeldUp::Channel = why {
-                        self.clients.channels.get_mut(consumer.channel)?.is_held_up = true;
+                        self.clients.channels[consumer.channel].is_held_up = true;
                     }
                 }
             }
@@ -238,11 +233,10 @@ impl Engine {
         if is_second || queue.holds > 0 {
             return;
         }
-        self.clients.consumers.get_mut(slot).expect("it was found just now").is_able = true;
-        let queue = self.queues.get_mut(queue_slot).expect("it was found just now");
-        let index = queue.able.partition_point(|other| {
-            self.clients.consumers.get(*other).is_some_and(|other| other.priority >= priority)
-        });
+        self.clients.consumers[slot].is_able = true;
+        let queue = &mut self.queues[queue_slot];
+        let index =
+            queue.able.partition_point(|other| self.clients.consumers[*other].priority >= priority);
         queue.able.insert(index, slot);
         if queue.ready > 0 {
             self.mark_dirty(queue_slot);
@@ -260,7 +254,7 @@ impl Engine {
     fn reconsider_all(&mut self, slot: u32) {
         let Some(channel) = self.clients.channels.get_mut(slot) else { return };
         channel.is_held_up = false;
-        // Another one is first each time, so that none lives on what the others leave.
+        // A different one is first each time, so that none starves.
         if channel.consumers.len() > 1 {
             channel.consumers.rotate_left(1);
         }
@@ -275,9 +269,7 @@ impl Engine {
 
     /// Resumes deliveries to a connection whose output has room again.
     pub fn writable(&mut self, connection: ConnectionId) {
-        let Some(Some(connection)) = self.clients.connections.get(connection.0 as usize) else {
-            return;
-        };
+        let Some(connection) = self.clients.connection(connection) else { return };
         let slots: Vec<u32> = connection.channels.iter().map(|(_, slot)| *slot).collect();
         for slot in slots {
             self.reconsider_channel(slot);
@@ -293,21 +285,10 @@ impl Engine {
         incoming: &Incoming<'_>,
         fx: &mut F,
     ) {
-        let consumer = self.clients.consumers.get(taker).expect("takers exist");
-        let channel = self.clients.channels.get_mut(consumer.channel).expect("its channel is open");
-        let tag = channel.take_tag();
-        fx.deliver(&Delivery {
-            channel: channel.id,
-            consumer: &consumer.name,
-            tag,
-            redelivered: incoming.redelivered,
-            message: incoming.view(),
-        });
-        let counters = &mut self.queues.get_mut(slot).expect("takers have a queue").counters;
+        self.send(slot, taker, incoming.redelivered, &incoming.view(), fx);
+        let counters = &mut self.queues[slot].counters;
         counters.published += 1;
-        counters.delivered += 1;
         counters.accepted += 1;
-        self.counters.delivered += 1;
         self.counters.accepted += 1;
     }
 
@@ -321,31 +302,28 @@ impl Engine {
         fx: &mut F,
     ) {
         let blob = entry.message.take().expect("only messages in memory are handed out");
-        let stored = blob.stored().expect("messages in memory were checked");
-        let annotations =
-            stored.annotations(entry.requeues).expect("messages in memory were checked");
+        let stored = blob.stored();
+        let annotations = stored.annotations(entry.requeues);
         let view = stored.view(&annotations);
         let (tag, is_settled) = self.send(slot, taker, entry.redelivered, &view, fx);
-        self.storage.resident -= blob.len() as u64 + ENTRY_COST;
+        self.storage.resident -= blob.cost();
         if !is_settled
             && !(entry.is_stored() && (self.is_half_full() || self.leaves_to_journal(taker)))
         {
-            self.storage.resident += blob.len() as u64 + ENTRY_COST;
+            self.storage.resident += blob.cost();
             entry.message = Some(blob);
         }
         self.after_sending(now, slot, taker, entry, tag, fx);
     }
 
-    /// Whether a consumer has been handed so much that it did not settle: who takes everything and says
-    /// nothing of it does not keep up either.
+    /// Whether a consumer has so much unsettled that it does not keep up.
     #[inline]
     pub(crate) fn holds_much(&self, taker: u32) -> bool {
         self.holds_more_than(self.options.limits.queue_resident_bytes_max, taker)
     }
 
-    /// Whether what a consumer is handed now is left to the journal until it settles it: unsettled it may
-    /// have as much in memory as a queue, a small part of that where memory is half full. What others
-    /// read back needs room, too.
+    /// Whether memory keeps nothing of what a consumer is handed now: its unsettled messages may take up
+    /// as much memory as a queue, or a small part of that where memory is half full.
     #[inline]
     pub(crate) fn leaves_to_journal(&self, taker: u32) -> bool {
         let most = self.options.limits.queue_resident_bytes_max;
@@ -354,31 +332,16 @@ impl Engine {
     }
 
     fn holds_more_than(&self, bytes: u64, taker: u32) -> bool {
-        self.clients.consumers.get(taker).expect("takers exist").account.bytes > bytes
+        self.clients.consumers[taker].account.bytes > bytes
     }
 
     fn is_half_full(&self) -> bool {
         self.storage.resident > self.options.limits.resident_bytes_max / 2
     }
 
-    /// Hands an entry out, which has left its queue.
-    #[inline]
-    pub(crate) fn hand_out<F: Effects>(
-        &mut self,
-        now: Time,
-        slot: u32,
-        taker: u32,
-        entry: Entry,
-        message: &MessageView<'_>,
-        fx: &mut F,
-    ) {
-        let (tag, _) = self.send(slot, taker, entry.redelivered, message, fx);
-        self.after_sending(now, slot, taker, entry, tag, fx);
-    }
-
     /// Sends a message; returns its tag, and whether it counts as settled with that.
     #[inline]
-    fn send<F: Effects>(
+    pub(crate) fn send<F: Effects>(
         &mut self,
         slot: u32,
         taker: u32,
@@ -386,9 +349,9 @@ impl Engine {
         message: &MessageView<'_>,
         fx: &mut F,
     ) -> (u64, bool) {
-        let consumer = self.clients.consumers.get(taker).expect("takers exist");
-        let channel = self.clients.channels.get_mut(consumer.channel).expect("its channel is open");
-        let counters = &mut self.queues.get_mut(slot).expect("takers have a queue").counters;
+        let consumer = &self.clients.consumers[taker];
+        let channel = &mut self.clients.channels[consumer.channel];
+        let counters = &mut self.queues[slot].counters;
         counters.delivered += 1;
         self.counters.delivered += 1;
         let tag = channel.take_tag();
@@ -404,7 +367,7 @@ impl Engine {
 
     /// Lets an entry go that was sent, or remembers it until it is settled.
     #[inline]
-    fn after_sending<F: Effects>(
+    pub(crate) fn after_sending<F: Effects>(
         &mut self,
         now: Time,
         slot: u32,
@@ -413,9 +376,9 @@ impl Engine {
         tag: u64,
         fx: &mut F,
     ) {
-        let consumer = self.clients.consumers.get_mut(taker).expect("takers exist");
+        let consumer = &mut self.clients.consumers[taker];
         if consumer.presettled {
-            self.queues.get_mut(slot).expect("takers have a queue").counters.accepted += 1;
+            self.queues[slot].counters.accepted += 1;
             self.counters.accepted += 1;
             self.forget(slot, entry, fx);
             return;
@@ -436,70 +399,50 @@ impl Engine {
         tag: u64,
         entry: Entry,
     ) {
-        let channel =
-            self.clients.channels.get_mut(channel_slot).expect("deliveries go to open channels");
-        let queue = self.queues.get_mut(slot).expect("deliveries come from living queues");
+        let channel = &mut self.clients.channels[channel_slot];
+        let queue = &mut self.queues[slot];
         queue.unsettled += 1;
         if consumer.is_some() {
             channel.account.take(entry.bytes);
         }
         let timeout = queue.options.settle_timeout.unwrap_or(self.options.limits.settle_timeout);
-        let deadline = now.plus(timeout);
-        let queue_number = queue.number;
-        channel
-            .unsettled
-            .push(tag, Delivered { entry, queue: slot, queue_number, consumer, deadline });
-        if channel.settle_timer.is_none_or(|timer| deadline < timer) {
-            if let Some(timer) = channel.settle_timer {
-                self.timers.clear(timer, Timer::Settle(channel_slot));
-            }
-            channel.settle_timer = Some(deadline);
-            self.timers.set(deadline, Timer::Settle(channel_slot));
-        }
+        let (deadline, queue_number) = (now.plus(timeout), queue.number);
+        let delivered = Delivered { entry, queue: slot, queue_number, consumer, deadline };
+        channel.unsettled.push(tag, delivered);
+        let timer = Timer::Settle(channel_slot);
+        self.timers.bring_forward(&mut channel.settle_timer, deadline, timer);
     }
 
-    /// Answers the first of those who wait for one message with the front, which is in memory.
+    /// Answers the first waiting get with the front, which is in memory.
     pub(crate) fn answer_get<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
         let Some(get) = self.take_get(slot) else { return };
         let Some(channel_slot) = self.channel_slot(get.channel) else { return };
-        let queue = self.queues.get_mut(slot).expect("it was waited for");
+        let queue = &mut self.queues[slot];
         let entry = queue.pop().expect("its front is an entry");
-        let left = queue.ready;
+        let messages_left = queue.ready;
         queue.counters.delivered += 1;
         self.counters.delivered += 1;
         let blob = entry.message.clone().expect("only messages in memory are handed out");
-        let stored = blob.stored().expect("messages in memory were checked");
-        let annotations =
-            stored.annotations(entry.requeues).expect("messages in memory were checked");
-        let channel =
-            self.clients.channels.get_mut(channel_slot).expect("a channel's slot is in use");
-        let tag = channel.take_tag();
+        let stored = blob.stored();
+        let tag = self.clients.channels[channel_slot].take_tag();
         fx.answer_get(&GetAnswer {
             channel: get.channel,
             tag,
             redelivered: entry.redelivered,
-            messages_left: left,
-            message: stored.view(&annotations),
+            messages_left,
+            message: stored.view(&stored.annotations(entry.requeues)),
         });
         if get.presettled {
             self.counters.accepted += 1;
-            self.storage.resident -= entry.resident_cost();
-            self.queues.get_mut(slot).expect("it was found just now").counters.accepted += 1;
-            self.forget(slot, Entry { message: None, ..entry }, fx);
+            self.queues[slot].counters.accepted += 1;
+            self.forget(slot, entry, fx);
         } else {
             self.keep_unsettled(now, channel_slot, slot, None, tag, entry);
         }
-        fx.reply(get.channel, Ok(Reply::Got { messages: left }));
+        fx.reply(get.channel, Ok(Reply::Got { messages: messages_left }));
     }
 
-    /// The queue is empty: tells those who wait for one message.
-    fn answer_gets_empty<F: Effects>(&mut self, slot: u32, fx: &mut F) {
-        while let Some(get) = self.take_get(slot) {
-            fx.reply(get.channel, Ok(Reply::Empty));
-        }
-    }
-
-    /// What is next cannot be read back: tells those who wait for one message.
+    /// The next message cannot be read back: refuses waiting gets and cancels all consumers.
     #[cold]
     fn halt<F: Effects>(&mut self, slot: u32, fx: &mut F) {
         let Some(queue) = self.queues.get_mut(slot) else { return };
@@ -514,11 +457,11 @@ impl Engine {
             let refusal = Refusal::new(RefusalKind::StorageUnavailable, text.as_str());
             fx.reply(get.channel, Err(refusal));
         }
-        let queue = self.queues.get_mut(slot).expect("it was found just now");
+        let queue = &mut self.queues[slot];
         if queue.stopped_at.replace(position) != Some(position) {
             self.counters.queue_stops += 1;
         }
-        // What its consumers' departure would lead to does not happen: the messages may be saved yet.
+        // An auto-delete queue stays: its messages may be saved yet.
         queue.able.clear();
         queue.turn = 0;
         for consumer in std::mem::take(&mut queue.consumers) {
@@ -526,8 +469,8 @@ impl Engine {
         }
     }
 
-    /// Delivers to the channel that has opened the inbox; false where that reads so little that there
-    /// is no room for another reply: nobody else has it, and nothing keeps it.
+    /// Delivers to the channel that has opened the inbox; false where that has no room: the reply is
+    /// lost.
     #[cold]
     pub(crate) fn deliver_to_inbox<F: Effects>(
         &mut self,

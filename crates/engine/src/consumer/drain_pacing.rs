@@ -11,29 +11,21 @@ use crate::foundation::timers::Timer;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// What one queue hands out before others get their turn: more than one client can put into it in a turn.
-/// With less, a queue that once had something in it only grew: every message was stored and taken out again.
+/// What one queue hands out in a turn: more than one client can put into it in a turn, as otherwise a
+/// queue that is not empty never becomes so.
 const TURN_BYTES: u64 = 256 << 10;
-/// The same while nobody else is served: whose client is alone is read from for twice as much at once.
+/// The same while no other queue is served: a client that is alone is read from for twice as much.
 const TURN_BYTES_ALONE: u64 = 512 << 10;
-/// While others are served, a share is about this: each wakes its client and has it take what comes, and less
-/// at once makes for more of that (decision 0013). What is more others would notice if it came before them.
+/// While others are served, a share is about this: with less, its client wakes more often (decision 0013);
+/// more would delay the others noticeably.
 const SHARE_BYTES: u64 = 64 << 10;
 /// Microseconds in which a share has its time, whatever the rate.
 const INTERVAL_MICROS: RangeInclusive<u64> = 500..=2_000;
 /// How long after a delivery to them others are there.
 const COMPANY: Duration = Duration::from_millis(1);
-/// Who takes something at least so often goes on taking, and what comes in meanwhile is no backlog: consumers
-/// that acknowledge many at once take in batches.
+/// A queue that hands something out at least this often goes on doing so, and what comes in meanwhile is no
+/// backlog: consumers that acknowledge in batches take in batches.
 const GOES_ON: Duration = Duration::from_millis(100);
-
-/// What a queue has just handed out.
-#[derive(Clone, Copy)]
-struct Handed {
-    messages: u64,
-    /// What they count for.
-    bytes: u64,
-}
 
 /// What a queue has handed out lately, what came in, and what others had meanwhile.
 #[derive(Debug, Default)]
@@ -70,11 +62,17 @@ impl Share {
         }
     }
 
-    /// Until when a queue rests that has just handed out `handed`, after `come` messages had
-    /// ever come in: until what it handed out, less what came in, has had its time at
-    /// `per_second` bytes a second.
-    fn rest(&mut self, now: Time, handed: Handed, come: u64, per_second: u64) -> Option<Time> {
-        let Handed { messages, bytes } = handed;
+    /// Until when a queue rests that has just handed out `messages`, which count for `bytes`, after
+    /// `come` messages had ever come in: until what it handed out, less what came in, has had its
+    /// time at `per_second` bytes a second.
+    fn rest(
+        &mut self,
+        now: Time,
+        messages: u64,
+        bytes: u64,
+        come: u64,
+        per_second: u64,
+    ) -> Option<Time> {
         let time = now.since(self.begun);
         if time >= Duration::from_micros(interval_micros(per_second)) {
             (self.begun, self.messages, self.bytes) = (now, 0, 0);
@@ -121,7 +119,7 @@ impl Engine {
         self.look_at_others(now, slot);
         let Some(queue) = self.queues.get_mut(slot) else { return };
         let come = queue.counters.published;
-        if let Some(until) = queue.share.rest(now, Handed { messages, bytes }, come, per_second)
+        if let Some(until) = queue.share.rest(now, messages, bytes, come, per_second)
             && !std::mem::replace(&mut queue.share.is_resting, true)
         {
             queue.share.until = until;
@@ -142,8 +140,7 @@ impl Engine {
         had_some
     }
 
-    /// A queue has rested for a moment: it goes on when it has rested for as long as it had to, or nobody
-    /// else is there any more.
+    /// Ends the rest of a queue, if its time is over or no others are served any more.
     pub(crate) fn end_rest(&mut self, now: Time, slot: u32) {
         let has_company = self.look_at_others(now, slot);
         let Some(queue) = self.queues.get_mut(slot) else { return };

@@ -3,12 +3,11 @@
 use crate::consumer::unsettled::{Delivered, Unsettled};
 use crate::engine::Engine;
 use crate::foundation::timers::Timer;
+use crate::interface::refusal::refuse;
 use crate::queue::entry::Entry;
 use crate::storage::record;
 use crate::storage::record::{Kind, Record, Requeued};
-use crate::{
-    ChannelId, DeathReason, Effects, Outcome, Position, Refusal, RefusalKind, Settle, Time,
-};
+use crate::{ChannelId, DeathReason, Effects, Outcome, Position, Refusal, Settle, Time};
 use std::time::Duration;
 
 /// Settled messages of one queue that one record holds at most.
@@ -32,8 +31,7 @@ impl Engine {
             return self.settle_at_home(id, settle, fx);
         }
         let slot = self.channel_slot(id).ok_or_else(|| Engine::no_channel(id))?;
-        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
-        if channel.transaction.is_some() {
+        if self.clients.channels[slot].transaction.is_some() {
             return self.hold_settle(slot, settle);
         }
         self.carry_out_settle(now, slot, settle, fx)?;
@@ -50,7 +48,7 @@ impl Engine {
         fx: &mut F,
     ) -> Result<(), Refusal> {
         self.check_tag(slot, settle)?;
-        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
+        let channel = &mut self.clients.channels[slot];
         if !settle.multiple {
             match channel.unsettled.take(settle.tag) {
                 Some(delivered) => {
@@ -73,7 +71,7 @@ impl Engine {
     /// Refuses tags that are not there to be settled.
     #[inline]
     pub(crate) fn check_tag(&mut self, slot: u32, settle: Settle) -> Result<(), Refusal> {
-        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
+        let channel = &mut self.clients.channels[slot];
         let tag = settle.tag;
         let is_known = if settle.multiple {
             tag == 0
@@ -83,11 +81,10 @@ impl Engine {
         } else {
             channel.unsettled.contains(tag) || channel.timed_out.contains(&tag)
         };
-        if is_known {
-            return Ok(());
+        if !is_known {
+            refuse!(PreconditionFailed, "unknown delivery tag {tag}");
         }
-        let text = format!("unknown delivery tag {tag}");
-        Err(Refusal::new(RefusalKind::PreconditionFailed, text))
+        Ok(())
     }
 
     /// Gives credit back, where the channel is still there, and does with the message what was asked.
@@ -130,7 +127,7 @@ impl Engine {
     #[inline]
     fn give_credit_back(&mut self, slot: u32, consumer: Option<(u32, u32)>, bytes: u32) {
         if let Some((whose, incarnation)) = consumer {
-            let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
+            let channel = &mut self.clients.channels[slot];
             channel.account.give_back(bytes);
             let is_held_up = channel.is_held_up;
             if let Some(consumer) = self.clients.consumers.get_mut(whose)
@@ -147,13 +144,12 @@ impl Engine {
 
     /// Puts a message back to its place, or lets it go if that happened too often.
     fn requeue<F: Effects>(&mut self, now: Time, slot: u32, mut entry: Entry, fx: &mut F) {
-        let default_limit = self.options.limits.delivery_limit;
         let requeues = entry.requeues.saturating_add(1);
         self.snapshot_first_in_slot(slot, &entry);
         entry.mark = self.storage.mark;
         entry.redelivered = true;
-        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
-        let limit = queue.options.delivery_limit.or(default_limit);
+        let queue = &mut self.queues[slot];
+        let limit = queue.options.delivery_limit.or(self.options.limits.delivery_limit);
         if limit.is_some_and(|limit| requeues > limit) {
             // It keeps its count: until the dead letter is stored it is as if it were out still.
             self.dead_letter(now, slot, entry, DeathReason::DeliveryLimit, fx);
@@ -163,12 +159,12 @@ impl Engine {
         queue.counters.requeued += 1;
         self.counters.requeued += 1;
         let expires = entry.expires;
-        let is_first = true;
         if entry.durable {
-            let (queue, seq, requeues) = (queue.number, entry.seq, entry.requeues);
+            let (queue, seq) = (queue.number, entry.seq);
             self.agenda.requeued.push(Requeued { queue, seq, requeues });
         }
         queue.give_back(entry);
+        let is_first = true;
         self.after_push(now, slot, is_first, expires, fx);
     }
 
@@ -209,18 +205,16 @@ impl Engine {
         queue.settled.insert(seq);
         queue.settled_count += 1;
         if queue.settled_count >= RECORD_SETTLES_MAX && !self.storage.in_group {
-            self.record_settled_of(slot, fx);
+            self.record_settled_of(slot, false, fx);
         }
     }
 
     /// Writes how often messages went back, so that one that breaks its consumers is given up also
     /// where the broker goes down in between. Nobody waits for it to be flushed.
     fn record_requeued<F: Effects>(&mut self, fx: &mut F) {
-        while !self.agenda.requeued.is_empty() {
-            let rest =
-                self.agenda.requeued.split_off(self.agenda.requeued.len().min(RECORD_REQUEUES_MAX));
-            let messages = std::mem::replace(&mut self.agenda.requeued, rest);
-            Record::Requeued { messages }.write(&mut self.scratch.record);
+        let requeued = std::mem::take(&mut self.agenda.requeued);
+        for messages in requeued.chunks(RECORD_REQUEUES_MAX) {
+            Record::Requeued { messages: messages.to_vec() }.write(&mut self.scratch.record);
             fx.append(&[&self.scratch.record], false);
         }
     }
@@ -230,7 +224,7 @@ impl Engine {
         self.record_requeued(fx);
         let mut slots = std::mem::take(&mut self.agenda.unrecorded);
         for slot in &slots {
-            self.record_settled_of(*slot, fx);
+            self.record_settled_of(*slot, false, fx);
         }
         slots.clear();
         self.agenda.unrecorded = slots;
@@ -239,15 +233,11 @@ impl Engine {
     /// Records what was settled; returns the position that has to be flushed.
     pub(crate) fn record_settled_durably<F: Effects>(&mut self, fx: &mut F) -> Option<Position> {
         let slots = std::mem::take(&mut self.agenda.unrecorded);
-        slots.into_iter().filter_map(|slot| self.append_settled(slot, true, fx)).max()
+        slots.into_iter().filter_map(|slot| self.record_settled_of(slot, true, fx)).max()
     }
 
     /// Writes what was settled of one queue.
-    pub(crate) fn record_settled_of<F: Effects>(&mut self, slot: u32, fx: &mut F) {
-        self.append_settled(slot, false, fx);
-    }
-
-    fn append_settled<F: Effects>(
+    pub(crate) fn record_settled_of<F: Effects>(
         &mut self,
         slot: u32,
         wants_flush: bool,
@@ -288,14 +278,9 @@ impl Engine {
         let most = self.options.limits.unsettled_max as usize;
         let Some(channel) = self.clients.channels.get_mut(slot) else { return };
         channel.settle_timer = None;
-        let late: Vec<u64> = channel
-            .unsettled
-            .iter()
-            .filter(|(_, delivered)| delivered.deadline <= now)
-            .map(|(tag, _)| tag)
-            .collect();
-        for tag in late {
-            let channel = self.clients.channels.get_mut(slot).expect("requeues close no channel");
+        let late = channel.unsettled.iter().filter(|(_, delivered)| delivered.deadline <= now);
+        for tag in late.map(|(tag, _)| tag).collect::<Vec<_>>() {
+            let channel = &mut self.clients.channels[slot];
             let Some(delivered) = channel.unsettled.take(tag) else { continue };
             channel.timed_out.insert(tag);
             if channel.timed_out.len() > most {
@@ -304,12 +289,9 @@ impl Engine {
             self.counters.settle_timeouts += 1;
             self.settle_one(now, Some(slot), delivered, Outcome::Requeue, fx);
         }
-        let channel = self.clients.channels.get_mut(slot).expect("requeues close no channel");
+        let channel = &mut self.clients.channels[slot];
         let next = channel.unsettled.iter().map(|(_, delivered)| delivered.deadline).min();
-        if let Some(next) = next {
-            let at = next.max(now.plus(TIMEOUT_STEP));
-            channel.settle_timer = Some(at);
-            self.timers.set(at, Timer::Settle(slot));
-        }
+        let at = next.map(|next| next.max(now.plus(TIMEOUT_STEP)));
+        self.timers.reset(&mut channel.settle_timer, at, Timer::Settle(slot));
     }
 }

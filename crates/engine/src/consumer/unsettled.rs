@@ -153,7 +153,6 @@ impl Unsettled {
         }
     }
 
-    /// Whether that tag is unsettled.
     pub(crate) fn contains(&self, tag: u64) -> bool {
         if tag < self.base {
             return self.old.contains_key(&tag);
@@ -195,9 +194,7 @@ impl Unsettled {
 
     /// Those that survive a restart.
     pub(crate) fn durable_mut(&mut self) -> impl Iterator<Item = &mut Delivered> {
-        let ring = self.ring.iter_mut().flatten();
-        let all = self.has_durable.then(|| self.old.values_mut().chain(ring));
-        all.into_iter().flatten().filter(|it| it.entry.durable)
+        self.iter_from(0).map(|(_, it)| it).filter(|it| it.entry.durable)
     }
 }
 

@@ -6,21 +6,20 @@ use crate::channel::transaction::Transaction;
 use crate::engine::Engine;
 use crate::foundation::deferred_drop::drop_elsewhere;
 use crate::interface::limits::check_name;
+use crate::interface::refusal::refuse;
 use crate::pubsub::Interest;
 use crate::queue::Get;
 use crate::routing::Router;
 use crate::routing::vhost::Vhost;
 use crate::storage::record::Record;
-use crate::{
-    ChannelId, Credit, Effects, Outcome, Refusal, RefusalKind, Reply, Request, StorageState, Time,
-};
+use crate::{ChannelId, Effects, Outcome, Refusal, Reply, Request, StorageState, Time};
 use std::collections::BTreeMap;
 
 /// Letters of an inbox's token: six random bits each.
 const INBOX_TOKEN_LETTERS: usize = 32;
 
 /// An answer now, or none yet.
-type Answer = Option<Result<Reply, Refusal>>;
+type Answer = Result<Option<Reply>, Refusal>;
 
 impl Engine {
     /// Everything else; answered by one [`Effects::reply`], at once or later.
@@ -36,17 +35,13 @@ impl Engine {
         }
         self.record_settled(fx);
         self.storage.changed_at = None;
-        let answer = match self.channel_slot(id) {
-            None => Some(Err(Engine::no_channel(id))),
-            Some(slot) => {
-                self.name_queue(&mut request);
-                match self.check_rights(id, &request) {
-                    Err(refusal) => Some(Err(refusal)),
-                    Ok(()) => self.carry_out(now, id, slot, request, fx),
-                }
-            }
-        };
-        if let Some(answer) = answer {
+        // Makes up a name where a queue is declared without one.
+        if let Request::DeclareQueue { name, options: Some(_) } = &mut request
+            && name.is_empty()
+        {
+            *name = self.make_up(self.names().queue_prefix);
+        }
+        if let Some(answer) = self.carry_out(now, id, request, fx).transpose() {
             self.answer(id, answer, fx);
         }
         self.run_overdue(now, fx);
@@ -66,40 +61,26 @@ impl Engine {
         }
     }
 
-    /// Makes up a name where a queue is declared without one.
-    fn name_queue(&mut self, request: &mut Request) {
-        if let Request::DeclareQueue(declaration) = request
-            && declaration.name.is_empty()
-            && declaration.options.is_some()
-        {
-            declaration.name = self.make_up(self.names().queue_prefix);
-        }
-    }
-
-    fn check_rights(&mut self, id: ChannelId, request: &Request) -> Result<(), Refusal> {
-        let connection = self.clients.connections[id.connection.0 as usize].as_mut();
-        match connection.and_then(|connection| connection.grant.as_mut()) {
-            Some(grant) => grant.check(&self.access, request),
-            None => Ok(()),
-        }
-    }
-
+    /// Checks a request and carries it out.
     fn carry_out<F: Effects>(
         &mut self,
         now: Time,
         id: ChannelId,
-        slot: u32,
         request: Request,
         fx: &mut F,
     ) -> Answer {
-        match request {
-            Request::DeclareExchange(_)
+        let slot = self.channel_slot(id).ok_or_else(|| Engine::no_channel(id))?;
+        if let Some(grant) = self.clients.grant(id.connection) {
+            grant.check(&self.access, &request)?;
+        }
+        let reply = match request {
+            Request::DeclareExchange { .. }
             | Request::DeleteExchange { .. }
-            | Request::DeclareQueue(_)
+            | Request::DeclareQueue { .. }
             | Request::DeleteQueue { .. }
             | Request::PurgeQueue { .. }
             | Request::Bind(_)
-            | Request::Unbind(_) => Some(self.change_topology(now, id, slot, request, fx)),
+            | Request::Unbind(_) => self.change_topology(now, id, slot, request, fx)?,
             Request::CreateVhost { .. }
             | Request::DeleteVhost { .. }
             | Request::PutUser { .. }
@@ -107,123 +88,95 @@ impl Engine {
             | Request::SetPermissions { .. }
             | Request::SetSubjectPermissions { .. }
             | Request::SetQuota { .. }
-            | Request::ClearPermissions { .. } => Some(self.administer(request, fx)),
+            | Request::ClearPermissions { .. } => self.administer(request, fx)?,
             Request::ClaimSession(_)
             | Request::DetachSession { .. }
-            | Request::EndSession { .. } => Some(self.request_session(now, id, request, fx)),
-            Request::Consume(consume) => Some(self.consume(now, id, slot, consume)),
-            Request::CancelConsumer { name } => {
-                self.cancel(now, slot, &name, fx);
-                Some(Ok(Reply::Done))
+            | Request::EndSession { .. } => self.request_session(now, id, request, fx)?,
+            Request::Consume(consume) => self.consume(now, id, slot, consume)?,
+            Request::Get { queue, presettled } => {
+                let queue = self.queue_for(id, slot, &queue)?;
+                self.get(now, queue, Get { channel: id, presettled }, fx);
+                return Ok(None);
             }
-            Request::Get { queue, presettled } => self.get(now, id, slot, &queue, presettled, fx),
-            Request::OpenInbox { name } => Some(self.open_inbox(slot, name)),
+            Request::OpenInbox { name } => self.open_inbox(slot, name)?,
+            Request::Commit => return self.commit(now, slot, fx),
+            other => {
+                self.change_channel(now, slot, other, fx)?;
+                Reply::Done
+            }
+        };
+        Ok(Some(reply))
+    }
+
+    /// Carries out a request that concerns nothing beyond its channel.
+    fn change_channel<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        request: Request,
+        fx: &mut F,
+    ) -> Result<(), Refusal> {
+        let channel = &mut self.clients.channels[slot];
+        match request {
+            Request::CancelConsumer { name } => self.cancel(now, slot, &name, fx),
             Request::SetChannelCredit(credit) => {
-                self.set_channel_credit(slot, credit);
-                Some(Ok(Reply::Done))
+                channel.account.credit = credit;
+                self.reconsider_channel(slot);
             }
             Request::SetFlow(flow) => {
-                self.clients.channels.get_mut(slot).expect("a channel's slot is in use").flow =
-                    flow;
+                channel.flow = flow;
                 if flow {
                     self.reconsider_channel(slot);
                 }
-                Some(Ok(Reply::Done))
             }
-            Request::Recover => {
-                self.settle_up_to(now, slot, u64::MAX, Outcome::Requeue, fx);
-                Some(Ok(Reply::Done))
+            Request::Recover => self.settle_up_to(now, slot, u64::MAX, Outcome::Requeue, fx),
+            Request::SelectConfirms => {
+                if channel.transaction.is_some() {
+                    refuse!(PreconditionFailed, "a channel with transactions cannot have confirms");
+                }
+                channel.confirms.get_or_insert_default();
             }
-            Request::SelectConfirms => Some(self.select_confirms(slot)),
-            Request::SelectTransactions => Some(self.select_transactions(slot)),
-            Request::Commit => self.commit(now, id, slot, fx),
-            Request::Rollback => Some(self.rollback(slot)),
+            Request::SelectTransactions => {
+                if channel.confirms.is_some() {
+                    refuse!(PreconditionFailed, "a channel with confirms cannot have transactions");
+                }
+                channel.transaction.get_or_insert_default();
+            }
+            Request::Rollback => *channel.transaction()? = Transaction::default(),
+            _ => unreachable!("only requests about a channel come here"),
         }
+        Ok(())
     }
 
     fn open_inbox(&mut self, slot: u32, name: String) -> Result<Reply, Refusal> {
         check_name("an inbox", &name)?;
         let prefix = self.names().inbox_prefix;
-        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
+        let channel = &mut self.clients.channels[slot];
         if channel.inbox.is_some() {
-            let text = "the channel has an inbox already";
-            return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
+            refuse!(PreconditionFailed, "the channel has an inbox already");
         }
         let address = format!("{prefix}{}", self.random.name(INBOX_TOKEN_LETTERS));
         channel.inbox = Some(Box::new(Inbox { address: address.clone(), name }));
-        let vhost = self.topology.vhosts.get_mut(channel.vhost).expect("channels end first");
+        let vhost = &mut self.topology.vhosts[channel.vhost];
         vhost.inboxes.insert(address.clone(), slot);
         Ok(Reply::Inbox { address })
     }
 
-    fn set_channel_credit(&mut self, slot: u32, credit: Credit) {
-        self.clients.channels.get_mut(slot).expect("a channel's slot is in use").account.credit =
-            credit;
-        self.reconsider_channel(slot);
-    }
-
-    fn select_confirms(&mut self, slot: u32) -> Result<Reply, Refusal> {
-        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
-        if channel.transaction.is_some() {
-            let text = "a channel with transactions cannot have confirms";
-            return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
+    /// Takes one message: now, if it is in memory; otherwise once it was read.
+    fn get<F: Effects>(&mut self, now: Time, queue: u32, get: Get, fx: &mut F) {
+        self.queues[queue].gets.push_back(get);
+        if let Some(slot) = self.channel_slot(get.channel) {
+            self.clients.channels[slot].gets += 1;
         }
-        channel.confirms.get_or_insert_default();
-        Ok(Reply::Done)
+        self.queue_used(now, queue);
+        self.serve_queue(now, queue, fx);
     }
 
-    fn select_transactions(&mut self, slot: u32) -> Result<Reply, Refusal> {
-        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
-        if channel.confirms.is_some() {
-            let text = "a channel with confirms cannot have transactions";
-            return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
-        }
-        channel.transaction.get_or_insert_default();
-        Ok(Reply::Done)
-    }
-
-    fn rollback(&mut self, slot: u32) -> Result<Reply, Refusal> {
-        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
-        match &mut channel.transaction {
-            Some(transaction) => {
-                **transaction = Transaction::default();
-                Ok(Reply::Done)
-            }
-            None => {
-                let text = "the channel has no transaction";
-                Err(Refusal::new(RefusalKind::PreconditionFailed, text))
-            }
-        }
-    }
-
-    /// Takes one message: at once where it is in memory, later where it has to be read.
-    fn get<F: Effects>(
-        &mut self,
-        now: Time,
-        id: ChannelId,
-        slot: u32,
-        name: &str,
-        presettled: bool,
-        fx: &mut F,
-    ) -> Answer {
-        let queue_slot = match self.queue_for(id, slot, name) {
-            Ok(queue_slot) => queue_slot,
-            Err(refusal) => return Some(Err(refusal)),
-        };
-        let queue = self.queues.get_mut(queue_slot).expect("routers name living queues");
-        queue.gets.push_back(Get { channel: id, presettled });
-        self.clients.channels.get_mut(slot).expect("a channel's slot is in use").gets += 1;
-        self.queue_used(now, queue_slot);
-        self.serve_queue(now, queue_slot, fx);
-        None
-    }
-
-    /// The first of those who wait for one message of a queue waits no longer.
-    pub(crate) fn take_get(&mut self, queue_slot: u32) -> Option<Get> {
-        let get = self.queues.get_mut(queue_slot)?.gets.pop_front()?;
-        let slot = self.channel_slot(get.channel);
-        if let Some(channel) = slot.and_then(|slot| self.clients.channels.get_mut(slot)) {
-            channel.gets -= 1;
+    /// Takes the first waiting get of a queue.
+    pub(crate) fn take_get(&mut self, queue: u32) -> Option<Get> {
+        let get = self.queues.get_mut(queue)?.gets.pop_front()?;
+        if let Some(slot) = self.channel_slot(get.channel) {
+            self.clients.channels[slot].gets -= 1;
         }
         Some(get)
     }
@@ -250,14 +203,13 @@ impl Engine {
             Request::DeleteVhost { name } => self.delete_vhost(name, fx)?,
             Request::PutUser { name, password_hash, administrator } => {
                 check_name("a user", name)?;
-                self.access.put_user(name, password_hash, *administrator);
                 let administrator = *administrator;
+                self.access.put_user(name, password_hash, administrator);
                 self.append_access(&Record::UserPut { name, password_hash, administrator }, fx);
             }
             Request::DeleteUser { name } => {
                 if !self.access.delete_user(name) {
-                    let text = format!("no user '{name}'");
-                    return Err(Refusal::new(RefusalKind::NotFound, text));
+                    refuse!(NotFound, "no user '{name}'");
                 }
                 self.drop_sessions(|session| *session.user == **name, fx);
                 self.append_access(&Record::UserDeleted { name }, fx);
@@ -296,8 +248,7 @@ impl Engine {
         check_name("a virtual host", name)?;
         let most = self.options.limits.vhosts_max;
         if self.topology.vhosts.len() >= most {
-            let text = format!("more than {most} virtual hosts");
-            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+            refuse!(LimitExceeded, "more than {most} virtual hosts");
         }
         self.add_vhost(name);
         self.append_access(&Record::VhostCreated { name }, fx);
@@ -310,8 +261,10 @@ impl Engine {
         let connections = self.clients.connections.iter().flatten();
         let used_by = connections.filter(|connection| connection.vhost == slot).count();
         if used_by > 0 {
-            let text = format!("virtual host '{name}' is in use; open connections: {used_by}");
-            return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
+            refuse!(
+                PreconditionFailed,
+                "virtual host '{name}' is in use; open connections: {used_by}"
+            );
         }
         self.drop_vhost(slot, fx);
         self.append_access(&Record::VhostDeleted { name }, fx);
@@ -320,15 +273,7 @@ impl Engine {
 
     /// Takes a virtual host out, queues and permissions included.
     pub(crate) fn drop_vhost<F: Effects>(&mut self, slot: u32, fx: &mut F) {
-        let queues: Vec<u32> = self
-            .queues
-            .iter()
-            .filter(|(_, queue)| queue.vhost == slot)
-            .map(|(slot, _)| slot)
-            .collect();
-        for queue in queues {
-            self.delete_queue(queue, fx);
-        }
+        self.delete_queues(|queue| queue.vhost == slot, fx);
         self.drop_delays_of(slot, fx);
         self.drop_sessions(|session| session.vhost == slot, fx);
         self.remove_vhost(slot);
@@ -343,8 +288,7 @@ impl Engine {
         drop_elsewhere(vhost);
     }
 
-    /// Appends a record about who may do what, and tells the other shards, which have copies, and those
-    /// who subscribe.
+    /// Appends a record about users and rights, and tells the other shards and the subscribers.
     fn append_access<F: Effects>(&mut self, record: &Record<'_>, fx: &mut F) {
         self.append_record(record, fx);
         self.tell_access(record, fx);

@@ -1,21 +1,16 @@
 //! Exchanges, queues and bindings on request: declared, deleted, purged, bound.
 
 use crate::engine::Engine;
+use crate::foundation::timers::Timer;
 use crate::interface::limits::{check_arguments, check_name};
-use crate::queue::{Queue, difference};
+use crate::interface::refusal::refuse;
+use crate::queue::Queue;
 use crate::routing::{Change, QueueKey, Router};
 use crate::storage::record::{BindingRecord, Record};
 use crate::{
-    Binding, BindingTarget, ChannelId, Declared, Effects, ExchangeDeclaration, Mismatch,
-    QueueDeclaration, QueueOptions, Refusal, RefusalKind, Reply, Request, StorageState, Time,
+    Binding, BindingTarget, ChannelId, Declared, Effects, Mismatch, QueueOptions, Refusal,
+    RefusalKind, Reply, Request, StorageState, Time,
 };
-
-/// On which conditions a queue is deleted.
-#[derive(Clone, Copy)]
-struct DeleteOnly {
-    if_unused: bool,
-    if_empty: bool,
-}
 
 impl Engine {
     pub(crate) fn change_topology<F: Effects>(
@@ -26,9 +21,19 @@ impl Engine {
         request: Request,
         fx: &mut F,
     ) -> Result<Reply, Refusal> {
-        let vhost = self.clients.channels.get(slot).expect("a channel's slot is in use").vhost;
+        let vhost = self.clients.channels[slot].vhost;
         match request {
-            Request::DeclareExchange(declaration) => self.declare_exchange(vhost, &declaration, fx),
+            Request::DeclareExchange { name, options: None } => {
+                self.router(vhost).exchange(&name)?;
+                Ok(Reply::Done)
+            }
+            Request::DeclareExchange { name, options: Some(options) } => {
+                let change = self.router(vhost).declare_exchange(&name, &options)?;
+                let vhost_name = self.vhost_name(vhost);
+                let record = Record::ExchangeDeclared { vhost: &vhost_name, name: &name, options };
+                self.record_change(vhost, &change, &record, fx);
+                Ok(Reply::Done)
+            }
             Request::DeleteExchange { name, if_unused } => {
                 let change = self.router(vhost).delete_exchange(&name, if_unused)?;
                 let vhost_name = self.vhost_name(vhost);
@@ -36,15 +41,23 @@ impl Engine {
                 self.record_change(vhost, &change, &record, fx);
                 Ok(Reply::Done)
             }
-            Request::DeclareQueue(QueueDeclaration { name, options }) => {
-                if self.router(vhost).queue(&name).is_some() || options.is_none() {
-                    return self.redeclare_queue(now, id, slot, name, options.as_ref());
-                }
-                let options = options.expect("its absence was handled just now");
+            Request::DeclareQueue { name, options: Some(options) }
+                if self.router(vhost).queue(&name).is_none() =>
+            {
                 self.create_queue(now, id, vhost, name, options, fx)
             }
+            Request::DeclareQueue { name, options } => {
+                self.redeclare_queue(now, id, slot, name, options.as_ref())
+            }
             Request::DeleteQueue { name, if_unused, if_empty } => {
-                self.delete_queue_named(id, slot, &name, DeleteOnly { if_unused, if_empty }, fx)
+                let queue_slot = match self.queue_for(id, slot, &name) {
+                    Err(refusal) if refusal.kind == RefusalKind::NotFound => {
+                        return Ok(Reply::Messages(0));
+                    }
+                    found => found?,
+                };
+                self.check_delete(queue_slot, if_unused, if_empty)?;
+                Ok(Reply::Messages(self.delete_queue(queue_slot, fx)))
             }
             Request::PurgeQueue { name } => {
                 let queue = self.queue_for(id, slot, &name)?;
@@ -67,11 +80,11 @@ impl Engine {
     }
 
     fn router(&mut self, vhost: u32) -> &mut Router {
-        &mut self.topology.vhosts.get_mut(vhost).expect("channels and queues end first").router
+        &mut self.topology.vhosts[vhost].router
     }
 
     fn vhost_name(&self, vhost: u32) -> String {
-        self.topology.vhosts.get(vhost).expect("channels and queues end first").name.clone()
+        self.topology.vhosts[vhost].name.clone()
     }
 
     /// Records a change, where it is one that survives a restart, and the exchanges that went with
@@ -96,27 +109,6 @@ impl Engine {
             let record = Record::ExchangeDeleted { vhost: &vhost_name, name: &exchange.name };
             self.append_record(&record, fx);
         }
-    }
-
-    // ---- exchanges ----
-
-    fn declare_exchange<F: Effects>(
-        &mut self,
-        vhost: u32,
-        declaration: &ExchangeDeclaration,
-        fx: &mut F,
-    ) -> Result<Reply, Refusal> {
-        let name = &declaration.name;
-        let Some(options) = &declaration.options else {
-            self.router(vhost).exchange(name)?;
-            return Ok(Reply::Done);
-        };
-        let change = self.router(vhost).declare_exchange(name, options)?;
-        let vhost_name = self.vhost_name(vhost);
-        let options = options.clone();
-        let record = Record::ExchangeDeclared { vhost: &vhost_name, name, options };
-        self.record_change(vhost, &change, &record, fx);
-        Ok(Reply::Done)
     }
 
     // ---- bindings ----
@@ -164,10 +156,9 @@ impl Engine {
         let Some(QueueKey(queue_slot)) = router.queue(name) else {
             return Err(router.no_queue(name));
         };
-        let queue = self.queues.get(queue_slot).expect("routers name living queues");
+        let queue = &self.queues[queue_slot];
         if queue.owner.is_some_and(|owner| owner != id.connection) {
-            let text = format!("queue '{name}' is exclusive to another connection");
-            return Err(Refusal::new(RefusalKind::ResourceLocked, text));
+            refuse!(ResourceLocked, "queue '{name}' is exclusive to another connection");
         }
         Ok(queue_slot)
     }
@@ -186,20 +177,12 @@ impl Engine {
             return Ok(Reply::Queue { name, messages: 0, consumers: 1 });
         }
         let queue_slot = self.queue_for(id, slot, &name)?;
-        let queue = self.queues.get(queue_slot).expect("it was found just now");
-        if let Some(options) = options
-            && let Some(option) = difference(&queue.options, options)
-        {
-            let vhost = self.vhost_name(queue.vhost);
-            return Err(Refusal::of_mismatch(Mismatch {
-                declared: Declared::Queue,
-                name,
-                vhost,
-                option,
-            }));
+        let queue = &self.queues[queue_slot];
+        if let Some(option) = options.and_then(|options| queue.options.difference(options)) {
+            let (declared, vhost) = (Declared::Queue, self.vhost_name(queue.vhost));
+            return Err(Refusal::of_mismatch(Mismatch { declared, name, vhost, option }));
         }
-        let messages = queue.ready;
-        let consumers = queue.consumers.len() as u32;
+        let (messages, consumers) = (queue.ready, queue.consumers.len() as u32);
         self.queue_used(now, queue_slot);
         Ok(Reply::Queue { name, messages, consumers })
     }
@@ -239,7 +222,6 @@ impl Engine {
 
     fn check_queue(&self, vhost: u32, name: &str, options: &QueueOptions) -> Result<(), Refusal> {
         let limits = &self.options.limits;
-        let exceeded = |text: String| Err(Refusal::new(RefusalKind::LimitExceeded, text));
         check_name("a queue", name)?;
         // Dead letters carry both: what does not fit could not be stored with them.
         let QueueOptions { dead_letter_exchange, dead_letter_routing_key, .. } = options;
@@ -247,13 +229,12 @@ impl Engine {
             check_name("a dead-letter exchange or routing key", name)?;
         }
         check_arguments(&options.other)?;
-        if self.topology.vhosts.get(vhost).is_some_and(|vhost| vhost.queues >= limits.queues_max) {
-            return exceeded(format!("more than {} queues in a virtual host", limits.queues_max));
+        if self.topology.vhosts[vhost].queues >= limits.queues_max {
+            refuse!(LimitExceeded, "more than {} queues in a virtual host", limits.queues_max);
         }
-        let ttl = options.message_ttl.max(options.expires);
-        if ttl.is_some_and(|ttl| ttl > limits.ttl_max) {
+        if options.message_ttl.max(options.expires).is_some_and(|ttl| ttl > limits.ttl_max) {
             let most = limits.ttl_max.as_secs();
-            return exceeded(format!("a time to live of more than {most} seconds"));
+            refuse!(LimitExceeded, "a time to live of more than {most} seconds");
         }
         Ok(())
     }
@@ -261,36 +242,29 @@ impl Engine {
     /// Takes a queue in, under the number it has.
     pub(crate) fn add_queue(&mut self, queue: Queue) -> u32 {
         let slot = self.queues.next_slot();
-        let vhost = self.topology.vhosts.get_mut(queue.vhost).expect("queues have a virtual host");
+        let vhost = &mut self.topology.vhosts[queue.vhost];
         vhost.router.queue_added(&queue.name, QueueKey(slot), queue.durable);
         vhost.queues += 1;
         self.queues.insert(queue)
     }
 
-    fn delete_queue_named<F: Effects>(
-        &mut self,
-        id: ChannelId,
-        slot: u32,
-        name: &str,
-        only: DeleteOnly,
-        fx: &mut F,
-    ) -> Result<Reply, Refusal> {
-        let DeleteOnly { if_unused, if_empty } = only;
-        let queue_slot = match self.queue_for(id, slot, name) {
-            Ok(queue_slot) => queue_slot,
-            Err(refusal) if refusal.kind == RefusalKind::NotFound => return Ok(Reply::Messages(0)),
-            Err(refusal) => return Err(refusal),
-        };
-        let queue = self.queues.get(queue_slot).expect("it was found just now");
-        let refused = |text: String| Err(Refusal::new(RefusalKind::PreconditionFailed, text));
-        if if_unused && !queue.consumers.is_empty() {
-            return refused(format!("queue '{name}' has consumers"));
+    fn check_delete(&self, slot: u32, if_unused: bool, if_empty: bool) -> Result<(), Refusal> {
+        let Queue { name, ready, consumers, durable, .. } = &self.queues[slot];
+        if if_unused && !consumers.is_empty() {
+            refuse!(PreconditionFailed, "queue '{name}' has consumers");
         }
-        if if_empty && queue.ready > 0 {
-            return refused(format!("queue '{name}' holds {} messages", queue.ready));
+        if if_empty && *ready > 0 {
+            refuse!(PreconditionFailed, "queue '{name}' holds {ready} messages");
         }
-        self.check_kept(queue.durable)?;
-        Ok(Reply::Messages(self.delete_queue(queue_slot, fx)))
+        self.check_kept(*durable)
+    }
+
+    /// Deletes all queues of some kind.
+    pub(crate) fn delete_queues<F: Effects>(&mut self, which: impl Fn(&Queue) -> bool, fx: &mut F) {
+        let some = self.queues.iter().filter(|(_, queue)| which(queue));
+        for slot in some.map(|(slot, _)| slot).collect::<Vec<_>>() {
+            self.delete_queue(slot, fx);
+        }
     }
 
     /// Deletes a queue and all in it; says how many messages were ready.
@@ -300,21 +274,15 @@ impl Engine {
         for consumer in std::mem::take(&mut queue.consumers) {
             self.cancel_consumer(consumer, fx);
         }
-        let queue = self.queues.get_mut(slot).expect("it was found just now");
-        let name = queue.name.clone();
         while let Some(get) = self.take_get(slot) {
-            let text = format!("queue '{name}' was deleted");
+            let text = format!("queue '{}' was deleted", self.queues[slot].name);
             fx.reply(get.channel, Err(Refusal::new(RefusalKind::NotFound, text)));
         }
         self.drop_messages(slot);
-        let queue = self.queues.remove(slot).expect("it was found just now");
-        if let Some(at) = queue.head_timer {
-            self.timers.clear(at, crate::foundation::timers::Timer::Head(slot));
-        }
-        if let Some(at) = queue.expires_at {
-            self.timers.clear(at, crate::foundation::timers::Timer::Queue(slot));
-        }
-        let vhost = self.topology.vhosts.get_mut(queue.vhost).expect("queues end first");
+        let mut queue = self.queues.remove(slot).expect("it was found just now");
+        self.timers.reset(&mut queue.head_timer, None, Timer::Head(slot));
+        self.timers.reset(&mut queue.expires_at, None, Timer::Queue(slot));
+        let vhost = &mut self.topology.vhosts[queue.vhost];
         vhost.queues -= 1;
         let change = vhost.router.queue_removed(QueueKey(slot));
         if queue.durable {
@@ -327,17 +295,14 @@ impl Engine {
 
     /// Drops everything ready in a queue; says how many messages that were.
     fn purge<F: Effects>(&mut self, slot: u32, fx: &mut F) -> u64 {
-        self.record_settled_of(slot, fx);
-        let queue = self.queues.get(slot).expect("it was found just now");
-        let (ready, number, durable, before) =
-            (queue.ready, queue.number, queue.durable, queue.next_seq);
+        self.record_settled_of(slot, false, fx);
+        let Queue { ready, number, durable, next_seq: before, .. } = self.queues[slot];
         if ready == 0 {
             return 0;
         }
         if durable {
             let kept = self.unsettled_of(number);
-            let record = Record::Purged { queue: number, before, kept };
-            record.write(&mut self.scratch.record);
+            Record::Purged { queue: number, before, kept }.write(&mut self.scratch.record);
             fx.append(&[&self.scratch.record], false);
             fx.write_soon();
         }
@@ -353,10 +318,10 @@ impl Engine {
         kept
     }
 
-    /// Lets everything go that is ready in a queue, without a record: nobody sees it any more, and what it
-    /// holds is given back over the next turns.
+    /// Drops everything that is ready in a queue, without a record; its memory and references are given
+    /// back over the next turns.
     pub(crate) fn drop_messages(&mut self, slot: u32) {
-        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+        let queue = &mut self.queues[slot];
         queue.ready = 0;
         queue.ready_bytes = 0;
         self.storage.resident -= std::mem::take(&mut queue.resident);

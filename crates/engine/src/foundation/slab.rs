@@ -1,6 +1,6 @@
 //! Values kept in numbered slots that are reused. Growing never moves many of them.
 
-use std::ops::Range;
+use std::ops::{Index, IndexMut, Range};
 
 /// Slots that are allocated together.
 const CHUNK: usize = 1 << 10;
@@ -121,6 +121,25 @@ impl<T> Slab<T> {
     /// How many slots are in use.
     pub(crate) fn len(&self) -> usize {
         self.slots() - self.free.len()
+    }
+}
+
+/// The value in a slot that is in use.
+impl<T> Index<u32> for Slab<T> {
+    type Output = T;
+
+    #[inline]
+    #[track_caller]
+    fn index(&self, slot: u32) -> &T {
+        self.get(slot).expect("the slot is in use")
+    }
+}
+
+impl<T> IndexMut<u32> for Slab<T> {
+    #[inline]
+    #[track_caller]
+    fn index_mut(&mut self, slot: u32) -> &mut T {
+        self.get_mut(slot).expect("the slot is in use")
     }
 }
 

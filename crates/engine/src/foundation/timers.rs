@@ -35,6 +35,24 @@ impl Timers {
         self.due.remove(&(at, timer));
     }
 
+    /// Has a timer that is kept in `current` go off at another time, or not at all.
+    pub(crate) fn reset(&mut self, current: &mut Option<Time>, at: Option<Time>, timer: Timer) {
+        if let Some(before) = std::mem::replace(current, at) {
+            self.clear(before, timer);
+        }
+        if let Some(at) = at {
+            self.set(at, timer);
+        }
+    }
+
+    /// Has a timer that is kept in `current` go off no later than `at`.
+    #[inline]
+    pub(crate) fn bring_forward(&mut self, current: &mut Option<Time>, at: Time, timer: Timer) {
+        if current.is_none_or(|current| at < current) {
+            self.reset(current, Some(at), timer);
+        }
+    }
+
     pub(crate) fn first(&self) -> Option<Time> {
         self.due.first().map(|(at, _)| *at)
     }

@@ -34,7 +34,7 @@ pub struct Counters {
     /// Records found that cannot be read back: messages, or runs of a queue's index. A queue stops at
     /// such a one.
     pub unreadable: u64,
-    /// Times a queue stopped at such a one while somebody wanted its messages.
+    /// Times a queue stopped at such a record while consumers or gets wanted its messages.
     pub queue_stops: u64,
     /// Direct messages that clients published.
     pub emitted: u64,

@@ -1,8 +1,8 @@
 //! Every output: what the host must do, in the order in which the engine calls.
 
 use crate::{
-    Call, ChannelId, ConnectionId, Forward, MessageView, Position, Refusal, Reply, SessionLoss,
-    Shards, SlowConsumerPolicy, Subscribe,
+    ChannelId, ConnectionId, Forward, MessageView, Position, Publish, Refusal, Reply, Request,
+    SessionLoss, Settle, Shards, SlowConsumerPolicy, Subscribe,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -19,30 +19,18 @@ pub trait Effects: Hints {
     /// Sends other shards direct messages with these payloads, which have everything else in common with
     /// `forward`; each shard gets them by [`crate::Engine::forwarded`]. Several payloads only where
     /// [`Forward::cached_route`] is set. Returns the best outcome of any shard.
-    fn forward_to_shards(
-        &mut self,
-        to: Shards,
-        forward: &Forward<'_>,
-        bodies: &[&[u8]],
-    ) -> SendOutcome {
-        let _ = (to, forward, bodies);
+    fn forward_to_shards(&mut self, _: Shards, _: &Forward<'_>, _bodies: &[&[u8]]) -> SendOutcome {
         SendOutcome::Dropped
     }
     /// Sends a change of routing or access to all other shards, by
     /// [`crate::Engine::apply_sync`], in order. `by`: the connection that caused it; no shard
     /// may see what that connection does next before the change.
-    fn broadcast(&mut self, by: Option<ConnectionId>, news: &[u8]) {
-        let _ = (by, news);
-    }
+    fn broadcast(&mut self, _by: Option<ConnectionId>, _news: &[u8]) {}
     /// A change that `by` would cause was broadcast before, on account of another connection: no shard may
     /// see what `by` does next before that change.
-    fn await_broadcasts(&mut self, by: ConnectionId) {
-        let _ = by;
-    }
+    fn await_broadcasts(&mut self, _by: ConnectionId) {}
     /// Asks the home shard for an operation on queues; only on other shards.
-    fn call_home(&mut self, call: Call<'_>) {
-        let _ = call;
-    }
+    fn call_home(&mut self, _call: Call<'_>) {}
     /// Tells a publisher the outcome of its publishes.
     fn confirm(&mut self, channel: ChannelId, confirm: Confirm);
     /// Returns a mandatory message that no queue took; comes before its confirm.
@@ -50,14 +38,10 @@ pub trait Effects: Hints {
     /// Tells a client that the broker has ended one of its consumers (queue deleted, say).
     fn consumer_cancelled(&mut self, channel: ChannelId, consumer: &str);
     /// Tells a client that a subscription has ended because its user has lost the right to it.
-    fn subscription_revoked(&mut self, channel: ChannelId, subscribed: &Subscribe<'_>) {
-        let _ = (channel, subscribed);
-    }
+    fn subscription_revoked(&mut self, _channel: ChannelId, _subscribed: &Subscribe<'_>) {}
     /// Tells a channel that it does not hold a session any more: once, and before the reply to the claim that
     /// took it. Not where the channel gave it up itself.
-    fn session_lost(&mut self, channel: ChannelId, session: &str, why: SessionLoss) {
-        let _ = (channel, session, why);
-    }
+    fn session_lost(&mut self, _channel: ChannelId, _session: &str, _why: SessionLoss) {}
     /// Answers a [`crate::Request`]; exactly once for each, in order per channel.
     fn reply(&mut self, channel: ChannelId, reply: Result<Reply, Refusal>);
     /// Whether the connection's output has room for another delivery. Where not, the host calls
@@ -89,10 +73,9 @@ pub trait Hints {
     /// Returns the last one's outcome; `None`: each comes by [`Effects::send_direct`] instead.
     fn send_direct_batch(
         &mut self,
-        message: &DirectMessage<'_>,
-        bodies: &[&[u8]],
+        _: &DirectMessage<'_>,
+        _bodies: &[&[u8]],
     ) -> Option<SendOutcome> {
-        let _ = (message, bodies);
         None
     }
     /// The last appended record is to be written without delay although no confirm waits for it.
@@ -246,3 +229,35 @@ pub struct Load {
 
 /// The answer to a [`Load`]: the records in the order asked for, or why they cannot be read.
 pub type Loaded = Result<Vec<Arc<[u8]>>, String>;
+
+/// A request to home on behalf of a channel of another shard. The host carries it out there, in
+/// order, as if the channel were home's, and carries the effects back.
+#[derive(Debug)]
+pub enum Call<'a> {
+    /// A connection begins.
+    Connect {
+        /// The connection, on its own shard.
+        connection: ConnectionId,
+        /// Its user.
+        user: &'a str,
+        /// Its virtual host.
+        vhost: &'a str,
+    },
+    /// A channel of it begins.
+    Open {
+        /// The channel.
+        channel: ChannelId,
+        /// Tells it from earlier ones of its number.
+        opening: u32,
+    },
+    /// [`crate::Engine::publish`].
+    Publish(ChannelId, &'a Publish<'a>),
+    /// [`crate::Engine::settle`].
+    Settle(ChannelId, Settle),
+    /// [`crate::Engine::request`].
+    Request(ChannelId, Request),
+    /// The channel ends.
+    Close(ChannelId),
+    /// The connection ends.
+    Disconnect(ConnectionId),
+}

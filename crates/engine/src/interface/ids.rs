@@ -75,12 +75,6 @@ impl Shards {
     pub fn contains(self, shard: ShardId) -> bool {
         self.0 & Shards::one(shard).0 != 0
     }
-
-    /// Whether all of them are among `others`.
-    #[must_use]
-    pub fn are_among(self, others: Shards) -> bool {
-        self.0 & !others.0 == 0
-    }
 }
 
 impl Iterator for Shards {
@@ -98,12 +92,12 @@ impl Iterator for Shards {
 
 /// A connection, named by the slot that the host keeps it in. Slots are reused after
 /// [`crate::Engine::disconnect`]. A connection owns exclusive queues.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u32);
 
 /// One ordered stream of publishes, consumers and settlements within a connection, with its own
 /// delivery tags; each protocol maps its channels, sessions or connections to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChannelId {
     /// The connection it belongs to.
     pub connection: ConnectionId,

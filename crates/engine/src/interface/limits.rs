@@ -1,6 +1,7 @@
 //! Every bound of the engine, in one place, with its default.
 
-use crate::{Arguments, Refusal, RefusalKind, Value};
+use crate::interface::refusal::refuse;
+use crate::{Arguments, Refusal, Value};
 use std::time::Duration;
 
 /// What a message counts for besides its body: so it is the number of them, too, that is bounded.
@@ -18,8 +19,8 @@ pub const SUBJECT_RULES_MAX: usize = 1024;
 pub const SUBJECT_CACHE_ENTRIES_MAX: usize = 8192;
 /// Patterns of all subjects that a virtual host remembers, together; a sixteenth of it of one.
 pub const SUBJECT_CACHE_LEAVES_MAX: usize = 262_144;
-/// Changes to patterns with wildcards that a remembered subject is brought up to date by; behind more,
-/// it is looked up anew.
+/// Changes to patterns with wildcards that a remembered subject is brought up to date by; after more,
+/// it is looked up again.
 pub const SUBJECT_CHANGES_KEPT: usize = 64;
 /// Bytes in a session's name.
 pub const SESSION_NAME_BYTES_MAX: usize = 1024;
@@ -41,7 +42,7 @@ pub const ROUTE_CACHE_ENTRIES_MAX: usize = 4096;
 pub const ROUTE_CACHE_QUEUES_MAX: usize = 65_536;
 /// Dead letters that lead to dead letters at once, when full queues pass them on to each other.
 pub const DEAD_LETTER_DEPTH_MAX: u32 = 16;
-/// Entries of a dead letter's history that are taken over from who publishes it anew: many more than
+/// Entries of a dead letter's history that are taken over when it is published again: many more than
 /// a broker makes.
 pub const DEATHS_SENT_MAX: usize = 64;
 /// Bytes in a permission pattern.
@@ -49,138 +50,114 @@ pub const PERMISSION_PATTERN_BYTES_MAX: usize = 4096;
 /// Bytes that a compiled permission pattern may take.
 pub const PERMISSION_PROGRAM_BYTES_MAX: usize = 1 << 20;
 
-/// Limits an operator can set. Reaching one is a [`crate::RefusalKind::LimitExceeded`].
-#[derive(Clone, Debug)]
-pub struct Limits {
+/// Defines the limits, each with its default.
+macro_rules! limits {
+    ($($(#[$doc:meta])+ $name:ident: $type:ty = $default:expr,)+) => {
+        /// Limits an operator can set. Reaching one is a [`crate::RefusalKind::LimitExceeded`].
+        #[derive(Clone, Debug)]
+        pub struct Limits {
+            $($(#[$doc])+ pub $name: $type,)+
+        }
+
+        impl Default for Limits {
+            fn default() -> Self {
+                Limits { $($name: $default,)+ }
+            }
+        }
+    };
+}
+
+limits! {
     /// Virtual hosts.
-    pub vhosts_max: usize,
+    vhosts_max: usize = 1_000,
     /// Queues per virtual host.
-    pub queues_max: usize,
+    queues_max: usize = 100_000,
     /// Exchanges per virtual host.
-    pub exchanges_max: usize,
+    exchanges_max: usize = 100_000,
     /// Bindings per virtual host.
-    pub bindings_max: usize,
+    bindings_max: usize = 10_000_000,
     /// Consumers per channel.
-    pub consumers_max: usize,
+    consumers_max: usize = 10_000,
     /// Connections of one user.
-    pub user_connections_max: u64,
+    user_connections_max: u64 = u64::MAX,
     /// Subjects that one channel subscribes to.
-    pub subscriptions_max: usize,
+    subscriptions_max: usize = 1_000_000,
     /// Subjects that all channels of one user subscribe to.
-    pub user_subscriptions_max: u64,
+    user_subscriptions_max: u64 = u64::MAX,
     /// Sessions in all, each of which takes some 300 bytes of memory and its name and state.
-    pub sessions_max: usize,
+    sessions_max: usize = 1_000_000,
     /// Sessions per virtual host.
-    pub vhost_sessions_max: usize,
+    vhost_sessions_max: usize = 1_000_000,
     /// Sessions of one user.
-    pub user_sessions_max: usize,
+    user_sessions_max: usize = 1_000_000,
     /// Longest time for which a session may live on without a holder; `None`: any, also for ever. One that
     /// asks for more is granted this.
-    pub session_expiry_max: Option<Duration>,
+    session_expiry_max: Option<Duration> = None,
     /// Unsettled deliveries per channel when the client set no credit of its own.
-    pub unsettled_max: u32,
+    unsettled_max: u32 = 1_000_000,
     /// Settles of many deliveries at once, and those of a channel that ends, that are carried out before
     /// others get their turn.
-    pub settles_at_once: usize,
+    settles_at_once: usize = 1024,
     /// Messages of what was purged or deleted whose memory and records are given back before others get
     /// their turn.
-    pub given_back_at_once: usize,
+    given_back_at_once: usize = 4096,
     /// Messages of one load that a queue takes in before others get their turn; no more than it may hand out
     /// at once where it is held to `backlog_bytes_per_second`. At least 1.
-    pub loaded_at_once: usize,
+    loaded_at_once: usize = 512,
     /// Messages that are looked at for a checkpoint before others get their turn.
-    pub snapshot_at_once: usize,
+    snapshot_at_once: usize = 2048,
     /// Bytes of direct messages that one turn hands out: each subscriber counts for the message
     /// and 128 bytes more. Each queue beyond the first counts for 4 KiB where it stores the
     /// message; where a consumer takes it immediately, for four times the body, or 1 KiB if
     /// that is more.
-    pub handed_at_once: u64,
+    handed_at_once: u64 = 4 << 20,
     /// Bytes of a message body.
-    pub body_bytes_max: u64,
+    body_bytes_max: u64 = 128 << 20,
     /// Bytes from which a body is large: all holders of the message share it.
-    pub large_body_bytes: usize,
+    large_body_bytes: usize = 64 << 10,
     /// Publishes and settles in one transaction.
-    pub transaction_operations_max: usize,
+    transaction_operations_max: usize = 100_000,
     /// Bytes of payload that one transaction holds until it is committed.
-    pub transaction_bytes_max: u64,
+    transaction_bytes_max: u64 = 128 << 20,
     /// Bytes of payload of all queues together that stay in memory; beyond it messages spool.
-    pub resident_bytes_max: u64,
+    resident_bytes_max: u64 = 128 << 20,
     /// Bytes of payload that one queue keeps in memory before its further messages spool.
-    pub queue_resident_bytes_max: u64,
+    queue_resident_bytes_max: u64 = 32 << 20,
     /// Bytes a second that one queue hands out of what has waited in it, besides what comes in, while others
     /// are served; a message counts for 256 bytes more than its body. At least 1.
-    pub backlog_bytes_per_second: u64,
+    backlog_bytes_per_second: u64 = 128 << 20,
     /// Messages that memory holds nothing of but their places, and whose places are left to the journal
     /// together; at least 1.
-    pub page_entries: usize,
+    page_entries: usize = 1024,
     /// Messages that are held back until they are due, all together; each costs some 70 bytes of
     /// memory besides its payload. One more is refused as if it could not be stored.
-    pub delayed_max: usize,
+    delayed_max: usize = 4_000_000,
     /// Longest time a message may be delayed.
-    pub delay_max: Duration,
+    delay_max: Duration = Duration::from_secs(365 * 86_400),
     /// Longest message or queue time to live.
-    pub ttl_max: Duration,
+    ttl_max: Duration = Duration::from_secs(100 * 365 * 86_400),
     /// How long a delivery may stay unsettled before it returns to its queue.
-    pub settle_timeout: Duration,
+    settle_timeout: Duration = Duration::from_secs(30 * 60),
     /// Requeues after which a message is dead-lettered, for queues that set no limit of their own;
     /// `None`: never.
-    pub delivery_limit: Option<u32>,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits {
-            vhosts_max: 1_000,
-            queues_max: 100_000,
-            exchanges_max: 100_000,
-            bindings_max: 10_000_000,
-            consumers_max: 10_000,
-            user_connections_max: u64::MAX,
-            subscriptions_max: 1_000_000,
-            user_subscriptions_max: u64::MAX,
-            sessions_max: 1_000_000,
-            vhost_sessions_max: 1_000_000,
-            user_sessions_max: 1_000_000,
-            session_expiry_max: None,
-            unsettled_max: 1_000_000,
-            settles_at_once: 1024,
-            given_back_at_once: 4096,
-            loaded_at_once: 512,
-            snapshot_at_once: 2048,
-            handed_at_once: 4 << 20,
-            body_bytes_max: 128 << 20,
-            large_body_bytes: 64 << 10,
-            transaction_operations_max: 100_000,
-            transaction_bytes_max: 128 << 20,
-            resident_bytes_max: 128 << 20,
-            queue_resident_bytes_max: 32 << 20,
-            backlog_bytes_per_second: 128 << 20,
-            page_entries: 1024,
-            delayed_max: 4_000_000,
-            delay_max: Duration::from_secs(365 * 86_400),
-            ttl_max: Duration::from_secs(100 * 365 * 86_400),
-            settle_timeout: Duration::from_secs(30 * 60),
-            delivery_limit: None,
-        }
-    }
+    delivery_limit: Option<u32> = None,
 }
 
 /// Refuses a name that does not fit; `what` says whose it is.
 pub(crate) fn check_name(what: &str, name: &str) -> Result<(), Refusal> {
     if name.len() > NAME_BYTES_MAX {
-        let text = format!("{what} name of {} bytes is longer than {NAME_BYTES_MAX}", name.len());
-        return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+        let bytes = name.len();
+        refuse!(LimitExceeded, "{what} name of {bytes} bytes is longer than {NAME_BYTES_MAX}");
     }
     Ok(())
 }
 
 /// Refuses arguments that a record could not bring back.
 pub(crate) fn check_arguments(arguments: &Arguments) -> Result<(), Refusal> {
-    if arguments.values().all(|value| fits_depth(value, VALUE_DEPTH_MAX)) {
-        return Ok(());
+    if !arguments.values().all(|value| fits_depth(value, VALUE_DEPTH_MAX)) {
+        refuse!(LimitExceeded, "arguments are nested more than {VALUE_DEPTH_MAX} deep");
     }
-    let text = format!("arguments are nested more than {VALUE_DEPTH_MAX} deep");
-    Err(Refusal::new(RefusalKind::LimitExceeded, text))
+    Ok(())
 }
 
 /// Whether values are nested in the value at most `depth` deep.

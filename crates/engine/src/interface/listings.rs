@@ -145,19 +145,19 @@ impl Engine {
         self.access.user(user).map(|user| user.password_hash.as_str())
     }
 
-    /// The virtual host of a user who names none: the only one where it has rights, or else that by default.
+    /// The virtual host of a user that names none: the only one where it has rights, or else the default.
     #[must_use]
     pub fn usual_vhost<'a>(&'a self, user: &str, default: &'a str) -> &'a str {
         self.access.only_vhost(user).unwrap_or(default)
     }
 
-    /// How often a quota was set: who keeps what follows from one looks again when this changes.
+    /// How often a quota was set: a change of it makes what was derived from quotas stale.
     #[must_use]
     pub fn quota_changes(&self) -> u64 {
         self.access.quota_changes()
     }
 
-    /// What a user may use; what nothing is said of is as for everybody.
+    /// What a user may use, where that is limited for it alone.
     #[must_use]
     pub fn quota(&self, user: &str) -> Quota {
         self.access.quota(user)
@@ -165,11 +165,8 @@ impl Engine {
 
     /// All virtual hosts, by name.
     pub fn list_vhosts(&self) -> impl Iterator<Item = VhostListing<'_>> {
-        self.topology
-            .vhost_slots
-            .values()
-            .filter_map(|slot| self.topology.vhosts.get(*slot))
-            .map(|vhost| VhostListing { name: &vhost.name, queues: vhost.queues })
+        let vhosts = self.topology.by_name();
+        vhosts.map(|vhost| VhostListing { name: &vhost.name, queues: vhost.queues })
     }
 
     /// All users, by name.
@@ -195,17 +192,10 @@ impl Engine {
 
     /// All exchanges, by virtual host and name.
     pub fn list_exchanges(&self) -> impl Iterator<Item = ExchangeListing<'_>> {
-        self.topology
-            .vhost_slots
-            .values()
-            .filter_map(|slot| self.topology.vhosts.get(*slot))
-            .flat_map(|vhost| {
-                vhost.router.exchanges().map(|(name, options)| ExchangeListing {
-                    vhost: &vhost.name,
-                    name,
-                    options,
-                })
-            })
+        self.topology.by_name().flat_map(|vhost| {
+            let (exchanges, vhost) = (vhost.router.exchanges(), vhost.name.as_str());
+            exchanges.map(move |(name, options)| ExchangeListing { vhost, name, options })
+        })
     }
 
     /// How many subjects a connection subscribes to without a queue.
@@ -219,8 +209,8 @@ impl Engine {
     }
 
     fn channels_of(&self, id: ConnectionId) -> impl Iterator<Item = &Channel> {
-        let connection = self.clients.connections.get(id.0 as usize).and_then(Option::as_ref);
-        let channels = connection.into_iter().flat_map(|connection| &connection.channels);
+        let connection = self.clients.connection(id).into_iter();
+        let channels = connection.flat_map(|connection| &connection.channels);
         channels.filter_map(|(_, slot)| self.clients.channels.get(*slot))
     }
 
@@ -253,29 +243,9 @@ impl Engine {
         })
     }
 
-    /// Places that sessions have or had; each keeps its own.
-    #[must_use]
-    pub fn session_places(&self) -> usize {
-        self.sessions.places()
-    }
-
-    /// How many sessions there are.
-    #[must_use]
-    pub fn session_count(&self) -> usize {
-        self.sessions.len()
-    }
-
     /// All sessions, in no particular order.
     pub fn list_sessions(&self) -> impl Iterator<Item = SessionListing<'_>> {
-        self.list_sessions_in(0..self.session_places())
-    }
-
-    /// Those in some of the [`Engine::session_places`].
-    pub fn list_sessions_in(
-        &self,
-        places: Range<usize>,
-    ) -> impl Iterator<Item = SessionListing<'_>> {
-        self.sessions.iter_in(places).filter_map(|(_, session)| {
+        self.sessions.iter().filter_map(|(_, session)| {
             Some(SessionListing {
                 vhost: &self.topology.vhosts.get(session.vhost)?.name,
                 name: &session.name,
@@ -290,25 +260,21 @@ impl Engine {
 
     /// All bindings but those of default exchanges, by virtual host.
     pub fn list_bindings(&self) -> impl Iterator<Item = BindingListing<'_>> {
-        self.topology
-            .vhost_slots
-            .values()
-            .filter_map(|slot| self.topology.vhosts.get(*slot))
-            .flat_map(|vhost| {
-                vhost.router.bindings().map(|binding| {
-                    let (target, to_queue) = match binding.target {
-                        TargetView::Queue(name, _) => (name, true),
-                        TargetView::Exchange(name) => (name, false),
-                    };
-                    BindingListing {
-                        vhost: &vhost.name,
-                        source: binding.source,
-                        target,
-                        to_queue,
-                        key: binding.key,
-                        arguments: binding.arguments,
-                    }
-                })
+        self.topology.by_name().flat_map(|vhost| {
+            vhost.router.bindings().map(|binding| {
+                let (target, to_queue) = match binding.target {
+                    TargetView::Queue(name, _) => (name, true),
+                    TargetView::Exchange(name) => (name, false),
+                };
+                BindingListing {
+                    vhost: &vhost.name,
+                    source: binding.source,
+                    target,
+                    to_queue,
+                    key: binding.key,
+                    arguments: binding.arguments,
+                }
             })
+        })
     }
 }

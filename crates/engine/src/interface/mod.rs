@@ -1,7 +1,6 @@
 //! What goes into the engine and what comes out: requests, effects, refusals, listings, and the
 //! values in them.
 
-pub(crate) mod call;
 pub(crate) mod conventions;
 pub(crate) mod counters;
 pub(crate) mod effects;
@@ -9,7 +8,6 @@ pub(crate) mod ids;
 pub mod limits;
 pub(crate) mod listings;
 pub(crate) mod message;
-pub(crate) mod mismatch;
 pub(crate) mod options;
 pub(crate) mod refusal;
 pub(crate) mod request;

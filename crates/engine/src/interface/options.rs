@@ -2,7 +2,10 @@
 //! records. Protocols, the HTTP API, the command line, records, comparisons and docs follow these
 //! tables.
 
+use crate::interface::refusal::DifferentOption;
 use crate::{Durability, ExchangeKind, ExchangeOptions, Overflow, QueueOptions, Value};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Bytes of an option that is a text.
@@ -65,32 +68,29 @@ impl<O> OptionDefinition<O> {
 impl OptionType {
     fn check(self, value: &Value) -> Result<(), String> {
         match (self, value) {
-            (OptionType::Flag, Value::Bool(_)) => Ok(()),
-            (OptionType::Flag, _) => Err("must be true or false".to_owned()),
             (OptionType::Count { min, max }, Value::Int(value)) => check_bounds(*value, min, max),
             (OptionType::Millis { min }, Value::Int(value)) => check_bounds(*value, min, i64::MAX),
-            (OptionType::Count { .. } | OptionType::Millis { .. }, _) => {
-                Err("must be an integer".to_owned())
-            }
             (OptionType::Text | OptionType::Choice(_), Value::Text(text))
                 if text.len() > TEXT_BYTES_MAX =>
             {
                 Err(format!("is longer than {TEXT_BYTES_MAX} bytes"))
             }
-            (OptionType::Text, Value::Text(_)) => Ok(()),
-            (OptionType::Choice(names), Value::Text(text)) => {
-                let is_known = names.contains(&text.as_str());
-                is_known
-                    .then_some(())
-                    .ok_or_else(|| format!("'{text}' is none of {}", names.join(", ")))
+            (OptionType::Choice(names), Value::Text(text)) if !names.contains(&text.as_str()) => {
+                Err(format!("'{text}' is none of {}", names.join(", ")))
             }
+            (OptionType::Text | OptionType::Choice(_), Value::Text(_))
+            | (OptionType::Flag, Value::Bool(_)) => Ok(()),
             (OptionType::Text | OptionType::Choice(_), _) => Err("must be a string".to_owned()),
+            (OptionType::Flag, _) => Err("must be true or false".to_owned()),
+            (OptionType::Count { .. } | OptionType::Millis { .. }, _) => {
+                Err("must be an integer".to_owned())
+            }
         }
     }
 }
 
 fn check_bounds(value: i64, min: i64, max: i64) -> Result<(), String> {
-    if value >= min && value <= max {
+    if (min..=max).contains(&value) {
         return Ok(());
     }
     Err(match (value < 0, max) {
@@ -103,142 +103,106 @@ fn check_bounds(value: i64, min: i64, max: i64) -> Result<(), String> {
 /// A whole number from 0.
 const COUNT: OptionType = OptionType::Count { min: 0, max: i64::MAX };
 
+/// The options, each with its number in records, its name, and the field that has its value.
+macro_rules! options {
+    ($($code:literal $name:literal $field:ident: $kind:expr, $what:literal;)+) => {
+        &[$(OptionDefinition {
+            name: $name,
+            what: $what,
+            kind: $kind,
+            code: $code,
+            get: |options| options.$field.shown(),
+            set: |options, value| options.$field = Field::of(value),
+        }),+]
+    };
+}
+
 /// The options of queues.
-pub const QUEUE_OPTIONS: &[OptionDefinition<QueueOptions>] = &[
-    OptionDefinition {
-        name: "durability",
-        what: "how well its persistent messages are kept",
-        kind: OptionType::Choice(Durability::NAMES),
-        code: 1,
-        get: |queue| queue.durability.is_set().then(|| text(queue.durability.name())),
-        set: |queue, value| {
-            queue.durability = value.as_text().and_then(Durability::named).unwrap_or_default()
-        },
-    },
-    OptionDefinition {
-        name: "message-ttl",
-        what: "time to live of its messages, in milliseconds",
-        kind: OptionType::Millis { min: 0 },
-        code: 2,
-        get: |queue| queue.message_ttl.map(millis),
-        set: |queue, value| queue.message_ttl = span(value),
-    },
-    OptionDefinition {
-        name: "expires",
-        what: "it is deleted after this long without use, in milliseconds",
-        kind: OptionType::Millis { min: 1 },
-        code: 3,
-        get: |queue| queue.expires.map(millis),
-        set: |queue, value| queue.expires = span(value),
-    },
-    OptionDefinition {
-        name: "max-length",
-        what: "most messages ready in it",
-        kind: COUNT,
-        code: 4,
-        get: |queue| queue.length_max.map(number),
-        set: |queue, value| queue.length_max = value.as_int().map(i64::cast_unsigned),
-    },
-    OptionDefinition {
-        name: "max-length-bytes",
-        what: "most payload bytes ready in it",
-        kind: COUNT,
-        code: 5,
-        get: |queue| queue.bytes_max.map(number),
-        set: |queue, value| queue.bytes_max = value.as_int().map(i64::cast_unsigned),
-    },
-    OptionDefinition {
-        name: "overflow",
-        what: "what happens beyond those",
-        kind: OptionType::Choice(Overflow::NAMES),
-        code: 6,
-        get: |queue| queue.overflow.is_set().then(|| text(queue.overflow.name())),
-        set: |queue, value| {
-            queue.overflow = value.as_text().and_then(Overflow::named).unwrap_or_default()
-        },
-    },
-    OptionDefinition {
-        name: "dead-letter-exchange",
-        what: "where dead letters go",
-        kind: OptionType::Text,
-        code: 7,
-        get: |queue| queue.dead_letter_exchange.as_deref().map(text),
-        set: |queue, value| queue.dead_letter_exchange = value.as_text().map(str::to_owned),
-    },
-    OptionDefinition {
-        name: "dead-letter-routing-key",
-        what: "with which routing key; their own without it",
-        kind: OptionType::Text,
-        code: 8,
-        get: |queue| queue.dead_letter_routing_key.as_deref().map(text),
-        set: |queue, value| queue.dead_letter_routing_key = value.as_text().map(str::to_owned),
-    },
-    OptionDefinition {
-        name: "max-priority",
-        what: "highest priority it tells apart",
-        kind: OptionType::Count { min: 0, max: 255 },
-        code: 9,
-        get: |queue| queue.priority_max.map(|most| number(most.into())),
-        set: |queue, value| {
-            queue.priority_max = value.as_int().and_then(|most| u8::try_from(most).ok())
-        },
-    },
-    OptionDefinition {
-        name: "single-active-consumer",
-        what: "one of its consumers gets everything until it goes",
-        kind: OptionType::Flag,
-        code: 10,
-        get: |queue| queue.single_active.then_some(Value::Bool(true)),
-        set: |queue, value| queue.single_active = *value == Value::Bool(true),
-    },
-    OptionDefinition {
-        name: "delivery-limit",
-        what: "requeues after which a message is dead-lettered; negative: no limit of its own",
-        kind: OptionType::Count { min: i64::MIN, max: i64::MAX },
-        code: 11,
-        get: |queue| queue.delivery_limit.map(|limit| number(limit.into())),
-        set: |queue, value| {
-            let limit = value.as_int().unwrap_or(-1).min(i64::from(u32::MAX));
-            queue.delivery_limit = u32::try_from(limit).ok();
-        },
-    },
-    OptionDefinition {
-        name: "consumer-timeout",
-        what: "how long a delivery may stay unsettled, in milliseconds",
-        kind: OptionType::Millis { min: 1 },
-        code: 12,
-        get: |queue| queue.settle_timeout.map(millis),
-        set: |queue, value| queue.settle_timeout = span(value),
-    },
-];
+pub const QUEUE_OPTIONS: &[OptionDefinition<QueueOptions>] = options! {
+    1 "durability" durability: OptionType::Choice(Durability::NAMES),
+        "how well its persistent messages are kept";
+    2 "message-ttl" message_ttl: OptionType::Millis { min: 0 },
+        "time to live of its messages, in milliseconds";
+    3 "expires" expires: OptionType::Millis { min: 1 },
+        "it is deleted after this long without use, in milliseconds";
+    4 "max-length" length_max: COUNT, "most messages ready in it";
+    5 "max-length-bytes" bytes_max: COUNT, "most payload bytes ready in it";
+    6 "overflow" overflow: OptionType::Choice(Overflow::NAMES), "what happens beyond those";
+    7 "dead-letter-exchange" dead_letter_exchange: OptionType::Text, "where dead letters go";
+    8 "dead-letter-routing-key" dead_letter_routing_key: OptionType::Text,
+        "with which routing key; their own without it";
+    9 "max-priority" priority_max: OptionType::Count { min: 0, max: 255 },
+        "highest priority it tells apart";
+    10 "single-active-consumer" single_active: OptionType::Flag,
+        "one of its consumers gets everything until it goes";
+    11 "delivery-limit" delivery_limit: OptionType::Count { min: i64::MIN, max: i64::MAX },
+        "requeues after which a message is dead-lettered; negative: no limit of its own";
+    12 "consumer-timeout" settle_timeout: OptionType::Millis { min: 1 },
+        "how long a delivery may stay unsettled, in milliseconds";
+};
 
 /// The options of exchanges.
-pub const EXCHANGE_OPTIONS: &[OptionDefinition<ExchangeOptions>] = &[OptionDefinition {
-    name: "alternate-exchange",
-    what: "where messages go that it leads nowhere",
-    kind: OptionType::Text,
-    code: 1,
-    get: |exchange| exchange.alternate.as_deref().map(text),
-    set: |exchange, value| exchange.alternate = value.as_text().map(str::to_owned),
-}];
+pub const EXCHANGE_OPTIONS: &[OptionDefinition<ExchangeOptions>] = options! {
+    1 "alternate-exchange" alternate: OptionType::Text, "where messages go that it leads nowhere";
+};
 
-fn text(text: &str) -> Value {
-    Value::Text(text.to_owned())
+/// A field that an option sets.
+trait Field {
+    /// Its value; `None`: the default.
+    fn shown(&self) -> Option<Value>;
+    /// What a value of the option's type sets it to.
+    fn of(value: &Value) -> Self;
 }
 
-fn number(number: u64) -> Value {
-    Value::Int(i64::try_from(number).unwrap_or(i64::MAX))
+impl Field for bool {
+    fn shown(&self) -> Option<Value> {
+        self.then_some(Value::Bool(true))
+    }
+
+    fn of(value: &Value) -> bool {
+        *value == Value::Bool(true)
+    }
 }
 
-fn millis(span: Duration) -> Value {
-    number(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
+impl Field for Option<String> {
+    fn shown(&self) -> Option<Value> {
+        self.clone().map(Value::Text)
+    }
+
+    fn of(value: &Value) -> Option<String> {
+        value.as_text().map(str::to_owned)
+    }
 }
 
-fn span(value: &Value) -> Option<Duration> {
-    value.as_int().map(|millis| Duration::from_millis(millis.max(0).cast_unsigned()))
+impl Field for Option<Duration> {
+    fn shown(&self) -> Option<Value> {
+        self.map(|span| Value::Int(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)))
+    }
+
+    fn of(value: &Value) -> Option<Duration> {
+        <Option<u64>>::of(value).map(Duration::from_millis)
+    }
 }
 
-/// Gives an enum's variants names, in the order of their numbers in records; the first one is the default.
+macro_rules! number_fields {
+    ($($type:ty)+) => { $(
+        /// None where the number is negative; at most what fits.
+        impl Field for Option<$type> {
+            fn shown(&self) -> Option<Value> {
+                self.map(|number| Value::Int(i64::try_from(number).unwrap_or(i64::MAX)))
+            }
+
+            fn of(value: &Value) -> Option<$type> {
+                let number = value.as_int().filter(|number| *number >= 0)?;
+                Some(<$type>::try_from(number).unwrap_or(<$type>::MAX))
+            }
+        }
+    )+ };
+}
+
+number_fields!(u8 u32 u64);
+
+/// Gives an enum's variants names, in the order of their numbers in records.
 macro_rules! named {
     ($type:ident: $($variant:ident = $name:literal),+ $(,)?) => {
         impl $type {
@@ -265,11 +229,6 @@ macro_rules! named {
             pub(crate) fn numbered(number: u8) -> Option<$type> {
                 $type::ALL.get(number as usize).copied()
             }
-            /// Whether it is not the default.
-            #[allow(dead_code, reason = "exchange kinds have no default")]
-            fn is_set(self) -> bool {
-                self.number() != 0
-            }
         }
     };
 }
@@ -279,10 +238,85 @@ named!(Overflow: DropHead = "drop-head", RejectPublish = "reject-publish",
 named!(Durability: Flushed = "flushed", Buffered = "buffered", Memory = "memory");
 named!(ExchangeKind: Direct = "direct", Fanout = "fanout", Topic = "topic", Headers = "headers");
 
+macro_rules! choice_fields {
+    ($($type:ty)+) => { $(
+        impl Field for $type {
+            fn shown(&self) -> Option<Value> {
+                (*self != <$type>::default()).then(|| text(self.name()))
+            }
+
+            fn of(value: &Value) -> $type {
+                value.as_text().and_then(<$type>::named).unwrap_or_default()
+            }
+        }
+    )+ };
+}
+
+choice_fields!(Overflow Durability);
+
+fn text(text: &str) -> Value {
+    Value::Text(text.to_owned())
+}
+
+impl QueueOptions {
+    /// The first option in which a declaration differs from that of the queue that exists.
+    pub(crate) fn difference(&self, received: &QueueOptions) -> Option<DifferentOption> {
+        let fixed = |it: &QueueOptions| {
+            let (durable, auto_delete, exclusive) = (it.durable, it.auto_delete, it.exclusive);
+            [("durable", durable), ("auto_delete", auto_delete), ("exclusive", exclusive)]
+                .map(|(name, flag)| (name, Value::Bool(flag)))
+        };
+        let names: BTreeSet<&String> = self.other.keys().chain(received.other.keys()).collect();
+        let other = names.into_iter().map(|name| DifferentOption {
+            name: Cow::Owned(name.clone()),
+            is_own: true,
+            received: received.other.get(name).cloned(),
+            current: self.other.get(name).cloned(),
+        });
+        let mut all = compared(QUEUE_OPTIONS, fixed, self, received).chain(other);
+        all.find(|option| option.received != option.current)
+    }
+}
+
+impl ExchangeOptions {
+    /// The first option in which a declaration differs from that of the exchange that exists.
+    pub(crate) fn difference(&self, received: &ExchangeOptions) -> Option<DifferentOption> {
+        let fixed = |it: &ExchangeOptions| {
+            // A delaying exchange is a type of its own over another.
+            let base = it.kind.name();
+            [
+                ("type", text(if it.delaying { "delayed-message" } else { base })),
+                ("durable", Value::Bool(it.durable)),
+                ("auto_delete", Value::Bool(it.auto_delete)),
+                ("internal", Value::Bool(it.internal)),
+                ("delayed-type", text(base)),
+            ]
+        };
+        let mut all = compared(EXCHANGE_OPTIONS, fixed, self, received);
+        all.find(|option| option.received != option.current)
+    }
+}
+
+/// All options with both values, in the order in which they are compared: those that no argument sets,
+/// which `fixed` lists, then those of the table.
+fn compared<O, const N: usize>(
+    table: &'static [OptionDefinition<O>],
+    fixed: fn(&O) -> [(&'static str, Value); N],
+    current: &O,
+    received: &O,
+) -> impl Iterator<Item = DifferentOption> {
+    let fixed = fixed(received).into_iter().zip(fixed(current));
+    let fixed = fixed.map(|((name, received), (_, current))| (name, Some(received), Some(current)));
+    let set = table.iter().map(|it| (it.name, it.get(received), it.get(current)));
+    fixed.chain(set).map(|(name, received, current)| {
+        let name = Cow::Borrowed(name);
+        DifferentOption { name, is_own: false, received, current }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
 
     #[track_caller]
     fn check(name: &str, value: Value, expected: Result<Option<Value>, &str>) {
@@ -325,5 +359,23 @@ mod tests {
         let names: BTreeSet<_> = QUEUE_OPTIONS.iter().map(|option| option.name).collect();
         let codes: BTreeSet<_> = QUEUE_OPTIONS.iter().map(|option| option.code).collect();
         assert_eq!((names.len(), codes.len()), (QUEUE_OPTIONS.len(), QUEUE_OPTIONS.len()));
+    }
+
+    #[test]
+    fn the_first_difference_is_found() {
+        let plain = QueueOptions::default;
+        assert_eq!(plain().difference(&plain()), None);
+        let declared = QueueOptions { length_max: Some(6), single_active: true, ..plain() };
+        let found = plain().difference(&declared).unwrap();
+        let expected = DifferentOption {
+            name: "max-length".into(),
+            is_own: false,
+            received: Some(Value::Int(6)),
+            current: None,
+        };
+        assert_eq!(found, expected);
+        let other = [("x-own".to_owned(), Value::List(Vec::new()))].into();
+        let found = QueueOptions { other, ..plain() }.difference(&plain()).unwrap();
+        assert_eq!((found.name.as_ref(), found.is_own), ("x-own", true));
     }
 }

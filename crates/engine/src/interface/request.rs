@@ -23,9 +23,9 @@ pub struct Publish<'a> {
     pub content: Content<'a>,
 }
 
-impl Publish<'_> {
+impl<'a> Publish<'a> {
     /// The routing key and all further ones.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &'a str> {
         std::iter::once(self.routing_key).chain(self.also_to.iter().copied())
     }
 }
@@ -42,7 +42,7 @@ pub struct Emit<'a> {
     pub subject: &'a str,
     /// Subscribers of the publisher's own connection hear it too.
     pub echo: bool,
-    /// The publisher asks for a notice if nobody takes it, also where only another shard knows.
+    /// The publisher asks for a notice if there is no receiver on any shard.
     pub asks: bool,
     /// The message.
     pub content: Content<'a>,
@@ -142,20 +142,8 @@ pub struct ExchangeOptions {
     pub auto_delete: bool,
     /// Clients cannot publish to it; only exchanges can.
     pub internal: bool,
-    /// Where messages go that no binding takes.
-    pub alternate: Option<AlternateTarget>,
-}
-
-/// The name of an alternate exchange, resolved when a message is routed.
-pub type AlternateTarget = String;
-
-/// An exchange.declare.
-#[derive(Clone, Debug)]
-pub struct ExchangeDeclaration {
-    /// Its name.
-    pub name: String,
-    /// `None` asks only whether it exists (passive).
-    pub options: Option<ExchangeOptions>,
+    /// The exchange for messages that no binding takes, resolved when one is routed.
+    pub alternate: Option<String>,
 }
 
 /// What becomes of a message for a full queue.
@@ -221,15 +209,6 @@ pub struct QueueOptions {
     pub settle_timeout: Option<Duration>,
     /// Arguments that are accepted and change nothing, kept for comparison and for display.
     pub other: Arguments,
-}
-
-/// A queue.declare.
-#[derive(Clone, Debug)]
-pub struct QueueDeclaration {
-    /// Its name; empty: the engine makes one up.
-    pub name: String,
-    /// `None` asks only whether it exists (passive).
-    pub options: Option<QueueOptions>,
 }
 
 /// What a binding leads to.
@@ -348,12 +327,13 @@ impl SessionLoss {
 #[derive(Clone, Debug)]
 #[allow(missing_docs)] // Each variant's sentence speaks of its fields.
 pub enum Request {
-    /// Declares an exchange, or asks whether it exists. Reply: `Done`.
-    DeclareExchange(ExchangeDeclaration),
+    /// Declares an exchange; without options only asks whether it exists. Reply: `Done`.
+    DeclareExchange { name: String, options: Option<ExchangeOptions> },
     /// Deletes an exchange. Reply: `Done`, also where none was.
     DeleteExchange { name: String, if_unused: bool },
-    /// Declares a queue, or asks whether it exists. Reply: `Queue`.
-    DeclareQueue(QueueDeclaration),
+    /// Declares a queue, under a name that the engine makes up where it is empty; without options only
+    /// asks whether it exists. Reply: `Queue`.
+    DeclareQueue { name: String, options: Option<QueueOptions> },
     /// Deletes a queue. Reply: `Messages`, also where none was.
     DeleteQueue { name: String, if_unused: bool, if_empty: bool },
     /// Drops all ready messages of a queue. Reply: `Messages`.

@@ -7,10 +7,10 @@ use crate::engine::Engine;
 use crate::foundation::timers::Timer;
 use crate::publish::held::{Held, Turn};
 use crate::publish::taken::Taken;
-use crate::queue::blob::Blob;
-use crate::queue::entry::{ENTRY_COST, NOWHERE};
+use crate::queue::blob::{Blob, ENTRY_COST};
+use crate::queue::entry::NOWHERE;
 use crate::queue::page_in::checked_message;
-use crate::queue::page_out::{Loading, Wanted};
+use crate::queue::page_out::{NO_QUEUE, Wanted};
 use crate::queue::stored::Incoming;
 use crate::routing::vhost::Way;
 use crate::routing::{Keys, QueueKey};
@@ -30,15 +30,6 @@ const RELEASES_MAX: usize = 256;
 
 /// How long messages that are due wait for space, where the disk is full, before the next look.
 const FULL_PAUSE: Duration = Duration::from_millis(100);
-
-/// What became of a message that is due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Published {
-    /// It is published.
-    Now,
-    /// It waits until there is space.
-    Later,
-}
 
 /// All of them.
 #[derive(Debug, Default)]
@@ -73,20 +64,12 @@ impl Delays {
         before
     }
 
-    /// What is held back in that turn is something else now.
-    pub(crate) fn replace(&mut self, turn: Turn, held: Held) {
-        if let Some(before) = self.get_mut(turn) {
-            *before = held;
-        }
-    }
-
     /// Takes one out because a record says so.
     pub(crate) fn forget(&mut self, number: u64) -> Option<Held> {
         let due = self.due.remove(&number)?;
         self.waiting.remove(&Turn { due, number })
     }
 
-    /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.waiting.len() + self.unreadable.len()
     }
@@ -112,7 +95,6 @@ impl Delays {
         delays.range_mut((behind, Bound::Unbounded)).map(|(turn, held)| (*turn, held))
     }
 
-    /// One of them.
     pub(crate) fn get_mut(&mut self, turn: Turn) -> Option<&mut Held> {
         self.waiting.get_mut(&turn).or_else(|| self.unreadable.get_mut(&turn))
     }
@@ -120,17 +102,12 @@ impl Delays {
     /// What those in memory are counted for, and ought to be.
     #[cfg(test)]
     pub(crate) fn resident(&self) -> (u64, u64) {
-        (self.resident, self.messages.values().map(|blob| cost(blob.len())).sum())
+        (self.resident, self.messages.values().map(Blob::cost).sum())
     }
 
     fn may_have_been_delivered(&self, turn: Turn) -> bool {
         self.recovered.is_some_and(|before| turn.due <= before.due && turn.number < before.number)
     }
-}
-
-/// What memory a message that is held back is counted for.
-fn cost(blob_bytes: usize) -> u64 {
-    blob_bytes as u64 + ENTRY_COST
 }
 
 impl Engine {
@@ -149,12 +126,10 @@ impl Engine {
         let annotations = Annotations { delayed: true, ..Annotations::default() };
         let incoming = Incoming { annotations: &annotations, ..Incoming::of(publish) };
         let message = incoming.encode(&mut room);
-        let cost = cost(message.len());
+        let cost = message.len() as u64 + ENTRY_COST;
         let limits = &self.options.limits;
-        let most = limits.queue_resident_bytes_max;
-        let fits = self.delays.resident + cost <= most
-            && self.storage.resident + self.storage.loading_bytes + cost
-                <= limits.resident_bytes_max;
+        let fits = self.delays.resident + cost <= limits.queue_resident_bytes_max
+            && cost <= self.memory_left();
         let is_stored = persistent || !fits;
         if self.delays.len() >= limits.delayed_max
             || (is_stored && self.storage.state != StorageState::Ready)
@@ -166,7 +141,7 @@ impl Engine {
         self.delays.next_number += 1;
         let mut position = NOWHERE;
         if persistent {
-            let vhost = &self.topology.vhosts.get(vhost).expect("channels end first").name;
+            let vhost = &self.topology.vhosts[vhost].name;
             let mut writer = record::start(&mut self.scratch.record, Kind::Delayed);
             writer.u64(turn.number);
             writer.text(vhost);
@@ -175,15 +150,12 @@ impl Engine {
             fx.write_soon();
             fx.retain(position, 1);
         } else if is_stored {
-            record::start(&mut self.scratch.record, Kind::Spooled);
-            position = message.append(&self.scratch.record, false, fx);
-            self.counters.spooled += 1;
+            position = self.append_spooled(message, fx);
             self.retain_transient(position, fx);
         }
         let bytes = u32::try_from(message.len()).unwrap_or(u32::MAX);
-        self.delays
-            .waiting
-            .insert(turn, Held { position, vhost, bytes, persistent, mark: self.storage.mark });
+        let held = Held { position, vhost, bytes, persistent, mark: self.storage.mark };
+        self.delays.waiting.insert(turn, held);
         if fits {
             self.delays.resident += cost;
             self.storage.resident += cost;
@@ -201,16 +173,11 @@ impl Engine {
     }
 
     fn set_delay_timer(&mut self, at: Time) {
-        if self.delays.is_loading || self.delays.timer.is_some_and(|timer| timer <= at) {
-            return;
+        if !self.delays.is_loading {
+            self.timers.bring_forward(&mut self.delays.timer, at, Timer::Delay);
         }
-        if let Some(timer) = self.delays.timer.replace(at) {
-            self.timers.clear(timer, Timer::Delay);
-        }
-        self.timers.set(at, Timer::Delay);
     }
 
-    /// The timer went off.
     pub(crate) fn delays_due<F: Effects>(&mut self, now: Time, fx: &mut F) {
         self.delays.timer = None;
         self.release_delayed(now, fx);
@@ -227,13 +194,11 @@ impl Engine {
             if turn.due > now {
                 return self.watch_delays();
             }
-            match self.delays.messages.get(&turn).cloned() {
-                Some(blob) => {
-                    if self.publish_delayed(now, turn, &blob, fx) == Published::Later {
-                        return self.set_delay_timer(now.plus(FULL_PAUSE));
-                    }
-                }
-                None => return self.ask_delayed(now, LOAD_MESSAGES_MAX, fx),
+            let Some(blob) = self.delays.messages.get(&turn).cloned() else {
+                return self.ask_delayed(now, LOAD_MESSAGES_MAX, fx);
+            };
+            if !self.publish_delayed(now, turn, &blob, fx) {
+                return;
             }
         }
         // Just after now: what else is due now comes first.
@@ -244,11 +209,8 @@ impl Engine {
     /// up no memory before they are published, the first of them is asked for even where memory
     /// is scarce.
     fn ask_delayed<F: Effects>(&mut self, now: Time, messages_max: usize, fx: &mut F) {
-        let limits = &self.options.limits;
-        let all = limits
-            .resident_bytes_max
-            .saturating_sub(self.storage.resident + self.storage.loading_bytes);
-        let room = LOAD_BYTES_MAX.min(limits.queue_resident_bytes_max).min(all);
+        let most = self.options.limits.queue_resident_bytes_max;
+        let room = LOAD_BYTES_MAX.min(most).min(self.memory_left());
         let (mut turns, mut positions, mut bytes) = (Vec::new(), Vec::new(), 0);
         for (turn, held) in self.delays.waiting.iter().take(messages_max) {
             let more = u64::from(held.bytes) + ENTRY_COST;
@@ -261,9 +223,7 @@ impl Engine {
             bytes += more;
         }
         self.delays.is_loading = true;
-        let wanted = Wanted::Delayed { turns };
-        let loading = Loading { queue: u32::MAX, number: 0, bytes, wanted };
-        self.load(u32::MAX, loading, positions, fx);
+        self.load(NO_QUEUE, bytes, Wanted::Delayed { turns }, positions, fx);
     }
 
     /// Messages that are due were read back.
@@ -281,15 +241,10 @@ impl Engine {
         }
         let records = records.unwrap_or_default();
         for (index, turn) in turns.iter().enumerate() {
-            match records
-                .get(index)
-                .and_then(|record| checked_message(record, &self.options.limits))
-            {
-                Some(blob) => {
-                    if self.publish_delayed(now, *turn, &blob, fx) == Published::Later {
-                        return self.set_delay_timer(now.plus(FULL_PAUSE));
-                    }
-                }
+            let record = records.get(index);
+            match record.and_then(|record| checked_message(record, &self.options.limits)) {
+                Some(blob) if self.publish_delayed(now, *turn, &blob, fx) => {}
+                Some(_) => return,
                 None => {
                     if let Some(held) = self.delays.waiting.remove(turn) {
                         self.delays.unreadable.insert(*turn, held);
@@ -302,34 +257,35 @@ impl Engine {
         self.release_delayed(now, fx);
     }
 
-    /// Publishes a message whose delay is over, if there is room for it. Its record and that which ends
-    /// the delay are one group.
+    /// Publishes a message whose delay is over; false where all wait until there is space for it. Its
+    /// record and that which ends the delay are one group.
     fn publish_delayed<F: Effects>(
         &mut self,
         now: Time,
         turn: Turn,
         blob: &Blob,
         fx: &mut F,
-    ) -> Published {
-        let Some(held) = self.delays.waiting.get(&turn).copied() else { return Published::Now };
-        let stored = blob.stored().expect("messages in memory were checked");
-        let also_to = stored.also_to().expect("messages in memory were checked");
+    ) -> bool {
+        let Some(held) = self.delays.waiting.get(&turn).copied() else { return true };
+        let stored = blob.stored();
+        let also_to = stored.also_to();
         let content = stored.content;
         let keys = Keys { routing_key: stored.routing_key, also_to: &also_to };
         let mut targets = Vec::new();
-        let vhost = self.topology.vhosts.get_mut(held.vhost).expect("delays end first");
+        let vhost = &mut self.topology.vhosts[held.vhost];
         // Where the exchange was deleted meanwhile, the message has nowhere to go.
         let way = Way { exchange: stored.exchange, keys };
-        let routed =
-            vhost.route(self.options.conventions.read_headers, way, &content, &mut targets);
+        let read_headers = self.options.conventions.read_headers;
+        let routed = vhost.route(read_headers, way, &content, &mut targets);
         let fits = |key: &QueueKey| self.fits(key.0, content.priority, blob.len());
         if self.storage.state == StorageState::Full && !held.persistent && !targets.iter().all(fits)
         {
-            // It was confirmed, and could only be dropped now: all wait until there is space.
-            return Published::Later;
+            // It was confirmed, and could only be dropped now.
+            self.set_delay_timer(now.plus(FULL_PAUSE));
+            return false;
         }
         let redelivered = self.delays.may_have_been_delivered(turn);
-        let annotations = stored.annotations(0).expect("messages in memory were checked");
+        let annotations = stored.annotations(0);
         let incoming = stored.incoming(&also_to, redelivered, &annotations);
         if held.persistent {
             fx.reserve(record::bytes_max(blob.len(), targets.len()), 3);
@@ -342,7 +298,7 @@ impl Engine {
         self.end_delay(turn, fx);
         self.storage.in_group = false;
         self.run_overdue(now, fx);
-        Published::Now
+        true
     }
 
     /// Forgets a message that was held back.
@@ -358,8 +314,8 @@ impl Engine {
     /// Takes one out, its message included.
     fn take_delayed(&mut self, turn: Turn) -> Option<Held> {
         if let Some(blob) = self.delays.messages.remove(&turn) {
-            self.delays.resident -= cost(blob.len());
-            self.storage.resident -= cost(blob.len());
+            self.delays.resident -= blob.cost();
+            self.storage.resident -= blob.cost();
         }
         let delays = &mut self.delays;
         let held = delays.waiting.remove(&turn).or_else(|| delays.unreadable.remove(&turn))?;

@@ -1,29 +1,27 @@
-//! The way of a message in: checked, routed, placed in queues or handed to a consumer at once.
+//! The way of a message in: checked, routed, placed in queues or handed straight to a consumer.
 
 pub(crate) mod delay;
 pub(crate) mod held;
 pub(crate) mod taken;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Storage};
 use crate::foundation::shared_body::copy_for_queues;
 use crate::interface::limits::NAME_BYTES_MAX;
+use crate::interface::refusal::refuse;
 use crate::publish::taken::Taken;
 use crate::queue::Queue;
-use crate::queue::blob::{Blob, Encoded};
+use crate::queue::blob::{Blob, ENTRY_COST, Encoded};
 use crate::queue::dead_letter::Refused;
-use crate::queue::entry::{ENTRY_COST, Entry, Fetch, NEVER, NOWHERE};
+use crate::queue::entry::{Entry, Fetch, NEVER, NOWHERE};
 use crate::queue::stored::Incoming;
+use crate::routing::QueueKey;
 use crate::routing::vhost::{Way, is_internal};
-use crate::routing::{Keys, QueueKey};
 use crate::storage::record;
 use crate::storage::record::{Kind, Place};
 use crate::{
     ChannelId, Content, Conventions, DeathReason, Effects, Overflow, Position, Publish, Refusal,
-    RefusalKind, StorageState, Time,
+    StorageState, Time,
 };
-
-/// Room for encoding a message that is kept for the next one.
-const KEPT_BLOB_BYTES_MAX: usize = 64 << 10;
 
 /// Where one queue puts a message that is being published.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +32,7 @@ pub(crate) struct Placement {
     durable: bool,
     /// Its publisher waits until it is flushed.
     flushes: bool,
-    /// The consumer that gets it at once.
+    /// The consumer that gets it without its waiting in the queue.
     taker: Option<u32>,
     /// The queue is full. It has the message only until the group of records is complete.
     refused: bool,
@@ -56,6 +54,7 @@ impl Placement {
         Placement { queue: slot, seq, expires, durable, flushes, taker: None, refused: false }
     }
 
+    /// What the queue has of the message then.
     fn entry(
         self,
         queue: &Queue,
@@ -96,8 +95,7 @@ impl Engine {
         }
         let slot = self.channel_slot(id).ok_or_else(|| Engine::no_channel(id))?;
         self.check_publish(id, publish)?;
-        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
-        if channel.transaction.is_some() {
+        if self.clients.channels[slot].transaction.is_some() {
             return self.hold_publish(slot, publish);
         }
         self.carry_out_publish(now, slot, publish, fx)?;
@@ -108,24 +106,18 @@ impl Engine {
     /// Whether it may be published at all.
     #[inline]
     fn check_publish(&mut self, id: ChannelId, publish: &Publish<'_>) -> Result<(), Refusal> {
-        let bytes = publish.content.body.len() as u64;
-        if bytes > self.options.limits.body_bytes_max {
-            let most = self.options.limits.body_bytes_max;
-            let text = format!("a message of {bytes} bytes is larger than the limit of {most}");
-            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+        let (bytes, most) = (publish.content.body.len() as u64, self.options.limits.body_bytes_max);
+        if bytes > most {
+            refuse!(LimitExceeded, "a message of {bytes} bytes is larger than the limit of {most}");
         }
-        if publish.routing_key.len() > NAME_BYTES_MAX || publish.also_to.len() > NAME_BYTES_MAX {
-            let text =
-                format!("more than {NAME_BYTES_MAX} bytes in a routing key, or further keys");
-            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+        let most = NAME_BYTES_MAX;
+        if publish.routing_key.len() > most || publish.also_to.len() > most {
+            refuse!(LimitExceeded, "more than {most} bytes in a routing key, or further keys");
         }
-        if publish.also_to.iter().any(|key| key.len() > NAME_BYTES_MAX) {
-            let text = format!("a further routing key of more than {NAME_BYTES_MAX} bytes");
-            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+        if publish.also_to.iter().any(|key| key.len() > most) {
+            refuse!(LimitExceeded, "a further routing key of more than {most} bytes");
         }
-        let connection = self.clients.connections[id.connection.0 as usize].as_mut();
-        let grant = connection.and_then(|connection| connection.grant.as_mut());
-        let Some(grant) = grant else { return Ok(()) };
+        let Some(grant) = self.clients.grant(id.connection) else { return Ok(()) };
         if !grant.may_publish(&self.access, publish.exchange) {
             return Err(grant.publish_refused(publish.exchange));
         }
@@ -144,7 +136,7 @@ impl Engine {
         publish: &Publish<'_>,
         fx: &mut F,
     ) -> Result<Taken, Refusal> {
-        let channel = self.clients.channels.get(slot).expect("a channel's slot is in use");
+        let channel = &self.clients.channels[slot];
         let vhost_slot = channel.vhost;
         let wants_flush = channel.confirms.is_some() || channel.transaction.is_some();
         let mut targets = std::mem::take(&mut self.scratch.targets);
@@ -224,11 +216,9 @@ impl Engine {
         publish: &Publish<'_>,
         targets: &mut Vec<QueueKey>,
     ) -> Result<Route, Refusal> {
-        let vhost = self.topology.vhosts.get_mut(vhost).expect("channels end first");
-        let keys = Keys { routing_key: publish.routing_key, also_to: publish.also_to };
-        let way = Way { exchange: publish.exchange, keys };
+        let vhost = &mut self.topology.vhosts[vhost];
         let Conventions { names, read_headers: read, .. } = *self.options.conventions;
-        let Some(routed) = vhost.route(read, way, &publish.content, targets) else {
+        let Some(routed) = vhost.route(read, Way::of(publish), &publish.content, targets) else {
             return Err(vhost.router.no_exchange(publish.exchange));
         };
         if routed.internal {
@@ -254,14 +244,13 @@ impl Engine {
             return;
         }
         self.counters.returned += 1;
-        let channel = self.clients.channels.get(slot).expect("a channel's slot is in use");
-        fx.return_unroutable(channel.id, &Incoming::of(publish).view());
+        fx.return_unroutable(self.clients.channels[slot].id, &Incoming::of(publish).view());
     }
 
     /// Gives a publish its number, in confirm mode, and has it told when it is safe.
     #[inline]
     fn count_confirm<F: Effects>(&mut self, slot: u32, taken: Taken, fx: &mut F) {
-        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
+        let channel = &mut self.clients.channels[slot];
         let Some(confirms) = &mut channel.confirms else { return };
         let number = confirms.count();
         if taken.refused {
@@ -275,7 +264,7 @@ impl Engine {
         }
     }
 
-    /// Puts a message into queues, or hands it to their consumers. `wants_flush`: somebody waits
+    /// Puts a message into queues, or hands it to their consumers. `wants_flush`: its publisher waits
     /// until it is safe.
     #[inline]
     pub(crate) fn place<F: Effects>(
@@ -319,24 +308,11 @@ impl Engine {
         self.scratch.placements = placements;
         // After the message itself: it may be for one of its own queues, whose numbers come in order.
         for slot in refused {
-            self.dead_letter_refused(now, slot, incoming, fx);
+            if self.queues[slot].options.overflow == Overflow::RejectPublishDeadLetter {
+                self.dead_letter_incoming(now, slot, incoming, DeathReason::MaxLength, fx);
+            }
         }
         taken
-    }
-
-    /// A full queue refused a message; it may want it to be a dead letter.
-    #[cold]
-    fn dead_letter_refused<F: Effects>(
-        &mut self,
-        now: Time,
-        slot: u32,
-        incoming: &Incoming<'_>,
-        fx: &mut F,
-    ) {
-        let queue = self.queues.get(slot).expect("publishing deletes no queue");
-        if queue.options.overflow == Overflow::RejectPublishDeadLetter {
-            self.dead_letter_incoming(now, slot, incoming, DeathReason::MaxLength, fx);
-        }
     }
 
     /// A full queue refuses a message in the middle of a group, where there is room for its place and
@@ -350,7 +326,7 @@ impl Engine {
         slot: u32,
         placements: &mut Vec<Placement>,
     ) {
-        let queue = self.queues.get_mut(slot).expect("publishing deletes no queue");
+        let queue = &mut self.queues[slot];
         if queue.options.overflow == Overflow::RejectPublishDeadLetter
             && queue.options.dead_letter_exchange.is_some()
         {
@@ -369,7 +345,7 @@ impl Engine {
         message: Blob,
         incoming: &Incoming<'_>,
     ) {
-        let queue = self.queues.get(placement.queue).expect("placements name living queues");
+        let queue = &self.queues[placement.queue];
         let position = durable.filter(|_| placement.durable).unwrap_or(NOWHERE);
         let entry = placement.entry(queue, position, Some(message), incoming, self.storage.mark);
         let (queue, depth) = (placement.queue, self.dead_letter_depth);
@@ -410,7 +386,7 @@ impl Engine {
                 return true;
             }
         }
-        let queue = self.queues.get_mut(slot).expect("it was found just now");
+        let queue = &mut self.queues[slot];
         if taker.is_none()
             && queue.options.overflow != Overflow::DropHead
             && queue.is_full_for(bytes.into())
@@ -476,9 +452,7 @@ impl Engine {
             let placement = Placement { taker, ..*placement };
             self.enter(now, placement, position, message, incoming, fx);
         }
-        if room.capacity() <= KEPT_BLOB_BYTES_MAX {
-            self.scratch.blob = room;
-        }
+        self.scratch.keep_blob(room);
         if is_several {
             self.storage.in_group = false;
             self.run_overdue(now, fx);
@@ -500,10 +474,9 @@ impl Engine {
         let mut writer = record::start(&mut self.scratch.record, Kind::Published);
         writer.varint(count as u64);
         for placement in placements.iter().filter(|placement| placement.durable) {
-            let queue = self.queues.get(placement.queue).expect("placements name living queues");
-            let place =
-                Place { queue: queue.number, seq: placement.seq, expires: placement.expires };
-            record::write_place(&mut writer, place);
+            let queue = &self.queues[placement.queue];
+            let Placement { seq, expires, .. } = *placement;
+            record::write_place(&mut writer, Place { queue: queue.number, seq, expires });
         }
         let position = message.append(&self.scratch.record, wants_flush, fx);
         fx.write_soon();
@@ -511,7 +484,11 @@ impl Engine {
         Some(position)
     }
 
-    fn append_spooled<F: Effects>(&mut self, message: Encoded<'_>, fx: &mut F) -> Position {
+    pub(super) fn append_spooled<F: Effects>(
+        &mut self,
+        message: Encoded<'_>,
+        fx: &mut F,
+    ) -> Position {
         record::start(&mut self.scratch.record, Kind::Spooled);
         self.counters.spooled += 1;
         message.append(&self.scratch.record, false, fx)
@@ -519,17 +496,21 @@ impl Engine {
 
     /// Whether a message for that queue may stay in memory.
     pub(crate) fn fits(&self, slot: u32, priority: u8, blob_bytes: usize) -> bool {
-        let queue = self.queues.get(slot).expect("routers and placements name living queues");
+        let queue = &self.queues[slot];
         let lane = usize::from(queue.lane_of(priority));
         let cost = blob_bytes as u64 + ENTRY_COST;
-        let limits = &self.options.limits;
         !queue.lanes[lane].is_spooling()
-            && queue.resident + cost <= limits.queue_resident_bytes_max
-            && self.storage.resident + self.storage.loading_bytes + cost
-                <= limits.resident_bytes_max
+            && queue.resident + cost <= self.options.limits.queue_resident_bytes_max
+            && cost <= self.memory_left()
     }
 
-    /// Makes the message an entry of its queue, or of the consumer that gets it at once.
+    /// Bytes that may still be read or put into memory, of all queues together.
+    pub(crate) fn memory_left(&self) -> u64 {
+        let Storage { resident, loading_bytes, .. } = &self.storage;
+        self.options.limits.resident_bytes_max.saturating_sub(resident + loading_bytes)
+    }
+
+    /// Makes the message an entry of its queue, or of the consumer that takes it.
     #[inline]
     fn enter<F: Effects>(
         &mut self,
@@ -540,7 +521,7 @@ impl Engine {
         incoming: &Incoming<'_>,
         fx: &mut F,
     ) {
-        let queue = self.queues.get_mut(placement.queue).expect("placements name living queues");
+        let queue = &mut self.queues[placement.queue];
         let entry = placement.entry(queue, position, message, incoming, self.storage.mark);
         let is_cold = entry.is_cold();
         self.storage.resident += entry.resident_cost();
@@ -548,10 +529,11 @@ impl Engine {
             if self.holds_much(taker) {
                 fx.consumers_outrun();
             }
-            self.hand_out(now, placement.queue, taker, entry, &incoming.view(), fx);
-            return;
+            let view = incoming.view();
+            let (tag, _) = self.send(placement.queue, taker, entry.redelivered, &view, fx);
+            return self.after_sending(now, placement.queue, taker, entry, tag, fx);
         }
-        let queue = self.queues.get_mut(placement.queue).expect("placements name living queues");
+        let queue = &mut self.queues[placement.queue];
         let is_first = queue.ready == 0;
         queue.push(entry);
         if self.is_outrun(placement.queue, is_cold) {
@@ -560,14 +542,13 @@ impl Engine {
         self.after_push(now, placement.queue, is_first, placement.expires, fx);
     }
 
-    /// Whether more comes into a queue than its consumers get. Somebody consumes, and it is full and lets
-    /// go of others for what comes. In memory: half of what it may hold there is full, and somebody
-    /// consumes. On the disk: somebody could take more than comes back from there. A queue that nobody
-    /// consumes from, or one with room whose consumers are not able to take more (slow ones, say), takes
-    /// messages as fast as they come.
+    /// Whether more comes into a queue than its consumers take: it drops others for what comes, it fills
+    /// more than half of its memory, or it is read from disk while a consumer could take more. A queue
+    /// without consumers, or one with room whose consumers cannot take more, takes messages as fast as
+    /// they come.
     #[inline]
     fn is_outrun(&self, slot: u32, is_cold: bool) -> bool {
-        let queue = self.queues.get(slot).expect("a message was put into it just now");
+        let queue = &self.queues[slot];
         let is_consumed = !queue.consumers.is_empty();
         if is_consumed && queue.options.overflow == Overflow::DropHead && queue.is_over_limit() {
             return true;

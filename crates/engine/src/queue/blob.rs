@@ -2,10 +2,12 @@
 
 use super::stored::Stored;
 use crate::foundation::shared_body::share;
-use crate::storage::codec::Malformed;
 use crate::{Effects, Position, SharedRecord};
 use bytes::Bytes;
 use std::sync::Arc;
+
+/// What a message in memory costs beyond its bytes.
+pub(crate) const ENTRY_COST: u64 = 64;
 
 /// A message as [`super::stored`] describes it.
 #[derive(Clone, Debug)]
@@ -33,8 +35,7 @@ impl Blob {
         large_bytes: usize,
     ) -> Option<Blob> {
         let stored = Stored::parse(message).ok()?;
-        stored.annotations(0).ok()?;
-        stored.also_to().ok()?;
+        stored.check().ok()?;
         let start = record.len() - message.len();
         let body = stored.content.body;
         if body.len() < large_bytes {
@@ -47,16 +48,21 @@ impl Blob {
         Some(Blob::Large(Arc::new(Large { around, body })))
     }
 
-    /// It, taken apart.
     #[inline]
-    pub(crate) fn stored(&self) -> Result<Stored<'_>, Malformed> {
-        match self {
+    pub(crate) fn stored(&self) -> Stored<'_> {
+        let stored = match self {
             Blob::Whole { record, start } => Stored::parse(&record[*start as usize..]),
             Blob::Large(large) => Stored::parse_around(&large.around, &large.body),
-        }
+        };
+        stored.expect("messages in memory were checked")
     }
 
-    /// Its bytes.
+    /// What memory it takes up in a queue.
+    #[inline]
+    pub(crate) fn cost(&self) -> u64 {
+        self.len() as u64 + ENTRY_COST
+    }
+
     #[inline]
     pub(crate) fn len(&self) -> usize {
         match self {
@@ -76,7 +82,6 @@ pub(crate) struct Encoded<'a> {
 }
 
 impl Encoded<'_> {
-    /// Its bytes.
     #[inline]
     pub(crate) fn len(self) -> usize {
         self.bytes.len() + self.body.map_or(0, |(_, body)| body.len())
@@ -161,11 +166,11 @@ mod tests {
         let read = Blob::at_end_of(&record, &record[6..], 100).expect("it is sound");
         for blob in [&read, &shared.to_blob(), &copied.to_blob()] {
             assert_eq!(blob.len(), bytes.len());
-            let stored = blob.stored().unwrap();
+            let stored = blob.stored();
             assert_eq!((stored.exchange, stored.routing_key), ("x", "key"));
-            assert_eq!(stored.also_to().unwrap(), ["cc"]);
+            assert_eq!(stored.also_to(), ["cc"]);
             assert_eq!((stored.content.properties, stored.content.body), (&b"pp"[..], &body[..]));
-            assert_eq!(stored.annotations(0).unwrap().deaths, annotations.deaths);
+            assert_eq!(stored.annotations(0).deaths, annotations.deaths);
             assert_eq!(stored.content.shared.is_some(), matches!(blob, Blob::Large(_)));
         }
         assert!(matches!(read, Blob::Large(_)));

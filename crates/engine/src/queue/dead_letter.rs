@@ -1,21 +1,24 @@
-//! What happens to messages that leave a queue without having been accepted.
+//! What happens to messages that leave a queue without having been accepted; which of them a limit
+//! drops.
 
 use super::blob::Blob;
 use super::entry::Entry;
+use super::lane::Front;
 use super::stored::Incoming;
 use crate::engine::Engine;
 use crate::interface::limits::DEAD_LETTER_DEPTH_MAX;
-use crate::queue::page_out::{Loading, Wanted};
+use crate::queue::Queue;
+use crate::queue::page_out::Wanted;
 use crate::routing::vhost::Way;
 use crate::routing::{Keys, QueueKey};
 use crate::storage::record;
-use crate::{Annotations, Content, Conventions, Death, DeathReason, Effects, Time};
+use crate::{Annotations, Content, Conventions, Death, DeathReason, Effects, Overflow, Time};
 
 /// Why an entry leaves its queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dying {
     pub(crate) reason: DeathReason,
-    /// The same dead letter may have been delivered before.
+    /// The same dead letter may have been delivered, unflushed, before the broker went down.
     pub(crate) redelivered: bool,
 }
 
@@ -29,7 +32,42 @@ pub(crate) struct Refused {
     pub(crate) depth: u32,
 }
 
+impl Dying {
+    pub(super) fn of(queue: &Queue, entry: &Entry, reason: DeathReason) -> Dying {
+        Dying { reason, redelivered: entry.seq < queue.recovered_before }
+    }
+}
+
 impl Engine {
+    /// Drops from the head while more is ready than the queue's limits allow. What is next in a page
+    /// goes once the page was read.
+    pub(crate) fn enforce_limits<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
+        loop {
+            let Some(queue) = self.queues.get_mut(slot) else { return };
+            // Where the new ones are refused, what was taken stays: a requeue may exceed the limit.
+            if queue.options.overflow != Overflow::DropHead || !queue.is_over_limit() {
+                return;
+            }
+            if let Front::Page(page) = queue.front() {
+                if !page.is_unreadable() {
+                    return self.refill(slot, fx);
+                }
+                // Its messages cannot be told apart: they go together once all of them must.
+                let page = page.clone();
+                if !queue.is_over_limit_without(&page) {
+                    return;
+                }
+                self.counters.dropped += u64::from(page.count);
+                let lane = queue.first_lane().expect("its front is in a lane");
+                self.drop_page_at(slot, lane, page.position, fx);
+                continue;
+            }
+            let Some(entry) = queue.pop() else { return };
+            self.counters.dropped += 1;
+            self.dead_letter(now, slot, entry, DeathReason::MaxLength, fx);
+        }
+    }
+
     /// An entry has left its queue for `reason`: it goes where the queue says, or nowhere. One that
     /// cannot be read goes nowhere; only a full queue pushes such a one out.
     pub(crate) fn dead_letter<F: Effects>(
@@ -40,7 +78,7 @@ impl Engine {
         reason: DeathReason,
         fx: &mut F,
     ) {
-        let queue = self.queues.get_mut(slot).expect("entries come from living queues");
+        let queue = &mut self.queues[slot];
         if queue.options.dead_letter_exchange.is_none() || entry.is_unreadable() {
             self.forget(slot, entry, fx);
             return;
@@ -49,21 +87,13 @@ impl Engine {
         self.counters.dead_lettered += 1;
         let Some(blob) = entry.message.clone() else {
             // It is still the queue's until its message is here.
-            let number = queue.number;
             queue.unsettled += 1;
             let position = entry.position;
             let wanted = Wanted::DeadLetter { entry: Box::new(entry), reason };
-            self.load(slot, Loading { queue: slot, number, bytes: 0, wanted }, vec![position], fx);
-            return;
+            return self.load(slot, 0, wanted, vec![position], fx);
         };
-        let dying = self.dying_for(slot, &entry, reason);
+        let dying = Dying::of(queue, &entry, reason);
         self.dead_letter_blob(now, slot, &blob, dying, entry, fx);
-    }
-
-    /// The same dead letter may have been delivered, unflushed, before the broker went down.
-    pub(crate) fn dying_for(&self, slot: u32, entry: &Entry, reason: DeathReason) -> Dying {
-        let queue = self.queues.get(slot).expect("entries come from living queues");
-        Dying { reason, redelivered: entry.seq < queue.recovered_before }
     }
 
     /// What full queues refused while a group of records was made becomes dead letters now, each in a
@@ -71,8 +101,7 @@ impl Engine {
     #[cold]
     pub(crate) fn dead_letter_set_aside<F: Effects>(&mut self, now: Time, fx: &mut F) {
         for Refused { queue: slot, entry, depth } in std::mem::take(&mut self.agenda.refused) {
-            let queue = self.queues.get_mut(slot).expect("no queue goes while a group is made");
-            queue.counters.dead_lettered += 1;
+            self.queues[slot].counters.dead_lettered += 1;
             self.counters.dead_lettered += 1;
             self.storage.resident += entry.resident_cost();
             let blob = entry.message.clone().expect("it was set aside with its message");
@@ -94,12 +123,11 @@ impl Engine {
         entry: Entry,
         fx: &mut F,
     ) {
-        let stored = blob.stored().expect("messages in memory were checked");
-        let annotations = stored.annotations(0).expect("messages in memory were checked");
-        let also_to = stored.also_to().expect("messages in memory were checked");
+        let stored = blob.stored();
+        let (annotations, also_to) = (stored.annotations(0), stored.also_to());
         let opens_group = entry.durable && !self.storage.in_group;
         if opens_group {
-            self.record_settled_of(slot, fx);
+            self.record_settled_of(slot, false, fx);
             fx.reserve(self.dead_letter_bytes(slot, blob), 3);
             self.storage.in_group = true;
         }
@@ -107,23 +135,20 @@ impl Engine {
         self.dead_letter_incoming(now, slot, &incoming, dying.reason, fx);
         self.forget(slot, entry, fx);
         if opens_group {
-            self.record_settled_of(slot, fx);
+            self.record_settled_of(slot, false, fx);
             self.storage.in_group = false;
         }
     }
 
     /// At most how many bytes the records take that make a message of `slot`'s queue a dead letter.
     pub(crate) fn dead_letter_bytes(&mut self, slot: u32, blob: &Blob) -> usize {
-        let stored = blob.stored().expect("messages in memory were checked");
-        let also_to = stored.also_to().expect("messages in memory were checked");
-        let queue = self.queues.get(slot).expect("entries come from living queues");
+        let stored = blob.stored();
+        let also_to = stored.also_to();
+        let queue = &self.queues[slot];
         let exchange = queue.options.dead_letter_exchange.as_deref().unwrap_or_default();
-        let (key, also_to): (&str, &[&str]) = match &queue.options.dead_letter_routing_key {
-            Some(key) => (key, &[]),
-            None => (stored.routing_key, &also_to),
-        };
-        let way = Way { exchange, keys: Keys { routing_key: key, also_to } };
-        let vhost = self.topology.vhosts.get_mut(queue.vhost).expect("queues end first");
+        let own_key = queue.options.dead_letter_routing_key.as_deref();
+        let way = Way { exchange, keys: letter_keys(own_key, stored.routing_key, &also_to) };
+        let vhost = &mut self.topology.vhosts[queue.vhost];
         let mut targets = Vec::new();
         vhost.route(self.options.conventions.read_headers, way, &stored.content, &mut targets);
         record::bytes_max(blob.len(), targets.len())
@@ -142,7 +167,7 @@ impl Engine {
             self.counters.dead_letter_cycles += 1;
             return;
         }
-        let queue = self.queues.get(slot).expect("entries come from living queues");
+        let queue = &self.queues[slot];
         let Some(exchange) = queue.options.dead_letter_exchange.clone() else { return };
         let own_key = queue.options.dead_letter_routing_key.clone();
         let vhost = queue.vhost;
@@ -150,27 +175,24 @@ impl Engine {
         if annotations.deaths.is_empty() {
             annotations.deaths = (self.options.conventions.read_deaths)(&incoming.content);
         }
-        let keys = || routing_keys(incoming, self.options.conventions);
-        died(&mut annotations, incoming, keys, &queue.name, reason, now);
-        let (key, also_to): (&str, &[&str]) = match &own_key {
-            Some(key) => (key, &[]),
-            None => (incoming.routing_key, incoming.also_to),
-        };
+        let named = || routing_keys(incoming, self.options.conventions);
+        died(&mut annotations, incoming, named, &queue.name, reason, now);
+        let keys = letter_keys(own_key.as_deref(), incoming.routing_key, incoming.also_to);
         annotations.further_keys_removed |= own_key.is_some() && !incoming.also_to.is_empty();
         let content = Content {
             ttl: incoming.content.ttl.filter(|_| !annotations.ttl_removed),
             ..incoming.content
         };
         let mut targets = Vec::new();
-        let way = Way { exchange: &exchange, keys: Keys { routing_key: key, also_to } };
+        let way = Way { exchange: &exchange, keys };
         let Conventions { read_headers: read, ref names, .. } = *self.options.conventions;
-        let routing = self.topology.vhosts.get_mut(vhost).expect("queues end first");
+        let routing = &mut self.topology.vhosts[vhost];
         let Some(routed) = routing.route(read, way, &content, &mut targets) else { return };
         self.leave_cycles(&annotations, &mut targets);
         let letter = Incoming {
             exchange: &exchange,
-            routing_key: key,
-            also_to,
+            routing_key: keys.routing_key,
+            also_to: keys.also_to,
             content,
             redelivered: incoming.redelivered,
             annotations: &annotations,
@@ -193,20 +215,25 @@ impl Engine {
     /// Takes out queues the message has already left in a cycle without anybody having rejected it:
     /// it would go round for ever.
     fn leave_cycles(&mut self, annotations: &Annotations, targets: &mut Vec<QueueKey>) {
-        let deaths = &annotations.deaths;
-        let queues = &self.queues;
+        let (deaths, queues) = (&annotations.deaths, &self.queues);
         let before = targets.len();
         targets.retain(|key| {
-            let Some(queue) = queues.get(key.0) else { return false };
+            let queue = &queues[key.0];
             // The most recent death is first. The cycle is what happened since it was last there.
-            match deaths.iter().position(|death| death.queue == queue.name) {
-                None => true,
-                Some(last) => {
-                    deaths[..=last].iter().any(|death| death.reason == DeathReason::Rejected)
-                }
-            }
+            let last = deaths.iter().position(|death| death.queue == queue.name);
+            last.is_none_or(|last| {
+                deaths[..=last].iter().any(|death| death.reason == DeathReason::Rejected)
+            })
         });
         self.counters.dead_letter_cycles += (before - targets.len()) as u64;
+    }
+}
+
+/// The keys that a dead letter is routed by: the queue's own one in place of all that the message has.
+fn letter_keys<'a>(own: Option<&'a str>, key: &'a str, also_to: &'a [&'a str]) -> Keys<'a> {
+    match own {
+        Some(routing_key) => Keys { routing_key, also_to: &[] },
+        None => Keys { routing_key: key, also_to },
     }
 }
 

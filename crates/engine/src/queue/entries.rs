@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 /// Entries in a piece.
 const PIECE: usize = 128;
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Entries {
     /// Each of them full when it was put here; none empty.
@@ -121,7 +120,6 @@ impl Entries {
         Some(Cursor { piece, index })
     }
 
-    /// The entry of that number.
     pub(crate) fn find(&mut self, seq: u64) -> Option<&mut Entry> {
         let found = self.locate(seq)?;
         self.piece_mut(found.piece).get_mut(found.index)
@@ -139,7 +137,6 @@ impl Entries {
         self.piece_mut(found.piece).get_mut(found.index)
     }
 
-    /// Takes the entry of that number out.
     pub(crate) fn remove(&mut self, seq: u64) -> Option<Entry> {
         let Cursor { piece, index } = self.locate(seq)?;
         let from = self.piece_mut(piece);
@@ -168,21 +165,6 @@ impl Entries {
             piece.range_mut(from..)
         })
     }
-
-    /// Checks that no piece is empty where none may be.
-    #[cfg(test)]
-    pub(crate) fn check(&self) {
-        assert!(self.older.iter().all(|piece| !piece.is_empty()), "an empty piece");
-        assert!(!self.newest.is_empty() || self.older.is_empty(), "an empty piece at the end");
-    }
-}
-
-impl Extend<Entry> for Entries {
-    fn extend<T: IntoIterator<Item = Entry>>(&mut self, entries: T) {
-        for entry in entries {
-            self.push_back(entry);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -190,6 +172,14 @@ mod tests {
     use super::super::entry::{Entry, Fetch, NEVER, NOWHERE};
     use super::{Cursor, Entries, PIECE};
     use crate::foundation::random::Random;
+
+    impl Entries {
+        /// Checks that no piece is empty where none may be.
+        pub(crate) fn check(&self) {
+            assert!(self.older.iter().all(|piece| !piece.is_empty()), "an empty piece");
+            assert!(!self.newest.is_empty() || self.older.is_empty(), "an empty piece at the end");
+        }
+    }
 
     fn entry(seq: u64) -> Entry {
         Entry {

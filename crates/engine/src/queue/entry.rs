@@ -7,13 +7,12 @@ use crate::{Position, Time};
 pub(crate) const NOWHERE: Position = Position(u64::MAX);
 /// The expiry of what never expires.
 pub(crate) const NEVER: Time = Time(u64::MAX);
-/// What an entry costs in memory beyond its blob.
-pub(crate) const ENTRY_COST: u64 = 64;
 
 /// Whether what only the journal holds has been asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Fetch {
     /// It has not, or it has come.
+    #[default]
     Idle,
     /// It is on its way.
     Asked,
@@ -34,7 +33,6 @@ pub(crate) struct Entry {
     pub(crate) message: Option<Blob>,
     /// Bytes of its body.
     pub(crate) bytes: u32,
-    /// Times it was requeued.
     pub(crate) requeues: u32,
     /// Survives a restart: a persistent message in a durable queue.
     pub(crate) durable: bool,
@@ -52,10 +50,7 @@ impl Entry {
     /// What its presence in memory counts for.
     #[inline]
     pub(crate) fn resident_cost(&self) -> u64 {
-        match &self.message {
-            Some(blob) => blob.len() as u64 + ENTRY_COST,
-            None => 0,
-        }
+        self.message.as_ref().map_or(0, Blob::cost)
     }
 
     /// Whether the record at its position is all that is known of its message.
@@ -70,7 +65,6 @@ impl Entry {
         self.redelivered = true;
     }
 
-    /// Whether its message cannot be read back.
     #[inline]
     pub(crate) fn is_unreadable(&self) -> bool {
         self.fetch == Fetch::Failed

@@ -25,7 +25,7 @@ impl Engine {
         expires: Time,
         fx: &mut F,
     ) {
-        let queue = self.queues.get_mut(slot).expect("a message was put into it just now");
+        let queue = &self.queues[slot];
         if !queue.able.is_empty() || !queue.gets.is_empty() {
             self.mark_dirty(slot);
         }
@@ -67,14 +67,8 @@ impl Engine {
     }
 
     fn set_head_timer(&mut self, slot: u32, at: Time) {
-        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
-        if queue.head_timer.is_some_and(|timer| timer <= at) {
-            return;
-        }
-        if let Some(timer) = queue.head_timer.replace(at) {
-            self.timers.clear(timer, Timer::Head(slot));
-        }
-        self.timers.set(at, Timer::Head(slot));
+        let current = &mut self.queues[slot].head_timer;
+        self.timers.bring_forward(current, at, Timer::Head(slot));
     }
 
     /// The timer of a queue's head went off.
@@ -96,7 +90,7 @@ impl Engine {
 
     /// The first message of the queue, which is in memory, has expired.
     pub(crate) fn expire_head<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
-        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+        let queue = &mut self.queues[slot];
         let entry = queue.pop().expect("its front is an entry");
         queue.counters.expired += 1;
         self.counters.expired += 1;
@@ -107,14 +101,8 @@ impl Engine {
     pub(crate) fn queue_used(&mut self, now: Time, slot: u32) {
         let Some(queue) = self.queues.get_mut(slot) else { return };
         let Some(expires) = queue.options.expires else { return };
-        if let Some(at) = queue.expires_at.take() {
-            self.timers.clear(at, Timer::Queue(slot));
-        }
-        if queue.consumers.is_empty() {
-            let at = now.plus(expires);
-            queue.expires_at = Some(at);
-            self.timers.set(at, Timer::Queue(slot));
-        }
+        let at = queue.consumers.is_empty().then(|| now.plus(expires));
+        self.timers.reset(&mut queue.expires_at, at, Timer::Queue(slot));
     }
 
     /// The timer of a queue's use went off.

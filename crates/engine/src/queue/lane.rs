@@ -1,9 +1,9 @@
 //! The messages of one priority in one queue, oldest first: a head in memory, pages in the journal,
 //! a tail in memory, and what came back.
 
-use super::blob::Blob;
+use super::blob::{Blob, ENTRY_COST};
 use super::entries::{Cursor, Entries};
-use super::entry::{ENTRY_COST, Entry, Fetch};
+use super::entry::{Entry, Fetch};
 use super::page::Page;
 use crate::Position;
 use std::collections::{BTreeMap, VecDeque};
@@ -58,7 +58,6 @@ impl Lane {
         next.is_none_or(|next| *seq < next).then_some(entry)
     }
 
-    /// Nothing in it.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.head.is_empty() && self.returned.is_empty() && self.pages.is_empty()
@@ -70,7 +69,6 @@ impl Lane {
         self.cold > 0 || !self.pages.is_empty()
     }
 
-    /// Takes a new message.
     #[inline]
     pub(crate) fn push(&mut self, entry: Entry) {
         if entry.is_cold() {
@@ -177,17 +175,15 @@ impl Lane {
         self.cold += entries.len();
         let is_newest = self.pages.is_empty() && self.tail.is_empty();
         self.cold_back = if is_newest { entries.len() } else { self.cold_back };
-        self.head.extend(entries);
+        entries.into_iter().for_each(|entry| self.head.push_back(entry));
         self.settle_tail();
         Some(page)
     }
 
     /// The entry of that number, if it is in memory.
     pub(crate) fn find(&mut self, seq: u64) -> Option<&mut Entry> {
-        if self.returned.contains_key(&seq) {
-            return self.returned.get_mut(&seq);
-        }
-        self.head.find(seq).or_else(|| self.tail.find(seq))
+        let returned = self.returned.get_mut(&seq);
+        returned.or_else(|| self.head.find(seq)).or_else(|| self.tail.find(seq))
     }
 
     /// Takes the entry of that number out, if it is in memory.
@@ -199,21 +195,22 @@ impl Lane {
         Some(entry)
     }
 
-    /// Gives an entry its message; hands the message's cost back. `next` is where such entries go on,
-    /// kept from call to call: most follow each other.
-    pub(crate) fn warm(&mut self, seq: u64, message: Blob, next: &mut Cursor) -> Option<u64> {
+    /// Gives an entry its message, where it is there without; returns what that costs. `next` is where
+    /// such entries go on, kept from call to call: most follow each other.
+    pub(crate) fn warm(&mut self, seq: u64, message: Blob, next: &mut Cursor) -> u64 {
         let entry = match self.head.find_next(seq, next) {
-            Some(entry) => entry,
-            None => self.find(seq)?,
+            Some(entry) => Some(entry),
+            None => self.find(seq),
         };
+        let Some(entry) = entry else { return 0 };
         entry.fetch = Fetch::Idle;
         if !entry.is_cold() {
-            return None;
+            return 0;
         }
+        let cost = message.cost();
         entry.message = Some(message);
-        let cost = entry.resident_cost();
         self.cold -= 1;
-        Some(cost)
+        cost
     }
 
     /// The next cold entries to be asked for: at most `count_max`, which will take up `bytes_max` in
@@ -271,7 +268,6 @@ impl Lane {
         self.returned.values().chain(self.head.iter()).chain(self.tail.iter())
     }
 
-    /// Everything in memory.
     pub(crate) fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
         self.returned.values_mut().chain(self.head.iter_mut()).chain(self.tail.iter_mut())
     }
@@ -333,17 +329,23 @@ impl Lane {
         let returned = self.returned.pop_first().map(|(_, entry)| entry);
         returned.or_else(|| self.head.pop_front()).or_else(|| self.tail.pop_front())
     }
+}
 
-    /// Checks its order and its count of cold entries.
-    #[cfg(test)]
-    pub(crate) fn check(&self, cold: usize) {
-        assert_eq!(self.cold, cold, "cold entries");
-        assert!(self.tail.is_empty() || !self.pages.is_empty(), "a tail without pages");
-        let pages = self.pages.iter().flat_map(|page| [page.first, page.last]);
-        let seqs = self.head.iter().map(|entry| entry.seq).chain(pages);
-        let seqs: Vec<u64> = seqs.chain(self.tail.iter().map(|entry| entry.seq)).collect();
-        assert!(seqs.is_sorted(), "out of order: {seqs:?}");
-        self.head.check();
-        self.tail.check();
+#[cfg(test)]
+mod tests {
+    use super::Lane;
+
+    impl Lane {
+        /// Checks its order and its count of cold entries.
+        pub(crate) fn check(&self, cold: usize) {
+            assert_eq!(self.cold, cold, "cold entries");
+            assert!(self.tail.is_empty() || !self.pages.is_empty(), "a tail without pages");
+            let pages = self.pages.iter().flat_map(|page| [page.first, page.last]);
+            let seqs = self.head.iter().map(|entry| entry.seq).chain(pages);
+            let seqs: Vec<u64> = seqs.chain(self.tail.iter().map(|entry| entry.seq)).collect();
+            assert!(seqs.is_sorted(), "out of order: {seqs:?}");
+            self.head.check();
+            self.tail.check();
+        }
     }
 }

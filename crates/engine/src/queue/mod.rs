@@ -2,12 +2,10 @@
 
 pub(crate) mod blob;
 pub(crate) mod dead_letter;
-mod declaration_mismatch;
 mod entries;
 pub(crate) mod entry;
 mod expiry;
 pub(crate) mod lane;
-mod overflow;
 pub(crate) mod page;
 pub(crate) mod page_in;
 pub(crate) mod page_out;
@@ -23,15 +21,13 @@ use self::ranges::Ranges;
 use crate::consumer::drain_pacing::Share;
 use crate::storage::codec::Malformed;
 use crate::{ChannelId, ConnectionId, Durability, Position, QueueOptions, Time};
-pub(crate) use declaration_mismatch::difference;
 use std::collections::{BTreeMap, VecDeque};
 
 /// A queue. Its rules are in the modules beside this one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Queue {
     /// Names it in records; never used again.
     pub(crate) number: u64,
-    /// The slot of its virtual host.
     pub(crate) vhost: u32,
     pub(crate) name: String,
     pub(crate) options: QueueOptions,
@@ -127,46 +123,18 @@ impl Queue {
             stores: durable && options.durability != Durability::Memory,
             flushes: durable && options.durability == Durability::Flushed,
             options,
-            owner: None,
             lanes: std::iter::repeat_with(Lane::default).take(lanes).collect(),
             next_seq: 1,
-            ready: 0,
-            ready_bytes: 0,
-            unsettled: 0,
-            holds: 0,
-            resident: 0,
-            loading_bytes: 0,
-            loads: 0,
-            consumers: Vec::new(),
-            able: Vec::new(),
-            turn: 0,
-            was_used: false,
-            is_dirty: false,
-            is_unpaged: false,
-            share: Share::default(),
-            gets: VecDeque::new(),
-            settled: Ranges::default(),
-            settled_count: 0,
-            settled_in_pages: Ranges::default(),
-            requeued_in_pages: BTreeMap::new(),
-            recovered_before: 0,
-            stopped_at: None,
-            head_timer: None,
-            expires_at: None,
-            counters: QueueCounters::default(),
+            ..Queue::default()
         }
     }
 
     /// Which lane a message of that priority belongs to.
     #[inline]
     pub(crate) fn lane_of(&self, priority: u8) -> u8 {
-        match self.options.priority_max {
-            None => 0,
-            Some(highest) => priority.min(highest),
-        }
+        self.options.priority_max.map_or(0, |highest| priority.min(highest))
     }
 
-    /// The lane that is served next.
     #[inline]
     pub(crate) fn first_lane(&self) -> Option<usize> {
         self.lanes.iter().rposition(|lane| !lane.is_empty())
@@ -175,26 +143,26 @@ impl Queue {
     /// What is served next.
     #[inline]
     pub(crate) fn front(&self) -> Front<'_> {
-        match self.first_lane() {
-            Some(lane) => self.lanes[lane].front(),
-            None => Front::Empty,
-        }
+        self.first_lane().map_or(Front::Empty, |lane| self.lanes[lane].front())
     }
 
-    /// Takes a new message.
     #[inline]
     pub(crate) fn push(&mut self, entry: Entry) {
-        self.ready += 1;
-        self.ready_bytes += u64::from(entry.bytes);
-        self.resident += entry.resident_cost();
-        self.lanes[usize::from(entry.lane)].push(entry);
+        self.came(&entry).push(entry);
     }
 
     /// Takes an entry that a snapshot names, in order.
     pub(crate) fn restore(&mut self, entry: Entry) {
+        self.came(&entry).restore(entry);
+    }
+
+    /// Counts an entry that is ready from now on; its lane takes it.
+    #[inline]
+    fn came(&mut self, entry: &Entry) -> &mut Lane {
         self.ready += 1;
         self.ready_bytes += u64::from(entry.bytes);
-        self.lanes[usize::from(entry.lane)].restore(entry);
+        self.resident += entry.resident_cost();
+        &mut self.lanes[usize::from(entry.lane)]
     }
 
     /// Takes entries that a snapshot names apart from the queue, in order.
@@ -227,10 +195,7 @@ impl Queue {
 
     /// Takes an entry back to its place.
     pub(crate) fn give_back(&mut self, entry: Entry) {
-        self.ready += 1;
-        self.ready_bytes += u64::from(entry.bytes);
-        self.resident += entry.resident_cost();
-        self.lanes[usize::from(entry.lane)].give_back(entry);
+        self.came(&entry).give_back(entry);
     }
 
     /// Takes the entry of that number out, wherever in memory it is ready.
@@ -247,32 +212,33 @@ impl Queue {
         self.resident -= entry.resident_cost();
     }
 
+    /// Whether its limits are below that many messages ready, with that many payload bytes.
+    fn exceeds_limits(&self, messages: u64, bytes: u64) -> bool {
+        self.options.length_max.is_some_and(|most| messages > most)
+            || self.options.bytes_max.is_some_and(|most| bytes > most)
+    }
+
     /// Whether another message of `bytes` is more than its limits allow.
     pub(crate) fn is_full_for(&self, bytes: u64) -> bool {
-        self.options.length_max.is_some_and(|most| self.ready >= most)
-            || self.options.bytes_max.is_some_and(|most| self.ready_bytes + bytes > most)
+        self.exceeds_limits(self.ready + 1, self.ready_bytes + bytes)
+    }
+
+    /// Whether more is ready than its limits allow.
+    pub(crate) fn is_over_limit(&self) -> bool {
+        self.exceeds_limits(self.ready, self.ready_bytes)
+    }
+
+    /// Whether as much or more would be ready than its limits allow if a page were gone.
+    pub(crate) fn is_over_limit_without(&self, page: &Page) -> bool {
+        let messages = (self.ready + 1).saturating_sub(page.count.into());
+        let bytes = (self.ready_bytes + 1).saturating_sub(page.bytes);
+        self.exceeds_limits(messages, if page.bytes > 0 { bytes } else { 0 })
     }
 
     /// Whether it hands anything out now: one that rests only answers gets, which are no drain.
     #[inline]
     pub(crate) fn is_served(&self) -> bool {
         !self.share.is_resting || !self.gets.is_empty()
-    }
-
-    /// Whether more is ready than its limits allow.
-    pub(crate) fn is_over_limit(&self) -> bool {
-        self.options.length_max.is_some_and(|most| self.ready > most)
-            || self.options.bytes_max.is_some_and(|most| self.ready_bytes > most)
-    }
-
-    /// Whether as much or more would be ready than its limits allow if a page were gone.
-    pub(crate) fn is_over_limit_without(&self, page: &Page) -> bool {
-        let (count, bytes) = (u64::from(page.count), page.bytes);
-        self.options.length_max.is_some_and(|most| self.ready >= most.saturating_add(count))
-            || self
-                .options
-                .bytes_max
-                .is_some_and(|most| bytes > 0 && self.ready_bytes >= most.saturating_add(bytes))
     }
 
     /// Where the record is at which it has stopped because that cannot be read back.
@@ -302,16 +268,13 @@ impl Queue {
 
     /// The lane and the page that hold the message of that number, if one may.
     pub(crate) fn page_of(&self, seq: u64) -> Option<(usize, usize)> {
-        self.lanes.iter().enumerate().find_map(|(index, lane)| {
-            let page = lane.find_page(seq)?;
-            Some((index, page))
-        })
+        let mut lanes = self.lanes.iter().enumerate();
+        lanes.find_map(|(index, lane)| Some((index, lane.find_page(seq)?)))
     }
 
     /// The first page of a lane, if it is the one at `position`.
     pub(crate) fn has_page(&self, lane: usize, position: Position) -> bool {
-        self.lanes
-            .get(lane)
-            .is_some_and(|lane| lane.pages().next().is_some_and(|page| page.position == position))
+        let first = self.lanes.get(lane).and_then(|lane| lane.pages().next());
+        first.is_some_and(|page| page.position == position)
     }
 }

@@ -11,7 +11,7 @@ const EXPIRES: u8 = 4;
 const REQUEUED: u8 = 8;
 
 /// What memory keeps of a page.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Page {
     /// Where its record is.
     pub(crate) position: Position,
@@ -60,14 +60,7 @@ impl Page {
             position,
             first: entries.first().map_or(0, |entry| entry.seq),
             last: entries.last().map_or(0, |entry| entry.seq),
-            count: 0,
-            bytes: 0,
-            durable_count: 0,
-            durable_bytes: 0,
-            expired_by: Time(0),
-            segments: Vec::new(),
-            recovered: false,
-            fetch: Fetch::Idle,
+            ..Page::default()
         };
         for entry in entries {
             page.count += 1;
@@ -82,7 +75,6 @@ impl Page {
         page
     }
 
-    /// Whether its record cannot be read back.
     pub(crate) fn is_unreadable(&self) -> bool {
         self.fetch == Fetch::Failed
     }
@@ -95,14 +87,12 @@ impl Page {
 
     fn count_segment(&mut self, entry: &PageEntry) {
         let segment = entry.position.segment();
-        let known = self.segments.iter_mut().rev().find(|count| count.segment == segment);
-        let count = match known {
-            Some(count) => count,
-            None => {
-                self.segments.push(SegmentCount { segment, durable: 0, transient: 0 });
-                self.segments.last_mut().expect("it was pushed just now")
-            }
-        };
+        let known = self.segments.iter().rposition(|count| count.segment == segment);
+        let index = known.unwrap_or(self.segments.len());
+        if known.is_none() {
+            self.segments.push(SegmentCount { segment, durable: 0, transient: 0 });
+        }
+        let count = &mut self.segments[index];
         if entry.durable {
             count.durable += 1;
         } else {

@@ -1,18 +1,18 @@
 //! Takes in what the host has read back: messages, a page, or a dead letter. What is asked for, and
 //! when, is in `page_out.rs`.
 
-use super::blob::Blob;
+use super::blob::{Blob, ENTRY_COST};
+use super::dead_letter::Dying;
 use super::entries::Cursor;
-use super::entry::{ENTRY_COST, Entry, Fetch};
+use super::entry::{Entry, Fetch};
 use super::page::PageEntry;
+use super::page_out::{Loading, Wanted};
 use crate::engine::Engine;
-use crate::interface::limits::Limits;
-use crate::interface::limits::MESSAGE_BYTES;
-use crate::queue::page_out::{Loading, Wanted};
+use crate::interface::limits::{Limits, MESSAGE_BYTES};
 use crate::storage::record;
 use crate::storage::record::Record;
 use crate::{DeathReason, Effects, LoadId, Loaded, Position, Time};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::vec;
 
@@ -20,55 +20,33 @@ use std::vec;
 /// last part may exceed it.
 pub(crate) const PARTS_MAX: usize = 4;
 
-/// Loads that were answered and are taken in over several turns. Until the last of its messages is, a load
+/// A load that was answered and is taken in over several turns. Until the last of its messages is, it
 /// counts as one that was not answered yet.
-#[derive(Debug, Default)]
-pub(crate) struct Arrivals(VecDeque<Arrival>);
-
-/// One of them, and what is left of it.
 #[derive(Debug)]
-struct Arrival {
-    id: LoadId,
-    messages: vec::IntoIter<Arc<[u8]>>,
-}
-
-impl Arrivals {
-    /// Nothing is left to be taken in.
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The loads, and how many messages of each are left.
-    #[cfg(test)]
-    pub(crate) fn left(&self) -> impl Iterator<Item = (LoadId, usize)> {
-        self.0.iter().map(|arrival| (arrival.id, arrival.messages.len()))
-    }
+pub(crate) struct Arrival {
+    pub(crate) loading: Loading,
+    /// What is left of it.
+    pub(crate) messages: vec::IntoIter<Arc<[u8]>>,
 }
 
 impl Engine {
     /// Takes in the records of a load.
     pub fn finish_load<F: Effects>(&mut self, now: Time, id: LoadId, records: Loaded, fx: &mut F) {
+        let Some(loading) = self.storage.loads.remove(&id) else { return };
         match records {
-            Ok(messages) if self.is_taken_in_by_turns(id) => {
-                self.storage.arrivals.0.push_back(Arrival { id, messages: messages.into_iter() });
+            // Its queue may be one of many that have asked for something.
+            Ok(messages) if loading.wanted.is_for_consumers() => {
+                let messages = messages.into_iter();
+                self.storage.arrivals.push_back(Arrival { loading, messages });
             }
-            records => self.take_load(now, id, records, fx),
+            records => self.take_load(now, loading, records, fx),
         }
-    }
-
-    /// Whether it is for a queue, which may be one of many that have asked for something.
-    fn is_taken_in_by_turns(&self, id: LoadId) -> bool {
-        self.storage.loads.get(&id).is_some_and(|loading| {
-            matches!(loading.wanted, Wanted::Messages { .. } | Wanted::Page { .. })
-        })
     }
 
     /// How many of the messages that are left of a load its queue takes in before others get
     /// their turn, if not all. A queue that is held to a rate takes in no more than it may hand
     /// out.
-    fn part_of(&self, id: LoadId, messages: &[Arc<[u8]>]) -> Option<usize> {
-        let loading = self.storage.loads.get(&id)?;
+    fn part_of(&self, Arrival { loading, messages }: &Arrival) -> Option<usize> {
         let Wanted::Messages { seqs, .. } = &loading.wanted else { return None };
         let queue = self.queues.get(loading.queue).filter(|it| it.number == loading.number)?;
         let limits = &self.options.limits;
@@ -80,7 +58,7 @@ impl Engine {
                 left = left.saturating_sub(record.len() as u64 + MESSAGE_BYTES);
                 is_left
             };
-            part = messages.iter().take(part).take_while(fits).count();
+            part = messages.as_slice().iter().take(part).take_while(fits).count();
         }
         (seqs.len() > part).then_some(part)
     }
@@ -92,67 +70,49 @@ impl Engine {
     pub(crate) fn take_some_in<F: Effects>(&mut self, now: Time, fx: &mut F) {
         let most = PARTS_MAX * self.options.limits.loaded_at_once;
         let (mut had, mut taken) = (BTreeSet::new(), 0);
-        for _ in 0..self.storage.arrivals.0.len() {
-            let Some(mut arrival) = self.storage.arrivals.0.pop_front() else { return };
-            let queue = self.storage.loads.get(&arrival.id).map(|loading| loading.queue);
+        for _ in 0..self.storage.arrivals.len() {
+            let Some(mut arrival) = self.storage.arrivals.pop_front() else { return };
             // The next load of a queue waits for the one before.
-            if taken >= most || !had.insert(queue) {
-                self.storage.arrivals.0.push_back(arrival);
-                continue;
-            }
-            let part = self.part_of(arrival.id, arrival.messages.as_slice());
-            taken += part.unwrap_or_else(|| self.count_of(&arrival));
-            if self.take_part_in(now, &mut arrival, part, fx) {
-                self.storage.arrivals.0.push_back(arrival);
+            if taken >= most || !had.insert(arrival.loading.queue) {
+                self.storage.arrivals.push_back(arrival);
+            } else if let Some(part) = self.part_of(&arrival) {
+                taken += part;
+                self.take_part_in(now, &mut arrival, part, fx);
+                self.storage.arrivals.push_back(arrival);
+            } else {
+                let Arrival { loading, messages } = arrival;
+                // A page counts as the most that a queue takes in.
+                let is_page = matches!(loading.wanted, Wanted::Page { .. });
+                taken += if is_page { self.options.limits.loaded_at_once } else { messages.len() };
+                self.take_load(now, loading, Ok(messages.collect()), fx);
             }
         }
     }
 
-    /// As how many messages all of it counts: a page as the most that a queue takes in.
-    fn count_of(&self, arrival: &Arrival) -> usize {
-        match self.storage.loads.get(&arrival.id).map(|loading| &loading.wanted) {
-            Some(Wanted::Page { .. }) => self.options.limits.loaded_at_once,
-            _ => arrival.messages.len(),
-        }
-    }
-
-    /// Takes in `messages` messages of a load, or all of it. Returns whether more is left.
+    /// Takes in the next `part` messages of a load.
     fn take_part_in<F: Effects>(
         &mut self,
         now: Time,
-        arrival: &mut Arrival,
-        part: Option<usize>,
+        Arrival { loading, messages }: &mut Arrival,
+        part: usize,
         fx: &mut F,
-    ) -> bool {
-        let (Some(part), Some(loading)) = (part, self.storage.loads.get_mut(&arrival.id)) else {
-            let messages = std::mem::take(&mut arrival.messages);
-            self.take_load(now, arrival.id, Ok(messages.collect()), fx);
-            return false;
-        };
+    ) {
         let Wanted::Messages { lane, seqs } = &mut loading.wanted else {
             unreachable!("only messages are taken in by parts");
         };
-        let (slot, lane, seqs) = (loading.queue, *lane, seqs.drain(..part).collect::<Vec<_>>());
-        let messages = arrival.messages.by_ref().take(part).collect();
-        let before = self.storage.resident;
-        self.messages_loaded(slot, lane, &seqs, Ok(messages), fx);
-        self.take_off(arrival.id, self.storage.resident - before);
-        self.serve_loaded(now, slot, fx);
-        true
-    }
-
-    /// What has come into memory is not on its way any more.
-    fn take_off(&mut self, id: LoadId, bytes: u64) {
-        let loading = self.storage.loads.get_mut(&id).expect("the caller looked it up");
-        let queue = self.queues.get_mut(loading.queue).expect("a part was taken in for it");
-        let bytes = bytes.min(loading.bytes);
+        let (slot, before) = (loading.queue, self.storage.resident);
+        let seqs: Vec<u64> = seqs.drain(..part).collect();
+        let messages = messages.by_ref().take(part).collect();
+        self.messages_loaded(slot, *lane, &seqs, Ok(messages), fx);
+        // What has come into memory is not on its way any more.
+        let bytes = (self.storage.resident - before).min(loading.bytes);
         loading.bytes -= bytes;
-        queue.loading_bytes -= bytes;
+        self.queues[slot].loading_bytes -= bytes;
         self.storage.loading_bytes -= bytes;
+        self.serve_loaded(now, slot, fx);
     }
 
-    fn take_load<F: Effects>(&mut self, now: Time, id: LoadId, records: Loaded, fx: &mut F) {
-        let Some(loading) = self.storage.loads.remove(&id) else { return };
+    fn take_load<F: Effects>(&mut self, now: Time, loading: Loading, records: Loaded, fx: &mut F) {
         self.storage.loading_bytes -= loading.bytes;
         if let Wanted::Delayed { turns } = loading.wanted {
             return self.delayed_loaded(now, &turns, records, fx);
@@ -161,20 +121,17 @@ impl Engine {
             return self.relocation_loaded(segment, &positions, records, fx);
         }
         let slot = loading.queue;
-        let is_there = match self.queues.get_mut(slot) {
-            Some(queue) if queue.number == loading.number => {
-                queue.loads -= 1;
-                queue.loading_bytes -= loading.bytes;
-                true
-            }
-            _ => false,
-        };
-        match loading.wanted {
-            Wanted::DeadLetter { entry, .. } if !is_there => {
+        let queue = self.queues.get_mut(slot).filter(|queue| queue.number == loading.number);
+        let Some(queue) = queue else {
+            if let Wanted::DeadLetter { entry, .. } = loading.wanted {
                 self.snapshot_first(loading.number, &entry);
                 self.drop_entry(*entry, fx);
             }
-            _ if !is_there => return,
+            return;
+        };
+        queue.loads -= 1;
+        queue.loading_bytes -= loading.bytes;
+        match loading.wanted {
             Wanted::Messages { lane, seqs } => self.messages_loaded(slot, lane, &seqs, records, fx),
             Wanted::Page { lane, position } => self.page_loaded(slot, lane, position, records, fx),
             Wanted::DeadLetter { entry, reason } => {
@@ -213,40 +170,33 @@ impl Engine {
         let messages = records.unwrap_or_default();
         let mut next = Cursor::default();
         for (index, seq) in seqs.iter().enumerate() {
-            let blob = messages.get(index);
-            let blob = blob.and_then(|record| checked_message(record, &self.options.limits));
-            let queue = self.queues.get_mut(slot).expect("the caller looked it up");
-            let Some(blob) = blob else {
-                if let Some(entry) = queue.lanes[lane].find(*seq) {
-                    entry.fetch = Fetch::Failed;
-                    self.counters.unreadable += 1;
-                }
-                continue;
-            };
-            if let Some(cost) = queue.lanes[lane].warm(*seq, blob, &mut next) {
+            let record = messages.get(index);
+            let blob = record.and_then(|record| checked_message(record, &self.options.limits));
+            let queue = &mut self.queues[slot];
+            if let Some(blob) = blob {
+                let cost = queue.lanes[lane].warm(*seq, blob, &mut next);
                 queue.resident += cost;
                 self.storage.resident += cost;
+            } else if let Some(entry) = queue.lanes[lane].find(*seq) {
+                entry.fetch = Fetch::Failed;
+                self.counters.unreadable += 1;
             }
         }
     }
 
     /// Asks for messages of a load that failed as a whole, where they are in the queue still.
     fn ask_again<F: Effects>(&mut self, slot: u32, lane: usize, seqs: &[u64], fx: &mut F) {
-        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
-        let number = queue.number;
+        let messages = &mut self.queues[slot].lanes[lane];
         let mut bytes = 0;
         let (mut left, mut positions) = (Vec::new(), Vec::new());
         for seq in seqs {
-            let Some(entry) = queue.lanes[lane].find(*seq).filter(|entry| entry.is_cold()) else {
-                continue;
-            };
+            let Some(entry) = messages.find(*seq).filter(|entry| entry.is_cold()) else { continue };
             bytes += u64::from(entry.bytes) + ENTRY_COST;
             left.push(*seq);
             positions.push(entry.position);
         }
         if !left.is_empty() {
-            let wanted = Wanted::Messages { lane, seqs: left };
-            self.load(slot, Loading { queue: slot, number, bytes, wanted }, positions, fx);
+            self.load(slot, bytes, Wanted::Messages { lane, seqs: left }, positions, fx);
         }
     }
 
@@ -258,7 +208,7 @@ impl Engine {
         records: Loaded,
         fx: &mut F,
     ) {
-        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+        let queue = &mut self.queues[slot];
         if !queue.has_page(lane, position) {
             return;
         }
@@ -312,22 +262,20 @@ impl Engine {
         records: Loaded,
         fx: &mut F,
     ) {
-        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+        let queue = &mut self.queues[slot];
         queue.unsettled -= 1;
-        let blob = records.ok();
-        let blob = blob.and_then(|records| checked_message(records.first()?, &self.options.limits));
-        match blob {
+        let records = records.unwrap_or_default();
+        let record = records.first();
+        match record.and_then(|record| checked_message(record, &self.options.limits)) {
             Some(blob) => {
-                let dying = self.dying_for(slot, &entry, reason);
+                let dying = Dying::of(queue, &entry, reason);
                 self.dead_letter_blob(now, slot, &blob, dying, entry, fx);
             }
             None => {
                 self.counters.unreadable += 1;
-                let number = queue.number;
-                self.snapshot_first(number, &entry);
+                self.snapshot_first_in_slot(slot, &entry);
                 let entry = Entry { fetch: Fetch::Failed, mark: self.storage.mark, ..entry };
-                let queue = self.queues.get_mut(slot).expect("the caller looked it up");
-                queue.give_back(entry);
+                self.queues[slot].give_back(entry);
             }
         }
     }

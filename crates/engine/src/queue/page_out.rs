@@ -2,7 +2,8 @@
 //! read back is taken in by `page_in.rs`.
 
 use super::Queue;
-use super::entry::{ENTRY_COST, Entry, Fetch};
+use super::blob::ENTRY_COST;
+use super::entry::{Entry, Fetch};
 use super::lane::Front;
 use super::page::{Page, PageEntry};
 use crate::engine::Engine;
@@ -26,6 +27,9 @@ const PAGED_AT_ONCE: usize = 16;
 const PAGED_PART: usize = 64;
 /// Loads of one queue at a time.
 const LOADS_MAX: u32 = 2;
+
+/// In place of a queue's slot: what is loaded is for none.
+pub(crate) const NO_QUEUE: u32 = u32::MAX;
 
 /// A load that was not answered yet.
 #[derive(Debug)]
@@ -55,23 +59,10 @@ pub(crate) enum Wanted {
     MovingPage(Box<MovingPage>),
 }
 
-impl Loading {
-    /// Whether it is the message of a dead letter.
-    pub(crate) fn is_dead_letter(&self) -> bool {
-        matches!(self.wanted, Wanted::DeadLetter { .. })
-    }
-}
-
 impl Wanted {
-    /// Whether the engine appends what it reads.
-    fn appends(&self) -> bool {
-        match self {
-            Wanted::Messages { .. } | Wanted::Page { .. } => false,
-            Wanted::DeadLetter { .. }
-            | Wanted::Delayed { .. }
-            | Wanted::Relocation { .. }
-            | Wanted::MovingPage(_) => true,
-        }
+    /// Whether it goes into memory for a queue's consumers; what else is read is appended again.
+    pub(crate) fn is_for_consumers(&self) -> bool {
+        matches!(self, Wanted::Messages { .. } | Wanted::Page { .. })
     }
 }
 
@@ -79,7 +70,7 @@ impl Engine {
     /// Whether dead letters are being read, which are their queues' until they are there.
     #[must_use]
     pub fn is_reading_dead_letters(&self) -> bool {
-        self.storage.loads.values().any(Loading::is_dead_letter)
+        self.dying().next().is_some()
     }
 
     /// Leaves runs of cold entries at a queue's end to the journal, or has that done in a further turn:
@@ -118,7 +109,7 @@ impl Engine {
 
     fn write_pages<F: Effects>(&mut self, slot: u32, fx: &mut F) {
         let count = self.options.limits.page_entries;
-        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+        let queue = &mut self.queues[slot];
         for lane in 0..queue.lanes.len() {
             let Some(entries) = queue.lanes[lane].take_cold_run(count) else { continue };
             self.work_budget.count_paged(count);
@@ -148,50 +139,40 @@ impl Engine {
             if queue.loads >= LOADS_MAX {
                 return;
             }
-            let is_stuck = match queue.front() {
-                Front::Entry(entry) => entry.is_cold() && entry.fetch == Fetch::Idle,
-                Front::Page(page) => page.fetch == Fetch::Idle,
+            let (is_stuck, is_page) = match queue.front() {
+                Front::Entry(entry) => (entry.is_cold() && entry.fetch == Fetch::Idle, false),
+                Front::Page(page) => (page.fetch == Fetch::Idle, true),
                 Front::Empty => return,
             };
-            let is_page = matches!(queue.front(), Front::Page(_));
             let room = self.room_ahead(queue, is_stuck);
             if room == 0 && !(is_stuck && is_page) {
                 return;
             }
-            let (number, bytes_max) = (queue.number, room.min(LOAD_BYTES_MAX));
-            let queue = self.queues.get_mut(slot).expect("it was found just now");
-            let Some((lane, asked)) =
-                queue.lanes.iter_mut().enumerate().rev().find_map(|(index, lane)| {
-                    let asked = lane.ask(LOAD_MESSAGES_MAX, bytes_max, is_stuck && !is_page);
-                    (!asked.is_empty()).then_some((index, asked))
-                })
-            else {
-                return self.ask_page(slot, fx);
-            };
+            let bytes_max = room.min(LOAD_BYTES_MAX);
+            let mut lanes = self.queues[slot].lanes.iter_mut().enumerate().rev();
+            let asked = lanes.find_map(|(index, lane)| {
+                let asked = lane.ask(LOAD_MESSAGES_MAX, bytes_max, is_stuck && !is_page);
+                (!asked.is_empty()).then_some((index, asked))
+            });
+            let Some((lane, asked)) = asked else { return self.ask_page(slot, fx) };
             let bytes = asked.iter().map(|(_, bytes, _)| u64::from(*bytes) + ENTRY_COST).sum();
-            let (seqs, positions) =
-                asked.into_iter().map(|(seq, _, position)| (seq, position)).unzip();
-            let wanted = Wanted::Messages { lane, seqs };
-            self.load(slot, Loading { queue: slot, number, bytes, wanted }, positions, fx);
+            let asked = asked.into_iter().map(|(seq, _, position)| (seq, position));
+            let (seqs, positions) = asked.unzip();
+            self.load(slot, bytes, Wanted::Messages { lane, seqs }, positions, fx);
         }
     }
 
     /// How many bytes a queue may read ahead, beyond what it has and asked for: within its own limit
-    /// and that of all together. Where somebody waits for what is next it goes on all the same, a
-    /// little at a time.
+    /// and that of all together. Where a consumer waits, a little more is read in any case.
     fn room_ahead(&self, queue: &Queue, is_stuck: bool) -> u64 {
-        let limits = &self.options.limits;
-        let most = AHEAD_BYTES.min(limits.queue_resident_bytes_max);
+        let most = AHEAD_BYTES.min(self.options.limits.queue_resident_bytes_max);
         let has = queue.resident + queue.loading_bytes;
         let mut own = most.saturating_sub(has);
         // Long reads are cheaper than many short ones, as long as there is enough to go on with.
         if !is_stuck && own < LOAD_BYTES_MAX.min(most / 4) {
             own = 0;
         }
-        let all = limits
-            .resident_bytes_max
-            .saturating_sub(self.storage.resident + self.storage.loading_bytes);
-        let room = own.min(all);
+        let room = own.min(self.memory_left());
         let is_wanted = !queue.gets.is_empty() || !queue.able.is_empty();
         if is_stuck && is_wanted {
             let little = AHEAD_BYTES_SCARCE.min(most).saturating_sub(has);
@@ -202,40 +183,33 @@ impl Engine {
     }
 
     fn ask_page<F: Effects>(&mut self, slot: u32, fx: &mut F) {
-        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
-        let number = queue.number;
-        let asked = queue
-            .lanes
-            .iter_mut()
-            .enumerate()
-            .rev()
-            .find_map(|(index, lane)| Some((index, lane.ask_page()?)));
+        let mut lanes = self.queues[slot].lanes.iter_mut().enumerate().rev();
+        let asked = lanes.find_map(|(index, lane)| Some((index, lane.ask_page()?)));
         if let Some((lane, position)) = asked {
-            let wanted = Wanted::Page { lane, position };
-            let loading = Loading { queue: slot, number, bytes: 0, wanted };
-            self.load(slot, loading, vec![position], fx);
+            self.load(slot, 0, Wanted::Page { lane, position }, vec![position], fx);
         }
     }
 
-    /// Asks the host for records.
+    /// Asks the host for records, for a queue or for [`NO_QUEUE`].
     pub(crate) fn load<F: Effects>(
         &mut self,
         slot: u32,
-        loading: Loading,
+        bytes: u64,
+        wanted: Wanted,
         positions: Vec<Position>,
         fx: &mut F,
     ) {
-        let mut is_beside_others = false;
+        let (mut number, mut is_beside_others) = (0, false);
         if let Some(queue) = self.queues.get_mut(slot) {
             queue.loads += 1;
-            queue.loading_bytes += loading.bytes;
-            is_beside_others = queue.share.is_paced;
+            queue.loading_bytes += bytes;
+            (number, is_beside_others) = (queue.number, queue.share.is_paced);
         }
-        self.storage.loading_bytes += loading.bytes;
+        self.storage.loading_bytes += bytes;
         let id = LoadId(self.storage.next_load);
         self.storage.next_load += 1;
-        let appends = loading.wanted.appends();
-        self.storage.loads.insert(id, loading);
+        let appends = !wanted.is_for_consumers();
+        self.storage.loads.insert(id, Loading { queue: slot, number, bytes, wanted });
         fx.load(Load { id, positions, appends, is_beside_others });
     }
 

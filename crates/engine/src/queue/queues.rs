@@ -3,85 +3,61 @@
 use crate::foundation::slab::Slab;
 use crate::queue::Queue;
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Deref, DerefMut};
 
-/// All queues. Slots are used again, numbers never.
-#[derive(Debug)]
+/// All queues. Slots are used again, numbers never. They are added and removed here only, so that
+/// both ways lead to the same.
+#[derive(Debug, Default)]
 pub(crate) struct Queues {
     all: Slab<Queue>,
     by_number: BTreeMap<u64, u32>,
-    next_number: u64,
+    last_number: u64,
 }
 
 impl Queues {
-    pub(crate) fn new() -> Queues {
-        Queues { all: Slab::default(), by_number: BTreeMap::new(), next_number: 1 }
-    }
-
     /// The number of the next queue.
     pub(crate) fn next_number(&self) -> u64 {
-        self.next_number
+        self.last_number + 1
     }
 
     /// Numbers below `next` are taken: a snapshot says so.
     pub(crate) fn start_numbers_at(&mut self, next: u64) {
-        self.next_number = next;
-    }
-
-    /// The slot that the next queue gets.
-    pub(crate) fn next_slot(&self) -> u32 {
-        self.all.next_slot()
+        self.last_number = next.saturating_sub(1);
     }
 
     /// Adds a queue under the number that it has; returns its slot.
     pub(crate) fn insert(&mut self, queue: Queue) -> u32 {
         let number = queue.number;
-        self.next_number = self.next_number.max(number + 1);
+        self.last_number = self.last_number.max(number);
         let slot = self.all.insert(queue);
         self.by_number.insert(number, slot);
         slot
     }
 
-    /// Takes a queue out.
     pub(crate) fn remove(&mut self, slot: u32) -> Option<Queue> {
         let queue = self.all.remove(slot)?;
         self.by_number.remove(&queue.number);
         Some(queue)
     }
 
-    /// The slot of the queue of that number.
     #[inline]
     pub(crate) fn slot_of(&self, number: u64) -> Option<u32> {
         self.by_number.get(&number).copied()
     }
+}
+
+impl Deref for Queues {
+    type Target = Slab<Queue>;
 
     #[inline]
-    pub(crate) fn get(&self, slot: u32) -> Option<&Queue> {
-        self.all.get(slot)
+    fn deref(&self) -> &Slab<Queue> {
+        &self.all
     }
+}
 
+impl DerefMut for Queues {
     #[inline]
-    pub(crate) fn get_mut(&mut self, slot: u32) -> Option<&mut Queue> {
-        self.all.get_mut(slot)
-    }
-
-    /// All queues with their slots.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Queue)> {
-        self.all.iter()
-    }
-
-    /// All queues with their slots.
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut Queue)> {
-        self.all.iter_mut()
-    }
-
-    /// The queues in these slots.
-    pub(crate) fn iter_in(&self, slots: Range<usize>) -> impl Iterator<Item = (u32, &Queue)> {
-        self.all.iter_in(slots)
-    }
-
-    /// How many slots there are, in use or not.
-    pub(crate) fn slots(&self) -> usize {
-        self.all.slots()
+    fn deref_mut(&mut self) -> &mut Slab<Queue> {
+        &mut self.all
     }
 }

@@ -33,7 +33,6 @@ impl Ranges {
         }
     }
 
-    /// Adds one number.
     #[inline]
     pub(crate) fn insert(&mut self, number: u64) {
         match &mut self.newest {
@@ -90,7 +89,6 @@ impl Ranges {
         self.older.iter().map(|(first, last)| (*first, *last)).chain(self.newest)
     }
 
-    /// How many ranges.
     pub(crate) fn len(&self) -> usize {
         self.older.len() + usize::from(self.newest.is_some())
     }

@@ -39,7 +39,6 @@ impl Departures {
         }
     }
 
-    /// Nothing is left to be given back.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.lanes.is_empty()
@@ -107,7 +106,7 @@ impl Engine {
         }
     }
 
-    /// Gives all of it back, where nobody is kept waiting.
+    /// Gives all of it back in one go, at recovery.
     pub(crate) fn give_all_back<F: Effects>(&mut self, fx: &mut F) {
         while !self.agenda.departures.is_empty() {
             self.give_back_some(self.options.limits.given_back_at_once, fx);

@@ -191,24 +191,45 @@ impl<'a> Stored<'a> {
             + self.content.properties.len()
     }
 
-    /// The further routing keys.
-    pub(crate) fn also_to(&self) -> Result<Vec<&'a str>, Malformed> {
+    /// Checks what [`Stored::parse`] leaves unread: the further routing keys and the deaths.
+    pub(crate) fn check(&self) -> Result<(), Malformed> {
+        self.read_further_keys()?;
+        self.read_deaths()?;
+        Ok(())
+    }
+
+    fn read_further_keys(&self) -> Result<Vec<&'a str>, Malformed> {
         let mut reader = Reader(self.further);
-        let mut keys = Vec::with_capacity(self.further_keys.into());
-        for _ in 0..self.further_keys {
+        let read_key = |_| {
             let length = reader.u8()?;
-            keys.push(text(reader.take(length.into())?)?);
+            text(reader.take(length.into())?)
+        };
+        (0..self.further_keys).map(read_key).collect()
+    }
+
+    fn read_deaths(&self) -> Result<Vec<Death>, Malformed> {
+        if self.flags & DEAD == 0 {
+            return Ok(Vec::new());
         }
-        Ok(keys)
+        let mut reader = Reader(self.deaths);
+        let deaths = read_deaths(&mut reader)?;
+        reader.end()?;
+        Ok(deaths)
+    }
+
+    /// The further routing keys, which were checked.
+    pub(crate) fn also_to(&self) -> Vec<&'a str> {
+        self.read_further_keys().expect("messages in memory were checked")
     }
 
     /// On its way into queues again; `also_to` are its further keys.
-    pub(crate) fn incoming(
-        &self,
-        also_to: &'a [&'a str],
+    #[inline]
+    pub(crate) fn incoming<'b>(
+        &'b self,
+        also_to: &'b [&'b str],
         redelivered: bool,
-        annotations: &'a Annotations,
-    ) -> Incoming<'a> {
+        annotations: &'b Annotations,
+    ) -> Incoming<'b> {
         Incoming {
             exchange: self.exchange,
             routing_key: self.routing_key,
@@ -219,42 +240,22 @@ impl<'a> Stored<'a> {
         }
     }
 
-    /// What the broker knows about it.
+    /// What the broker knows about it, which was checked.
     #[inline]
-    pub(crate) fn annotations(&self, delivery_count: u32) -> Result<Annotations, Malformed> {
-        let deaths = if self.flags & DEAD == 0 {
-            Vec::new()
-        } else {
-            let mut reader = Reader(self.deaths);
-            let deaths = read_deaths(&mut reader)?;
-            reader.end()?;
-            deaths
-        };
-        Ok(Annotations {
+    pub(crate) fn annotations(&self, delivery_count: u32) -> Annotations {
+        Annotations {
             delivery_count,
-            deaths,
+            deaths: self.read_deaths().expect("messages in memory were checked"),
             ttl_removed: self.flags & TTL_REMOVED != 0,
             further_keys_removed: self.flags & FURTHER_KEYS_REMOVED != 0,
             delayed: self.flags & DELAYED != 0,
-        })
+        }
     }
 
     /// As a delivery shows it.
     #[inline]
-    pub(crate) fn view<'b>(&self, annotations: &'b Annotations) -> MessageView<'b>
-    where
-        'a: 'b,
-    {
-        MessageView {
-            exchange: self.exchange,
-            routing_key: self.routing_key,
-            format: self.content.format,
-            properties: self.content.properties,
-            body: self.content.body,
-            shared: self.content.shared,
-            persistent: self.content.persistent,
-            annotations,
-        }
+    pub(crate) fn view<'b>(&'b self, annotations: &'b Annotations) -> MessageView<'b> {
+        self.incoming(&[], false, annotations).view()
     }
 }
 
@@ -291,10 +292,9 @@ pub(crate) fn read_deaths(reader: &mut Reader<'_>) -> Result<Vec<Death>, Malform
         };
         let queue = reader.text()?.to_owned();
         let exchange = reader.text()?.to_owned();
-        let mut routing_keys = Vec::new();
-        for _ in 0..reader.count()? {
-            routing_keys.push(reader.text()?.to_owned());
-        }
+        let count = reader.count()?;
+        let keys = (0..count).map(|_| Ok(reader.text()?.to_owned()));
+        let routing_keys = keys.collect::<Result<_, Malformed>>()?;
         let count = reader.varint()?;
         let time = Time(reader.u64()?);
         let original_ttl = reader.option(|reader| Ok(Duration::from_micros(reader.u64()?)))?;

@@ -1,9 +1,8 @@
-//! The exchanges of a virtual host, and what makes two declarations of one differ.
+//! The exchanges of a virtual host, by key and by name.
 
 use super::bindings::ExchangeKey;
 use super::patterns::{NONE, Patterns};
-use crate::interface::mismatch::DifferentOption;
-use crate::{EXCHANGE_OPTIONS, ExchangeKind, ExchangeOptions, Value};
+use crate::{ExchangeKind, ExchangeOptions};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use std::sync::Arc;
@@ -101,34 +100,4 @@ impl Exchanges {
     pub(super) fn iter(&self) -> impl Iterator<Item = &Exchange> {
         self.slots.iter().flatten()
     }
-}
-
-/// The first option in which the declaration of an exchange differs from the exchange that exists.
-pub(super) fn difference(
-    current: &ExchangeOptions,
-    received: &ExchangeOptions,
-) -> Option<DifferentOption> {
-    let (now, then) = (values(current), values(received));
-    let mut pairs = now.into_iter().zip(then);
-    let own = pairs.find_map(|((name, current), (_, received))| {
-        DifferentOption::find(name, received, current)
-    });
-    let mut table = EXCHANGE_OPTIONS.iter();
-    own.or_else(|| {
-        table.find_map(|it| DifferentOption::find(it.name, it.get(received), it.get(current)))
-    })
-}
-
-/// The values of the options that no argument sets, by name, in the order in which they are compared.
-fn values(options: &ExchangeOptions) -> [(&'static str, Option<Value>); 5] {
-    let text = |text: &str| Some(Value::Text(text.to_owned()));
-    // A delaying exchange is a type of its own over another.
-    let base = options.kind.name();
-    [
-        ("type", text(if options.delaying { "delayed-message" } else { base })),
-        ("durable", Some(Value::Bool(options.durable))),
-        ("auto_delete", Some(Value::Bool(options.auto_delete))),
-        ("internal", Some(Value::Bool(options.internal))),
-        ("delayed-type", text(base)),
-    ]
 }

@@ -1,7 +1,7 @@
 //! Changes to the topology: declaring, deleting, binding, unbinding, and what follows from them.
 
 use super::bindings::{ExchangeKey, List, Target};
-use super::exchanges::{Exchange, difference};
+use super::exchanges::Exchange;
 use super::patterns::{NONE, TOPIC};
 use super::{Change, DeletedExchange, QueueEntry, QueueKey, Router, headers};
 use crate::interface::limits::{NAME_BYTES_MAX, TOPIC_WORDS_MAX};
@@ -22,7 +22,7 @@ impl Router {
         check_not_default(name)?;
         let durable = options.durable;
         if let Some(key) = self.exchanges.find(name) {
-            if let Some(option) = difference(&self.exchanges.get(key).options, options) {
+            if let Some(option) = self.exchanges.get(key).options.difference(options) {
                 let (name, vhost) = (name.to_owned(), self.vhost.clone());
                 let declared = Declared::Exchange;
                 return Err(Refusal::of_mismatch(Mismatch { declared, name, vhost, option }));

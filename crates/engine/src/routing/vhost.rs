@@ -2,7 +2,7 @@
 
 use crate::pubsub::Interest;
 use crate::routing::{Keys, QueueKey, Routed, Router};
-use crate::{Content, ReadHeaders, Refusal, RefusalKind, Value};
+use crate::{Content, Publish, ReadHeaders, Refusal, RefusalKind, Value};
 use std::collections::BTreeMap;
 
 /// What a message is routed by.
@@ -10,6 +10,14 @@ use std::collections::BTreeMap;
 pub(crate) struct Way<'a> {
     pub(crate) exchange: &'a str,
     pub(crate) keys: Keys<'a>,
+}
+
+impl<'a> Way<'a> {
+    #[inline]
+    pub(crate) fn of(publish: &Publish<'a>) -> Way<'a> {
+        let keys = Keys { routing_key: publish.routing_key, also_to: publish.also_to };
+        Way { exchange: publish.exchange, keys }
+    }
 }
 
 /// A virtual host.

@@ -50,11 +50,6 @@ impl Sessions {
         self.slots.iter()
     }
 
-    /// Slots, used or free.
-    pub(crate) fn places(&self) -> usize {
-        self.slots.slots()
-    }
-
     /// The sessions in some slots.
     pub(crate) fn iter_in(
         &self,

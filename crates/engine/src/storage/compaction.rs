@@ -9,7 +9,7 @@ use crate::foundation::shared_body::share;
 use crate::publish::held::{Held, Turn};
 use crate::queue::entry::{Entry, Fetch};
 use crate::queue::page::{Page, PageEntry};
-use crate::queue::page_out::{Loading, Wanted};
+use crate::queue::page_out::{NO_QUEUE, Wanted};
 use crate::storage::moving_page::MovingPage;
 use crate::storage::record::{Place, Record, message_of};
 use crate::{Effects, Loaded, Position, SharedRecord};
@@ -33,7 +33,6 @@ impl Engine {
     /// Appends anew whatever is still live in `segment`, so that it can be given back.
     pub fn compact_segment<F: Effects>(&mut self, segment: u32, fx: &mut F) {
         if let Some((slot, lane, position)) = self.page_in(segment) {
-            let number = self.queues.get(slot).expect("it was found just now").number;
             let page = MovingPage {
                 segment,
                 lane,
@@ -43,8 +42,7 @@ impl Engine {
                 messages: Vec::new(),
             };
             let wanted = Wanted::MovingPage(Box::new(page));
-            let loading = Loading { queue: slot, number, bytes: 0, wanted };
-            return self.load(slot, loading, vec![position], fx);
+            return self.load(slot, 0, wanted, vec![position], fx);
         }
         let positions: BTreeSet<Position> = self
             .durable_entries()
@@ -57,8 +55,7 @@ impl Engine {
             return;
         }
         let wanted = Wanted::Relocation { segment, positions: positions.clone() };
-        let loading = Loading { queue: u32::MAX, number: 0, bytes: 0, wanted };
-        self.load(u32::MAX, loading, positions, fx);
+        self.load(NO_QUEUE, 0, wanted, positions, fx);
     }
 
     /// A durable queue's page that is in the segment or has messages in it.
@@ -164,7 +161,9 @@ impl Engine {
         Record::Delayed { number, vhost, due, message: &[] }.write(&mut self.scratch.record);
         let to = self.append_behind_head(moved, fx);
         fx.retain(to, 1);
-        self.delays.replace(turn, Held { position: to, mark: self.storage.mark, ..held });
+        if let Some(before) = self.delays.get_mut(turn) {
+            *before = Held { position: to, mark: self.storage.mark, ..held };
+        }
         fx.release(held.position, 1);
     }
 
@@ -234,10 +233,9 @@ impl Engine {
                 return self.compact_segment(page.segment, fx);
             }
             if !page.messages.is_empty() {
-                let (number, positions) = (queue.number, page.messages.clone());
+                let positions = page.messages.clone();
                 let wanted = Wanted::MovingPage(Box::new(page));
-                let loading = Loading { queue: slot, number, bytes: 0, wanted };
-                return self.load(slot, loading, positions, fx);
+                return self.load(slot, 0, wanted, positions, fx);
             }
         }
         let segment = page.segment;

@@ -280,8 +280,8 @@ fn arguments_are_only_as_deep_as_records_bring_back() {
         });
         host.engine.request(host.now, channel, bind, &mut host.fx);
         let options = QueueOptions { durable: true, other: arguments, ..QueueOptions::default() };
-        let declare = QueueDeclaration { name: "r".to_owned(), options: Some(options) };
-        host.engine.request(host.now, channel, Request::DeclareQueue(declare), &mut host.fx);
+        let declare = Request::DeclareQueue { name: "r".to_owned(), options: Some(options) };
+        host.engine.request(host.now, channel, declare, &mut host.fx);
         let answers = host.run("restart");
         let refused = answers.iter().filter(|it| it.starts_with("a refused LimitExceeded"));
         assert_eq!(refused.count(), if is_taken { 0 } else { 2 }, "{depth}: {answers:?}");

@@ -418,15 +418,11 @@ impl TestHost {
 fn request(words: &Words<'_>) -> Request {
     let text = |index: usize| words.0[index].to_owned();
     match words.0[0] {
-        "queue" => Request::DeclareQueue(QueueDeclaration {
-            name: text(1),
-            options: Some(queue_options(words)),
-        }),
-        "passive" => Request::DeclareQueue(QueueDeclaration { name: text(1), options: None }),
-        "exchange" => Request::DeclareExchange(ExchangeDeclaration {
-            name: text(1),
-            options: Some(exchange_options(words)),
-        }),
+        "queue" => Request::DeclareQueue { name: text(1), options: Some(queue_options(words)) },
+        "passive" => Request::DeclareQueue { name: text(1), options: None },
+        "exchange" => {
+            Request::DeclareExchange { name: text(1), options: Some(exchange_options(words)) }
+        }
         "delete-exchange" => {
             Request::DeleteExchange { name: text(1), if_unused: words.has("if-unused") }
         }

@@ -71,7 +71,7 @@ impl Engine {
         expected.retain(|_, count| *count > 0);
         transient.retain(|_, count| *count > 0);
         assert_eq!(self.storage.resident, resident, "resident bytes");
-        let loading: u64 = self.storage.loads.values().map(|loading| loading.bytes).sum();
+        let loading: u64 = self.loadings().map(|loading| loading.bytes).sum();
         assert_eq!(self.storage.loading_bytes, loading, "bytes asked for");
         self.check_loads();
         assert_eq!(&expected, references, "references by segment");
@@ -80,24 +80,30 @@ impl Engine {
         self.check_subscribing();
     }
 
+    /// What was asked for and is not in memory yet.
+    fn loadings(&self) -> impl Iterator<Item = &Loading> {
+        let arrived = self.storage.arrivals.iter().map(|arrival| &arrival.loading);
+        self.storage.loads.values().chain(arrived)
+    }
+
     /// What was asked for is counted where it is wanted, and what is taken in by parts is what was asked for.
     fn check_loads(&self) {
         for (slot, queue) in self.queues.iter() {
             let own = |it: &&Loading| (it.queue, it.number) == (slot, queue.number);
             let (mut loads, mut bytes) = (0, 0);
-            for loading in self.storage.loads.values().filter(own) {
+            for loading in self.loadings().filter(own) {
                 loads += 1;
                 bytes += loading.bytes;
             }
             assert_eq!((queue.loads, queue.loading_bytes), (loads, bytes), "{}", queue.name);
         }
-        for (id, left) in self.storage.arrivals.left() {
-            let asked = match self.storage.loads.get(&id).map(|loading| &loading.wanted) {
-                Some(Wanted::Messages { seqs, .. }) => seqs.len(),
-                Some(Wanted::Page { .. }) => 1,
+        for arrival in &self.storage.arrivals {
+            let asked = match &arrival.loading.wanted {
+                Wanted::Messages { seqs, .. } => seqs.len(),
+                Wanted::Page { .. } => 1,
                 other => panic!("{other:?} is not taken in by turns"),
             };
-            assert_eq!(left, asked, "messages that are left of a load");
+            assert_eq!(arrival.messages.len(), asked, "messages that are left of a load");
         }
     }
 

@@ -106,8 +106,10 @@ fn what_came_for_many_queues_is_taken_in_over_several_turns() {
     while !host.fx.loads.is_empty() {
         answer(&mut host);
     }
-    let left =
-        |host: &TestHost| host.engine.storage.arrivals.left().map(|(_, left)| left).sum::<usize>();
+    let left = |host: &TestHost| {
+        let arrivals = host.engine.storage.arrivals.iter();
+        arrivals.map(|arrival| arrival.messages.len()).sum::<usize>()
+    };
     let (mut before, mut turns) = (left(&host), Vec::new());
     while before > 0 {
         turn(&mut host);
@@ -132,8 +134,7 @@ fn a_queue_that_is_held_to_a_rate_takes_in_what_it_may_hand_out() {
     let count = answer(&mut host);
     let (had, mut grown) = (check_order(&host), vec![resident(&host)]);
     let on_its_way = |host: &TestHost| {
-        let loading = host.engine.storage.loads.first_key_value();
-        loading.map_or(0, |(_, loading)| loading.bytes)
+        host.engine.storage.arrivals.front().map_or(0, |arrival| arrival.loading.bytes)
     };
     let in_all = on_its_way(&host);
     while host.engine.has_work() {

@@ -2,9 +2,7 @@
 
 use super::broker::Broker;
 use crate::shard_of;
-use angarium_engine::{
-    Arguments, Binding, BindingTarget, Durability, QueueDeclaration, QueueOptions, Request,
-};
+use angarium_engine::{Arguments, Binding, BindingTarget, Durability, QueueOptions, Request};
 use std::collections::BTreeSet;
 
 fn check(shards: usize, script: &str) {
@@ -279,11 +277,11 @@ fn what_follows_a_subscription_waits_until_all_shards_know_it() {
 /// A broker with a queue that catches what each of these patterns of the topic exchange matches.
 fn catching(shards: usize, patterns: &[&str]) -> Broker {
     let mut broker = Broker::new(shards);
-    let declare = QueueDeclaration {
+    let declare = Request::DeclareQueue {
         name: "q".to_owned(),
         options: Some(QueueOptions { durability: Durability::Memory, ..QueueOptions::default() }),
     };
-    broker.administer("/", Request::DeclareQueue(declare));
+    broker.administer("/", declare);
     patterns.iter().for_each(|pattern| bind(&mut broker, pattern));
     broker
 }

@@ -4,8 +4,8 @@ use super::broker::Broker;
 use super::direct_host::TestHost;
 use super::host::{Host, Said};
 use angarium_engine::{
-    Arguments, Binding, BindingTarget, Durability, QueueDeclaration, QueueOptions, Request,
-    ShardId, SlowConsumerPolicy, Time,
+    Arguments, Binding, BindingTarget, Durability, QueueOptions, Request, ShardId,
+    SlowConsumerPolicy, Time,
 };
 use angarium_protocol::amqp091::codec::{Method, Table};
 use angarium_protocol::amqp091::frame;
@@ -115,8 +115,8 @@ fn vhost_with_bindings(host: &mut Host, count: usize) {
         Request::SetPermissions { user, vhost, configure: all(), write: all(), read: all() };
     host.operate("/", permit).unwrap();
     let options = QueueOptions { durability: Durability::Memory, ..QueueOptions::default() };
-    let queue = QueueDeclaration { name: "q".to_owned(), options: Some(options) };
-    host.operate("other", Request::DeclareQueue(queue)).unwrap();
+    let queue = Request::DeclareQueue { name: "q".to_owned(), options: Some(options) };
+    host.operate("other", queue).unwrap();
     for number in 0..count {
         let binding = Binding {
             source: "amq.topic".to_owned(),

@@ -1,7 +1,7 @@
 //! Direct messages that wait on the disk are there once, and make room there for persistent ones.
 
 use super::broker::Broker;
-use angarium_engine::{Arguments, Binding, BindingTarget, QueueDeclaration, QueueOptions, Request};
+use angarium_engine::{Arguments, Binding, BindingTarget, QueueOptions, Request};
 use angarium_journal::{State, Storage};
 use std::time::Duration;
 
@@ -10,8 +10,7 @@ use std::time::Duration;
 fn broker(shards: usize) -> (Broker, Vec<String>) {
     let mut broker = Broker::new(shards);
     let options = Some(QueueOptions { durable: true, ..QueueOptions::default() });
-    let declare = QueueDeclaration { name: "q".to_owned(), options };
-    broker.administer("/", Request::DeclareQueue(declare));
+    broker.administer("/", Request::DeclareQueue { name: "q".to_owned(), options });
     let binding = Binding {
         source: "amq.topic".to_owned(),
         target: BindingTarget::Queue("q".to_owned()),

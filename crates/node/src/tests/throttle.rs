@@ -3,7 +3,7 @@
 use super::host::Host;
 use crate::WaitsFor;
 use crate::flow::throttle::Slowed;
-use angarium_engine::{QueueDeclaration, QueueOptions, Request};
+use angarium_engine::{QueueOptions, Request};
 use std::time::Duration;
 
 const MOMENT: Duration = Duration::from_millis(1);
@@ -13,8 +13,8 @@ fn with_queues(shards: usize) -> Host {
     let mut host = Host::new(shards);
     for (name, length_max) in [("one", Some(1)), ("all", None)] {
         let options = Some(QueueOptions { length_max, ..QueueOptions::default() });
-        let declaration = QueueDeclaration { name: name.to_owned(), options };
-        host.operate("/", Request::DeclareQueue(declaration)).expect("operators may");
+        let declare = Request::DeclareQueue { name: name.to_owned(), options };
+        host.operate("/", declare).expect("operators may");
     }
     host
 }

@@ -8,8 +8,8 @@ use super::mapping;
 use crate::amqp091::handler::{Handler, Waiting};
 use crate::{Context, Host};
 use angarium_engine::{
-    Binding, BindingTarget, Consume, Credit, ExchangeDeclaration, ExchangeOptions,
-    QueueDeclaration, QueueOptions, Refusal, RefusalKind, Reply, Request,
+    Binding, BindingTarget, Consume, Credit, ExchangeOptions, QueueOptions, Refusal, RefusalKind,
+    Reply, Request,
 };
 
 /// A method that waits for the engine.
@@ -185,8 +185,7 @@ impl Handler {
                     let told = mapping::exchange_options(kind, exchange, &self.vhost, arguments)?;
                     Some(ExchangeOptions { durable, auto_delete, internal, ..told })
                 };
-                let declaration = ExchangeDeclaration { name: exchange.to_owned(), options };
-                let request = Request::DeclareExchange(declaration);
+                let request = Request::DeclareExchange { name: exchange.to_owned(), options };
                 Lowered::done(request, Method::ExchangeDeclareOk {}, no_wait)
             }
             Method::ExchangeDelete { exchange, if_unused, no_wait, .. } => {
@@ -263,15 +262,15 @@ impl Handler {
                 ..
             } => {
                 // Nobody declares an inbox, but responders ask in this way whether it is still there.
-                let declaration = if passive || is_inbox(queue) {
-                    QueueDeclaration { name: self.queue_name(index, queue)?, options: None }
+                let request = if passive || is_inbox(queue) {
+                    Request::DeclareQueue { name: self.queue_name(index, queue)?, options: None }
                 } else {
                     not_reserved(queue)?;
                     let options = mapping::queue_options(queue, &self.vhost, arguments)?;
                     let options = QueueOptions { durable, exclusive, auto_delete, ..options };
-                    QueueDeclaration { name: queue.to_owned(), options: Some(options) }
+                    Request::DeclareQueue { name: queue.to_owned(), options: Some(options) }
                 };
-                Lowered::request(Request::DeclareQueue(declaration), Answer::Declared, no_wait)
+                Lowered::request(request, Answer::Declared, no_wait)
             }
             Method::QueueBind { queue, exchange, routing_key, no_wait, arguments, .. } => {
                 let binding = self.queue_binding(index, queue, exchange, routing_key, arguments)?;

@@ -8,9 +8,7 @@ use super::views;
 use super::warnings::{self, Note};
 use crate::authenticate::{self, NO_PASSWORD};
 use crate::reactor::{Gone, Shard};
-use angarium_engine::{
-    ExchangeDeclaration, QueueDeclaration, Refusal, RefusalKind, Reply, Request,
-};
+use angarium_engine::{Refusal, RefusalKind, Reply, Request};
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -253,8 +251,8 @@ async fn declare_exchange(
     Path((vhost, name)): Names,
     Body(body): Body<Declaration>,
 ) -> Answer {
-    let declaration = ExchangeDeclaration { name, options: Some(body.exchange_options()?) };
-    carry_out(&state, &vhost, Request::DeclareExchange(declaration)).await
+    let options = Some(body.exchange_options()?);
+    carry_out(&state, &vhost, Request::DeclareExchange { name, options }).await
 }
 
 async fn delete_exchange(
@@ -262,8 +260,8 @@ async fn delete_exchange(
     Path((vhost, name)): Names,
     Query(Parameters { if_unused, .. }): Query<Parameters>,
 ) -> Answer {
-    let declaration = ExchangeDeclaration { name: name.clone(), options: None };
-    let _ = carry_out(&state, &vhost, Request::DeclareExchange(declaration)).await?;
+    let exists = Request::DeclareExchange { name: name.clone(), options: None };
+    let _ = carry_out(&state, &vhost, exists).await?;
     carry_out(&state, &vhost, Request::DeleteExchange { name, if_unused }).await
 }
 
@@ -272,8 +270,8 @@ async fn declare_queue(
     Path((vhost, name)): Names,
     Body(body): Body<Declaration>,
 ) -> Answer {
-    let declaration = QueueDeclaration { name, options: Some(body.queue_options()?) };
-    carry_out(&state, &vhost, Request::DeclareQueue(declaration)).await
+    let options = Some(body.queue_options()?);
+    carry_out(&state, &vhost, Request::DeclareQueue { name, options }).await
 }
 
 async fn delete_queue(
@@ -282,8 +280,8 @@ async fn delete_queue(
     Query(Parameters { if_unused, if_empty, .. }): Query<Parameters>,
 ) -> Answer {
     // Deleting what is not there is no error in protocols; an operator wants to know.
-    let declaration = QueueDeclaration { name: name.clone(), options: None };
-    let _ = carry_out(&state, &vhost, Request::DeclareQueue(declaration)).await?;
+    let exists = Request::DeclareQueue { name: name.clone(), options: None };
+    let _ = carry_out(&state, &vhost, exists).await?;
     carry_out(&state, &vhost, Request::DeleteQueue { name, if_unused, if_empty }).await
 }
 
