@@ -1,7 +1,6 @@
 //! The node's memory stays within its configured sizes, whatever clients and disk do.
 
 use crate::history::{Event, History};
-use crate::plan::ClientPlan;
 use angarium_node::UNDERWAY_BYTES_MAX;
 
 /// Bytes of a control answer or of several confirms, which are written even to a full output.
@@ -17,7 +16,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
     let inputs = history.plan.clients.len() as u64;
     // A late home shard gets all bytes under way in one turn.
     let underway = (history.plan.shards.count as u64 - 1) * UNDERWAY_BYTES_MAX;
-    let has_direct = history.plan.client_plans().any(ClientPlan::receives_direct);
+    let has_direct = history.plan.has_direct_receivers();
     // A consumer of another shard may have three times as much under way as one at home.
     let ways = if history.plan.shards.count > 1 { 3 } else { 1 };
     let queued = sizes.outbox_bytes_max as u64 * ways;

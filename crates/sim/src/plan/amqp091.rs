@@ -1,24 +1,17 @@
 //! The plan of a client that speaks AMQP 0-9-1: a role for each channel.
 
-use super::client_plan::{ClientPlan, direct_bytes};
 use super::queue::QueueIndex;
 
 /// What a client does on one of its channels.
+#[allow(missing_docs)]
 #[derive(Clone, Debug)]
 pub enum Role {
-    /// Publishes.
     Producer(Producer),
-    /// Consumes.
     Consumer(Consumer),
-    /// Moves messages from one queue to others in transactions.
     Relay(Relay),
-    /// Purges, deletes and declares again.
     QueueDeleter(QueueDeleter),
-    /// Publishes requests, and consumes the replies by direct reply-to.
     Requester(Requester),
-    /// Answers requests.
     Responder(Responder),
-    /// Declares a queue with `x-expires` now and then.
     LeaseKeeper(LeaseKeeper),
 }
 
@@ -45,7 +38,7 @@ pub struct Expiration {
 /// A publishing client.
 #[derive(Clone, Debug)]
 pub struct Producer {
-    /// Index in [`Plan::exchanges`]; `None` for the default exchange.
+    /// Index in `Plan::exchanges`; `None` for the default exchange.
     pub exchange: Option<usize>,
     /// Routing keys to choose from.
     pub keys: Vec<String>,
@@ -170,43 +163,4 @@ pub struct LeaseKeeper {
     pub queue: QueueIndex,
     /// Longest time between two uses, in microseconds.
     pub away_max: u64,
-}
-
-impl ClientPlan for Vec<Role> {
-    fn body_max(&self) -> u64 {
-        let bodies = self.iter().map(|role| match role {
-            Role::Producer(producer) => producer.body_max,
-            _ => 0,
-        });
-        bodies.max().unwrap_or(0)
-    }
-
-    fn takes_presettled(&self, queue: QueueIndex) -> bool {
-        self.iter().any(|role| match role {
-            Role::Consumer(consumer) => consumer.queue == queue && consumer.acks == Acks::Auto,
-            _ => false,
-        })
-    }
-
-    fn direct_bytes(&self, subjects: Option<usize>, _: usize) -> usize {
-        let published = self.iter().map(|role| match role {
-            Role::Producer(producer) if subjects.is_some() && producer.exchange == subjects => {
-                direct_bytes(producer.messages, producer.body_max)
-            }
-            _ => 0,
-        });
-        published.sum()
-    }
-
-    fn direct_copies(&self) -> usize {
-        0
-    }
-
-    fn receives_direct(&self) -> bool {
-        self.iter().any(|role| matches!(role, Role::Requester(_)))
-    }
-
-    fn takes_part_in_rounds(&self) -> bool {
-        false
-    }
 }

@@ -2,13 +2,10 @@
 //! know what to expect.
 
 pub mod amqp091;
-mod client_plan;
 mod direct;
 pub mod nats;
 mod queue;
-pub mod sessions;
 
-pub use client_plan::ClientPlan;
 pub use queue::{Queue, QueueIndex};
 
 use angarium_engine::{ExchangeKind, SlowConsumerPolicy};
@@ -27,7 +24,7 @@ pub struct Plan {
     /// Clients, a connection each.
     pub clients: Vec<Client>,
     /// In-process clients of named sessions.
-    pub sessions: Vec<sessions::SessionClient>,
+    pub sessions: Vec<SessionClient>,
     /// Virtual microseconds for which clients work before everything is drained.
     pub duration: u64,
     /// The node's sizes.
@@ -111,15 +108,20 @@ impl From<nats::Client> for Client {
     }
 }
 
-impl Client {
-    /// The plan of its protocol.
-    #[must_use]
-    pub fn plan(&self) -> &dyn ClientPlan {
-        match self {
-            Client::Amqp091(roles) => roles,
-            Client::Nats(client) => client,
-        }
-    }
+/// A client that claims named sessions and gives them up. It is in-process: no protocol claims
+/// sessions.
+#[derive(Clone, Debug)]
+pub struct SessionClient {
+    /// Number of sessions to choose from; all such clients name them alike.
+    pub sessions: usize,
+    /// Longest expiry, in milliseconds.
+    pub expiry_max: u64,
+    /// Percentage of claims that are recorded.
+    pub recorded_percent: u64,
+    /// Percentage of claims of a fresh session.
+    pub fresh_percent: u64,
+    /// Longest pause between two requests, in microseconds.
+    pub pause_max: u64,
 }
 
 /// The node's sizes, small enough that every limit is reached within seconds.
@@ -202,13 +204,11 @@ pub struct Spill {
 
 impl Spill {
     /// Whether spilled messages may get lost.
-    #[must_use]
     pub fn loses(&self) -> bool {
         self.chunks_max.is_some() || self.has_faults()
     }
 
     /// Whether it has faults.
-    #[must_use]
     pub fn has_faults(&self) -> bool {
         self.failures + self.fulls + self.corruptions > 0
     }
@@ -216,7 +216,6 @@ impl Spill {
 
 impl Plan {
     /// The queues that a message for `queue` may be in, by dead-lettering.
-    #[must_use]
     pub fn reach(&self, queue: QueueIndex) -> Vec<QueueIndex> {
         let mut reached = vec![queue];
         while let Some(next) = self.queues[*reached.last().expect("never empty")].dead_letters_to {
@@ -229,29 +228,40 @@ impl Plan {
     }
 
     /// Whether dead letters of another queue go to this one.
-    #[must_use]
     pub fn is_dead_letter_target(&self, queue: QueueIndex) -> bool {
         self.queues.iter().any(|other| other.dead_letters_to == Some(queue))
     }
 
     /// Whether a confirmed message for `queue` may be lost without a consumer having settled it.
-    #[must_use]
     pub fn loses(&self, queue: QueueIndex) -> bool {
         self.reach(queue).into_iter().any(|at| self.queues[at].drops())
     }
 
     /// Whether every persistent message for `queue` is stored before it is confirmed: the queue
     /// always exists, and no consumer takes presettled messages, which are not stored.
-    #[must_use]
     pub fn stores(&self, queue: QueueIndex) -> bool {
-        let Queue { durable, lossy, .. } = self.queues[queue];
-        let is_safe = durable && !lossy && !self.queues[queue].is_private();
-        is_safe && !self.client_plans().any(|client| client.takes_presettled(queue))
+        let it = &self.queues[queue];
+        let takes_presettled = |role: &amqp091::Role| {
+            matches!(role, amqp091::Role::Consumer(consumer)
+                if consumer.queue == queue && consumer.acks == amqp091::Acks::Auto)
+        };
+        it.durable && !it.lossy && !it.is_private() && !self.roles().any(takes_presettled)
     }
 
-    /// The plans of all clients.
-    pub fn client_plans(&self) -> impl Iterator<Item = &dyn ClientPlan> {
-        self.clients.iter().map(Client::plan)
+    /// The roles of all AMQP 0-9-1 clients.
+    pub fn roles(&self) -> impl Iterator<Item = &amqp091::Role> {
+        self.clients.iter().flat_map(|client| match client {
+            Client::Amqp091(roles) => roles.as_slice(),
+            Client::Nats(_) => &[],
+        })
+    }
+
+    /// The NATS clients.
+    pub fn nats_clients(&self) -> impl Iterator<Item = &nats::Client> {
+        self.clients.iter().filter_map(|client| match client {
+            Client::Amqp091(_) => None,
+            Client::Nats(client) => Some(client),
+        })
     }
 
     /// The roles of all AMQP 0-9-1 clients.
@@ -263,13 +273,20 @@ impl Plan {
     }
 
     /// Bytes of the longest message.
-    #[must_use]
     pub fn body_max(&self) -> u64 {
-        self.client_plans().map(ClientPlan::body_max).max().unwrap_or(0)
+        let of_roles = self.roles().map(|role| match role {
+            amqp091::Role::Producer(producer) => producer.body_max,
+            _ => 0,
+        });
+        let parts = self.nats_clients().flat_map(|client| &client.parts);
+        let of_parts = parts.map(|part| match part {
+            nats::Part::Publish(publishing) => publishing.body_max,
+            _ => 0,
+        });
+        of_roles.chain(of_parts).max().unwrap_or(0)
     }
 
     /// The queues that a message published to `exchange` with `key` and these headers goes to.
-    #[must_use]
     pub fn route(
         &self,
         exchange: Option<usize>,
@@ -305,7 +322,6 @@ impl Plan {
         queues
     }
 
-    /// Whether a binding takes a message.
     fn takes(&self, binding: &Binding, key: &str, headers: &[(String, i64)]) -> bool {
         match self.exchanges[binding.exchange].kind {
             ExchangeKind::Fanout => true,
@@ -327,7 +343,6 @@ impl Shards {
 
 impl Sizes {
     /// Unsent bytes above which a client is a slow consumer.
-    #[must_use]
     pub fn direct_bytes_max(&self) -> usize {
         4 * self.outbox_bytes_max
     }
@@ -335,7 +350,6 @@ impl Sizes {
 
 impl Binding {
     /// A binding of a queue by a key.
-    #[must_use]
     pub fn of_queue(exchange: usize, queue: QueueIndex, key: impl Into<String>) -> Binding {
         let target = Target::Queue(queue);
         Binding { exchange, target, key: key.into(), headers: HeaderMatch::default() }
@@ -354,7 +368,6 @@ impl HeaderMatch {
     }
 
     /// The value of `x-match`.
-    #[must_use]
     pub fn mode(&self) -> &'static str {
         match (self.any, self.with_x) {
             (false, false) => "all",

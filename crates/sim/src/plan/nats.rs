@@ -1,8 +1,5 @@
 //! The plan of a client that speaks NATS.
 
-use super::client_plan::{ClientPlan, direct_bytes};
-use super::queue::QueueIndex;
-
 /// A client: a connection, and what it does on it.
 #[derive(Clone, Debug, Default)]
 pub struct Client {
@@ -19,15 +16,12 @@ pub struct Client {
 }
 
 /// One activity of a client on its connection.
+#[allow(missing_docs)]
 #[derive(Clone, Debug)]
 pub enum Part {
-    /// Subscribes.
     Subscribe(Subscribing),
-    /// Publishes.
     Publish(Publishing),
-    /// Sends requests.
     Request(Requesting),
-    /// Answers requests.
     Respond(Responding),
 }
 
@@ -87,48 +81,4 @@ pub struct Responding {
     pub group: Option<String>,
     /// Longest time before an answer, in microseconds.
     pub think_max: u64,
-}
-
-impl ClientPlan for Client {
-    fn body_max(&self) -> u64 {
-        let bodies = self.parts.iter().map(|part| match part {
-            Part::Publish(publishing) => publishing.body_max,
-            _ => 0,
-        });
-        bodies.max().unwrap_or(0)
-    }
-
-    fn takes_presettled(&self, _: QueueIndex) -> bool {
-        false
-    }
-
-    fn direct_bytes(&self, _: Option<usize>, responders: usize) -> usize {
-        let published = self.parts.iter().map(|part| match part {
-            Part::Publish(publishing) => {
-                let final_messages = u32::try_from(publishing.subjects.len()).unwrap_or(u32::MAX);
-                let messages = publishing.messages + final_messages;
-                direct_bytes(messages, publishing.body_max)
-            }
-            Part::Request(requesting) => direct_bytes(requesting.messages, 0) * (1 + responders),
-            _ => 0,
-        });
-        published.sum()
-    }
-
-    fn responders(&self) -> usize {
-        self.parts.iter().filter(|part| matches!(part, Part::Respond(_))).count()
-    }
-
-    // Each part may subscribe to everything; a requester's inboxes are one subscription.
-    fn direct_copies(&self) -> usize {
-        self.parts.len()
-    }
-
-    fn receives_direct(&self) -> bool {
-        true
-    }
-
-    fn takes_part_in_rounds(&self) -> bool {
-        true
-    }
 }

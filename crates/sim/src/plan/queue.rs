@@ -38,12 +38,10 @@ pub struct Queue {
 
 impl Queue {
     /// Whether only one client declares and uses it; it may be deleted at any time.
-    #[must_use]
     pub fn is_private(&self) -> bool {
         self.exclusive || self.auto_delete || self.expires.is_some()
     }
 
-    /// Whether it may drop messages.
     pub(super) fn drops(&self) -> bool {
         let by_rule = self.ttl.is_some()
             || self.delivery_limit.is_some()

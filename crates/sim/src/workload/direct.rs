@@ -1,14 +1,13 @@
 //! Direct messages between NATS clients: wildcards, queue groups, requests, slow consumers; and
 //! between NATS and AMQP 0-9-1 clients.
 
-use super::draw::{consumer, empty, exchange, producer, queue};
-use crate::plan::amqp091::Role;
+use super::draw::{empty, exchange, owned, producers, queue};
 use crate::plan::nats::{self, Part, Publishing, Requesting, Responding, Subscribing};
-use crate::plan::{Binding, Client, Exchange, Plan};
+use crate::plan::{Binding, Client, Exchange, Plan, Queue};
 use crate::random::Random;
-use angarium_engine::SlowConsumerPolicy;
-use angarium_engine::{ExchangeKind, QUEUE_SUBJECT_PREFIX};
+use angarium_engine::{ExchangeKind, QUEUE_SUBJECT_PREFIX, SlowConsumerPolicy};
 use angarium_protocol::SUBJECT_EXCHANGE;
+use std::collections::BTreeSet;
 
 const SUBJECTS: &[&str] = &["a", "a.b", "a.c", "a.b.c", "b.b", "b"];
 /// None matches the broker's own subjects under `$SYS`.
@@ -35,24 +34,23 @@ pub(super) fn plan(random: &mut Random) -> Plan {
         SlowConsumerPolicy::DropNew,
     ];
     plan.slow_consumer_policy = *random.pick(&policies);
-    let pattern = |random: &mut Random| (*random.pick(PATTERNS)).to_owned();
     for _ in 0..random.between(1, 3) {
         let mut client = client(random);
         client.parts.push(publishing(random, is_tight, plan.duration));
         if random.percent(40) {
-            let pattern = pattern(random);
+            let pattern = *random.pick(PATTERNS);
             client.parts.push(subscribing(random, pattern, None));
         }
-        plan.clients.push(client.into());
+        plan.add(client);
     }
     for _ in 0..random.between(1, 3) {
         let mut client = client(random);
         client.slow = is_tight && random.percent(75);
         for _ in 0..random.between(1, 3) {
-            let pattern = pattern(random);
+            let pattern = *random.pick(PATTERNS);
             client.parts.push(subscribing(random, pattern, None));
         }
-        plan.clients.push(client.into());
+        plan.add(client);
     }
     if random.percent(60) {
         add_groups(&mut plan, random, is_tight);
@@ -91,15 +89,13 @@ fn client(random: &mut Random) -> nats::Client {
 
 fn publishing(random: &mut Random, is_tight: bool, duration: u64) -> Part {
     let count = random.between(1, 4);
-    let mut subjects: Vec<String> =
+    let subjects: BTreeSet<String> =
         (0..count).map(|_| (*random.pick(SUBJECTS)).to_owned()).collect();
-    subjects.sort_unstable();
-    subjects.dedup();
     let messages = random.between(20, 200);
     let burst_max = *random.pick(&[1, 4, 20]);
     Part::Publish(Publishing {
-        subjects,
-        messages: u32::try_from(messages).expect("small"),
+        subjects: subjects.into_iter().collect(),
+        messages: messages as u32,
         burst_max,
         body_max: *random.pick(if is_tight { &[300, 2_000, 8_000] } else { &[30, 300, 2_000] }),
         headers_percent: *random.pick(&[0, 40, 100]),
@@ -114,12 +110,12 @@ fn pause(random: &mut Random, duration: u64, bursts: u64) -> u64 {
     random.between(500, 1_000 + most)
 }
 
-fn subscribing(random: &mut Random, pattern: String, group: Option<String>) -> Part {
+fn subscribing(random: &mut Random, pattern: &str, group: Option<&str>) -> Part {
     let until = random.percent(25).then(|| random.between(1, 20));
     let life_max = random.percent(25).then(|| random.between(50_000, 3_000_000));
     Part::Subscribe(Subscribing {
-        pattern,
-        group,
+        pattern: pattern.to_owned(),
+        group: group.map(str::to_owned),
         until,
         until_later: random.percent(40),
         life_max,
@@ -129,18 +125,17 @@ fn subscribing(random: &mut Random, pattern: String, group: Option<String>) -> P
 fn add_groups(plan: &mut Plan, random: &mut Random, is_tight: bool) {
     for number in 0..random.between(1, 2) {
         let group = format!("group.{number}");
-        let pattern = (*random.pick(PATTERNS)).to_owned();
+        let pattern = *random.pick(PATTERNS);
         for _ in 0..random.between(2, 4) {
             let mut client = client(random);
             client.slow = is_tight && random.percent(20);
             // Members of one group may subscribe to different patterns.
-            let own = random.percent(20).then(|| (*random.pick(PATTERNS)).to_owned());
-            let pattern = own.unwrap_or_else(|| pattern.clone());
-            client.parts.push(subscribing(random, pattern, Some(group.clone())));
+            let own = random.percent(20).then(|| *random.pick(PATTERNS));
+            client.parts.push(subscribing(random, own.unwrap_or(pattern), Some(&group)));
             if random.percent(20) {
                 client.parts.push(publishing(random, is_tight, plan.duration));
             }
-            plan.clients.push(client.into());
+            plan.add(client);
         }
     }
 }
@@ -148,19 +143,17 @@ fn add_groups(plan: &mut Plan, random: &mut Random, is_tight: bool) {
 fn add_services(plan: &mut Plan, random: &mut Random) {
     for _ in 0..random.between(1, 2) {
         let mut client = client(random);
-        let mut subjects: Vec<String> = vec![(*random.pick(SERVICES)).to_owned()];
-        if random.percent(50) {
-            subjects.push(NO_SERVICE.to_owned());
-        }
+        let mut subjects = owned(&[*random.pick(SERVICES)]);
+        subjects.extend(random.percent(50).then(|| NO_SERVICE.to_owned()));
         let messages = random.between(10, 120);
         client.parts.push(Part::Request(Requesting {
             subjects,
-            messages: u32::try_from(messages).expect("small"),
-            window: u32::try_from(random.between(1, 15)).expect("small"),
+            messages: messages as u32,
+            window: random.between(1, 15) as u32,
             own_inboxes: random.percent(40),
             pause_max: pause(random, plan.duration, messages),
         }));
-        plan.clients.push(client.into());
+        plan.add(client);
     }
     let group = random.percent(70).then(|| "services".to_owned());
     for _ in 0..random.between(1, 3) {
@@ -171,33 +164,27 @@ fn add_services(plan: &mut Plan, random: &mut Random) {
             group: group.clone(),
             think_max: random.between(500, 20_000),
         }));
-        plan.clients.push(client.into());
+        plan.add(client);
     }
 }
 
 /// Adds AMQP 0-9-1 clients: queues that direct messages are routed to, and producers to subjects.
 fn add_queues(plan: &mut Plan, random: &mut Random) {
     plan.exchanges.push(Exchange { kind: ExchangeKind::Topic, ..exchange(SUBJECT_EXCHANGE) });
-    for number in 0..random.between(1, 2) {
-        let mut queue = queue(format!("catch.{number}"));
-        queue.durable = random.percent(70);
-        plan.queues.push(queue);
+    for number in 0..random.index(2) + 1 {
+        let durable = random.percent(70);
+        plan.queues.push(Queue { durable, ..queue(format!("catch.{number}")) });
         for _ in 0..random.between(1, 2) {
-            plan.bindings.push(Binding::of_queue(0, number as usize, *random.pick(BINDINGS)));
+            plan.bindings.push(Binding::of_queue(0, number, *random.pick(BINDINGS)));
         }
-        for _ in 0..random.below(3) {
-            let consumer = consumer(random, number as usize);
-            plan.clients.push(Role::Consumer(consumer).into());
-        }
+        plan.add_clients(random, Vec::new(), [number]);
     }
-    for _ in 0..random.between(1, 2) {
-        let keys = SUBJECTS.iter().map(|subject| (*subject).to_owned()).collect();
-        let mut producer = producer(random, keys);
+    let producers = producers(random, 1..=2, &owned(SUBJECTS), |_, producer| {
         producer.exchange = Some(0);
         producer.messages = producer.messages.min(150);
         producer.body_max = producer.body_max.min(2_000);
-        plan.clients.push(Role::Producer(producer).into());
-    }
+    });
+    plan.add_clients(random, producers, []);
     if random.percent(50) {
         let mut client = client(random);
         let mut to_queue = publishing(random, true, plan.duration);
@@ -205,6 +192,6 @@ fn add_queues(plan: &mut Plan, random: &mut Random) {
             plan.subjects = vec![format!("{QUEUE_SUBJECT_PREFIX}catch.0")];
         }
         client.parts.push(to_queue);
-        plan.clients.push(client.into());
+        plan.add(client);
     }
 }

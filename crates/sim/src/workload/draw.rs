@@ -1,9 +1,10 @@
 //! Draws the parts of plans: sizes, faults, queues, producers and consumers.
 
 use crate::plan::amqp091::{Acks, Consumer, Mode, Producer, Role};
-use crate::plan::{Exchange, Faults, Plan, Queue, Shards, Sizes, Spill};
+use crate::plan::{Client, Exchange, Faults, Plan, Queue, QueueIndex, Shards, Sizes, Spill};
 use crate::random::Random;
 use angarium_engine::{ExchangeKind, SlowConsumerPolicy};
+use std::ops::RangeInclusive;
 
 /// Draws a broker of several shards.
 pub(crate) fn several_shards(random: &mut Random) -> Shards {
@@ -112,8 +113,8 @@ pub(super) fn producer(random: &mut Random, keys: Vec<String>) -> Producer {
     Producer {
         exchange: None,
         keys,
-        messages: u32::try_from(random.between(20, 400)).expect("small"),
-        window: u32::try_from(random.between(1, 100)).expect("small"),
+        messages: random.between(20, 400) as u32,
+        window: random.between(1, 100) as u32,
         mode,
         persistent_percent: *random.pick(&[100, 100, 70, 0]),
         mandatory_percent: *random.pick(&[0, 30]),
@@ -128,8 +129,7 @@ pub(super) fn producer(random: &mut Random, keys: Vec<String>) -> Producer {
     }
 }
 
-/// Draws a consumer.
-pub(super) fn consumer(random: &mut Random, queue: usize) -> Consumer {
+pub(super) fn consumer(random: &mut Random, queue: QueueIndex) -> Consumer {
     let acks = match random.below(8) {
         0 => Acks::Auto,
         1 | 2 => Acks::Multiple(random.between(2, 20)),
@@ -148,18 +148,67 @@ pub(super) fn consumer(random: &mut Random, queue: usize) -> Consumer {
     }
 }
 
-/// Adds `producers` and, for each of `queues`, a few consumers.
-pub(super) fn add_clients(
-    plan: &mut Plan,
+/// Draws producers with these routing keys, each of them changed by `alter`.
+pub(super) fn producers(
     random: &mut Random,
-    producers: Vec<Producer>,
-    queues: impl IntoIterator<Item = usize>,
-) {
-    plan.clients.extend(producers.into_iter().map(|producer| Role::Producer(producer).into()));
-    for queue in queues {
-        for _ in 0..random.below(3) {
-            let consumer = consumer(random, queue);
-            plan.clients.push(Role::Consumer(consumer).into());
+    count: RangeInclusive<u64>,
+    keys: &[String],
+    mut alter: impl FnMut(&mut Random, &mut Producer),
+) -> Vec<Producer> {
+    let count = random.between(*count.start(), *count.end());
+    let altered = (0..count).map(|_| {
+        let mut producer = producer(random, keys.to_vec());
+        alter(random, &mut producer);
+        producer
+    });
+    altered.collect()
+}
+
+pub(super) fn owned(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
+impl Plan {
+    pub(super) fn add(&mut self, client: impl Into<Client>) {
+        self.clients.push(client.into());
+    }
+
+    pub(super) fn add_consumer(&mut self, consumer: Consumer) {
+        self.add(Role::Consumer(consumer));
+    }
+
+    /// Adds `producers` and, for each of `queues`, a few consumers.
+    pub(super) fn add_clients(
+        &mut self,
+        random: &mut Random,
+        producers: Vec<Producer>,
+        queues: impl IntoIterator<Item = QueueIndex>,
+    ) {
+        for producer in producers {
+            self.add(Role::Producer(producer));
         }
+        for queue in queues {
+            for _ in 0..random.below(3) {
+                self.add_consumer(consumer(random, queue));
+            }
+        }
+    }
+
+    /// Adds queues, of which some are not durable.
+    pub(super) fn add_queues(
+        &mut self,
+        random: &mut Random,
+        count: RangeInclusive<u64>,
+        prefix: &str,
+        durable_percent: u64,
+    ) {
+        for number in 0..random.between(*count.start(), *count.end()) {
+            let durable = random.percent(durable_percent);
+            self.queues.push(Queue { durable, ..queue(format!("{prefix}.{number}")) });
+        }
+    }
+
+    pub(super) fn queue_names(&self) -> Vec<String> {
+        self.queues.iter().map(|queue| queue.name.clone()).collect()
     }
 }

@@ -1,24 +1,25 @@
-//! Messages routed to many queues by fanout, topic and direct exchanges.
+//! Workloads on exchanges, which route messages to many queues.
 
-use super::draw::{add_clients, empty, exchange, producer, queue};
-use crate::plan::{Binding, Exchange, Plan};
+use super::draw::{empty, exchange, owned, producers};
+use crate::plan::{Binding, Exchange, HeaderMatch, Plan, Target};
 use crate::random::Random;
 use angarium_engine::ExchangeKind;
 
 const PATTERNS: &[&str] = &["#", "a.*", "*.b", "a.#.c", "b.#", "a.b", "*"];
 const KEYS: &[&str] = &["a", "b", "a.b", "a.c", "a.b.c", "b.b", "c.c.c", "a.b.b.c"];
+/// Patterns and keys of exchanges that are bound to each other.
+const NESTED_PATTERNS: &[&str] = &["#", "a.*", "*.b", "a.#.c", "a.b"];
+const NESTED_KEYS: &[&str] = &["a", "b", "a.b", "a.c", "a.b.c", "b.b"];
+const HEADERS: &[&str] = &["one", "two", "x-three"];
 
-pub(super) fn plan(random: &mut Random) -> Plan {
+/// Messages routed to many queues by fanout, topic and direct exchanges.
+pub(super) fn plain(random: &mut Random) -> Plan {
     let mut plan = empty("routing", random);
     let kinds = [ExchangeKind::Fanout, ExchangeKind::Topic, ExchangeKind::Direct];
     for (number, kind) in kinds.into_iter().enumerate() {
         plan.exchanges.push(Exchange { kind, ..exchange(format!("x.{number}")) });
     }
-    for number in 0..random.between(2, 7) {
-        let mut queue = queue(format!("route.{number}"));
-        queue.durable = random.percent(70);
-        plan.queues.push(queue);
-    }
+    plan.add_queues(random, 2..=7, "route", 70);
     for queue in 0..plan.queues.len() {
         for exchange in 0..plan.exchanges.len() {
             for _ in 0..random.below(3) {
@@ -28,15 +29,61 @@ pub(super) fn plan(random: &mut Random) -> Plan {
             }
         }
     }
-    let keys: Vec<String> = KEYS.iter().map(|key| (*key).to_owned()).collect();
-    let mut producers = Vec::new();
-    for _ in 0..random.between(1, 4) {
-        let mut producer = producer(random, keys.clone());
+    let producers = producers(random, 1..=4, &owned(KEYS), |random, producer| {
         producer.exchange = Some(random.index(plan.exchanges.len()));
         producer.messages = producer.messages.min(150);
-        producers.push(producer);
-    }
-    let queues = 0..plan.queues.len();
-    add_clients(&mut plan, random, producers, queues);
+    });
+    plan.add_clients(random, producers, 0..plan.queues.len());
     plan
+}
+
+/// Exchanges bound to each other, alternate exchanges, and headers exchanges.
+pub(super) fn nested(random: &mut Random) -> Plan {
+    let mut plan = empty("exchanges", random);
+    let kinds = [
+        ExchangeKind::Headers,
+        ExchangeKind::Topic,
+        ExchangeKind::Direct,
+        ExchangeKind::Fanout,
+        ExchangeKind::Headers,
+    ];
+    let count = kinds.len();
+    for (number, kind) in kinds.into_iter().enumerate() {
+        let alternate = random.percent(40).then(|| random.index(count));
+        plan.exchanges.push(Exchange { kind, alternate, ..exchange(format!("e.{number}")) });
+    }
+    plan.add_queues(random, 2..=6, "end", 70);
+    for (from, kind) in kinds.into_iter().enumerate() {
+        let mut targets: Vec<Target> = Vec::new();
+        for _ in 0..random.below(4) {
+            targets.push(Target::Queue(random.index(plan.queues.len())));
+        }
+        for _ in 0..random.below(3) {
+            targets.push(Target::Exchange(random.index(count)));
+        }
+        for target in targets {
+            let binding = binding(random, from, kind, target);
+            plan.bindings.push(binding);
+        }
+    }
+    let producers = producers(random, 1..=4, &owned(NESTED_KEYS), |random, producer| {
+        producer.exchange = Some(random.index(count));
+        producer.messages = producer.messages.min(150);
+        producer.headers = owned(HEADERS);
+    });
+    plan.add_clients(random, producers, 0..plan.queues.len());
+    plan
+}
+
+fn binding(random: &mut Random, exchange: usize, kind: ExchangeKind, target: Target) -> Binding {
+    let keys = if kind == ExchangeKind::Topic { NESTED_PATTERNS } else { NESTED_KEYS };
+    let key = (*random.pick(keys)).to_owned();
+    let mut headers =
+        HeaderMatch { any: random.percent(50), with_x: random.percent(50), headers: Vec::new() };
+    for name in HEADERS {
+        if random.percent(40) {
+            headers.headers.push(((*name).to_owned(), i64::from(random.percent(50))));
+        }
+    }
+    Binding { exchange, target, key, headers }
 }

@@ -6,7 +6,7 @@ use crate::canary::{Canary, PERCENT};
 use crate::client::USER;
 use crate::history::{Event, SessionEvent, SessionRequest};
 use crate::network::Place;
-use crate::plan::sessions::SessionClient;
+use crate::plan::SessionClient;
 use crate::random::Random;
 use angarium_engine::{ClaimSession, Refusal, RefusalKind, Reply, Request, SessionExpiry};
 use angarium_node::InProcessEvent;
