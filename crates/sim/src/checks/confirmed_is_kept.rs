@@ -31,14 +31,6 @@ struct Ledger<'a> {
     is_drained: bool,
 }
 
-impl Ledger<'_> {
-    /// Whether the message was published since the last restart. The confirm of an earlier one may
-    /// arrive after the restart.
-    fn is_since_restart(&self, message: MessageId) -> bool {
-        self.publishes.get(&message).is_some_and(|(at, _)| *at >= self.last_restart)
-    }
-}
-
 pub(super) fn check(history: &History) -> Result<(), String> {
     let ledger = ledger(history)?;
     if !ledger.is_drained {
@@ -105,8 +97,10 @@ fn ledger(history: &History) -> Result<Ledger<'_>, String> {
             }
             Event::Confirm { message, accepted: true } => {
                 ledger.confirmed.insert(*message);
-                // A client that gets a confirm has declared all queues before.
-                has_queues |= ledger.is_since_restart(*message);
+                // A client that gets a confirm has declared all queues before. The confirm of a
+                // message from before a restart may arrive after it.
+                let published = ledger.publishes.get(message);
+                has_queues |= published.is_some_and(|(at, _)| *at >= ledger.last_restart);
             }
             Event::Flushed { message } => {
                 let of_publisher = MessageId::new(message.producer(), 0)..=*message;
@@ -119,9 +113,7 @@ fn ledger(history: &History) -> Result<Ledger<'_>, String> {
             Event::Consume(consume) if consume.presettled => {
                 presettled.insert(consume.consumer, consume.queue);
             }
-            Event::Ended { consumer } => {
-                ledger.spilled.extend(presettled.get(consumer));
-            }
+            Event::Ended { consumer } => ledger.spilled.extend(presettled.get(consumer)),
             Event::Deliver(delivery) => {
                 let is_gone = is_draining || presettled.contains_key(&delivery.consumer);
                 if let (true, Some(message)) = (is_gone, delivery.message) {

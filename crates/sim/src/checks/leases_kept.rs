@@ -21,16 +21,9 @@ struct Declaration {
     messages: u64,
 }
 
-/// How long a queue is kept without use, and within which time after that the broker must delete it.
-struct Limit {
-    expires: Duration,
-    notice: Duration,
-}
-
 /// What its client knows about a queue.
 #[derive(Default)]
 struct Lease {
-    /// Its last declaration.
     last: Option<Declaration>,
     /// It holds a message that no consumer takes.
     is_marked: bool,
@@ -69,7 +62,9 @@ pub(super) fn check(history: &History) -> Result<(), String> {
                 let expires = Duration::from_millis(queue.expires.unwrap_or(u64::MAX / 2_000));
                 let declaration =
                     Declaration { asked: *asked, answered: *now, messages: *messages };
-                judge(&queue.name, Limit { expires, notice }, lease, declaration)?;
+                lease
+                    .judge(declaration, expires, notice)
+                    .map_err(|what| format!("queue '{}' was {what} its time", queue.name))?;
                 *lease = Lease {
                     last: Some(declaration),
                     is_marked: *messages > 0,
@@ -82,17 +77,23 @@ pub(super) fn check(history: &History) -> Result<(), String> {
     Ok(())
 }
 
-fn judge(name: &str, limit: Limit, lease: &Lease, now: Declaration) -> Result<(), String> {
-    let Limit { expires, notice } = limit;
-    let Some(last) = lease.last else { return Ok(()) };
-    if now.messages == 0 && lease.is_marked && now.answered < last.asked.plus(expires) {
-        return Err(format!("queue '{name}' was gone before its time"));
+impl Lease {
+    /// Judges a declaration of a queue that is kept for `expires` without use, and deleted within
+    /// `notice` after that.
+    fn judge(
+        &self,
+        now: Declaration,
+        expires: Duration,
+        notice: Duration,
+    ) -> Result<(), &'static str> {
+        let Some(last) = self.last else { return Ok(()) };
+        if now.messages == 0 && self.is_marked && now.answered < last.asked.plus(expires) {
+            return Err("gone before");
+        }
+        let is_late = now.asked > last.answered.plus(expires + notice);
+        if now.messages > 0 && !self.was_perhaps_used && is_late {
+            return Err("there after");
+        }
+        Ok(())
     }
-    if now.messages > 0
-        && !lease.was_perhaps_used
-        && now.asked > last.answered.plus(expires + notice)
-    {
-        return Err(format!("queue '{name}' was there after its time"));
-    }
-    Ok(())
 }

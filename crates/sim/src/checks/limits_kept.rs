@@ -41,16 +41,14 @@ pub(super) fn check(history: &History) -> Result<(), String> {
             }
             Event::Deliver(delivery) => {
                 let queue = &history.plan.queues[delivery.queue];
-                let name = &queue.name;
-                let requeues = delivery.requeues;
+                let (name, message, requeues) = (&queue.name, delivery.message, delivery.requeues);
                 if queue.delivery_limit.is_some_and(|limit| requeues > limit) {
                     return Err(format!(
                         "queue '{name}' delivered again after {requeues} requeues"
                     ));
                 }
-                let publish = delivery.message.and_then(|message| publishes.get(&message));
+                let publish = message.and_then(|message| publishes.get(&message));
                 if publish.and_then(|it| it.held_until).is_some_and(|until| *now < until) {
-                    let message = delivery.message;
                     return Err(format!("queue '{name}' delivered {message:?} before its time"));
                 }
                 // Only dead letters are enqueued after the drain began.
@@ -59,7 +57,6 @@ pub(super) fn check(history: &History) -> Result<(), String> {
                     .zip(queue.ttl)
                     .map(|(start, ttl)| start.plus(Duration::from_millis(ttl) + UNDER_WAY));
                 if is_direct && due.is_some_and(|due| *now > due) {
-                    let message = delivery.message;
                     return Err(format!("queue '{name}' delivered {message:?} after its time"));
                 }
             }

@@ -11,34 +11,29 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn check(history: &History) -> Result<(), String> {
     let subscriptions = Subscriptions::of(history);
-    let can_be_slow = history.plan.can_be_slow();
-    for subscriber in
-        subscriptions.subscribers.values().filter(|subscriber| subscriber.group().is_none())
-    {
+    for subscriber in subscriptions.subscribers.values() {
         // The count comes in a header: without headers there is none.
-        if !can_be_slow || subscriber.subscription.takes_headers {
-            judge(&subscriptions, subscriber, can_be_slow, history.plan.slow_consumer_policy)?;
+        let is_told = !subscriptions.can_be_slow || subscriber.subscription.takes_headers;
+        if is_told && subscriber.group().is_none() {
+            judge(&subscriptions, subscriber)?;
         }
     }
     Ok(())
 }
 
-fn judge(
-    subscriptions: &Subscriptions<'_>,
-    subscriber: &Subscriber<'_>,
-    can_be_slow: bool,
-    slow_consumer_policy: SlowConsumerPolicy,
-) -> Result<(), String> {
+fn judge(subscriptions: &Subscriptions<'_>, subscriber: &Subscriber<'_>) -> Result<(), String> {
+    let can_be_slow = subscriptions.can_be_slow;
+    let policy = subscriptions.history.plan.slow_consumer_policy;
     // A message written before the oldest ones were dropped, or spilled before others were lost,
     // does not count those. Final messages do; where they may be dropped too, only the very last
     // does. A dropped message takes its count with it, and others of the same read do not repeat
     // it.
     let last = subscriber.received.iter().filter_map(|(_, direct)| direct.message).next_back();
-    let counts_missed = |message| match slow_consumer_policy {
+    let is_final = |published: &&Published<'_>| subscriptions.is_final(published.publish.message);
+    let counts_missed = |message| match policy {
         SlowConsumerPolicy::DropOldest => {
-            Some(message) == last
-                && subscriptions.is_final(message)
-                && !misses_final_messages(subscriptions, subscriber)
+            let is_last = Some(message) == last && subscriptions.is_final(message);
+            is_last && !missed(subscriptions, subscriber).iter().any(is_final)
         }
         SlowConsumerPolicy::Spool => subscriptions.is_final(message),
         SlowConsumerPolicy::DropNew | SlowConsumerPolicy::Disconnect => true,
@@ -47,10 +42,9 @@ fn judge(
     // them; and a message dropped for others of the same read is counted once all of these are
     // written.
     let keeps_final_messages =
-        !matches!(slow_consumer_policy, SlowConsumerPolicy::Spool | SlowConsumerPolicy::DropOldest);
-    let counts = |published: &&Published<'_>| {
-        keeps_final_messages || !can_be_slow || !subscriptions.is_final(published.publish.message)
-    };
+        !matches!(policy, SlowConsumerPolicy::Spool | SlowConsumerPolicy::DropOldest);
+    let counts =
+        |published: &&Published<'_>| keeps_final_messages || !can_be_slow || !is_final(published);
     let who = subscriber.subscription.number;
     let mut newest: BTreeMap<u32, MessageId> = BTreeMap::new();
     let (mut missing, mut counted) = (0, 0);
@@ -67,7 +61,10 @@ fn judge(
             ));
         }
     }
-    if counted > 0 && (!can_be_slow || counted > missed_at_most(subscriptions, subscriber)) {
+    let end = subscriber.received.last().map_or(0, |(at, _)| *at);
+    let missed_at_most =
+        || missed(subscriptions, subscriber).iter().filter(|published| published.at < end).count();
+    if counted > 0 && (!can_be_slow || counted > missed_at_most()) {
         return Err(format!(
             "subscription {who} did not miss {counted} messages that were counted"
         ));
@@ -102,25 +99,16 @@ fn expected<'h>(
     })
 }
 
-/// Whether it may have missed some of the final messages.
-fn misses_final_messages(subscriptions: &Subscriptions<'_>, subscriber: &Subscriber<'_>) -> bool {
+/// The messages for the subscriber that it did not receive.
+fn missed<'h>(
+    subscriptions: &'h Subscriptions<'_>,
+    subscriber: &Subscriber<'_>,
+) -> Vec<&'h Published<'h>> {
     let received: BTreeSet<_> =
         subscriber.received.iter().filter_map(|(_, direct)| direct.message).collect();
-    let mut final_messages =
-        subscriptions.published.keys().filter(|message| subscriptions.is_final(**message));
-    final_messages.any(|message| {
-        subscriber.is_for(subscriptions.published[message].publish) && !received.contains(message)
-    })
-}
-
-/// How many it may have missed before the last message that it received.
-fn missed_at_most(subscriptions: &Subscriptions<'_>, subscriber: &Subscriber<'_>) -> usize {
-    let received: BTreeSet<_> =
-        subscriber.received.iter().filter_map(|(_, direct)| direct.message).collect();
-    let last = subscriber.received.last().map_or(0, |(at, _)| *at);
-    let published = subscriptions
-        .published
-        .values()
-        .filter(|published| published.at < last && subscriber.is_for(published.publish));
-    published.filter(|published| !received.contains(&published.publish.message)).count()
+    let is_missed = |published: &&Published<'_>| {
+        let message = published.publish.message;
+        subscriber.is_for(published.publish) && !received.contains(&message)
+    };
+    subscriptions.published.values().filter(is_missed).collect()
 }

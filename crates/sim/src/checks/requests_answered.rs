@@ -1,7 +1,7 @@
 //! A request gets an answer if there is a responder, and 503 if there is none; never both.
 
 use super::one_of_a_group::must_receive;
-use crate::checks::subscriptions::{Published, Subscriber, Subscriptions};
+use super::subscriptions::{Published, Subscriber, Subscriptions, takes};
 use crate::history::{Event, History};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,10 +30,9 @@ pub(super) fn check(history: &History) -> Result<(), String> {
         if answered.contains(inbox.as_str()) {
             return Err(format!("request {message:?} got an answer, and 503"));
         }
-        if let Some(subscriber) = subscriptions
-            .subscribers
-            .values()
-            .find(|subscriber| subscriptions.surely_receives(subscriber, published))
+        let mut subscribers = subscriptions.subscribers.values();
+        if let Some(subscriber) =
+            subscribers.find(|subscriber| subscriptions.surely_receives(subscriber, published))
         {
             let who = subscriber.subscription.number;
             return Err(format!("request {message:?} got 503 though {who} was there"));
@@ -43,7 +42,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
         let has_answer = answered.contains(inbox);
         let has_refusal = refused.contains(inbox);
         if !has_answer && !has_refusal && waits(&subscriptions, inbox, published) {
-            judge(history, &subscriptions, published)?;
+            judge(&subscriptions, published)?;
         }
     }
     Ok(())
@@ -53,9 +52,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
 fn waits(subscriptions: &Subscriptions<'_>, inbox: &str, published: &Published<'_>) -> bool {
     let is_own = |subscriber: &&Subscriber<'_>| {
         let is_here = subscriber.subscription.connection == published.publish.connection;
-        is_here
-            && subscriber.group().is_none()
-            && crate::checks::subscriptions::takes(&subscriber.subscription.pattern, inbox)
+        is_here && subscriber.group().is_none() && takes(&subscriber.subscription.pattern, inbox)
     };
     let at_once =
         |subscriber: &Subscriber<'_>| subscriber.ends.iter().any(|end| end.after.is_none());
@@ -69,35 +66,26 @@ fn waits(subscriptions: &Subscriptions<'_>, inbox: &str, published: &Published<'
 }
 
 /// Judges a request that got neither an answer nor 503.
-fn judge(
-    history: &History,
-    subscriptions: &Subscriptions<'_>,
-    published: &Published<'_>,
-) -> Result<(), String> {
+fn judge(subscriptions: &Subscriptions<'_>, published: &Published<'_>) -> Result<(), String> {
     let message = published.publish.message;
-    let is_routed = !history.plan.routed(&published.publish.subject).is_empty();
-    if !is_routed
-        && !subscriptions
-            .subscribers
-            .values()
-            .any(|subscriber| subscriptions.may_receive(subscriber, published))
-    {
+    let routed = subscriptions.history.plan.routed(&published.publish.subject);
+    let mut subscribers = subscriptions.subscribers.values();
+    if routed.is_empty() && !subscribers.any(|it| subscriptions.may_receive(it, published)) {
         return Err(format!("request {message:?} had no responder, and no 503 came"));
     }
-    if history.plan.can_be_slow() {
+    if subscriptions.can_be_slow {
         return Ok(());
     }
     let mut services: BTreeMap<Option<&str>, Vec<&Subscriber<'_>>> = BTreeMap::new();
-    for subscriber in
-        subscriptions.subscribers.values().filter(|subscriber| subscriber.subscription.answers)
-    {
-        services.entry(subscriber.group()).or_default().push(subscriber);
+    for subscriber in subscriptions.subscribers.values() {
+        if subscriber.subscription.answers {
+            services.entry(subscriber.group()).or_default().push(subscriber);
+        }
     }
     for (group, members) in services {
+        let surely = |it: &&Subscriber<'_>| subscriptions.surely_receives(it, published);
         let must = match group {
-            None => members
-                .iter()
-                .any(|subscriber| subscriptions.surely_receives(subscriber, published)),
+            None => members.iter().any(surely),
             Some(_) => must_receive(subscriptions, &members, published),
         };
         if must {

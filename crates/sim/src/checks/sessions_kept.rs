@@ -1,7 +1,7 @@
-//! A session has one holder at a time, who is told once, and before the next one, that it is not the holder
-//! any more. What was claimed, recorded and answered survives a crash; what has expired is not resumed.
+//! A session has one holder at a time, which learns once that it lost the session, before the next one has
+//! it. What was claimed, recorded and answered survives a crash; what has expired is not resumed.
 //!
-//! With each session its last claim's number is kept: a claim that resumes a session tells whose it was.
+//! The number of its last claim is kept with each session: a claim that resumes it tells whose it was.
 
 use crate::history::{Event, History, SessionEvent, SessionRequest};
 use angarium_engine::{RefusalKind, SessionExpiry, Time};
@@ -38,13 +38,6 @@ struct Session {
     leaving: BTreeSet<u32>,
 }
 
-/// What a claim found: whether the session was there, and whose claim was its last.
-#[derive(Clone, Copy)]
-struct Found {
-    is_resumed: bool,
-    before: Option<u64>,
-}
-
 struct Judge {
     slack: Duration,
     sessions: BTreeMap<usize, Session>,
@@ -77,8 +70,7 @@ impl Judge {
         match event {
             SessionEvent::Asked(request) => self.asked(now, connection, request),
             SessionEvent::Claimed { request, is_resumed, before } => {
-                let found = Found { is_resumed: *is_resumed, before: *before };
-                return self.claimed(now, connection, request, found);
+                return self.claimed(now, connection, request, *is_resumed, *before);
             }
             SessionEvent::Refused { request, refusal } => {
                 let session = self.session(request.session());
@@ -110,7 +102,7 @@ impl Judge {
                 let session = self.session(name);
                 if !session.holders.remove(&connection) {
                     return Err(format!(
-                        "connection {connection} is told to have lost session {name}, which it does not hold"
+                        "connection {connection} lost session {name}, which it does not hold"
                     ));
                 }
                 session.darken();
@@ -180,14 +172,15 @@ impl Judge {
         }
     }
 
+    /// A claim found the session there or not, and `before` is whose claim was its last.
     fn claimed(
         &mut self,
         now: Time,
         connection: u32,
         request: &SessionRequest,
-        found: Found,
+        is_resumed: bool,
+        before: Option<u64>,
     ) -> Result<(), String> {
-        let Found { is_resumed, before } = found;
         let SessionRequest::Claim { claim, session: name, fresh, expiry, recorded } = *request
         else {
             return Err("a reply to a claim that was none".to_owned());

@@ -9,7 +9,7 @@
 //! A delivery sent before may arrive any time later: only a delivery after the answer to a request
 //! sent since then shows that the message was still there.
 
-use crate::history::{Ending, Event, History, MessageId, Outcome, Publish};
+use crate::history::{Ending, Event, History, MessageId, Outcome};
 use crate::plan::QueueIndex;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,12 +31,16 @@ struct Settled {
 pub(super) fn check(history: &History) -> Result<(), String> {
     let mut settled = Settled::default();
     let mut published_at = BTreeMap::new();
-    let mut latest = Latest::default();
+    // The events of each consumer's newest request, and of its newest answered one: later deliveries
+    // were sent after the broker received that.
+    let (mut asked, mut answered) = (BTreeMap::new(), BTreeMap::new());
     let mut in_parts = false;
     for (at, (_, event)) in history.events.iter().enumerate() {
         match event {
-            Event::Publish(publish) if is_lasting(history, publish) => {
-                published_at.insert(publish.message, at);
+            Event::Publish(publish) => {
+                let is_stored = publish.to.iter().any(|queue| history.plan.stores(*queue));
+                published_at
+                    .extend((publish.persistent && is_stored).then_some((publish.message, at)));
             }
             Event::Confirm { message, accepted: true } => {
                 if let Some(published) = published_at.remove(message) {
@@ -53,17 +57,17 @@ pub(super) fn check(history: &History) -> Result<(), String> {
             }
             Event::Consume(consume) => {
                 // Deliveries to it are sent after it was asked for.
-                latest.answered.insert(consume.consumer, at);
+                answered.insert(consume.consumer, at);
             }
             Event::Asking { consumer } => {
-                latest.asked.insert(*consumer, at);
+                asked.insert(*consumer, at);
             }
             Event::SettlesInParts(now) => in_parts = *now,
             Event::Synced { consumer } => {
                 if !in_parts {
                     settled.synced(at, *consumer);
                 }
-                latest.answered(*consumer);
+                answered.extend(asked.remove_entry(consumer));
             }
             Event::Transaction { transaction, ending: Ending::Committed } => {
                 let copies = settled.in_transaction.remove(transaction).unwrap_or_default();
@@ -77,19 +81,10 @@ pub(super) fn check(history: &History) -> Result<(), String> {
             }
             Event::Deliver(delivery) => {
                 let Some(message) = delivery.message else { continue };
-                let copy = (delivery.queue, message);
-                let Some(asked) = latest.answered.get(&delivery.consumer) else { continue };
-                if settled.since.get(&copy).is_none_or(|since| since >= asked) {
-                    continue;
-                }
-                let name = &history.plan.queues[delivery.queue].name;
-                if settled.for_good.contains(&copy) {
-                    return Err(format!(
-                        "{message:?} of '{name}' came after its settling was flushed"
-                    ));
-                }
-                if settled.until_crash.contains(&copy) {
-                    return Err(format!("{message:?} of '{name}' came again after it was settled"));
+                let Some(asked) = answered.get(&delivery.consumer) else { continue };
+                if let Some(how) = settled.broken_by((delivery.queue, message), *asked) {
+                    let name = &history.plan.queues[delivery.queue].name;
+                    return Err(format!("{message:?} of '{name}' came {how}"));
                 }
             }
             _ => {}
@@ -98,27 +93,18 @@ pub(super) fn check(history: &History) -> Result<(), String> {
     Ok(())
 }
 
-fn is_lasting(history: &History, publish: &Publish) -> bool {
-    publish.persistent && publish.to.iter().any(|queue| history.plan.stores(*queue))
-}
-
-/// The events of each consumer's newest requests.
-#[derive(Default)]
-struct Latest {
-    asked: BTreeMap<u32, usize>,
-    /// The newest answered request: later deliveries were sent after the broker received it.
-    answered: BTreeMap<u32, usize>,
-}
-
-impl Latest {
-    fn answered(&mut self, consumer: u32) {
-        if let Some(asked) = self.asked.remove(&consumer) {
-            self.answered.insert(consumer, asked);
+impl Settled {
+    /// Why a delivery that was sent after event `asked` is wrong.
+    fn broken_by(&self, copy: Copy, asked: usize) -> Option<&'static str> {
+        match self.since.get(&copy) {
+            None => None,
+            Some(since) if *since >= asked => None,
+            _ if self.for_good.contains(&copy) => Some("after its settling was flushed"),
+            _ if self.until_crash.contains(&copy) => Some("again after it was settled"),
+            _ => None,
         }
     }
-}
 
-impl Settled {
     fn synced(&mut self, at: usize, consumer: u32) {
         for copy in self.sent.remove(&consumer).unwrap_or_default() {
             self.arrived.push((at, copy));

@@ -52,7 +52,9 @@ pub(super) struct Published<'a> {
 
 /// All subscriptions and publishes of a history.
 pub(super) struct Subscriptions<'a> {
-    history: &'a History,
+    pub(super) history: &'a History,
+    /// Subscribers may become slow consumers and miss messages.
+    pub(super) can_be_slow: bool,
     pub(super) subscribers: BTreeMap<u32, Subscriber<'a>>,
     pub(super) published: BTreeMap<MessageId, Published<'a>>,
     /// Messages of transactions that were not committed, or not known to be.
@@ -68,6 +70,7 @@ impl<'a> Subscriptions<'a> {
     pub(super) fn of(history: &'a History) -> Subscriptions<'a> {
         let mut subscriptions = Subscriptions {
             history,
+            can_be_slow: history.plan.can_be_slow(),
             subscribers: BTreeMap::new(),
             published: BTreeMap::new(),
             undone: BTreeSet::new(),
@@ -116,9 +119,7 @@ impl<'a> Subscriptions<'a> {
             }
             Event::Flushed { message } => {
                 let first = MessageId::new(message.producer(), 0);
-                for published in
-                    self.published.range_mut(first..=*message).map(|(_, published)| published)
-                {
+                for (_, published) in self.published.range_mut(first..=*message) {
                     published.processed.get_or_insert(at);
                 }
             }
@@ -141,13 +142,11 @@ impl<'a> Subscriptions<'a> {
                 self.with(direct.subscription, |subscriber| subscriber.received.push((at, direct)))
             }
             Event::Disconnected { connection } => {
-                let on_it = |subscriber: &&mut Subscriber<'_>| {
-                    subscriber.subscription.connection == *connection
-                };
-                self.subscribers
-                    .values_mut()
-                    .filter(on_it)
-                    .for_each(|subscriber| subscriber.disconnected = Some(at));
+                for subscriber in self.subscribers.values_mut() {
+                    if subscriber.subscription.connection == *connection {
+                        subscriber.disconnected = Some(at);
+                    }
+                }
             }
             Event::CaughtUp => self.caught_up = Some(at),
             Event::AllReceived => self.all_received = Some(at),
@@ -242,15 +241,14 @@ impl End {
 
 impl<'a> Subscriber<'a> {
     fn new(subscription: &'a Subscription, asked: usize) -> Subscriber<'a> {
-        let (ends, received) = (Vec::new(), Vec::new());
         Subscriber {
             subscription,
             asked,
             sure: None,
-            ends,
+            ends: Vec::new(),
             disconnected: None,
             gone: None,
-            received,
+            received: Vec::new(),
         }
     }
 

@@ -42,7 +42,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
         seen.read(history, event);
     }
     // Messages that another transaction or settle may have removed say nothing.
-    let mut taken = seen.removed;
+    let mut taken = std::mem::take(&mut seen.removed);
     for transaction in seen.transactions.values() {
         taken.extend(&transaction.settled);
         let is_spilled = |copy: &&Copy| seen.spilled.contains(&copy.0);
@@ -50,7 +50,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
     }
     for (number, transaction) in &seen.transactions {
         if seen.is_drained && transaction.is_asked {
-            judge(*number, transaction, &seen.alive, &seen.unsettled, &taken)?;
+            seen.judge(*number, transaction, &taken)?;
         }
     }
     Ok(())
@@ -113,26 +113,25 @@ impl Seen {
         let copies = publish.to.iter().filter(safe).map(|queue| (*queue, publish.message));
         self.transactions.entry(number).or_default().published.extend(copies);
     }
-}
 
-fn judge(
-    number: u32,
-    transaction: &Transaction,
-    alive: &BTreeSet<Copy>,
-    unsettled: &BTreeSet<Copy>,
-    taken: &BTreeSet<Copy>,
-) -> Result<(), String> {
-    let present = transaction.published.iter().find(|copy| alive.contains(copy));
-    let absent =
-        transaction.published.iter().find(|copy| !alive.contains(copy) && !taken.contains(copy));
-    let returned = transaction.settled.iter().find(|copy| unsettled.contains(copy));
-    match (present, absent, returned) {
-        (Some(there), Some(missing), _) => {
-            Err(format!("of transaction {number}, {there:?} is there and {missing:?} is not"))
+    fn judge(
+        &self,
+        number: u32,
+        transaction: &Transaction,
+        taken: &BTreeSet<Copy>,
+    ) -> Result<(), String> {
+        let Transaction { published, settled, .. } = transaction;
+        let is_absent = |copy: &&Copy| !self.alive.contains(copy) && !taken.contains(copy);
+        let Some(there) = published.iter().find(|copy| self.alive.contains(copy)) else {
+            return Ok(());
+        };
+        let problem = format!("of transaction {number}, {there:?} is there and");
+        if let Some(missing) = published.iter().find(is_absent) {
+            return Err(format!("{problem} {missing:?} is not"));
         }
-        (Some(there), _, Some(returned)) => {
-            Err(format!("of transaction {number}, {there:?} is there and {returned:?} not settled"))
+        match settled.iter().find(|copy| self.unsettled.contains(copy)) {
+            Some(returned) => Err(format!("{problem} {returned:?} not settled")),
+            None => Ok(()),
         }
-        _ => Ok(()),
     }
 }
