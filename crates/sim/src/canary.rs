@@ -69,7 +69,6 @@ pub enum Canary {
 
 impl Canary {
     /// Whether the rule can only be broken with several shards.
-    #[must_use]
     pub fn is_between_shards(self) -> bool {
         matches!(self, Canary::BatchesLost | Canary::BatchesSwapped | Canary::PrematurePong)
     }

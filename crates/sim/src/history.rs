@@ -12,13 +12,11 @@ pub struct MessageId(pub u64);
 
 impl MessageId {
     /// The number of `producer`'s message `sequence`.
-    #[must_use]
     pub fn new(producer: u32, sequence: u32) -> MessageId {
         MessageId(u64::from(producer) << 32 | u64::from(sequence))
     }
 
     /// The number of its producer: a new one for each channel of each connection.
-    #[must_use]
     pub fn producer(self) -> u32 {
         (self.0 >> 32) as u32
     }
@@ -42,12 +40,12 @@ pub enum Outcome {
     Accept,
     /// basic.nack with requeue.
     Requeue,
-    /// basic.nack without requeue.
+    /// basic.reject without requeue.
     Discard,
 }
 
 /// A publish as its producer knows it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Publish {
     /// The message.
     pub message: MessageId,
@@ -65,24 +63,8 @@ pub struct Publish {
     pub held_until: Option<Time>,
 }
 
-impl Publish {
-    /// A transient publish outside transactions, without priority, expiry or delay.
-    #[must_use]
-    pub fn new(message: MessageId, to: Vec<QueueIndex>) -> Publish {
-        Publish {
-            message,
-            to,
-            persistent: false,
-            priority: 0,
-            transaction: None,
-            expires: false,
-            held_until: None,
-        }
-    }
-}
-
 /// A delivery as its consumer sees it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Delivery {
     /// The number of the consumer (or of the client that uses basic.get).
     pub consumer: u32,
@@ -99,7 +81,7 @@ pub struct Delivery {
 }
 
 /// A consumer as its client asked for it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Consume {
     /// Its number.
     pub consumer: u32,
@@ -210,7 +192,6 @@ pub enum SessionRequest {
 
 impl SessionRequest {
     /// The session that it is about.
-    #[must_use]
     pub fn session(&self) -> usize {
         match *self {
             SessionRequest::Claim { session, .. }
@@ -348,7 +329,6 @@ pub struct History {
 
 impl History {
     /// An empty history.
-    #[must_use]
     pub fn new(plan: Plan) -> History {
         History { plan, events: Vec::new(), digest: Digest::default() }
     }
@@ -360,7 +340,6 @@ impl History {
     }
 
     /// The last `count` events, a line each.
-    #[must_use]
     pub fn tail(&self, count: usize) -> String {
         let start = self.events.len().saturating_sub(count);
         let mut text = String::new();

@@ -30,32 +30,27 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let number = |word: &str| word.parse::<u64>().ok();
+    let seed_of = |words: &[&str]| match words {
+        [] => Some(fresh_seed()),
+        [seed] => number(seed),
+        _ => None,
+    };
     if let ["--only", workload, count, seed @ ..] = words.as_slice() {
-        let seed = seed.first().and_then(|seed| number(seed)).unwrap_or_else(fresh_seed);
+        let seed = seed_of(seed).unwrap_or_else(fresh_seed);
         let is_of_it = |seed: &u64| workload::plan(&mut Random::new(*seed)).workload == *workload;
         let seeds = (seed..).filter(is_of_it).take(number(count).unwrap_or(1) as usize);
         return run_seeds(seeds, false);
     }
-    let job = match words.as_slice() {
-        [] => Some((1, fresh_seed(), true)),
-        ["--forever"] => Some((u64::MAX, fresh_seed(), true)),
-        ["--forever", seed] => number(seed).map(|seed| (u64::MAX, seed, true)),
-        ["--count", count] => number(count).map(|count| (count, fresh_seed(), false)),
-        ["--count", count, seed] => {
-            number(count).zip(number(seed)).map(|(count, seed)| (count, seed, false))
-        }
-        [seed] => number(seed).map(|seed| (1, seed, true)),
-        _ => None,
+    let (count, seed, stops) = match words.as_slice() {
+        ["--forever", seed @ ..] => (Some(u64::MAX), seed_of(seed), true),
+        ["--count", count, seed @ ..] => (number(count), seed_of(seed), false),
+        seed => (Some(1), seed_of(seed), true),
     };
-    match job {
-        Some((count, seed, stops)) => {
-            run_seeds((0..count).map(|done| seed.wrapping_add(done)), stops)
-        }
-        None => {
-            println!("{USAGE}");
-            ExitCode::FAILURE
-        }
-    }
+    let Some((count, seed)) = count.zip(seed) else {
+        println!("{USAGE}");
+        return ExitCode::FAILURE;
+    };
+    run_seeds((0..count).map(|done| seed.wrapping_add(done)), stops)
 }
 
 /// A seed from the clock, small enough to be typed.

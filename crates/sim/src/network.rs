@@ -9,7 +9,6 @@ use std::collections::VecDeque;
 pub struct Pipe {
     /// Bytes written and not read: in flight, or in the buffers of either end.
     bytes: VecDeque<u8>,
-    /// Most bytes that it holds.
     capacity: usize,
     /// A read is scheduled.
     pub is_scheduled: bool,
@@ -19,7 +18,6 @@ pub struct Pipe {
 
 impl Pipe {
     /// A pipe that holds up to `capacity` bytes.
-    #[must_use]
     pub fn new(capacity: usize) -> Pipe {
         Pipe { capacity, ..Pipe::default() }
     }
@@ -32,7 +30,6 @@ impl Pipe {
     }
 
     /// How many bytes fit.
-    #[must_use]
     pub fn room(&self) -> usize {
         self.capacity.saturating_sub(self.bytes.len())
     }
@@ -44,7 +41,6 @@ impl Pipe {
     }
 
     /// Whether it is empty.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -64,7 +60,7 @@ pub struct Place {
 pub struct Link {
     /// The client's number.
     pub client: usize,
-    /// Its place in the broker; `None` before it is accepted and after it is closed there.
+    /// Its place in the broker; `None` after it is closed there.
     pub place: Option<Place>,
     /// The client still holds its end.
     pub is_client_open: bool,

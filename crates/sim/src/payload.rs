@@ -8,22 +8,18 @@ use crate::random::Random;
 pub const BYTES_MIN: usize = 16;
 
 /// The body of message `id`, `length` bytes or [`BYTES_MIN`].
-#[must_use]
 pub fn make(id: MessageId, length: usize) -> Vec<u8> {
     let length = length.max(BYTES_MIN);
-    let mut body = Vec::with_capacity(length);
-    body.extend_from_slice(&id.0.to_be_bytes());
+    let mut body = id.0.to_be_bytes().to_vec();
     let mut filling = Random::new(id.0 ^ (length as u64).rotate_left(32));
     while body.len() < length {
-        let piece = filling.draw().to_be_bytes();
-        let take = piece.len().min(length - body.len());
-        body.extend_from_slice(&piece[..take]);
+        body.extend(filling.draw().to_be_bytes());
     }
+    body.truncate(length);
     body
 }
 
 /// The number in a body, if it is, byte for byte, one that [`make`] made.
-#[must_use]
 pub fn read(body: &[u8]) -> Option<MessageId> {
     let id = MessageId(u64::from_be_bytes(body.get(..8)?.try_into().ok()?));
     (make(id, body.len()) == body).then_some(id)
@@ -31,7 +27,6 @@ pub fn read(body: &[u8]) -> Option<MessageId> {
 
 /// The header block of message `id`: a name that comes twice, values with colons, blanks and letters
 /// beyond ASCII.
-#[must_use]
 pub fn headers(id: MessageId) -> Vec<u8> {
     let mixed = Random::new(id.0).draw();
     let id = id.0;

@@ -8,7 +8,6 @@ pub struct Random {
 
 impl Random {
     /// A generator seeded with `seed`.
-    #[must_use]
     pub fn new(seed: u64) -> Random {
         let mut mixed = seed;
         let mut next = || {
@@ -67,7 +66,6 @@ impl Random {
     }
 
     /// A separate generator, so that the draws of one part of the world do not shift another's.
-    #[must_use]
     pub fn fork(&mut self) -> Random {
         Random::new(self.draw())
     }

@@ -2,8 +2,7 @@
 
 use crate::canary::Canary;
 use crate::checks;
-use crate::history::{Digest, History};
-use crate::plan::Plan;
+use crate::history::Digest;
 use crate::random::Random;
 use crate::workload;
 use crate::world::World;
@@ -15,8 +14,6 @@ const TAIL: usize = 25;
 /// How a run went.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Its seed.
-    pub seed: u64,
     /// Which workload the seed chose.
     pub workload: &'static str,
     /// The digest of the history and of every byte sent.
@@ -62,51 +59,28 @@ pub fn run_with(seed: u64, canary: Option<Canary>) -> Result<Report, Box<Failure
     if canary.is_some_and(Canary::is_between_shards) {
         plan.shards = workload::draw::several_shards(&mut Random::new(seed));
     }
-    run_plan(plan, seed, canary)
-}
-
-/// The plan and the whole history of a run, a line for each event; the judgement is not part of it.
-#[must_use]
-pub fn history(seed: u64) -> String {
-    let mut world = World::new(workload::plan(&mut Random::new(seed)), seed, None);
-    let history = match world.run() {
-        Ok(finished) => finished.history,
-        Err(_) => world.take_history(),
-    };
-    format!("{:#?}\n{}", history.plan, history.tail(usize::MAX))
-}
-
-/// Runs a plan.
-pub fn run_plan(plan: Plan, seed: u64, canary: Option<Canary>) -> Result<Report, Box<Failure>> {
     let workload = plan.workload;
     let mut world = World::new(plan, seed, canary);
     let outcome = world.run();
-    let fail = |what: String, history: &History| {
-        Box::new(Failure { seed, workload, what, tail: history.tail(TAIL) })
+    let history = &world.history;
+    let what = match (checks::all(history), outcome) {
+        (Ok(()), Ok(is_refused)) => {
+            let time = |event: Option<&(Time, _)>| event.map_or(0, |(time, _)| time.0);
+            let micros = time(history.events.last()) - time(history.events.first());
+            let (digest, events) = (history.digest, history.events.len());
+            return Ok(Report { workload, digest, events, micros, is_refused });
+        }
+        (Ok(()), Err(what)) | (Err(what), Ok(_)) => what,
+        // A broken promise says more than its consequence.
+        (Err(broken), Err(what)) => format!("{broken}; and {what}"),
     };
-    match outcome {
-        Ok(finished) => {
-            let history = &finished.history;
-            checks::all(history).map_err(|what| fail(what, history))?;
-            let last = history.events.last().map_or(Time(0), |(time, _)| *time);
-            let first = history.events.first().map_or(Time(0), |(time, _)| *time);
-            Ok(Report {
-                seed,
-                workload,
-                digest: history.digest,
-                events: history.events.len(),
-                micros: last.0 - first.0,
-                is_refused: finished.is_refused,
-            })
-        }
-        Err(what) => {
-            let history = world.take_history();
-            // A broken promise says more than its consequence.
-            let what = match checks::all(&history) {
-                Ok(()) => what,
-                Err(broken) => format!("{broken}; and {what}"),
-            };
-            Err(fail(what, &history))
-        }
-    }
+    Err(Box::new(Failure { seed, workload, what, tail: history.tail(TAIL) }))
+}
+
+/// The plan and the whole history of a run, a line for each event; the judgement is not part of it.
+pub fn history(seed: u64) -> String {
+    let mut world = World::new(workload::plan(&mut Random::new(seed)), seed, None);
+    // A run that fails has a history, too.
+    let _ = world.run();
+    format!("{:#?}\n{}", world.history.plan, world.history.tail(usize::MAX))
 }

@@ -1,17 +1,18 @@
 //! Clients of the simulated broker, with a folder per protocol.
 
 mod amqp091;
+mod context;
 mod endpoint;
 mod nats;
 
-pub use endpoint::{Endpoint, Numbers, PASSWORD, Round, Surroundings, USER};
+pub use context::{Numbers, Presence, Surroundings};
+pub use endpoint::{Endpoint, PASSWORD, Round, USER};
 
 use crate::plan::Client;
 use crate::random::Random;
 use angarium_engine::Time;
 
 /// A client for `plan` that first connects at `start`.
-#[must_use]
 pub fn client_for(plan: &Client, start: Time, random: Random) -> Box<dyn Endpoint> {
     match plan {
         Client::Amqp091(roles) => Box::new(amqp091::Client::new(roles, start, random)),
@@ -20,7 +21,6 @@ pub fn client_for(plan: &Client, start: Time, random: Random) -> Box<dyn Endpoin
 }
 
 /// The client that empties all queues.
-#[must_use]
 pub fn drain(start: Time, random: Random) -> Box<dyn Endpoint> {
     Box::new(amqp091::Client::drain(start, random))
 }

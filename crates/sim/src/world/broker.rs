@@ -1,19 +1,16 @@
-//! The broker under test: one node per shard, and the batches between them.
-//!
-//! Callers name a connection by its place. The first shard is home.
+//! The broker under test: one node per shard, and the batches between them. The first shard is home.
 
 use super::happening::{Flight, Route};
 use crate::client::USER;
 use crate::history::Sample;
 use crate::network::Place;
 use crate::random::Random;
-use angarium_engine::{Refusal, Request, ShardId, Time};
-use angarium_journal::{Done, FaultyStorage, Job, State};
+use angarium_engine::{Refusal, ShardId, Time};
+use angarium_journal::{FaultyStorage, State};
 use angarium_node::{
-    InProcessEvent, Node, Options, ReadDone, ShardBatch, SpillDone, SpillJob, SpillStore,
-    Verification,
+    InProcessEvent, NewUser, Node, Options, ShardBatch, SpillDone, SpillJob, SpillStore,
 };
-use angarium_protocol::{Authentication, Peer};
+use angarium_protocol::Peer;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The reason with which connections end in an orderly close.
@@ -21,13 +18,11 @@ pub(super) const CLOSED_IN_ORDER: &str = "the node is closed in order";
 /// The shard with the journal.
 pub(super) const HOME: usize = 0;
 
-/// A running broker.
 pub(super) struct Broker {
     /// By shard.
-    nodes: Vec<Node>,
+    pub(super) nodes: Vec<Node>,
     /// The options of all nodes, apart from the shard.
     options: Options,
-    /// The store of all shards' spill logs.
     spill_store: SpillStore,
     /// Shards with a spill job under way; each has one at a time.
     spilling: BTreeSet<usize>,
@@ -52,16 +47,10 @@ impl Broker {
         })
     }
 
-    /// Creates the user of the simulated clients.
-    pub(super) fn enter_user(&mut self, now: Time) -> Result<(), String> {
-        let user =
-            angarium_node::NewUser { name: USER, password_hash: "simulated", administrator: false };
-        let made = self.nodes[HOME].make_user(now, "/", &user);
-        made.map_err(|refusal| refusal.text)
-    }
-
-    /// Starts the other shards.
-    pub(super) fn open(&mut self) -> Result<(), String> {
+    /// Creates the user of the simulated clients, and starts the other shards.
+    pub(super) fn open(&mut self, now: Time) -> Result<(), String> {
+        let user = NewUser { name: USER, password_hash: "simulated", administrator: false };
+        self.nodes[HOME].make_user(now, "/", &user).map_err(|refusal| refusal.text)?;
         if self.options.shards == 1 {
             return Ok(());
         }
@@ -77,42 +66,14 @@ impl Broker {
 
     // ---- connections ----
 
+    fn any_shard(&self, random: &mut Random) -> usize {
+        if self.nodes.len() > 1 { random.index(self.nodes.len()) } else { HOME }
+    }
+
     /// Accepts a connection on a random shard.
     pub(super) fn connected(&mut self, now: Time, peer: Peer, random: &mut Random) -> Place {
-        let shard = if self.nodes.len() > 1 { random.index(self.nodes.len()) } else { HOME };
+        let shard = self.any_shard(random);
         Place { shard, slot: self.nodes[shard].connected(now, peer) }
-    }
-
-    /// Whether it wants to read.
-    pub(super) fn wants_read(&self, place: Place) -> bool {
-        self.nodes[place.shard].wants_read(place.slot)
-    }
-
-    /// Bytes arrived.
-    pub(super) fn received(&mut self, now: Time, place: Place, bytes: &[u8]) {
-        self.nodes[place.shard].received(now, place.slot, bytes);
-    }
-
-    /// Bytes to be sent.
-    pub(super) fn outgoing(&self, place: Place) -> &[u8] {
-        self.nodes[place.shard].outgoing(place.slot)
-    }
-
-    /// Records that `bytes` bytes were sent.
-    pub(super) fn sent(&mut self, place: Place, bytes: usize) {
-        self.nodes[place.shard].sent(place.slot, bytes);
-    }
-
-    /// Why the broker closes the connection, once all output is sent.
-    pub(super) fn end_reason(&self, place: Place) -> Option<String> {
-        let node = &self.nodes[place.shard];
-        let is_over = node.should_close(place.slot);
-        is_over.then(|| node.end_reason(place.slot).unwrap_or_default().to_owned())
-    }
-
-    /// The transport is gone.
-    pub(super) fn disconnected(&mut self, now: Time, place: Place) {
-        self.nodes[place.shard].disconnected(now, place.slot);
     }
 
     /// Takes the connections of a shard that have output, or are to be closed.
@@ -122,53 +83,23 @@ impl Broker {
         dirty.into_iter().map(|slot| Place { shard, slot }).collect()
     }
 
-    // ---- in-process clients ----
-
-    /// An in-process client connects, and is placed by chance.
+    /// An in-process client connects to a random shard.
     pub(super) fn connect_in_process(
         &mut self,
         user: &str,
         random: &mut Random,
     ) -> Result<Place, Refusal> {
-        let shard = if self.nodes.len() > 1 { random.index(self.nodes.len()) } else { HOME };
+        let shard = self.any_shard(random);
         let slot = self.nodes[shard].connect_in_process(user, "/")?;
         Ok(Place { shard, slot })
     }
 
-    /// It asks for something.
-    pub(super) fn request_in_process(&mut self, now: Time, place: Place, request: Request) {
-        self.nodes[place.shard].request_in_process(now, place.slot, request);
-    }
-
-    /// It is gone.
-    pub(super) fn disconnect_in_process(&mut self, now: Time, place: Place) {
-        self.nodes[place.shard].disconnect_in_process(now, place.slot);
-    }
-
-    /// The next thing that one of them gets.
+    /// The next thing that an in-process client gets.
     pub(super) fn next_in_process_event(&mut self) -> Option<(Place, InProcessEvent)> {
         self.nodes.iter_mut().enumerate().find_map(|(shard, node)| {
             let (slot, event) = node.next_in_process_event()?;
             Some((Place { shard, slot }, event))
         })
-    }
-
-    // ---- turns ----
-
-    /// Ends a shard's turn; returns whether it has more work.
-    pub(super) fn end_turn(&mut self, now: Time, shard: usize) -> bool {
-        self.nodes[shard].end_turn(now);
-        self.nodes[shard].has_work()
-    }
-
-    /// When [`Broker::expire`] has something to do.
-    pub(super) fn deadline(&self, shard: usize) -> Option<Time> {
-        self.nodes[shard].deadline()
-    }
-
-    /// Does what is due.
-    pub(super) fn expire(&mut self, now: Time, shard: usize) {
-        self.nodes[shard].expire(now);
     }
 
     // ---- batches ----
@@ -178,33 +109,20 @@ impl Broker {
         let mut receivers = Vec::new();
         while let Some((to, batch)) = self.nodes[from].next_batch() {
             let to = usize::from(to.0);
-            self.batches.entry(Route { from, to }).or_default().push_back(batch);
+            self.batches(Route { from, to }).push_back(batch);
             receivers.push(to);
         }
         receivers
     }
 
-    /// Number of batches under way.
-    pub(super) fn batches(&self, route: Route) -> usize {
-        self.batches.get(&route).map_or(0, VecDeque::len)
+    pub(super) fn batches(&mut self, route: Route) -> &mut VecDeque<ShardBatch> {
+        self.batches.entry(route).or_default()
     }
 
     /// Delivers the oldest batch.
     pub(super) fn batch_arrives(&mut self, now: Time, route: Route) {
-        if let Some(batch) = self.take_batch(route) {
+        if let Some(batch) = self.batches(route).pop_front() {
             self.nodes[route.to].arrived(now, shard_id(route.from), batch);
-        }
-    }
-
-    /// Removes the oldest batch.
-    pub(super) fn take_batch(&mut self, route: Route) -> Option<ShardBatch> {
-        self.batches.get_mut(&route)?.pop_front()
-    }
-
-    /// Swaps the two oldest batches.
-    pub(super) fn swap_batches(&mut self, route: Route) {
-        if let Some(batches) = self.batches.get_mut(&route).filter(|batches| batches.len() > 1) {
-            batches.swap(0, 1);
         }
     }
 
@@ -212,7 +130,7 @@ impl Broker {
     pub(super) fn settle_down(&mut self, now: Time) {
         loop {
             for shard in 0..self.nodes.len() {
-                self.end_turn(now, shard);
+                self.nodes[shard].end_turn(now);
                 self.take_batches(shard);
             }
             let waiting = self.batches.iter().filter(|(_, batches)| !batches.is_empty());
@@ -250,40 +168,13 @@ impl Broker {
         flights
     }
 
-    fn next_job(&mut self) -> Option<Job> {
-        self.nodes[HOME].next_job()
-    }
-
-    /// A disk job ended.
-    pub(super) fn job_done(&mut self, now: Time, done: Done) {
-        self.nodes[HOME].job_done(now, done);
-    }
-
-    /// A read ended.
-    pub(super) fn read_done(&mut self, now: Time, done: ReadDone) {
-        self.nodes[HOME].read_done(now, done);
-    }
-
-    /// Runs a spill job.
     pub(super) fn spill(&mut self, job: SpillJob, disk: &FaultyStorage) -> SpillDone {
         self.spill_store.run(job, disk)
     }
 
-    /// A spill job of a shard ended.
     pub(super) fn spill_done(&mut self, shard: usize, done: SpillDone) {
         self.spilling.remove(&shard);
         self.nodes[shard].spill_done(done);
-    }
-
-    /// Answers a shard's request to check credentials.
-    pub(super) fn verified(
-        &mut self,
-        now: Time,
-        shard: usize,
-        asked: &Verification,
-        answer: Authentication,
-    ) {
-        self.nodes[shard].verified(now, asked.connection, asked.serial, answer);
     }
 
     // ---- the end ----
@@ -298,8 +189,8 @@ impl Broker {
     /// Writes the records of an orderly close.
     pub(super) fn close(&mut self, now: Time, disk: &FaultyStorage) {
         self.nodes[HOME].close(now);
-        while let Some(job) = self.next_job() {
-            self.job_done(now, job.run(disk));
+        while let Some(job) = self.nodes[HOME].next_job() {
+            self.nodes[HOME].job_done(now, job.run(disk));
         }
     }
 
@@ -308,11 +199,6 @@ impl Broker {
     /// The state of the journal.
     pub(super) fn storage(&self) -> &State {
         self.nodes[HOME].journal().state()
-    }
-
-    /// Number of records that could not be read back.
-    pub(super) fn unreadable(&self) -> u64 {
-        self.nodes[HOME].engine().counters().unreadable
     }
 
     /// Whether settles are left for later turns, or dead letters are being read back.

@@ -15,16 +15,18 @@ impl World {
         let Some(broker) = self.broker.as_mut() else { return };
         for flight in broker.take_work(shard) {
             let number = self.number();
-            let is_verification = matches!(flight, Flight::Verification(..));
-            let besides = self.spill_delay(&flight);
+            let (pause, what) = match &flight {
+                Flight::Verification(..) => {
+                    (self.random.below(100_000), Happening::Verified(number))
+                }
+                work => {
+                    let besides = self.spill_delay(work);
+                    let pause = 1 + self.random.magnitude(disk_delay) + besides;
+                    (pause, Happening::Work(number))
+                }
+            };
             self.flights.insert(number, flight);
-            if is_verification {
-                let pause = self.random.below(100_000);
-                self.schedule(pause, Happening::Verified(number));
-            } else {
-                let pause = 1 + self.random.magnitude(disk_delay) + besides;
-                self.schedule(pause, Happening::Work(number));
-            }
+            self.schedule(pause, what);
         }
     }
 
@@ -60,21 +62,16 @@ impl World {
     pub(super) fn worked(&mut self, number: u64) {
         let flight = self.flights.remove(&number);
         let Some(broker) = self.broker.as_mut() else { return };
-        let shard = match flight {
-            Some(Flight::JobDone(done)) => {
-                broker.job_done(self.now, done);
-                HOME
-            }
-            Some(Flight::ReadDone(done)) => {
-                broker.read_done(self.now, done);
-                HOME
-            }
-            Some(Flight::SpillDone(shard, done)) => {
-                broker.spill_done(shard, done);
-                shard
+        let mut shard = HOME;
+        match flight {
+            Some(Flight::JobDone(done)) => broker.nodes[HOME].job_done(self.now, done),
+            Some(Flight::ReadDone(done)) => broker.nodes[HOME].read_done(self.now, done),
+            Some(Flight::SpillDone(of, done)) => {
+                shard = of;
+                broker.spill_done(of, done);
             }
             _ => return,
-        };
+        }
         self.want_turn(shard);
     }
 
@@ -84,7 +81,8 @@ impl World {
             return;
         };
         let Some(broker) = self.broker.as_mut() else { return };
-        broker.verified(self.now, shard, &asked, answer(&asked));
+        let node = &mut broker.nodes[shard];
+        node.verified(self.now, asked.connection, asked.serial, answer(&asked));
         self.want_turn(shard);
     }
 }

@@ -1,9 +1,9 @@
 //! Faults and recovery: crashes and restarts, disks that fail, are full or damaged, connections
 //! that are cut or stall.
 
+use super::World;
 use super::broker::Broker;
 use super::happening::{Fault, Happening, Stage};
-use super::{START, World};
 use crate::canary::Canary;
 use crate::history::{DISK_FULL, Event};
 use angarium_journal::{Fault as DiskFault, State, Storage};
@@ -24,19 +24,19 @@ impl World {
     pub(super) fn schedule_faults(&mut self) {
         let faults = self.plan.faults.clone();
         let counts = [
-            (faults.crashes, None),
-            (faults.closes, Some(Fault::Close)),
-            (faults.sync_errors, Some(Fault::SyncErrors)),
-            (faults.disk_fulls, Some(Fault::DiskFull)),
-            (faults.cuts, Some(Fault::Cut)),
-            (faults.stalls, Some(Fault::Stall)),
+            (faults.crashes, Fault::Crash),
+            (faults.closes, Fault::Close),
+            (faults.sync_errors, Fault::SyncErrors),
+            (faults.disk_fulls, Fault::DiskFull),
+            (faults.cuts, Fault::Cut),
+            (faults.stalls, Fault::Stall),
         ];
         for (count, fault) in counts {
             for _ in 0..count {
                 let at = self.random.below(self.plan.duration);
-                let is_in_work = self.random.percent(60);
-                let crash = if is_in_work { Fault::CrashInWork } else { Fault::Crash };
-                self.schedule(at, Happening::Fault(fault.unwrap_or(crash)));
+                let is_in_work = self.random.percent(60) && fault == Fault::Crash;
+                let fault = if is_in_work { Fault::CrashInWork } else { fault };
+                self.schedule(at, Happening::Fault(fault));
             }
         }
         self.schedule_spill_faults();
@@ -143,7 +143,7 @@ impl World {
         }
         self.is_shutting_down = false;
         for place in std::mem::take(&mut self.by_place).into_keys() {
-            broker.disconnected(self.now, place);
+            broker.nodes[place.shard].disconnected(self.now, place.slot);
         }
         broker.settle_down(self.now);
         let flights: Vec<u64> = self.flights.keys().copied().collect();
@@ -212,8 +212,7 @@ impl World {
         match self.recover() {
             Ok(mut broker) => {
                 self.note(Event::Recovered);
-                broker.enter_user(self.now)?;
-                broker.open()?;
+                broker.open(self.now)?;
                 self.broker = Some(broker);
                 self.highest = Default::default();
                 self.want_turns();
@@ -281,15 +280,5 @@ impl World {
                 }
             });
         }
-    }
-
-    /// Whether the node takes no more connections.
-    pub(super) fn is_listening_over(&self) -> bool {
-        self.stage == Stage::Closing
-    }
-
-    /// Virtual time since the start of the run.
-    pub(super) fn age(&self) -> Duration {
-        self.now.since(START)
     }
 }

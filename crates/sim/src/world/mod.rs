@@ -2,6 +2,7 @@
 //! them, driven by a queue of events.
 
 mod broker;
+mod claimants;
 mod disk_work;
 mod faults;
 mod happening;
@@ -24,35 +25,18 @@ use angarium_journal::{FaultyStorage, ReadBuffer};
 use angarium_node::SpillOptions;
 use angarium_protocol::nats;
 use broker::Broker;
+use claimants::Claimants;
 use happening::{Flight, Happening, Route, Stage};
 use premature_pong::PrematurePong;
-use sessions::Claimants;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::time::Duration;
 
 /// When every run begins: 2026-01-01, in microseconds since 1970.
 const START: Time = Time(1_767_225_600_000_000);
-/// Seeds a separate generator for shards.
+/// Seeds of the separate generators for shards and the spill disk.
 const SHARDED: u64 = 0x0000_54a2_d000;
-/// Seeds a separate generator for the spill disk.
 const SPILL_SEED: u64 = 0x5_9001_ed00;
-/// Values of `Limits::settles_at_once`; each start of the node uses one.
-const SETTLES_AT_ONCE: [usize; 3] = [1, 3, 1024];
-/// Values of `Limits::snapshot_at_once`.
-const SNAPSHOT_AT_ONCE: [usize; 5] = [1, 3, 10, 50, 2048];
-/// Values of `Limits::given_back_at_once`.
-const GIVEN_BACK_AT_ONCE: [usize; 4] = [1, 4096, 5, 40];
-/// Values of `Limits::loaded_at_once`.
-const LOADED_AT_ONCE: [usize; 3] = [512, 1, 5];
-/// Values of `Limits::handed_at_once`.
-const HANDED_AT_ONCE: [u64; 4] = [1, 4 << 20, 1_000, 20_000];
-/// Values of `Limits::large_body_bytes`.
-const LARGE_BODY_BYTES: [usize; 7] = [64 << 10, 1, 64 << 10, 64, 64 << 10, 500, 2_000];
-/// Values of `Limits::page_entries`.
-const PAGE_ENTRIES: [usize; 4] = [1024, 7, 2, 100];
-/// Values of `Limits::backlog_bytes_per_second`.
-const BACKLOG_BYTES_PER_SECOND: [u64; 3] = [128 << 20, 1 << 20, 64 << 10];
 /// Events after which a run is given up as endless.
 const EVENTS_MAX: u64 = 20_000_000;
 
@@ -64,7 +48,8 @@ pub struct World {
     /// By time, then by number.
     events: BinaryHeap<Reverse<(Time, u64, Happening)>>,
     events_total: u64,
-    history: History,
+    /// What happened so far.
+    pub history: History,
     numbers: Numbers,
     disk: FaultyStorage,
     read_buffer: ReadBuffer,
@@ -104,18 +89,8 @@ pub struct World {
     flipped: Option<String>,
 }
 
-/// A run that came to its end.
-#[derive(Clone, Debug)]
-pub struct Finished {
-    /// All that happened.
-    pub history: History,
-    /// The node rightly refused to start on a damaged disk.
-    pub is_refused: bool,
-}
-
 impl World {
     /// A world for `plan`.
-    #[must_use]
     pub fn new(plan: Plan, seed: u64, canary: Option<Canary>) -> World {
         let mut random = Random::new(seed ^ 0x5eed);
         let disk = FaultyStorage::new(random.draw());
@@ -180,9 +155,9 @@ impl World {
         self.schedule_client(self.clients.len() - 1);
     }
 
-    /// Runs to the end. Fails if the run gets stuck or a client finds an error; the checks judge
-    /// the history.
-    pub fn run(&mut self) -> Result<Finished, String> {
+    /// Runs to the end; returns whether the node rightly refused to start on a damaged disk. Fails if
+    /// the run gets stuck or a client finds an error; the checks judge the history.
+    pub fn run(&mut self) -> Result<bool, String> {
         while let Some(Reverse((time, _, what))) = self.events.pop() {
             debug_assert!(time >= self.now);
             self.now = time;
@@ -196,13 +171,7 @@ impl World {
                 break;
             }
         }
-        let history = std::mem::replace(&mut self.history, History::new(self.plan.clone()));
-        Ok(Finished { history, is_refused: self.stage == Stage::Refused })
-    }
-
-    /// What happened so far, for the report of a run that failed.
-    pub fn take_history(&mut self) -> History {
-        std::mem::replace(&mut self.history, History::new(self.plan.clone()))
+        Ok(self.stage == Stage::Refused)
     }
 
     fn happen(&mut self, what: Happening) -> Result<(), String> {
@@ -226,7 +195,6 @@ impl World {
         Ok(())
     }
 
-    /// Schedules something in `micros` microseconds.
     fn schedule(&mut self, micros: u64, what: Happening) {
         self.next_number += 1;
         let due = self.now.plus(Duration::from_micros(micros));
@@ -250,15 +218,16 @@ impl World {
             self.history.note(self.now, Event::SettlesInParts(in_parts));
         }
         let sample = broker.sample(self.by_place.keys().copied());
-        let grew = |before: u64, now: u64| now > before + before / 8;
-        if grew(self.highest.resident_bytes, sample.resident_bytes)
-            || grew(self.highest.unsent_bytes, sample.unsent_bytes)
-            || grew(self.highest.backlog_bytes, sample.backlog_bytes)
-        {
-            let highest = &mut self.highest;
-            highest.resident_bytes = highest.resident_bytes.max(sample.resident_bytes);
-            highest.unsent_bytes = highest.unsent_bytes.max(sample.unsent_bytes);
-            highest.backlog_bytes = highest.backlog_bytes.max(sample.backlog_bytes);
+        let highest = &mut self.highest;
+        let measures = [
+            (&mut highest.resident_bytes, sample.resident_bytes),
+            (&mut highest.unsent_bytes, sample.unsent_bytes),
+            (&mut highest.backlog_bytes, sample.backlog_bytes),
+        ];
+        if measures.iter().any(|(before, now)| *now > **before + **before / 8) {
+            for (before, now) in measures {
+                *before = now.max(*before);
+            }
             self.history.note(self.now, Event::Measured(sample));
         }
     }
@@ -274,6 +243,7 @@ impl World {
         act(&mut *self.clients[client], &mut at)
     }
 
+    /// The node's options. Work is divided differently at each start, by `seed`.
     fn options(&self, seed: u64) -> angarium_node::Options {
         let sizes = &self.plan.sizes;
         // Entries in a page are only checked against limits once they are read back; the checks of
@@ -281,27 +251,25 @@ impl World {
         let has_limits = self.plan.queues.iter().any(|queue| {
             queue.length_max.is_some() || queue.dead_letters_to.is_some() || queue.ttl.is_some()
         });
-        let page_entries = match has_limits {
-            true => Limits::default().page_entries,
-            false => PAGE_ENTRIES[seed as usize % PAGE_ENTRIES.len()],
+        let mut limits = Limits {
+            resident_bytes_max: sizes.resident_bytes_max,
+            queue_resident_bytes_max: sizes.queue_resident_bytes_max,
+            settles_at_once: one_of(seed, &[1, 3, 1024]),
+            given_back_at_once: one_of(seed, &[1, 4096, 5, 40]),
+            loaded_at_once: one_of(seed / 3, &[512, 1, 5]),
+            snapshot_at_once: one_of(seed, &[1, 3, 10, 50, 2048]),
+            backlog_bytes_per_second: one_of(seed, &[128 << 20, 1 << 20, 64 << 10]),
+            handed_at_once: one_of(seed, &[1, 4 << 20, 1_000, 20_000]),
+            large_body_bytes: one_of(seed, &[64 << 10, 1, 64 << 10, 64, 64 << 10, 500, 2_000]),
+            ..Limits::default()
         };
+        if !has_limits {
+            limits.page_entries = one_of(seed, &[1024, 7, 2, 100]);
+        }
         let mut key = [0; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
         angarium_node::Options {
-            limits: Limits {
-                resident_bytes_max: sizes.resident_bytes_max,
-                queue_resident_bytes_max: sizes.queue_resident_bytes_max,
-                settles_at_once: SETTLES_AT_ONCE[seed as usize % SETTLES_AT_ONCE.len()],
-                given_back_at_once: GIVEN_BACK_AT_ONCE[seed as usize % GIVEN_BACK_AT_ONCE.len()],
-                loaded_at_once: LOADED_AT_ONCE[seed as usize / 3 % LOADED_AT_ONCE.len()],
-                snapshot_at_once: SNAPSHOT_AT_ONCE[seed as usize % SNAPSHOT_AT_ONCE.len()],
-                page_entries,
-                backlog_bytes_per_second: BACKLOG_BYTES_PER_SECOND
-                    [seed as usize % BACKLOG_BYTES_PER_SECOND.len()],
-                handed_at_once: HANDED_AT_ONCE[seed as usize % HANDED_AT_ONCE.len()],
-                large_body_bytes: LARGE_BODY_BYTES[seed as usize % LARGE_BODY_BYTES.len()],
-                ..Limits::default()
-            },
+            limits,
             journal: angarium_journal::Options {
                 segment_bytes: sizes.segment_bytes,
                 checkpoint_bytes: sizes.checkpoint_bytes,
@@ -324,6 +292,10 @@ impl World {
         let bytes_max = most.unwrap_or(SpillOptions::default().bytes_max);
         SpillOptions { bytes_max, chunk_bytes, loaded_max, ..SpillOptions::default() }
     }
+}
+
+fn one_of<T: Copy>(seed: u64, values: &[T]) -> T {
+    values[seed as usize % values.len()]
 }
 
 /// Idle clients are pinged within a run, and stalled ones are not disconnected.

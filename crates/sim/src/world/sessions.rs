@@ -1,115 +1,18 @@
-//! In-process clients of named sessions: each makes a request at a time, leaves and comes back.
+//! The world of in-process clients of named sessions: each makes a request at a time, leaves and
+//! comes back.
 
 use super::World;
+use super::claimants::{Claimant, engine_request, session_named};
 use super::happening::{Happening, Stage};
 use crate::canary::{Canary, PERCENT};
 use crate::client::USER;
 use crate::history::{Event, SessionEvent, SessionRequest};
-use crate::network::Place;
-use crate::plan::SessionClient;
-use crate::random::Random;
-use angarium_engine::{ClaimSession, Refusal, RefusalKind, Reply, Request, SessionExpiry};
+use angarium_engine::{Refusal, RefusalKind, Reply};
 use angarium_node::InProcessEvent;
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 /// Longest pause before a client comes back, in microseconds.
 const RETURN_MAX: u64 = 1_000_000;
-
-/// One client.
-#[derive(Debug)]
-pub(super) struct Claimant {
-    plan: SessionClient,
-    random: Random,
-    /// Its connection, and the number of that in the history.
-    connected: Option<(Place, u32)>,
-    /// What it has asked for, while there is no answer.
-    asked: Option<SessionRequest>,
-    /// Sessions that it holds as far as it knows.
-    held: BTreeSet<usize>,
-}
-
-/// All such clients of a run.
-#[derive(Debug, Default)]
-pub(super) struct Claimants {
-    clients: Vec<Claimant>,
-    last_connection: u32,
-    last_claim: u64,
-}
-
-impl Claimants {
-    /// Whether nobody waits for an answer.
-    pub(super) fn are_done(&self) -> bool {
-        self.clients.iter().all(|client| client.asked.is_none())
-    }
-}
-
-fn name(session: usize) -> String {
-    format!("session.{session}")
-}
-
-/// The session of that name.
-fn session_named(name: &str) -> usize {
-    name.rsplit('.').next().and_then(|number| number.parse().ok()).expect("names are made here")
-}
-
-impl Claimant {
-    fn expiry(&mut self) -> SessionExpiry {
-        match self.random.below(6) {
-            0 => SessionExpiry::AtDetach,
-            1 => SessionExpiry::Never,
-            _ => {
-                let millis = self.random.between(1, self.plan.expiry_max);
-                SessionExpiry::After(Duration::from_millis(millis))
-            }
-        }
-    }
-
-    fn one_held(&mut self) -> Option<usize> {
-        let held: Vec<usize> = self.held.iter().copied().collect();
-        (!held.is_empty()).then(|| *self.random.pick(&held))
-    }
-
-    /// What it asks for next; `None`: it leaves.
-    fn next_request(&mut self, claim: u64) -> Option<SessionRequest> {
-        let draw = self.random.below(100);
-        let held = self.one_held();
-        match (draw, held) {
-            (0..15, Some(session)) => {
-                let expiry = self.random.percent(30).then(|| self.expiry());
-                Some(SessionRequest::Detach { session, expiry })
-            }
-            (15..20, Some(session)) => Some(SessionRequest::End { session }),
-            (20..35, _) => None,
-            _ => Some(SessionRequest::Claim {
-                claim,
-                session: self.random.index(self.plan.sessions),
-                fresh: self.random.percent(self.plan.fresh_percent),
-                expiry: self.expiry(),
-                recorded: self.random.percent(self.plan.recorded_percent),
-            }),
-        }
-    }
-}
-
-/// The request in the engine's words. What is kept with a session is the number of its last claim.
-fn engine_request(request: &SessionRequest, ignores_records: bool) -> Request {
-    match *request {
-        SessionRequest::Claim { claim, session, fresh, expiry, recorded } => {
-            Request::ClaimSession(ClaimSession {
-                name: name(session),
-                fresh,
-                expiry,
-                recorded: recorded && !ignores_records,
-                state: Some(claim.to_le_bytes().to_vec().into()),
-            })
-        }
-        SessionRequest::Detach { session, expiry } => {
-            Request::DetachSession { name: name(session), expiry }
-        }
-        SessionRequest::End { session } => Request::EndSession { name: name(session) },
-    }
-}
 
 impl World {
     pub(super) fn begin_sessions(&mut self) {
@@ -148,7 +51,7 @@ impl World {
         let asked = engine_request(&request, ignores_records);
         self.claimants.clients[client].asked = Some(request);
         let Some(broker) = self.broker.as_mut() else { return };
-        broker.request_in_process(self.now, place, asked);
+        broker.nodes[place.shard].request_in_process(self.now, place.slot, asked);
         self.want_turn(place.shard);
     }
 
@@ -176,7 +79,7 @@ impl World {
         (it.asked, it.held) = (None, BTreeSet::new());
         let Some((place, number)) = it.connected.take() else { return };
         if let Some(broker) = self.broker.as_mut().filter(|_| tells) {
-            broker.disconnect_in_process(self.now, place);
+            broker.nodes[place.shard].disconnect_in_process(self.now, place.slot);
             self.want_turn(place.shard);
         }
         self.note_session(number, SessionEvent::Gone);
@@ -232,33 +135,33 @@ impl World {
     fn take_session_reply(&mut self, client: usize, number: u32, reply: Result<Reply, Refusal>) {
         let it = &mut self.claimants.clients[client];
         let Some(request) = it.asked.take() else { return };
-        let event = match (&request, reply) {
-            (
-                SessionRequest::Claim { session, .. },
-                Ok(Reply::Session { is_resumed, state, .. }),
-            ) => {
-                it.held.insert(*session);
+        let session = request.session();
+        let is_claim = matches!(request, SessionRequest::Claim { .. });
+        let mut is_unknown = false;
+        let event = match reply {
+            Ok(Reply::Session { is_resumed, state, .. }) if is_claim => {
+                it.held.insert(session);
                 let before = state[..].try_into().ok().map(u64::from_le_bytes);
                 SessionEvent::Claimed { request, is_resumed, before }
             }
-            (SessionRequest::Claim { session, .. }, Err(refusal)) => {
-                it.held.remove(session);
-                let is_unknown = refusal.kind == RefusalKind::StorageUnavailable;
-                self.note_session(number, SessionEvent::Refused { request, refusal });
-                // It may hold a session of which nobody knows whether it is stored.
-                if is_unknown {
-                    self.leave_claimant(client, true);
-                }
-                return self.pause_claimant(client);
-            }
-            (SessionRequest::Detach { session, .. } | SessionRequest::End { session }, Ok(_)) => {
-                it.held.remove(session);
+            Ok(_) if is_claim => return,
+            Ok(_) => {
+                it.held.remove(&session);
                 SessionEvent::Done { request }
             }
-            (_, Err(refusal)) => SessionEvent::Refused { request, refusal },
-            (_, Ok(_)) => return,
+            Err(refusal) => {
+                if is_claim {
+                    it.held.remove(&session);
+                    is_unknown = refusal.kind == RefusalKind::StorageUnavailable;
+                }
+                SessionEvent::Refused { request, refusal }
+            }
         };
         self.note_session(number, event);
+        // The claimant may hold a session that is perhaps not stored.
+        if is_unknown {
+            self.leave_claimant(client, true);
+        }
         self.pause_claimant(client);
     }
 }

@@ -19,14 +19,12 @@ impl World {
         }
     }
 
-    /// Schedules the end of all shards' turns.
     pub(super) fn want_turns(&mut self) {
         for shard in 0..self.plan.shards.count {
             self.want_turn(shard);
         }
     }
 
-    /// By how much a turn is late.
     fn lateness(&mut self) -> u64 {
         let shards = &self.plan.shards;
         if shards.count == 1 || self.stage != Stage::Working {
@@ -39,7 +37,8 @@ impl World {
     pub(super) fn turn(&mut self, shard: usize) {
         self.turns_due.remove(&shard);
         let Some(broker) = self.broker.as_mut() else { return };
-        let has_work = broker.end_turn(self.now, shard);
+        broker.nodes[shard].end_turn(self.now);
+        let has_work = broker.nodes[shard].has_work();
         self.take_work(shard);
         self.send_dirty(shard);
         self.send_batches(shard);
@@ -52,7 +51,7 @@ impl World {
     }
 
     fn schedule_deadline(&mut self, shard: usize) {
-        let due = self.broker.as_ref().and_then(|broker| broker.deadline(shard));
+        let due = self.broker.as_ref().and_then(|broker| broker.nodes[shard].deadline());
         let Some(due) = due else { return };
         let at = self.deadlines_at.get(&shard);
         let is_covered = at.is_some_and(|at| *at <= due && *at >= self.now);
@@ -68,14 +67,13 @@ impl World {
             self.deadlines_at.remove(&shard);
         }
         if let Some(broker) = self.broker.as_mut() {
-            broker.expire(self.now, shard);
+            broker.nodes[shard].expire(self.now);
             self.want_turn(shard);
         }
     }
 
     // ---- batches ----
 
-    /// Sends a shard's batches.
     fn send_batches(&mut self, from: usize) {
         let Some(broker) = self.broker.as_mut() else { return };
         for to in broker.take_batches(from) {
@@ -99,18 +97,20 @@ impl World {
     pub(super) fn batches(&mut self, route: Route) {
         self.routes_due.remove(&route);
         let Some(broker) = self.broker.as_mut() else { return };
-        let waiting = broker.batches(route) as u64;
+        let waiting = broker.batches(route).len() as u64;
         for _ in 0..self.shard_random.between(1, waiting.max(1)) {
             match self.canary {
                 Some(Canary::BatchesLost) if self.shard_random.percent(PERCENT) => {
-                    broker.take_batch(route);
+                    broker.batches(route).pop_front();
                 }
-                Some(Canary::BatchesSwapped) => broker.swap_batches(route),
+                Some(Canary::BatchesSwapped) if broker.batches(route).len() > 1 => {
+                    broker.batches(route).swap(0, 1);
+                }
                 _ => {}
             }
             broker.batch_arrives(self.now, route);
         }
-        if broker.batches(route) > 0 {
+        if !broker.batches(route).is_empty() {
             self.routes_due.insert(route);
             self.schedule_batches(route);
         }

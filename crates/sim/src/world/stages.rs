@@ -1,9 +1,9 @@
 //! The stages of a run: clients work during faults; faults end and clients finish; after an
 //! optional restart one client empties every queue.
 
-use super::World;
-use super::broker::Broker;
+use super::broker::HOME;
 use super::happening::{Happening, Stage};
+use super::{START, World};
 use crate::client::{Round, drain};
 use crate::history::Event;
 use angarium_engine::Time;
@@ -79,10 +79,12 @@ impl World {
 
     /// Waits until every client has its answers.
     fn finish(&mut self, since: Time) -> Result<(), String> {
-        match self.busy(since)? {
-            Some(_) => {}
-            None if self.plan.has_rounds() => self.stage = Stage::Resting(self.now, Round::CatchUp),
-            None => self.retire_all(),
+        match self.is_busy(since)? {
+            true => {}
+            false if self.plan.has_rounds() => {
+                self.stage = Stage::Resting(self.now, Round::CatchUp);
+            }
+            false => self.retire_all(),
         }
         Ok(())
     }
@@ -100,7 +102,7 @@ impl World {
 
     /// Waits until every client has its answers, for the next round or the end.
     fn await_call(&mut self, since: Time, round: Round) -> Result<(), String> {
-        if self.busy(since)?.is_none() {
+        if !self.is_busy(since)? {
             if round == Round::CatchUp {
                 self.note(Event::CaughtUp);
             }
@@ -124,22 +126,27 @@ impl World {
         self.stage = Stage::Retiring(self.now);
     }
 
-    /// A client that waits for answers. Fails if it has waited for too long.
-    fn busy(&mut self, since: Time) -> Result<Option<usize>, String> {
-        let Some(busy) = self.clients.iter().position(|client| !client.is_done()) else {
-            return self.busy_claimants(since);
+    /// Whether a client waits for answers. Fails if it has waited for too long.
+    fn is_busy(&mut self, since: Time) -> Result<bool, String> {
+        let has_time = self.now.since(since) < FINISH_MAX;
+        let Some(busy) = self.clients.iter_mut().position(|client| !client.is_done()) else {
+            if self.claimants.clients.iter().all(|client| client.asked.is_none()) {
+                return Ok(false);
+            }
+            let stuck = "a request about a session gets no answer";
+            return if has_time { Ok(true) } else { Err(stuck.to_owned()) };
         };
         // The client's consumer is cancelled each time.
         if self.has_stopped_at_damage()? {
             self.stage = Stage::Refused;
-            return Ok(Some(busy));
+            return Ok(true);
         }
-        if self.now.since(since) < FINISH_MAX {
-            return Ok(Some(busy));
+        if has_time {
+            return Ok(true);
         }
         let client = &self.clients[busy];
         let link = self.link_of(busy).map(|number| format!("{:?}", self.links[&number].place));
-        let age = self.age();
+        let age = self.now.since(START);
         let journal = self.broker.as_ref().map(|broker| {
             let sample = broker.sample(std::iter::empty());
             (broker.storage(), sample.backlog_bytes, self.flights.len())
@@ -150,21 +157,10 @@ impl World {
         ))
     }
 
-    /// Whether a client of named sessions has not got its answer yet; an error: as [`World::busy`].
-    fn busy_claimants(&self, since: Time) -> Result<Option<usize>, String> {
-        if self.claimants.are_done() {
-            return Ok(None);
-        }
-        match self.now.since(since) < FINISH_MAX {
-            true => Ok(Some(0)),
-            false => Err("a request about a session gets no answer".to_owned()),
-        }
-    }
-
     /// Waits until every client is gone, and restarts the node or not.
     fn retire(&mut self, since: Time) -> Result<(), String> {
         let is_quiet =
-            self.clients.iter().all(|client| client.is_gone()) && self.by_place.is_empty();
+            self.clients.iter_mut().all(|client| client.is_gone()) && self.by_place.is_empty();
         if !is_quiet {
             let is_late = self.now.since(since) > FINISH_MAX;
             return if is_late { Err("clients cannot disconnect".to_owned()) } else { Ok(()) };
@@ -196,7 +192,7 @@ impl World {
 
     fn watch_drain(&mut self, since: Time) -> Result<(), String> {
         let has_stopped = self.has_stopped_at_damage()?;
-        let client = self.clients.last().expect("the drain is a client");
+        let client = self.clients.last_mut().expect("the drain is a client");
         if client.is_done() {
             self.note(Event::Drained);
             self.stage = Stage::Over;
@@ -211,7 +207,8 @@ impl World {
     /// Whether a queue has stopped at an unreadable record, which is neither delivered nor
     /// skipped. Fails if no bit was flipped.
     fn has_stopped_at_damage(&self) -> Result<bool, String> {
-        let unreadable = self.broker.as_ref().map_or(0, Broker::unreadable);
+        let home = self.broker.as_ref().map(|broker| &broker.nodes[HOME]);
+        let unreadable = home.map_or(0, |home| home.engine().counters().unreadable);
         if unreadable > 0 && self.flipped.is_none() {
             return Err(format!("{unreadable} records could not be read back"));
         }

@@ -21,7 +21,6 @@ const READ_MAX: u64 = 64 << 10;
 impl World {
     // ---- clients ----
 
-    /// Schedules the client's next deadline.
     pub(super) fn schedule_client(&mut self, client: usize) {
         if let Some(due) = self.clients[client].deadline() {
             let pause = due.0.saturating_sub(self.now.0);
@@ -44,8 +43,8 @@ impl World {
     }
 
     fn connect(&mut self, client: usize) {
-        if self.broker.is_none() || self.is_listening_over() {
-            self.clients[client].not_reachable(self.now);
+        if self.broker.is_none() || self.stage == Stage::Closing {
+            self.clients[client].presence().stay_away(self.now);
             self.schedule_client(client);
             return;
         }
@@ -56,44 +55,34 @@ impl World {
             1 => 1 + self.random.below(200),
             _ => faults.fragment_max as u64,
         };
-        let fragment_max = usize::try_from(fragment_max).expect("small").max(1);
-        let delay_max = 20 + self.random.below(faults.delay_max);
-        let pipe = || Pipe::new(faults.pipe_bytes);
-        let (fragment_max, delay_max) = match self.stage {
-            Stage::Working => (fragment_max, delay_max),
-            _ => (CALM_FRAGMENT, CALM_DELAY),
-        };
-        let link = Link {
-            client,
-            place: None,
-            is_client_open: true,
-            up: pipe(),
-            down: pipe(),
-            fragment_max,
-            is_slow: self.stage == Stage::Working && self.clients[client].reads_slowly(),
-            delay_max,
-        };
+        let (fragment_max, delay_max) =
+            (fragment_max.max(1), 20 + self.random.below(faults.delay_max));
+        let is_working = self.stage == Stage::Working;
+        let pipe_bytes = faults.pipe_bytes;
         let number = self.number();
-        self.links.insert(number, link);
-        self.accept(number);
-        self.with_client(client, |client, at| client.connected(at));
-        self.after_client(client);
-    }
-
-    fn accept(&mut self, number: u64) {
-        let (Some(broker), Some(link)) = (self.broker.as_mut(), self.links.get_mut(&number)) else {
-            return;
-        };
+        let Some(broker) = self.broker.as_mut() else { return };
         let peer = Peer {
             address: format!("127.0.0.1:{}", 10_000 + number % 50_000),
             local: true,
-            protocol: self.clients[link.client].protocol(),
+            protocol: self.clients[client].presence().protocol,
             ..Peer::default()
         };
         let place = broker.connected(self.now, peer, &mut self.shard_random);
-        link.place = Some(place);
+        let link = Link {
+            client,
+            place: Some(place),
+            is_client_open: true,
+            up: Pipe::new(pipe_bytes),
+            down: Pipe::new(pipe_bytes),
+            fragment_max: if is_working { fragment_max as usize } else { CALM_FRAGMENT },
+            is_slow: is_working && self.clients[client].presence().is_slow,
+            delay_max: if is_working { delay_max } else { CALM_DELAY },
+        };
+        self.links.insert(number, link);
         self.by_place.insert(place, number);
         self.want_turn(place.shard);
+        self.with_client(client, |client, at| client.connected(at));
+        self.after_client(client);
     }
 
     /// Sends the client's output, and closes or schedules it as it wants.
@@ -102,7 +91,7 @@ impl World {
         if let Some(number) = number {
             self.send_up(number);
             let link = self.links.get_mut(&number).expect("just found");
-            if self.clients[client].wants_to_close() {
+            if self.clients[client].presence().is_closing {
                 link.is_client_open = false;
                 let pause = self.random.below(3_000_000);
                 self.schedule(pause, Happening::NodeLost(number));
@@ -160,12 +149,13 @@ impl World {
             return;
         }
         let (Some(broker), Some(place)) = (self.broker.as_mut(), link.place) else { return };
-        if !broker.wants_read(place) {
+        let node = &mut broker.nodes[place.shard];
+        if !node.wants_read(place.slot) {
             return;
         }
         let most = self.random.between(1, (link.fragment_max as u64).min(READ_MAX));
         let bytes = link.up.read(usize::try_from(most).expect("at most 64 KiB"));
-        broker.received(self.now, place, &bytes);
+        node.received(self.now, place.slot, &bytes);
         let client = link.client;
         self.answer_prematurely(number, place, &bytes);
         self.schedule_up(number);
@@ -221,12 +211,14 @@ impl World {
         let (Some(broker), Some(link)) = (self.broker.as_mut(), self.links.get_mut(&number)) else {
             return;
         };
-        let written = link.down.write(broker.outgoing(place));
+        let node = &mut broker.nodes[place.shard];
+        let written = link.down.write(node.outgoing(place.slot));
         if written > 0 {
-            broker.sent(place, written);
+            node.sent(place.slot, written);
         }
-        if let Some(why) = broker.end_reason(place) {
-            broker.disconnected(self.now, place);
+        if node.should_close(place.slot) {
+            let why = node.end_reason(place.slot).unwrap_or_default().to_owned();
+            node.disconnected(self.now, place.slot);
             link.place = None;
             let client = link.client;
             if !self.clients[client].learns_why_closed() && why != CLOSED_IN_ORDER {
@@ -242,7 +234,8 @@ impl World {
     pub(super) fn read_on(&mut self) {
         let Some(broker) = self.broker.as_ref() else { return };
         let waits = |link: &Link| {
-            let reads = link.place.is_some_and(|place| broker.wants_read(place));
+            let wants_read = |place: Place| broker.nodes[place.shard].wants_read(place.slot);
+            let reads = link.place.is_some_and(wants_read);
             reads && !link.up.is_scheduled && !link.up.is_empty()
         };
         let waiting = self.links.iter().filter(|(_, link)| waits(link));
@@ -262,13 +255,17 @@ impl World {
         }
         let asked = self.premature_pong.pings(link, bytes);
         let has_answered = self.broker.as_ref().is_none_or(|broker| {
-            broker.outgoing(place).windows(PONG.len()).any(|window| window == PONG)
+            let output = broker.nodes[place.shard].outgoing(place.slot);
+            output.windows(PONG.len()).any(|window| window == PONG)
         });
         if asked != 1 || has_answered {
             return;
         }
         self.send_down(place);
-        let is_sent = self.broker.as_ref().is_some_and(|broker| broker.outgoing(place).is_empty());
+        let is_sent = self
+            .broker
+            .as_ref()
+            .is_some_and(|broker| broker.nodes[place.shard].outgoing(place.slot).is_empty());
         if let Some(link_of) =
             self.links.get_mut(&link).filter(|link| is_sent && link.place.is_some())
             && link_of.down.room() >= PONG.len()
@@ -285,19 +282,20 @@ impl World {
         let (Some(broker), Some(link)) = (self.broker.as_mut(), self.links.get_mut(&number)) else {
             return;
         };
+        let node = &mut broker.nodes[place.shard];
         while *early > 0 {
-            let output = broker.outgoing(place);
+            let output = node.outgoing(place.slot);
             let answer = output.windows(PONG.len()).position(|window| window == PONG);
             let Some(answer) = answer else { return };
             let written = link.down.write(&output[..answer]);
             if written < answer {
                 // The pipe is full.
                 if written > 0 {
-                    broker.sent(place, written);
+                    node.sent(place.slot, written);
                 }
                 return;
             }
-            broker.sent(place, answer + PONG.len());
+            node.sent(place.slot, answer + PONG.len());
             *early -= 1;
         }
     }
@@ -308,7 +306,7 @@ impl World {
     pub(super) fn node_lost(&mut self, number: u64) {
         let Some(link) = self.links.get_mut(&number) else { return };
         if let (Some(broker), Some(place)) = (self.broker.as_mut(), link.place.take()) {
-            broker.disconnected(self.now, place);
+            broker.nodes[place.shard].disconnected(self.now, place.slot);
             self.by_place.remove(&place);
             self.want_turn(place.shard);
         }

@@ -1,13 +1,11 @@
 //! The last client of a run: empties every queue.
 
-use super::context::{Asked, Behaviour, Context};
-use super::deliveries::Unsettled;
-use super::incoming::{Message, Way};
-use crate::history::{Consume, History};
+use super::channel::{Asked, Behaviour, Context};
+use super::incoming::Message;
+use crate::history::{Consume, Outcome};
 use crate::plan::QueueIndex;
 use angarium_engine::Time;
 use angarium_protocol::amqp091::codec::Method;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Time without deliveries after which the queues are empty: longer than any delay, time to live
@@ -21,7 +19,6 @@ const PREFETCH: u16 = 100;
 /// The state of the drain.
 #[derive(Debug, Default)]
 pub(super) struct Drain {
-    queues: BTreeMap<u32, QueueIndex>,
     /// Unanswered requests for a depth, and the sum of the answers.
     asking: usize,
     messages: u64,
@@ -31,34 +28,17 @@ pub(super) struct Drain {
 }
 
 impl Drain {
-    fn ask(&mut self, context: &mut Context<'_>) {
-        self.messages = 0;
-        let plan = context.plan();
-        let lasting = |index: &usize| !plan.queues[*index].is_private();
-        let indices: Vec<usize> = (0..plan.queues.len()).filter(lasting).collect();
-        self.asking = indices.len();
-        for index in indices {
-            context.ask_depth(index);
-        }
+    fn queues(context: &Context<'_>) -> Vec<QueueIndex> {
+        let queues = context.history.plan.queues.iter().enumerate();
+        queues.filter(|(_, queue)| !queue.is_private()).map(|(index, _)| index).collect()
     }
 
-    fn start_consumer(&mut self, context: &mut Context<'_>) {
+    fn start_consumers(&mut self, context: &mut Context<'_>) {
         self.has_begun = true;
-        let plan = context.plan().clone();
-        context.ask_prefetch(PREFETCH, 0);
-        for (index, queue) in plan.queues.iter().enumerate() {
-            if queue.is_private() {
-                continue;
-            }
-            let consumer = context.new_consumer();
-            self.queues.insert(consumer, index);
-            context.start_consumer(Consume {
-                consumer,
-                queue: index,
-                messages_max: u64::from(PREFETCH),
-                bytes_max: 0,
-                presettled: false,
-            });
+        context.link.ask_prefetch(PREFETCH, 0, Asked::Done);
+        for queue in Drain::queues(context) {
+            let messages_max = PREFETCH.into();
+            context.start_consumer(Consume { queue, messages_max, ..Consume::default() });
         }
     }
 }
@@ -66,23 +46,17 @@ impl Drain {
 impl Behaviour for Drain {
     fn begin(&mut self, context: &mut Context<'_>) {
         self.last = context.now;
-        self.ask(context);
+        self.woken(context);
     }
 
     fn arrived(&mut self, context: &mut Context<'_>, message: &Message) {
-        let Way::Delivered { consumer } = &message.way else { return };
-        let consumer: u32 = consumer.parse().unwrap_or(0);
-        let Some(queue) = self.queues.get(&consumer).copied() else { return };
         self.last = context.now;
-        context.note_delivery(consumer, queue, message);
-        match message.id {
-            Some(id) => {
-                let delivered = Unsettled { tag: message.tag, message: id };
-                context.accept(consumer, queue, delivered, None);
-            }
+        match context.note_delivery(message) {
+            Some(unsettled) => context.settle(unsettled, Outcome::Accept, None),
             // No producer made it, which the recorded delivery says already.
             None => {
-                context.wire.send(&Method::BasicAck { delivery_tag: message.tag, multiple: false });
+                let delivery_tag = message.tag;
+                context.link.send(&Method::BasicAck { delivery_tag, multiple: false });
             }
         }
     }
@@ -95,7 +69,7 @@ impl Behaviour for Drain {
             return;
         }
         if !self.has_begun {
-            self.start_consumer(context);
+            self.start_consumers(context);
         } else if self.messages == 0 && context.now.since(self.last) >= QUIET {
             self.is_done = true;
             return;
@@ -104,10 +78,12 @@ impl Behaviour for Drain {
     }
 
     fn woken(&mut self, context: &mut Context<'_>) {
-        self.ask(context);
+        let queues = Drain::queues(context);
+        (self.messages, self.asking) = (0, queues.len());
+        for queue in queues {
+            context.ask_depth(queue, Asked::Depth(queue));
+        }
     }
-
-    fn ended(&mut self, _: &mut History, _: Time, _: bool) {}
 
     fn is_done(&self) -> bool {
         self.is_done

@@ -48,9 +48,7 @@ pub(super) enum Way {
 pub(super) struct Message {
     /// How it arrived.
     pub(super) way: Way,
-    /// Its delivery tag.
     pub(super) tag: u64,
-    /// Its redelivered flag.
     pub(super) redelivered: bool,
     /// The message that its body names, if the body is intact.
     pub(super) id: Option<MessageId>,

@@ -1,63 +1,49 @@
 //! A client that speaks AMQP 0-9-1: declares the plan's topology, plays a role on each channel,
 //! and reconnects when its connection is lost.
 
+mod channel;
 mod consumer;
-mod context;
-mod deliveries;
+mod declaring;
 mod drain;
 mod incoming;
-mod lease_keeper;
 mod producer;
 mod proxy;
-mod publishes;
-mod queue_deleter;
 mod relay;
-mod requester;
-mod responder;
+mod requests;
 mod topology;
 mod wire;
 
+use super::context::{Activity, Phase, Presence, Surroundings};
+use super::endpoint::{Endpoint, PASSWORD, USER};
 use crate::canary::Canary;
-use crate::client::endpoint::RETURN_MAX;
-use crate::client::{Endpoint, PASSWORD, Surroundings, USER};
-use crate::history::Event;
+use crate::history::{Ending, Event};
 use crate::plan::amqp091::Role;
 use crate::random::Random;
 use angarium_engine::Time;
 use angarium_protocol::Protocol;
 use angarium_protocol::amqp091::codec::Method;
 use angarium_protocol::amqp091::frame;
-use context::{Asked, Behaviour, Context, Leave};
-use drain::Drain;
-use incoming::{Incoming, Way};
+use channel::{Asked, Behaviour, Channel, Context, Leave, Open};
+use incoming::{Incoming, Message, Way};
 use proxy::Proxy;
-use std::collections::VecDeque;
 use std::time::Duration;
 use wire::Wire;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// Not connected; reconnects at the time.
-    Away(Time),
-    /// Connected; the handshake is not complete.
-    Greeting,
-    /// Open; each role acts once its channel is set up.
-    Working,
-    /// connection.close was sent.
-    Leaving,
-    /// Closed for good.
-    Gone,
-}
+/// What a client says in connection.start-ok that it can do.
+const CAPABILITIES: [&str; 5] = [
+    "publisher_confirms",
+    "basic.nack",
+    "consumer_cancel_notify",
+    "connection.blocked",
+    "authentication_failure_close",
+];
 
 /// A role on its channel.
 #[derive(Debug)]
 struct Actor {
     role: Box<dyn Behaviour>,
-    asked: VecDeque<Asked>,
-    wake_at: Option<Time>,
-    /// The queue that only this channel declares.
-    own_queue: Option<usize>,
-    is_set_up: bool,
+    open: Open,
+    activity: Activity,
 }
 
 /// One client that speaks AMQP 0-9-1.
@@ -65,15 +51,10 @@ struct Actor {
 pub(super) struct Client {
     /// Its roles, by channel number from 1.
     actors: Vec<Actor>,
-    phase: Phase,
-    /// The connection's bytes.
+    presence: Presence,
     wire: Wire,
-    random: Random,
     heartbeat: Option<Duration>,
     next_heartbeat: Option<Time>,
-    leave: Leave,
-    /// It starts nothing new.
-    is_finishing: bool,
     /// It does not reconnect.
     is_retiring: bool,
 }
@@ -81,32 +62,36 @@ pub(super) struct Client {
 impl Client {
     /// A client that plays `roles`, and first connects at `start`.
     pub(super) fn new(roles: &[Role], start: Time, random: Random) -> Client {
-        Client::with(roles.iter().map(Actor::new).collect(), start, random)
+        Client::with(roles.iter().map(behaviour).collect(), start, random)
     }
 
     /// The client that empties all queues.
     pub(super) fn drain(start: Time, random: Random) -> Client {
-        Client::with(vec![Actor::of(Box::new(Drain::default()), None)], start, random)
+        Client::with(vec![Box::new(drain::Drain::default())], start, random)
     }
 
-    fn with(actors: Vec<Actor>, start: Time, random: Random) -> Client {
+    fn with(roles: Vec<Box<dyn Behaviour>>, start: Time, random: Random) -> Client {
+        let actor = |role| Actor { role, open: Open::default(), activity: Activity::default() };
         Client {
-            actors,
-            phase: Phase::Away(start),
+            actors: roles.into_iter().map(actor).collect(),
+            presence: Presence::new(Protocol::Amqp091, start, random),
             wire: Wire::default(),
-            random,
             heartbeat: None,
             next_heartbeat: None,
-            leave: Leave::No,
-            is_finishing: false,
             is_retiring: false,
         }
     }
 
-    /// The connection has ended.
+    /// The connection has ended; `synced`: after the broker had processed everything. Disconnects for
+    /// a while or, when retiring, for good.
     fn ended(&mut self, at: &mut Surroundings<'_>, synced: bool) {
         for actor in &mut self.actors {
-            actor.role.ended(at.history, at.now, synced);
+            actor.ended(at, synced);
+        }
+        if self.is_retiring {
+            self.presence.phase = Phase::Gone;
+        } else {
+            self.presence.stay_away(at.now);
         }
     }
 
@@ -117,8 +102,8 @@ impl Client {
             class_id: 0,
             method_id: 0,
         };
-        self.wire.send_connection(&method);
-        self.phase = Phase::Leaving;
+        self.wire.send(&method);
+        self.presence.phase = Phase::Leaving;
     }
 
     /// Handles what came for the connection.
@@ -128,14 +113,14 @@ impl Client {
             Incoming::Tune { frame_max, heartbeat } => self.tune(at.now, frame_max, heartbeat),
             Incoming::Opened => self.set_up(at),
             Incoming::ConnectionClosed { code, text } => {
-                at.history.note(at.now, Event::Refused { code, text });
-                self.wire.send_connection(&Method::ConnectionCloseOk {});
+                at.note(Event::Refused { code, text });
+                self.wire.send(&Method::ConnectionCloseOk {});
                 self.ended(at, false);
-                self.away(at.now);
+                self.presence.is_closing = true;
             }
             Incoming::Goodbye => {
                 self.ended(at, true);
-                self.away(at.now);
+                self.presence.is_closing = true;
             }
             Incoming::Notice => {}
             other => return Err(format!("{other:?} came on no channel")),
@@ -152,52 +137,43 @@ impl Client {
     ) -> Result<(), String> {
         match what {
             Incoming::Answer { messages } => {
-                let asked = self.actors[actor].asked.pop_front().ok_or("an answer to nothing")?;
+                let asked =
+                    self.actors[actor].open.asked.pop_front().ok_or("an answer to nothing")?;
                 self.answered(at, actor, asked, messages);
+            }
+            Incoming::Message(Message { way: Way::Returned, id, .. }) => {
+                self.play(at, actor, |_, context| {
+                    if let Some(message) = id {
+                        context.note(Event::Return { message });
+                    }
+                });
             }
             Incoming::Message(message) => {
                 if matches!(message.way, Way::Got) {
-                    self.actors[actor].asked.pop_front();
+                    self.actors[actor].open.asked.pop_front();
                 }
                 self.play(at, actor, |role, context| role.arrived(context, &message));
             }
             Incoming::Confirm { tag, multiple, accepted } => {
-                self.play(at, actor, |role, context| {
-                    role.confirmed(context, tag, multiple, accepted)
-                });
+                self.play(at, actor, |_, context| context.note_confirm(tag, multiple, accepted));
             }
             Incoming::Cancelled => {
                 // The queue is gone: reconnect and declare it again.
-                if self.phase == Phase::Working {
+                if self.presence.is_working() {
                     self.close();
                 }
             }
             Incoming::ChannelClosed { code, text } => {
-                at.history.note(at.now, Event::Refused { code, text });
-                if self.phase != Phase::Leaving {
-                    let number = channel_of(actor);
-                    self.wire.channel(number).send(&Method::ChannelCloseOk {});
-                    self.actors[actor].role.ended(at.history, at.now, false);
+                at.note(Event::Refused { code, text });
+                if self.presence.phase != Phase::Leaving {
+                    self.wire.send_on(channel_of(actor), &Method::ChannelCloseOk {});
+                    self.actors[actor].ended(at, false);
                     self.close();
                 }
             }
             other => return Err(format!("{other:?} came on a channel")),
         }
         Ok(())
-    }
-
-    fn away(&mut self, now: Time) {
-        self.leave = Leave::Abruptly;
-        self.stay_away(now);
-    }
-
-    /// Disconnects for a while or, when retiring, for good.
-    fn stay_away(&mut self, now: Time) {
-        if self.is_retiring {
-            self.phase = Phase::Gone;
-        } else {
-            self.not_reachable(now);
-        }
     }
 
     fn start(&mut self) {
@@ -207,15 +183,13 @@ impl Client {
             |table| {
                 table.text("product", "simulated");
                 table.table("capabilities", |capabilities| {
-                    for name in ["publisher_confirms", "basic.nack", "consumer_cancel_notify"] {
+                    for name in CAPABILITIES {
                         capabilities.bool(name, true);
                     }
-                    capabilities.bool("connection.blocked", true);
-                    capabilities.bool("authentication_failure_close", true);
                 });
             },
             |client_properties| {
-                wire.send_connection(&Method::ConnectionStartOk {
+                wire.send(&Method::ConnectionStartOk {
                     client_properties,
                     mechanism: "PLAIN",
                     response: response.as_bytes(),
@@ -226,57 +200,54 @@ impl Client {
     }
 
     fn tune(&mut self, now: Time, frame_max: u32, heartbeat: u16) {
-        let wish = *self.random.pick(&[4096, 5000, 16_384, 131_072]);
+        let random = &mut self.presence.random;
+        let wish = *random.pick(&[4096, 5000, 16_384, 131_072]);
         let frame_max = if frame_max == 0 { wish } else { wish.min(frame_max) };
-        let heartbeat = if self.random.percent(30) { heartbeat.clamp(1, 10) } else { 0 };
-        self.wire.send_connection(&Method::ConnectionTuneOk {
-            channel_max: 16,
-            frame_max,
-            heartbeat,
-        });
+        let heartbeat = if random.percent(30) { heartbeat.clamp(1, 10) } else { 0 };
+        self.wire.send(&Method::ConnectionTuneOk { channel_max: 16, frame_max, heartbeat });
         self.wire.frame_max = frame_max;
         self.heartbeat = (heartbeat > 0).then(|| Duration::from_millis(u64::from(heartbeat) * 500));
         self.next_heartbeat = self.heartbeat.map(|pause| now.plus(pause));
-        self.wire.send_connection(&Method::ConnectionOpen {
-            virtual_host: "/",
-            capabilities: "",
-            insist: false,
-        });
+        let (virtual_host, capabilities, insist) = ("/", "", false);
+        self.wire.send(&Method::ConnectionOpen { virtual_host, capabilities, insist });
     }
 
     /// Opens the channels and declares the plan's topology on each.
-    fn set_up(&mut self, at: &mut Surroundings<'_>) {
-        self.phase = Phase::Working;
-        let plan = at.history.plan.clone();
+    fn set_up(&mut self, at: &Surroundings<'_>) {
+        self.presence.phase = Phase::Working;
         for (index, actor) in self.actors.iter_mut().enumerate() {
-            let mut channel = self.wire.channel(channel_of(index));
-            channel.send(&Method::ChannelOpen { out_of_band: "" });
-            actor.asked.push_back(Asked::Done);
-            topology::declare(&plan, actor.own_queue, &mut channel, &mut actor.asked);
+            let (wire, number, open) = (&mut self.wire, channel_of(index), &mut actor.open);
+            let mut channel = Channel { wire, number, open };
+            channel.ask(&Method::ChannelOpen { out_of_band: "" }, Asked::Done);
+            topology::declare(&at.history.plan, actor.role.own_queue(), &mut channel);
             // Changes nothing; its answer shows that everything before is answered.
-            let qos = Method::BasicQos { prefetch_size: 0, prefetch_count: 0, global: false };
-            channel.send(&qos);
-            actor.asked.push_back(Asked::Ready);
+            channel.ask_prefetch(0, 0, Asked::Ready);
         }
     }
 
     fn answered(&mut self, at: &mut Surroundings<'_>, actor: usize, asked: Asked, messages: u32) {
         match asked {
-            Asked::Done => {}
+            Asked::Done => return,
             Asked::Ready => {
-                self.actors[actor].is_set_up = true;
-                self.play(at, actor, |role, context| role.begin(context));
+                self.actors[actor].open.is_set_up = true;
+                return self.play(at, actor, |role, context| role.begin(context));
             }
-            Asked::Depth(queue) => {
-                let messages = u64::from(messages);
-                at.history.note(at.now, Event::Depth { queue, messages });
-                self.play(at, actor, |role, context| {
-                    let count = u32::try_from(messages).unwrap_or(u32::MAX);
-                    role.answered(context, Asked::Depth(queue), count);
-                });
+            Asked::Depth(queue) | Asked::Sync(queue) => {
+                at.note(Event::Depth { queue, messages: messages.into() });
             }
-            other => self.play(at, actor, |role, context| role.answered(context, other, messages)),
+            _ => {}
         }
+        self.play(at, actor, |role, context| {
+            if let Asked::Sync(_) = asked {
+                for (consumer, _) in context.link.open.consumers.clone() {
+                    context.note(Event::Synced { consumer });
+                }
+            }
+            if let Asked::Commit(transaction) = asked {
+                context.note(Event::Transaction { transaction, ending: Ending::Committed });
+            }
+            role.answered(context, asked, messages);
+        });
     }
 
     /// Lets a role act, unless the connection is closing.
@@ -286,29 +257,19 @@ impl Client {
         actor: usize,
         act: impl FnOnce(&mut dyn Behaviour, &mut Context<'_>),
     ) {
-        let Actor { role, asked, wake_at, is_set_up, .. } = &mut self.actors[actor];
-        if self.phase != Phase::Working || !*is_set_up {
+        let Actor { role, open, activity } = &mut self.actors[actor];
+        if !self.presence.is_working() || !open.is_set_up {
             return;
         }
-        let mut leave = Leave::No;
-        let mut context = Context {
-            now: at.now,
-            random: &mut self.random,
-            history: at.history,
-            numbers: at.numbers,
-            asked,
-            wire: self.wire.channel(channel_of(actor)),
-            wake_at,
-            wants_to_leave: &mut leave,
-        };
+        let channel = Channel { wire: &mut self.wire, number: channel_of(actor), open };
+        let mut context = Context::new(at, &mut self.presence, activity, channel);
         act(role.as_mut(), &mut context);
-        match leave {
-            Leave::No => {}
-            Leave::Politely => self.close(),
-            Leave::Abruptly => {
+        match open.leave.take() {
+            None => {}
+            Some(Leave::Politely) => self.close(),
+            Some(Leave::Abruptly) => {
                 self.ended(at, false);
-                self.leave = Leave::Abruptly;
-                self.not_reachable(at.now);
+                self.presence.is_closing = true;
             }
         }
     }
@@ -316,116 +277,76 @@ impl Client {
 
 impl Endpoint for Client {
     fn break_rule(&mut self, canary: Canary, random: Random) {
-        self.wire = Wire::behind(Some(Proxy::new(canary, random)));
+        self.wire.proxy = Some(Proxy::new(canary, random));
     }
 
-    fn learns_why_closed(&self) -> bool {
-        true
-    }
-
-    fn protocol(&self) -> Protocol {
-        Protocol::Amqp091
+    fn presence(&mut self) -> &mut Presence {
+        &mut self.presence
     }
 
     fn output(&mut self) -> &mut Vec<u8> {
         &mut self.wire.output
     }
 
-    fn deadline(&self) -> Option<Time> {
-        match self.phase {
-            Phase::Away(until) => Some(until),
-            Phase::Gone | Phase::Leaving => None,
-            _ => {
-                let actors = self.actors.iter().filter_map(|actor| actor.wake_at);
-                actors.chain(self.next_heartbeat).min()
-            }
-        }
-    }
-
-    fn wants_connection(&self, now: Time) -> bool {
-        matches!(self.phase, Phase::Away(until) if until <= now)
-    }
-
-    fn not_reachable(&mut self, now: Time) {
-        let pause = self.random.between(10_000, RETURN_MAX);
-        self.phase = Phase::Away(now.plus(Duration::from_micros(pause)));
+    fn wake_at(&self) -> Option<Time> {
+        let actors = self.actors.iter().filter_map(|actor| actor.activity.wake_at);
+        actors.chain(self.next_heartbeat).min()
     }
 
     fn connected(&mut self, _: &mut Surroundings<'_>) {
-        self.phase = Phase::Greeting;
+        self.presence.phase = Phase::Greeting;
+        self.presence.is_closing = false;
         self.wire = self.wire.renewed();
         self.wire.output.extend_from_slice(&frame::PROTOCOL_HEADER);
         for actor in &mut self.actors {
-            actor.asked.clear();
-            actor.wake_at = None;
-            actor.is_set_up = false;
+            actor.open = Open::default();
+            actor.activity = Activity::default();
         }
         self.next_heartbeat = None;
-        self.leave = Leave::No;
     }
 
-    fn wants_to_close(&self) -> bool {
-        self.leave == Leave::Abruptly
-    }
-
-    fn finish(&mut self) {
-        self.is_finishing = true;
-    }
-
-    fn is_done(&self) -> bool {
-        let is_done =
-            |actor: &Actor| actor.is_set_up && actor.asked.is_empty() && actor.role.is_done();
-        self.phase == Phase::Gone
-            || (self.phase == Phase::Working && self.actors.iter().all(is_done))
+    fn is_idle(&self) -> bool {
+        let is_idle = |actor: &Actor| actor.open.is_answered() && actor.role.is_done();
+        self.actors.iter().all(is_idle)
     }
 
     fn waits_for(&self) -> String {
-        let mut text = format!("{:?}", self.phase);
+        let mut text = format!("{:?}", self.presence.phase);
         for actor in &self.actors {
-            text += &format!(", asked {:?}, {}", actor.asked, actor.role.waits_for());
+            text += &format!(", {:?}, {}", actor.open, actor.role.waits_for());
         }
         text
     }
 
     fn lost(&mut self, at: &mut Surroundings<'_>) {
-        if !matches!(self.phase, Phase::Away(_) | Phase::Gone) {
+        if self.presence.is_connected() {
             self.ended(at, false);
-            self.stay_away(at.now);
         }
     }
 
     fn retire(&mut self, at: &mut Surroundings<'_>) {
         self.is_retiring = true;
-        match self.phase {
+        match self.presence.phase {
             Phase::Working => self.close(),
             Phase::Leaving | Phase::Gone => {}
             _ => {
                 self.ended(at, false);
-                self.phase = Phase::Gone;
-                self.leave = Leave::Abruptly;
+                self.presence.is_closing = true;
             }
         }
     }
 
-    fn is_gone(&self) -> bool {
-        self.phase == Phase::Gone
-    }
-
     fn received(&mut self, at: &mut Surroundings<'_>, bytes: &[u8]) -> Result<(), String> {
-        let mut incoming = Vec::new();
-        self.wire.received(bytes, &mut incoming)?;
-        for (channel, what) in incoming {
-            if matches!(self.phase, Phase::Away(_) | Phase::Gone) {
+        for (channel, what) in self.wire.received(bytes)? {
+            if !self.presence.is_connected() {
                 break;
             }
-            if channel == 0 {
-                self.take(at, what)?;
-            } else {
-                let actor = usize::from(channel) - 1;
-                if actor >= self.actors.len() {
-                    return Err(format!("something came on channel {channel}, which is not open"));
+            match usize::from(channel).checked_sub(1) {
+                None => self.take(at, what)?,
+                Some(actor) if actor < self.actors.len() => {
+                    self.take_on_channel(at, actor, what)?
                 }
-                self.take_on_channel(at, actor, what)?;
+                _ => return Err(format!("something came on channel {channel}, which is not open")),
             }
         }
         Ok(())
@@ -437,12 +358,24 @@ impl Endpoint for Client {
             self.next_heartbeat = self.heartbeat.map(|pause| at.now.plus(pause));
         }
         for actor in 0..self.actors.len() {
-            if self.actors[actor].wake_at.is_some_and(|due| due <= at.now) {
-                self.actors[actor].wake_at = None;
-                if !self.is_finishing {
-                    self.play(at, actor, |role, context| role.woken(context));
-                }
+            let due = self.actors[actor].activity.wake_at.take_if(|due| *due <= at.now);
+            if due.is_some() && !self.presence.is_finishing {
+                self.play(at, actor, |role, context| role.woken(context));
             }
+        }
+    }
+}
+
+impl Actor {
+    /// The connection or channel has ended.
+    fn ended(&mut self, at: &mut Surroundings<'_>, synced: bool) {
+        self.role.ended(at);
+        self.open.unconfirmed.clear();
+        for (consumer, _) in self.open.consumers.drain(..) {
+            if synced {
+                at.note(Event::Synced { consumer });
+            }
+            at.note(Event::Ended { consumer });
         }
     }
 }
@@ -452,27 +385,22 @@ fn channel_of(actor: usize) -> u16 {
     u16::try_from(actor + 1).expect("clients have few roles")
 }
 
-impl Actor {
-    fn new(role: &Role) -> Actor {
-        let (behaviour, own_queue): (Box<dyn Behaviour>, _) = match role {
-            Role::Producer(plan) => (Box::new(producer::Producing::new(plan.clone())), None),
-            Role::Consumer(plan) => {
-                (Box::new(consumer::Consuming::new(plan.clone())), Some(plan.queue))
-            }
-            Role::Relay(plan) => (Box::new(relay::Relaying::new(plan.clone())), None),
-            Role::QueueDeleter(plan) => {
-                (Box::new(queue_deleter::QueueDeleting::new(plan.clone())), None)
-            }
-            Role::Requester(plan) => (Box::new(requester::Requesting::new(plan.clone())), None),
-            Role::Responder(plan) => (Box::new(responder::Responding::new(plan.clone())), None),
-            Role::LeaseKeeper(plan) => {
-                (Box::new(lease_keeper::LeaseKeeping::new(plan.clone())), None)
-            }
-        };
-        Actor::of(behaviour, own_queue)
-    }
-
-    fn of(role: Box<dyn Behaviour>, own_queue: Option<usize>) -> Actor {
-        Actor { role, asked: VecDeque::new(), wake_at: None, own_queue, is_set_up: false }
+fn behaviour(role: &Role) -> Box<dyn Behaviour> {
+    match role.clone() {
+        Role::Producer(plan) => Box::new(producer::Producing { plan, total: 0, transaction: None }),
+        Role::Consumer(plan) => {
+            Box::new(consumer::Consuming { plan, held: Vec::new(), leaves_at: None })
+        }
+        Role::Relay(plan) => {
+            Box::new(relay::Relaying { plan, held: Vec::new(), ending: Vec::new() })
+        }
+        Role::QueueDeleter(plan) => Box::new(plan),
+        Role::Requester(plan) => {
+            Box::new(requests::Requesting { plan, consumer: 0, total: 0, open: 0 })
+        }
+        Role::Responder(plan) => {
+            Box::new(requests::Responding { plan, requests: Default::default() })
+        }
+        Role::LeaseKeeper(plan) => Box::new(declaring::LeaseKeeping { plan, asked: None }),
     }
 }

@@ -1,13 +1,12 @@
 //! The producer role: publishes, and records confirms.
 
-use super::context::{Asked, Behaviour, Context};
-use super::incoming::{Message, Way};
-use super::publishes::Publishes;
+use super::channel::{Asked, Behaviour, Context, delivery_mode};
 use super::wire::with_table;
-use crate::history::{DirectPublish, Ending, Event, History, MessageId, Publish};
-use crate::payload;
+use crate::client::Surroundings;
+use crate::client::context::next;
+use crate::history::{DirectPublish, Ending, Event, Publish};
 use crate::plan::amqp091::{Mode, Producer};
-use angarium_engine::Time;
+use angarium_protocol::amqp091::codec::content::PublishMethod;
 use angarium_protocol::amqp091::codec::table::TableWriter;
 use angarium_protocol::amqp091::codec::{Method, Properties, Table};
 use std::time::Duration;
@@ -20,43 +19,30 @@ const OUTPUT_MAX: usize = 64 << 10;
 /// The state of a producer role.
 #[derive(Debug)]
 pub(super) struct Producing {
-    plan: Producer,
-    publishes: Publishes,
+    pub(super) plan: Producer,
     /// Messages sent on all connections.
-    total: u32,
+    pub(super) total: u32,
     /// The open transaction and how many messages it has.
-    transaction: Option<(u32, u64)>,
-    is_ending: bool,
+    pub(super) transaction: Option<(u32, u64)>,
 }
 
 impl Producing {
-    pub(super) fn new(plan: Producer) -> Producing {
-        Producing {
-            plan,
-            publishes: Publishes::default(),
-            total: 0,
-            transaction: None,
-            is_ending: false,
-        }
-    }
-
     fn publish(&mut self, context: &mut Context<'_>) {
         let plan = &self.plan;
         self.total += 1;
-        let message = self.publishes.next();
+        let message = context.next_message();
         let random = &mut *context.random;
-        let key = random.pick(&plan.keys).clone();
+        let key = random.pick(&plan.keys);
         let persistent = random.percent(plan.persistent_percent);
-        let priority = u8::try_from(random.below(u64::from(plan.priority_max) + 1)).unwrap_or(0);
-        let length = usize::try_from(random.magnitude(plan.body_max)).expect("bodies are small");
+        let priority = random.below(u64::from(plan.priority_max) + 1) as u8;
+        let length = random.magnitude(plan.body_max) as usize;
         let expires = plan.expiration.filter(|expires| random.percent(expires.percent));
         let expiration = expires.map(|expires| random.between(1, expires.millis_max).to_string());
-        let delay = plan.delay_max.map(|max| random.below(max + 1));
         let now = context.now.0 / 1_000;
-        let delay = match plan.delay_step {
-            Some(step) => delay.map(|delay| (now + delay).next_multiple_of(step) - now),
-            None => delay,
-        };
+        let delay = plan.delay_max.map(|max| {
+            let delay = random.below(max + 1);
+            plan.delay_step.map_or(delay, |step| (now + delay).next_multiple_of(step) - now)
+        });
         let mut headers: Vec<(String, i64)> = Vec::new();
         for name in &plan.headers {
             if random.percent(60) {
@@ -64,26 +50,32 @@ impl Producing {
             }
         }
         let mandatory = random.percent(plan.mandatory_percent);
-        let exchange =
-            plan.exchange.map(|index| context.history.plan.exchanges[index].name.clone());
-        let to = context.history.plan.route(plan.exchange, &key, &headers);
+        let whole = &context.history.plan;
+        let exchange = plan.exchange.map(|index| whole.exchanges[index].name.clone());
+        let is_direct = whole.has_subjects(plan.exchange);
         context.note(Event::Publish(Publish {
             message,
-            to,
+            to: context.history.plan.route(plan.exchange, key, &headers),
             persistent,
             priority,
             transaction: self.transaction.map(|(number, _)| number),
             expires: expiration.is_some(),
             held_until: delay.map(|delay| context.now.plus(Duration::from_millis(delay))),
         }));
-        if context.plan().has_subjects(plan.exchange) {
-            note_direct(context, message, &key);
+        if is_direct {
+            // Subscribers of the subject receive it, too.
+            context.note(Event::DirectPublish(DirectPublish {
+                message,
+                subject: key.clone(),
+                echo: true,
+                has_headers: true,
+                ..DirectPublish::default()
+            }));
         }
         let id = message.0.to_string();
-        let wire = &mut context.wire;
         let fill = |table: &mut TableWriter<'_>| {
             if let Some(delay) = delay {
-                table.int("x-delay", i64::try_from(delay).expect("delays are short"));
+                table.int("x-delay", delay.cast_signed());
             }
             for (name, value) in &headers {
                 table.int(name, *value);
@@ -92,91 +84,62 @@ impl Producing {
         let send = |headers: Table<'_>| {
             let properties = Properties {
                 headers: (!headers.is_empty()).then_some(headers),
-                delivery_mode: Some(if persistent { 2 } else { 1 }),
+                delivery_mode: Some(delivery_mode(persistent)),
                 priority: (priority > 0).then_some(priority),
                 expiration: expiration.as_deref(),
                 message_id: Some(&id),
                 ..Properties::default()
             };
             let exchange = exchange.as_deref().unwrap_or("");
-            wire.publish(exchange, &key, mandatory, &properties, &payload::make(message, length));
+            let (routing_key, immediate) = (key.as_str(), false);
+            let method = PublishMethod { exchange, routing_key, mandatory, immediate };
+            context.send_message(&method, &properties, length);
         };
         with_table(fill, send);
-        if plan.mode == Mode::Confirm {
-            self.publishes.await_confirm(message);
-        }
     }
 
     fn burst(&mut self, context: &mut Context<'_>) {
         for _ in 0..context.random.between(1, BURST_MAX) {
-            let is_full = self.publishes.unconfirmed() >= self.plan.window as usize;
-            if is_full || self.total >= self.plan.messages || context.wire.unsent() > OUTPUT_MAX {
+            let open = &context.link.open;
+            let is_full = open.unconfirmed.len() >= self.plan.window as usize || open.is_ending();
+            let unsent = context.link.wire.output.len();
+            if is_full || self.total >= self.plan.messages || unsent > OUTPUT_MAX {
                 return;
             }
             if let Mode::Transactional(size) = self.plan.mode {
-                if self.is_ending {
-                    return;
-                }
-                if self.transaction.is_none() {
-                    context.numbers.transaction += 1;
-                    self.transaction = Some((context.numbers.transaction, 0));
-                }
+                let (transaction, count) =
+                    self.transaction.unwrap_or_else(|| (next(&mut context.numbers.transaction), 0));
+                self.transaction = Some((transaction, count + 1));
                 self.publish(context);
-                if let Some((_, count)) = &mut self.transaction {
-                    *count += 1;
-                    if *count >= size {
-                        self.end_transaction(context);
-                    }
+                if count + 1 >= size {
+                    self.transaction = None;
+                    context.end_transaction(transaction, self.plan.rollback_percent);
                 }
             } else {
                 self.publish(context);
             }
         }
     }
-
-    fn end_transaction(&mut self, context: &mut Context<'_>) {
-        let Some((transaction, _)) = self.transaction else { return };
-        self.is_ending = true;
-        if context.random.percent(self.plan.rollback_percent) {
-            context.note(Event::Transaction { transaction, ending: Ending::RolledBack });
-            context.ask(&Method::TxRollback {}, Asked::Rollback);
-        } else {
-            context.note(Event::Committing { transaction });
-            context.ask(&Method::TxCommit {}, Asked::Commit(transaction));
-        }
-    }
 }
 
 impl Behaviour for Producing {
     fn begin(&mut self, context: &mut Context<'_>) {
-        self.publishes = Publishes::begin(context);
         match self.plan.mode {
-            Mode::Confirm => context.ask(&Method::ConfirmSelect { no_wait: false }, Asked::Done),
-            Mode::Transactional(_) => context.ask(&Method::TxSelect {}, Asked::Done),
-            Mode::Plain => {}
+            Mode::Confirm => context.begin_confirmed(),
+            Mode::Transactional(_) => {
+                context.begin_publishing();
+                context.link.ask(&Method::TxSelect {}, Asked::Done);
+            }
+            Mode::Plain => {
+                context.begin_publishing();
+            }
         }
         context.wake_within(self.plan.pause_max);
     }
 
-    fn arrived(&mut self, context: &mut Context<'_>, message: &Message) {
-        if let (Way::Returned, Some(message)) = (&message.way, message.id) {
-            context.note(Event::Return { message });
-        }
-    }
-
-    fn answered(&mut self, context: &mut Context<'_>, asked: Asked, _: u32) {
-        if let Asked::Commit(transaction) = asked {
-            context.note(Event::Transaction { transaction, ending: Ending::Committed });
-        }
-        if matches!(asked, Asked::Commit(_) | Asked::Rollback) {
-            self.transaction = None;
-            self.is_ending = false;
-            context.wake_within(self.plan.pause_max);
-        }
-    }
-
-    fn confirmed(&mut self, context: &mut Context<'_>, tag: u64, multiple: bool, accepted: bool) {
-        self.publishes.record_confirm(context, tag, multiple, accepted);
+    fn answered(&mut self, context: &mut Context<'_>, _: Asked, _: u32) {
+        // A transaction has ended.
+        context.wake_within(self.plan.pause_max);
     }
 
     fn woken(&mut self, context: &mut Context<'_>) {
@@ -186,26 +149,9 @@ impl Behaviour for Producing {
         }
     }
 
-    fn ended(&mut self, history: &mut History, now: Time, _: bool) {
-        if let Some((transaction, _)) = self.transaction.take().filter(|_| !self.is_ending) {
-            history.note(now, Event::Transaction { transaction, ending: Ending::RolledBack });
+    fn ended(&mut self, at: &mut Surroundings<'_>) {
+        if let Some((transaction, _)) = self.transaction.take() {
+            at.note(Event::Transaction { transaction, ending: Ending::RolledBack });
         }
-        self.is_ending = false;
-        self.publishes.end();
     }
-
-    fn is_done(&self) -> bool {
-        self.publishes.are_confirmed() && !self.is_ending
-    }
-}
-
-/// Records that subscribers of the subject `key` are to receive the message, too.
-fn note_direct(context: &mut Context<'_>, message: MessageId, key: &str) {
-    context.note(Event::DirectPublish(DirectPublish {
-        message,
-        subject: key.to_owned(),
-        echo: true,
-        has_headers: true,
-        ..DirectPublish::default()
-    }));
 }

@@ -16,7 +16,6 @@ pub(super) struct Proxy {
 }
 
 impl Proxy {
-    /// A proxy that breaks `canary`'s rule.
     pub(super) fn new(canary: Canary, random: Random) -> Proxy {
         Proxy { canary, random, transactional: BTreeSet::new() }
     }

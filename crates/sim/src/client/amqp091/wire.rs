@@ -3,9 +3,10 @@
 use super::incoming::{Incoming, Message, Way};
 use super::proxy::Proxy;
 use crate::payload;
+use angarium_protocol::amqp091::codec::content::{self, PublishMethod};
 use angarium_protocol::amqp091::codec::table::{self, TableWriter};
 use angarium_protocol::amqp091::codec::{
-    ContentHeader, FieldValue, Method, Properties, Table, content, put_table,
+    ContentHeader, FieldValue, Method, Properties, Table, put_table,
 };
 use angarium_protocol::amqp091::frame;
 use std::collections::BTreeMap;
@@ -23,34 +24,24 @@ struct Partial {
 #[derive(Debug, Default)]
 pub(super) struct Wire {
     input: Vec<u8>,
-    /// Bytes to be sent.
     pub(super) output: Vec<u8>,
-    /// By channel.
     partials: BTreeMap<u16, Partial>,
     /// As negotiated by connection.tune; 0 before.
     pub(super) frame_max: u32,
-    proxy: Option<Proxy>,
+    pub(super) proxy: Option<Proxy>,
 }
 
 impl Wire {
-    /// A connection behind a proxy.
-    pub(super) fn behind(proxy: Option<Proxy>) -> Wire {
-        Wire { proxy, ..Wire::default() }
-    }
-
     /// The next connection, behind the same proxy.
     pub(super) fn renewed(&mut self) -> Wire {
-        Wire::behind(self.proxy.take())
+        Wire { proxy: self.proxy.take(), ..Wire::default() }
     }
 
-    /// Takes bytes; appends what they complete to `into`, each with its channel. Fails if the
-    /// broker breaks the protocol.
-    pub(super) fn received(
-        &mut self,
-        bytes: &[u8],
-        into: &mut Vec<(u16, Incoming)>,
-    ) -> Result<(), String> {
+    /// Takes bytes; returns what they complete, each with its channel. Fails if the broker breaks
+    /// the protocol.
+    pub(super) fn received(&mut self, bytes: &[u8]) -> Result<Vec<(u16, Incoming)>, String> {
         self.input.extend_from_slice(bytes);
+        let mut incoming = Vec::new();
         let input = std::mem::take(&mut self.input);
         let mut used = 0;
         let limit = if self.frame_max == 0 { 128 << 10 } else { self.frame_max };
@@ -58,33 +49,28 @@ impl Wire {
             frame::read(&input[used..], limit).map_err(|error| error.to_string())?
         {
             used += length;
-            self.frame(frame, into)?;
+            let what = self.frame(&frame)?;
+            incoming.extend(what.map(|what| (frame.channel, what)));
         }
         self.input = input;
         self.input.drain(..used);
         if let Some(proxy) = &mut self.proxy {
-            proxy.alter(into);
+            proxy.alter(&mut incoming);
         }
-        Ok(())
+        Ok(incoming)
     }
 
-    fn frame(
-        &mut self,
-        frame: frame::Frame<'_>,
-        into: &mut Vec<(u16, Incoming)>,
-    ) -> Result<(), String> {
+    fn frame(&mut self, frame: &frame::Frame<'_>) -> Result<Option<Incoming>, String> {
         let channel = frame.channel;
         match frame.kind {
-            frame::HEARTBEAT => into.push((0, Incoming::Notice)),
+            frame::HEARTBEAT => Ok(Some(Incoming::Notice)),
             frame::METHOD if self.partials.contains_key(&channel) => {
-                return Err("a method came between a message's frames".to_owned());
+                Err("a method came between a message's frames".to_owned())
             }
             frame::METHOD => {
                 let method = Method::decode(frame.payload)
                     .map_err(|error| format!("the broker sent no method: {error:?}"))?;
-                if let Some(incoming) = self.method(channel, &method)? {
-                    into.push((channel, incoming));
-                }
+                self.method(channel, &method)
             }
             frame::HEADER => {
                 let partial =
@@ -96,19 +82,18 @@ impl Wire {
                 partial.message.requeues = requeues(&properties);
                 partial.message.reply_to = reply_to(&properties);
                 partial.expects = Some(header.body_bytes);
-                into.extend(self.complete(channel)?);
+                self.complete(channel)
             }
             _ => {
                 let partial =
                     self.partials.get_mut(&channel).ok_or("a body frame without a method")?;
                 partial.body.extend_from_slice(frame.payload);
-                into.extend(self.complete(channel)?);
+                self.complete(channel)
             }
         }
-        Ok(())
     }
 
-    fn complete(&mut self, channel: u16) -> Result<Option<(u16, Incoming)>, String> {
+    fn complete(&mut self, channel: u16) -> Result<Option<Incoming>, String> {
         let Some(partial) = self.partials.get(&channel) else { return Ok(None) };
         let expects = partial.expects.ok_or("a body frame before its content header")?;
         let length = partial.body.len() as u64;
@@ -122,7 +107,7 @@ impl Wire {
             self.partials.remove(&channel).expect("just looked at");
         message.id = payload::read(&body);
         message.bytes = length;
-        Ok(Some((channel, Incoming::Message(message))))
+        Ok(Some(Incoming::Message(message)))
     }
 
     /// What a method means; `None` if a message's content follows it.
@@ -185,62 +170,38 @@ impl Wire {
         None
     }
 
-    /// One of its channels.
-    pub(super) fn channel(&mut self, number: u16) -> Channel<'_> {
-        Channel { wire: self, number }
-    }
-
     /// Writes a method of the connection itself.
-    pub(super) fn send_connection(&mut self, method: &Method<'_>) {
+    pub(super) fn send(&mut self, method: &Method<'_>) {
         method.write_frame(0, &mut self.output);
     }
-}
 
-/// A channel of a connection.
-#[derive(Debug)]
-pub(super) struct Channel<'a> {
-    wire: &'a mut Wire,
-    number: u16,
-}
-
-impl Channel<'_> {
-    /// Unsent bytes of the connection.
-    pub(super) fn unsent(&self) -> usize {
-        self.wire.output.len()
-    }
-
-    /// Writes a method.
-    pub(super) fn send(&mut self, method: &Method<'_>) {
-        let Wire { output, proxy, .. } = &mut *self.wire;
-        let passed = match proxy {
-            Some(proxy) => proxy.pass(self.number, method),
+    /// Writes a method of a channel.
+    pub(super) fn send_on(&mut self, channel: u16, method: &Method<'_>) {
+        let passed = match &mut self.proxy {
+            Some(proxy) => proxy.pass(channel, method),
             None => Some(*method),
         };
         if let Some(method) = passed {
-            method.write_frame(self.number, output);
+            method.write_frame(channel, &mut self.output);
         }
     }
 
     /// Writes a message.
     pub(super) fn publish(
         &mut self,
-        exchange: &str,
-        routing_key: &str,
-        mandatory: bool,
+        channel: u16,
+        method: &PublishMethod<'_>,
         properties: &Properties<'_>,
         body: &[u8],
     ) {
-        let Wire { output, proxy, frame_max, .. } = &mut *self.wire;
-        let number = self.number;
-        if proxy.as_mut().is_some_and(|proxy| proxy.swallows(number)) {
+        if self.proxy.as_mut().is_some_and(|proxy| proxy.swallows(channel)) {
             return;
         }
-        let method = content::PublishMethod { exchange, routing_key, mandatory, immediate: false };
-        method.write_frame(number, output);
+        method.write_frame(channel, &mut self.output);
         let mut encoded = Vec::new();
         properties.encode(&mut encoded);
-        content::write_header(output, number, body.len() as u64, &encoded);
-        frame::write_body(output, number, body, *frame_max);
+        content::write_header(&mut self.output, channel, body.len() as u64, &encoded);
+        frame::write_body(&mut self.output, channel, body, self.frame_max);
     }
 }
 

@@ -3,30 +3,31 @@
 
 use super::incoming::{Arrived, Incoming};
 use super::proxy::Proxy;
+use crate::canary::Canary;
 use crate::client::{PASSWORD, USER};
 use crate::history::{Event, HeadersSeen, MessageId};
 use crate::payload;
 use crate::plan::nats::Client as Plan;
+use angarium_engine::QUEUE_SUBJECT_PREFIX;
 use angarium_protocol::nats::codec::client::{Publish, write_unsubscribe};
 use angarium_protocol::nats::codec::client::{write_ping, write_pong, write_subscribe};
 use angarium_protocol::nats::codec::{Connect, Headers, Info, Message, ServerOp};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Longest payload that is accepted.
 const PAYLOAD_MAX: usize = 1 << 20;
 /// The header with the number of missed messages.
 const MISSED: &str = "Angarium-Missed";
 
 /// A subscription of the connection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Subscribed {
-    pub(crate) subscription: u32,
+pub(super) struct Subscribed {
+    pub(super) subscription: u32,
     /// The part of the client that it belongs to.
-    pub(crate) part: usize,
+    pub(super) part: usize,
 }
 
 /// What was sent since the last PING, and is confirmed by the PONG of the next one.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 struct Sent {
     subscribed: Vec<u32>,
     unsubscribed: Vec<u32>,
@@ -36,41 +37,45 @@ struct Sent {
 
 /// One connection.
 #[derive(Debug, Default)]
-pub(crate) struct Connection {
+pub(super) struct Connection {
     /// Its number.
-    pub(crate) number: u32,
+    pub(super) number: u32,
+    /// The part of the client that acts on it.
+    pub(super) part: usize,
+    /// The client takes headers.
+    pub(super) takes_headers: bool,
+    /// The client wants its own messages back.
+    pub(super) echo: bool,
     input: Vec<u8>,
-    pub(crate) output: Vec<u8>,
+    pub(super) output: Vec<u8>,
     subscribed: BTreeMap<u32, Subscribed>,
     sent: Sent,
     /// What each unanswered PING covers.
     asked: VecDeque<Sent>,
-    proxy: Option<Proxy>,
+    pub(super) proxy: Option<Proxy>,
 }
 
 impl Connection {
-    /// A connection behind a proxy.
-    pub(crate) fn behind(proxy: Option<Proxy>) -> Connection {
-        Connection { proxy, ..Connection::default() }
+    /// The next connection, behind the same proxy.
+    pub(super) fn renewed(&mut self, number: u32, plan: &Plan) -> Connection {
+        let (takes_headers, echo, proxy) = (plan.headers, plan.echo, self.proxy.take());
+        Connection { number, takes_headers, echo, proxy, ..Connection::default() }
     }
 
-    /// The next connection, behind the same proxy.
-    pub(crate) fn renewed(&mut self, number: u32) -> Connection {
-        Connection { number, ..Connection::behind(self.proxy.take()) }
+    fn breaks(&self, canary: Canary) -> bool {
+        self.proxy.as_ref().is_some_and(|proxy| proxy.canary == canary)
     }
 
     // ---- out ----
 
-    /// Sends CONNECT.
-    pub(crate) fn connect(&mut self, plan: &Plan) {
-        let echo = plan.echo || self.proxy.as_ref().is_some_and(Proxy::forces_echo);
+    pub(super) fn connect(&mut self, plan: &Plan) {
         let connect = Connect {
             verbose: plan.verbose,
             pedantic: false,
             user: Some(USER.to_owned()),
             pass: Some(PASSWORD.to_owned()),
             protocol: 1,
-            echo,
+            echo: plan.echo || self.breaks(Canary::EchoForced),
             no_responders: plan.headers,
             headers: plan.headers,
             ..Connect::default()
@@ -78,81 +83,79 @@ impl Connection {
         connect.write(&mut self.output);
     }
 
-    pub(crate) fn publish(&mut self, message: MessageId, publish: &Publish<'_>) {
-        let is_lost =
-            self.proxy.as_ref().is_some_and(|proxy| proxy.swallows_publish(publish.subject));
-        if !is_lost {
+    pub(super) fn publish(&mut self, message: MessageId, publish: &Publish<'_>) {
+        let is_to_queue = publish.subject.starts_with(QUEUE_SUBJECT_PREFIX.as_bytes());
+        if !(is_to_queue && self.breaks(Canary::QueueSubjectLost)) {
             publish.write(&mut self.output);
         }
         self.sent.published.insert(message.producer(), message);
     }
 
     /// Subscribes; returns the sid.
-    pub(crate) fn subscribe(
+    pub(super) fn subscribe(
         &mut self,
         pattern: &str,
         group: Option<&str>,
         subscription: u32,
-        part: usize,
     ) -> u32 {
-        let sid = u32::try_from(self.subscribed.len() + 1).expect("runs are short");
-        self.subscribed.insert(sid, Subscribed { subscription, part });
-        let group = group.filter(|_| !self.proxy.as_ref().is_some_and(Proxy::ignores_groups));
+        let sid = self.subscribed.len() as u32 + 1;
+        self.subscribed.insert(sid, Subscribed { subscription, part: self.part });
+        let group = group.filter(|_| !self.breaks(Canary::GroupsIgnored)).unwrap_or_default();
         let name = sid.to_string();
-        let group = group.unwrap_or_default().as_bytes();
-        write_subscribe(&mut self.output, pattern.as_bytes(), group, name.as_bytes());
+        write_subscribe(&mut self.output, pattern.as_bytes(), group.as_bytes(), name.as_bytes());
         self.sent.subscribed.push(subscription);
         sid
     }
 
-    pub(crate) fn unsubscribe(&mut self, sid: u32, after: Option<u64>) {
-        let after = after.map(|after| usize::try_from(after).expect("limits are small"));
-        if !self.proxy.as_ref().is_some_and(|proxy| proxy.swallows_unsubscribe(after)) {
+    pub(super) fn unsubscribe(&mut self, sid: u32, after: Option<u64>) {
+        let lost = if after.is_none() { Canary::UnsubscribesLost } else { Canary::UntilIgnored };
+        if !self.breaks(lost) {
+            let after = after.map(|after| after as usize);
             write_unsubscribe(&mut self.output, sid.to_string().as_bytes(), after);
         }
         self.sent.unsubscribed.extend(self.subscribed.get(&sid).map(|it| it.subscription));
     }
 
-    pub(crate) fn ping(&mut self) {
+    pub(super) fn ping(&mut self) {
         write_ping(&mut self.output);
         self.asked.push_back(std::mem::take(&mut self.sent));
     }
 
-    pub(crate) fn pong(&mut self) {
+    pub(super) fn pong(&mut self) {
         write_pong(&mut self.output);
     }
 
     /// Whether the broker has processed everything that was sent.
-    pub(crate) fn is_synced(&self) -> bool {
-        let Sent { subscribed, unsubscribed, published } = &self.sent;
-        let is_all_asked = subscribed.is_empty() && unsubscribed.is_empty() && published.is_empty();
-        is_all_asked && self.asked.is_empty()
+    pub(super) fn is_synced(&self) -> bool {
+        self.sent == Sent::default() && self.asked.is_empty()
     }
 
     /// Whether a PING is unanswered.
-    pub(crate) fn is_asking(&self) -> bool {
+    pub(super) fn is_asking(&self) -> bool {
         !self.asked.is_empty()
     }
 
     // ---- in ----
 
-    pub(crate) fn subscribed(&self, sid: u32) -> Option<Subscribed> {
+    pub(super) fn subscribed(&self, sid: u32) -> Option<Subscribed> {
         self.subscribed.get(&sid).copied()
     }
 
     /// Handles a PONG; returns the events that it confirms.
-    pub(crate) fn ponged(&mut self) -> Result<Vec<Event>, String> {
+    pub(super) fn ponged(&mut self) -> Result<Vec<Event>, String> {
         let sent = self.asked.pop_front().ok_or("a PONG to no PING")?;
-        let subscribed =
-            sent.subscribed.into_iter().map(|subscription| Event::Subscribed { subscription });
-        let unsubscribed = sent.unsubscribed.into_iter();
-        let unsubscribed = unsubscribed.map(|subscription| Event::Unsubscribed { subscription });
-        let flushed = sent.published.into_values().map(|message| Event::Flushed { message });
-        Ok(subscribed.chain(unsubscribed).chain(flushed).collect())
+        let Sent { subscribed, unsubscribed, published } = sent;
+        let subscribed = subscribed.into_iter();
+        let unsubscribed = unsubscribed.into_iter();
+        Ok(subscribed
+            .map(|subscription| Event::Subscribed { subscription })
+            .chain(unsubscribed.map(|subscription| Event::Unsubscribed { subscription }))
+            .chain(published.into_values().map(|message| Event::Flushed { message }))
+            .collect())
     }
 
     /// Takes bytes; returns what they complete. Fails if the broker breaks the protocol.
-    pub(crate) fn received(&mut self, bytes: &[u8]) -> Result<Vec<Incoming>, String> {
+    pub(super) fn received(&mut self, bytes: &[u8]) -> Result<Vec<Incoming>, String> {
         self.input.extend_from_slice(bytes);
         let mut incoming = Vec::new();
         let mut used = 0;
@@ -182,7 +185,8 @@ impl Connection {
 
 fn arrived(message: &Message<'_>) -> Result<Arrived, String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let sid = text(message.sid).parse().map_err(|_| "a message for nobody's subscription")?;
+    let sid =
+        text(message.sid).parse().map_err(|_| "a message whose subscription has no number")?;
     let headers = Headers::read(message.headers);
     let no_responders = headers.status().filter(|(code, _)| code == b"503");
     let id = payload::read(message.body);
@@ -208,7 +212,7 @@ fn seen(block: &[u8], has_missed: bool, id: Option<MessageId>) -> HeadersSeen {
     }
     let Some(id) = id else { return HeadersSeen::Other };
     let own = payload::headers(id);
-    let own = own.strip_suffix(b"\r\n").expect("a block ends with an empty connection");
+    let own = own.strip_suffix(b"\r\n").expect("a block ends with an empty line");
     let follows = block.strip_prefix(own);
     let is_own = follows.is_some_and(|rest| has_missed || rest == b"\r\n");
     // Messages of other protocols carry the number as a property.

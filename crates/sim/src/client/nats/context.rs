@@ -2,30 +2,16 @@
 
 use super::connection::Connection;
 use super::incoming::Arrived;
-use crate::client::Numbers;
-use crate::history::{DirectPublish, Event, History, MessageId, Publish, Subscription};
+use crate::client::context::{self, next};
+use crate::history::{DirectPublish, Event, Publish, Subscription};
 use crate::payload;
-use crate::random::Random;
-use angarium_engine::Time;
 use angarium_protocol::nats::codec::client;
-use std::time::Duration;
 
-/// What a part can reach: its client's connection and surroundings.
-pub(super) struct Context<'a> {
-    pub(super) now: Time,
-    pub(super) random: &'a mut Random,
-    pub(super) history: &'a mut History,
-    pub(super) numbers: &'a mut Numbers,
-    pub(super) connection: &'a mut Connection,
-    /// The client takes headers.
-    pub(super) takes_headers: bool,
-    /// The client wants its own messages back.
-    pub(super) echo: bool,
-    /// Which part of its client it is.
-    pub(super) part: usize,
-    /// When it wants to be woken; `None`: when something arrives.
-    pub(super) wake_at: &'a mut Option<Time>,
-}
+/// Longest request or answer.
+const SHORT_MAX: usize = 64;
+
+/// What a part can reach.
+pub(super) type Context<'a> = context::Context<'a, &'a mut Connection>;
 
 /// One of the things that a client does.
 pub(super) trait Behaviour: std::fmt::Debug {
@@ -37,10 +23,6 @@ pub(super) trait Behaviour: std::fmt::Debug {
     fn woken(&mut self, _: &mut Context<'_>) {}
     /// All others have finished and are subscribed: publish the final messages.
     fn final_messages(&mut self, _: &mut Context<'_>) {}
-    /// The connection has ended.
-    fn ended(&mut self) {}
-    /// From now on it starts nothing new.
-    fn finish(&mut self) {}
     /// Whether it waits for no answers.
     fn is_done(&self) -> bool {
         true
@@ -48,46 +30,23 @@ pub(super) trait Behaviour: std::fmt::Debug {
 }
 
 impl Context<'_> {
-    pub(super) fn note(&mut self, event: Event) {
-        self.history.note(self.now, event);
-    }
-
-    /// Wakes the part within `micros`, or earlier if it is to be woken earlier already.
-    pub(super) fn wake_within(&mut self, micros: u64) {
-        let pause = self.random.below(micros) + 1;
-        let due = self.now.plus(Duration::from_micros(pause));
-        *self.wake_at = Some(self.wake_at.map_or(due, |earlier| earlier.min(due)));
-    }
-
-    /// A new publisher number for this connection.
-    pub(super) fn publisher(&mut self) -> u32 {
-        self.numbers.producer += 1;
-        self.numbers.producer
-    }
-
+    /// Publishes the part's next message, with a body of `length` bytes.
     pub(super) fn publish(
         &mut self,
-        message: MessageId,
         subject: &str,
         reply: Option<&str>,
         has_headers: bool,
         length: usize,
     ) {
-        let has_headers = has_headers && self.takes_headers;
-        self.note(Event::Publish(Publish {
-            message,
-            to: self.history.plan.routed(subject),
-            persistent: true,
-            priority: 0,
-            transaction: None,
-            expires: false,
-            held_until: None,
-        }));
+        let message = self.next_message();
+        let has_headers = has_headers && self.link.takes_headers;
+        let to = self.history.plan.routed(subject);
+        self.note(Event::Publish(Publish { message, to, persistent: true, ..Publish::default() }));
         self.note(Event::DirectPublish(DirectPublish {
             message,
             subject: subject.to_owned(),
-            connection: self.connection.number,
-            echo: self.echo,
+            connection: self.link.number,
+            echo: self.link.echo,
             reply: reply.map(str::to_owned),
             has_headers,
         }));
@@ -98,29 +57,35 @@ impl Context<'_> {
             headers: &headers,
             body: &payload::make(message, length),
         };
-        self.connection.publish(message, &publish);
+        self.link.publish(message, &publish);
+    }
+
+    /// Publishes a short message: a request with its inbox, or the answer to one.
+    pub(super) fn publish_short(&mut self, subject: &str, inbox: Option<&str>) {
+        let length = self.random.index(SHORT_MAX);
+        let has_headers = self.random.percent(30);
+        self.publish(subject, inbox, has_headers, length);
     }
 
     /// Subscribes; returns the sid.
     pub(super) fn subscribe(&mut self, pattern: &str, group: Option<&str>, answers: bool) -> u32 {
-        self.numbers.subscription += 1;
-        let subscription = self.numbers.subscription;
+        let number = next(&mut self.numbers.subscription);
         self.note(Event::Subscribe(Subscription {
-            number: subscription,
-            connection: self.connection.number,
+            number,
+            connection: self.link.number,
             pattern: pattern.to_owned(),
             group: group.map(str::to_owned),
-            takes_headers: self.takes_headers,
+            takes_headers: self.link.takes_headers,
             answers,
         }));
-        self.connection.subscribe(pattern, group, subscription, self.part)
+        self.link.subscribe(pattern, group, number)
     }
 
     /// Unsubscribes, now or after `after` messages in all.
     pub(super) fn unsubscribe(&mut self, sid: u32, after: Option<u64>) {
-        if let Some(subscribed) = self.connection.subscribed(sid) {
+        if let Some(subscribed) = self.link.subscribed(sid) {
             self.note(Event::Unsubscribe { subscription: subscribed.subscription, after });
         }
-        self.connection.unsubscribe(sid, after);
+        self.link.unsubscribe(sid, after);
     }
 }

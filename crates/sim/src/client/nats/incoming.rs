@@ -4,7 +4,7 @@ use crate::history::{HeadersSeen, MessageId};
 
 /// What arrived.
 #[derive(Clone, Debug)]
-pub(crate) enum Incoming {
+pub(super) enum Incoming {
     /// INFO, and whether the broker is in lame duck mode.
     Info { lame_duck: bool },
     /// MSG or HMSG.
@@ -21,14 +21,14 @@ pub(crate) enum Incoming {
 
 /// A message as it arrived.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Arrived {
-    pub(crate) sid: u32,
-    pub(crate) subject: String,
-    pub(crate) reply: Option<String>,
+pub(super) struct Arrived {
+    pub(super) sid: u32,
+    pub(super) subject: String,
+    pub(super) reply: Option<String>,
     /// The message that its body names, if the body is intact.
-    pub(crate) id: Option<MessageId>,
-    pub(crate) headers: HeadersSeen,
-    pub(crate) missed: u64,
+    pub(super) id: Option<MessageId>,
+    pub(super) headers: HeadersSeen,
+    pub(super) missed: u64,
     /// The subject of the request, if this is the 503 for a request without responders.
-    pub(crate) no_responders: Option<String>,
+    pub(super) no_responders: Option<String>,
 }

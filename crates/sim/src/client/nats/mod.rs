@@ -4,14 +4,11 @@
 mod connection;
 mod context;
 mod incoming;
+mod parts;
 mod proxy;
-mod publishing;
-mod requesting;
-mod responding;
-mod subscribing;
 
-use super::endpoint::RETURN_MAX;
-use super::{Endpoint, Round, Surroundings};
+use super::context::{Activity, Phase, Presence, Surroundings, next};
+use super::endpoint::{Endpoint, Round};
 use crate::canary::Canary;
 use crate::history::{DirectMessage, Event};
 use crate::plan::nats::{Client as Plan, Part};
@@ -21,28 +18,14 @@ use angarium_protocol::Protocol;
 use connection::Connection;
 use context::{Behaviour, Context};
 use incoming::{Arrived, Incoming};
+use parts::{Publisher, Requester, Responder, Subscriber};
 use proxy::Proxy;
-use std::time::Duration;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// Not connected; reconnects at the time.
-    Away(Time),
-    /// Connected; waits for INFO.
-    Greeting,
-    /// CONNECT was sent; waits for the PONG.
-    Entering,
-    /// Open; its parts act.
-    Working,
-    /// Closed for good.
-    Gone,
-}
-
-/// A part, and when it wants to be woken.
+/// A part, and what is kept for it.
 #[derive(Debug)]
 struct Actor {
     behaviour: Box<dyn Behaviour>,
-    wake_at: Option<Time>,
+    activity: Activity,
 }
 
 /// One client.
@@ -50,64 +33,53 @@ struct Actor {
 pub(super) struct Client {
     plan: Plan,
     actors: Vec<Actor>,
-    phase: Phase,
+    presence: Presence,
     connection: Connection,
-    random: Random,
-    is_closing: bool,
-    is_finishing: bool,
 }
 
 impl Client {
     /// A client that first connects at `start`.
     pub(super) fn new(plan: Plan, start: Time, random: Random) -> Client {
-        let actor = |part: &Part| {
-            let behaviour: Box<dyn Behaviour> = match part.clone() {
-                Part::Subscribe(plan) => Box::new(subscribing::Subscriber::new(plan)),
-                Part::Publish(plan) => Box::new(publishing::Publisher::new(plan)),
-                Part::Request(plan) => Box::new(requesting::Requester::new(plan)),
-                Part::Respond(plan) => Box::new(responding::Responder::new(plan)),
-            };
-            Actor { behaviour, wake_at: None }
-        };
+        let actor =
+            |part: &Part| Actor { behaviour: behaviour(part), activity: Activity::default() };
+        let mut presence = Presence::new(Protocol::Nats, start, random);
+        presence.is_slow = plan.slow;
         Client {
             actors: plan.parts.iter().map(actor).collect(),
             plan,
-            phase: Phase::Away(start),
+            presence,
             connection: Connection::default(),
-            random,
-            is_closing: false,
-            is_finishing: false,
         }
     }
 
     fn take(&mut self, at: &mut Surroundings<'_>, what: Incoming) -> Result<(), String> {
         match what {
-            Incoming::Info { .. } if self.phase == Phase::Greeting => {
+            Incoming::Info { .. } if self.presence.phase == Phase::Greeting => {
                 self.connection.connect(&self.plan);
                 self.connection.ping();
-                self.phase = Phase::Entering;
+                self.presence.phase = Phase::Entering;
             }
             Incoming::Info { lame_duck } => {
                 // Half of the clients leave in lame duck mode, the others stay until they are cut
                 // off.
-                if lame_duck && self.random.percent(50) {
+                if lame_duck && self.presence.random.percent(50) {
                     self.leave(at);
                 }
             }
             Incoming::Ping => self.connection.pong(),
             Incoming::Pong => {
                 for event in self.connection.ponged()? {
-                    at.history.note(at.now, event);
+                    at.note(event);
                 }
-                if self.phase == Phase::Entering {
-                    self.phase = Phase::Working;
+                if self.presence.phase == Phase::Entering {
+                    self.presence.phase = Phase::Working;
                     self.play_all(at, |part, context| part.begin(context));
                 }
             }
             Incoming::Done => {}
             Incoming::Error(text) => {
                 let connection = self.connection.number;
-                at.history.note(at.now, Event::ErrorReported { connection, text });
+                at.note(Event::ErrorReported { connection, text });
             }
             Incoming::Message(message) => self.hear(at, message)?,
         }
@@ -133,7 +105,7 @@ impl Client {
                 missed: message.missed,
             }),
         };
-        at.history.note(at.now, event);
+        at.note(event);
         self.play(at, subscribed.part, |part, context| part.received(context, &message));
         Ok(())
     }
@@ -141,16 +113,14 @@ impl Client {
     /// Closes the transport and reconnects later.
     fn leave(&mut self, at: &mut Surroundings<'_>) {
         self.ended(at);
-        self.is_closing = true;
-        self.not_reachable(at.now);
+        self.presence.is_closing = true;
+        self.presence.stay_away(at.now);
     }
 
     fn ended(&mut self, at: &mut Surroundings<'_>) {
-        let connection = self.connection.number;
-        at.history.note(at.now, Event::Disconnected { connection });
+        at.note(Event::Disconnected { connection: self.connection.number });
         for actor in &mut self.actors {
-            actor.behaviour.ended();
-            actor.wake_at = None;
+            actor.activity.wake_at = None;
         }
     }
 
@@ -171,87 +141,60 @@ impl Client {
         part: usize,
         act: impl FnOnce(&mut dyn Behaviour, &mut Context<'_>),
     ) {
-        if self.phase != Phase::Working {
+        if !self.presence.is_working() {
             return;
         }
-        let actor = &mut self.actors[part];
-        let mut context = Context {
-            now: at.now,
-            random: &mut self.random,
-            history: at.history,
-            numbers: at.numbers,
-            connection: &mut self.connection,
-            takes_headers: self.plan.headers,
-            echo: self.plan.echo,
-            part,
-            wake_at: &mut actor.wake_at,
-        };
-        act(actor.behaviour.as_mut(), &mut context);
+        let Actor { behaviour, activity } = &mut self.actors[part];
+        self.connection.part = part;
+        let mut context = Context::new(at, &mut self.presence, activity, &mut self.connection);
+        act(behaviour.as_mut(), &mut context);
     }
 
     /// While finishing, pings until everything that was sent is confirmed.
     fn ask_at_the_end(&mut self) {
-        let is_working = self.is_finishing && self.phase == Phase::Working;
-        if is_working && !self.connection.is_synced() && !self.connection.is_asking() {
+        let is_over = self.presence.is_finishing && self.presence.is_working();
+        if is_over && !self.connection.is_synced() && !self.connection.is_asking() {
             self.connection.ping();
         }
     }
 }
 
 impl Endpoint for Client {
-    fn protocol(&self) -> Protocol {
-        Protocol::Nats
-    }
-
     fn break_rule(&mut self, canary: Canary, random: Random) {
-        self.connection = Connection::behind(Some(Proxy::new(canary, random)));
+        self.connection.proxy = Some(Proxy { canary, random });
     }
 
     fn learns_why_closed(&self) -> bool {
         false
     }
 
-    fn reads_slowly(&self) -> bool {
-        self.plan.slow
+    fn presence(&mut self) -> &mut Presence {
+        &mut self.presence
     }
 
-    fn deadline(&self) -> Option<Time> {
-        match self.phase {
-            Phase::Away(until) => Some(until),
-            Phase::Working => self.actors.iter().filter_map(|actor| actor.wake_at).min(),
-            _ => None,
-        }
+    fn wake_at(&self) -> Option<Time> {
+        self.actors.iter().filter_map(|actor| actor.activity.wake_at).min()
     }
 
     fn woken(&mut self, at: &mut Surroundings<'_>) {
         for part in 0..self.actors.len() {
-            if self.actors[part].wake_at.is_some_and(|due| due <= at.now) {
-                self.actors[part].wake_at = None;
+            if self.actors[part].activity.wake_at.take_if(|due| *due <= at.now).is_some() {
                 self.play(at, part, |part, context| part.woken(context));
             }
         }
         self.ask_at_the_end();
     }
 
-    fn wants_connection(&self, now: Time) -> bool {
-        matches!(self.phase, Phase::Away(until) if until <= now)
-    }
-
-    fn not_reachable(&mut self, now: Time) {
-        let pause = self.random.between(10_000, RETURN_MAX);
-        self.phase = Phase::Away(now.plus(Duration::from_micros(pause)));
-    }
-
     fn connected(&mut self, at: &mut Surroundings<'_>) {
-        at.numbers.connection += 1;
-        self.connection = self.connection.renewed(at.numbers.connection);
-        self.phase = Phase::Greeting;
-        self.is_closing = false;
+        let number = next(&mut at.numbers.connection);
+        self.connection = self.connection.renewed(number, &self.plan);
+        self.presence.phase = Phase::Greeting;
+        self.presence.is_closing = false;
     }
 
     fn received(&mut self, at: &mut Surroundings<'_>, bytes: &[u8]) -> Result<(), String> {
         for what in self.connection.received(bytes)? {
-            if matches!(self.phase, Phase::Away(_) | Phase::Gone) {
+            if !self.presence.is_connected() {
                 break;
             }
             self.take(at, what)?;
@@ -264,27 +207,20 @@ impl Endpoint for Client {
         &mut self.connection.output
     }
 
-    fn wants_to_close(&self) -> bool {
-        self.is_closing
-    }
-
     fn lost(&mut self, at: &mut Surroundings<'_>) {
-        if !matches!(self.phase, Phase::Away(_) | Phase::Gone) {
+        if self.presence.is_connected() {
             self.ended(at);
-            self.not_reachable(at.now);
+            self.presence.stay_away(at.now);
         }
     }
 
     fn finish(&mut self) {
-        self.is_finishing = true;
-        for actor in &mut self.actors {
-            actor.behaviour.finish();
-        }
+        self.presence.is_finishing = true;
         self.ask_at_the_end();
     }
 
     fn call(&mut self, at: &mut Surroundings<'_>, round: Round) {
-        if self.phase == Phase::Working {
+        if self.presence.is_working() {
             if round == Round::FinalMessages {
                 self.play_all(at, |part, context| part.final_messages(context));
             }
@@ -292,26 +228,29 @@ impl Endpoint for Client {
         }
     }
 
-    fn is_done(&self) -> bool {
-        let is_done = || self.actors.iter().all(|actor| actor.behaviour.is_done());
-        let is_idle = self.phase == Phase::Working && self.connection.is_synced();
-        self.phase == Phase::Gone || (is_idle && is_done())
+    fn is_idle(&self) -> bool {
+        self.connection.is_synced() && self.actors.iter().all(|actor| actor.behaviour.is_done())
     }
 
     fn waits_for(&self) -> String {
-        let Client { phase, actors, connection, .. } = self;
-        format!("{phase:?}, asking {}, {actors:?}", connection.is_asking())
+        let Client { presence, actors, connection, .. } = self;
+        format!("{:?}, asking {}, {actors:?}", presence.phase, connection.is_asking())
     }
 
     fn retire(&mut self, at: &mut Surroundings<'_>) {
-        if !matches!(self.phase, Phase::Away(_) | Phase::Gone) {
+        if self.presence.is_connected() {
             self.ended(at);
         }
-        self.is_closing = true;
-        self.phase = Phase::Gone;
+        self.presence.is_closing = true;
+        self.presence.phase = Phase::Gone;
     }
+}
 
-    fn is_gone(&self) -> bool {
-        self.phase == Phase::Gone
+fn behaviour(part: &Part) -> Box<dyn Behaviour> {
+    match part.clone() {
+        Part::Subscribe(plan) => Box::new(Subscriber { plan, now: None }),
+        Part::Publish(plan) => Box::new(Publisher { plan, total: 0 }),
+        Part::Request(plan) => Box::new(Requester { plan, total: 0, waiting: Default::default() }),
+        Part::Respond(plan) => Box::new(Responder { plan, owed: Vec::new() }),
     }
 }

@@ -4,43 +4,16 @@ use super::incoming::{Arrived, Incoming};
 use crate::canary::{Canary, PERCENT};
 use crate::history::HeadersSeen;
 use crate::random::Random;
-use angarium_engine::QUEUE_SUBJECT_PREFIX;
 
 /// Sits between a client and its connection.
 #[derive(Debug)]
 pub(super) struct Proxy {
-    canary: Canary,
-    random: Random,
+    /// Whose rule it breaks.
+    pub(super) canary: Canary,
+    pub(super) random: Random,
 }
 
 impl Proxy {
-    /// A proxy that breaks `canary`'s rule.
-    pub(super) fn new(canary: Canary, random: Random) -> Proxy {
-        Proxy { canary, random }
-    }
-
-    /// Whether CONNECT asks for echo in any case.
-    pub(super) fn forces_echo(&self) -> bool {
-        self.canary == Canary::EchoForced
-    }
-
-    /// Whether queue groups do not reach the node.
-    pub(super) fn ignores_groups(&self) -> bool {
-        self.canary == Canary::GroupsIgnored
-    }
-
-    /// Whether UNSUB, with or without a limit, gets lost on its way to the node.
-    pub(super) fn swallows_unsubscribe(&self, after: Option<usize>) -> bool {
-        let lost = if after.is_none() { Canary::UnsubscribesLost } else { Canary::UntilIgnored };
-        self.canary == lost
-    }
-
-    /// Whether a message to a queue's subject gets lost on its way to the node.
-    pub(super) fn swallows_publish(&self, subject: &[u8]) -> bool {
-        let is_to_queue = subject.starts_with(QUEUE_SUBJECT_PREFIX.as_bytes());
-        self.canary == Canary::QueueSubjectLost && is_to_queue
-    }
-
     /// Alters what the node sent before the client gets it.
     pub(super) fn alter_direct(&mut self, incoming: &mut Vec<Incoming>) {
         let (canary, random) = (self.canary, &mut self.random);
