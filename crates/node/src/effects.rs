@@ -9,7 +9,7 @@ use crate::options::Options;
 use crate::outbox::Outbox;
 use crate::outbox::batch::LastBatch;
 use crate::shard::links::ShardLinks;
-use crate::shard::message::{FromHome, ShardMessage};
+use crate::shard::message::FromHome;
 use crate::shard::remote_connection::RemoteConnection;
 use crate::spill::Spill;
 use angarium_engine as engine;
@@ -53,7 +53,7 @@ pub(crate) struct Answer {
 }
 
 /// The effects of a call into the engine or a protocol handler, and what waits for the host.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct NodeEffects {
     /// Home's; other shards have none.
     pub(crate) journal: Option<Journal>,
@@ -103,27 +103,9 @@ impl NodeEffects {
         NodeEffects {
             journal,
             links: ShardLinks::new(options),
-            outbox: Vec::new(),
-            stalls: PublisherStalls::new(),
-            last_batch: LastBatch::default(),
-            given_up: Vec::new(),
-            became_slow: Vec::new(),
             spill: Spill::new(options.spill.clone(), options.shard, options.shards),
-            caught_up: Vec::new(),
-            lost: BTreeMap::new(),
-            dirty: Vec::new(),
-            replies: VecDeque::new(),
-            in_process: InProcess::default(),
-            session_notices: 0,
-            loads: VecDeque::new(),
-            credentials: Vec::new(),
-            connection_queries: Vec::new(),
-            refused_logins: VecDeque::new(),
-            has_stored: false,
-            has_outrun: false,
-            news_in_call: 0,
-            has_called: false,
             outbox_bytes_max: options.outbox_bytes_max,
+            ..NodeEffects::default()
         }
     }
 
@@ -148,21 +130,6 @@ impl NodeEffects {
             self.touch(connection);
         }
         has_room && self.outbox[connection.0 as usize].wants_room.replace(false)
-    }
-
-    /// Whether any connection had output since the last [`NodeEffects::take_dirty`].
-    pub(crate) fn has_dirty(&self) -> bool {
-        !self.dirty.is_empty()
-    }
-
-    /// Takes the connections with output since the last call; each once.
-    pub(crate) fn take_dirty(&mut self, into: &mut Vec<ConnectionId>) {
-        for connection in self.dirty.drain(..) {
-            let outbox = &mut self.outbox[connection.0 as usize];
-            outbox.is_dirty = false;
-            outbox.part();
-            into.push(connection);
-        }
     }
 
     /// Begins a call into a protocol handler.
@@ -200,46 +167,41 @@ impl NodeEffects {
         &mut outbox.writer
     }
 
-    /// Writes a delivery into its connection's output.
+    /// Has `write` write a message into a connection's output.
+    #[inline(always)]
+    fn write(
+        &mut self,
+        connection: ConnectionId,
+        message: &MessageView<'_>,
+        write: impl FnOnce(&mut Writer),
+    ) {
+        write(self.touch(connection));
+        if message.shared.is_some() {
+            self.outbox[connection.0 as usize].end_with_large();
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn write_delivery(&mut self, delivery: &Delivery<'_>) {
         let connection = delivery.channel.connection;
-        self.touch(connection).deliver(delivery);
-        if delivery.message.shared.is_some() {
-            self.end_with_large(connection);
-        }
+        self.write(connection, &delivery.message, |writer| writer.deliver(delivery));
     }
 
-    /// Writes a direct message into its connection's output.
     #[inline(always)]
-    pub(crate) fn write_direct_message(&mut self, message: &DirectMessage<'_>) {
-        let connection = message.channel.connection;
-        self.touch(connection).send_direct(message);
-        if message.message.shared.is_some() {
-            self.end_with_large(connection);
-        }
+    pub(crate) fn write_direct_message(&mut self, direct: &DirectMessage<'_>) {
+        let connection = direct.channel.connection;
+        self.write(connection, &direct.message, |writer| writer.send_direct(direct));
     }
 
-    #[cold]
-    fn end_with_large(&mut self, connection: ConnectionId) {
-        self.outbox[connection.0 as usize].end_with_large();
-    }
-
-    /// Writes the answer to a get into its connection's output.
     pub(crate) fn write_get_answer(&mut self, answer: &GetAnswer<'_>) {
         let connection = answer.channel.connection;
-        self.touch(connection).answer_get(answer);
-        if answer.message.shared.is_some() {
-            self.end_with_large(connection);
-        }
+        self.write(connection, &answer.message, |writer| writer.answer_get(answer));
     }
 
     /// Writes a message that no queue took into its publisher's output.
     pub(crate) fn return_here(&mut self, channel: ChannelId, message: &MessageView<'_>) {
-        self.touch(channel.connection).return_unroutable(channel, message);
-        if message.shared.is_some() {
-            self.end_with_large(channel.connection);
-        }
+        let write = |writer: &mut Writer| writer.return_unroutable(channel, message);
+        self.write(channel.connection, message, write);
     }
 }
 
@@ -296,10 +258,8 @@ impl NodeEffects {
     }
 }
 
-impl NodeEffects {
-    /// Writes messages with these payloads into their connection's output, if there is room for all of them;
-    /// says how the last one was sent.
-    pub(crate) fn write_direct_batch(
+impl Hints for NodeEffects {
+    fn send_direct_batch(
         &mut self,
         message: &DirectMessage<'_>,
         bodies: &[&[u8]],
@@ -334,6 +294,16 @@ impl NodeEffects {
         let last = message.emission + bodies.len() as u64 - 1;
         let last_bytes = bodies.last().map_or(0, |body| body.len() + names + BATCH_FRAMING_BYTES);
         Some(self.has_written(connection, last, unsent - last_bytes))
+    }
+
+    #[inline]
+    fn write_soon(&mut self) {
+        self.stored().write_soon();
+    }
+
+    #[inline]
+    fn consumers_outrun(&mut self) {
+        self.has_outrun = true;
     }
 }
 
@@ -385,7 +355,8 @@ impl Effects for NodeEffects {
     ) -> SendOutcome {
         // The shard that a forwarded message came from answers its publisher.
         if forward.asks
-            && let Some(publisher) = forward.publisher.filter(|_| self.links.is_own(forward.origin))
+            && let Some(publisher) =
+                forward.publisher.filter(|_| forward.origin == self.links.shard)
         {
             self.outbox[publisher.0 as usize].is_owed = true;
         }
@@ -393,25 +364,23 @@ impl Effects for NodeEffects {
         if !is_slow {
             return SendOutcome::Sent;
         }
-        self.stalls.add_slow_shards(awaited);
+        self.stalls.slow_shards = self.stalls.slow_shards.and(awaited);
         SendOutcome::Congested
     }
 
     fn broadcast(&mut self, by: Option<ConnectionId>, news: &[u8]) {
         self.links.send_news(by, news);
-        self.news_in_call = self.links.last_news();
+        self.news_in_call = self.links.last_news;
     }
 
     fn await_broadcasts(&mut self, by: ConnectionId) {
         self.links.note_news_of(by);
-        self.news_in_call = self.links.last_news();
+        self.news_in_call = self.links.last_news;
     }
 
     fn confirm(&mut self, channel: ChannelId, confirm: Confirm) {
         if let Some((shard, name)) = self.name_of(channel) {
-            return self
-                .links
-                .say(shard, &ShardMessage::FromHome(FromHome::Confirm(name, confirm)));
+            return self.links.say(shard, FromHome::Confirm { name, confirm });
         }
         self.touch(channel.connection).confirm(channel, confirm);
     }
@@ -425,9 +394,7 @@ impl Effects for NodeEffects {
 
     fn consumer_cancelled(&mut self, channel: ChannelId, consumer: &str) {
         if let Some((shard, name)) = self.name_of(channel) {
-            return self
-                .links
-                .say(shard, &ShardMessage::FromHome(FromHome::Cancelled(name, consumer)));
+            return self.links.say(shard, FromHome::Cancelled { name, consumer });
         }
         self.touch(channel.connection).consumer_cancelled(channel, consumer);
     }
@@ -495,27 +462,6 @@ impl Effects for NodeEffects {
     }
 }
 
-impl Hints for NodeEffects {
-    #[inline]
-    fn send_direct_batch(
-        &mut self,
-        message: &DirectMessage<'_>,
-        bodies: &[&[u8]],
-    ) -> Option<SendOutcome> {
-        self.write_direct_batch(message, bodies)
-    }
-
-    #[inline]
-    fn write_soon(&mut self) {
-        self.stored().write_soon();
-    }
-
-    #[inline]
-    fn consumers_outrun(&mut self) {
-        self.has_outrun = true;
-    }
-}
-
 impl Host for NodeEffects {
     #[inline]
     fn writer(&mut self, connection: ConnectionId) -> &mut Writer {
@@ -542,7 +488,7 @@ impl Host for NodeEffects {
 
     fn are_requests_complete(&mut self, connection: ConnectionId) -> bool {
         if std::mem::take(&mut self.outbox[connection.0 as usize].is_owed) {
-            self.links.sync(connection);
+            self.links.sync(Some(connection));
         }
         self.links.is_settled(connection)
     }

@@ -23,13 +23,14 @@ mod tests;
 pub use crate::connection::in_process_events::InProcessEvent;
 pub use crate::connection::read_pause::WaitsFor;
 pub use crate::effects::Verification;
-pub use crate::flow::slow_consumer_events::SlowConsumerEvent;
 pub use crate::shard::links::{SHARD_BATCH_BYTES, UNDERWAY_BYTES_MAX};
 pub use crate::shard::message::ShardBatch;
 pub use crate::storage::reads::{ReadDone, ReadJob};
-pub use administration::{ConnectionInfo, NewUser, SlowConsumerInfo, Ticket};
+pub use administration::{ConnectionInfo, NewUser, Ticket};
+pub use angarium_protocol::SlowConsumerEvent;
 pub use node::{Node, Stats};
 pub use options::{Options, shard_of};
+pub use outbox::SlowConsumerInfo;
 pub use spill::{
-    SpillDone, SpillJob, SpillLoss, SpillOptions, SpillStats, SpillStore, clear_spill,
+    Spill, SpillDone, SpillJob, SpillLoss, SpillOptions, SpillStats, SpillStore, clear_spill,
 };

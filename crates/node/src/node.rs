@@ -13,14 +13,12 @@ use crate::storage::StorageStatus;
 use crate::storage::recovery;
 use angarium_engine::{ConnectionId, Engine, ShardId, Time};
 use angarium_journal::Storage;
-use angarium_protocol::{Close, Context, Peer, ProtocolHandler, Writer};
+use angarium_protocol::{Close, Context, Peer, ProtocolHandler, Traffic, Writer};
 use std::collections::VecDeque;
 use std::time::Duration;
 
 /// How often idle connections are looked at: heartbeats, handshake timeouts, unused buffers.
 pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
-/// Buffers of a connection that was idle for a sweep are freed beyond this size.
-const IDLE_BUFFER_BYTES_MAX: usize = 0;
 
 /// A connection with this many times [`Options::outbox_bytes_max`] unsent, beyond what direct messages may
 /// take, is not read from: answers to its requests are written whether or not it reads them.
@@ -88,7 +86,7 @@ impl Node {
             engine,
             effects,
             connections: Connections::new(),
-            storage: StorageStatus::new(),
+            storage: StorageStatus::default(),
             administration: Administration::default(),
             inbox: VecDeque::new(),
             stats: Stats::default(),
@@ -109,8 +107,8 @@ impl Node {
     pub fn stats(&self) -> Stats {
         let mut stats = self.stats.clone();
         for connection in self.connections.slots.iter().flatten() {
-            stats.received_bytes += connection.received_bytes;
-            stats.sent_bytes += connection.sent_bytes;
+            stats.received_bytes += connection.traffic.bytes_received;
+            stats.sent_bytes += connection.traffic.bytes_sent;
         }
         stats
     }
@@ -147,9 +145,7 @@ impl Node {
             is_resting: false,
             waits_for_room: false,
             metered: None,
-            received_messages: 0,
-            received_bytes: 0,
-            sent_bytes: 0,
+            traffic: Traffic::default(),
             is_active: true,
         }));
         self.apply_quota(id);
@@ -174,6 +170,13 @@ impl Node {
         id
     }
 
+    /// Makes a slot free, whose connection has gone.
+    pub(crate) fn free_slot(&mut self, id: ConnectionId) {
+        self.effects.replies.retain(|answer| answer.channel.connection != id);
+        self.effects.reset(id);
+        self.connections.free.push(id);
+    }
+
     /// All slots, taken or not, but the first one.
     pub(crate) fn slots(&self) -> impl Iterator<Item = ConnectionId> + use<> {
         let count = u32::try_from(self.connections.slots.len()).expect("fewer than 2^32 slots");
@@ -182,12 +185,12 @@ impl Node {
 
     /// A connection's transport became encrypted after it had been taken over.
     pub fn encrypted(&mut self, id: ConnectionId, certificate_name: Option<String>) {
-        if let Some(connection) = self.connections.slots[id.0 as usize].as_mut() {
+        if let Some(connection) = self.connections.get_mut(id) {
             connection.handler.encrypted(certificate_name);
         }
     }
 
-    /// Whether so much is unsent that the connection is not read from. A slow consumer of direct messages is
+    /// Whether too much is unsent for the connection to be read from. A slow consumer of direct messages is
     /// still read from: it may unsubscribe or publish.
     pub(crate) fn is_choked(&self, id: ConnectionId) -> bool {
         let outbox = &self.effects.outbox[id.0 as usize];
@@ -216,8 +219,8 @@ impl Node {
     /// Records that `bytes` bytes were sent.
     pub fn sent(&mut self, id: ConnectionId, bytes: usize) {
         let was_choked = self.is_choked(id);
-        if let Some(connection) = self.connections.slots[id.0 as usize].as_mut() {
-            connection.sent_bytes += bytes as u64;
+        if let Some(connection) = self.connections.get_mut(id) {
+            connection.traffic.bytes_sent += bytes as u64;
             connection.is_active = true;
         }
         if self.effects.sent(id, bytes) {
@@ -227,8 +230,8 @@ impl Node {
         if self.is_choked(id) {
             return;
         }
-        // It may be choked no longer for its oldest messages' having been dropped.
-        let connection = self.connections.slots[id.0 as usize].as_mut();
+        // It may have room because its oldest messages were dropped.
+        let connection = self.connections.get_mut(id);
         let had_to_wait =
             connection.is_some_and(|connection| std::mem::take(&mut connection.waits_for_room));
         if was_choked || had_to_wait {
@@ -239,14 +242,13 @@ impl Node {
     /// Whether the connection has ended and all its output is sent: the transport is to be closed, and
     /// [`Node::disconnected`] called.
     pub fn should_close(&self, id: ConnectionId) -> bool {
-        let connection = self.connections.slots[id.0 as usize].as_ref();
-        connection.is_some_and(|connection| connection.ended.is_some())
+        self.connections.get(id).is_some_and(|it| it.ended.is_some())
             && self.outgoing(id).is_empty()
     }
 
     /// Why the connection ended, if it has; for the log.
     pub fn end_reason(&self, id: ConnectionId) -> Option<&str> {
-        self.connections.slots[id.0 as usize].as_ref()?.ended.as_deref()
+        self.connections.get(id)?.ended.as_deref()
     }
 
     /// The transport is gone, closed by either side.
@@ -262,21 +264,24 @@ impl Node {
         }
         self.release_admission(id);
         self.stats.connections -= 1;
-        self.stats.received_bytes += connection.received_bytes;
-        self.stats.sent_bytes += connection.sent_bytes;
-        self.effects.replies.retain(|answer| answer.channel.connection != id);
-        self.effects.reset(id);
-        self.connections.free.push(id);
+        self.stats.received_bytes += connection.traffic.bytes_received;
+        self.stats.sent_bytes += connection.traffic.bytes_sent;
+        self.free_slot(id);
     }
 
     /// Whether any connection has had output, or is to be closed, since [`Node::take_dirty`].
     pub fn has_dirty(&self) -> bool {
-        self.effects.has_dirty()
+        !self.effects.dirty.is_empty()
     }
 
     /// Takes the connections that have output, or that are to be closed, since the last call; each once.
     pub fn take_dirty(&mut self, into: &mut Vec<ConnectionId>) {
-        self.effects.take_dirty(into);
+        for id in self.effects.dirty.drain(..) {
+            let outbox = &mut self.effects.outbox[id.0 as usize];
+            outbox.is_dirty = false;
+            outbox.part();
+            into.push(id);
+        }
     }
 
     // ---- turns ----
@@ -287,10 +292,10 @@ impl Node {
         self.effects.begin_call();
         self.take_inbox(now);
         self.answer(now);
-        if self.connections.connection_queries.have_looks() {
+        if !self.connections.connection_queries.looks.is_empty() {
             self.continue_look(now);
         }
-        if self.administration.deletions.are_under_way() {
+        if !self.administration.deletions.endings.is_empty() {
             self.end_some_connections(now);
             self.answer(now);
         }
@@ -321,16 +326,16 @@ impl Node {
             || !self.connections.resumable.is_empty()
             || !self.connections.resting.is_empty()
             || !self.inbox.is_empty()
-            || self.connections.connection_queries.have_looks()
-            || self.administration.deletions.are_under_way()
-            || self.effects.spill.has_stirred()
+            || !self.connections.connection_queries.looks.is_empty()
+            || !self.administration.deletions.endings.is_empty()
+            || !self.effects.spill.stirred.is_empty()
     }
 
     /// When [`Node::expire`], or the end of a turn, next has something to do.
     pub fn deadline(&self) -> Option<Time> {
         let closing = self.connections.closing.first().map(|(due, _)| *due);
         let pauses = [self.flow.slowed.deadline(), self.effects.stalls.deadline()];
-        let others = [self.flow.rates.deadline(), self.storage.writes.due()];
+        let others = [self.flow.rates.deadline(), self.storage.writes.due];
         let all = [self.engine.deadline(), self.connections.next_sweep, closing].into_iter();
         all.chain(pauses).chain(others).flatten().min()
     }
@@ -366,7 +371,7 @@ impl Node {
     /// Closes one connection; says whether there was one.
     pub fn close_connection(&mut self, now: Time, id: ConnectionId, why: &str) -> bool {
         self.with_handler(now, id, |handler, context| handler.close(context, why));
-        let Some(Some(connection)) = self.connections.slots.get(id.0 as usize) else {
+        let Some(connection) = self.connections.get(id) else {
             return false;
         };
         if let Some(due) = connection.handler.deadline() {
@@ -401,14 +406,12 @@ impl Node {
 
     /// Whether there is a connection in that slot that has not ended.
     pub(crate) fn is_open(&self, id: ConnectionId) -> bool {
-        let connection = self.connections.slots.get(id.0 as usize).and_then(Option::as_ref);
-        connection.is_some_and(|connection| connection.ended.is_none())
+        self.connections.get(id).is_some_and(|it| it.ended.is_none())
     }
 
-    /// Whether the connection in that slot is still the one with that number.
-    pub(crate) fn is_serial(&self, id: ConnectionId, serial: u64) -> bool {
-        let connection = self.connections.slots.get(id.0 as usize).and_then(Option::as_ref);
-        connection.is_some_and(|connection| connection.serial == serial)
+    /// Whether the connection in that slot is still this one.
+    pub(crate) fn is_there(&self, key: ConnectionKey) -> bool {
+        self.connections.get(key.id).is_some_and(|it| it.serial == key.serial)
     }
 
     /// Calls a connection's protocol handler, if the connection has not ended.
@@ -418,7 +421,7 @@ impl Node {
         id: ConnectionId,
         act: impl FnOnce(&mut AnyHandler, &mut Context<'_, NodeEffects>) -> T,
     ) -> Option<T> {
-        let connection = self.connections.slots.get_mut(id.0 as usize)?.as_mut()?;
+        let connection = self.connections.get_mut(id)?;
         if connection.ended.is_some() {
             return None;
         }
@@ -426,9 +429,28 @@ impl Node {
         Some(act(&mut connection.handler, &mut context))
     }
 
+    /// Calls a connection's protocol handler, after which the connection goes on with kept input, or ends.
+    /// Says whether it goes on.
+    pub(crate) fn resume_with(
+        &mut self,
+        now: Time,
+        id: ConnectionId,
+        act: impl FnOnce(&mut AnyHandler, &mut Context<'_, NodeEffects>) -> Result<(), Close>,
+    ) -> bool {
+        match self.with_handler(now, id, act) {
+            Some(Ok(())) => self.connections.resumable.push(id),
+            Some(Err(close)) => {
+                self.end(now, id, close);
+                return false;
+            }
+            None => return false,
+        }
+        true
+    }
+
     /// Ends a connection from the broker's side; its output is still sent.
     pub(crate) fn end(&mut self, now: Time, id: ConnectionId, close: Close) {
-        let Some(connection) = self.connections.slots[id.0 as usize].as_mut() else { return };
+        let Some(connection) = self.connections.get_mut(id) else { return };
         let mut context = Context { now, engine: &mut self.engine, host: &mut self.effects };
         connection.handler.disconnected(&mut context);
         connection.ended = Some(close.reason);
@@ -460,14 +482,13 @@ impl Node {
         self.end_episodes(now);
         for id in self.slots() {
             let proves_nothing = self.proves_nothing(id);
-            let slot = id.0 as usize;
-            let Some(connection) = self.connections.slots[slot].as_mut() else { continue };
+            let Some(connection) = self.connections.get_mut(id) else { continue };
             if proves_nothing {
                 connection.handler.reading_paused(now);
             }
             if !std::mem::take(&mut connection.is_active) {
-                shrink(&mut connection.carry);
-                shrink(&mut self.effects.outbox[slot].writer.output.bytes);
+                free_if_empty(&mut connection.carry);
+                free_if_empty(&mut self.effects.outbox[id.0 as usize].writer.output.bytes);
             }
             self.expire_connection(now, id);
         }
@@ -481,14 +502,14 @@ impl Node {
     /// Whether a connection's silence says nothing of whether it is still there: it is not read from, or it
     /// takes what was sent to it before it was asked.
     fn proves_nothing(&self, id: ConnectionId) -> bool {
-        let connection = self.connections.slots[id.0 as usize].as_ref();
+        let connection = self.connections.get(id);
         let is_taking = connection.is_some_and(|it| it.is_active) && self.unsent(id) > 0;
         is_taking || !self.wants_read(id)
     }
 
     /// Has a connection do what has become due there.
     fn expire_connection(&mut self, now: Time, id: ConnectionId) {
-        let connection = self.connections.slots.get(id.0 as usize).and_then(Option::as_ref);
+        let connection = self.connections.get(id);
         let deadline = connection.and_then(|connection| connection.handler.deadline());
         if deadline.is_some_and(|due| due <= now)
             && let Some(Err(close)) =
@@ -499,9 +520,9 @@ impl Node {
     }
 }
 
-/// Frees a buffer that is empty and was not used for a while.
-fn shrink(buffer: &mut Vec<u8>) {
-    if buffer.is_empty() && buffer.capacity() > IDLE_BUFFER_BYTES_MAX {
+/// Frees the room of a buffer that is empty.
+fn free_if_empty(buffer: &mut Vec<u8>) {
+    if buffer.is_empty() {
         *buffer = Vec::new();
     }
 }

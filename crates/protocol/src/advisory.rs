@@ -1,38 +1,52 @@
 //! Advisories: direct messages of the broker itself, each a JSON object.
 
-use angarium_engine::Content;
-use serde::Serialize;
+use angarium_engine::{Content, SlowConsumerPolicy};
+use serde::{Serialize, Serializer};
+use std::time::Duration;
 
-/// The beginning or the end of a time in which a client is a slow consumer.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct SlowConsumerAdvisory<'a> {
-    /// It has begun; else it has ended.
+/// A client became a slow consumer, or is none any more. As an advisory it is a JSON object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SlowConsumerEvent {
+    /// It became one; else it is none any more.
     #[serde(skip)]
     pub has_begun: bool,
-    /// The connection's number in listings.
+    /// The connection's number in listings, among those of all shards.
     pub connection: u64,
     /// Where it comes from.
-    pub peer: &'a str,
+    pub peer: String,
     /// Its user.
-    pub user: &'a str,
+    pub user: String,
+    /// Its virtual host, in which the advisory is published.
+    #[serde(skip)]
+    pub vhost: String,
     /// The name that the program gave the connection.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<&'a str>,
-    /// What becomes of its messages.
-    pub policy: &'a str,
-    /// Messages dropped for it in that time.
+    pub name: Option<String>,
+    /// What became of the first messages for which it was too slow.
+    #[serde(serialize_with = "write_policy")]
+    pub policy: SlowConsumerPolicy,
+    /// Messages dropped for it since it was slow.
     pub missed: u64,
-    /// Messages spilled to disk for it in that time.
+    /// Messages spilled to disk for it since then.
     pub spooled: u64,
-    /// Length of that time.
-    pub millis: u64,
+    /// How long it has been slow.
+    #[serde(rename = "millis", serialize_with = "write_millis")]
+    pub lasted: Duration,
     /// Its connection has ended.
     #[serde(rename = "disconnected")]
-    pub is_disconnected: bool,
+    pub is_gone: bool,
 }
 
-impl SlowConsumerAdvisory<'_> {
-    /// The subject it is published to.
+fn write_policy<S: Serializer>(policy: &SlowConsumerPolicy, out: S) -> Result<S::Ok, S::Error> {
+    out.serialize_str(policy.name())
+}
+
+fn write_millis<S: Serializer>(span: &Duration, out: S) -> Result<S::Ok, S::Error> {
+    out.serialize_u64(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
+}
+
+impl SlowConsumerEvent {
+    /// The subject that the advisory is published to.
     #[must_use]
     pub fn subject(&self) -> &'static str {
         if self.has_begun {
@@ -42,7 +56,7 @@ impl SlowConsumerAdvisory<'_> {
         }
     }
 
-    /// The content of the message that tells it: JSON, written into `body`.
+    /// The content of the advisory, written into `body`.
     pub fn content<'a>(&self, body: &'a mut Vec<u8>) -> Content<'a> {
         serde_json::to_writer(&mut *body, self).expect("texts, numbers and flags are JSON");
         Content {
@@ -63,37 +77,33 @@ mod tests {
 
     #[test]
     fn an_advisory_is_json() {
-        let mut advisory = SlowConsumerAdvisory {
+        let mut event = SlowConsumerEvent {
             has_begun: true,
             connection: 7,
-            peer: "127.0.0.1:9",
-            user: "ann \"x\"",
-            name: Some("ticker"),
-            policy: "spool",
+            peer: "127.0.0.1:9".to_owned(),
+            user: "ann \"x\"".to_owned(),
+            vhost: "/".to_owned(),
+            name: Some("ticker".to_owned()),
+            policy: SlowConsumerPolicy::Spool,
             missed: 0,
             spooled: 3,
-            millis: 0,
-            is_disconnected: false,
+            lasted: Duration::from_micros(2_900),
+            is_gone: false,
         };
-        let text = |advisory: &SlowConsumerAdvisory<'_>| {
+        let text = |event: &SlowConsumerEvent| {
             let mut out = Vec::new();
-            advisory.content(&mut out);
+            event.content(&mut out);
             String::from_utf8(out).unwrap()
         };
-        assert_eq!(advisory.subject(), "$SYS.ADVISORY.SLOW_CONSUMER.BEGAN");
+        assert_eq!(event.subject(), "$SYS.ADVISORY.SLOW_CONSUMER.BEGAN");
         let expected = concat!(
             r#"{"connection":7,"peer":"127.0.0.1:9","user":"ann \"x\"","name":"ticker","#,
-            r#""policy":"spool","missed":0,"spooled":3,"millis":0,"disconnected":false}"#,
+            r#""policy":"spool","missed":0,"spooled":3,"millis":2,"disconnected":false}"#,
         );
-        assert_eq!(text(&advisory), expected);
-        advisory = SlowConsumerAdvisory {
-            has_begun: false,
-            name: None,
-            is_disconnected: true,
-            ..advisory
-        };
-        assert_eq!(advisory.subject(), "$SYS.ADVISORY.SLOW_CONSUMER.ENDED");
-        assert!(text(&advisory).ends_with(r#""disconnected":true}"#));
-        assert!(!text(&advisory).contains("name"));
+        assert_eq!(text(&event), expected);
+        event = SlowConsumerEvent { has_begun: false, name: None, is_gone: true, ..event };
+        assert_eq!(event.subject(), "$SYS.ADVISORY.SLOW_CONSUMER.ENDED");
+        assert!(text(&event).ends_with(r#""disconnected":true}"#));
+        assert!(!text(&event).contains("name"));
     }
 }

@@ -45,5 +45,5 @@ pub use crate::output::Output;
 pub use crate::peer::{Authentication, Credentials, Identity, Peer, Protocol};
 pub use crate::shared_body::SharedBody;
 pub use crate::writer::{AnyWriter, Writer};
-pub use advisory::SlowConsumerAdvisory;
+pub use advisory::SlowConsumerEvent;
 pub use properties::{amended, read_headers};

@@ -24,14 +24,14 @@ const LOOKS_PER_TURN: usize = 2_048;
 #[derive(Debug, Default)]
 pub(crate) struct Deletions {
     /// Whose connections end on this shard, one after the other.
-    endings: VecDeque<Ending>,
+    pub(crate) endings: VecDeque<Ending>,
     /// At home: requests that wait for that on all shards.
     waiting: VecDeque<Waiting>,
 }
 
 /// All that use one.
 #[derive(Debug)]
-struct Ending {
+pub(crate) struct Ending {
     deletion: Deletion<String>,
     /// The slot from which on connections were not looked at.
     next: u32,
@@ -61,20 +61,10 @@ impl Ending {
 }
 
 impl Deletions {
-    /// Whether connections are to end.
-    #[inline]
-    pub(crate) fn are_under_way(&self) -> bool {
-        !self.endings.is_empty()
-    }
-
     /// Ends connections for home.
     pub(crate) fn begin(&mut self, deletion: Deletion<&str>) {
-        self.endings.push_back(Ending {
-            deletion: deletion.to_owned(),
-            next: 1,
-            ended: 0,
-            rounds: 0,
-        });
+        let deletion = deletion.to_owned();
+        self.endings.push_back(Ending { deletion, next: 1, ended: 0, rounds: 0 });
     }
 
     /// A shard has ended all connections for the oldest request that waits for it. Returns one that waits for
@@ -116,9 +106,9 @@ impl Node {
         if !self.can_delete(deletion) {
             return Ok(Some(request));
         }
-        self.effects.links.say_to_all(&ShardMessage::Ended(deletion));
+        self.effects.links.say_to_all(ShardMessage::Ended { deletion });
         self.administration.deletions.begin(deletion);
-        let shards = Shards::one(self.options.shard).and(self.effects.links.others());
+        let shards = Shards::one(self.options.shard).and(self.effects.links.others);
         let asked_in = asked_in.to_owned();
         let deletion = deletion.to_owned();
         self.administration.deletions.waiting.push_back(Waiting { id, asked_in, deletion, shards });
@@ -155,7 +145,7 @@ impl Node {
         if self.is_home() {
             self.ended_at(now, self.options.shard);
         } else {
-            self.effects.links.ask_home(&ToHome::Ended);
+            self.effects.links.ask_home(ToHome::Ended);
         }
     }
 
@@ -199,7 +189,7 @@ impl Node {
         {
             return true;
         }
-        let connection = self.connections.slots[id.0 as usize].as_ref();
+        let connection = self.connections.get(id);
         let info = connection.filter(|it| it.ended.is_none()).map(|it| it.handler.info());
         if !info.is_some_and(|info| deletion.includes(info.user, info.vhost)) {
             return false;

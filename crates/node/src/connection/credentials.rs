@@ -1,5 +1,6 @@
 //! Credentials on their way from protocol handlers to the host that checks them, and the answers.
 
+use crate::connection::key::ConnectionKey;
 use crate::effects::Verification;
 use crate::node::Node;
 use angarium_engine::{ConnectionId, Time};
@@ -18,37 +19,32 @@ impl Node {
 
     /// The answer to a [`Verification`].
     pub fn verified(&mut self, now: Time, id: ConnectionId, serial: u64, answer: Authentication) {
-        if !self.is_open(id) || !self.is_serial(id, serial) {
+        let key = ConnectionKey { id, serial };
+        if !self.is_open(id) || !self.is_there(key) {
             return;
         }
         if answer.is_err() {
             self.stats.authentications_failed += 1;
         }
         match answer {
-            Ok(identity) if !self.is_home() => self.ask_for_admission(id, serial, identity),
+            Ok(identity) if !self.is_home() => self.ask_for_admission(key, identity),
             answer => self.logged_in(now, id, answer),
         }
     }
 
     /// Hands a connection the answer to its credentials.
     pub(crate) fn logged_in(&mut self, now: Time, id: ConnectionId, answer: Authentication) {
-        match self.with_handler(now, id, |handler, context| handler.authenticated(context, answer))
-        {
-            Some(Ok(())) => {
-                // What waited was for another login.
-                self.effects.end_spooling(id);
-                self.apply_quota(id);
-                self.connections.resumable.push(id);
-            }
-            Some(Err(close)) => self.end(now, id, close),
-            None => {}
+        if self.resume_with(now, id, |handler, context| handler.authenticated(context, answer)) {
+            // What waited was for another login.
+            self.effects.end_spooling(id);
+            self.apply_quota(id);
         }
     }
 
     /// Makes verifications for the host of the credentials that protocol handlers passed on.
     pub(crate) fn take_credentials(&mut self, now: Time) {
         for (id, credentials) in std::mem::take(&mut self.effects.credentials) {
-            let Some(connection) = self.connections.slots[id.0 as usize].as_ref() else { continue };
+            let Some(connection) = self.connections.get(id) else { continue };
             let serial = connection.serial;
             if !connection.peer.local
                 && self.options.local_users.iter().any(|user| user == credentials.user())

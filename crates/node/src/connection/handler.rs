@@ -16,10 +16,10 @@ pub(crate) enum AnyHandler {
 }
 
 macro_rules! each {
-    ($any:expr, $session:ident => $result:expr) => {
+    ($any:expr, $handler:ident => $result:expr) => {
         match $any {
-            AnyHandler::Amqp091($session) => $result,
-            AnyHandler::Nats($session) => $result,
+            AnyHandler::Amqp091($handler) => $result,
+            AnyHandler::Nats($handler) => $result,
         }
     };
 }
@@ -63,75 +63,51 @@ impl AnyHandler {
         }
     }
 
-    /// What listings show.
     pub(crate) fn info(&self) -> ConnectionInfo<'_> {
         each!(self, handler => handler.info())
     }
 }
 
+/// Methods that call the one of the connection's protocol.
+macro_rules! forward {
+    ($(fn $name:ident(&mut self, $($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => { $(
+        #[inline]
+        fn $name(&mut self, $($argument: $type),*) $(-> $result)? {
+            each!(self, handler => handler.$name($($argument),*))
+        }
+    )* };
+}
+
 impl ProtocolHandler for AnyHandler {
-    fn begin(&mut self, context: &mut Context<impl Host>) {
-        each!(self, handler => handler.begin(context));
+    forward! {
+        fn begin(&mut self, context: &mut Context<impl Host>);
+        fn receive(&mut self, context: &mut Context<impl Host>, input: &[u8]) -> Result<usize, Close>;
+        fn replied(
+            &mut self, context: &mut Context<impl Host>, id: ChannelId, reply: Result<Reply, Refusal>
+        );
+        fn authenticated(
+            &mut self, context: &mut Context<impl Host>, answer: Authentication
+        ) -> Result<(), Close>;
+        fn connections_found(&mut self, context: &mut Context<impl Host>, found: &QueryResult);
+        fn no_responders(&mut self, context: &mut Context<impl Host>, subject: &str, reply: &str);
+        fn known_to_shards(&mut self, context: &mut Context<impl Host>) -> Result<(), Close>;
+        fn refused(
+            &mut self,
+            context: &mut Context<impl Host>, id: ChannelId, settle: Option<Settle>, refusal: Refusal
+        );
+        fn blocked(&mut self, context: &mut Context<impl Host>, why: Option<&str>);
+        fn spill_drained(&mut self, context: &mut Context<impl Host>);
+        fn reading_paused(&mut self, now: Time);
+        fn close(&mut self, context: &mut Context<impl Host>, why: &str);
+        fn disconnected(&mut self, context: &mut Context<impl Host>);
+        fn expire(&mut self, context: &mut Context<impl Host>) -> Result<(), Close>;
     }
-    #[inline]
-    fn receive(&mut self, context: &mut Context<impl Host>, input: &[u8]) -> Result<usize, Close> {
-        each!(self, handler => handler.receive(context, input))
-    }
-    fn replied(
-        &mut self,
-        context: &mut Context<impl Host>,
-        id: ChannelId,
-        reply: Result<Reply, Refusal>,
-    ) {
-        each!(self, handler => handler.replied(context, id, reply));
-    }
-    fn authenticated(
-        &mut self,
-        context: &mut Context<impl Host>,
-        answer: Authentication,
-    ) -> Result<(), Close> {
-        each!(self, handler => handler.authenticated(context, answer))
-    }
-    fn connections_found(&mut self, context: &mut Context<impl Host>, found: &QueryResult) {
-        each!(self, handler => handler.connections_found(context, found));
-    }
-    fn no_responders(&mut self, context: &mut Context<impl Host>, subject: &str, reply: &str) {
-        each!(self, handler => handler.no_responders(context, subject, reply));
-    }
-    fn known_to_shards(&mut self, context: &mut Context<impl Host>) -> Result<(), Close> {
-        each!(self, handler => handler.known_to_shards(context))
-    }
-    fn refused(
-        &mut self,
-        context: &mut Context<impl Host>,
-        id: ChannelId,
-        settle: Option<Settle>,
-        refusal: Refusal,
-    ) {
-        each!(self, handler => handler.refused(context, id, settle, refusal));
-    }
+
     fn is_waiting(&self) -> bool {
         each!(self, handler => handler.is_waiting())
     }
-    fn blocked(&mut self, context: &mut Context<impl Host>, why: Option<&str>) {
-        each!(self, handler => handler.blocked(context, why));
-    }
-    fn spill_drained(&mut self, context: &mut Context<impl Host>) {
-        each!(self, handler => handler.spill_drained(context));
-    }
-    fn reading_paused(&mut self, now: Time) {
-        each!(self, handler => handler.reading_paused(now));
-    }
-    fn close(&mut self, context: &mut Context<impl Host>, why: &str) {
-        each!(self, handler => handler.close(context, why));
-    }
-    fn disconnected(&mut self, context: &mut Context<impl Host>) {
-        each!(self, handler => handler.disconnected(context));
-    }
+
     fn deadline(&self) -> Option<Time> {
         each!(self, handler => handler.deadline())
-    }
-    fn expire(&mut self, context: &mut Context<impl Host>) -> Result<(), Close> {
-        each!(self, handler => handler.expire(context))
     }
 }

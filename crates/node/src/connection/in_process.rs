@@ -4,9 +4,7 @@
 use super::in_process_events::{Identity, InProcessEvent};
 use crate::effects::NodeEffects;
 use crate::node::Node;
-use angarium_engine::{
-    ChannelId, ConnectionId, Deletion, Refusal, Reply, Request, SessionLoss, Time,
-};
+use angarium_engine::{ChannelId, ConnectionId, Deletion, Refusal, Request, SessionLoss, Time};
 
 /// The only channel of an in-process client.
 const CHANNEL: u16 = 1;
@@ -40,7 +38,7 @@ impl Node {
 
     /// It makes a request, once its last one is answered. [`Node::next_in_process_event`] has the answer.
     pub fn request_in_process(&mut self, now: Time, id: ConnectionId, request: Request) {
-        if !self.effects.in_process.clients.contains_key(&id) {
+        if !self.effects.in_process.has(id) {
             return;
         }
         self.effects.begin_call();
@@ -56,9 +54,7 @@ impl Node {
         }
         self.engine.disconnect(now, id, &mut self.effects);
         self.effects.in_process.events.retain(|(client, _)| *client != id);
-        self.effects.replies.retain(|answer| answer.channel.connection != id);
-        self.effects.reset(id);
-        self.connections.free.push(id);
+        self.free_slot(id);
     }
 
     /// The next thing that an in-process client gets, in order for each.
@@ -66,20 +62,6 @@ impl Node {
         self.effects.in_process.events.pop_front()
     }
 
-    /// Hands an in-process client the answer to its request, where there is one in that slot.
-    pub(crate) fn answer_in_process(
-        &mut self,
-        id: ConnectionId,
-        reply: Result<Reply, Refusal>,
-    ) -> Option<Result<Reply, Refusal>> {
-        if !self.effects.in_process.clients.contains_key(&id) {
-            return Some(reply);
-        }
-        self.effects.in_process.tell(id, InProcessEvent::Reply(reply));
-        None
-    }
-
-    /// Ends all in-process clients.
     pub(crate) fn end_in_process(&mut self, now: Time, reason: &str) {
         for id in self.effects.in_process.clients.keys().copied().collect::<Vec<_>>() {
             self.end_in_process_client(now, id, reason);

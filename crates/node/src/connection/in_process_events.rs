@@ -34,8 +34,12 @@ pub(super) struct Identity {
 }
 
 impl InProcess {
+    pub(super) fn has(&self, id: ConnectionId) -> bool {
+        self.clients.contains_key(&id)
+    }
+
     pub(super) fn tell(&mut self, id: ConnectionId, event: InProcessEvent) {
-        if self.clients.contains_key(&id) {
+        if self.has(id) {
             self.events.push_back((id, event));
         }
     }

@@ -14,16 +14,16 @@ const JOINED_BYTES_MIN: usize = 2 << 10;
 impl Node {
     /// Bytes arrived.
     pub fn received(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) {
-        let Some(connection) = self.connections.slots[id.0 as usize].as_mut() else { return };
+        let Some(connection) = self.connections.get_mut(id) else { return };
         if connection.ended.is_some() {
             return;
         }
         self.engine.begin_work_budget();
-        connection.received_bytes += bytes.len() as u64;
+        connection.traffic.bytes_received += bytes.len() as u64;
         connection.is_active = true;
         if connection.carry.is_empty() {
             let used = self.drive(now, id, bytes);
-            if let Some(connection) = self.connections.slots[id.0 as usize].as_mut() {
+            if let Some(connection) = self.connections.get_mut(id) {
                 connection.carry.extend_from_slice(&bytes[used..]);
             }
         } else {
@@ -36,7 +36,7 @@ impl Node {
     /// where it lies: nearly every read ends amid a message, and not all of the next is to be copied for
     /// that.
     fn complete_carry(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) {
-        let Some(connection) = self.connections.slots[id.0 as usize].as_mut() else { return };
+        let Some(connection) = self.connections.get_mut(id) else { return };
         connection.is_resting = false;
         let mut carry = std::mem::take(&mut connection.carry);
         let mut rest = bytes;
@@ -57,21 +57,13 @@ impl Node {
             rest = behind;
         }
         carry.extend_from_slice(rest);
-        if let Some(connection) = self.connections.slots[id.0 as usize].as_mut() {
+        if let Some(connection) = self.connections.get_mut(id) {
             connection.carry = carry;
         }
     }
 
     fn is_resting(&self, id: ConnectionId) -> bool {
-        let connection = self.connections.slots[id.0 as usize].as_ref();
-        connection.is_some_and(|connection| connection.is_resting)
-    }
-
-    /// The connection's input waits until some of its output has left.
-    fn wait_for_room(&mut self, id: ConnectionId) {
-        if let Some(connection) = self.connections.slots[id.0 as usize].as_mut() {
-            connection.waits_for_room = true;
-        }
+        self.connections.get(id).is_some_and(|it| it.is_resting)
     }
 
     /// Presents input to a protocol handler until it uses no more or the turn is over; returns how much it
@@ -81,29 +73,26 @@ impl Node {
         let mut portion = self.portion(now, id);
         let mut presentations = 0;
         loop {
-            let Some(connection) = self.connections.slots[id.0 as usize].as_ref() else {
-                return used;
-            };
+            let is_choked = self.is_choked(id);
+            let Some(connection) = self.connections.get_mut(id) else { return used };
             if connection.ended.is_some() {
                 return input.len();
             }
-            if connection.handler.is_waiting() || connection.is_throttled() {
+            let is_throttled = connection.metered.as_ref().is_some_and(|it| it.is_waiting());
+            if connection.handler.is_waiting() || is_throttled {
                 return used;
             }
-            if self.is_choked(id) {
-                self.wait_for_room(id);
+            if is_choked {
+                connection.waits_for_room = true;
                 return used;
             }
             let end = input.len().min(used.saturating_add(portion));
             let before = self.engine.taken();
-            let Some(connection) = self.connections.slots[id.0 as usize].as_mut() else {
-                return used;
-            };
             self.effects.begin_call();
             let mut context = Context { now, engine: &mut self.engine, host: &mut self.effects };
             let result = connection.handler.receive(&mut context, &input[used..end]);
             let published = self.engine.taken() - before;
-            connection.received_messages += published;
+            connection.traffic.messages_received += published;
             connection.stores |= self.effects.has_stored;
             connection.uses_home |= self.effects.has_called;
             if self.effects.has_outrun {
@@ -140,7 +129,7 @@ impl Node {
 
     /// The connection's input has to wait for the next turn.
     fn rest(&mut self, id: ConnectionId) {
-        let Some(connection) = self.connections.slots[id.0 as usize].as_mut() else { return };
+        let Some(connection) = self.connections.get_mut(id) else { return };
         if !std::mem::replace(&mut connection.is_resting, true) {
             self.connections.resting.push(id);
         }
@@ -163,23 +152,21 @@ impl Node {
     }
 
     fn is_ahead_of_shards(&self, id: ConnectionId) -> bool {
-        let connection = self.connections.slots[id.0 as usize].as_ref();
-        connection.is_some_and(|it| it.ended.is_none()) && !self.effects.links.is_settled(id)
+        self.is_open(id) && !self.effects.links.is_settled(id)
     }
 
     fn has_kept_input(&self, id: ConnectionId) -> bool {
-        let connection = self.connections.slots[id.0 as usize].as_ref();
-        connection.is_some_and(|it| it.ended.is_none() && !it.carry.is_empty())
+        self.connections.get(id).is_some_and(|it| it.ended.is_none() && !it.carry.is_empty())
     }
 
     /// Presents a connection's kept input again.
     pub(crate) fn drive_carry(&mut self, now: Time, id: ConnectionId) {
-        let Some(connection) = self.connections.slots[id.0 as usize].as_mut() else { return };
+        let Some(connection) = self.connections.get_mut(id) else { return };
         self.engine.begin_work_budget();
         connection.is_resting = false;
         let mut carry = std::mem::take(&mut connection.carry);
         let used = self.drive(now, id, &carry);
-        if let Some(connection) = self.connections.slots[id.0 as usize].as_mut() {
+        if let Some(connection) = self.connections.get_mut(id) {
             carry.drain(..used);
             connection.carry = carry;
         }

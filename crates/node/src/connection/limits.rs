@@ -4,7 +4,7 @@
 use crate::connection::handler::AnyHandler;
 use crate::connection::key::ConnectionKey;
 use crate::node::Node;
-use crate::shard::message::{FromHome, ShardMessage, ToHome};
+use crate::shard::message::{FromHome, ToHome};
 use angarium_engine::{ConnectionId, ShardId, Time};
 use angarium_protocol::{Identity, Peer};
 use std::collections::BTreeMap;
@@ -29,22 +29,21 @@ impl Node {
     }
 
     /// A connection here has logged in: asks home whether it may be.
-    pub(crate) fn ask_for_admission(&mut self, id: ConnectionId, serial: u64, identity: Identity) {
-        let user = &identity.user;
-        self.effects.links.ask_home(&ToHome::Admit { connection: id, serial, user });
-        self.connections.connection_limits.asked.insert(id, identity);
+    pub(crate) fn ask_for_admission(&mut self, key: ConnectionKey, identity: Identity) {
+        self.effects.links.ask_home(ToHome::Admit { key, user: &identity.user });
+        self.connections.connection_limits.asked.insert(key.id, identity);
     }
 
     /// Home's answer.
-    pub(crate) fn admitted(&mut self, now: Time, id: ConnectionId, serial: u64, is_admitted: bool) {
+    pub(crate) fn admitted(&mut self, now: Time, key: ConnectionKey, is_admitted: bool) {
         // An earlier connection in this slot asked.
-        if !self.is_serial(id, serial) {
+        if !self.is_there(key) {
             return;
         }
-        if let Some(identity) = self.connections.connection_limits.asked.remove(&id) {
+        if let Some(identity) = self.connections.connection_limits.asked.remove(&key.id) {
             // The engine says so where the client asks to be let in.
-            self.engine.admitted(id, is_admitted);
-            self.logged_in(now, id, Ok(identity));
+            self.engine.admitted(key.id, is_admitted);
+            self.logged_in(now, key.id, Ok(identity));
         }
     }
 
@@ -52,20 +51,19 @@ impl Node {
     pub(crate) fn release_admission(&mut self, id: ConnectionId) {
         self.connections.connection_limits.asked.remove(&id);
         if !self.is_home() {
-            self.effects.links.ask_home(&ToHome::Left(id));
+            self.effects.links.ask_home(ToHome::Left { connection: id });
         }
     }
 
     /// At home: counts a connection of another shard in, if it may be.
-    pub(crate) fn admit(&mut self, from: ShardId, id: ConnectionId, serial: u64, user: &str) {
+    pub(crate) fn admit(&mut self, from: ShardId, key: ConnectionKey, user: &str) {
         // It may have logged in before as another user.
-        self.forget_admission(from, id);
+        self.forget_admission(from, key.id);
         let is_admitted = self.engine.admit(user).is_ok();
         if is_admitted {
-            self.connections.connection_limits.taken.insert((from, id), user.to_owned());
+            self.connections.connection_limits.taken.insert((from, key.id), user.to_owned());
         }
-        let answer = FromHome::Admitted { connection: id, serial, is_admitted };
-        self.effects.links.say(from, &ShardMessage::FromHome(answer));
+        self.effects.links.say(from, FromHome::Admitted { key, is_admitted });
     }
 
     /// At home: a connection of another shard has gone.

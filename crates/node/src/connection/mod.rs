@@ -15,7 +15,7 @@ pub(crate) mod table;
 use crate::connection::handler::AnyHandler;
 use crate::flow::rate::Metered;
 use angarium_engine::Time;
-use angarium_protocol::Peer;
+use angarium_protocol::{Peer, Traffic};
 
 /// A connection as the node holds it; its output lies in the effects, where the engine reaches it.
 #[derive(Debug)]
@@ -45,22 +45,12 @@ pub(crate) struct Connection {
     pub(crate) last_slowed: Option<Time>,
     /// It asked for much at once; the rest of its input has to wait for the next turn.
     pub(crate) is_resting: bool,
-    /// There was input from it when so much was unsent that it could ask for no more.
+    /// There was input from it while it was not read from because of its unsent output.
     pub(crate) waits_for_room: bool,
     /// What is measured of it, where its rate is bounded.
     pub(crate) metered: Option<Box<Metered>>,
-    /// Messages that it has published.
-    pub(crate) received_messages: u64,
-    /// Bytes received and sent since it was accepted.
-    pub(crate) received_bytes: u64,
-    pub(crate) sent_bytes: u64,
+    /// What it has sent and received, except messages sent to it, which its output counts.
+    pub(crate) traffic: Traffic,
     /// Something was received or sent since the last sweep; buffers of idle connections are freed.
     pub(crate) is_active: bool,
-}
-
-impl Connection {
-    /// Whether it has sent more than it may, and waits.
-    pub(crate) fn is_throttled(&self) -> bool {
-        self.metered.as_ref().is_some_and(|metered| metered.is_waiting())
-    }
 }

@@ -10,13 +10,12 @@ use crate::node::Node;
 use crate::shard::message::{ShardMessage, Value};
 use angarium_engine::{ConnectionId, Engine, ShardId, Time, subjects_overlap};
 use angarium_protocol::{
-    ConnectionQuery, ConnectionRow, Figures, ProtocolHandler, QueryResult, SUBJECT_BYTES_MAX,
-    SortKey, Traffic,
+    ConnectionQuery, ConnectionRow, ProtocolHandler, QueryResult, SUBJECT_BYTES_MAX, SortKey,
 };
 use std::collections::{BTreeMap, VecDeque};
 
 /// Connections that are looked at in one turn, and subjects that are compared: some tenths of a millisecond.
-const LOOKS_PER_TURN: usize = 2_048;
+const LOOKS_PER_TURN: u64 = 2_048;
 /// Rows that are written in one turn.
 const ROWS_PER_TURN: usize = 256;
 /// Subjects of one connection that are compared with the one that is asked for: no turn does less.
@@ -28,7 +27,7 @@ pub(crate) struct ConnectionQueries {
     /// By clients of its own, and other shards have not told all yet.
     under_way: BTreeMap<ConnectionKey, UnderWay>,
     /// What it looks for itself, one after the other.
-    looks: VecDeque<Look>,
+    pub(crate) looks: VecDeque<Look>,
 }
 
 /// A query that waits for shards.
@@ -42,7 +41,7 @@ struct UnderWay {
 
 /// A look around at this shard's connections.
 #[derive(Debug)]
-struct Look {
+pub(crate) struct Look {
     /// The shard that gets the findings, and the connection that asks there.
     for_shard: ShardId,
     asker: ConnectionKey,
@@ -57,11 +56,6 @@ struct Look {
 }
 
 impl ConnectionQueries {
-    /// Whether there is something to look for.
-    pub(crate) fn have_looks(&self) -> bool {
-        !self.looks.is_empty()
-    }
-
     /// Looks for what one of that shard's clients asks.
     pub(crate) fn look_for(
         &mut self,
@@ -86,21 +80,21 @@ impl Node {
     #[cold]
     pub(crate) fn begin_queries(&mut self) {
         for (id, query) in std::mem::take(&mut self.effects.connection_queries) {
-            let Some(connection) = self.connections.slots[id.0 as usize].as_ref() else { continue };
+            let Some(connection) = self.connections.get(id) else { continue };
             let asker = ConnectionKey { id, serial: connection.serial };
-            if self.options.shards > 1 {
-                self.effects.links.query(id, connection.serial, &query);
+            for shard in self.effects.links.others {
+                let value = Value::ConnectionQuery(Box::new(query.clone()));
+                let message = ShardMessage::ConnectionQuery { asker };
+                self.effects.links.say_with(shard, message, value);
             }
             let (left, found) = (self.options.shards, QueryResult::default());
-            self.connections.connection_queries.look_for(self.options.shard, asker, query.clone());
-            self.connections
-                .connection_queries
-                .under_way
-                .insert(asker, UnderWay { query, left, found });
+            let queries = &mut self.connections.connection_queries;
+            queries.look_for(self.options.shard, asker, query.clone());
+            queries.under_way.insert(asker, UnderWay { query, left, found });
         }
     }
 
-    /// Goes on looking.
+    /// Looks at some more connections.
     #[cold]
     pub(crate) fn continue_look(&mut self, now: Time) {
         let Some(mut look) = self.connections.connection_queries.looks.pop_front() else { return };
@@ -108,16 +102,12 @@ impl Node {
         if look.next < self.connections.slots.len() || !self.write_rows(now, &mut look) {
             return self.connections.connection_queries.looks.push_front(look);
         }
-        let ConnectionKey { id: connection, serial } = look.asker;
+        let asker = look.asker;
         if look.for_shard == self.options.shard {
-            return self.take_query_result(now, look.asker, look.found);
+            return self.take_query_result(now, asker, look.found);
         }
         let found = Value::QueryResult(Box::new(look.found));
-        self.effects.links.say_with(
-            look.for_shard,
-            &ShardMessage::QueryResult { connection, serial },
-            found,
-        );
+        self.effects.links.say_with(look.for_shard, ShardMessage::QueryResult { asker }, found);
     }
 
     fn look_at_connections(&self, now: Time, look: &mut Look) {
@@ -128,12 +118,12 @@ impl Node {
             left -= 1;
             let Some(connection) = self.connection(now, id) else { continue };
             if look.query.subject.is_some() {
-                left = left.saturating_sub(connection.subjects);
+                left = left.saturating_sub(connection.figures.traffic.subjects);
             }
             if !is_meant(&look.query, &connection, &self.engine) {
                 continue;
             }
-            let figures = figures(&connection);
+            let figures = connection.figures;
             look.found.connections += 1;
             look.found.slow_consumers += u64::from(connection.lag.is_some());
             look.found.traffic.add(&figures.traffic);
@@ -148,8 +138,8 @@ impl Node {
     fn write_rows(&self, now: Time, look: &mut Look) -> bool {
         for _ in 0..ROWS_PER_TURN {
             let Some(((_, _, number), id)) = look.places.pop_first() else { return true };
-            // By now it may be somebody else's slot.
-            let connection = self.connection(now, id).filter(|it| it.number == number);
+            // By now the slot may be another one's.
+            let connection = self.connection(now, id).filter(|it| it.figures.number == number);
             if let Some(connection) = connection {
                 look.found.rows.push(self.row(&connection, &mut look.subject_bytes));
             }
@@ -164,30 +154,19 @@ impl Node {
         asker: ConnectionKey,
         found: QueryResult,
     ) {
-        let Some(under_way) = self.connections.connection_queries.under_way.get_mut(&asker) else {
-            return;
-        };
+        let queries = &mut self.connections.connection_queries.under_way;
+        let Some(under_way) = queries.get_mut(&asker) else { return };
         under_way.found.merge(found, &under_way.query);
         under_way.left -= 1;
-        if under_way.left == 0
-            && let Some(whole) = self.connections.connection_queries.under_way.remove(&asker)
-        {
-            self.tell_query_result(now, asker, &whole.found);
+        if under_way.left > 0 {
+            return;
         }
-    }
-
-    fn tell_query_result(
-        &mut self,
-        now: Time,
-        ConnectionKey { id, serial }: ConnectionKey,
-        found: &QueryResult,
-    ) {
-        if self.is_serial(id, serial)
-            && self
-                .with_handler(now, id, |handler, context| handler.connections_found(context, found))
-                .is_some()
-        {
-            self.connections.resumable.push(id);
+        let whole = queries.remove(&asker);
+        if let Some(UnderWay { found, .. }) = whole.filter(|_| self.is_there(asker)) {
+            self.resume_with(now, asker.id, |handler, context| {
+                handler.connections_found(context, &found);
+                Ok(())
+            });
         }
     }
 
@@ -201,7 +180,7 @@ impl Node {
         subjects.sort_unstable();
         let session = &connection.session;
         ConnectionRow {
-            figures: figures(connection),
+            figures: connection.figures,
             protocol: session.protocol,
             address: session.peer.address.clone(),
             user: session.user.to_owned(),
@@ -214,25 +193,10 @@ impl Node {
 fn is_meant(query: &ConnectionQuery, connection: &ConnectionInfo<'_>, engine: &Engine) -> bool {
     connection.session.vhost == query.vhost
         && query.user.as_ref().is_none_or(|user| user == connection.session.user)
-        && query.number.is_none_or(|number| number == connection.number)
+        && query.number.is_none_or(|number| number == connection.figures.number)
         && query.subject.as_ref().is_none_or(|wanted| {
             let mut subjects =
                 engine.subscribed_subjects(connection.id).take(SUBJECTS_COMPARED_MAX);
             subjects.any(|subject| subjects_overlap(wanted, subject))
         })
-}
-
-fn figures(connection: &ConnectionInfo<'_>) -> Figures {
-    Figures {
-        number: connection.number,
-        connected_at: connection.connected_at,
-        unsent_bytes: connection.unsent_bytes,
-        traffic: Traffic {
-            subjects: connection.subjects as u64,
-            messages_received: connection.received_messages,
-            messages_sent: connection.sent_messages,
-            bytes_received: connection.received_bytes,
-            bytes_sent: connection.sent_bytes,
-        },
-    }
 }

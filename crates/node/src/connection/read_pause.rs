@@ -55,16 +55,15 @@ impl WaitsFor {
 impl Node {
     /// Whether the host should read from the connection: whether it waits for nothing of [`WaitsFor`].
     pub fn wants_read(&self, id: ConnectionId) -> bool {
-        let connection = self.connections.slots[id.0 as usize].as_ref();
-        connection.is_some_and(|it| it.ended.is_none()) && self.waits_for(id).is_none()
+        self.is_open(id) && self.waits_for(id).is_none()
     }
 
     /// What the connection waits for; of several things the most telling one.
     #[inline]
     fn waits_for(&self, id: ConnectionId) -> Option<WaitsFor> {
-        let connection = self.connections.slots[id.0 as usize].as_ref()?;
+        let connection = self.connections.get(id)?;
         if let Some(metered) = connection.metered.as_ref().filter(|metered| metered.is_waiting()) {
-            let by_user = metered.waits_for_user();
+            let by_user = metered.waits_for_user;
             return Some(if by_user { WaitsFor::UserRate } else { WaitsFor::Rate });
         }
         if connection.is_slowed {
@@ -87,7 +86,7 @@ impl Node {
 
     /// What listings show: what the connection waits for, or waited for within the last second.
     pub(crate) fn shown_wait(&self, now: Time, id: ConnectionId) -> Option<WaitsFor> {
-        let connection = self.connections.slots[id.0 as usize].as_ref()?;
+        let connection = self.connections.get(id)?;
         let stalled = (WaitsFor::Subscribers, self.effects.stalls.last_stalled(id));
         let slowed = connection.last_slowed.map(|at| (WaitsFor::Consumers, at));
         let mut pauses = slowed.into_iter().chain([stalled]);

@@ -1,13 +1,14 @@
-//! Answers of the engine on their way to the connections that wait for them.
+//! Answers of the engine on their way to the channels that wait for them, here and on other shards; and, at
+//! home, notices of lost sessions, which come before.
 
+use crate::connection::in_process_events::InProcessEvent;
 use crate::effects::{Answer, NodeEffects};
 use crate::node::Node;
-use crate::shard::message::{FromHome, ShardMessage, Value};
-use angarium_engine::{ChannelId, Refusal, Reply, Time};
+use crate::shard::message::{FromHome, Value};
+use angarium_engine::{ChannelId, Refusal, RefusalKind, Reply, SessionLoss, Time};
 use angarium_protocol::ProtocolHandler;
 
 impl Node {
-    /// Hands a channel the answer to its request.
     pub(crate) fn hand_reply(
         &mut self,
         now: Time,
@@ -15,11 +16,11 @@ impl Node {
         reply: Result<Reply, Refusal>,
     ) {
         let id = channel.connection;
-        let Some(connection) = self.connections.slots[id.0 as usize].as_ref() else {
-            if let Some(reply) = self.answer_in_process(id, reply) {
-                self.answer_administrator(now, id, reply);
+        let Some(connection) = self.connections.get(id) else {
+            if !self.effects.in_process.has(id) {
+                return self.answer_administrator(now, id, reply);
             }
-            return;
+            return self.effects.in_process.tell(id, InProcessEvent::Reply(reply));
         };
         let has_input = !connection.carry.is_empty();
         self.with_handler(now, id, |handler, context| handler.replied(context, channel, reply));
@@ -48,11 +49,8 @@ impl Node {
                 if reply.is_err() {
                     self.engine.tell_confirms_of(channel, &mut self.effects);
                 }
-                self.effects.links.say_with(
-                    shard,
-                    &ShardMessage::FromHome(FromHome::Reply(name)),
-                    Value::Reply(reply),
-                );
+                let value = Value::Reply(reply);
+                self.effects.links.say_with(shard, FromHome::Reply { name }, value);
                 continue;
             }
             self.hand_reply(now, channel, reply);
@@ -62,5 +60,56 @@ impl Node {
             self.begin_queries();
         }
         has_answered
+    }
+}
+
+impl NodeEffects {
+    /// The news that all shards have to know before an answer is given. A claim waits for all notices of lost
+    /// sessions: the one that an earlier claim of its session waited for may be among them.
+    pub(crate) fn news_before(&self, reply: &Result<Reply, Refusal>) -> u64 {
+        match reply {
+            Ok(Reply::Session { .. }) => self.news_in_call.max(self.session_notices),
+            _ => self.news_in_call,
+        }
+    }
+
+    /// Tells a channel that it does not hold a session any more. Answers of this call, and to all claims from
+    /// now on, wait until its shard has told it.
+    pub(crate) fn lose_session(&mut self, channel: ChannelId, session: &str, why: SessionLoss) {
+        match (self.name_of(channel), self.refuse_claim(channel, session)) {
+            (Some((shard, name)), refused) => {
+                match refused {
+                    Some(reply) => {
+                        let value = Value::Reply(reply);
+                        self.links.say_with(shard, FromHome::Reply { name }, value);
+                    }
+                    None => self.links.say(shard, FromHome::SessionLost { name, session, why }),
+                }
+                self.links.sync(None);
+                self.news_in_call = self.links.last_news;
+                self.session_notices = self.news_in_call;
+            }
+            // It goes before the answers of this call, which are not there yet.
+            (None, Some(reply)) => self.replies.push_front(Answer { channel, reply, after: 0 }),
+            (None, None) => self.session_lost_here(channel, session, why),
+        }
+    }
+
+    /// Takes back a claim that was granted and whose answer its channel has not seen; returns the refusal
+    /// that it gets instead.
+    fn refuse_claim(
+        &mut self,
+        channel: ChannelId,
+        session: &str,
+    ) -> Option<Result<Reply, Refusal>> {
+        let is_its_claim = |answer: &Answer| {
+            let is_claim =
+                matches!(&answer.reply, Ok(Reply::Session { name, .. }) if **name == *session);
+            answer.channel == channel && is_claim
+        };
+        let at = self.replies.iter().position(is_its_claim)?;
+        self.replies.remove(at);
+        let text = format!("session '{session}' was lost before its claim was answered");
+        Some(Err(Refusal::new(RefusalKind::ResourceLocked, text)))
     }
 }

@@ -8,7 +8,7 @@ use angarium_engine::{ConnectionId, Time};
 use std::collections::{BTreeSet, VecDeque};
 
 /// All connections of a shard.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Connections {
     /// By [`ConnectionId`]; the first slot is the broker's own, for its advisories.
     pub(crate) slots: Vec<Option<Box<Connection>>>,
@@ -33,18 +33,18 @@ pub(crate) struct Connections {
 
 impl Connections {
     pub(crate) fn new() -> Connections {
-        Connections {
-            slots: vec![None],
-            free: Vec::new(),
-            serial: 0,
-            stopping: None,
-            resumable: Vec::new(),
-            resting: Vec::new(),
-            closing: BTreeSet::new(),
-            next_sweep: None,
-            verifications: VecDeque::new(),
-            connection_queries: ConnectionQueries::default(),
-            connection_limits: ConnectionLimits::default(),
-        }
+        Connections { slots: vec![None], ..Connections::default() }
+    }
+
+    /// The connection in a slot.
+    #[inline]
+    pub(crate) fn get(&self, id: ConnectionId) -> Option<&Connection> {
+        self.slots.get(id.0 as usize)?.as_deref()
+    }
+
+    /// The connection in a slot, to be changed.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+        self.slots.get_mut(id.0 as usize)?.as_deref_mut()
     }
 }

@@ -54,7 +54,7 @@ struct Stall {
 }
 
 /// Stalled publishers of this shard, and whom the next one would wait for.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct PublisherStalls {
     /// By connection.
     stalls: Vec<Stall>,
@@ -69,16 +69,6 @@ pub(crate) struct PublisherStalls {
 }
 
 impl PublisherStalls {
-    pub(crate) fn new() -> PublisherStalls {
-        PublisherStalls {
-            stalls: Vec::new(),
-            ends: BTreeSet::new(),
-            emission: 0,
-            slow_here: Vec::new(),
-            slow_shards: Shards::NONE,
-        }
-    }
-
     /// Whether the connection is not read from because of its subscribers.
     #[inline]
     pub(crate) fn is_stalled(&self, connection: ConnectionId) -> bool {
@@ -102,11 +92,6 @@ impl PublisherStalls {
         }
     }
 
-    /// A message was sent to shards that its publisher may wait for.
-    pub(crate) fn add_slow_shards(&mut self, shards: Shards) {
-        self.slow_shards = self.slow_shards.and(shards);
-    }
-
     /// Forgets the slow subscribers of the last message.
     #[inline]
     pub(crate) fn clear_slow(&mut self) {
@@ -122,7 +107,6 @@ impl PublisherStalls {
         }
     }
 
-    /// Stalls a publisher.
     pub(crate) fn begin(&mut self, now: Time, publisher: ConnectionId) {
         let slot = publisher.0 as usize;
         if slot >= self.stalls.len() {
@@ -138,7 +122,6 @@ impl PublisherStalls {
         self.ends.insert((until, publisher));
     }
 
-    /// A publisher goes on.
     pub(crate) fn end(&mut self, publisher: ConnectionId) {
         if let Some(stall) = self.stalls.get_mut(publisher.0 as usize) {
             stall.is_stalled = false;
@@ -154,7 +137,6 @@ impl PublisherStalls {
         }
     }
 
-    /// When the first stall ends.
     pub(crate) fn deadline(&self) -> Option<Time> {
         self.ends.first().map(|(due, _)| *due)
     }
@@ -179,7 +161,6 @@ pub(crate) struct WaitingPublishers {
 }
 
 impl WaitingPublishers {
-    /// Bytes were sent to the subscriber.
     #[inline]
     pub(crate) fn note_sent(&mut self) {
         self.has_moved = true;
@@ -190,12 +171,10 @@ impl WaitingPublishers {
         self.silent_sweeps >= SILENT_SWEEPS_MAX
     }
 
-    /// Adds one.
     pub(crate) fn add(&mut self, publisher: Publisher) {
         self.publishers.insert(publisher);
     }
 
-    /// Takes all of them.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = Publisher> + use<> {
         std::mem::take(&mut self.publishers).into_iter()
     }
@@ -221,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_stall_ends_by_itself() {
-        let mut stalls = PublisherStalls::new();
+        let mut stalls = PublisherStalls::default();
         let publisher = ConnectionId(8);
         stalls.begin(Time(1), publisher);
         let due = Time(1).plus(STALL_MAX);
@@ -231,9 +210,10 @@ mod tests {
         stalls.end_due(due);
         assert!(!stalls.is_stalled(publisher));
     }
+
     #[test]
     fn a_subscriber_that_keeps_up_shortens_the_next_stall() {
-        let mut stalls = PublisherStalls::new();
+        let mut stalls = PublisherStalls::default();
         let publisher = ConnectionId(8);
         stalls.begin(Time(1), publisher);
         stalls.end(publisher);

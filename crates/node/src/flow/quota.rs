@@ -17,7 +17,7 @@ const FREE_BYTES: usize = 128;
 impl Node {
     /// The quota of a connection, from its user, its own wishes and its listener.
     pub(crate) fn quota_of(&self, id: ConnectionId) -> Quota {
-        let Some(connection) = self.connections.slots[id.0 as usize].as_ref() else {
+        let Some(connection) = self.connections.get(id) else {
             return self.options.quota;
         };
         let info = connection.handler.info();
@@ -32,7 +32,7 @@ impl Node {
         quota
     }
 
-    /// The same for all connections, where a quota has changed since the last call.
+    /// Applies their quotas to all connections anew, where a quota has changed since the last call.
     #[inline]
     pub(crate) fn apply_changed_quotas(&mut self) {
         let changes = self.engine.quota_changes();
@@ -40,7 +40,7 @@ impl Node {
             return;
         }
         for id in self.slots() {
-            if self.connections.slots[id.0 as usize].is_some() {
+            if self.connections.get(id).is_some() {
                 self.apply_quota(id);
             }
         }
@@ -57,7 +57,7 @@ impl Node {
     }
 
     fn apply_rates(&mut self, id: ConnectionId, quota: &Quota) {
-        let Some(connection) = self.connections.slots[id.0 as usize].as_mut() else { return };
+        let Some(connection) = self.connections.get_mut(id) else { return };
         let user = connection.handler.info().user.to_owned();
         let (messages, bytes) = (quota.get(Bound::Messages), quota.get(Bound::Bytes));
         let has_user = !user.is_empty() && self.flow.rates.set_user(&user, messages, bytes);
@@ -65,18 +65,21 @@ impl Node {
         metered.user = has_user.then_some(user);
         let messages = quota.get(Bound::ConnectionMessages);
         metered.own.set(messages, quota.get(Bound::ConnectionBytes));
-        if metered.is_waiting() || metered.own.is_idle() {
+        let goes_on = metered.is_waiting() || metered.own.is_idle();
+        if goes_on {
             // What it sends next is measured anew.
             self.flow.rates.release(id, &mut metered);
-            self.connections.resumable.push(id);
         }
         connection.metered = (has_user || !metered.own.is_idle()).then_some(metered);
+        if goes_on {
+            self.connections.resumable.push(id);
+        }
     }
 
     /// How much of a connection's input is presented to its handler at once.
     #[inline]
     pub(crate) fn portion(&self, now: Time, id: ConnectionId) -> usize {
-        let connection = self.connections.slots[id.0 as usize].as_ref();
+        let connection = self.connections.get(id);
         match connection.and_then(|connection| connection.metered.as_deref()) {
             None => usize::MAX,
             Some(metered) if self.flow.rates.is_user_in_debt(now, metered) => METERED_BYTES_IN_DEBT,
@@ -87,7 +90,7 @@ impl Node {
     /// Counts messages and bytes of a connection: where its rate is bounded, it may have to wait.
     #[inline]
     pub(crate) fn meter(&mut self, now: Time, id: ConnectionId, messages: u64, bytes: usize) {
-        let Some(connection) = self.connections.slots[id.0 as usize].as_mut() else { return };
+        let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(metered) = connection.metered.as_deref_mut() else { return };
         metered.uncounted += bytes;
         if messages == 0 && metered.uncounted <= FREE_BYTES {
@@ -112,14 +115,14 @@ impl Node {
     /// Tells the other shards what users have sent whose rates are bounded.
     pub(crate) fn tell_spent(&mut self) {
         while let Some((user, messages, bytes)) = self.flow.rates.next_untold() {
-            self.effects.links.say_to_all(&ShardMessage::Spent { user: &user, messages, bytes });
+            self.effects.links.say_to_all(ShardMessage::Spent { user: &user, messages, bytes });
         }
     }
 
     /// Lets connections go on that are within their rates again.
     pub(crate) fn let_paid_go_on(&mut self, now: Time) {
         while let Some(id) = self.flow.rates.next_due(now) {
-            let connection = self.connections.slots[id.0 as usize].as_mut();
+            let connection = self.connections.get_mut(id);
             let metered: Option<&mut Metered> =
                 connection.and_then(|connection| connection.metered.as_deref_mut());
             let metered = metered.expect("one that is gone waits no longer");

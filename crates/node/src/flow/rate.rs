@@ -91,17 +91,12 @@ pub(crate) struct Metered {
     /// It is not read from before this time.
     waits_until: Option<Time>,
     /// That is its user's rate, not its own.
-    waits_for_user: bool,
+    pub(crate) waits_for_user: bool,
 }
 
 impl Metered {
     pub(crate) fn is_waiting(&self) -> bool {
         self.waits_until.is_some()
-    }
-
-    /// Whether it waits for its user's rate, rather than for its own.
-    pub(crate) fn waits_for_user(&self) -> bool {
-        self.waits_for_user
     }
 }
 
@@ -214,7 +209,6 @@ impl Rates {
         }
     }
 
-    /// When the next one goes on.
     pub(crate) fn deadline(&self) -> Option<Time> {
         self.waiting.first().map(|(until, _)| *until)
     }

@@ -1,16 +1,14 @@
 //! Slow-consumer events: when a client becomes too slow for direct messages and when it no longer is, for the
 //! host's log and as advisories.
 
-use crate::administration::SlowConsumerInfo;
 use crate::effects::NodeEffects;
 use crate::node::Node;
-use crate::outbox::Lag;
+use crate::outbox::SlowConsumerInfo;
 use angarium_engine::{ChannelId, ConnectionId, Emit, SlowConsumerPolicy, Time};
-use angarium_protocol::SlowConsumerAdvisory;
+use angarium_protocol::SlowConsumerEvent;
 use std::collections::{BTreeMap, VecDeque};
-use std::time::Duration;
 
-/// SlowConsumerEvents that the host has not been told of yet; the oldest go.
+/// Events that the host has not been told of yet; the oldest go.
 const UNTOLD_MAX: usize = 1_000;
 /// The broker's own channel, from which advisories are published.
 const BROKER: ChannelId = ChannelId { connection: ConnectionId(0), number: 1 };
@@ -20,7 +18,7 @@ const BROKER: ChannelId = ChannelId { connection: ConnectionId(0), number: 1 };
 struct Episode {
     began: Time,
     /// How things were when they were last looked at.
-    seen: Lag,
+    seen: SlowConsumerInfo,
 }
 
 /// The episodes that have begun and not ended, and events for the host.
@@ -31,90 +29,55 @@ pub(crate) struct SlowConsumerEvents {
     begun: u64,
 }
 
-/// A client became too slow for direct messages, or is so no longer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SlowConsumerEvent {
-    /// It became so; else it is so no longer.
-    pub has_begun: bool,
-    /// The connection's number in listings, among those of all shards.
-    pub connection: u64,
-    /// Where it comes from.
-    pub peer: String,
-    /// Its user.
-    pub user: String,
-    /// Its virtual host.
-    pub vhost: String,
-    /// The name that the program gave it.
-    pub name: Option<String>,
-    /// What became of the first messages for which it was too slow.
-    pub policy: SlowConsumerPolicy,
-    /// Messages that it has missed meanwhile.
-    pub missed: u64,
-    /// Messages that have waited on the disk for it meanwhile.
-    pub spooled: u64,
-    /// How long it has been so.
-    pub lasted: Duration,
-    /// It was disconnected for it, or went.
-    pub is_gone: bool,
-}
-
 impl NodeEffects {
     /// A connection misses messages that it was to get, by that policy.
     #[cold]
     pub(crate) fn note_missed(&mut self, id: ConnectionId, policy: SlowConsumerPolicy, count: u64) {
-        self.note_lag(id, Lag { missed: count, spooled: 0, policy: Some(policy) });
+        self.lag(id, policy).missed += count;
     }
 
-    /// A message waits on the disk for a connection.
     pub(crate) fn note_spooled(&mut self, id: ConnectionId) {
-        let policy = Some(SlowConsumerPolicy::Spool);
-        self.note_lag(id, Lag { missed: 0, spooled: 1, policy });
+        self.lag(id, SlowConsumerPolicy::Spool).spooled += 1;
     }
 
-    fn note_lag(&mut self, id: ConnectionId, more: Lag) {
+    /// What a connection misses; `policy` counts where it is the first that it misses.
+    fn lag(&mut self, id: ConnectionId, policy: SlowConsumerPolicy) -> &mut SlowConsumerInfo {
         let lag = &mut self.outbox[id.0 as usize].lag;
-        if *lag == Lag::default() {
+        if lag.missed + lag.spooled == 0 {
+            lag.policy = policy;
             self.became_slow.push(id);
         }
-        lag.missed += more.missed;
-        lag.spooled += more.spooled;
-        lag.policy = lag.policy.or(more.policy);
+        lag
     }
 }
 
 impl Node {
-    /// A client that became too slow for direct messages, or is so no longer, which the host was not
-    /// told of yet.
+    /// The next slow-consumer event for the host.
     pub fn next_slow_consumer_event(&mut self) -> Option<SlowConsumerEvent> {
         self.flow.slow_consumer_events.untold.pop_front()
     }
 
     /// Clients that are slow consumers now, and how often one became so.
     pub fn slow_consumer_episodes(&self) -> (u64, u64) {
-        (self.flow.slow_consumer_events.running.len() as u64, self.flow.slow_consumer_events.begun)
+        let events = &self.flow.slow_consumer_events;
+        (events.running.len() as u64, events.begun)
     }
 
     /// How it stands with a connection that is too slow.
     pub(crate) fn slow_consumer_info(&self, id: ConnectionId) -> Option<SlowConsumerInfo> {
-        self.flow.slow_consumer_events.running.get(&id)?;
-        let outbox = &self.effects.outbox[id.0 as usize];
-        let Lag { missed, spooled, policy } = outbox.lag;
-        Some(SlowConsumerInfo {
-            policy: policy.unwrap_or(outbox.slow_consumer_policy),
-            missed,
-            spooled,
-        })
+        let is_slow = self.flow.slow_consumer_events.running.contains_key(&id);
+        is_slow.then(|| self.effects.outbox[id.0 as usize].lag)
     }
 
     /// Begins the episodes of connections that were too slow in this turn for the first time.
     pub(crate) fn begin_episodes(&mut self, now: Time) {
         for id in std::mem::take(&mut self.effects.became_slow) {
             let seen = self.effects.outbox[id.0 as usize].lag;
-            let is_there =
-                self.connections.slots[id.0 as usize].is_some() && seen != Lag::default();
-            if is_there && !self.flow.slow_consumer_events.running.contains_key(&id) {
-                self.flow.slow_consumer_events.running.insert(id, Episode { began: now, seen });
-                self.flow.slow_consumer_events.begun += 1;
+            let is_slow = seen != SlowConsumerInfo::default();
+            let events = &mut self.flow.slow_consumer_events;
+            if is_slow && self.connections.get(id).is_some() && !events.running.contains_key(&id) {
+                events.running.insert(id, Episode { began: now, seen });
+                events.begun += 1;
                 self.tell_episode(now, id, now, true, false);
             }
         }
@@ -138,13 +101,11 @@ impl Node {
 
     /// Ends a connection's episode, if it has one.
     pub(crate) fn end_episode(&mut self, now: Time, id: ConnectionId, is_gone: bool) {
-        let Some(Episode { began, .. }) = self.flow.slow_consumer_events.running.get(&id).copied()
-        else {
-            return;
-        };
+        let episode = self.flow.slow_consumer_events.running.get(&id).copied();
+        let Some(Episode { began, .. }) = episode else { return };
         self.tell_episode(now, id, began, false, is_gone);
         self.flow.slow_consumer_events.running.remove(&id);
-        self.effects.outbox[id.0 as usize].lag = Lag::default();
+        self.effects.outbox[id.0 as usize].lag = SlowConsumerInfo::default();
     }
 
     fn tell_episode(
@@ -155,11 +116,9 @@ impl Node {
         has_begun: bool,
         is_gone: bool,
     ) {
-        let Some(connection) = self.connections.slots[id.0 as usize].as_ref() else { return };
+        let Some(connection) = self.connections.get(id) else { return };
         let info = connection.handler.info();
-        let Some(SlowConsumerInfo { policy, missed, spooled }) = self.slow_consumer_info(id) else {
-            return;
-        };
+        let SlowConsumerInfo { policy, missed, spooled } = self.effects.outbox[id.0 as usize].lag;
         let event = SlowConsumerEvent {
             has_begun,
             connection: self.options.number_of(connection.serial),
@@ -174,34 +133,23 @@ impl Node {
             is_gone,
         };
         self.advise(now, &event);
-        if self.flow.slow_consumer_events.untold.len() >= UNTOLD_MAX {
-            self.flow.slow_consumer_events.untold.pop_front();
+        let untold = &mut self.flow.slow_consumer_events.untold;
+        if untold.len() >= UNTOLD_MAX {
+            untold.pop_front();
         }
-        self.flow.slow_consumer_events.untold.push_back(event);
+        untold.push_back(event);
     }
 
     /// Publishes an advisory in the client's virtual host.
     fn advise(&mut self, now: Time, event: &SlowConsumerEvent) {
-        let advisory = SlowConsumerAdvisory {
-            has_begun: event.has_begun,
-            connection: event.connection,
-            peer: &event.peer,
-            user: &event.user,
-            name: event.name.as_deref(),
-            policy: event.policy.name(),
-            missed: event.missed,
-            spooled: event.spooled,
-            millis: u64::try_from(event.lasted.as_millis()).unwrap_or(u64::MAX),
-            is_disconnected: event.is_gone,
-        };
         // Its virtual host may have been deleted.
         if self.engine.connect_internal(BROKER.connection, &event.vhost).is_err() {
             return;
         }
         self.engine.open(BROKER);
         let mut body = Vec::new();
-        let content = advisory.content(&mut body);
-        let emit = Emit { subject: advisory.subject(), echo: true, asks: false, content };
+        let content = event.content(&mut body);
+        let emit = Emit { subject: event.subject(), echo: true, asks: false, content };
         // Advisories need no subscriber.
         let _ = self.engine.emit(now, BROKER, &emit, &mut self.effects);
         self.engine.disconnect(now, BROKER.connection, &mut self.effects);

@@ -3,7 +3,7 @@
 use crate::effects::NodeEffects;
 use crate::node::Node;
 use crate::outbox::{Outbox, Whose};
-use crate::spill::{Next, PASSED_MAX, SpillDone, SpillJob, SpillLoss, SpillStats, SpillStore};
+use crate::spill::{NoMessage, PASSED_MAX, Spill, SpillStore};
 use angarium_engine::{
     ChannelId, ConnectionId, DirectMessage, Engine, SendOutcome, SlowConsumerPolicy, Time,
 };
@@ -21,12 +21,12 @@ impl NodeEffects {
     pub(crate) fn set_policy(
         &mut self,
         id: ConnectionId,
-        slow_consumer_policy: SlowConsumerPolicy,
+        policy: SlowConsumerPolicy,
         unsent_max: usize,
     ) {
         let outbox = &mut self.outbox[id.0 as usize];
         outbox.unsent_max = unsent_max;
-        outbox.next_policy = Some(slow_consumer_policy);
+        outbox.next_policy = Some(policy);
         outbox.choose_path(self.outbox_bytes_max);
     }
 
@@ -59,12 +59,13 @@ impl NodeEffects {
                 self.spool(message)
             }
             SlowConsumerPolicy::DropOldest => self.send_droppable(message),
-            SlowConsumerPolicy::Disconnect if is_late => {
-                self.give_up(id);
-                self.note_missed(id, policy, 1);
-                SendOutcome::Dropped
-            }
-            SlowConsumerPolicy::DropNew if is_late => {
+            SlowConsumerPolicy::Disconnect | SlowConsumerPolicy::DropNew if is_late => {
+                if policy == SlowConsumerPolicy::Disconnect {
+                    // It is to be ended, and gets no direct messages until then.
+                    outbox.is_given_up = true;
+                    outbox.choose_path(self.outbox_bytes_max);
+                    self.given_up.push(id);
+                }
                 self.note_missed(id, policy, 1);
                 SendOutcome::Dropped
             }
@@ -75,14 +76,6 @@ impl NodeEffects {
             }
             _ => self.write_direct(message, unsent),
         }
-    }
-
-    /// The connection is to be ended, and gets no direct messages until then.
-    fn give_up(&mut self, id: ConnectionId) {
-        let outbox = &mut self.outbox[id.0 as usize];
-        outbox.is_given_up = true;
-        outbox.choose_path(self.outbox_bytes_max);
-        self.given_up.push(id);
     }
 
     /// Writes a direct message into its connection's output, behind `unsent` bytes.
@@ -172,18 +165,18 @@ impl NodeEffects {
         let before = self.outbox[id.0 as usize].unsent();
         while self.outbox[id.0 as usize].unsent() < self.outbox_bytes_max {
             match self.spill.next(number) {
-                Next::Message(message) => {
+                Ok(message) => {
                     let outbox = &mut self.outbox[id.0 as usize];
                     outbox.writer.send_direct(&message);
                     outbox.end_with_large();
                     has_output = true;
                 }
-                Next::Waits => break,
-                Next::Rests => {
+                Err(NoMessage::Waits) => break,
+                Err(NoMessage::Rests) => {
                     looked_at += PASSED_MAX;
                     break;
                 }
-                Next::CaughtUp => {
+                Err(NoMessage::CaughtUp) => {
                     self.end_spooling(id);
                     self.caught_up.push(id);
                     break;
@@ -200,7 +193,7 @@ impl NodeEffects {
     pub(crate) fn refill_stirred(&mut self) {
         let mut looked_at = 0;
         while looked_at < REFILL_BYTES
-            && let Some(id) = self.spill.take_stirred()
+            && let Some(id) = self.spill.stirred.pop_front()
         {
             looked_at += self.refill(id);
         }
@@ -217,7 +210,7 @@ impl NodeEffects {
 
     /// Tells the engine which messages its subscriptions have missed after all.
     pub(crate) fn tell_lost(&mut self, engine: &mut Engine) {
-        for (session, tag, count) in self.spill.take_lost() {
+        for (session, tag, count) in std::mem::take(&mut self.spill.lost) {
             *self.lost.entry((session, tag)).or_default() += count;
             self.note_missed(session.connection, SlowConsumerPolicy::Spool, count.messages);
         }
@@ -240,38 +233,25 @@ impl Node {
         SpillStore::new(&self.options.spill)
     }
 
-    /// The next work of the spill log for the store, if any; its result comes back by
-    /// [`Node::spill_done`]. The host carries these out one after the other.
-    pub fn next_spill_job(&mut self) -> Option<SpillJob> {
-        self.effects.spill.next_job()
-    }
-
-    /// A job of the spill log ended.
-    pub fn spill_done(&mut self, done: SpillDone) {
-        self.effects.spill.done(done);
-    }
-
-    /// Messages that were to wait in the spill log and that subscriptions have missed for that reason.
+    /// The log of direct messages that wait for slow consumers.
     #[inline]
-    pub fn spill_missed(&self, loss: SpillLoss) -> u64 {
-        self.effects.spill.missed(loss)
+    pub fn spill(&self) -> &Spill {
+        &self.effects.spill
     }
 
-    /// What the spill log has done.
-    pub fn spill_stats(&self) -> SpillStats {
-        self.effects.spill.stats()
+    /// The spill log, to carry out its work.
+    pub fn spill_mut(&mut self) -> &mut Spill {
+        &mut self.effects.spill
     }
 
     /// Tells sessions that nothing waits for them in the spill log any more; what they have said
     /// meanwhile may have waited for that.
     pub(crate) fn tell_caught_up(&mut self, now: Time) {
         while let Some(id) = self.effects.caught_up.pop() {
-            if self
-                .with_handler(now, id, |handler, context| handler.spill_drained(context))
-                .is_some()
-            {
-                self.connections.resumable.push(id);
-            }
+            self.resume_with(now, id, |handler, context| {
+                handler.spill_drained(context);
+                Ok(())
+            });
         }
     }
 }

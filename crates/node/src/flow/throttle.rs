@@ -102,7 +102,7 @@ impl Slowed {
 impl Node {
     /// The connection outruns consumers and is not read from for a moment.
     pub(crate) fn slow_down(&mut self, now: Time, id: ConnectionId) {
-        let Some(connection) = self.connections.slots[id.0 as usize].as_mut() else { return };
+        let Some(connection) = self.connections.get_mut(id) else { return };
         if !std::mem::replace(&mut connection.is_slowed, true) {
             connection.last_slowed = Some(now);
             let is_beside_others = self.flow.company.is_there(now, id);
@@ -116,7 +116,7 @@ impl Node {
     #[inline]
     pub(crate) fn note_input(&mut self, now: Time, id: ConnectionId, bytes: usize) {
         self.flow.company.heard_from(now, id);
-        let outran = match &self.connections.slots[id.0 as usize] {
+        let outran = match self.connections.get(id) {
             Some(connection) if bytes >= MUCH_BYTES => connection.outran_at_home,
             _ => None,
         };
@@ -127,7 +127,7 @@ impl Node {
 
     /// Its shard: what the connection sent was more than consumers get.
     pub(crate) fn note_outrun_at_home(&mut self, now: Time, id: ConnectionId) {
-        let Some(connection) = self.connections.slots[id.0 as usize].as_mut() else { return };
+        let Some(connection) = self.connections.get_mut(id) else { return };
         connection.outran_at_home = Some(now);
         self.slow_down(now, id);
     }
@@ -136,7 +136,7 @@ impl Node {
     pub(crate) fn let_slowed_go_on(&mut self, now: Time) {
         let alone = self.flow.slowed.alone.take_due(now);
         for id in alone.into_iter().chain(self.flow.slowed.beside_others.take_due(now)) {
-            if let Some(connection) = self.connections.slots[id.0 as usize].as_mut() {
+            if let Some(connection) = self.connections.get_mut(id) {
                 connection.is_slowed = false;
             }
         }

@@ -5,24 +5,13 @@ use angarium_engine::{ConnectionId, DirectMessage};
 use std::ops::Range;
 
 /// What was last written of a batch, and where in its connection's output; that has only grown since.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct LastBatch {
     /// The first of its messages; 0: none.
     emission: u64,
     connection: ConnectionId,
     subscription: String,
     range: Range<usize>,
-}
-
-impl Default for LastBatch {
-    fn default() -> LastBatch {
-        LastBatch {
-            emission: 0,
-            connection: ConnectionId(0),
-            subscription: String::new(),
-            range: 0..0,
-        }
-    }
 }
 
 impl LastBatch {
@@ -40,7 +29,6 @@ impl LastBatch {
         is_same.then(|| (self.connection, self.range.clone()))
     }
 
-    /// Notes where a batch was written.
     pub(crate) fn keep(&mut self, message: &DirectMessage<'_>, range: Range<usize>) {
         self.emission = message.emission;
         self.connection = message.channel.connection;

@@ -1,8 +1,6 @@
 //! Where in a piece of output the direct messages lie that may be taken out of it, and whose they are,
 //! in one or two bytes for most: of small messages, some millions wait in the room of one slow consumer.
 
-use crate::shard::varint::{put, take};
-
 /// Which subscription a message is for: the number of its session, and the tag of its deliveries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Whose {
@@ -40,7 +38,6 @@ pub(super) struct Marks {
 }
 
 impl Marks {
-    /// Bytes that they take.
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -49,7 +46,6 @@ impl Marks {
         self.bytes.is_empty()
     }
 
-    /// A message was written behind all others.
     pub(super) fn push(&mut self, message: Message) {
         let gap = message.start - self.end;
         let mut head = (message.bytes as u64) << FLAG_BITS;
@@ -81,7 +77,6 @@ impl Marks {
         closed
     }
 
-    /// All of the piece is sent.
     pub(super) fn all_left(&mut self) {
         self.clear();
         self.bytes.shrink_to(KEPT_BYTES);
@@ -136,6 +131,29 @@ impl Iterator for Marked<'_> {
     }
 }
 
+/// Appends a number in as few bytes as it needs: seven bits in each, the least ones first.
+fn put(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+/// Takes the number that `bytes` begin with; `None`: they begin with none.
+fn take(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..u64::BITS).step_by(7) {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(number);
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,6 +186,27 @@ mod tests {
             let before = marks.len();
             marks.push(message(marks.end, bytes, u64::MAX, 0));
             assert_eq!(marks.len() - before, expected, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn a_number_comes_back_and_takes_what_it_needs() {
+        for (number, expected) in
+            [(0, 1), (127, 1), (128, 2), (16_383, 2), (16_384, 3), (u64::MAX, 10)]
+        {
+            let mut bytes = Vec::new();
+            put(&mut bytes, number);
+            assert_eq!(bytes.len(), expected, "{number}");
+            bytes.push(7);
+            let mut rest = &bytes[..];
+            assert_eq!((take(&mut rest), rest), (Some(number), &[7][..]));
+        }
+    }
+
+    #[test]
+    fn what_does_not_end_is_no_number() {
+        for bytes in [&[][..], &[0x80], &[0xff; 11]] {
+            assert_eq!(take(&mut &*bytes), None, "{bytes:?}");
         }
     }
 }

@@ -32,13 +32,16 @@ const PIECES_KEPT: usize = 16;
 /// To give more back to the system than this takes a millisecond and more.
 const DROPPED_BYTES_MAX: usize = 4 << 20;
 
-/// What a connection has missed, and what has waited for it, since its episode began.
+/// What a client misses that is too slow for direct messages, since it became so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Lag {
-    pub(crate) missed: u64,
-    pub(crate) spooled: u64,
-    /// What became of the first of these messages: the subscription's policy, where it has its own.
-    pub(crate) policy: Option<SlowConsumerPolicy>,
+pub struct SlowConsumerInfo {
+    /// What became of the first messages for which it was too slow: the subscription's policy, where it has
+    /// its own.
+    pub policy: SlowConsumerPolicy,
+    /// Messages that it has missed.
+    pub missed: u64,
+    /// Messages that have waited on the disk for it.
+    pub spooled: u64,
 }
 
 /// A connection's output and what the host has to know about it.
@@ -67,7 +70,7 @@ pub(crate) struct Outbox {
     /// Unsent bytes up to which direct messages are written without a look at the policy.
     pub(crate) plain_max: usize,
     /// What it has missed since it has been too slow.
-    pub(crate) lag: Lag,
+    pub(crate) lag: SlowConsumerInfo,
     /// Its number in the spill log, where it has something there.
     pub(crate) spooled: Option<u32>,
     /// What may be taken out of the output, where something may.
@@ -173,11 +176,15 @@ impl Outbox {
         let is_small = self.droppable.is_some();
         let room = if is_small { self.small_piece_bytes() } else { PIECE_CAPACITY };
         let bytes = std::mem::replace(&mut self.writer.output.bytes, Vec::with_capacity(room));
-        self.pieces_bytes += bytes.len();
         let piece = match &mut self.droppable {
-            Some(droppable) => droppable.close(bytes),
-            None => Piece::plain(bytes),
+            Some(droppable) => droppable.close(bytes, None),
+            None => Piece::plain(bytes, None),
         };
+        self.push_piece(piece);
+    }
+
+    fn push_piece(&mut self, piece: Piece) {
+        self.pieces_bytes += piece.left();
         self.pieces.push_back(piece.into());
     }
 
@@ -188,13 +195,10 @@ impl Outbox {
         if self.droppable.is_some() {
             self.end_piece();
         }
+        let bytes = &mut self.writer.output.bytes;
         // Where there is nothing in it, its room is for what comes next.
-        let has_bytes = !self.writer.output.bytes.is_empty();
-        let bytes =
-            if has_bytes { std::mem::take(&mut self.writer.output.bytes) } else { Vec::new() };
-        let piece = Piece::with_large(bytes, large);
-        self.pieces_bytes += piece.left();
-        self.pieces.push_back(piece.into());
+        let bytes = if bytes.is_empty() { Vec::new() } else { std::mem::take(bytes) };
+        self.push_piece(Piece::plain(bytes, Some(large)));
     }
 
     /// Frees the room of what is sent, now and then.

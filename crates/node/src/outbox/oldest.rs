@@ -34,18 +34,10 @@ impl Droppable {
         }
     }
 
-    /// What is being written becomes a piece.
-    pub(super) fn close(&mut self, bytes: Vec<u8>) -> Piece {
-        let piece = Piece::marked(bytes, self.open.close());
+    /// What is being written becomes a piece, with the large body that belongs to it.
+    pub(super) fn close(&mut self, bytes: Vec<u8>, large: Option<Box<SharedBody>>) -> Piece {
+        let piece = Piece::marked(bytes, self.open.close(), large);
         self.note_copied(piece.bytes().len());
-        self.marks_bytes += piece.marks_len();
-        piece
-    }
-
-    /// What is being written becomes a piece, with a large body behind it.
-    fn close_large(&mut self, head: &[u8], large: Box<SharedBody>) -> Piece {
-        let piece = Piece::marked_large(head, large, self.open.close());
-        self.note_copied(head.len());
         self.marks_bytes += piece.marks_len();
         piece
     }
@@ -64,7 +56,6 @@ impl Droppable {
         }
     }
 
-    /// All output is sent.
     pub(super) fn all_left(&mut self) {
         self.open.all_left();
     }
@@ -117,11 +108,11 @@ impl Outbox {
         let bytes = self.writer.output.bytes.len() - start;
         let droppable = self.droppable.get_or_insert_default();
         droppable.open.push(Message { start, bytes, whose, untold });
-        if let Some(large) = self.writer.output.shared_body.take() {
-            let piece = droppable.close_large(&self.writer.output.bytes, large);
-            self.writer.output.bytes.clear();
-            self.pieces_bytes += piece.left();
-            self.pieces.push_back(piece.into());
+        let output = &mut self.writer.output;
+        if let Some(large) = output.shared_body.take() {
+            let piece = droppable.close(output.bytes.clone(), Some(large));
+            output.bytes.clear();
+            self.push_piece(piece);
         }
     }
 

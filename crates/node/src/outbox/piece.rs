@@ -23,32 +23,26 @@ pub(super) struct Piece {
     /// The messages that may be taken out or, where it has holes, those that were.
     marks: Box<[u8]>,
     holes_bytes: usize,
-    /// What comes behind its bytes.
+    /// The body that comes behind its bytes, where that is large.
     large: Option<Box<SharedBody>>,
 }
 
 impl Piece {
     /// One from which nothing may be taken out.
-    pub(super) fn plain(bytes: Vec<u8>) -> Piece {
-        Piece { bytes, ..Piece::default() }
+    pub(super) fn plain(bytes: Vec<u8>, large: Option<Box<SharedBody>>) -> Piece {
+        Piece { bytes, large, ..Piece::default() }
     }
 
-    /// One with the messages that `marks` tell of.
-    pub(super) fn marked(bytes: Vec<u8>, marks: Box<[u8]>) -> Piece {
+    /// One with the messages that `marks` tell of, or with a single one that has a large body.
+    pub(super) fn marked(
+        bytes: Vec<u8>,
+        marks: Box<[u8]>,
+        large: Option<Box<SharedBody>>,
+    ) -> Piece {
         let is_loose = bytes.capacity() - bytes.len() > bytes.capacity() / UNUSED_PART;
         // An allocator asked to shrink need not free anything.
         let bytes = if is_loose { bytes.as_slice().to_vec() } else { bytes };
-        Piece { bytes, marks, ..Piece::default() }
-    }
-
-    /// One that ends with a large body.
-    pub(super) fn with_large(bytes: Vec<u8>, large: Box<SharedBody>) -> Piece {
-        Piece { bytes, large: Some(large), ..Piece::default() }
-    }
-
-    /// One that is a message with a large body, which may be taken out as a whole; `marks` tell whose it is.
-    pub(super) fn marked_large(head: &[u8], large: Box<SharedBody>, marks: Box<[u8]>) -> Piece {
-        Piece { bytes: head.to_vec(), marks, large: Some(large), ..Piece::default() }
+        Piece { bytes, marks, large, holes_bytes: 0 }
     }
 
     /// Bytes before what is large that are to be sent, and those of them that are sent already.
@@ -84,7 +78,6 @@ impl Piece {
         self.large.as_mut().map_or(bytes, |large| large.advance(bytes))
     }
 
-    /// Bytes that its marks take.
     pub(super) fn marks_len(&self) -> usize {
         self.marks.len()
     }
@@ -140,7 +133,7 @@ impl Piece {
             }
             left.extend_from_slice(&self.bytes[from..]);
         }
-        *self = Piece::plain(left);
+        *self = Piece::plain(left, None);
         self.bytes.len()
     }
 

@@ -2,8 +2,8 @@
 //! subscribers.
 
 use crate::node::Node;
-use crate::shard::message::{ShardBatch, ShardMessage, ShardMessages};
-use crate::shard::{BatchState, Rows, UNDERSTOOD};
+use crate::shard::Rows;
+use crate::shard::message::{ShardBatch, ShardMessage, UNDERSTOOD};
 use angarium_engine::{Row, ShardId, Time};
 
 /// A batch that is not taken whole yet.
@@ -20,10 +20,8 @@ pub(crate) struct InboxBatch {
 impl InboxBatch {
     /// What the messages that come next have in common, where they are in a row.
     fn rows(&self) -> Rows<'_> {
-        let shard_message =
-            self.row.and_then(|at| ShardMessages(&self.batch.messages[at..]).next());
-        let row = match shard_message {
-            Some(Ok((ShardMessage::BatchHead(head), _))) => {
+        let row = match self.row.and_then(|at| ShardMessage::read(&self.batch.messages[at..])) {
+            Some((ShardMessage::BatchHead { head }, _)) => {
                 Some(Row::parse(head).expect(UNDERSTOOD))
             }
             _ => None,
@@ -62,22 +60,22 @@ impl Node {
         let (mut taken, mut row) = (incoming.taken, incoming.row);
         let mut values = std::mem::take(&mut incoming.batch.values);
         let mut rows = incoming.rows();
-        while let Some(shard_message) = ShardMessages(&incoming.batch.messages[taken..]).next() {
-            let (shard_message, bytes) = shard_message.expect(UNDERSTOOD);
-            if matches!(shard_message, ShardMessage::BatchHead(_)) {
+        let messages = &incoming.batch.messages[..];
+        while taken < messages.len() {
+            let (message, bytes) = ShardMessage::read(&messages[taken..]).expect(UNDERSTOOD);
+            if matches!(message, ShardMessage::BatchHead { .. }) {
                 row = Some(taken);
             }
             taken += bytes;
-            let state = BatchState { values: &mut values, rows: &mut rows };
-            self.take_shard_message(now, incoming.from, &shard_message, bytes, state);
-            let next = ShardMessages(&incoming.batch.messages[taken..]);
-            taken += self.take_batch_items(now, incoming.from, next, &mut rows);
+            let from = incoming.from;
+            self.take_shard_message(now, from, &message, bytes, &mut values, &mut rows);
+            taken += self.take_batch_items(now, from, &messages[taken..], &mut rows);
             if self.engine.is_step_over() {
                 break;
             }
         }
         self.let_settled_go_on(now);
-        let is_whole = taken == incoming.batch.messages.len();
+        let is_whole = taken == messages.len();
         (incoming.taken, incoming.row, incoming.batch.values) = (taken, row, values);
         (!is_whole).then_some(incoming)
     }

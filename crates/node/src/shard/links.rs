@@ -5,15 +5,11 @@
 
 use crate::flow::publisher_stall::{Pace, SHARED_STALL_MAX};
 use crate::options::Options;
-use crate::shard::message::{
-    ChannelName, FromHome, ShardBatch, ShardMessage, ToHome, Value, write_batch_items,
-    write_delivery, write_forward, write_get_answer, write_publish,
-};
+use crate::shard::message::{ChannelName, FromHome, ShardBatch, ShardMessage, ToHome, Value};
 use angarium_engine::{
-    Bound, ChannelId, ConnectionId, Delivery, Forward, GetAnswer, MessageView, Publish, Request,
-    ShardId, Shards, Time,
+    Bound, ChannelId, ConnectionId, Delivery, Forward, GetAnswer, MessageView, Publish, ShardId,
+    Shards, Time,
 };
-use angarium_protocol::ConnectionQuery;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -38,7 +34,7 @@ const TOLD_MAX: Duration = Duration::from_secs(60);
 /// One other shard.
 #[derive(Debug, Default)]
 struct Link {
-    /// ShardBatch that are complete and not on their way yet.
+    /// Batches that are complete and not on their way yet.
     complete: VecDeque<ShardBatch>,
     /// The messages after those.
     batch: ShardBatch,
@@ -84,10 +80,10 @@ impl Link {
 }
 
 /// All links of one shard.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ShardLinks {
-    shard: ShardId,
-    others: Shards,
+    pub(crate) shard: ShardId,
+    pub(crate) others: Shards,
     /// Bytes on their way to a shard beyond which publishers of direct messages wait for it.
     direct_max: u64,
     /// Those with messages that are not on their way yet.
@@ -95,7 +91,7 @@ pub(crate) struct ShardLinks {
     /// By shard; the own one is not used.
     links: Vec<Link>,
     /// The number of the last news that were told.
-    last_news: u64,
+    pub(crate) last_news: u64,
     /// The last news that all others know.
     known: u64,
     /// By connection: the last news that it has told. What it does next waits until all know them.
@@ -105,7 +101,6 @@ pub(crate) struct ShardLinks {
 }
 
 impl ShardLinks {
-    /// The links of one shard.
     pub(crate) fn new(options: &Options) -> ShardLinks {
         let Options { shard, shards: count, .. } = *options;
         let unsent_max = options.quota.get(Bound::UnsentBytes).unwrap_or(u64::MAX);
@@ -113,19 +108,9 @@ impl ShardLinks {
             shard,
             others: Shards::others(shard, count),
             direct_max: UNDERWAY_BYTES_MAX.min(unsent_max / UNDERWAY_PART),
-            talking: Shards::NONE,
             links: (0..count).map(|_| Link::default()).collect(),
-            last_news: 0,
-            known: 0,
-            news_by: Vec::new(),
-            unsettled: VecDeque::new(),
+            ..ShardLinks::default()
         }
-    }
-
-    /// Whether that is the shard of these links.
-    #[inline]
-    pub(crate) fn is_own(&self, shard: ShardId) -> bool {
-        shard == self.shard
     }
 
     fn link(&mut self, shard: ShardId) -> &mut Link {
@@ -134,7 +119,6 @@ impl ShardLinks {
 
     // ---- what is sent ----
 
-    /// Takes a batch that is to be sent.
     pub(crate) fn next_batch(&mut self) -> Option<(ShardId, ShardBatch)> {
         let shard = self.talking.into_iter().next()?;
         let link = self.link(shard);
@@ -162,45 +146,29 @@ impl ShardLinks {
     }
 
     /// Says a message to one shard.
-    pub(crate) fn say(&mut self, to: ShardId, shard_message: &ShardMessage<'_>) {
-        shard_message.write(&mut self.open(to).batch.messages);
-    }
-
-    /// Asks home for something.
-    pub(crate) fn ask_home(&mut self, shard_message: &ToHome<'_>) {
-        self.say(ShardId::HOME, &ShardMessage::ToHome(*shard_message));
-    }
-
-    /// Hands home a request.
-    pub(crate) fn request_home(&mut self, channel: ChannelId, request: Request) {
-        let shard_message = ShardMessage::ToHome(ToHome::Request(channel));
-        self.say_with(ShardId::HOME, &shard_message, Value::Request(request));
+    pub(crate) fn say<'a>(&mut self, to: ShardId, message: impl Into<ShardMessage<'a>>) {
+        self.open(to).batch.push(message.into());
     }
 
     /// Says a message with its value to one shard.
-    pub(crate) fn say_with(&mut self, to: ShardId, shard_message: &ShardMessage<'_>, value: Value) {
-        self.say(to, shard_message);
+    pub(crate) fn say_with<'a>(
+        &mut self,
+        to: ShardId,
+        message: impl Into<ShardMessage<'a>>,
+        value: Value,
+    ) {
+        self.say(to, message);
         self.link(to).batch.values.push_back(value);
     }
 
-    /// All but this one.
-    pub(crate) fn others(&self) -> Shards {
-        self.others
-    }
-
-    /// Sends all other shards a connection query.
-    pub(crate) fn query(&mut self, connection: ConnectionId, serial: u64, query: &ConnectionQuery) {
-        for shard in self.others {
-            let value = Value::ConnectionQuery(Box::new(query.clone()));
-            self.say_with(shard, &ShardMessage::ConnectionQuery { connection, serial }, value);
-        }
-    }
-
     /// Says a message to all.
-    pub(crate) fn say_to_all(&mut self, shard_message: &ShardMessage<'_>) {
-        for shard in self.others {
-            self.say(shard, shard_message);
-        }
+    pub(crate) fn say_to_all<'a>(&mut self, message: impl Into<ShardMessage<'a>>) {
+        let message = message.into();
+        self.others.for_each(|shard| self.say(shard, message));
+    }
+
+    pub(crate) fn ask_home(&mut self, request: ToHome<'_>) {
+        self.say(ShardId::HOME, request);
     }
 
     /// Sends some shards a message, or several of a batch with these payloads. Returns whether all of them,
@@ -218,14 +186,14 @@ impl ShardLinks {
         let direct_max = self.direct_max;
         for shard in to {
             let link = self.open(shard);
-            let messages = &mut link.batch.messages;
             let shared = forward.message.shared;
             let bytes = if forward.cached_route == 0 || shared.is_some() {
-                write_forward(forward, messages)
+                let message = ShardMessage::Forward { message: &[] };
+                link.batch.push_with(message, shared, |out| forward.write(out))
             } else {
-                write_batch_items(forward, bodies, &mut link.row, messages)
+                link.batch.push_batch_items(forward, bodies, &mut link.row)
             };
-            link.underway += (bytes + link.batch.carry(shared)) as u64;
+            link.underway += bytes as u64;
             match publisher.and_then(|publisher| link.slow_for.get(&publisher)) {
                 Some(Slow { are_awaited: true, .. }) => awaited = awaited.and(Shards::one(shard)),
                 _ if link.underway > direct_max => awaited = awaited.and(Shards::one(shard)),
@@ -236,12 +204,12 @@ impl ShardLinks {
         (is_slow, awaited)
     }
 
-    /// Sends home a message for queues.
     #[inline]
     pub(crate) fn publish(&mut self, channel: ChannelId, publish: &Publish<'_>) {
         let link = self.open(ShardId::HOME);
-        let bytes = write_publish(channel, publish, &mut link.batch.messages);
-        link.underway += (bytes + link.batch.carry(publish.content.shared)) as u64;
+        let message = ToHome::Publish { channel, message: &[] };
+        let shared = publish.content.shared;
+        link.underway += link.batch.push_with(message, shared, |out| publish.write(out)) as u64;
     }
 
     /// Sends a delivery to the shard of its channel; returns how many bytes that took.
@@ -249,39 +217,33 @@ impl ShardLinks {
     pub(crate) fn deliver(
         &mut self,
         to: ShardId,
-        channel: ChannelName,
+        name: ChannelName,
         delivery: &Delivery<'_>,
     ) -> usize {
-        let batch = &mut self.open(to).batch;
-        write_delivery(channel, delivery, &mut batch.messages)
-            + batch.carry(delivery.message.shared)
+        let Delivery { tag, redelivered, consumer, message, .. } = *delivery;
+        let head = FromHome::Deliver { name, tag, redelivered, consumer, message: &[] };
+        self.open(to).batch.push_with(head, message.shared, |out| message.write(out))
     }
 
     /// Sends the answer to a get to the shard of its channel; returns how many bytes that took.
     pub(crate) fn answer_get(
         &mut self,
         to: ShardId,
-        channel: ChannelName,
+        name: ChannelName,
         answer: &GetAnswer<'_>,
     ) -> usize {
-        let batch = &mut self.open(to).batch;
-        write_get_answer(channel, answer, &mut batch.messages) + batch.carry(answer.message.shared)
+        let GetAnswer { tag, redelivered, messages_left, message, .. } = *answer;
+        let head = FromHome::GetAnswer { name, tag, redelivered, messages_left, message: &[] };
+        self.open(to).batch.push_with(head, message.shared, |out| message.write(out))
     }
 
     /// Gives a message that no queue took back to the shard of its channel.
-    pub(crate) fn return_to(
-        &mut self,
-        to: ShardId,
-        channel: ChannelName,
-        message: &MessageView<'_>,
-    ) {
-        let mut bytes = Vec::new();
-        message.write(&mut bytes);
-        self.say(to, &ShardMessage::FromHome(FromHome::Returned(channel, &bytes)));
-        self.link(to).batch.carry(message.shared);
+    pub(crate) fn return_to(&mut self, to: ShardId, name: ChannelName, message: &MessageView<'_>) {
+        let head = FromHome::Returned { name, message: &[] };
+        self.open(to).batch.push_with(head, message.shared, |out| message.write(out));
     }
 
-    /// Whether so much is on its way to a shard that connections that send there wait.
+    /// Whether connections that send to a shard wait, because too much is on its way there.
     pub(crate) fn is_behind(&self, shard: ShardId) -> bool {
         let link = self.links.get(usize::from(shard.0));
         link.is_some_and(|link| link.underway > UNDERWAY_BYTES_MAX)
@@ -294,7 +256,7 @@ impl ShardLinks {
         *self.links[usize::from(shard.0)].remotes.get(connection.0 as usize)?
     }
 
-    /// Notes where it is, or that it is no longer.
+    /// Notes where it is at home; `None`: it has gone.
     pub(crate) fn set_remote(
         &mut self,
         shard: ShardId,
@@ -313,25 +275,21 @@ impl ShardLinks {
 
     /// Tells all others news, on account of a connection or of none.
     pub(crate) fn send_news(&mut self, by: Option<ConnectionId>, news: &[u8]) {
-        self.send_numbered(by, &ShardMessage::News(news));
+        self.send_numbered(by, ShardMessage::News { news });
         for shard in self.others {
             self.link(shard).batch.news += 1;
         }
     }
 
-    /// What a connection has home do is to be done before what it does next.
-    pub(crate) fn sync(&mut self, by: ConnectionId) {
-        self.send_numbered(Some(by), &ShardMessage::Sync);
+    /// Says nothing to all shards: once they know that, they have done all that was said before. What the
+    /// connection does next, if any, waits for that.
+    pub(crate) fn sync(&mut self, by: Option<ConnectionId>) {
+        self.send_numbered(by, ShardMessage::Sync);
     }
 
-    /// Says nothing to all shards: once they know that, they know all that was said before.
-    pub(crate) fn sync_all(&mut self) {
-        self.send_numbered(None, &ShardMessage::Sync);
-    }
-
-    fn send_numbered(&mut self, by: Option<ConnectionId>, shard_message: &ShardMessage<'_>) {
+    fn send_numbered(&mut self, by: Option<ConnectionId>, message: ShardMessage<'_>) {
         self.last_news += 1;
-        self.say_to_all(shard_message);
+        self.say_to_all(message);
         if let Some(by) = by {
             self.note_news_of(by);
         }
@@ -353,11 +311,6 @@ impl ShardLinks {
         }
     }
 
-    /// The number of the last news.
-    pub(crate) fn last_news(&self) -> u64 {
-        self.last_news
-    }
-
     /// Whether all know the news of that number.
     pub(crate) fn is_known(&self, number: u64) -> bool {
         number <= self.known
@@ -369,8 +322,7 @@ impl ShardLinks {
         self.news_by.get(connection.0 as usize).is_none_or(|told| *told <= self.known)
     }
 
-    /// Whether there is so much news since what all know that a connection which has told some waits even
-    /// with more of them.
+    /// Whether a connection waits even with more news, because too many of it are not known to all yet.
     #[inline]
     pub(crate) fn is_far_ahead(&self, connection: ConnectionId) -> bool {
         let told = self.news_by.get(connection.0 as usize);
@@ -423,7 +375,7 @@ impl ShardLinks {
             link.news_taken = link.news;
             let taken =
                 ShardMessage::Taken { news: link.news, bytes: std::mem::take(&mut link.taken) };
-            self.say(shard, &taken);
+            self.say(shard, taken);
         }
     }
 
@@ -483,7 +435,7 @@ impl ShardLinks {
             Some((before, since)) if before == pace && now.since(since) < SHARED_STALL_MAX => {
                 self.link(shard).told_slow.insert(publisher, (pace, since));
             }
-            _ => self.say(shard, &ShardMessage::SubscriberPace { publisher, pace }),
+            _ => self.say(shard, ShardMessage::SubscriberPace { publisher, pace }),
         }
     }
 
@@ -491,8 +443,7 @@ impl ShardLinks {
     /// slow.
     pub(crate) fn tell_drained(&mut self, shard: ShardId, publisher: ConnectionId) {
         if self.link(shard).told_slow.remove(&publisher).is_some() {
-            let pace = Pace::Drained;
-            self.say(shard, &ShardMessage::SubscriberPace { publisher, pace });
+            self.say(shard, ShardMessage::SubscriberPace { publisher, pace: Pace::Drained });
         }
     }
 

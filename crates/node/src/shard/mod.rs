@@ -8,14 +8,11 @@ pub(crate) mod links;
 pub(crate) mod message;
 pub(crate) mod remote_connection;
 pub(crate) mod remote_queues;
-mod session_notices;
-pub(crate) mod varint;
 
-use crate::connection::key::ConnectionKey;
 use crate::node::Node;
 use crate::shard::links::ShardLinks;
 use crate::shard::message::{
-    CarriedBody, FromHome, ShardBatch, ShardMessage, ShardMessages, Value, body_of,
+    CarriedBody, FromHome, ShardBatch, ShardMessage, UNDERSTOOD, Value, plain_batch_item,
 };
 use angarium_engine::{
     Annotations, CachedRoute, ConnectionId, Deletion, DirectBatch, Forward, Reached, Row, ShardId,
@@ -23,9 +20,6 @@ use angarium_engine::{
 };
 use angarium_protocol::{CONVENTIONS, ProtocolHandler, reply_of};
 use std::collections::VecDeque;
-
-/// Why what another shard sends can be read.
-pub(crate) const UNDERSTOOD: &str = "shards of one program understand each other";
 
 /// Messages in a row, in the batch at hand.
 #[derive(Debug, Default)]
@@ -36,13 +30,6 @@ pub(crate) struct Rows<'a> {
     pub(crate) cached_route: Option<CachedRoute>,
 }
 
-/// What is left of the batch at hand.
-#[derive(Debug)]
-pub(crate) struct BatchState<'s, 'a> {
-    pub(crate) values: &'s mut VecDeque<Value>,
-    pub(crate) rows: &'s mut Rows<'a>,
-}
-
 impl Node {
     /// What the other shards of this broker have to know when they begin. Asked of home, once, before
     /// its first turn; what it would have told them until then is in it.
@@ -50,10 +37,10 @@ impl Node {
     pub fn introduction(&mut self) -> Vec<Vec<u8>> {
         self.effects.links = ShardLinks::new(&self.options);
         if let Some(why) = &self.storage.blocked {
-            self.effects.links.say_to_all(&ShardMessage::FromHome(FromHome::Blocked(Some(why))));
+            self.effects.links.say_to_all(FromHome::Blocked { why: Some(why) });
         }
         if self.storage.spill_resumes.is_some() {
-            self.effects.links.say_to_all(&ShardMessage::FromHome(FromHome::Yield(true)));
+            self.effects.links.say_to_all(FromHome::Yield { yields: true });
         }
         self.engine.introduction()
     }
@@ -67,41 +54,38 @@ impl Node {
     /// Lets connections go on whose news all shards know.
     pub(crate) fn let_settled_go_on(&mut self, now: Time) {
         while let Some(connection) = self.effects.links.next_settled() {
-            self.settled(now, connection);
+            self.resume_with(now, connection, |handler, context| handler.known_to_shards(context));
         }
     }
 
-    /// Handles a message of another shard; `bytes` is its length.
+    /// Handles a message of another shard; `bytes` is its length, `values` and `rows` are of its batch.
     pub(crate) fn take_shard_message<'a>(
         &mut self,
         now: Time,
         from: ShardId,
-        shard_message: &ShardMessage<'a>,
+        message: &ShardMessage<'a>,
         bytes: usize,
-        BatchState { values, rows }: BatchState<'_, 'a>,
+        values: &mut VecDeque<Value>,
+        rows: &mut Rows<'a>,
     ) {
         // What was found out holds for as long as nothing but messages of the row arrives.
         let found = rows.cached_route.take();
-        match *shard_message {
-            ShardMessage::News(news) => self.take_news(now, from, news),
+        match *message {
+            ShardMessage::News { news } => self.take_news(now, from, news),
             ShardMessage::Spent { user, messages, bytes } => {
                 self.spent_elsewhere(now, user, messages, bytes);
             }
-            ShardMessage::ConnectionQuery { connection, serial } => {
+            ShardMessage::ConnectionQuery { asker } => {
                 let Some(Value::ConnectionQuery(query)) = values.pop_front() else { return };
-                self.connections.connection_queries.look_for(
-                    from,
-                    ConnectionKey { id: connection, serial },
-                    *query,
-                );
+                self.connections.connection_queries.look_for(from, asker, *query);
             }
-            ShardMessage::QueryResult { connection, serial } => {
+            ShardMessage::QueryResult { asker } => {
                 let Some(Value::QueryResult(found)) = values.pop_front() else { return };
-                self.take_query_result(now, ConnectionKey { id: connection, serial }, *found);
+                self.take_query_result(now, asker, *found);
             }
             ShardMessage::Sync => self.effects.links.learned(from),
-            ShardMessage::Forward(message) => {
-                let CarriedBody { body, bytes } = body_of(message, bytes, values);
+            ShardMessage::Forward { message } => {
+                let CarriedBody { body, bytes } = CarriedBody::of(message, bytes, values);
                 self.effects.links.took(from, bytes);
                 let mut annotations = Annotations::default();
                 let forward =
@@ -109,7 +93,7 @@ impl Node {
                 let forward = forward.expect(UNDERSTOOD);
                 self.take_forward(now, &forward, &mut None);
             }
-            ShardMessage::BatchHead(head) => {
+            ShardMessage::BatchHead { head } => {
                 self.effects.links.took(from, bytes);
                 rows.row = Some(Row::parse(head).expect(UNDERSTOOD));
             }
@@ -117,7 +101,7 @@ impl Node {
                 self.effects.links.took(from, bytes);
                 rows.cached_route = found;
                 let forward = rows.row.expect(UNDERSTOOD);
-                let forward = forward.forward(&CONVENTIONS.names, properties, body);
+                let forward = forward.forward(&CONVENTIONS.names, properties.0, body);
                 self.take_forward(now, &forward, &mut rows.cached_route);
             }
             ShardMessage::Taken { news, bytes } => {
@@ -133,9 +117,11 @@ impl Node {
             ShardMessage::Unheard { publisher, subject, reply } => {
                 self.tell_unheard(now, publisher, subject, reply);
             }
-            ShardMessage::Ended(deletion) => self.administration.deletions.begin(deletion),
-            ShardMessage::ToHome(request) => self.serve_remote(now, from, &request, bytes, values),
-            ShardMessage::FromHome(answer) => self.take_from_home(now, &answer, bytes, values),
+            ShardMessage::Ended { deletion } => self.administration.deletions.begin(deletion),
+            ShardMessage::ToHome { request } => {
+                self.serve_remote(now, from, &request, bytes, values);
+            }
+            ShardMessage::FromHome { answer } => self.take_from_home(now, &answer, bytes, values),
         }
     }
 
@@ -145,15 +131,6 @@ impl Node {
             self.end_all(now, deletion);
         }
         self.engine.apply_sync(from, news, &mut self.effects).expect(UNDERSTOOD);
-    }
-
-    /// All shards know what a connection has told: it goes on.
-    fn settled(&mut self, now: Time, id: ConnectionId) {
-        match self.with_handler(now, id, |handler, context| handler.known_to_shards(context)) {
-            Some(Ok(())) => self.connections.resumable.push(id),
-            Some(Err(close)) => self.end(now, id, close),
-            None => {}
-        }
     }
 
     #[inline]
@@ -174,9 +151,8 @@ impl Node {
             if is_own {
                 self.tell_unheard(now, publisher, subject, reply);
             } else {
-                self.effects
-                    .links
-                    .say(origin, &ShardMessage::Unheard { publisher, subject, reply });
+                let message = ShardMessage::Unheard { publisher, subject, reply };
+                self.effects.links.say(origin, message);
             }
         }
     }
@@ -188,20 +164,21 @@ impl Node {
         &mut self,
         now: Time,
         from: ShardId,
-        mut shard_messages: ShardMessages<'_>,
+        mut messages: &[u8],
         rows: &mut Rows<'_>,
     ) -> usize {
         let (Some(row), Some(cached_route)) = (&rows.row, &rows.cached_route) else { return 0 };
         // Where the next one has properties, those behind it will have some, too.
-        if ShardMessages(shard_messages.0).next_plain_item().is_none() {
+        if plain_batch_item(messages).is_none() {
             return 0;
         }
         let Some(mut room) = self.engine.batch_room(cached_route) else { return 0 };
         let mut bodies = [&[][..]; DirectBatch::MESSAGES_MAX];
         let (mut count, mut used) = (0, 0);
-        while let Some((body, bytes)) = shard_messages.next_plain_item()
+        while let Some((body, bytes)) = plain_batch_item(messages)
             && room.take(body.len())
         {
+            messages = &messages[bytes..];
             bodies[count] = body;
             (count, used) = (count + 1, used + bytes);
         }

@@ -10,7 +10,7 @@ use std::cell::Cell;
 const UNDERWAY_TIMES: u64 = 3;
 
 /// Such a connection.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RemoteConnection {
     pub(crate) shard: ShardId,
     /// Its slot on its own shard.
@@ -19,7 +19,7 @@ pub(crate) struct RemoteConnection {
     pub(crate) vhost: String,
     /// Its channels: number, opening and whether it has failed. What a failed one still asks for is
     /// not done: its own shard does not know yet.
-    channels: Vec<RemoteChannel>,
+    pub(super) channels: Vec<RemoteChannel>,
     /// Why home refuses it, and each of its requests.
     pub(crate) refusal: Option<Refusal>,
     /// Bytes of deliveries on their way to it that have not left its shard.
@@ -32,48 +32,21 @@ pub(crate) struct RemoteConnection {
     pub(crate) has_outrun: bool,
 }
 
-/// The user of a connection, and its virtual host.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Login<'a> {
-    pub(crate) user: &'a str,
-    pub(crate) vhost: &'a str,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct RemoteChannel {
+pub(super) struct RemoteChannel {
     number: u16,
     opening: u32,
     has_failed: bool,
 }
 
 impl RemoteConnection {
-    pub(crate) fn new(
-        shard: ShardId,
-        connection: ConnectionId,
-        Login { user, vhost }: Login<'_>,
-        refusal: Option<Refusal>,
-    ) -> RemoteConnection {
-        RemoteConnection {
-            shard,
-            connection,
-            user: user.to_owned(),
-            vhost: vhost.to_owned(),
-            channels: Vec::new(),
-            refusal,
-            underway: 0,
-            wants_room: Cell::new(false),
-            has_stored: false,
-            has_outrun: false,
-        }
-    }
-
-    /// How much may be on its way to one, where so much may be unsent to a connection here.
+    /// Bytes that may be on their way to one, by how many may be unsent to a connection here.
     #[inline]
     pub(crate) fn underway_max(outbox_bytes_max: usize) -> u64 {
         UNDERWAY_TIMES * outbox_bytes_max as u64
     }
 
-    /// A channel began.
+    /// A channel began on its own shard.
     pub(crate) fn opened(&mut self, number: u16, opening: u32) {
         self.closed(number);
         self.channels.push(RemoteChannel { number, opening, has_failed: false });

@@ -4,15 +4,11 @@
 use crate::connection::Connection;
 use crate::effects::NodeEffects;
 use crate::node::Node;
-use crate::shard::UNDERSTOOD;
-use crate::shard::message::{
-    CarriedBody, ChannelName, DeliveryMessage, FromHome, GetAnswerMessage, ShardMessage, ToHome,
-    Value, body_of,
-};
-use crate::shard::remote_connection::{Login, RemoteConnection};
+use crate::shard::message::{CarriedBody, ChannelName, FromHome, ToHome, UNDERSTOOD, Value};
+use crate::shard::remote_connection::RemoteConnection;
 use angarium_engine::{
-    Annotations, Bytes, Call, ChannelId, ConnectionId, Deletion, Delivery, DirectMessage, Effects,
-    GetAnswer, MessageView, Publish, Refusal, RefusalKind, SendOutcome, Settle, ShardId, Time,
+    Annotations, Call, ChannelId, ConnectionId, Deletion, Delivery, DirectMessage, Effects,
+    GetAnswer, Publish, Refusal, RefusalKind, SendOutcome, Settle, ShardId, Time,
 };
 use angarium_protocol::ProtocolHandler;
 use std::collections::VecDeque;
@@ -33,24 +29,25 @@ impl NodeEffects {
             }
             Call::Settle(channel, settle) => {
                 self.outbox[channel.connection.0 as usize].is_owed = true;
-                self.links.ask_home(&ToHome::Settle(channel, settle));
+                self.links.ask_home(ToHome::Settle { channel, settle });
             }
             Call::Request(channel, request) => {
-                self.links.request_home(channel, request);
+                let value = Value::Request(request);
+                self.links.say_with(ShardId::HOME, ToHome::Request { channel }, value);
             }
             Call::Connect { connection, user, vhost } => {
-                self.links.ask_home(&ToHome::Connect { connection, user, vhost });
+                self.links.ask_home(ToHome::Connect { connection, user, vhost });
             }
             Call::Open { channel, opening } => {
-                self.links.ask_home(&ToHome::Open(ChannelName { id: channel, opening }));
+                self.links.ask_home(ToHome::Open { name: ChannelName { id: channel, opening } });
             }
             Call::Close(channel) => {
-                self.links.ask_home(&ToHome::Close(channel));
-                self.links.sync(channel.connection);
+                self.links.ask_home(ToHome::Close { channel });
+                self.links.sync(Some(channel.connection));
             }
             Call::Disconnect(connection) => {
-                self.links.ask_home(&ToHome::Disconnect(connection));
-                self.links.sync(connection);
+                self.links.ask_home(ToHome::Disconnect { connection });
+                self.links.sync(Some(connection));
             }
         }
     }
@@ -63,7 +60,7 @@ impl NodeEffects {
             return;
         }
         let bytes = std::mem::take(&mut outbox.delivered);
-        self.links.ask_home(&ToHome::Drained { connection, bytes });
+        self.links.ask_home(ToHome::Drained { connection, bytes });
     }
 }
 
@@ -72,76 +69,65 @@ impl Node {
     pub(crate) fn take_from_home(
         &mut self,
         now: Time,
-        shard_message: &FromHome<'_>,
+        answer: &FromHome<'_>,
         bytes: usize,
         values: &mut VecDeque<Value>,
     ) {
-        match *shard_message {
-            FromHome::Deliver(name, delivered) => {
-                let CarriedBody { body, bytes } = body_of(delivered.message, bytes, values);
+        let annotations = &mut Annotations::default();
+        match *answer {
+            FromHome::Deliver { name, tag, redelivered, consumer, message } => {
+                let carried = CarriedBody::of(message, bytes, values);
                 if self.is_here(name) {
-                    self.hand_delivery(name.id, &delivered, body.as_ref());
+                    let (channel, message) = (name.id, carried.parse(message, annotations));
+                    let delivery = Delivery { channel, consumer, tag, redelivered, message };
+                    self.effects.write_delivery(&delivery);
                 }
-                self.note_delivered(name, bytes);
+                self.note_delivered(name, carried.bytes);
             }
-            FromHome::GetAnswer(name, answer) => {
-                let CarriedBody { body, bytes } = body_of(answer.message, bytes, values);
-                self.hand_get_answer(name, &answer, body.as_ref());
-                self.note_delivered(name, bytes);
+            FromHome::GetAnswer { name, tag, redelivered, messages_left, message } => {
+                let carried = CarriedBody::of(message, bytes, values);
+                if self.is_here(name) {
+                    let (channel, message) = (name.id, carried.parse(message, annotations));
+                    let answer = GetAnswer { channel, tag, redelivered, messages_left, message };
+                    self.effects.write_get_answer(&answer);
+                }
+                self.note_delivered(name, carried.bytes);
             }
-            FromHome::Confirm(name, confirm) if self.is_here(name) => {
+            FromHome::Returned { name, message } => {
+                let carried = CarriedBody::of(message, bytes, values);
+                if self.is_here(name) {
+                    let message = carried.parse(message, annotations);
+                    self.effects.return_here(name.id, &message);
+                }
+            }
+            FromHome::Confirm { name, confirm } if self.is_here(name) => {
                 self.effects.touch(name.id.connection).confirm(name.id, confirm);
             }
-            FromHome::Returned(name, message) => {
-                let carried = body_of(message, bytes, values);
-                self.hand_returned(name, message, &carried);
+            FromHome::Cancelled { name, consumer } if self.is_here(name) => {
+                self.effects.touch(name.id.connection).consumer_cancelled(name.id, consumer);
             }
-            FromHome::Cancelled(name, subscription) if self.is_here(name) => {
-                self.effects.touch(name.id.connection).consumer_cancelled(name.id, subscription);
-            }
-            FromHome::SessionLost(name, session, why) if self.is_here(name) => {
+            FromHome::SessionLost { name, session, why } if self.is_here(name) => {
                 self.effects.session_lost_here(name.id, session, why);
             }
-            FromHome::Reply(name) => {
-                let Some(Value::Reply(reply)) = values.pop_front() else { return };
-                if self.is_here(name) {
-                    self.hand_reply(now, name.id, reply);
+            FromHome::Reply { name } => self.take_reply(now, name, values),
+            FromHome::Refused { name, settle } => self.take_refusal(now, name, settle, values),
+            FromHome::Admitted { key, is_admitted } => self.admitted(now, key, is_admitted),
+            FromHome::Stores { name } => {
+                if let Some(connection) = self.connection_named(name) {
+                    connection.stores = true;
                 }
             }
-            FromHome::Refused(name, settle) => {
-                let Some(Value::Reply(Err(refusal))) = values.pop_front() else { return };
-                if self.is_here(name) {
-                    self.hand_refusal(now, name.id, settle, refusal);
-                }
-            }
-            FromHome::Admitted { connection, serial, is_admitted } => {
-                self.admitted(now, connection, serial, is_admitted);
-            }
-            FromHome::Stores(name) => self.note_stores(name),
-            FromHome::Outrun(name) if self.was_here(name) => {
+            FromHome::Outrun { name } if self.was_here(name) => {
                 self.note_outrun_at_home(now, name.id.connection);
             }
-            FromHome::Blocked(why) => self.set_blocked(now, why.map(str::to_owned)),
-            FromHome::Congested(is_congested) => self.storage.is_congested = is_congested,
-            FromHome::Yield(yields) => self.effects.spill.set_yields(yields),
-            FromHome::Confirm(..)
-            | FromHome::Cancelled(..)
-            | FromHome::SessionLost(..)
-            | FromHome::Outrun(_) => {}
-        }
-    }
-
-    fn note_stores(&mut self, name: ChannelName) {
-        if let Some(connection) = self.connection_named(name) {
-            connection.stores = true;
-        }
-    }
-
-    fn hand_returned(&mut self, name: ChannelName, message: &[u8], carried: &CarriedBody) {
-        if self.is_here(name) {
-            let mut annotations = Annotations::default();
-            let message = MessageView::parse(message, &mut annotations, carried.body.as_ref());
-            self.effects.return_here(name.id, &message.expect(UNDERSTOOD));
+            FromHome::Blocked { why } => self.set_blocked(now, why.map(str::to_owned)),
+            FromHome::Congested { is_congested } => self.storage.is_congested = is_congested,
+            FromHome::Yield { yields } => self.effects.spill.set_yields(yields),
+            // Its channel has ended meanwhile.
+            FromHome::Confirm { .. }
+            | FromHome::Cancelled { .. }
+            | FromHome::SessionLost { .. }
+            | FromHome::Outrun { .. } => {}
         }
     }
 
@@ -150,8 +136,8 @@ impl Node {
         self.engine.is_opening(name.id, name.opening)
     }
 
-    /// A message of `bytes` came from home for a channel of a connection here; it no longer counts as on its
-    /// way, even where the channel has been closed.
+    /// A message of `bytes` came from home for a channel of a connection here; it has arrived even where the
+    /// channel has been closed.
     fn note_delivered(&mut self, name: ChannelName, bytes: usize) {
         if !self.was_here(name) {
             return;
@@ -168,46 +154,30 @@ impl Node {
 
     /// The connection that a channel is one of, or was.
     fn connection_named(&mut self, name: ChannelName) -> Option<&mut Connection> {
-        let connection = self.connections.slots[name.id.connection.0 as usize].as_deref_mut();
+        let connection = self.connections.get_mut(name.id.connection);
         connection.filter(|connection| name.opening > connection.openings_before)
     }
 
-    fn hand_delivery(
-        &mut self,
-        channel: ChannelId,
-        delivered: &DeliveryMessage<'_>,
-        body: Option<&Bytes>,
-    ) {
-        let DeliveryMessage { consumer, tag, redelivered, message } = *delivered;
-        let mut annotations = Annotations::default();
-        let message = MessageView::parse(message, &mut annotations, body).expect(UNDERSTOOD);
-        self.effects.write_delivery(&Delivery { channel, consumer, tag, redelivered, message });
-    }
-
-    fn hand_get_answer(
-        &mut self,
-        name: ChannelName,
-        answer: &GetAnswerMessage<'_>,
-        body: Option<&Bytes>,
-    ) {
-        if !self.is_here(name) {
-            return;
+    fn take_reply(&mut self, now: Time, name: ChannelName, values: &mut VecDeque<Value>) {
+        let Some(Value::Reply(reply)) = values.pop_front() else { return };
+        if self.is_here(name) {
+            self.hand_reply(now, name.id, reply);
         }
-        let channel = name.id;
-        let GetAnswerMessage { tag, redelivered, messages_left, message } = *answer;
-        let mut annotations = Annotations::default();
-        let message = MessageView::parse(message, &mut annotations, body).expect(UNDERSTOOD);
-        let answer = GetAnswer { channel, tag, redelivered, messages_left, message };
-        self.effects.write_get_answer(&answer);
     }
 
-    fn hand_refusal(&mut self, now: Time, id: ChannelId, settle: Option<Settle>, refusal: Refusal) {
-        let connection = id.connection;
-        let told = self.with_handler(now, connection, |handler, context| {
-            handler.refused(context, id, settle, refusal);
-        });
-        if told.is_some() {
-            self.connections.resumable.push(connection);
+    fn take_refusal(
+        &mut self,
+        now: Time,
+        name: ChannelName,
+        settle: Option<Settle>,
+        values: &mut VecDeque<Value>,
+    ) {
+        let Some(Value::Reply(Err(refusal))) = values.pop_front() else { return };
+        if self.is_here(name) {
+            self.resume_with(now, name.id.connection, |handler, context| {
+                handler.refused(context, name.id, settle, refusal);
+                Ok(())
+            });
         }
     }
 }
@@ -244,15 +214,15 @@ impl Node {
         &mut self,
         now: Time,
         from: ShardId,
-        shard_message: &ToHome<'_>,
+        request: &ToHome<'_>,
         bytes: usize,
         values: &mut VecDeque<Value>,
     ) {
-        match *shard_message {
+        match *request {
             ToHome::Connect { connection, user, vhost } => {
-                self.connect_remote(from, connection, Login { user, vhost });
+                self.connect_remote(from, connection, user, vhost);
             }
-            ToHome::Open(ChannelName { id, opening }) => {
+            ToHome::Open { name: ChannelName { id, opening } } => {
                 let Some(channel) = self.remote_channel(from, id) else { return };
                 let remote = self.effects.remote_mut(channel.connection).expect("it was found");
                 remote.opened(id.number, opening);
@@ -260,8 +230,8 @@ impl Node {
                     self.engine.open(channel);
                 }
             }
-            ToHome::Settle(id, settle) => {
-                let Some(channel) = self.served_channel(from, id) else { return };
+            ToHome::Settle { channel, settle } => {
+                let Some(channel) = self.served_channel(from, channel) else { return };
                 self.flow.company.heard_from(now, channel.connection);
                 self.effects.begin_call();
                 let settled = self.engine.settle(now, channel, settle, &mut self.effects);
@@ -269,9 +239,9 @@ impl Node {
                     self.refuse(now, channel, Some(settle), refusal);
                 }
             }
-            ToHome::Request(id) => {
+            ToHome::Request { channel } => {
                 let Some(Value::Request(request)) = values.pop_front() else { return };
-                let Some(channel) = self.served_channel(from, id) else { return };
+                let Some(channel) = self.served_channel(from, channel) else { return };
                 self.flow.company.heard_from(now, channel.connection);
                 self.effects.begin_call();
                 self.engine.request(now, channel, request, &mut self.effects);
@@ -279,22 +249,20 @@ impl Node {
                 // Before what others do next: the cancelling of what was just begun, say.
                 self.answer(now);
             }
-            ToHome::Close(id) => {
-                let Some(channel) = self.remote_channel(from, id) else { return };
+            ToHome::Close { channel } => {
+                let Some(channel) = self.remote_channel(from, channel) else { return };
                 self.engine.close(now, channel, &mut self.effects);
                 if let Some(remote) = self.effects.remote_mut(channel.connection) {
-                    remote.closed(id.number);
+                    remote.closed(channel.number);
                 }
             }
-            ToHome::Admit { connection, serial, user } => {
-                self.admit(from, connection, serial, user);
-            }
+            ToHome::Admit { key, user } => self.admit(from, key, user),
             ToHome::Ended => self.ended_at(now, from),
-            ToHome::Left(connection) => self.forget_admission(from, connection),
-            ToHome::Disconnect(connection) => self.disconnect_remote(now, from, connection),
+            ToHome::Left { connection } => self.forget_admission(from, connection),
+            ToHome::Disconnect { connection } => self.disconnect_remote(now, from, connection),
             ToHome::Drained { connection, bytes } => self.drained(from, connection, bytes),
-            ToHome::Publish(channel, message) => {
-                let carried = body_of(message, bytes, values);
+            ToHome::Publish { channel, message } => {
+                let carried = CarriedBody::of(message, bytes, values);
                 self.effects.links.took(from, carried.bytes);
                 self.publish_for_remote(now, from, channel, message, &carried);
             }
@@ -335,20 +303,28 @@ impl Node {
         }
         let (shard, name) = (remote.shard, remote.name(channel.number));
         if is_first {
-            self.effects.links.say(shard, &ShardMessage::FromHome(FromHome::Stores(name)));
+            self.effects.links.say(shard, FromHome::Stores { name });
         }
         if is_ahead {
-            self.effects.links.say(shard, &ShardMessage::FromHome(FromHome::Outrun(name)));
+            self.effects.links.say(shard, FromHome::Outrun { name });
             self.flow.outran.push(channel.connection);
         }
     }
 
     /// A connection of another shard begins to use queues.
-    fn connect_remote(&mut self, shard: ShardId, connection: ConnectionId, login: Login<'_>) {
+    fn connect_remote(
+        &mut self,
+        shard: ShardId,
+        connection: ConnectionId,
+        user: &str,
+        vhost: &str,
+    ) {
         let slot = self.take_slot();
         // Its virtual host may have been deleted since its own shard let it in.
-        let refusal = self.engine.connect_guest(slot, login.user, login.vhost).err();
-        let remote = RemoteConnection::new(shard, connection, login, refusal);
+        let refusal = self.engine.connect_guest(slot, user, vhost).err();
+        let (user, vhost) = (user.to_owned(), vhost.to_owned());
+        let none = RemoteConnection::default();
+        let remote = RemoteConnection { shard, connection, user, vhost, refusal, ..none };
         self.effects.outbox[slot.0 as usize].remote = Some(Box::new(remote));
         self.effects.links.set_remote(shard, connection, Some(slot));
     }
@@ -358,9 +334,7 @@ impl Node {
         let Some(slot) = self.effects.links.remote(shard, connection) else { return };
         self.effects.links.set_remote(shard, connection, None);
         self.engine.disconnect(now, slot, &mut self.effects);
-        self.effects.replies.retain(|answer| answer.channel.connection != slot);
-        self.effects.reset(slot);
-        self.connections.free.push(slot);
+        self.free_slot(slot);
     }
 
     /// A remote connection's channel as home's engine knows it.
@@ -369,7 +343,7 @@ impl Node {
         Some(ChannelId { connection, number: id.number })
     }
 
-    /// The same, if what it asks for is done.
+    /// A remote connection's channel, unless it has failed or home refuses the connection.
     #[inline]
     fn served_channel(&mut self, from: ShardId, id: ChannelId) -> Option<ChannelId> {
         let channel = self.remote_channel(from, id)?;
@@ -394,8 +368,8 @@ impl Node {
 
     fn say_refused(&mut self, channel: ChannelId, settle: Option<Settle>, refusal: Refusal) {
         let Some((shard, name)) = self.effects.name_of(channel) else { return };
-        let shard_message = ShardMessage::FromHome(FromHome::Refused(name, settle));
-        self.effects.links.say_with(shard, &shard_message, Value::Reply(Err(refusal)));
+        let value = Value::Reply(Err(refusal));
+        self.effects.links.say_with(shard, FromHome::Refused { name, settle }, value);
         if let Some(remote) = self.effects.remote_mut(channel.connection) {
             remote.failed(channel.number);
         }

@@ -1,16 +1,21 @@
 //! A chunk of the spill log: what it holds for which subscription, and where it is.
 
 use super::content::Content;
-use super::store::Stored;
+use super::job::Stored;
 use angarium_engine::Lost;
 
-/// One piece of the log: what is written, read and given back as a whole.
-#[derive(Debug)]
+/// One piece of the log: what is written, read and given back as a whole. One that is neither in memory nor
+/// on the disk is lost: it could not be written, or not be read.
+#[derive(Debug, Default)]
 pub(super) struct Chunk {
     pub(super) bytes: usize,
     /// How many messages it keeps from being missed, by slow consumer and subscription, in this order.
     pub(super) owed: Vec<Owed>,
-    pub(super) place: Place,
+    /// Its bytes, where they are in memory.
+    pub(super) content: Option<Content>,
+    /// Its file, where it is on the disk.
+    pub(super) stored: Option<Stored>,
+    pub(super) work: ChunkWork,
 }
 
 /// What a chunk holds for one subscription.
@@ -21,23 +26,15 @@ pub(super) struct Owed {
     pub(super) count: Lost,
 }
 
-/// Where a chunk is.
-#[derive(Debug)]
-pub(super) enum Place {
-    /// In memory, to be written.
-    Filled(Content),
-    /// In memory, being written.
-    Writing(Content),
-    /// On the disk.
-    Stored(Stored),
-    /// There, and asked for.
-    Wanted(Stored),
-    /// There, and being read.
-    Loading(Stored),
-    /// There and in memory.
-    Loaded(Stored, Content),
-    /// Nowhere: it could not be written, or not be read.
-    Lost,
+/// What the disk has to do with a chunk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum ChunkWork {
+    #[default]
+    None,
+    /// It is to be read.
+    Wanted,
+    /// It is being written, or read.
+    UnderWay,
 }
 
 impl Chunk {
@@ -48,48 +45,15 @@ impl Chunk {
         &rest[..rest.partition_point(|owed| owed.slow_consumer == slow_consumer)]
     }
 
-    /// Its bytes, where they are in memory.
-    pub(super) fn in_memory(&self) -> Option<&Content> {
-        match &self.place {
-            Place::Filled(bytes) | Place::Writing(bytes) | Place::Loaded(_, bytes) => Some(bytes),
-            Place::Stored(_) | Place::Wanted(_) | Place::Loading(_) | Place::Lost => None,
-        }
-    }
-
-    /// Whether a job is out that is about it.
-    pub(super) fn is_worked_on(&self) -> bool {
-        matches!(self.place, Place::Writing(_) | Place::Loading(_))
-    }
-
     /// Frees its memory, where it is on the disk.
     pub(super) fn unload(&mut self) {
-        if let Place::Loaded(..) = self.place {
-            self.take_stored(Place::Stored);
+        if self.stored.is_some() {
+            self.content = None;
         }
     }
 
-    /// What of it is on the disk goes on to another place there.
-    pub(super) fn take_stored(&mut self, to: impl FnOnce(Stored) -> Place) {
-        if let Some(stored) = std::mem::replace(&mut self.place, Place::Lost).stored() {
-            self.place = to(stored);
-        }
-    }
-}
-
-impl Place {
-    /// Whether the bytes are nowhere but in memory.
-    pub(super) fn is_unwritten(&self) -> bool {
-        matches!(self, Place::Filled(_) | Place::Writing(_))
-    }
-
-    /// What of it is on the disk.
-    pub(super) fn stored(self) -> Option<Stored> {
-        match self {
-            Place::Stored(stored)
-            | Place::Wanted(stored)
-            | Place::Loading(stored)
-            | Place::Loaded(stored, _) => Some(stored),
-            Place::Filled(_) | Place::Writing(_) | Place::Lost => None,
-        }
+    /// Whether it is in memory only, and not being written.
+    pub(super) fn is_to_be_written(&self) -> bool {
+        self.content.is_some() && self.stored.is_none() && self.work == ChunkWork::None
     }
 }

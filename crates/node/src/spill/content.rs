@@ -25,11 +25,8 @@ impl Content {
 
     /// The record that begins there.
     pub(super) fn record(&self, offset: usize) -> Option<Record<'_>> {
-        match &self.apart {
-            None => Record::read(self.bytes.get(offset..)?),
-            Some((body, behind)) if offset == 0 => Record::read_apart(&self.bytes, body, behind),
-            Some(_) => None,
-        }
+        let apart = self.apart.as_ref().map(|(body, behind)| (&body[..], &behind[..]));
+        Record::read(self.bytes.get(offset..)?, apart)
     }
 
     /// The body of one of its records, to be shared, if it has at least `least` bytes: it keeps all of the
@@ -58,9 +55,9 @@ impl Content {
 pub(super) struct Filling {
     bytes: Vec<u8>,
     /// The body of its only message where that lies apart, and where among the bytes it belongs.
-    apart: Option<(usize, Bytes)>,
+    pub(super) apart: Option<(usize, Bytes)>,
     /// Where its last record begins, and which message that is.
-    record: usize,
+    pub(super) record: usize,
     emission: u64,
 }
 
@@ -73,19 +70,9 @@ impl Filling {
         self.bytes.is_empty()
     }
 
-    /// Whether nothing is to be read of it before it is full.
-    pub(super) fn is_apart(&self) -> bool {
-        self.apart.is_some()
-    }
-
     /// Whether its last message is that one.
     pub(super) fn ends_with(&self, emission: u64) -> bool {
         !self.is_empty() && self.emission == emission
-    }
-
-    /// Where its last record begins.
-    pub(super) fn last_record(&self) -> usize {
-        self.record
     }
 
     /// Begins the record of a message, with its body beside it where that is shared and the chunk is to have
@@ -108,7 +95,6 @@ impl Filling {
         true
     }
 
-    /// Adds a recipient of the last message.
     pub(super) fn add_recipient(&mut self, recipient: Recipient) {
         let apart = self.apart.as_ref().map_or(0, |(_, body)| body.len());
         record::add_recipient(&mut self.bytes, self.record, apart, recipient);
@@ -116,10 +102,9 @@ impl Filling {
 
     /// The record that begins there.
     pub(super) fn read(&self, offset: usize) -> Option<Record<'_>> {
-        Record::read(self.bytes.get(offset..)?)
+        Record::read(self.bytes.get(offset..)?, None)
     }
 
-    /// It is full.
     pub(super) fn close(&mut self) -> Content {
         let Filling { mut bytes, apart, .. } = std::mem::take(self);
         let apart = apart.map(|(at, body)| (body, share(bytes.split_off(at))));

@@ -1,34 +1,32 @@
 //! The spill log's disk jobs: which are handed out, and what their results change.
 
-use super::chunk::{Chunk, Place};
+use super::chunk::{Chunk, ChunkWork};
 use super::content::Content;
-use super::job::{Outcome, SpillDone, SpillJob, Work};
-use super::loss::SpillLoss;
-use super::store::Stored;
-use super::{KEPT, Spill};
+use super::job::{Outcome, SpillDone, SpillJob, Stored, Work};
+use super::{KEPT, Spill, SpillLoss};
 
 /// Chunks being read at once.
 const READS_MAX: usize = 4;
 /// Chunks being written at once, so that there is always a next one: what else there is to do on the disk is
-/// not to wait for all of them, and so much may be beyond the limit before anything gives way to it.
+/// not to wait for all of them, and they may exceed the limit before anything gives way to them.
 const WRITES_MAX: usize = 2;
 
 impl Spill {
-    /// The next work for the disk, if any.
-    pub(crate) fn next_job(&mut self) -> Option<SpillJob> {
+    /// The next work for the store, if any; its result comes back by [`Spill::done`]. The host carries these
+    /// out one after the other.
+    pub fn next_job(&mut self) -> Option<SpillJob> {
         self.next_read().or_else(|| self.next_write()).or_else(|| self.next_removal()).map(SpillJob)
     }
 
     fn next_read(&mut self) -> Option<Work> {
         while self.reads < READS_MAX {
             let number = self.wanted.pop_front()?;
-            let Some(at) = number.checked_sub(self.first) else { continue };
-            let Some(chunk) = self.chunks.get_mut(at as usize) else { continue };
-            let Place::Wanted(stored) = &chunk.place else { continue };
-            let stored = stored.number;
-            chunk.take_stored(Place::Loading);
+            let chunk = self.chunk_mut(number).filter(|it| it.work == ChunkWork::Wanted);
+            let Some(Chunk { stored: Some(stored), work, .. }) = chunk else { continue };
+            *work = ChunkWork::UnderWay;
+            let read = Work::Read { chunk: number, number: stored.number };
             self.reads += 1;
-            return Some(Work::Read { chunk: number, number: stored });
+            return Some(read);
         }
         None
     }
@@ -45,10 +43,11 @@ impl Spill {
         let mut chunks = self.chunks.iter_mut().take(count).skip(from);
         let (chunk, content) = chunks.find_map(|chunk| {
             self.next_write += 1;
-            let Place::Filled(content) = &chunk.place else { return None };
-            let content = content.clone();
-            chunk.place = Place::Writing(content.clone());
-            Some((self.next_write - 1, content))
+            if !chunk.is_to_be_written() {
+                return None;
+            }
+            chunk.work = ChunkWork::UnderWay;
+            Some((self.next_write - 1, chunk.content.clone()?))
         })?;
         self.writes += 1;
         Some(Work::Write { chunk, content })
@@ -60,7 +59,7 @@ impl Spill {
     }
 
     /// A job ended.
-    pub(crate) fn done(&mut self, done: SpillDone) {
+    pub fn done(&mut self, done: SpillDone) {
         match done.0 {
             Outcome::Removed => {}
             Outcome::Written { chunk, result } => {
@@ -82,17 +81,15 @@ impl Spill {
 
     /// The chunk that a job was about, where it is still needed.
     fn worked_on(&mut self, number: u64) -> Option<&mut Chunk> {
-        let at = number.checked_sub(self.first)?;
-        self.chunks.get_mut(at as usize).filter(|chunk| chunk.is_worked_on())
+        self.chunk_mut(number).filter(|chunk| chunk.work == ChunkWork::UnderWay)
     }
 
     fn written(&mut self, number: u64, stored: Stored) {
         let Some(chunk) = self.worked_on(number) else {
             return self.passed.push(stored.number);
         };
-        let filled = chunk.in_memory().expect("what is being written is in memory").clone();
-        let (bytes, file_bytes) = (filled.len(), stored.file_bytes);
-        chunk.place = Place::Loaded(stored, filled);
+        let (bytes, file_bytes) = (chunk.bytes, stored.file_bytes);
+        (chunk.stored, chunk.work) = (Some(stored), ChunkWork::None);
         self.unwritten -= bytes;
         self.stored += file_bytes;
         self.note_loaded(number);
@@ -101,7 +98,7 @@ impl Spill {
 
     fn read(&mut self, number: u64, content: Content) {
         if let Some(chunk) = self.worked_on(number) {
-            chunk.take_stored(|stored| Place::Loaded(stored, content));
+            (chunk.content, chunk.work) = (Some(content), ChunkWork::None);
             self.note_loaded(number);
         }
     }
@@ -110,9 +107,7 @@ impl Spill {
     fn note_loaded(&mut self, number: u64) {
         self.loaded.push_back(number);
         self.unload();
-        let there =
-            self.slow_consumers.values().filter(|slow_consumer| slow_consumer.chunk == number);
-        self.stirred.extend(there.map(|slow_consumer| slow_consumer.connection));
+        self.stir_at(number);
     }
 
     fn failed(&mut self, number: u64, why: String) {
@@ -126,10 +121,8 @@ impl Spill {
     /// Frees the memory of chunks that have had it longest.
     fn unload(&mut self) {
         while self.loaded.len() > self.options.loaded_max.max(1) {
-            let at = self.loaded.pop_front().and_then(|oldest| oldest.checked_sub(self.first));
-            if let Some(chunk) = at.and_then(|at| self.chunks.get_mut(at as usize)) {
-                chunk.unload();
-            }
+            let oldest = self.loaded.pop_front().and_then(|oldest| self.chunk_mut(oldest));
+            oldest.into_iter().for_each(Chunk::unload);
         }
     }
 }

@@ -11,16 +11,14 @@ mod chunk;
 mod content;
 mod disk;
 mod job;
-mod loss;
 mod record;
 mod slow_consumer;
 mod store;
 #[cfg(test)]
 mod tests;
 
-use self::chunk::{Chunk, Owed, Place};
+use self::chunk::{Chunk, ChunkWork, Owed};
 use self::content::Filling;
-use self::loss::Losses;
 use self::record::Recipient;
 use crate::outbox::Whose;
 use crate::spill::slow_consumer::SlowConsumer;
@@ -31,7 +29,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use job::{SpillDone, SpillJob};
-pub use loss::SpillLoss;
 pub use store::{SpillStore, clear_spill};
 
 /// Bytes that may wait to be written; what comes while there are more is missed.
@@ -82,9 +79,41 @@ pub struct SpillStats {
     pub last_failure: Option<String>,
 }
 
-/// The log.
-#[derive(Debug)]
-pub(crate) struct Spill {
+/// Why a message is missed that was to wait for a slow client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpillLoss {
+    /// It was among the oldest, and there was more than there may be; or nothing may wait at all.
+    Limit,
+    /// Too many clients are slow.
+    SlowConsumers,
+    /// It could not be written, or not be read back.
+    FailedDisk,
+    /// Too much was to be written already: the disk did not keep up.
+    SlowDisk,
+    /// The journal had no room on the disk.
+    FullJournal,
+}
+
+impl SpillLoss {
+    /// All there are.
+    pub const ALL: [SpillLoss; 5] = [
+        SpillLoss::Limit,
+        SpillLoss::SlowConsumers,
+        SpillLoss::FailedDisk,
+        SpillLoss::SlowDisk,
+        SpillLoss::FullJournal,
+    ];
+
+    /// Its name, for metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        ["limit", "slow_consumers", "failed_disk", "slow_disk", "full_journal"][self as usize]
+    }
+}
+
+/// The spill log of one shard.
+#[derive(Debug, Default)]
+pub struct Spill {
     options: SpillOptions,
     /// It says for all how much is on the disk.
     is_home: bool,
@@ -114,35 +143,33 @@ pub(crate) struct Spill {
     writes: usize,
     /// Others need the disk more: nothing is written.
     yields: bool,
-    /// Stored messages that subscriptions have missed.
-    lost: Vec<(ChannelId, u64, Lost)>,
+    /// Stored messages that subscriptions have missed: channel, tag and count.
+    pub(crate) lost: Vec<(ChannelId, u64, Lost)>,
     /// Connections whose cursors are where something has changed.
-    stirred: VecDeque<ConnectionId>,
+    pub(crate) stirred: VecDeque<ConnectionId>,
     /// The body of the message that a slow consumer found last, where it is shared.
     handed: Option<Bytes>,
     stats: SpillStats,
-    losses: Losses,
+    /// Messages missed for each reason.
+    missed: [u64; SpillLoss::ALL.len()],
 }
 
-/// What a slow consumer finds at its place.
+/// Why a slow consumer finds no message at its place.
 #[derive(Debug)]
-pub(crate) enum Next<'a> {
-    /// Its next message.
-    Message(DirectMessage<'a>),
+pub(crate) enum NoMessage {
     /// It is on the disk, and has been asked for.
     Waits,
-    /// Others' messages, many of them: it is stirred, to look further when others have had their turn.
+    /// Many are for others: it is stirred, to look further when others have had their turn.
     Rests,
-    /// Nothing: it has read everything.
+    /// It has read everything.
     CaughtUp,
 }
 
 /// Where a slow consumer's next message is.
-enum Step {
-    At { chunk: u64, offset: usize, recipient: Recipient },
-    Waits,
-    Rests,
-    CaughtUp,
+struct NextPlace {
+    chunk: u64,
+    offset: usize,
+    recipient: Recipient,
 }
 
 impl Spill {
@@ -152,30 +179,13 @@ impl Spill {
             is_home: shard == ShardId::HOME,
             own_max: options.bytes_max / shards as u64,
             options,
-            slow_consumers: BTreeMap::new(),
             next_slow_consumer: 1,
-            first: 0,
-            chunks: VecDeque::new(),
-            open: Filling::default(),
-            stored: 0,
-            unwritten: 0,
-            next_write: 0,
-            wanted: VecDeque::new(),
-            reads: 0,
-            loaded: VecDeque::new(),
-            passed: Vec::new(),
-            writes: 0,
-            yields: false,
-            lost: Vec::new(),
-            stirred: VecDeque::new(),
-            handed: None,
-            stats: SpillStats::default(),
-            losses: Losses::default(),
+            ..Spill::default()
         }
     }
 
     /// What it has done.
-    pub(crate) fn stats(&self) -> SpillStats {
+    pub fn stats(&self) -> SpillStats {
         let all = || self.options.bytes.load(Ordering::Relaxed);
         let in_memory = (self.open.len() + self.unwritten) as u64;
         SpillStats {
@@ -185,10 +195,10 @@ impl Spill {
         }
     }
 
-    /// Messages that subscriptions have missed for that reason.
+    /// Messages that were to wait here and that subscriptions have missed for that reason.
     #[inline]
-    pub(crate) fn missed(&self, loss: SpillLoss) -> u64 {
-        self.losses.of(loss)
+    pub fn missed(&self, loss: SpillLoss) -> u64 {
+        self.missed[loss as usize]
     }
 
     /// Stores a message for a slow consumer, or for one who becomes one with it (`None`). Returns its number,
@@ -199,7 +209,7 @@ impl Spill {
         message: &DirectMessage<'_>,
     ) -> Option<u32> {
         if let Err(loss) = self.prepare(slow_consumer, message) {
-            self.losses.add(loss, 1);
+            self.missed[loss as usize] += 1;
             return None;
         }
         let id = slow_consumer.unwrap_or_else(|| self.add(message.channel.connection));
@@ -257,8 +267,8 @@ impl Spill {
     fn add(&mut self, connection: ConnectionId) -> u32 {
         let id = self.next_slow_consumer;
         self.next_slow_consumer = self.next_slow_consumer.wrapping_add(1).max(1);
-        let slow_consumer =
-            SlowConsumer::new(connection, self.open_number(), self.open.last_record());
+        let (chunk, offset) = (self.open_number(), self.open.record);
+        let slow_consumer = SlowConsumer { connection, chunk, offset, ..SlowConsumer::default() };
         self.slow_consumers.insert(id, slow_consumer);
         id
     }
@@ -282,7 +292,7 @@ impl Spill {
         let full = self.open.close();
         let bytes = full.len();
         self.unwritten += bytes;
-        self.chunks.push_back(Chunk { bytes, owed, place: Place::Filled(full) });
+        self.chunks.push_back(Chunk { bytes, owed, content: Some(full), ..Chunk::default() });
     }
 
     /// Gives up the oldest chunks while there is too much on the disk and this log has more than its part.
@@ -308,8 +318,7 @@ impl Spill {
     pub(crate) fn set_yields(&mut self, yields: bool) {
         self.yields = yields;
         // What has no file yet is behind all that has.
-        let is_filled = |chunk: &Chunk| matches!(chunk.place, Place::Filled(_));
-        while yields && self.chunks.front().is_some_and(|chunk| !is_filled(chunk)) {
+        while yields && self.chunks.front().is_some_and(|chunk| !chunk.is_to_be_written()) {
             self.lose_first(SpillLoss::FullJournal);
         }
     }
@@ -318,27 +327,19 @@ impl Spill {
     fn lose_first(&mut self, why: SpillLoss) {
         let passed = self.first;
         self.lose(passed, why);
-        for slow_consumer in
-            self.slow_consumers.values_mut().filter(|slow_consumer| slow_consumer.chunk == passed)
-        {
-            slow_consumer.enter(passed + 1);
-        }
+        let there = self.slow_consumers.values_mut().filter(|it| it.chunk == passed);
+        there.for_each(|slow_consumer| slow_consumer.enter(passed + 1));
         self.give_back_first();
     }
 
     /// A slow consumer's next message. The same one is not given twice.
-    pub(crate) fn next(&mut self, id: u32) -> Next<'_> {
-        let (chunk, offset, recipient) = match self.step(id) {
-            Step::At { chunk, offset, recipient } => (chunk, offset, recipient),
-            Step::Waits => return Next::Waits,
-            Step::Rests => return Next::Rests,
-            Step::CaughtUp => return Next::CaughtUp,
-        };
+    pub(crate) fn next(&mut self, id: u32) -> Result<DirectMessage<'_>, NoMessage> {
+        let NextPlace { chunk, offset, recipient } = self.step(id)?;
         let slow_consumer = &self.slow_consumers[&id];
         let subscription = &slow_consumer.subscriptions[recipient.subscription as usize];
         let record = match chunk.checked_sub(self.first).map(|at| self.chunks.get(at as usize)) {
             Some(Some(chunk)) => {
-                let content = chunk.in_memory().expect("it was looked at just now");
+                let content = chunk.content.as_ref().expect("it was looked at just now");
                 let record = content.record(offset).expect("it was read just now");
                 self.handed = content.share(&record, self.options.chunk_bytes / SHARED_PART);
                 record
@@ -348,7 +349,7 @@ impl Spill {
                 self.open.read(offset).expect("it was read just now")
             }
         };
-        Next::Message(DirectMessage {
+        Ok(DirectMessage {
             channel: ChannelId {
                 connection: slow_consumer.connection,
                 number: subscription.whose.session,
@@ -363,19 +364,18 @@ impl Spill {
         })
     }
 
-    /// Moves a slow consumer's cursor to its next message and past it.
-    fn step(&mut self, id: u32) -> Step {
+    /// Moves a slow consumer's cursor to its next message and past it, or says why there is none.
+    fn step(&mut self, id: u32) -> Result<NextPlace, NoMessage> {
         loop {
             let open = self.open_number();
-            let Some(slow_consumer) = self.slow_consumers.get_mut(&id) else {
-                return Step::CaughtUp;
-            };
+            let slow_consumer = self.slow_consumers.get_mut(&id).ok_or(NoMessage::CaughtUp)?;
             let number = slow_consumer.chunk;
             let (record, bytes) = if number == open {
                 if slow_consumer.offset >= self.open.len() {
-                    return Step::CaughtUp;
+                    return Err(NoMessage::CaughtUp);
                 }
-                if self.open.is_apart() {
+                // Nothing is read of a large message before the chunk is full.
+                if self.open.apart.is_some() {
                     self.seal();
                     continue;
                 }
@@ -388,11 +388,11 @@ impl Spill {
                     self.give_back_passed();
                     continue;
                 }
-                match chunk.in_memory() {
+                match &chunk.content {
                     Some(content) => (content.record(slow_consumer.offset), chunk.bytes),
                     None => {
                         self.want(number);
-                        return Step::Waits;
+                        return Err(NoMessage::Waits);
                     }
                 }
             };
@@ -405,13 +405,11 @@ impl Spill {
                 Some((at, recipient)) => {
                     slow_consumer.recipient = at + 1;
                     let offset = slow_consumer.offset;
-                    let Some(subscription) =
-                        slow_consumer.subscriptions.get_mut(recipient.subscription as usize)
-                    else {
-                        continue;
-                    };
+                    let subscriptions = &mut slow_consumer.subscriptions;
+                    let subscription = subscriptions.get_mut(recipient.subscription as usize);
+                    let Some(subscription) = subscription else { continue };
                     subscription.read += Lost::one(recipient.missed.into());
-                    return Step::At { chunk: number, offset, recipient };
+                    return Ok(NextPlace { chunk: number, offset, recipient });
                 }
                 None => {
                     slow_consumer.offset += record.bytes;
@@ -420,7 +418,7 @@ impl Spill {
                     if slow_consumer.passed > PASSED_MAX {
                         slow_consumer.passed = 0;
                         self.stirred.push_back(slow_consumer.connection);
-                        return Step::Rests;
+                        return Err(NoMessage::Rests);
                     }
                 }
             }
@@ -435,11 +433,16 @@ impl Spill {
 
     /// Has a chunk read.
     fn want(&mut self, number: u64) {
-        let chunk = &mut self.chunks[(number - self.first) as usize];
-        if let Place::Stored(_) = chunk.place {
-            chunk.take_stored(Place::Wanted);
+        let Some(chunk) = self.chunk_mut(number) else { return };
+        if chunk.stored.is_some() && chunk.work == ChunkWork::None {
+            chunk.work = ChunkWork::Wanted;
             self.wanted.push_back(number);
         }
+    }
+
+    /// The chunk of that number, unless it was given back; not the one that is being filled.
+    fn chunk_mut(&mut self, number: u64) -> Option<&mut Chunk> {
+        self.chunks.get_mut(number.checked_sub(self.first)? as usize)
     }
 
     /// Gives chunks back that no cursor will come to.
@@ -457,63 +460,48 @@ impl Spill {
     fn give_back_first(&mut self) {
         let Some(chunk) = self.chunks.pop_front() else { return };
         self.first += 1;
-        self.give_room_back(chunk.bytes, chunk.place);
+        self.give_room_back(&chunk);
     }
 
     /// A chunk is no longer where it was.
-    fn give_room_back(&mut self, bytes: usize, place: Place) {
-        if place.is_unwritten() {
-            self.unwritten -= bytes;
-        } else if let Some(stored) = place.stored() {
+    fn give_room_back(&mut self, chunk: &Chunk) {
+        if let Some(stored) = &chunk.stored {
             self.stored -= stored.file_bytes;
             self.passed.push(stored.number);
+        } else if chunk.content.is_some() {
+            self.unwritten -= chunk.bytes;
         }
+    }
+
+    /// Something has changed in a chunk, for those whose cursors are there.
+    fn stir_at(&mut self, number: u64) {
+        let there = self.slow_consumers.values().filter(|it| it.chunk == number);
+        self.stirred.extend(there.map(|slow_consumer| slow_consumer.connection));
     }
 
     /// Gives up a chunk: consumers that have not read it miss its messages.
     fn lose(&mut self, number: u64, why: SpillLoss) {
-        let Some(at) = number.checked_sub(self.first) else { return };
-        let Some(chunk) = self.chunks.get_mut(at as usize) else { return };
-        let bytes = chunk.bytes;
-        let place = std::mem::replace(&mut chunk.place, Place::Lost);
-        let owed = std::mem::take(&mut chunk.owed);
-        self.give_room_back(bytes, place);
-        let there =
-            self.slow_consumers.values().filter(|slow_consumer| slow_consumer.chunk == number);
-        self.stirred.extend(there.map(|slow_consumer| slow_consumer.connection));
-        for owed in owed {
-            let Some(slow_consumer) = self.slow_consumers.get(&owed.slow_consumer) else {
-                continue;
-            };
-            let Some(subscription) = slow_consumer.subscriptions.get(owed.subscription as usize)
-            else {
-                continue;
-            };
+        let Some(chunk) = self.chunk_mut(number) else { return };
+        let lost = Chunk { bytes: chunk.bytes, ..Chunk::default() };
+        let chunk = std::mem::replace(chunk, lost);
+        self.give_room_back(&chunk);
+        self.stir_at(number);
+        for owed in &chunk.owed {
+            let slow_consumer = self.slow_consumers.get(&owed.slow_consumer);
+            let Some(slow_consumer) = slow_consumer else { continue };
+            let subscription = slow_consumer.subscriptions.get(owed.subscription as usize);
+            let Some(subscription) = subscription else { continue };
             let missed = match slow_consumer.chunk.cmp(&number) {
                 std::cmp::Ordering::Less => owed.count,
                 std::cmp::Ordering::Equal => owed.count.without(subscription.read),
                 std::cmp::Ordering::Greater => Lost::default(),
             };
             if !missed.is_none() {
-                self.losses.add(why, missed.messages);
+                self.missed[why as usize] += missed.messages;
                 let Whose { session, tag } = subscription.whose;
                 let session = ChannelId { connection: slow_consumer.connection, number: session };
                 self.lost.push((session, tag, missed));
             }
         }
-    }
-
-    /// Takes one of the connections whose cursors are where something has changed.
-    pub(crate) fn take_stirred(&mut self) -> Option<ConnectionId> {
-        self.stirred.pop_front()
-    }
-
-    pub(crate) fn has_stirred(&self) -> bool {
-        !self.stirred.is_empty()
-    }
-
-    /// Takes the losses of subscriptions: channel, tag and count.
-    pub(crate) fn take_lost(&mut self) -> Vec<(ChannelId, u64, Lost)> {
-        std::mem::take(&mut self.lost)
     }
 }

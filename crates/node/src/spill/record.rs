@@ -80,69 +80,37 @@ pub(super) struct Record<'a> {
     recipients: &'a [u8],
 }
 
-/// What comes before the body.
-struct Head<'a> {
-    /// Bytes of the whole record.
-    bytes: usize,
-    body_bytes: usize,
-    message: MessageView<'a>,
-}
-
-impl<'a> Head<'a> {
-    /// Takes a record's head off what begins with it.
-    fn take(bytes: &mut &'a [u8]) -> Option<Head<'a>> {
-        let (length, rest) = bytes.split_first_chunk::<4>()?;
-        let ([format, flags], rest) = rest.split_first_chunk::<2>()?;
-        let (exchange_length, rest) = rest.split_first_chunk::<2>()?;
-        let (key_length, rest) = rest.split_first_chunk::<2>()?;
-        let (properties_length, rest) = rest.split_first_chunk::<4>()?;
-        let (body_length, rest) = rest.split_first_chunk::<4>()?;
-        let (exchange, rest) =
-            rest.split_at_checked(u16::from_le_bytes(*exchange_length).into())?;
-        let (key, rest) = rest.split_at_checked(u16::from_le_bytes(*key_length).into())?;
-        let properties_length = u32::from_le_bytes(*properties_length) as usize;
-        let (properties, rest) = rest.split_at_checked(properties_length)?;
+impl<'a> Record<'a> {
+    /// The record that `bytes` begin with. Of one whose body and recipients lie apart, they are what comes
+    /// before.
+    pub(super) fn read(bytes: &'a [u8], apart: Option<(&'a [u8], &'a [u8])>) -> Option<Record<'a>> {
+        let (head, rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
+        let [a, b, c, d, format, flags, e, f, g, h, i, j, k, l, m, n, o, p] = *head;
+        let bytes = u32::from_le_bytes([a, b, c, d]) as usize;
+        let [exchange_bytes, key_bytes] = [[e, f], [g, h]].map(u16::from_le_bytes);
+        let [properties_bytes, body_bytes] =
+            [[i, j, k, l], [m, n, o, p]].map(|bytes| u32::from_le_bytes(bytes) as usize);
+        let rest = if apart.is_none() { rest.get(..bytes.checked_sub(HEAD_BYTES)?)? } else { rest };
+        let (exchange, rest) = rest.split_at_checked(exchange_bytes.into())?;
+        let (key, rest) = rest.split_at_checked(key_bytes.into())?;
+        let (properties, rest) = rest.split_at_checked(properties_bytes)?;
+        let (body, recipients) = match apart {
+            None => rest.split_at_checked(body_bytes)?,
+            Some(apart) if rest.is_empty() && apart.0.len() == body_bytes => apart,
+            Some(_) => return None,
+        };
         let message = MessageView {
             exchange: std::str::from_utf8(exchange).ok()?,
             routing_key: std::str::from_utf8(key).ok()?,
-            format: Format(*format),
+            format: Format(format),
             properties,
-            body: &[],
+            body,
             shared: None,
             persistent: flags & PERSISTENT != 0,
             annotations: &NO_ANNOTATIONS,
         };
-        *bytes = rest;
-        let (bytes, body_bytes) = (u32::from_le_bytes(*length), u32::from_le_bytes(*body_length));
-        Some(Head { bytes: bytes as usize, body_bytes: body_bytes as usize, message })
-    }
-
-    fn record(self, body: &'a [u8], recipients: &'a [u8]) -> Option<Record<'a>> {
         let is_whole = recipients.len().is_multiple_of(RECIPIENT_BYTES);
-        let message = MessageView { body, ..self.message };
-        is_whole.then_some(Record { bytes: self.bytes, message, recipients })
-    }
-}
-
-impl<'a> Record<'a> {
-    /// The record that `bytes` begin with.
-    pub(super) fn read(bytes: &'a [u8]) -> Option<Record<'a>> {
-        let (length, _) = bytes.split_first_chunk::<4>()?;
-        let mut rest = bytes.get(..u32::from_le_bytes(*length) as usize)?;
-        let head = Head::take(&mut rest)?;
-        let (body, recipients) = rest.split_at_checked(head.body_bytes)?;
-        head.record(body, recipients)
-    }
-
-    /// The record that lies in three parts.
-    pub(super) fn read_apart(
-        mut before: &'a [u8],
-        body: &'a [u8],
-        recipients: &'a [u8],
-    ) -> Option<Record<'a>> {
-        let head = Head::take(&mut before)?;
-        let is_whole = before.is_empty() && body.len() == head.body_bytes;
-        if is_whole { head.record(body, recipients) } else { None }
+        is_whole.then_some(Record { bytes, message, recipients })
     }
 
     /// The next recipient, from number `from` on, that is this slow consumer; and its number.
@@ -200,7 +168,7 @@ pub(super) mod tests {
             add_recipient(&mut bytes, 6, 0, Recipient { slow_consumer, subscription, missed });
         }
         bytes.extend_from_slice(b"after");
-        let record = Record::read(&bytes[6..]).unwrap();
+        let record = Record::read(&bytes[6..], None).unwrap();
         assert_eq!(record.bytes, bytes.len() - 11);
         assert_eq!(record.message.routing_key, "a.b");
         assert_eq!(record.message.body, b"body");
@@ -222,15 +190,15 @@ pub(super) mod tests {
         let mut bytes = Vec::new();
         add(&mut bytes, "a.b");
         add_recipient(&mut bytes, 0, 0, Recipient { slow_consumer: 1, subscription: 1, missed: 0 });
-        assert!(Record::read(&bytes).is_some());
+        assert!(Record::read(&bytes, None).is_some());
         for length in 0..bytes.len() {
-            assert!(Record::read(&bytes[..length]).is_none(), "{length}");
+            assert!(Record::read(&bytes[..length], None).is_none(), "{length}");
         }
         for at in 0..bytes.len() {
             for change in [1, 0x80, 0xff] {
                 let mut damaged = bytes.clone();
                 damaged[at] ^= change;
-                let _ = Record::read(&damaged);
+                let _ = Record::read(&damaged, None);
             }
         }
     }

@@ -5,7 +5,7 @@ use angarium_engine::{ConnectionId, DirectMessage, Lost};
 use std::collections::BTreeMap;
 
 /// One client's place in the log.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct SlowConsumer {
     pub(super) connection: ConnectionId,
     pub(super) chunk: u64,
@@ -15,7 +15,7 @@ pub(super) struct SlowConsumer {
     /// Bytes of others' messages that its cursor has passed since it last rested.
     pub(super) passed: usize,
     pub(super) subscriptions: Vec<SpooledSubscription>,
-    by_whose: BTreeMap<Whose, u32>,
+    pub(super) by_whose: BTreeMap<Whose, u32>,
 }
 
 /// One of its subscriptions.
@@ -30,19 +30,6 @@ pub(super) struct SpooledSubscription {
 }
 
 impl SlowConsumer {
-    /// One that begins at a place in a chunk.
-    pub(super) fn new(connection: ConnectionId, chunk: u64, offset: usize) -> SlowConsumer {
-        SlowConsumer {
-            connection,
-            chunk,
-            offset,
-            recipient: 0,
-            passed: 0,
-            subscriptions: Vec::new(),
-            by_whose: BTreeMap::new(),
-        }
-    }
-
     /// The number of the subscription that a message is for.
     pub(super) fn subscription(&mut self, message: &DirectMessage<'_>) -> u32 {
         let whose = Whose { session: message.channel.number, tag: message.tag };
@@ -50,13 +37,8 @@ impl SlowConsumer {
             u32::try_from(self.subscriptions.len()).expect("limits keep subscriptions below 2^32");
         let number = *self.by_whose.entry(whose).or_insert(next);
         if number == next {
-            let name = message.subscription.into();
-            self.subscriptions.push(SpooledSubscription {
-                whose,
-                name,
-                owed: Lost::default(),
-                read: Lost::default(),
-            });
+            let (name, none) = (message.subscription.into(), Lost::default());
+            self.subscriptions.push(SpooledSubscription { whose, name, owed: none, read: none });
         }
         number
     }

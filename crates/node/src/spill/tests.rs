@@ -79,7 +79,7 @@ impl TestHost {
                 break;
             }
         }
-        for (session, _, count) in self.spill.take_lost() {
+        for (session, _, count) in std::mem::take(&mut self.spill.lost) {
             let name = char::from_u32(session.connection.0).unwrap();
             *self.missed.entry(name).or_default() += count.messages;
         }
@@ -99,16 +99,16 @@ impl TestHost {
         let mut read = Vec::new();
         while read.len() < most {
             match self.spill.next(number) {
-                Next::Message(delivery) => {
+                Ok(delivery) => {
                     assert_eq!(delivery.channel.connection.0, u32::from(name));
                     let MessageView { body, shared, .. } = delivery.message;
                     assert!(body.iter().all(|byte| *byte == 7));
                     assert!(shared.is_none_or(|shared| shared == body));
                     read.push(delivery.message.routing_key.parse().unwrap());
                 }
-                Next::Waits => return (read, '~'),
-                Next::Rests => return (read, '-'),
-                Next::CaughtUp => {
+                Err(NoMessage::Waits) => return (read, '~'),
+                Err(NoMessage::Rests) => return (read, '-'),
+                Err(NoMessage::CaughtUp) => {
                     self.spill.end(number);
                     self.slow_consumers.remove(&name);
                     return (read, '.');
@@ -215,7 +215,7 @@ fn memory_is_freed_once_it_is_written_and_bounded_before() {
         taken += 1;
         effects.work();
     }
-    let in_memory = effects.spill.chunks.iter().filter(|chunk| chunk.in_memory().is_some());
+    let in_memory = effects.spill.chunks.iter().filter(|chunk| chunk.content.is_some());
     assert!(in_memory.count() <= SpillOptions::default().loaded_max + KEPT);
     let read = effects.drain('a');
     assert_eq!(read.len(), taken);
@@ -393,7 +393,7 @@ fn who_passes_many_messages_of_others_rests_in_between() {
     }
     for expected in [vec![1, 11], vec![21], vec![31]] {
         assert_eq!(effects.read('a', 9), (expected, '-'));
-        assert_eq!(effects.spill.take_stirred(), Some(ConnectionId('a'.into())));
+        assert_eq!(effects.spill.stirred.pop_front(), Some(ConnectionId('a'.into())));
     }
     assert_eq!(effects.read('a', 9), (vec![], '.'));
 }
@@ -410,7 +410,7 @@ fn who_waits_for_a_chunk_that_is_given_up_goes_on() {
     for _ in 0..20 {
         effects.store("a", LARGE);
     }
-    assert_eq!(effects.spill.take_stirred(), Some(ConnectionId('a'.into())));
+    assert_eq!(effects.spill.stirred.pop_front(), Some(ConnectionId('a'.into())));
     assert_eq!(effects.drain('a').last(), Some(&55));
 }
 
@@ -422,7 +422,7 @@ fn what_waits_is_as_the_broker_has_changed_it() {
     let message = MessageView { properties, annotations, ..plain.message };
     let mut spill = Spill::new(SpillOptions::default(), ShardId::HOME, 1);
     let slow_consumer = spill.store(None, &DirectMessage { message, ..plain }).unwrap();
-    let Next::Message(read) = spill.next(slow_consumer) else { panic!("nothing waits") };
+    let Ok(read) = spill.next(slow_consumer) else { panic!("nothing waits") };
     assert_eq!(read.message.properties, b"\0\0NATS/1.0\r\nk: v\r\n\r\n");
 }
 

@@ -4,9 +4,8 @@
 
 use crate::effects::NodeEffects;
 use crate::node::{Node, SWEEP_INTERVAL};
-use crate::shard::message::{FromHome, ShardMessage};
-use crate::storage::reads;
-use crate::storage::reads::{ReadDone, ReadJob};
+use crate::shard::message::FromHome;
+use crate::storage::reads::{self, ReadDone, ReadJob};
 use angarium_engine::{Position, StorageState, Time};
 use angarium_journal::{Done, Job, State};
 use angarium_protocol::ProtocolHandler;
@@ -27,7 +26,7 @@ impl Node {
 
     /// The next work for the disk, if any; its result comes back by [`Node::job_done`].
     pub fn next_job(&mut self) -> Option<Job> {
-        let is_put_off = self.storage.writes.due().is_some() && self.is_unhurried();
+        let is_put_off = self.storage.writes.due.is_some() && self.is_unhurried();
         let journal = self.effects.journal.as_mut()?;
         if is_put_off { journal.next_space_job() } else { journal.next_job() }
     }
@@ -49,7 +48,7 @@ impl Node {
         if durable > before {
             // Answers that waited for the flush are about what was told at some time before.
             self.effects.begin_call();
-            self.effects.news_in_call = self.effects.links.last_news();
+            self.effects.news_in_call = self.effects.links.last_news;
             self.engine.durable(Position(durable.0), &mut self.effects);
         }
         self.watch_storage(now);
@@ -62,7 +61,8 @@ impl Node {
         let (written, is_congested) = (journal.written(), journal.congested());
         let at = loads.iter().position(|load| reads::may_run(load, written, is_congested))?;
         let load = loads.remove(at)?;
-        let read = journal.read(reads::positions(&load), load.is_beside_others);
+        let positions = load.positions.iter().map(|it| angarium_journal::Position(it.0));
+        let read = journal.read(positions.collect(), load.is_beside_others);
         Some(ReadJob { id: load.id, read })
     }
 
@@ -79,14 +79,13 @@ impl Node {
         if self.storage.state == State::Full && self.connections.next_sweep.is_none() {
             self.connections.next_sweep = Some(now.plus(SWEEP_INTERVAL));
         }
-        let state = match &self.storage.state {
-            State::Ready => StorageState::Ready,
-            State::Full => StorageState::Full,
-            State::Failed(_) => StorageState::Failed,
+        let (state, why) = match &self.storage.state {
+            State::Ready => (StorageState::Ready, None),
+            State::Full => (StorageState::Full, Some("the disk is full".to_owned())),
+            State::Failed(why) => (StorageState::Failed, Some(format!("the disk failed: {why}"))),
         };
-        let why = reads::why_blocked(&self.storage.state);
         self.engine.storage_changed(state, &mut self.effects);
-        self.effects.links.say_to_all(&ShardMessage::FromHome(FromHome::Blocked(why.as_deref())));
+        self.effects.links.say_to_all(FromHome::Blocked { why: why.as_deref() });
         self.set_blocked(now, why);
         if self.storage.state == State::Full {
             self.storage.spill_resumes = Some(now.plus(SPILL_PAUSE));
@@ -97,7 +96,7 @@ impl Node {
     /// At home: has the spill logs of all shards make room for the journal, or write again.
     fn have_spill_yield(&mut self, yields: bool) {
         self.effects.spill.set_yields(yields);
-        self.effects.links.say_to_all(&ShardMessage::FromHome(FromHome::Yield(yields)));
+        self.effects.links.say_to_all(FromHome::Yield { yields });
     }
 
     /// Has the spill logs write again once the journal has had room for long enough.
@@ -136,9 +135,7 @@ impl Node {
         let is_congested = self.is_journal_congested();
         if self.is_home() && self.storage.is_congested != is_congested {
             self.storage.is_congested = is_congested;
-            self.effects
-                .links
-                .say_to_all(&ShardMessage::FromHome(FromHome::Congested(is_congested)));
+            self.effects.links.say_to_all(FromHome::Congested { is_congested });
         }
     }
 

@@ -9,7 +9,7 @@ use angarium_engine::Time;
 use angarium_journal::State;
 
 /// What a shard knows of its broker's disk.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct StorageStatus {
     pub(crate) state: State,
     /// Why persistent messages cannot be taken, if so.
@@ -21,17 +21,4 @@ pub(crate) struct StorageStatus {
     pub(crate) is_congested: bool,
     /// The last checkpoint is made: no other begins.
     pub(crate) is_closing: bool,
-}
-
-impl StorageStatus {
-    pub(crate) fn new() -> StorageStatus {
-        StorageStatus {
-            state: State::Ready,
-            blocked: None,
-            spill_resumes: None,
-            writes: writes::Writes::default(),
-            is_congested: false,
-            is_closing: false,
-        }
-    }
 }

@@ -1,7 +1,7 @@
-//! Reads of the journal: which loads may run, and what clients are sent when nothing can be stored.
+//! Reads of the journal, and which of them may run.
 
 use angarium_engine::{Load, LoadId, Loaded};
-use angarium_journal::{Position, Read, ReadBuffer, State, Storage};
+use angarium_journal::{Position, Read, ReadBuffer, Storage};
 
 /// Records to be read from the disk, on a thread where that may take its time.
 #[derive(Debug)]
@@ -34,20 +34,6 @@ pub(crate) fn may_run(load: &Load, written: Position, is_congested: bool) -> boo
 /// Whether everything that a load asks for has left the journal's memory.
 pub(crate) fn is_written(load: &Load, written: Position) -> bool {
     load.positions.iter().all(|position| position.0 < written.0)
-}
-
-/// The journal's form of the load's positions.
-pub(crate) fn positions(load: &Load) -> Vec<Position> {
-    load.positions.iter().map(|position| Position(position.0)).collect()
-}
-
-/// Why persistent messages cannot be taken, in words for clients.
-pub(crate) fn why_blocked(state: &State) -> Option<String> {
-    match state {
-        State::Ready => None,
-        State::Full => Some("the disk is full".to_owned()),
-        State::Failed(why) => Some(format!("the disk failed: {why}")),
-    }
 }
 
 #[cfg(test)]

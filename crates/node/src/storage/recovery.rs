@@ -30,7 +30,6 @@ pub(crate) fn recover(
     Ok((engine, effects))
 }
 
-/// An empty engine.
 pub(crate) fn engine(options: &Options) -> Engine {
     Engine::new(engine::Options {
         seed: options.seed,

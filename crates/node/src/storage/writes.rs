@@ -4,14 +4,15 @@
 use angarium_engine::Time;
 use std::time::Duration;
 
-/// How long such records wait to be written: so much more comes again, marked redelivered, where the process
-/// is killed.
+/// How long such records wait to be written: the messages they settle in that time come again, marked
+/// redelivered, where the process is killed.
 const DELAY: Duration = Duration::from_millis(5);
 
 /// When it is to write.
 #[derive(Debug, Default)]
 pub(crate) struct Writes {
-    due: Option<Time>,
+    /// When it is due, if it is put off.
+    pub(crate) due: Option<Time>,
 }
 
 impl Writes {
@@ -19,11 +20,6 @@ impl Writes {
     pub(crate) fn end_turn(&mut self, now: Time, is_unhurried: bool) {
         let due = self.due.unwrap_or_else(|| now.plus(DELAY));
         self.due = (is_unhurried && now < due).then_some(due);
-    }
-
-    /// When it is due, if it is put off.
-    pub(crate) fn due(&self) -> Option<Time> {
-        self.due
     }
 }
 
@@ -38,7 +34,7 @@ mod tests {
         let mut writes = Writes::default();
         for (at, &(now, is_unhurried, is_put_off)) in turns.iter().enumerate() {
             writes.end_turn(Time(now * 1_000), is_unhurried);
-            assert_eq!(writes.due().is_some(), is_put_off, "context {at} of {turns:?}");
+            assert_eq!(writes.due.is_some(), is_put_off, "context {at} of {turns:?}");
         }
     }
 

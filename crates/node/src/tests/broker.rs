@@ -132,10 +132,11 @@ impl Broker {
     pub(super) fn listed(&self) -> BTreeSet<u64> {
         let mut listed = BTreeSet::new();
         for (shard, node) in self.nodes.iter().enumerate() {
-            for it in node.connections(self.now) {
-                assert_eq!(shard_of(it.number, self.nodes.len()), shard);
-                assert_eq!(node.connection_of(it.number), Some(it.id));
-                listed.insert(it.number);
+            for it in node.connections_in(self.now, 0..node.connection_places()) {
+                let number = it.figures.number;
+                assert_eq!(shard_of(number, self.nodes.len()), shard);
+                assert_eq!(node.connection_of(number), Some(it.id));
+                listed.insert(number);
             }
         }
         listed
@@ -277,8 +278,8 @@ impl Broker {
             node.job_done(now, job.run(disk));
             is_busy = true;
         }
-        while let Some(job) = node.next_spill_job() {
-            node.spill_done(spill_store.run(job, spill));
+        while let Some(job) = node.spill_mut().next_job() {
+            node.spill_mut().done(spill_store.run(job, spill));
             is_busy = true;
         }
         while let Some(asked) = node.next_verification() {

@@ -102,10 +102,10 @@ impl TestHost {
             self.node.job_done(now, job.run(&self.disk));
             is_busy = true;
         }
-        self.jobs.extend(std::iter::from_fn(|| self.node.next_spill_job()));
+        self.jobs.extend(std::iter::from_fn(|| self.node.spill_mut().next_job()));
         if !self.holds_jobs {
             for job in self.jobs.drain(..) {
-                self.node.spill_done(self.spill_store.run(job, &self.spill));
+                self.node.spill_mut().done(self.spill_store.run(job, &self.spill));
                 is_busy = true;
             }
         }

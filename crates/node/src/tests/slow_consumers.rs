@@ -112,14 +112,14 @@ fn spooled_messages_come_in_order_and_all_of_them() {
     host.publish(publisher, "s", 0..4_000);
     assert!(host.node.outgoing(host.clients[slow].slot.unwrap()).len() < 70_000);
     assert!(!host.spill.list().unwrap().is_empty());
-    assert_eq!(host.node.spill_stats().slow_consumers, 1);
+    assert_eq!(host.node.spill().stats().slow_consumers, 1);
     host.takes(slow, 5_000);
     host.publish(publisher, "s", 4_000..4_100);
     host.takes(slow, usize::MAX);
     host.publish(publisher, "s", 4_100..4_200);
     let got = host.got(slow, "1");
     assert_eq!(got, Got { numbers: (0..4_200).collect(), missed: 0 });
-    let stats = host.node.spill_stats();
+    let stats = host.node.spill().stats();
     assert_eq!((stats.slow_consumers, stats.bytes), (0, 0));
     assert!(host.spill.list().unwrap().is_empty());
 }
@@ -164,7 +164,7 @@ fn what_comes_at_once_is_stored_once_for_all_who_wait() {
         host.send(publisher, &read);
         host.turns();
     }
-    let stored = host.node.spill_stats().messages;
+    let stored = host.node.spill().stats().messages;
     assert!((1_500..=2_000).contains(&stored), "{stored} records");
     for client in &slow {
         host.takes(*client, usize::MAX);
@@ -197,7 +197,7 @@ fn a_spool_without_a_disk_is_told_of() {
     let got = host.got(slow, "1");
     in_order(&got.numbers);
     assert_eq!(got.numbers.len() as u64 + got.missed, 4_001);
-    assert!(host.node.spill_stats().failures > 0);
+    assert!(host.node.spill().stats().failures > 0);
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn one_that_is_told_to_go_gets_no_more_from_the_spool() {
     host.takes(slow, usize::MAX);
     assert!(!host.is_connected(slow));
     assert!(host.got(slow, "1").numbers.len() < 100);
-    assert_eq!(host.node.spill_stats().slow_consumers, 0);
+    assert_eq!(host.node.spill().stats().slow_consumers, 0);
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn a_new_login_gets_nothing_of_the_one_before() {
     host.takes(slow, usize::MAX);
     assert!(host.is_connected(slow));
     assert!(host.got(slow, "1").numbers.len() < 100);
-    assert_eq!(host.node.spill_stats().slow_consumers, 0);
+    assert_eq!(host.node.spill().stats().slow_consumers, 0);
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn one_that_goes_frees_its_spool() {
     host.holds_jobs = false;
     host.turns();
     assert!(host.spill.list().unwrap().is_empty());
-    assert_eq!(host.node.spill_stats().bytes, 0);
+    assert_eq!(host.node.spill().stats().bytes, 0);
 }
 
 #[test]
@@ -464,7 +464,8 @@ fn advisories(host: &TestHost, client: usize) -> Vec<(String, String)> {
 fn listed(host: &TestHost, client: usize) -> Option<SlowConsumerInfo> {
     let slot = host.clients[client].slot.unwrap();
     let row = host.node.connection(host.now, slot).unwrap();
-    assert_eq!((row.unsent_bytes, row.subjects), (host.node.unsent(slot) as u64, 1));
+    let unsent = host.node.unsent(slot) as u64;
+    assert_eq!((row.figures.unsent_bytes, row.figures.traffic.subjects), (unsent, 1));
     row.lag
 }
 

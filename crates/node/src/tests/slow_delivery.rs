@@ -39,9 +39,9 @@ fn a_piece_that_comes_from_the_disk_is_handed_out_in_many_turns() {
             }
         }
         host.node.end_turn(host.now);
-        let jobs: Vec<_> = std::iter::from_fn(|| host.node.next_spill_job()).collect();
+        let jobs: Vec<_> = std::iter::from_fn(|| host.node.spill_mut().next_job()).collect();
         for job in jobs {
-            host.node.spill_done(host.spill_store.run(job, &host.spill));
+            host.node.spill_mut().done(host.spill_store.run(job, &host.spill));
         }
         loop {
             let unsent = || slots.iter().map(|slot| host.node.unsent(*slot)).sum::<usize>();
@@ -243,7 +243,14 @@ fn a_higher_rate_holds_for_those_that_wait_already() {
         let client = host.connect("");
         let set = |host: &mut TestHost, rate: u64| {
             let quota = Quota::default().with(bound, rate);
-            let user = host.node.connections(host.now).next().unwrap().session.user.to_owned();
+            let user = host
+                .node
+                .connections_in(host.now, 0..usize::MAX)
+                .next()
+                .unwrap()
+                .session
+                .user
+                .to_owned();
             super::administer(&mut host.node, host.now, "/", Request::SetQuota { user, quota });
             host.turns();
         };

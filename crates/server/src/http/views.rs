@@ -215,9 +215,9 @@ fn json_value(value: &Typed) -> Value {
 pub(super) fn connections(shard: &mut Shard, places: Range<usize>) -> Part<Value> {
     let node = &shard.node;
     let rows = node.connections_in(shard.now, places).map(|connection| {
-        let session = connection.session;
+        let (session, figures) = (connection.session, connection.figures);
         json!({
-            "id": connection.number,
+            "id": figures.number,
             "peer": session.peer.address,
             "encrypted": session.peer.encrypted,
             "user": session.user,
@@ -230,13 +230,13 @@ pub(super) fn connections(shard: &mut Shard, places: Range<usize>) -> Part<Value
             "version": session.client.version,
             "name": session.client.connection_name,
             "heartbeat_s": session.heartbeat_seconds,
-            "age_s": connection.age.as_secs(),
-            "received_messages": connection.received_messages,
-            "sent_messages": connection.sent_messages,
-            "received_bytes": connection.received_bytes,
-            "sent_bytes": connection.sent_bytes,
-            "unsent_bytes": connection.unsent_bytes,
-            "subjects": connection.subjects,
+            "age_s": shard.now.since(figures.connected_at).as_secs(),
+            "received_messages": figures.traffic.messages_received,
+            "sent_messages": figures.traffic.messages_sent,
+            "received_bytes": figures.traffic.bytes_received,
+            "sent_bytes": figures.traffic.bytes_sent,
+            "unsent_bytes": figures.unsent_bytes,
+            "subjects": figures.traffic.subjects,
             "too_slow": connection.lag.map(|lag| json!({
                 "policy": lag.policy.name(), "missed": lag.missed, "spooled": lag.spooled,
             })),

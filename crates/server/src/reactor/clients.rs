@@ -419,7 +419,7 @@ impl Shard {
         let Peer { address, encrypted, .. } = session.peer;
         let reason = self.node.end_reason(id);
         tracing::debug!(
-            connection = connection.number,
+            connection = connection.figures.number,
             peer = address,
             user = session.user,
             encrypted,

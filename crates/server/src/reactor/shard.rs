@@ -407,7 +407,7 @@ impl Shard {
                 self.came_back();
                 self.node.read_done(self.now, done);
             }
-            Letter::SpillDone(done) => self.node.spill_done(done),
+            Letter::SpillDone(done) => self.node.spill_mut().done(done),
             Letter::ShardBatch(from, batch) => {
                 self.busy_poll.received(Party::Shard(from));
                 self.node.arrived(self.now, from, batch);
@@ -449,7 +449,7 @@ impl Shard {
 
     /// Hands the spill's jobs to its thread.
     fn hand_out_spill(&mut self) {
-        while let Some(job) = self.node.next_spill_job() {
+        while let Some(job) = self.node.spill_mut().next_job() {
             self.spill.carry_out(self.directory.here, job);
         }
     }

@@ -37,9 +37,9 @@ impl SlowConsumers {
         while let Some(event) = node.next_slow_consumer_event() {
             tell(&event);
         }
-        let missed = node.spill_missed(SpillLoss::FailedDisk);
+        let missed = node.spill().missed(SpillLoss::FailedDisk);
         if let Some(missed) = self.failed_disk.news(missed, Instant::now) {
-            let why = node.spill_stats().last_failure.unwrap_or_default();
+            let why = node.spill().stats().last_failure.unwrap_or_default();
             tracing::error!(
                 why,
                 missed,
@@ -63,7 +63,7 @@ impl SlowConsumers {
                  spool-bytes-max",
             ),
         ] {
-            if let Some(missed) = losses.news(node.spill_missed(loss), Instant::now) {
+            if let Some(missed) = losses.news(node.spill().missed(loss), Instant::now) {
                 tracing::warn!(missed, "{text}");
             }
         }

@@ -210,7 +210,7 @@ impl Shard {
         };
         let connection = id.and_then(|id| self.node.connection(self.now, id));
         connection.map_or_else(NamedClient::default, |connection| NamedClient {
-            connection: Some(connection.number),
+            connection: Some(connection.figures.number),
             peer: Some(connection.session.peer.address.clone()),
             user: Some(connection.session.user.to_owned()),
         })

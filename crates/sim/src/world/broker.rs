@@ -157,7 +157,7 @@ impl Broker {
             flights.push(Flight::Read(read));
         }
         if !self.spilling.contains(&shard)
-            && let Some(job) = node.next_spill_job()
+            && let Some(job) = node.spill_mut().next_job()
         {
             self.spilling.insert(shard);
             flights.push(Flight::Spill(shard, job));
@@ -174,7 +174,7 @@ impl Broker {
 
     pub(super) fn spill_done(&mut self, shard: usize, done: SpillDone) {
         self.spilling.remove(&shard);
-        self.nodes[shard].spill_done(done);
+        self.nodes[shard].spill_mut().done(done);
     }
 
     // ---- the end ----

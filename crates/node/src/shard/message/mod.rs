@@ -2,28 +2,29 @@
 //!
 //! Batches never leave the process, so their layout has no version. Independent of how a message is handled.
 
-mod read;
+mod codec;
 #[cfg(test)]
 mod tests;
-mod write;
 
-pub(crate) use read::ShardMessages;
-pub(crate) use write::{
-    write_batch_items, write_delivery, write_forward, write_get_answer, write_publish,
-};
+pub(crate) use codec::{Measured, plain_batch_item};
 
+use self::codec::{Field, messages, put_batch_item, structs};
+use crate::connection::key::ConnectionKey;
 use crate::flow::publisher_stall::Pace;
 use angarium_engine::{
-    Bytes, ChannelId, Confirm, ConnectionId, Deletion, Refusal, Reply, Request, SessionLoss,
-    Settle, is_body_apart,
+    Annotations, Bytes, ChannelId, Confirm, ConnectionId, Deletion, Forward, MessageView, Refusal,
+    Reply, Request, SessionLoss, Settle, is_body_apart,
 };
 use angarium_protocol::{ConnectionQuery, QueryResult};
 use std::collections::VecDeque;
 
+/// Why what another shard sends can be read.
+pub(crate) const UNDERSTOOD: &str = "shards of one program understand each other";
+
 /// What one shard sends another.
 #[derive(Debug, Default)]
 pub struct ShardBatch {
-    /// ShardMessages, in order.
+    /// Shard messages, in order.
     pub(crate) messages: Vec<u8>,
     /// What some of them carry along, in the same order.
     pub(crate) values: VecDeque<Value>,
@@ -42,13 +43,50 @@ impl ShardBatch {
         self.messages.len() + self.news * NEWS_BYTES
     }
 
-    /// Has a message's body go along with the message that was written last, where that is large; returns its
-    /// bytes.
-    #[inline]
-    pub(crate) fn carry(&mut self, body: Option<&Bytes>) -> usize {
-        let Some(body) = body else { return 0 };
+    /// Whether there is nothing in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    /// Appends a shard message.
+    pub(crate) fn push(&mut self, message: ShardMessage<'_>) {
+        codec::write(message, &mut self.messages, |_| {});
+    }
+
+    /// Appends a shard message whose last field is what `write` writes, and has `body` go along where that is
+    /// large. Returns the bytes of both.
+    #[inline(always)]
+    pub(crate) fn push_with<'a>(
+        &mut self,
+        message: impl Into<ShardMessage<'a>>,
+        body: Option<&Bytes>,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> usize {
+        let bytes = codec::write(message.into(), &mut self.messages, write);
+        let Some(body) = body else { return bytes };
         self.values.push_back(Value::Body(body.clone()));
-        body.len()
+        bytes + body.len()
+    }
+
+    /// Appends messages of a batch with these payloads as a [`ShardMessage::BatchItem`] each, after their
+    /// [`ShardMessage::BatchHead`] unless that is the last one here, `row`; returns the bytes appended.
+    #[inline]
+    pub(crate) fn push_batch_items(
+        &mut self,
+        forward: &Forward<'_>,
+        bodies: &[&[u8]],
+        row: &mut u64,
+    ) -> usize {
+        let before = self.messages.len();
+        if std::mem::replace(row, forward.cached_route) != forward.cached_route {
+            let head = ShardMessage::BatchHead { head: &[] };
+            codec::write(head, &mut self.messages, |out| forward.write_row(out));
+        }
+        for body in bodies {
+            put_batch_item(&mut self.messages, forward.message.properties, body);
+        }
+        self.messages.len() - before
     }
 }
 
@@ -71,22 +109,25 @@ pub(crate) struct CarriedBody {
     pub(crate) bytes: usize,
 }
 
-/// Takes the body of a message in a shard message of `bytes` bytes, if it goes along.
-#[inline]
-pub(crate) fn body_of(message: &[u8], bytes: usize, values: &mut VecDeque<Value>) -> CarriedBody {
-    if is_body_apart(message)
-        && let Some(Value::Body(body)) = values.pop_front()
-    {
-        return CarriedBody { bytes: bytes + body.len(), body: Some(body) };
+impl CarriedBody {
+    /// Takes the body of a message in a shard message of `bytes` bytes, if it goes along.
+    #[inline]
+    pub(crate) fn of(message: &[u8], bytes: usize, values: &mut VecDeque<Value>) -> CarriedBody {
+        if is_body_apart(message)
+            && let Some(Value::Body(body)) = values.pop_front()
+        {
+            return CarriedBody { bytes: bytes + body.len(), body: Some(body) };
+        }
+        CarriedBody { body: None, bytes }
     }
-    CarriedBody { body: None, bytes }
-}
 
-impl ShardBatch {
-    /// Whether there is nothing in it.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.messages.is_empty()
+    /// The message with this body.
+    pub(crate) fn parse<'a>(
+        &'a self,
+        message: &'a [u8],
+        annotations: &'a mut Annotations,
+    ) -> MessageView<'a> {
+        MessageView::parse(message, annotations, self.body.as_ref()).expect(UNDERSTOOD)
     }
 }
 
@@ -98,173 +139,119 @@ pub(crate) struct ChannelName {
     pub(crate) opening: u32,
 }
 
-/// One message of a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ShardMessage<'a> {
-    /// Something that every shard has to know, for [`angarium_engine::Engine::apply_sync`].
-    News(&'a [u8]),
-    /// A direct message, as [`angarium_engine::Forward::parse`] reads it.
-    Forward(&'a [u8]),
-    /// What the direct messages that follow have in common, as [`angarium_engine::Row::parse`] reads it.
-    BatchHead(&'a [u8]),
-    /// One of them.
-    BatchItem { properties: &'a [u8], body: &'a [u8] },
-    /// All news up to this number are known; `bytes` of messages were processed since the last message of
-    /// this kind.
-    Taken { news: u64, bytes: u64 },
-    /// How fast the subscribers on the sender's shard of a publisher of the receiver are.
-    SubscriberPace { publisher: ConnectionId, pace: Pace },
-    /// Nobody took a request that a connection of the receiver has emitted.
-    Unheard { publisher: ConnectionId, subject: &'a str, reply: &'a str },
-    /// Connections that use what is to be deleted end, whether or not it can be.
-    Ended(Deletion<&'a str>),
-    /// A user whose rate is bounded has sent so much to the shard that says it, since it last did.
-    Spent { user: &'a str, messages: u64, bytes: u64 },
-    /// A connection of the sender asks for those of the receiver; its value says which. `serial` tells it
-    /// from earlier ones in its slot.
-    ConnectionQuery { connection: ConnectionId, serial: u64 },
-    /// Its value is what was found for one of the receiver.
-    QueryResult { connection: ConnectionId, serial: u64 },
-    /// Counts as news and says nothing: an answer shows that all before it has been dealt with.
-    Sync,
-    /// Something that home is asked for.
-    ToHome(ToHome<'a>),
-    /// Something that home answers.
-    FromHome(FromHome<'a>),
+structs!(ChannelName { id, opening });
+
+impl<'a> ShardMessage<'a> {
+    /// The message that `batch` begins with, and how many bytes it takes; `None`: it begins with none, which
+    /// is a bug, since it comes from this very program.
+    #[inline]
+    pub(crate) fn read(batch: &'a [u8]) -> Option<(ShardMessage<'a>, usize)> {
+        codec::read(batch)
+    }
 }
 
-/// A request to home of a channel that uses queues.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ToHome<'a> {
-    Connect {
-        connection: ConnectionId,
-        user: &'a str,
-        vhost: &'a str,
-    },
-    /// All connections have ended for the oldest [`ShardMessage::Ended`] that was not answered yet.
-    Ended,
-    Open(ChannelName),
-    /// A connection has logged in: is it one more than its user may have? `serial` tells it from
-    /// earlier ones in its slot.
-    Admit {
-        connection: ConnectionId,
-        serial: u64,
-        user: &'a str,
-    },
-    /// It has ended.
-    Left(ConnectionId),
-    /// A message, as [`angarium_engine::Publish::parse`] reads it.
-    Publish(ChannelId, &'a [u8]),
-    Settle(ChannelId, Settle),
-    /// Its value is the request.
-    Request(ChannelId),
-    Close(ChannelId),
-    Disconnect(ConnectionId),
-    /// Bytes of deliveries to a connection that have left its shard.
-    Drained {
-        connection: ConnectionId,
-        bytes: u64,
-    },
+messages! {
+    /// One message of a batch.
+    enum ShardMessage<'a> {
+        /// One of the messages that the last [`ShardMessage::BatchHead`] is about.
+        0 BatchItem { properties: Measured<'a>, body: &'a [u8] },
+        /// What the direct messages that follow have in common, as [`angarium_engine::Row::parse`] reads it.
+        1 BatchHead { head: &'a [u8] },
+        /// A direct message, as [`angarium_engine::Forward::parse`] reads it.
+        2 Forward { message: &'a [u8] },
+        /// Something that home is asked for.
+        3 ToHome { request: ToHome<'a> },
+        /// Something that home answers.
+        4 FromHome { answer: FromHome<'a> },
+        /// Something that every shard has to know, for [`angarium_engine::Engine::apply_sync`].
+        5 News { news: &'a [u8] },
+        /// Counts as news and says nothing: its receipt shows that all before it has been processed.
+        6 Sync,
+        /// All news up to this number are known; `bytes` of messages were processed since the last message of
+        /// this kind.
+        7 Taken { news: u64, bytes: u64 },
+        /// How fast the subscribers on the sender's shard of a publisher of the receiver are.
+        8 SubscriberPace { publisher: ConnectionId, pace: Pace },
+        /// Nobody took a request that a connection of the receiver has emitted.
+        9 Unheard { publisher: ConnectionId, subject: &'a str, reply: &'a str },
+        /// Connections that use what is to be deleted end, whether or not it can be.
+        10 Ended { deletion: Deletion<&'a str> },
+        /// What a user whose rate is bounded has sent to the sender since its last message of this kind.
+        11 Spent { user: &'a str, messages: u64, bytes: u64 },
+        /// A connection of the sender asks for those of the receiver; its value says which.
+        12 ConnectionQuery { asker: ConnectionKey },
+        /// Its value is what was found for one of the receiver.
+        13 QueryResult { asker: ConnectionKey },
+    }
 }
 
-/// An answer of home to such a channel or its connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FromHome<'a> {
-    Deliver(ChannelName, DeliveryMessage<'a>),
-    GetAnswer(ChannelName, GetAnswerMessage<'a>),
-    Confirm(ChannelName, Confirm),
-    /// A message that no queue took, as [`angarium_engine::MessageView::parse`] reads it.
-    Returned(ChannelName, &'a [u8]),
-    Cancelled(ChannelName, &'a str),
-    /// The channel does not hold this session any more.
-    SessionLost(ChannelName, &'a str, SessionLoss),
-    /// Its value is the reply.
-    Reply(ChannelName),
-    /// A publish, or a settle, was refused; its value says why.
-    Refused(ChannelName, Option<Settle>),
-    /// The answer to [`ToHome::Admit`].
-    Admitted {
-        connection: ConnectionId,
-        serial: u64,
-        is_admitted: bool,
-    },
-    /// The channel's connection stores messages.
-    Stores(ChannelName),
-    /// It puts more into a queue than its consumers get.
-    Outrun(ChannelName),
-    /// Persistent messages cannot be taken, or can again.
-    Blocked(Option<&'a str>),
-    /// The journal has more than the disk takes, or no longer.
-    Congested(bool),
-    /// Direct messages make room on the disk for persistent ones, or may wait there again.
-    Yield(bool),
+messages! {
+    /// A request to home of a channel that uses queues.
+    enum ToHome<'a> {
+        /// A message, as [`angarium_engine::Publish::parse`] reads it.
+        0 Publish { channel: ChannelId, message: &'a [u8] },
+        1 Settle { channel: ChannelId, settle: Settle },
+        /// Its value is the request.
+        2 Request { channel: ChannelId },
+        3 Connect { connection: ConnectionId, user: &'a str, vhost: &'a str },
+        4 Disconnect { connection: ConnectionId },
+        5 Open { name: ChannelName },
+        6 Close { channel: ChannelId },
+        /// Bytes of deliveries to a connection that have left its shard.
+        7 Drained { connection: ConnectionId, bytes: u64 },
+        /// A connection has logged in: is it one more than its user may have?
+        8 Admit { key: ConnectionKey, user: &'a str },
+        /// It has ended.
+        9 Left { connection: ConnectionId },
+        /// All connections have ended for the oldest [`ShardMessage::Ended`] that was not answered yet.
+        10 Ended,
+    }
 }
 
-/// A delivery without its channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct DeliveryMessage<'a> {
-    pub(crate) consumer: &'a str,
-    pub(crate) tag: u64,
-    pub(crate) redelivered: bool,
-    /// As [`angarium_engine::MessageView::parse`] reads it.
-    pub(crate) message: &'a [u8],
+messages! {
+    /// An answer of home to such a channel or its connection.
+    enum FromHome<'a> {
+        /// A delivery; its message as [`angarium_engine::MessageView::parse`] reads it.
+        0 Deliver {
+            name: ChannelName, tag: u64, redelivered: bool, consumer: &'a str, message: &'a [u8]
+        },
+        /// The answer to a get.
+        1 GetAnswer {
+            name: ChannelName, tag: u64, redelivered: bool, messages_left: u64, message: &'a [u8]
+        },
+        2 Confirm { name: ChannelName, confirm: Confirm },
+        /// A message that no queue took.
+        3 Returned { name: ChannelName, message: &'a [u8] },
+        4 Cancelled { name: ChannelName, consumer: &'a str },
+        /// The channel does not hold this session any more.
+        5 SessionLost { name: ChannelName, session: &'a str, why: SessionLoss },
+        /// Its value is the reply.
+        6 Reply { name: ChannelName },
+        /// A publish, or a settle, was refused; its value says why.
+        7 Refused { name: ChannelName, settle: Option<Settle> },
+        /// The answer to [`ToHome::Admit`].
+        8 Admitted { key: ConnectionKey, is_admitted: bool },
+        /// The channel's connection stores messages.
+        9 Stores { name: ChannelName },
+        /// It puts more into a queue than its consumers get.
+        10 Outrun { name: ChannelName },
+        /// Persistent messages cannot be taken, or can again.
+        11 Blocked { why: Option<&'a str> },
+        /// Whether the journal has more than the disk takes.
+        12 Congested { is_congested: bool },
+        /// Direct messages make room on the disk for persistent ones, or may wait there again.
+        13 Yield { yields: bool },
+    }
 }
 
-/// The answer to a get without its channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct GetAnswerMessage<'a> {
-    pub(crate) tag: u64,
-    pub(crate) redelivered: bool,
-    pub(crate) messages_left: u64,
-    /// As [`angarium_engine::MessageView::parse`] reads it.
-    pub(crate) message: &'a [u8],
+impl<'a> From<ToHome<'a>> for ShardMessage<'a> {
+    fn from(request: ToHome<'a>) -> Self {
+        ShardMessage::ToHome { request }
+    }
 }
 
-/// Bytes before each message: its kind, and how many follow.
-const HEAD_BYTES: usize = 5;
-
-/// Bytes before the properties of a [`ShardMessage::BatchItem`]: its head, and the properties' length.
-const BATCH_ITEM_HEAD_BYTES: usize = HEAD_BYTES + 4;
-
-/// Which message follows.
-mod kind {
-    pub(crate) const NEWS: u8 = 0;
-    pub(crate) const FORWARD: u8 = 1;
-    pub(crate) const TAKEN: u8 = 2;
-    pub(crate) const SUBSCRIBER_PACE: u8 = 3;
-    pub(crate) const UNHEARD: u8 = 6;
-    pub(crate) const SYNC: u8 = 7;
-    pub(crate) const CONNECT: u8 = 8;
-    pub(crate) const OPEN: u8 = 9;
-    pub(crate) const PUBLISH: u8 = 10;
-    pub(crate) const SETTLE: u8 = 11;
-    pub(crate) const REQUEST: u8 = 12;
-    pub(crate) const CLOSE: u8 = 13;
-    pub(crate) const DISCONNECT: u8 = 14;
-    pub(crate) const DRAINED: u8 = 15;
-    pub(crate) const DELIVER: u8 = 16;
-    pub(crate) const CONFIRM: u8 = 17;
-    pub(crate) const RETURNED: u8 = 18;
-    pub(crate) const CANCELLED: u8 = 19;
-    pub(crate) const REPLY: u8 = 20;
-    pub(crate) const REFUSED: u8 = 21;
-    pub(crate) const STORES: u8 = 22;
-    pub(crate) const OUTRUN: u8 = 23;
-    pub(crate) const BLOCKED: u8 = 24;
-    pub(crate) const UNBLOCKED: u8 = 25;
-    pub(crate) const CONGESTED: u8 = 26;
-    pub(crate) const SPENT: u8 = 27;
-    pub(crate) const ADMIT: u8 = 28;
-    pub(crate) const LEFT: u8 = 29;
-    pub(crate) const ADMITTED: u8 = 30;
-    pub(crate) const BATCH_HEAD: u8 = 32;
-    pub(crate) const BATCH_ITEM: u8 = 33;
-    pub(crate) const USER_ENDED: u8 = 34;
-    pub(crate) const VHOST_ENDED: u8 = 35;
-    pub(crate) const YIELD: u8 = 36;
-    pub(crate) const CONNECTION_QUERY: u8 = 37;
-    pub(crate) const QUERY_RESULT: u8 = 38;
-    pub(crate) const ENDED: u8 = 39;
-    pub(crate) const GET_ANSWER: u8 = 40;
-    pub(crate) const SESSION_LOST: u8 = 41;
+impl<'a> From<FromHome<'a>> for ShardMessage<'a> {
+    fn from(answer: FromHome<'a>) -> Self {
+        ShardMessage::FromHome { answer }
+    }
 }

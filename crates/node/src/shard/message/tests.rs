@@ -1,4 +1,4 @@
-//! ShardMessages there and back.
+//! Shard messages there and back.
 
 use super::*;
 use angarium_engine::Outcome;
@@ -11,139 +11,129 @@ const SETTLE_ALL: Settle = Settle { tag: u64::MAX, multiple: true, outcome: Outc
 
 #[test]
 fn shard_messages_come_back() {
+    let (channel, connection) = (NAME.id, ConnectionId(7));
+    let key = ConnectionKey { id: connection, serial: 1 << 40 };
+    let publisher = ConnectionId(u32::MAX);
+    let item =
+        |properties, body| ShardMessage::BatchItem { properties: Measured(properties), body };
     check_messages(&[
-        ShardMessage::News(b"news"),
-        ShardMessage::Forward(b""),
-        ShardMessage::BatchHead(b"what they have in common"),
-        ShardMessage::BatchItem { properties: b"reply", body: b"" },
-        ShardMessage::BatchItem { properties: b"", body: b"body" },
+        ShardMessage::News { news: b"news" },
+        ShardMessage::Forward { message: b"" },
+        ShardMessage::BatchHead { head: b"what they have in common" },
+        item(b"reply", b""),
+        item(b"", b"body"),
         ShardMessage::Taken { news: u64::MAX, bytes: 7 },
-        ShardMessage::SubscriberPace { publisher: ConnectionId(3), pace: Pace::Slow },
-        ShardMessage::SubscriberPace { publisher: ConnectionId(2), pace: Pace::TooSlow },
-        ShardMessage::SubscriberPace { publisher: ConnectionId(u32::MAX), pace: Pace::Drained },
-        ShardMessage::Unheard { publisher: ConnectionId(1), subject: "a.b", reply: "_INBOX.1" },
-        ShardMessage::Ended(Deletion::User("guest")),
-        ShardMessage::Ended(Deletion::Vhost("/")),
+        ShardMessage::SubscriberPace { publisher, pace: Pace::Slow },
+        ShardMessage::SubscriberPace { publisher, pace: Pace::TooSlow },
+        ShardMessage::SubscriberPace { publisher, pace: Pace::Drained },
+        ShardMessage::Unheard { publisher, subject: "a.b", reply: "_INBOX.1" },
+        ShardMessage::Ended { deletion: Deletion::User("guest") },
+        ShardMessage::Ended { deletion: Deletion::Vhost("/") },
         ShardMessage::Spent { user: "guest", messages: 3, bytes: u64::MAX },
-        ShardMessage::ConnectionQuery { connection: ConnectionId(7), serial: 1 << 40 },
-        ShardMessage::QueryResult { connection: ConnectionId(7), serial: 1 << 40 },
+        ShardMessage::ConnectionQuery { asker: key },
+        ShardMessage::QueryResult { asker: key },
         ShardMessage::Sync,
-        ShardMessage::ToHome(ToHome::Connect {
-            connection: ConnectionId(7),
-            user: "guest",
-            vhost: "/",
-        }),
-        ShardMessage::ToHome(ToHome::Admit {
-            connection: ConnectionId(7),
-            serial: 1 << 40,
-            user: "ann",
-        }),
-        ShardMessage::ToHome(ToHome::Left(ConnectionId(7))),
-        ShardMessage::ToHome(ToHome::Ended),
-        ShardMessage::ToHome(ToHome::Open(NAME)),
-        ShardMessage::ToHome(ToHome::Publish(NAME.id, b"message")),
-        ShardMessage::ToHome(ToHome::Settle(NAME.id, SETTLE_ALL)),
-        ShardMessage::ToHome(ToHome::Request(NAME.id)),
-        ShardMessage::ToHome(ToHome::Close(NAME.id)),
-        ShardMessage::ToHome(ToHome::Disconnect(ConnectionId(7))),
-        ShardMessage::ToHome(ToHome::Drained { connection: ConnectionId(7), bytes: 1 << 40 }),
+        ToHome::Connect { connection, user: "guest", vhost: "/" }.into(),
+        ToHome::Admit { key, user: "ann" }.into(),
+        ToHome::Left { connection }.into(),
+        ToHome::Ended.into(),
+        ToHome::Open { name: NAME }.into(),
+        ToHome::Publish { channel, message: b"message" }.into(),
+        ToHome::Settle { channel, settle: SETTLE_ALL }.into(),
+        ToHome::Request { channel }.into(),
+        ToHome::Close { channel }.into(),
+        ToHome::Disconnect { connection }.into(),
+        ToHome::Drained { connection, bytes: 1 << 40 }.into(),
     ]);
 }
 
 #[test]
 fn shard_messages_from_home_come_back() {
-    let (redelivered, messages_left, message) = (true, 4, &b"message"[..]);
-    check_messages(&[
-        ShardMessage::FromHome(FromHome::Deliver(
-            NAME,
-            DeliveryMessage { consumer: "ctag", tag: 3, redelivered, message },
-        )),
-        ShardMessage::FromHome(FromHome::GetAnswer(
-            NAME,
-            GetAnswerMessage { tag: 3, redelivered, messages_left, message },
-        )),
-        ShardMessage::FromHome(FromHome::Confirm(
-            NAME,
-            Confirm { number: 9, multiple: true, accepted: false },
-        )),
-        ShardMessage::FromHome(FromHome::Returned(NAME, b"message")),
-        ShardMessage::FromHome(FromHome::Cancelled(NAME, "ctag")),
-        ShardMessage::FromHome(FromHome::SessionLost(NAME, "s", SessionLoss::TakenOver)),
-        ShardMessage::FromHome(FromHome::SessionLost(NAME, "", SessionLoss::Ended)),
-        ShardMessage::FromHome(FromHome::Reply(NAME)),
-        ShardMessage::FromHome(FromHome::Refused(NAME, None)),
-        ShardMessage::FromHome(FromHome::Refused(NAME, Some(SETTLE_ALL))),
-        ShardMessage::FromHome(FromHome::Admitted {
-            connection: ConnectionId(7),
-            serial: 9,
-            is_admitted: true,
-        }),
-        ShardMessage::FromHome(FromHome::Stores(NAME)),
-        ShardMessage::FromHome(FromHome::Outrun(NAME)),
-        ShardMessage::FromHome(FromHome::Blocked(Some("full"))),
-        ShardMessage::FromHome(FromHome::Blocked(None)),
-        ShardMessage::FromHome(FromHome::Congested(true)),
-        ShardMessage::FromHome(FromHome::Yield(true)),
-    ]);
+    let (name, key) = (NAME, ConnectionKey { id: ConnectionId(7), serial: 9 });
+    let (tag, redelivered, messages_left, message) = (3, true, 4, &b"message"[..]);
+    let confirm = Confirm { number: 9, multiple: true, accepted: false };
+    let answers = [
+        FromHome::Deliver { name, tag, redelivered, consumer: "ctag", message },
+        FromHome::GetAnswer { name, tag, redelivered, messages_left, message },
+        FromHome::Confirm { name, confirm },
+        FromHome::Returned { name, message },
+        FromHome::Cancelled { name, consumer: "ctag" },
+        FromHome::SessionLost { name, session: "s", why: SessionLoss::TakenOver },
+        FromHome::SessionLost { name, session: "", why: SessionLoss::Ended },
+        FromHome::Reply { name },
+        FromHome::Refused { name, settle: None },
+        FromHome::Refused { name, settle: Some(SETTLE_ALL) },
+        FromHome::Admitted { key, is_admitted: true },
+        FromHome::Stores { name },
+        FromHome::Outrun { name },
+        FromHome::Blocked { why: Some("full") },
+        FromHome::Blocked { why: None },
+        FromHome::Congested { is_congested: true },
+        FromHome::Yield { yields: true },
+    ];
+    check_messages(&answers.map(ShardMessage::from));
 }
 
 /// Shard messages are the same after they were written and read.
 #[track_caller]
-fn check_messages(shard_messages: &[ShardMessage<'_>]) {
-    let mut batch = Vec::new();
-    for shard_message in shard_messages {
-        shard_message.write(&mut batch);
+fn check_messages(messages: &[ShardMessage<'_>]) {
+    let mut batch = ShardBatch::default();
+    messages.iter().for_each(|message| batch.push(*message));
+    let mut rest = &batch.messages[..];
+    for message in messages {
+        let (read, bytes) = ShardMessage::read(rest).unwrap();
+        assert_eq!(read, *message);
+        rest = &rest[bytes..];
     }
-    let read: Vec<_> = ShardMessages(&batch)
-        .map(|shard_message| shard_message.map(|(shard_message, _)| shard_message))
-        .collect();
-    assert_eq!(read, shard_messages.iter().copied().map(Ok).collect::<Vec<_>>());
-    let bytes: usize = ShardMessages(&batch)
-        .map(|shard_message| shard_message.map_or(0, |(_, bytes)| bytes))
-        .sum();
-    assert_eq!(bytes, batch.len());
+    assert!(rest.is_empty());
+}
+
+/// What is appended to a message is the same as its last field.
+#[test]
+fn messages_are_written_into_place() {
+    let (mut apart, mut whole) = (ShardBatch::default(), ShardBatch::default());
+    let message = ToHome::Publish { channel: NAME.id, message: &[] };
+    let bytes = apart.push_with(message, None, |out| out.extend_from_slice(b"message"));
+    whole.push(ToHome::Publish { channel: NAME.id, message: b"message" }.into());
+    assert_eq!((&apart.messages, bytes), (&whole.messages, whole.messages.len()));
+    for (properties, body) in [(&b"reply"[..], &b""[..]), (b"", b"body")] {
+        let (mut apart, mut whole) = (Vec::new(), ShardBatch::default());
+        put_batch_item(&mut apart, properties, body);
+        whole.push(ShardMessage::BatchItem { properties: Measured(properties), body });
+        assert_eq!(apart, whole.messages);
+    }
 }
 
 #[test]
 fn payloads_of_a_row_come_alone_where_they_are_alone() {
+    let item =
+        |properties, body| ShardMessage::BatchItem { properties: Measured(properties), body };
     let cases = [
-        (ShardMessage::BatchItem { properties: b"", body: b"body" }, Some(&b"body"[..])),
-        (ShardMessage::BatchItem { properties: b"", body: b"" }, Some(b"")),
-        (ShardMessage::BatchItem { properties: b"reply", body: b"body" }, None),
-        (ShardMessage::BatchHead(b"body"), None),
+        (item(b"", b"body"), Some(&b"body"[..])),
+        (item(b"", b""), Some(b"")),
+        (item(b"reply", b"body"), None),
+        (ShardMessage::BatchHead { head: b"body" }, None),
         (ShardMessage::Sync, None),
     ];
-    for (shard_message, expected) in cases {
-        let mut batch = Vec::new();
-        shard_message.write(&mut batch);
-        let bytes = batch.len();
-        ShardMessage::Sync.write(&mut batch);
-        let mut shard_messages = ShardMessages(&batch);
+    for (message, expected) in cases {
+        let mut batch = ShardBatch::default();
+        batch.push(message);
+        let bytes = batch.messages.len();
+        batch.push(ShardMessage::Sync);
         let expected = expected.map(|body| (body, bytes));
-        assert_eq!(shard_messages.next_plain_item(), expected, "{shard_message:?}");
-        let next = if expected.is_some() { ShardMessage::Sync } else { shard_message };
-        assert_eq!(
-            shard_messages.next().and_then(Result::ok).map(|(shard_message, _)| shard_message),
-            Some(next)
-        );
+        assert_eq!(plain_batch_item(&batch.messages), expected, "{message:?}");
         for cut in 0..bytes {
-            assert_eq!(
-                ShardMessages(&batch[..cut]).next_plain_item(),
-                None,
-                "{shard_message:?} cut at {cut}"
-            );
+            assert_eq!(plain_batch_item(&batch.messages[..cut]), None, "{message:?} cut at {cut}");
         }
     }
 }
 
 #[test]
-fn what_cannot_be_read_ends_a_batch() {
-    let mut batch = Vec::new();
-    let message = ShardMessage::SubscriberPace { publisher: ConnectionId(3), pace: Pace::Slow };
-    message.write(&mut batch);
-    for cut in 1..batch.len() {
-        let shard_messages: Vec<_> = ShardMessages(&batch[..cut]).collect();
-        assert_eq!(shard_messages, [Err("a batch is malformed")], "{cut}");
+fn what_is_cut_off_is_no_message() {
+    let mut batch = ShardBatch::default();
+    batch.push(ShardMessage::SubscriberPace { publisher: ConnectionId(3), pace: Pace::Slow });
+    for cut in 0..batch.messages.len() {
+        assert_eq!(ShardMessage::read(&batch.messages[..cut]), None, "{cut}");
     }
-    assert_eq!(ShardMessages(&[99, 0, 0, 0, 0, 1]).count(), 1);
+    assert_eq!(ShardMessage::read(&[1, 0, 0, 0, 99]), None);
 }

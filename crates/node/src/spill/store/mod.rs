@@ -4,11 +4,10 @@
 //! after the other.
 
 mod files;
-mod space;
 
 use self::files::{File, Files};
 use super::SpillOptions;
-use super::job::{Outcome, SpillDone, SpillJob, Work};
+use super::job::{Outcome, SpillDone, SpillJob, Stored, Work};
 use angarium_engine::{Bytes, share};
 use angarium_journal::{Storage, checksum};
 use std::collections::BTreeMap;
@@ -16,7 +15,6 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-pub(super) use self::space::Stored;
 pub use files::clear_spill;
 
 /// The chunks of all spill logs, each in a file.

@@ -15,11 +15,11 @@ fn check_shared(bytes: usize, is_on_disk: bool, expected: bool) {
     let mut place = |name| {
         let number = effects.slow_consumers[&name];
         if is_on_disk && name == 'a' {
-            assert!(matches!(effects.spill.next(number), Next::Waits));
+            assert!(matches!(effects.spill.next(number), Err(NoMessage::Waits)));
             effects.work();
         }
         match effects.spill.next(number) {
-            Next::Message(delivery) => delivery.message.shared.map(|body| body.as_ptr()),
+            Ok(delivery) => delivery.message.shared.map(|body| body.as_ptr()),
             other => panic!("{other:?}"),
         }
     };
