@@ -4,7 +4,7 @@ use super::order_book::{Book, PRICE_MIN, PRICES, Quote};
 use super::wire::{Kind, MESSAGE_BYTES, Message};
 use crate::client::{Error, Head, Link, Receiver, Route, Source, Target};
 use crate::interrupt;
-use crate::load::{Checked, Names, Pace, Verdict};
+use crate::load::{Checked, Names, Pace, Stamp, Tally, Verdict};
 use crate::measure::latency::{Latencies, Summary};
 use crate::measure::network::{self, Segments};
 use crate::measure::process::{self, Cost, Usage};
@@ -50,8 +50,7 @@ pub struct ExchangeOutcome {
     pub orders_out: f64,
     /// Confirmations of orders and trades, and quotes, per second.
     pub quotes_out: f64,
-    /// From when an order was due, or sent if there is no rate, to its confirmation. `None` if the
-    /// gateway fell behind its own schedule.
+    /// From when an order was due or sent to its confirmation; `None` if the gateway fell behind.
     pub completion: Option<Summary>,
     /// The gateway's own lag, if there is a schedule.
     pub lag: Option<Summary>,
@@ -219,8 +218,6 @@ fn trade(shared: &Shared, broker_pid: Option<u32>) -> Result<ExchangeOutcome, Er
         let (reports, received) = (reporting.join().expect(join)?, received?);
         let count = received.verdict.delivered;
         let kept = sent.lag.as_ref().is_none_or(|lag| lag.p99_us <= LAG_US_MAX);
-        let broker =
-            before.zip(after).map(|(before, after)| Cost::between(&before, &after, span_s, count));
         let mut verdict = received.verdict;
         verdict.lost += shared.emitted.load(Ordering::SeqCst).saturating_sub(received.messages);
         Ok(ExchangeOutcome {
@@ -230,7 +227,7 @@ fn trade(shared: &Shared, broker_pid: Option<u32>) -> Result<ExchangeOutcome, Er
             completion: received.completion.summary().filter(|_| kept),
             lag: sent.lag,
             verdict,
-            broker,
+            broker: Cost::between(before.as_ref(), after.as_ref(), span_s, count),
             gateway_share: (sent.cpu_ns + received.cpu_ns) as f64 / 1e9 / span_s,
             engine_share: engine_ns as f64 / 1e9 / span_s,
             reports,
@@ -311,8 +308,7 @@ struct ReceiverResult {
 /// The receiving half of the gateway: confirmations, trades and quotes.
 fn run_receiver(shared: &Shared, mut link: Link) -> Result<ReceiverResult, Error> {
     let (mut inbox, mut completion) = (Inbox::default(), Latencies::default());
-    let mut seen = vec![false; shared.due_ns.len()];
-    let (mut verdict, mut messages, mut next) = (Verdict::default(), 0u64, 0u64);
+    let (mut tally, mut delivered, mut messages) = (Tally::new(1), 0, 0);
     let (start, mut last) = (Instant::now(), Instant::now());
     let cpu_ns = process::thread_cpu_ns();
     loop {
@@ -331,31 +327,25 @@ fn run_receiver(shared: &Shared, mut link: Link) -> Result<ReceiverResult, Error
         for message in inbox.messages.drain(..) {
             messages += 1;
             let number = match message {
-                Some(Message { kind: Kind::Confirmed, number, .. }) => u64::from(number),
+                Some(Message { kind: Kind::Confirmed, number, .. }) => number,
                 Some(_) => continue,
                 None => {
-                    verdict.corrupt += 1;
+                    tally.record_corrupt();
                     continue;
                 }
             };
-            match seen.get_mut(number as usize) {
-                None => verdict.invented += 1,
-                Some(seen) if *seen => verdict.duplicated += 1,
-                Some(seen) => {
-                    *seen = true;
-                    verdict.delivered += 1;
-                    verdict.reordered += u64::from(number < next);
-                    next = next.max(number + 1);
-                    let due_ns = shared.due_ns[number as usize].load(Ordering::Relaxed);
-                    completion.record(now_ns.saturating_sub(due_ns));
-                }
+            let due_ns = shared.due_ns.get(number as usize);
+            if tally.record(&Stamp::of(0, number.into()), false)
+                && let Some(due_ns) = due_ns
+            {
+                delivered += 1;
+                completion.record(now_ns.saturating_sub(due_ns.load(Ordering::Relaxed)));
             }
         }
-        shared.completed.store(verdict.delivered, Ordering::Relaxed);
+        shared.completed.store(delivered, Ordering::Relaxed);
     }
-    verdict.expected = shared.sent.load(Ordering::Relaxed);
-    verdict.lost = verdict.expected.saturating_sub(verdict.delivered);
-    verdict.checked = Checked::Checksums;
+    let mut verdict = Verdict::new(Checked::Checksums);
+    verdict.add_queue(&tally, &[shared.sent.load(Ordering::Relaxed)]);
     let span_s = (last - start).as_secs_f64();
     let cpu_ns = process::thread_cpu_ns() - cpu_ns;
     Ok(ReceiverResult { completion, verdict, messages, span_s, cpu_ns })

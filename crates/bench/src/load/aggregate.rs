@@ -79,8 +79,8 @@ pub(super) fn aggregate(
 }
 
 fn broker_cost(span: &Span, measured_s: f64, messages: u64) -> Option<Cost> {
-    let (start, end) = span.start.broker.as_ref().zip(span.end.broker.as_ref())?;
-    let mut cost = Cost::between(start, end, measured_s, messages);
+    let (start, end) = (span.start.broker.as_ref(), span.end.broker.as_ref());
+    let mut cost = Cost::between(start, end, measured_s, messages)?;
     let flushes = span.start.flushes.zip(span.end.flushes);
     cost.disk_flushes_per_s =
         flushes.map(|(start, end)| end.saturating_sub(start) as f64 / measured_s);
@@ -116,8 +116,7 @@ fn times(plan: &Plan, produced: &[Produced], consumed: &[Consumed]) -> Times {
     }
 }
 
-/// How well the producers kept the plan's rate. The lag counts only the tool's own delay, not waits for
-/// a full socket or a full window.
+/// How well the rate was kept. The lag excludes waits for a full socket or a full window.
 fn schedule(plan: &Plan, produced: &[Produced], consumed: &[Consumed]) -> Option<Schedule> {
     if plan.rate == 0 {
         return None;

@@ -2,11 +2,10 @@
 
 use super::aggregate::verdict;
 use super::consumer::{Consumed, start_consumers};
-use super::control::{Control, StopOnDrop};
+use super::control::{Control, StopOnDrop, join};
 use super::plan::Plan;
 use super::producer::{Produced, connect_producers, start_producers};
 use super::progress_timeout;
-use super::threads::join;
 use super::topology::Topology;
 use super::verdict::Verdict;
 use crate::client::{Error, Protocol};
@@ -76,17 +75,14 @@ fn fill_and_drain(
     let consumed = drain_queues(plan, topology, &control, drained)?;
     let (empty, drain_s) = (usage(), draining.elapsed().as_secs_f64());
     let fill_rate = messages as f64 / fill_s;
-    let cost = |from: Option<Usage>, to: &Option<Usage>, span_s| {
-        from.zip(to.clone()).map(|(from, to)| Cost::between(&from, &to, span_s, messages))
-    };
     Ok(BacklogOutcome {
         fill_rate,
         drain_rate: control.delivered() as f64 / drain_s,
         fill_bytes: fill_rate * plan.size_bytes as f64,
         messages,
         verdict: verdict(plan, &produced, &consumed).unwrap_or_default(),
-        broker_filling: cost(before, &full, fill_s),
-        broker_draining: cost(full, &empty, drain_s),
+        broker_filling: Cost::between(before.as_ref(), full.as_ref(), fill_s, messages),
+        broker_draining: Cost::between(full.as_ref(), empty.as_ref(), drain_s, messages),
     })
 }
 

@@ -1,10 +1,14 @@
-//! State shared by the threads of a run: counters, stop signals, clock.
+//! What the threads of a run share: counters, stop signals, clock; and waiting for their end.
 
+use crate::client::Error;
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{self, Thread};
+use std::thread::{self, ScopedJoinHandle, Thread};
 use std::time::{Duration, Instant};
+
+/// Limit on the time until a sleeper notices the end of a run.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Progress of one worker. On its own cache lines, as only its worker writes it.
 #[derive(Debug, Default)]
@@ -44,7 +48,8 @@ pub(super) struct Control {
     waiting: AtomicBool,
     ahead: u64,
     copies: u64,
-    parked: OnceLock<Vec<Thread>>,
+    /// The producers' threads, for consumers that wake them.
+    pub parked: OnceLock<Vec<Thread>>,
     started_ns: OnceLock<u64>,
     pub epoch: Instant,
     /// Added to the time since `epoch`, for another machine's clock.
@@ -69,11 +74,6 @@ impl Control {
             epoch: Instant::now(),
             offset_ns: 0,
         }
-    }
-
-    /// Registers the producers' threads, so that consumers can wake them.
-    pub(super) fn set_producer_threads(&self, threads: Vec<Thread>) {
-        self.parked.set(threads).expect("the producers start once per run");
     }
 
     /// Nanoseconds since the run began.
@@ -162,5 +162,30 @@ impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.stop_publishing.store(true, Ordering::Relaxed);
         self.0.stop_consuming.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Joins a thread; its panic continues in the calling thread.
+pub(super) fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Joins all threads, then returns the first error, which is the one that ended the others.
+pub(super) fn join<T>(
+    handles: Vec<ScopedJoinHandle<'_, Result<T, Error>>>,
+) -> Result<Vec<T>, Error> {
+    let results: Vec<_> = handles.into_iter().map(joined).collect();
+    results.into_iter().collect()
+}
+
+/// Sleeps for `span`, or until the run is over.
+pub(super) fn rest(span: Duration, over: &impl Fn() -> bool) {
+    let end = Instant::now() + span;
+    while !over() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        thread::sleep(left.min(LOOK_EVERY));
     }
 }

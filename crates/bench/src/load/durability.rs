@@ -3,10 +3,9 @@
 
 use super::backlog::{Drained, drain_queues};
 use super::consumer::Consumed;
-use super::control::Control;
+use super::control::{Control, join, rest};
 use super::message::{self, Message};
 use super::plan::Plan;
-use super::threads::{join, rest};
 use super::topology::Topology;
 use super::verdict::{Checked, Verdict};
 use super::window::Window;
@@ -52,8 +51,7 @@ pub struct Durability {
     pub unconfirmed_kept: u64,
     /// From the start of the restart until the broker answers.
     pub restart_ms: f64,
-    /// Disk flushes of the machine per confirm, with one message in flight. `None` if the disks'
-    /// counters do not show flushes.
+    /// Disk flushes of the machine per confirm with one message in flight, where counters show flushes.
     pub flushes_per_confirm: Option<f64>,
     /// The verdict on all confirmed messages, of the kill and of the flush check.
     #[serde(default)]

@@ -41,7 +41,7 @@ pub(super) fn body() -> Vec<u8> {
 /// The body as stamped for this wave.
 pub(super) fn stamped_body(wave: u64) -> Vec<u8> {
     let mut body = body();
-    let mut stamp = Stamp { producer: 0, checksum: 0, sequence: wave, sent_ns: 0 };
+    let mut stamp = Stamp::of(0, wave);
     stamp.checksum = stamp::checksum(&stamp, crc32fast::hash(&body[TIMED_BYTES..]));
     stamp.write(&mut body);
     body
@@ -92,9 +92,8 @@ impl<'a> FanoutReceivers<'a> {
         Ok(receivers)
     }
 
-    /// Sends up to `count` waves, one after the other, and stops after an incomplete one, whose lost
-    /// messages would be waited for again. `publish` sends the wave with this number. Returns the times
-    /// of complete waves, in milliseconds.
+    /// Sends up to `count` waves, and stops after an incomplete one, whose losses would be waited for again.
+    /// `publish` sends the wave with this number. Returns the milliseconds of complete waves.
     pub(super) fn waves(
         &mut self,
         count: usize,
@@ -143,7 +142,12 @@ impl<'a> FanoutReceivers<'a> {
         let time = start.elapsed();
         if missing > 0 {
             self.arrivals.iter().for_each(|it| have[it.socket] = true);
-            self.judge_unrecognized(&have);
+            for (index, judge) in self.judges.iter_mut().enumerate() {
+                // A message's worth of bytes without a recognizable body is a damaged message.
+                if !have[index] && self.octets[index] >= BODY_BYTES as u64 {
+                    judge.tally.record_corrupt();
+                }
+            }
         }
         self.judge();
         Ok((missing == 0).then_some(time))
@@ -158,15 +162,6 @@ impl<'a> FanoutReceivers<'a> {
             verdict.add_queue(&judge.tally, &[self.published]);
         }
         Ok(verdict)
-    }
-
-    /// A socket with a message's worth of bytes and no recognizable body received a damaged one.
-    fn judge_unrecognized(&mut self, recognized: &[bool]) {
-        for (index, judge) in self.judges.iter_mut().enumerate() {
-            if !recognized[index] && self.octets[index] >= BODY_BYTES as u64 {
-                judge.tally.record_corrupt();
-            }
-        }
     }
 
     fn judge(&mut self) {
@@ -221,7 +216,7 @@ impl<'a> FanoutReceivers<'a> {
 /// Calls `each` for every complete body. Returns the offset of bytes that may begin the next one.
 fn bodies(bytes: &[u8], mut each: impl FnMut(&[u8; BODY_BYTES])) -> usize {
     let mut from = 0;
-    while let Some(at) = find(&bytes[from..]) {
+    while let Some(at) = bytes[from..].windows(MARK.len()).position(|window| window == MARK) {
         let Some(start) = (from + at).checked_sub(TIMED_BYTES) else {
             // A mark without room for a stamp is not part of a wave.
             from += at + MARK.len();
@@ -237,10 +232,6 @@ fn bodies(bytes: &[u8], mut each: impl FnMut(&[u8; BODY_BYTES])) -> usize {
         // The bytes may end with a stamp and a part of the mark.
         false => bytes.len() - left.min(TIMED_BYTES + MARK.len() - 1),
     }
-}
-
-fn find(bytes: &[u8]) -> Option<usize> {
-    bytes.windows(MARK.len()).position(|window| window == MARK)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! How long a new subscriber waits for its first message while others are published.
 
+use super::control::joined;
 use super::message::{self, Message};
-use super::threads::joined;
 use super::topology::Names;
 use super::verdict::{Checked, Judge, Tally, Verdict};
 use crate::client::{Error, Link, PATIENCE, Route, Source, Target};

@@ -1,9 +1,9 @@
 //! The broker's cost of idle connections, each with a subscription, and of one message to all of them.
 
+use super::control::join;
 use super::fanout_latency::{self, FanoutReceivers, stamped_body};
 use super::message::Message;
 use super::plan::DRAIN;
-use super::threads::join;
 use super::topology::Names;
 use super::verdict::Verdict;
 use crate::client::{Error, Link, Protocol, Route, Source, Target};
@@ -43,8 +43,7 @@ pub struct IdleCost {
     pub waves_ms: Vec<f64>,
     /// If requested, milliseconds from a simultaneous disconnect until all are subscribed again.
     pub storm_ms: Option<f64>,
-    /// The verdict on the messages to all: at least one, and one more after a storm, which shows that
-    /// every client is back.
+    /// The verdict on at least one message to all; one after a storm shows that every client is back.
     #[serde(default)]
     pub verdict: Verdict,
 }

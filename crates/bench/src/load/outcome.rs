@@ -50,8 +50,7 @@ pub struct Times {
     pub publish_s: f64,
     /// From the first delivery to the last.
     pub receive_s: f64,
-    /// From the first write to the last delivery; without consumers, until the broker has taken
-    /// everything, as far as the protocol tells.
+    /// From the first write to the last delivery, or without consumers until the broker has taken all.
     pub total_s: f64,
 }
 

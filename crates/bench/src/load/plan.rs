@@ -92,6 +92,11 @@ pub struct Plan {
     pub queue_arguments: Vec<(String, Argument)>,
 }
 
+/// Refuses a plan for the first reason that applies.
+macro_rules! refuse {
+    ($($applies:expr => $why:expr,)+) => { $(if $applies { return Err($why.into()); })+ };
+}
+
 impl Plan {
     /// The simplest plan: one producer, one consumer, 100 bytes, as fast as possible for ten seconds.
     pub fn new(target: Target) -> Plan {
@@ -131,55 +136,30 @@ impl Plan {
 
     /// Says what is wrong with the plan, if anything.
     pub fn check(&self) -> Result<(), String> {
-        let Plan { producers, queues, size_bytes, .. } = *self;
-        let (workers, octets) = (1..=WORKERS_MAX, "messages of at least");
-        let mqtt = self.target.protocol() == Protocol::Mqtt;
+        let Plan { producers, consumers, queues, size_bytes, window, ack_every, .. } = *self;
+        let (workers, mqtt) = (1..=WORKERS_MAX, self.target.protocol() == Protocol::Mqtt);
         let window_max = if mqtt { MQTT_WINDOW_MAX } else { WINDOW_MAX };
         let has_room = Plan::has_room_for_checksums(size_bytes);
-        refuse(&[
-            (!workers.contains(&producers), format!("producers must be 1 to {WORKERS_MAX}")),
-            (
-                !workers.contains(&queues),
-                format!("queues, or subjects, must be 1 to {WORKERS_MAX}"),
-            ),
-            (self.consumers > WORKERS_MAX, format!("consumers must be at most {WORKERS_MAX}")),
-            (
-                size_bytes > SIZE_BYTES_MAX,
-                format!("a message may have at most {SIZE_BYTES_MAX} octets"),
-            ),
-            (self.window > window_max, format!("a confirm window may be at most {window_max}")),
-            (
-                self.checksum && !has_room,
-                format!("a checksum needs {octets} {IDENTITY_BYTES} octets"),
-            ),
-            (
-                self.latency && size_bytes < TIMED_BYTES,
-                format!("latencies need {octets} {TIMED_BYTES} octets"),
-            ),
-            (
-                self.bystanders > BYSTANDERS_MAX,
-                format!("at most {BYSTANDERS_MAX} subscriptions that match nothing"),
-            ),
-            (
-                self.spread > SPREAD_MAX,
-                format!("messages may be spread over at most {SPREAD_MAX} subjects"),
-            ),
-        ])?;
-        refuse(&[
-            (
-                self.consumers > 0 && self.consumers < self.queues,
-                "every queue needs a consumer, or none has one",
-            ),
-            (
-                self.prefetch > 0 && self.ack_every > u32::from(self.prefetch),
-                "acknowledging less often than the prefetch allows would stall",
-            ),
-            (self.travel_group > 0 && !self.latency, "travel times need latencies"),
-            (
-                self.ahead > 0 && self.consumers == 0,
-                "a limit on undelivered messages needs consumers",
-            ),
-        ])?;
+        refuse! {
+            !workers.contains(&producers) => format!("producers must be 1 to {WORKERS_MAX}"),
+            !workers.contains(&queues) => format!("queues, or subjects, must be 1 to {WORKERS_MAX}"),
+            consumers > WORKERS_MAX => format!("consumers must be at most {WORKERS_MAX}"),
+            size_bytes > SIZE_BYTES_MAX => format!("a message may have at most {SIZE_BYTES_MAX} octets"),
+            window > window_max => format!("a confirm window may be at most {window_max}"),
+            self.checksum && !has_room
+                => format!("a checksum needs messages of at least {IDENTITY_BYTES} octets"),
+            self.latency && size_bytes < TIMED_BYTES
+                => format!("latencies need messages of at least {TIMED_BYTES} octets"),
+            self.bystanders > BYSTANDERS_MAX
+                => format!("at most {BYSTANDERS_MAX} subscriptions that match nothing"),
+            self.spread > SPREAD_MAX
+                => format!("messages may be spread over at most {SPREAD_MAX} subjects"),
+            consumers > 0 && consumers < queues => "every queue needs a consumer, or none has one",
+            self.prefetch > 0 && ack_every > u32::from(self.prefetch)
+                => "acknowledging less often than the prefetch allows would stall",
+            self.travel_group > 0 && !self.latency => "travel times need latencies",
+            self.ahead > 0 && consumers == 0 => "a limit on undelivered messages needs consumers",
+        }
         self.check_features()?;
         self.check_protocol()
     }
@@ -200,62 +180,41 @@ impl Plan {
             (self.bystanders > 0, "patterns", &[Stomp]),
         ];
         let protocol = self.target.protocol();
-        let lacks =
-            |feature: &&(bool, &str, &[Protocol])| feature.0 && feature.2.contains(&protocol);
-        features
-            .iter()
-            .find(lacks)
-            .map_or(Ok(()), |(_, what, _)| Err(format!("{} has no {what} here", protocol.name())))
+        for (used, what, lacking) in features {
+            if used && lacking.contains(&protocol) {
+                return Err(format!("{} has no {what} here", protocol.name()));
+            }
+        }
+        Ok(())
     }
 
     /// Refuses combinations that the protocol does not have.
     fn check_protocol(&self) -> Result<(), String> {
         let (protocol, kept, confirms) = (self.target.protocol(), self.is_kept(), self.window > 0);
-        let mqtt = protocol == Protocol::Mqtt;
-        let is_shared = self.consumers > self.queues;
+        let (mqtt, resp) = (protocol == Protocol::Mqtt, protocol == Protocol::Resp);
+        let (acks, is_shared) = (self.ack_every > 0, self.consumers > self.queues);
+        let patterns = self.bystanders > 0 || self.spread > 0;
         // Streams store messages; channels and subjects do not.
-        let streams = matches!(protocol, Protocol::Resp | Protocol::JetStream);
-        refuse(&[
-            (
-                protocol == Protocol::Amqp091 && self.fan_out && self.bystanders > 0,
-                "what goes to all queues has no patterns beside it",
-            ),
-            (
-                self.commit_publishes > 0 && confirms,
-                "a publisher has confirms or transactions, not both",
-            ),
-            (
-                self.commit_acks && self.ack_every == 0,
-                "transacted acknowledgements need acknowledgements",
-            ),
-            (
-                mqtt && self.persistent && !confirms,
-                "MQTT has persistent messages with confirms only",
-            ),
-            (
-                mqtt && self.ack_every > 0 && !confirms,
-                "MQTT has acknowledgements of confirmed messages only",
-            ),
-            (mqtt && self.persistent && is_shared, "MQTT has one consumer for each session"),
-            (
-                streams && kept && (self.bystanders > 0 || self.spread > 0),
-                "streams have no patterns here; channels and subjects do",
-            ),
-            (
-                streams && !kept && self.ack_every > 0,
-                "acknowledgements are in streams only: of messages that are persistent or confirmed here",
-            ),
-            (
-                protocol == Protocol::Resp && !kept && is_shared,
-                "every subscriber of a channel of Redis gets each message: there are no groups that \
-                 share them",
-            ),
-            (
-                protocol == Protocol::JetStream && self.persistent && !confirms,
-                "JetStream drops what comes faster than it stores it: persistent messages are \
-                 confirmed ones here",
-            ),
-        ])
+        let streams = resp || protocol == Protocol::JetStream;
+        refuse! {
+            protocol == Protocol::Amqp091 && self.fan_out && patterns
+                => "what goes to all queues has no patterns beside it",
+            self.commit_publishes > 0 && confirms => "a publisher has confirms or transactions, not both",
+            self.commit_acks && !acks => "transacted acknowledgements need acknowledgements",
+            mqtt && self.persistent && !confirms => "MQTT has persistent messages with confirms only",
+            mqtt && acks && !confirms => "MQTT has acknowledgements of confirmed messages only",
+            mqtt && self.persistent && is_shared => "MQTT has one consumer for each session",
+            streams && kept && patterns => "streams have no patterns here; channels and subjects do",
+            streams && !kept && acks
+                => "acknowledgements are in streams only: of messages that are persistent or confirmed here",
+            resp && !kept && is_shared
+                => "every subscriber of a channel of Redis gets each message: there are no groups that \
+                    share them",
+            streams && !resp && self.persistent && !confirms
+                => "JetStream drops what comes faster than it stores it: persistent messages are \
+                    confirmed ones here",
+        }
+        Ok(())
     }
 
     /// Whether messages are stored until consumed, where a protocol distinguishes that.
@@ -318,10 +277,4 @@ impl Plan {
         let acks = if self.commit_acks { format!("{acks} and commit") } else { acks };
         format!("{ends}, {route} {} queues, {size} B {mode}, {acks}, {confirms}", self.queues)
     }
-}
-
-/// Refuses a plan for the first reason that applies.
-fn refuse(reasons: &[(bool, impl ToString)]) -> Result<(), String> {
-    let reason = reasons.iter().find(|(applies, _)| *applies);
-    reason.map_or(Ok(()), |(_, why)| Err(why.to_string()))
 }

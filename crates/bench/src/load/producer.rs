@@ -75,7 +75,8 @@ pub(super) fn start_producers<'scope>(
 ) -> Vec<ScopedJoinHandle<'scope, Result<Produced, Error>>> {
     let start = |producer: Producer<'scope>| scope.spawn(move || producer.run());
     let threads: Vec<_> = producers.into_iter().map(start).collect();
-    control.set_producer_threads(threads.iter().map(|it| it.thread().clone()).collect());
+    let handles = threads.iter().map(|it| it.thread().clone()).collect();
+    control.parked.set(handles).expect("the producers start once per run");
     threads
 }
 

@@ -1,8 +1,8 @@
 //! Request and reply between two connections, one message at a time: the time through the broker and
 //! back. A closed loop, which says nothing about a loaded broker.
 
+use super::control::joined;
 use super::message::{self, Message};
-use super::threads::joined;
 use super::topology::Names;
 use super::verdict::{Checked, Judge, Tally, Verdict};
 use crate::client::{Error, Head, Link, PATIENCE, Receiver, Route, Source, Target};
@@ -30,8 +30,7 @@ pub struct RoundTrips {
     pub broker_uri: String,
     /// Bytes of a request and of a reply.
     pub size_bytes: u64,
-    /// From writing the request to having read the reply. `None` if the broker sent unexpected messages,
-    /// as replies cannot be matched then.
+    /// From writing the request to having read the reply; `None` if unexpected messages hinder matching.
     pub latency: Option<Summary>,
     /// What the broker's processes used per round trip of two messages.
     pub broker: Option<Cost>,
@@ -224,7 +223,5 @@ fn ask(
         count += 1;
     }
     let span_s = start.elapsed().as_secs_f64();
-    let cost =
-        before.zip(usage()).map(|(before, after)| Cost::between(&before, &after, span_s, count));
-    Ok((latencies, cost))
+    Ok((latencies, Cost::between(before.as_ref(), usage().as_ref(), span_s, count)))
 }

@@ -3,13 +3,12 @@
 use super::aggregate::aggregate;
 use super::backlog::{forgotten, read_back};
 use super::consumer::start_consumers;
-use super::control::{Control, StopOnDrop};
+use super::control::{Control, StopOnDrop, join, rest};
 use super::outcome::Outcome;
 use super::plan::{End, Plan};
 use super::producer::{Produced, connect_producers, start_producers};
 use super::progress_timeout;
 use super::sampler::{SAMPLE, Sampler, Span};
-use super::threads::{join, rest};
 use super::topology::Topology;
 use crate::client::Error;
 use crate::interrupt;

@@ -22,6 +22,11 @@ pub struct Stamp {
 }
 
 impl Stamp {
+    /// The stamp of a message without checksum and time.
+    pub(crate) fn of(producer: u32, sequence: u64) -> Stamp {
+        Stamp { producer, checksum: 0, sequence, sent_ns: 0 }
+    }
+
     /// Reads a stamp from the start of a body; `None` if the body is too short for one.
     #[inline]
     pub fn read(body: &[u8]) -> Option<Stamp> {
@@ -52,8 +57,7 @@ impl Stamp {
     }
 }
 
-/// The checksum over the stamp without its checksum and over `rest`, the checksum of the body after the
-/// stamp, which is constant.
+/// The checksum over the stamp and over `rest`, the checksum of the constant body after the stamp.
 pub(super) fn checksum(stamp: &Stamp, rest: u32) -> u32 {
     // Cheaper than a CRC over these few bytes, which would dominate the cost of a message. Each step is
     // invertible, so stamps that differ in one field never yield the same 64 bits.

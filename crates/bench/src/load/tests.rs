@@ -18,7 +18,7 @@ fn verdict(published: &[u64], consumers: &[&[Delivery]]) -> [u64; 6] {
     for deliveries in consumers {
         let mut tally = Tally::new(published.len());
         for &(producer, sequence, redelivered) in *deliveries {
-            let stamp = Stamp { producer, checksum: 0, sequence, sent_ns: 0 };
+            let stamp = Stamp::of(producer, sequence);
             tally.record(&stamp, redelivered);
         }
         queue.merge(&tally);
@@ -99,7 +99,7 @@ fn what_nobody_published_is_invented() {
 #[test]
 fn a_corrupt_delivery_makes_a_verdict_unclean() {
     let mut tally = Tally::new(1);
-    tally.record(&Stamp { producer: 0, checksum: 0, sequence: 0, sent_ns: 0 }, false);
+    tally.record(&Stamp::of(0, 0), false);
     let mut clean = Verdict::default();
     clean.add_queue(&tally, &[1]);
     assert!(clean.is_clean());
@@ -275,7 +275,7 @@ fn what_nats_has_not_is_refused() {
 fn tally(producers: usize, deliveries: &[Delivery]) -> Tally {
     let mut tally = Tally::new(producers);
     for &(producer, sequence, redelivered) in deliveries {
-        tally.record(&Stamp { producer, checksum: 0, sequence, sent_ns: 0 }, redelivered);
+        tally.record(&Stamp::of(producer, sequence), redelivered);
     }
     tally
 }

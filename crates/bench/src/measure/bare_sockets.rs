@@ -81,14 +81,12 @@ pub fn round_trip(size_bytes: usize, span: Duration) -> io::Result<Option<Summar
     Ok(round_trips(size_bytes.clamp(1, SIZE_BYTES_MAX), span)?.summary())
 }
 
-/// Measures only the stream: writes and reads are up to 256 KiB, as large as the load generator's with
-/// one producer.
+/// Measures only the stream, with writes and reads as large as the load generator's with one producer.
 pub fn relayed(span: Duration) -> io::Result<Relayed> {
     Ok(stream(READ_BYTES, span, relay)?.0)
 }
 
-/// Measures a stream through a relay that replaces the line before each message of `wire_bytes`, as
-/// every broker does: the rest is copied once more.
+/// Measures a stream through a relay that replaces the line before each message, as every broker does.
 pub fn relabelled(wire_bytes: usize, span: Duration) -> io::Result<Relayed> {
     let wire_bytes = wire_bytes.clamp(1, SIZE_BYTES_MAX);
     Ok(stream(READ_BYTES, span, move |from, to| relabel(from, to, wire_bytes))?.0)

@@ -52,17 +52,13 @@ fn write_for(path: &Path, flush_bytes: u64, span: Duration) -> io::Result<DiskSp
         })
         .collect();
     let mut latencies = Latencies::default();
-    let (start, mut at, mut count) = (Instant::now(), 0, 0u64);
+    let (start, mut count) = (Instant::now(), 0);
     while start.elapsed() < span {
         let before = Instant::now();
-        file.write_all_at(&block, at)?;
+        file.write_all_at(&block, count % (FILE_BYTES / flush_bytes) * flush_bytes)?;
         fdatasync(&file)?;
         latencies.record(before.elapsed().as_nanos() as u64);
         count += 1;
-        at += flush_bytes;
-        if at + flush_bytes > FILE_BYTES {
-            at = 0;
-        }
     }
     let flushes_per_s = count as f64 / start.elapsed().as_secs_f64();
     Ok(DiskSpeed {

@@ -45,17 +45,22 @@ pub struct Cost {
     pub disk_flushes_per_s: Option<f64>,
     /// Resident memory at the end.
     pub rss_kib: u64,
-    /// Peak of the resident memory during the measurement, or since the process started where the system
-    /// cannot reset it.
+    /// Peak of the resident memory in the measurement, or since the start where it cannot be reset.
     pub rss_peak_kib: u64,
 }
 
 impl Cost {
-    /// The cost of `messages` between two usages.
-    pub fn between(start: &Usage, end: &Usage, span_s: f64, messages: u64) -> Cost {
+    /// The cost of `messages` between two usages, if both are known.
+    pub fn between(
+        start: Option<&Usage>,
+        end: Option<&Usage>,
+        span_s: f64,
+        messages: u64,
+    ) -> Option<Cost> {
+        let (start, end) = start.zip(end)?;
         let grown = |field: fn(&Usage) -> u64| field(end).saturating_sub(field(start)) as f64;
         let cpu_ns = grown(|usage| usage.cpu_ns);
-        Cost {
+        Some(Cost {
             cpu_ns_per_message: cpu_ns / messages.max(1) as f64,
             cpu_share: cpu_ns / 1e9 / span_s,
             context_switches_per_s: grown(|usage| usage.context_switches) / span_s,
@@ -65,7 +70,7 @@ impl Cost {
             disk_flushes_per_s: None,
             rss_kib: end.rss_kib,
             rss_peak_kib: end.rss_peak_kib,
-        }
+        })
     }
 }
 

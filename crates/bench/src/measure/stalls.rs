@@ -35,8 +35,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Starts to watch the cores that this process may use. `None` with a single core, where any long
-    /// kernel section looks like a stall.
+    /// Watches the cores that this process may use; `None` with one, where long kernel sections look alike.
     pub fn start() -> Option<Watch> {
         let cores = own_cores();
         if cores.len() < 2 {
@@ -51,8 +50,7 @@ impl Watch {
         Some(Watch { stop, watchers })
     }
 
-    /// Returns the stalls. `None` where the system does not allow a high priority: then a busy machine
-    /// would look like a stalled one.
+    /// Returns the stalls; `None` without a high priority: then a busy machine would look like a stalled one.
     pub fn finish(self) -> Option<Stalls> {
         self.stop.store(true, Ordering::Relaxed);
         let seen = self.watchers.into_iter().map(|it| it.join().expect("a watcher does not panic"));

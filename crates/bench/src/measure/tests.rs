@@ -66,7 +66,7 @@ fn a_cost_is_per_message_and_per_second() {
         write_calls: 4,
         ..Usage::default()
     };
-    let cost = Cost::between(&start, &end, 2.0, 1_000);
+    let cost = Cost::between(Some(&start), Some(&end), 2.0, 1_000).expect("both are known");
     assert_eq!(cost.cpu_ns_per_message, 1_000_000.0);
     assert_eq!(cost.cpu_share, 0.5);
     assert_eq!(cost.context_switches_per_s, 10.0);

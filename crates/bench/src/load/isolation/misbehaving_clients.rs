@@ -89,8 +89,7 @@ pub(super) struct Fixture {
 impl Fixture {
     /// Beside a run of `plan` over `names`, which share its rate evenly.
     pub(super) fn new(plan: &Plan, names: &[String]) -> Fixture {
-        let above = |name: &str| name.rsplit_once(['.', '-', '/']).map_or("", |it| it.0).to_owned();
-        let above = above(&names[0]);
+        let above = names[0].rsplit_once(['.', '-', '/']).map_or("", |(above, _)| above);
         let per_name = plan.rate * plan.size_bytes as u64 / names.len() as u64;
         let protocol = plan.target.protocol();
         let dash = protocol.separator();
@@ -285,8 +284,7 @@ pub(super) fn write_flood(
     Ok(())
 }
 
-/// Starts a thread that yields to all others: the client would run on its own machine, and must not take
-/// CPU from the broker and healthy clients here.
+/// Starts a thread that yields to all others: a client on its own machine would take no CPU from them.
 pub(super) fn spawn<'scope>(
     scope: &'scope Scope<'scope, '_>,
     misbehaving: impl FnOnce() + Send + 'scope,

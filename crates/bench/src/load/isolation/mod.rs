@@ -42,8 +42,7 @@ pub struct Isolation {
     pub alone: [Outcome; 2],
     /// Healthy clients beside misbehaving ones.
     pub beside: Outcome,
-    /// Healthy clients while the misbehaving ones load a null broker at the same pace: what the machine
-    /// costs the healthy, whatever the broker does.
+    /// Healthy clients beside a null broker under the same load: what the machine costs, whatever broker.
     pub control: Outcome,
     /// Deliveries per second beside misbehaving clients, as a part of the mean of both runs alone.
     pub rate_part: f64,

@@ -10,18 +10,13 @@ pub(super) const GAP_MAX: u64 = 1 << 26;
 /// Writes the start and length of each run of ones.
 pub(super) fn serialize<S: Serializer>(bits: &[u64], serializer: S) -> Result<S::Ok, S::Error> {
     let mut runs: Vec<(u64, u64)> = Vec::new();
-    for (word, ones) in bits.iter().enumerate().filter(|(_, ones)| **ones != 0) {
-        let mut left = *ones;
-        while left != 0 {
-            let first = left.trailing_zeros();
-            let length = (!(left >> first)).trailing_zeros();
-            let start = word as u64 * 64 + u64::from(first);
+    for (word, ones) in bits.iter().enumerate() {
+        for bit in (0..64).filter(|bit| ones >> bit & 1 == 1) {
+            let at = word as u64 * 64 + bit;
             match runs.last_mut() {
-                Some((before, count)) if *before + *count == start => *count += u64::from(length),
-                _ => runs.push((start, u64::from(length))),
+                Some((start, count)) if *start + *count == at => *count += 1,
+                _ => runs.push((at, 1)),
             }
-            let end = first + length;
-            left = if end == 64 { 0 } else { left >> end << end };
         }
     }
     runs.serialize(serializer)

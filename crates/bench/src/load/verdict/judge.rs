@@ -113,7 +113,7 @@ mod tests {
     fn sent(sequence: u64, size_bytes: usize) -> Vec<u8> {
         let mut body = message::body(size_bytes);
         let head = size_bytes.min(TIMED_BYTES);
-        let mut stamp = Stamp { producer: 0, checksum: 0, sequence, sent_ns: 0 };
+        let mut stamp = Stamp::of(0, sequence);
         stamp.checksum = stamp::checksum(&stamp, crc32fast::hash(&body[head..]));
         stamp.write(&mut body[..head]);
         body

@@ -21,10 +21,10 @@ pub(super) struct Seen {
 
 impl Seen {
     #[inline]
-    pub(super) fn record(&mut self, sequence: u64, redelivered: bool) {
+    pub(super) fn record(&mut self, sequence: u64, redelivered: bool) -> bool {
         if sequence >= self.next.saturating_add(GAP_MAX) {
             self.foreign += 1;
-            return;
+            return false;
         }
         let (word, bit) = ((sequence / 64) as usize, 1 << (sequence % 64));
         if word >= self.bits.len() {
@@ -46,6 +46,7 @@ impl Seen {
         } else {
             self.reordered += 1;
         }
+        before & bit == 0
     }
 
     fn merge(&mut self, other: &Seen) {
@@ -104,13 +105,14 @@ impl Tally {
         Tally { producers: vec![Seen::default(); producers], foreign: 0, corrupt: 0, bare: 0 }
     }
 
-    /// Notes one delivery.
+    /// Notes one delivery. Returns whether it is the first one of a known producer's message.
     #[inline]
-    pub fn record(&mut self, stamp: &Stamp, redelivered: bool) {
+    pub fn record(&mut self, stamp: &Stamp, redelivered: bool) -> bool {
         match self.producers.get_mut(stamp.producer as usize) {
-            Some(seen) => seen.record(stamp.sequence, redelivered),
+            Some(seen) => return seen.record(stamp.sequence, redelivered),
             None => self.foreign += 1,
         }
+        false
     }
 
     /// Notes a delivery that is too short for a stamp.

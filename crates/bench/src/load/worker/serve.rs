@@ -4,10 +4,9 @@ use super::wire::{Answer, Part, Progress, Request, SIGN_EVERY, SILENCE_MAX, VERS
 use crate::client::Error;
 use crate::interrupt;
 use crate::load::consumer::{Consuming, start_consumers};
-use crate::load::control::{Control, StopOnDrop};
+use crate::load::control::{Control, StopOnDrop, join, joined};
 use crate::load::plan::End;
 use crate::load::producer::{Producer, connect_producers, start_producers};
-use crate::load::threads::{join, joined};
 use crate::measure::process;
 use std::io::{self, ErrorKind};
 use std::net::{TcpListener, TcpStream};

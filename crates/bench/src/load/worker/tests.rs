@@ -23,7 +23,7 @@ fn shares_cover_everything_once() {
 fn tallies_and_histograms_survive_the_wire() {
     let mut tally = Tally::new(2);
     for sequence in (0..1_000).filter(|it| it % 97 != 3) {
-        tally.record(&Stamp { producer: 1, checksum: 0, sequence, sent_ns: 0 }, sequence == 500);
+        tally.record(&Stamp::of(1, sequence), sequence == 500);
     }
     let text = serde_json::to_string(&tally).expect("plain data");
     assert!(text.len() < 1_000, "runs are short: {}", text.len());

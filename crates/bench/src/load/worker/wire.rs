@@ -24,9 +24,8 @@ const LINE_BYTES_MAX: u64 = 256 << 20;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Request {
-    Hello {
-        version: u32,
-    },
+    /// The first request.
+    Hello { version: u32 },
     /// Asks for the worker's clock.
     Clock,
     /// Connect the clients of this part and wait.
@@ -34,9 +33,7 @@ pub(super) enum Request {
     /// Keep waiting, and report progress; a sign of life.
     Wait,
     /// Publish, and report progress.
-    Go {
-        measuring: bool,
-    },
+    Go { measuring: bool },
     /// Stop publishing, receive the last confirms, and report progress.
     StopPublishing,
     /// Stop consuming, and send the outcome.
@@ -46,21 +43,18 @@ pub(super) enum Request {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Answer {
-    Hello {
-        version: u32,
-    },
+    /// To a hello.
+    Hello { version: u32 },
     /// Nanoseconds of the worker's clock.
-    Clock {
-        now_ns: u64,
-    },
+    Clock { now_ns: u64 },
     /// A sign of life; another answer follows.
     Working,
+    /// All connections are open.
     Prepared,
+    /// How far the worker is.
     Progress(Progress),
-    Outcome {
-        produced: Vec<Produced>,
-        consumed: Vec<Consumed>,
-    },
+    /// The outcome of the part.
+    Outcome { produced: Vec<Produced>, consumed: Vec<Consumed> },
     /// The part failed; the reason.
     Failed(String),
 }
