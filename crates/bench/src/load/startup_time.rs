@@ -4,12 +4,9 @@ use super::first_message::receive;
 use super::message::{self, Message};
 use super::verdict::{Judge, Verdict};
 use crate::client::{Error, Link, PATIENCE, Route, Source, Target};
-use crate::process_reaper;
-use rustix::process::{Pid, Signal, kill_process};
+use crate::peer::CommandBroker;
 use serde::{Deserialize, Serialize};
-use std::io;
-use std::process::{Child, Command, Stdio};
-use std::thread;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// Interval between connection attempts.
@@ -33,44 +30,14 @@ pub fn measure(
     target: &Target,
     patience: Duration,
 ) -> Result<StartTime, Error> {
-    let (program, arguments) =
-        command.split_first().ok_or_else(|| io::Error::other("there is no command to start"))?;
     let start = Instant::now();
-    let mut child = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
-    process_reaper::started(child.id());
-    let outcome = first_message(&mut child, target, start, patience);
-    stop(&mut child)?;
-    process_reaper::ended(child.id());
-    outcome
-}
-
-fn first_message(
-    child: &mut Child,
-    target: &Target,
-    start: Instant,
-    patience: Duration,
-) -> Result<StartTime, Error> {
-    let mut link = loop {
-        match Link::open(target) {
-            Ok(link) => break link,
-            // A broker may listen before it answers.
-            Err(Error::Io(_)) if start.elapsed() < patience => {}
-            Err(error) => return Err(error),
-        }
-        if let Some(status) = child.try_wait()? {
-            return Err(io::Error::other(format!("the broker ended at its start: {status}")).into());
-        }
-        thread::sleep(RETRY);
-    };
+    let (broker, mut link) =
+        CommandBroker::start_open(command, target, patience, RETRY, Stdio::null())?;
     let listening_ms = start.elapsed().as_secs_f64() * 1e3;
     pass_first(&mut link)?;
     let first_message_ms = start.elapsed().as_secs_f64() * 1e3;
     link.close()?;
+    drop(broker);
     Ok(StartTime { listening_ms, first_message_ms })
 }
 
@@ -93,23 +60,6 @@ fn pass_first(link: &mut Link) -> Result<(), Error> {
     verdict.add_queue(&judge.tally, &[1]);
     if !verdict.is_clean() {
         return Err(Error::Invalid(format!("a first message: {}", verdict.describe())));
-    }
-    Ok(())
-}
-
-/// Stops a child process: by SIGTERM, and by SIGKILL after ten seconds.
-pub fn stop(child: &mut Child) -> io::Result<()> {
-    if child.try_wait()?.is_none() {
-        kill_process(Pid::from_child(child), Signal::TERM)?;
-    }
-    let asked = Instant::now();
-    while child.try_wait()?.is_none() {
-        if asked.elapsed() > Duration::from_secs(10) {
-            child.kill()?;
-            child.wait()?;
-            break;
-        }
-        thread::sleep(Duration::from_millis(5));
     }
     Ok(())
 }

@@ -2,13 +2,16 @@
 //! by SIGTERM.
 
 use crate::client::{Error, Link, Target};
-use crate::load::startup_time;
 use crate::process_reaper;
+use rustix::process::{Pid, Signal, kill_process};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// Interval between connection attempts.
+pub(super) const RETRY: Duration = Duration::from_millis(5);
 
 /// How to start a broker that stays in the foreground.
 #[derive(Debug)]
@@ -38,16 +41,29 @@ impl CommandBroker {
         patience: Duration,
         log: Stdio,
     ) -> Result<Self, Error> {
-        let child = spawn(command, log)?;
-        let (command, uri) = (command.to_vec(), uri.clone());
-        let mut broker = CommandBroker { child, command, uri, patience };
-        broker.wait()?;
+        let (broker, link) = CommandBroker::start_open(command, uri, patience, RETRY, log)?;
+        link.close()?;
         Ok(broker)
     }
 
-    fn wait(&mut self) -> Result<(), Error> {
+    /// Starts it, tries to connect every `retry`, and returns also the connection.
+    pub(crate) fn start_open(
+        command: &[String],
+        uri: &Target,
+        patience: Duration,
+        retry: Duration,
+        log: Stdio,
+    ) -> Result<(Self, Link), Error> {
+        let child = spawn(command, log)?;
+        let (command, uri) = (command.to_vec(), uri.clone());
+        let mut broker = CommandBroker { child, command, uri, patience };
+        let link = broker.wait(retry)?;
+        Ok((broker, link))
+    }
+
+    fn wait(&mut self, retry: Duration) -> Result<Link, Error> {
         let (child, program) = (&mut self.child, &self.command[0]);
-        wait_until_open(&self.uri, self.patience, || {
+        wait_until_open(&self.uri, self.patience, retry, || {
             Ok(child.try_wait()?.map(|status| format!("{program} ended: {status}")))
         })
     }
@@ -68,7 +84,7 @@ impl CommandBroker {
     /// Starts it again and waits until it answers.
     pub fn restart(&mut self) -> Result<(), Error> {
         self.child = spawn(&self.command, Stdio::null())?;
-        self.wait()
+        self.wait(RETRY)?.close()
     }
 }
 
@@ -90,29 +106,48 @@ fn spawn(command: &[String], log: Stdio) -> io::Result<Child> {
 
 impl Drop for CommandBroker {
     fn drop(&mut self) {
-        match startup_time::stop(&mut self.child) {
+        match stop(&mut self.child) {
             Ok(()) => process_reaper::ended(self.child.id()),
             Err(error) => eprintln!("process {} could not be stopped: {error}", self.child.id()),
         }
     }
 }
 
+/// Stops a child process: by SIGTERM, and by SIGKILL after ten seconds.
+fn stop(child: &mut Child) -> io::Result<()> {
+    if child.try_wait()?.is_none() {
+        kill_process(Pid::from_child(child), Signal::TERM)?;
+    }
+    let asked = Instant::now();
+    while child.try_wait()?.is_none() {
+        if asked.elapsed() > Duration::from_secs(10) {
+            child.kill()?;
+            child.wait()?;
+            break;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
 /// Tries to connect until it succeeds, `patience` ends, or `ended` returns the reason why it never will.
 pub(super) fn wait_until_open(
     uri: &Target,
     patience: Duration,
+    retry: Duration,
     mut ended: impl FnMut() -> io::Result<Option<String>>,
-) -> Result<(), Error> {
+) -> Result<Link, Error> {
     let start = Instant::now();
     loop {
         match Link::open(uri) {
-            Ok(link) => return link.close(),
+            Ok(link) => return Ok(link),
+            // A broker may listen before it answers.
             Err(Error::Io(_)) if start.elapsed() < patience => {}
             Err(error) => return Err(error),
         }
         if let Some(reason) = ended()? {
             return Err(io::Error::other(reason).into());
         }
-        thread::sleep(Duration::from_millis(5));
+        thread::sleep(retry);
     }
 }

@@ -3,11 +3,11 @@
 //! Its start script forks and leaves a name server (`epmd`) running, so the processes to stop are found
 //! by their ports.
 
-use super::command::wait_until_open;
+use super::command::{RETRY, wait_until_open};
 use super::configuration::{self, Start};
 use super::kind::Kind;
 use super::port::free_port;
-use crate::client::{Error, Target};
+use crate::client::{Error, Link, Target};
 use crate::measure::process::{command_line, listener_pid};
 use crate::process_reaper;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -230,9 +230,10 @@ fn spawn(folder: &Path, ports: &Ports) -> io::Result<Child> {
 
 /// Waits until it answers.
 fn wait(script: &mut Child, ports: &Ports) -> Result<Processes, Error> {
-    let opened = wait_until_open(&ports.uri(), Duration::from_secs(60), || {
+    let opened = wait_until_open(&ports.uri(), Duration::from_secs(60), RETRY, || {
         Ok(script.try_wait()?.map(|status| format!("rabbitmq-server ended: {status}")))
-    });
+    })
+    .and_then(Link::close);
     let name_server_pid = listener_pid(ports.name_server);
     if let Err(error) = opened {
         script.kill()?;
