@@ -15,27 +15,31 @@ pub(crate) fn append(before: u32, bytes: &[u8]) -> u32 {
     digest.finalize() as u32
 }
 
-#[test]
-fn it_is_crc_32c_however_it_is_cut() {
-    assert_eq!(of(b"123456789"), 0xe306_9283);
-    assert_eq!(of(b""), 0);
-    let bytes: Vec<u8> = (0..3000u32).map(|at| ((at * 7919) >> 3) as u8).collect();
-    for length in [1, 15, 16, 20, 255, 256, 1032, 3000] {
-        let whole = bitwise(&bytes[..length]);
-        assert_eq!(of(&bytes[..length]), whole, "{length} bytes");
-        assert_eq!(append(of(&bytes[..length / 3]), &bytes[length / 3..length]), whole);
-    }
-}
-
-/// The definition: bit by bit.
 #[cfg(test)]
-fn bitwise(bytes: &[u8]) -> u32 {
-    let mut state = !0u32;
-    for byte in bytes {
-        state ^= u32::from(*byte);
-        for _ in 0..8 {
-            state = (state >> 1) ^ (0x82f6_3b78 * (state & 1));
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_crc_32c_however_it_is_cut() {
+        assert_eq!(of(b"123456789"), 0xe306_9283);
+        assert_eq!(of(b""), 0);
+        let bytes: Vec<u8> = (0..3000u32).map(|at| ((at * 7919) >> 3) as u8).collect();
+        for length in [1, 15, 16, 20, 255, 256, 1032, 3000] {
+            let whole = bitwise(&bytes[..length]);
+            assert_eq!(of(&bytes[..length]), whole, "{length} bytes");
+            assert_eq!(append(of(&bytes[..length / 3]), &bytes[length / 3..length]), whole);
         }
     }
-    !state
+
+    /// The definition: bit by bit.
+    fn bitwise(bytes: &[u8]) -> u32 {
+        let mut state = !0u32;
+        for byte in bytes {
+            state ^= u32::from(*byte);
+            for _ in 0..8 {
+                state = (state >> 1) ^ (0x82f6_3b78 * (state & 1));
+            }
+        }
+        !state
+    }
 }

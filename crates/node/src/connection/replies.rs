@@ -23,8 +23,9 @@ impl Node {
             return self.effects.in_process.tell(id, InProcessEvent::Reply(reply));
         };
         let has_input = !connection.carry.is_empty();
-        self.with_handler(now, id, |handler, context| handler.replied(context, channel, reply));
-        if has_input {
+        let replied =
+            self.with_handler(now, id, |handler, context| handler.replied(context, channel, reply));
+        if replied.is_some() && has_input {
             self.connections.resumable.push(id);
         }
     }

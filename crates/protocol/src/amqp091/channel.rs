@@ -64,7 +64,7 @@ impl Content {
 /// The channels of a connection, by number.
 #[derive(Debug, Default)]
 pub(super) struct Channels {
-    sorted: Vec<Channel>,
+    pub(super) sorted: Vec<Channel>,
     /// Where the last one was found: the next frame is most likely for the same.
     last: usize,
 }
@@ -119,14 +119,5 @@ impl std::ops::IndexMut<usize> for Channels {
     #[inline]
     fn index_mut(&mut self, index: usize) -> &mut Channel {
         &mut self.sorted[index]
-    }
-}
-
-#[cfg(test)]
-impl Channels {
-    /// Memory that unfinished messages hold.
-    pub(super) fn gathered_bytes(&self) -> usize {
-        let contents = self.sorted.iter().filter_map(|channel| channel.content.as_ref());
-        contents.map(|c| c.method.capacity() + c.properties.capacity() + c.body.capacity()).sum()
     }
 }

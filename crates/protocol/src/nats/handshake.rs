@@ -85,12 +85,11 @@ impl Handler {
             // Libraries on an encrypted connection expect that TLS is required.
             tls_required: settings.tls == Tls::Required || self.peer.encrypted,
             tls_available: may_encrypt && settings.tls == Tls::Available,
-            tls_verify: false,
             ldm,
             connect_urls: settings.connect_urls.clone(),
-            jetstream: false,
             connect_info,
             remote_account: if connect_info { self.vhost.clone() } else { String::new() },
+            ..Info::default()
         }
     }
 

@@ -174,11 +174,20 @@ impl Message<'_> {
     #[inline]
     pub fn write(&self, out: &mut Vec<u8>) {
         out.reserve(self.subject.len() + self.sid.len() + self.rest_bytes_max());
+        self.write_before_body(out);
+        out.extend_from_slice(self.body);
+        out.extend_from_slice(frame::END);
+    }
+
+    /// Appends MSG, or HMSG where there are headers, up to the body.
+    #[inline]
+    pub(crate) fn write_before_body(&self, out: &mut Vec<u8>) {
         if !self.headers.is_empty() {
             out.push(b'H');
         }
         self.write_names(out);
-        self.write_rest(out);
+        self.write_reply(out);
+        put_before_body(out, self.headers, self.body);
     }
 
     /// Appends what MSG begins with: what is the same for every message to a subject for a subscription.
@@ -196,27 +205,14 @@ impl Message<'_> {
     pub(crate) fn write_behind(&self, names: &[u8], out: &mut Vec<u8>) {
         out.reserve(names.len() + self.rest_bytes_max());
         out.extend_from_slice(names);
-        self.write_rest(out);
+        self.write_reply(out);
+        put_payload(out, self.headers, self.body);
     }
 
     /// How much it is without subject and subscription, and a little more.
     #[inline]
     fn rest_bytes_max(&self) -> usize {
         36 + self.reply.len() + self.headers.len() + self.body.len()
-    }
-
-    #[inline]
-    fn write_rest(&self, out: &mut Vec<u8>) {
-        self.write_reply(out);
-        put_payload(out, self.headers, self.body);
-    }
-
-    /// Appends MSG, or HMSG where there are headers, up to the body.
-    pub(crate) fn write_before_body(&self, out: &mut Vec<u8>) {
-        out.extend(self.headers.first().map(|_| b'H'));
-        self.write_names(out);
-        self.write_reply(out);
-        put_before_body(out, self.headers, self.body);
     }
 
     #[inline]
