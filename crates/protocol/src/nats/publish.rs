@@ -1,6 +1,6 @@
 //! Publishes from the client: the hot path, and the answer to a request without responders.
 
-use super::codec::client::PublishRow;
+use super::codec::client::RepeatedPublish;
 use super::codec::{Message, Publish};
 use super::{fault, mapping, subject};
 use crate::nats::handler::Handler;
@@ -81,10 +81,10 @@ impl Handler {
             return 0;
         };
         let mut bodies = [&[][..]; DirectBatch::MESSAGES_MAX];
-        let (mut count, mut used, mut row) = (0, 0, PublishRow::default());
+        let (mut count, mut used, mut repeated) = (0, 0, RepeatedPublish::default());
         let subject = self.subject.as_bytes();
         for place in &mut bodies {
-            let next = row.next(&input[used..], subject, &self.limits);
+            let next = repeated.next(&input[used..], subject, &self.limits);
             let Some((body, bytes)) = next.filter(|(body, _)| room.take(body.len())) else { break };
             *place = body;
             (count, used) = (count + 1, used + bytes);

@@ -1,7 +1,7 @@
 //! A NATS connection: handshake, subscriptions, and parsing of the input.
 
 use crate::client::{Encoded, Error, Head, Receiver, Route, Source, Target, Wire};
-use angarium_protocol::nats::codec::server::MessageRow;
+use angarium_protocol::nats::codec::server::RepeatedMessage;
 use angarium_protocol::nats::codec::{
     Connect, Info, Malformed, Message, Publish, ServerOp, client,
 };
@@ -21,7 +21,7 @@ pub struct Connection {
     pub(crate) wire: Wire,
     /// The largest payload that the broker accepts.
     payload_bytes_max: usize,
-    row: MessageRow,
+    repeated: RepeatedMessage,
     subscriptions: u64,
 }
 
@@ -31,7 +31,7 @@ impl Connection {
         let mut connection = Connection {
             wire: Wire::open(target)?,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
-            row: MessageRow::default(),
+            repeated: RepeatedMessage::default(),
             subscriptions: 0,
         };
         let mut info = None;
@@ -121,7 +121,7 @@ impl Connection {
     ) -> Result<(), Error> {
         let payload_bytes_max = self.payload_bytes_max;
         while let Some(op) =
-            self.wire.incoming.take(|bytes| self.row.decode(bytes, payload_bytes_max))?
+            self.wire.incoming.take(|bytes| self.repeated.decode(bytes, payload_bytes_max))?
         {
             match op {
                 ServerOp::Message(message) => take(receiver, message)?,

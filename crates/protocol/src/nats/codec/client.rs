@@ -107,15 +107,15 @@ fn plain_payload<'a>(
     whole_payload(input, at, bytes)
 }
 
-/// PUBs in a row to one subject, without a reply, as all libraries write them. The line of one is most often
-/// that of the next one, too, and then known.
+/// Consecutive PUBs to one subject, without a reply, as all libraries write them. The line of one is most
+/// often that of the next one, too, and then known.
 #[derive(Debug, Default)]
-pub struct PublishRow<'a> {
+pub struct RepeatedPublish<'a> {
     line: &'a [u8],
     payload_bytes: usize,
 }
 
-impl<'a> PublishRow<'a> {
+impl<'a> RepeatedPublish<'a> {
     /// The payload of the next one, which `input` begins with, and where it ends. `None`: something else
     /// follows, or not all of it is there.
     #[inline]

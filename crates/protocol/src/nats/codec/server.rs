@@ -91,14 +91,14 @@ fn plain_message(input: &[u8], payload_bytes_max: usize) -> Option<(ServerOp<'_>
 /// Reads what a server sends where most of it is messages to one subject for one subscription, without a
 /// reply: the line of one is most often that of the next one, too, and then known.
 #[derive(Debug, Default)]
-pub struct MessageRow {
+pub struct RepeatedMessage {
     line: Vec<u8>,
     subject_bytes: usize,
     sid_bytes: usize,
     payload_bytes: usize,
 }
 
-impl MessageRow {
+impl RepeatedMessage {
     /// As [`ServerOp::decode`], with the same largest payload each time.
     #[inline]
     pub fn decode<'a>(

@@ -1,8 +1,8 @@
 //! Operations there and back, cut anywhere, and what is no operation.
 
-use super::client::{PublishRow, write_ping, write_pong, write_subscribe, write_unsubscribe};
+use super::client::{RepeatedPublish, write_ping, write_pong, write_subscribe, write_unsubscribe};
 use super::headers::{HeadersWriter, without};
-use super::server::{MessageRow, write_error, write_ok};
+use super::server::{RepeatedMessage, write_error, write_ok};
 use super::*;
 
 const LIMITS: Limits =
@@ -51,9 +51,9 @@ fn check(input: &str, expected: &str) {
 /// The payloads of the PUBs to `a` that the input begins with, and what follows them.
 #[track_caller]
 fn check_row(input: &str, payloads: &[&str], rest: &str) {
-    let (mut row, mut used) = (PublishRow::default(), 0);
+    let (mut repeated, mut used) = (RepeatedPublish::default(), 0);
     let mut found = Vec::new();
-    while let Some((payload, bytes)) = row.next(&input.as_bytes()[used..], b"a", &LIMITS) {
+    while let Some((payload, bytes)) = repeated.next(&input.as_bytes()[used..], b"a", &LIMITS) {
         // Each is what it is by itself, too.
         let alone = client(&input.as_bytes()[used..]).unwrap().expect("it is whole");
         assert_eq!(alone, (format!("publish a [] [] [{}]", text(payload)), bytes), "{input:?}");
@@ -74,7 +74,7 @@ fn publishes_in_a_row_are_read() {
     check_row("PUB a 1\r\nx\r\nPUB a 11\r\n12345678901\r\n", &["x", "12345678901"], "");
     check_row("PUB a 0\r\n\r\nPUB a 0\r\n\r\n", &["", ""], "");
     check_row("PUB a 01\r\nx\r\nPUB a 1\r\ny\r\n", &["x", "y"], "");
-    // What ends a row: another subject, operation or spelling, a reply, a wrong end, half a message.
+    // What ends the repetition: another subject, operation or spelling, a reply, a wrong end, half a message.
     for rest in [
         "PUB ab 1\r\ny\r\n",
         "PUB b 1\r\ny\r\n",
@@ -119,21 +119,21 @@ fn messages_in_a_row_are_what_each_is_alone() {
     // Whatever came before.
     for first in operations {
         for second in operations {
-            let (mut row, both) = (MessageRow::default(), [first, second].concat());
-            row.decode(first.as_bytes(), 1000).expect("it is one");
+            let (mut repeated, both) = (RepeatedMessage::default(), [first, second].concat());
+            repeated.decode(first.as_bytes(), 1000).expect("it is one");
             let alone = ServerOp::decode(second.as_bytes(), 1000);
-            assert_eq!(row.decode(second.as_bytes(), 1000), alone, "{both:?}");
+            assert_eq!(repeated.decode(second.as_bytes(), 1000), alone, "{both:?}");
             for cut in 0..second.len() {
-                let mut row = MessageRow::default();
-                row.decode(first.as_bytes(), 1000).expect("it is one");
-                let part = row.decode(&second.as_bytes()[..cut], 1000);
+                let mut repeated = RepeatedMessage::default();
+                repeated.decode(first.as_bytes(), 1000).expect("it is one");
+                let part = repeated.decode(&second.as_bytes()[..cut], 1000);
                 assert_eq!(part, Ok(None), "{both:?}, cut at {cut}");
             }
         }
     }
-    let mut row = MessageRow::default();
-    row.decode(b"MSG a 1 2\r\nxy\r\n", 1000).expect("it is one");
-    assert!(row.decode(b"MSG a 1 2\r\nxyz\r\n", 1000).is_err(), "it ends where it should not");
+    let mut repeated = RepeatedMessage::default();
+    repeated.decode(b"MSG a 1 2\r\nxy\r\n", 1000).expect("it is one");
+    assert!(repeated.decode(b"MSG a 1 2\r\nxyz\r\n", 1000).is_err(), "it ends where it should not");
 }
 
 #[test]
