@@ -8,6 +8,7 @@ use angarium_engine::ShardId;
 use angarium_journal::Disk;
 use angarium_node::{SpillJob, SpillStore, clear_spill};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
@@ -21,7 +22,7 @@ impl SpillThread {
     pub(crate) fn start(
         folder: &Path,
         mut store: SpillStore,
-        mailboxes: Vec<Mailbox>,
+        mailboxes: Arc<[Mailbox]>,
     ) -> Result<(SpillThread, JoinHandle<()>), String> {
         let complain = |error| hints::in_data_folder(folder, &error);
         let disk = Disk::open(folder).map_err(complain)?;

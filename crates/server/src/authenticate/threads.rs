@@ -2,6 +2,7 @@
 //! limited.
 
 use super::password;
+use crate::threads;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
 
@@ -52,11 +53,8 @@ fn start(count: u64) -> SyncSender<(Check, Then)> {
     let receiver = Arc::new(Mutex::new(receiver));
     for number in 0..count {
         let receiver = Arc::clone(&receiver);
-        let spawned = std::thread::Builder::new()
-            .name(format!("password-{number}"))
-            .spawn(move || work(&receiver));
-        if let Err(error) = spawned {
-            tracing::error!(%error, "cannot start a thread for password checks");
+        if let Err(error) = threads::spawn(format!("password-{number}"), move || work(&receiver)) {
+            tracing::error!(%error, "no thread for password checks");
         }
     }
     sender

@@ -198,21 +198,14 @@ impl Publisher<'_> {
 impl Totals {
     /// What to say about messages that were not taken.
     fn complaint(self) -> Option<String> {
-        let refused = format!(
-            "{} refused: a queue or the disk is full (see `angarium queue list` and `angarium status`)",
-            self.refused
-        );
-        let returned = format!(
-            "{} returned: no queue takes them (see `angarium binding list`, or declare a queue with \
-             --queue NAME --declare)",
-            self.returned
-        );
-        match (self.refused > 0, self.returned > 0) {
-            (false, false) => None,
-            (true, false) => Some(refused),
-            (false, true) => Some(returned),
-            (true, true) => Some(format!("{refused}; {returned}")),
-        }
+        let refused = "refused: a queue or the disk is full (see `angarium queue list` and `angarium \
+                       status`)";
+        let returned = "returned: no queue takes them (see `angarium binding list`, or declare a queue \
+                        with --queue NAME --declare)";
+        let all = [(self.refused, refused), (self.returned, returned)];
+        let some = all.into_iter().filter(|(count, _)| *count > 0);
+        let told: Vec<String> = some.map(|(count, what)| format!("{count} {what}")).collect();
+        (!told.is_empty()).then(|| told.join("; "))
     }
 }
 

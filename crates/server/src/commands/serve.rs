@@ -9,7 +9,7 @@ use crate::logs::{self, LevelSwitch};
 use crate::memory;
 use crate::reactor::listeners::Bound;
 use crate::reactor::{self, Mailbox, Start, listeners};
-use crate::settings::{self, ByteCount, Encryption, Settings, Sources};
+use crate::settings::{self, Encryption, Settings, Sources};
 use crate::signals;
 use angarium_engine::limits::Limits;
 use angarium_engine::{self as engine, Quota, Time};
@@ -34,7 +34,8 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
     let settings = sources.read()?;
     let level = logs::start(settings.log, settings.log_format);
     let data = settings.data.clone();
-    make_private(&data)?;
+    let private = DirBuilder::new().recursive(true).mode(0o700).create(&data);
+    private.map_err(|error| hints::in_data_folder(&data, &error))?;
     let folder = data.join(journal::FOLDER);
     let disk = Disk::open(&folder).map_err(|error| hints::in_data_folder(&folder, &error))?;
     let tcp = settings.http.map(|address| listeners::bind("http", address)).transpose()?;
@@ -83,14 +84,6 @@ fn sources(matches: &ArgMatches) -> Sources {
             .collect(),
         flags: settings::DEFINITIONS.iter().filter_map(flag).collect(),
     }
-}
-
-fn make_private(folder: &Path) -> Result<(), String> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
-        .map_err(|error| hints::in_data_folder(folder, &error))
 }
 
 /// The socket for administration, which only the folder's owner can reach.
@@ -180,13 +173,12 @@ pub(crate) fn options(settings: &Settings, shards: usize) -> Result<Options, Str
 fn quota(settings: &Settings) -> Quota {
     use engine::Bound::{Bytes, ConnectionBytes, ConnectionMessages, Messages, UnsentBytes};
     let mut quota = Quota::default().with_slow_consumer_policy(settings.slow_consumer_policy);
-    let bytes = |setting: Option<ByteCount>| setting.map(|bytes| bytes.0);
     for (bound, value) in [
         (UnsentBytes, Some(settings.direct_bytes_max.0)),
         (Messages, settings.user_messages_per_second),
-        (Bytes, bytes(settings.user_bytes_per_second)),
+        (Bytes, settings.user_bytes_per_second.map(|bytes| bytes.0)),
         (ConnectionMessages, settings.connection_messages_per_second),
-        (ConnectionBytes, bytes(settings.connection_bytes_per_second)),
+        (ConnectionBytes, settings.connection_bytes_per_second.map(|bytes| bytes.0)),
     ] {
         quota.set(bound, value);
     }

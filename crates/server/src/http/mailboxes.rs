@@ -18,8 +18,8 @@ pub struct Mailboxes(Arc<[Mailbox]>);
 
 impl Mailboxes {
     /// Of a broker with these; there is one at least.
-    pub fn new(mailboxes: Vec<Mailbox>) -> Mailboxes {
-        Mailboxes(mailboxes.into())
+    pub fn new(mailboxes: Arc<[Mailbox]>) -> Mailboxes {
+        Mailboxes(mailboxes)
     }
 
     /// Where queues, users and virtual hosts are.

@@ -34,20 +34,17 @@ impl SubjectsBody {
 
 impl RulesBody {
     fn rules(&self, read: fn(&str) -> Result<String, String>) -> Result<SubjectRules, String> {
-        let patterns = |list: &[String]| -> Result<Vec<String>, String> {
-            list.iter().map(|text| read(text)).collect()
+        let patterns = |list: &[String]| {
+            list.iter().map(|text| read(text)).collect::<Result<Vec<_>, String>>()
         };
         Ok(SubjectRules { allow: patterns(&self.allow)?, deny: patterns(&self.deny)? })
     }
 }
 
-impl From<&SubjectPermissions> for SubjectsBody {
-    fn from(subjects: &SubjectPermissions) -> SubjectsBody {
-        let body = |rules: &SubjectRules| {
-            let SubjectRules { allow, deny } = rules.clone();
-            RulesBody { allow, deny }
-        };
-        SubjectsBody { publish: body(&subjects.publish), subscribe: body(&subjects.subscribe) }
+impl From<SubjectPermissions> for SubjectsBody {
+    fn from(subjects: SubjectPermissions) -> SubjectsBody {
+        let body = |SubjectRules { allow, deny }| RulesBody { allow, deny };
+        SubjectsBody { publish: body(subjects.publish), subscribe: body(subjects.subscribe) }
     }
 }
 

@@ -32,14 +32,8 @@ pub(super) struct QueueView {
     pub(super) bytes: u64,
     /// `running`, or `stopped` at what cannot be read back.
     pub(super) state: &'static str,
-    pub(super) stopped_at: Option<PlaceView>,
-}
-
-/// A place in the journal.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct PlaceView {
-    pub(super) segment: u32,
-    pub(super) offset: u64,
+    /// The place in the journal.
+    pub(super) stopped_at: Option<Value>,
 }
 
 /// Whether a user may administer.
@@ -102,7 +96,7 @@ pub(super) fn permissions(shard: &mut Shard) -> Value {
             "configure": permission.configure,
             "write": permission.write,
             "read": permission.read,
-            "subjects": permission.subjects.map(SubjectsBody::from),
+            "subjects": permission.subjects.cloned().map(SubjectsBody::from),
         })
     };
     shard.node.engine().list_permissions().map(permission).collect()
@@ -170,9 +164,8 @@ fn queue_view(queue: &QueueListing<'_>) -> QueueView {
         consumers: queue.consumers as u64,
         bytes: queue.ready_bytes,
         state: if queue.unreadable.is_some() { "stopped" } else { "running" },
-        stopped_at: queue.unreadable.map(|position| PlaceView {
-            segment: position.segment(),
-            offset: position.0 & u64::from(u32::MAX),
+        stopped_at: queue.unreadable.map(|position| {
+            json!({ "segment": position.segment(), "offset": position.0 & u64::from(u32::MAX) })
         }),
     }
 }

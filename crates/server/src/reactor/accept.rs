@@ -124,13 +124,11 @@ impl Shard {
 
     /// Begins TLS if the first byte of a client that may begin it is that of a handshake.
     pub(super) fn look_for_tls(&mut self, index: usize) {
-        let Some(client) = self.clients.get(index) else { return };
-        if client.may_begin_tls.is_none() {
-            return;
-        }
-        let Some(first) = client.socket.peek() else { return };
-        let config = client.may_begin_tls.take();
-        if first == TLS_HANDSHAKE {
+        if let Some(client) = self.clients.get(index)
+            && client.may_begin_tls.is_some()
+            && let Some(first) = client.socket.peek()
+        {
+            let config = client.may_begin_tls.take().filter(|_| first == TLS_HANDSHAKE);
             client.tls = config.and_then(Tls::begin);
             client.tells_tls = client.tls.is_some();
         }
@@ -138,16 +136,14 @@ impl Shard {
 
     /// Tells the node that a client's transport has become encrypted.
     pub(super) fn tell_tls(&mut self, index: usize) {
-        let Some(client) = self.clients.get(index) else { return };
-        let (true, Some(tls), Phase::Open(id)) = (client.tells_tls, &client.tls, &client.phase)
-        else {
-            return;
-        };
-        if tls.is_handshaking() {
-            return;
+        if let Some(client) = self.clients.get(index)
+            && client.tells_tls
+            && let (Some(tls), Phase::Open(id)) = (&client.tls, &client.phase)
+            && !tls.is_handshaking()
+        {
+            self.node.encrypted(*id, tls.certificate_name());
+            client.tells_tls = false;
         }
-        self.node.encrypted(*id, tls.certificate_name());
-        client.tells_tls = false;
     }
 
     /// The transport is established: the node takes the client over.

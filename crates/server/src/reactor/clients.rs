@@ -8,6 +8,7 @@ use angarium_engine::{ConnectionId, Time};
 use angarium_node::Node;
 use angarium_protocol::Peer;
 use rustix::event::epoll::{self, EventFlags};
+use slab::Slab;
 use std::collections::BTreeSet;
 use std::io::IoSlice;
 use std::time::Duration;
@@ -22,8 +23,7 @@ const SENT_BYTES: usize = 256 << 10;
 /// All clients, by slot.
 #[derive(Debug, Default)]
 pub(super) struct Clients {
-    slots: Vec<Option<Box<Client>>>,
-    free: Vec<u32>,
+    slots: Slab<Box<Client>>,
     /// Slot + 1 by the node's id; 0: none.
     by_id: Vec<u32>,
     /// When clients are closed unless they leave their phase.
@@ -36,24 +36,19 @@ pub(super) struct Clients {
 
 impl Clients {
     pub(super) fn insert(&mut self, client: Client) -> usize {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(None);
-            u32::try_from(self.slots.len() - 1).expect("descriptors fit 32 bits")
-        });
-        if let Some(deadline) = client.deadline {
-            self.deadlines.insert((deadline, slot));
-        }
-        self.slots[slot as usize] = Some(Box::new(client));
-        slot as usize
+        let deadline = client.deadline;
+        let index = self.slots.insert(Box::new(client));
+        self.deadlines.extend(deadline.map(|deadline| (deadline, slot_of(index))));
+        index
     }
 
     pub(super) fn get(&mut self, index: usize) -> Option<&mut Client> {
-        self.slots.get_mut(index)?.as_deref_mut()
+        self.slots.get_mut(index).map(|client| &mut **client)
     }
 
     /// The socket of a client without TLS that takes output now.
     pub(super) fn plain_socket(&self, index: usize) -> Option<&Socket> {
-        let client = self.slots.get(index)?.as_deref()?;
+        let client = self.slots.get(index)?;
         let takes_bytes = client.tls.is_none() && !client.is_full;
         takes_bytes.then_some(&client.socket)
     }
@@ -86,7 +81,7 @@ impl Clients {
 
     /// The node's name for the client in that slot.
     pub(super) fn id_of(&self, index: usize) -> Option<ConnectionId> {
-        self.slots.get(index)?.as_ref()?.id()
+        self.slots.get(index)?.id()
     }
 
     pub(super) fn name(&mut self, index: usize, id: ConnectionId) {
@@ -103,14 +98,11 @@ impl Clients {
     }
 
     pub(super) fn set_deadline(&mut self, index: usize, deadline: Option<Time>) {
-        let Some(client) = self.slots[index].as_mut() else { return };
-        let before = std::mem::replace(&mut client.deadline, deadline);
-        if let Some(before) = before {
+        let Some(client) = self.slots.get_mut(index) else { return };
+        if let Some(before) = std::mem::replace(&mut client.deadline, deadline) {
             self.deadlines.remove(&(before, slot_of(index)));
         }
-        if let Some(deadline) = deadline {
-            self.deadlines.insert((deadline, slot_of(index)));
-        }
+        self.deadlines.extend(deadline.map(|deadline| (deadline, slot_of(index))));
     }
 
     /// The next deadline of a client.
@@ -125,9 +117,7 @@ impl Clients {
 
     pub(super) fn remove(&mut self, index: usize) -> Option<Box<Client>> {
         self.set_deadline(index, None);
-        let client = self.slots[index].take()?;
-        self.free.push(slot_of(index));
-        Some(client)
+        self.slots.try_remove(index)
     }
 }
 
@@ -430,9 +420,8 @@ impl Shard {
 
     /// Drops all clients.
     pub(super) fn close_all(&mut self) {
-        for index in 0..self.clients.slots.len() {
-            self.drop_client(index);
-        }
+        let all: Vec<usize> = self.clients.slots.iter().map(|(index, _)| index).collect();
+        all.into_iter().for_each(|index| self.drop_client(index));
     }
 }
 

@@ -117,13 +117,6 @@ pub struct Shard {
     stage: Stage,
 }
 
-/// What ties a shard to the others.
-pub(super) struct Links {
-    pub(super) inbox: Inbox,
-    pub(super) directory: ShardDirectory,
-    pub(super) clock: Clock,
-}
-
 /// How far a shard's life has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -142,10 +135,11 @@ impl Shard {
     pub(super) fn new(
         node: Node,
         settings: Settings,
-        links: Links,
+        inbox: Inbox,
+        directory: ShardDirectory,
+        clock: Clock,
         spill: SpillThread,
     ) -> Result<Shard, String> {
-        let Links { inbox, directory, clock } = links;
         // Home accepts all clients and so reads the certificates; it logs their changes once.
         let has_certificates = node.is_home() && settings.has_certificate();
         let certificates =
@@ -265,7 +259,7 @@ impl Shard {
             (false, None) => None,
             (false, Some(due)) => Some(due.since(self.clock.now())),
         };
-        let timeout = timeout.map(timespec);
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         match epoll::wait(&self.epoll, spare_capacity(events), timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => panic!("epoll_wait on an own descriptor: {error}"),
@@ -294,17 +288,15 @@ impl Shard {
     fn let_input_gather(&mut self, pause: Duration) {
         if self.inbox.fall_asleep() {
             let mut letters = [PollFd::new(&self.inbox, PollFlags::IN)];
+            let pause = Timespec::try_from(pause).unwrap_or(NOW);
             // An interrupted wait only ends earlier.
-            let _ = rustix::event::poll(&mut letters, Some(&timespec(pause)));
+            let _ = rustix::event::poll(&mut letters, Some(&pause));
             self.inbox.wake_up();
         }
     }
 
     fn deadline(&self) -> Option<Time> {
-        let drained_at = match self.stage {
-            Stage::Draining(at) => Some(at),
-            _ => None,
-        };
+        let drained_at = if let Stage::Draining(at) = self.stage { Some(at) } else { None };
         let named_at = self.watchdog.deadline();
         [self.node.deadline(), self.clients.deadline(), self.accept_again_at, drained_at, named_at]
             .into_iter()
@@ -545,12 +537,5 @@ impl Shard {
     fn close(&mut self) {
         self.node.close(self.now);
         self.stage = Stage::Closing;
-    }
-}
-
-fn timespec(duration: Duration) -> Timespec {
-    Timespec {
-        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: i64::from(duration.subsec_nanos()),
     }
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(super) struct ShardDirectory {
     pub(super) here: ShardId,
     /// By shard, the own one too.
-    mailboxes: Arc<[Mailbox]>,
+    pub(super) mailboxes: Arc<[Mailbox]>,
     /// How many clients each shard has or is about to have.
     clients: Arc<[AtomicUsize]>,
     /// How many clients the limit of open files allows.
@@ -22,9 +22,9 @@ pub(super) struct ShardDirectory {
 
 impl ShardDirectory {
     /// The directory of the first shard.
-    pub(super) fn new(mailboxes: Vec<Mailbox>, clients_max: u64) -> ShardDirectory {
+    pub(super) fn new(mailboxes: Arc<[Mailbox]>, clients_max: u64) -> ShardDirectory {
         let clients = mailboxes.iter().map(|_| AtomicUsize::new(0)).collect();
-        ShardDirectory { here: ShardId::HOME, mailboxes: mailboxes.into(), clients, clients_max }
+        ShardDirectory { here: ShardId::HOME, mailboxes, clients, clients_max }
     }
 
     /// The directory of another shard.

@@ -5,13 +5,9 @@ use crate::logs::OncePerSecond;
 use angarium_node::{Node, SlowConsumerEvent, SpillLoss};
 use std::time::Instant;
 
-/// What is logged already.
+/// What is logged already, by [`SpillLoss`].
 #[derive(Debug, Default)]
-pub(super) struct SlowConsumers {
-    failed_disk: Losses,
-    slow_disk: Losses,
-    full_journal: Losses,
-}
+pub(super) struct SlowConsumers([Losses; SpillLoss::ALL.len()]);
 
 /// Messages missed for one reason.
 #[derive(Debug, Default)]
@@ -37,33 +33,29 @@ impl SlowConsumers {
         while let Some(event) = node.next_slow_consumer_event() {
             tell(&event);
         }
-        let missed = node.spill().missed(SpillLoss::FailedDisk);
-        if let Some(missed) = self.failed_disk.news(missed, Instant::now) {
-            let why = node.spill().stats().last_failure.unwrap_or_default();
-            tracing::error!(
-                why,
-                missed,
-                "the spill log cannot be written or read: messages spooled for slow \
-                 consumers are missed; if the disk is full, make room on it or lower \
-                 spool-bytes-max"
-            );
-        }
-        for (losses, loss, text) in [
-            (
-                &mut self.slow_disk,
-                SpillLoss::SlowDisk,
-                "the disk does not keep up with messages for slow consumers: they miss those that \
-                 come while 32 MiB are unwritten",
-            ),
-            (
-                &mut self.full_journal,
-                SpillLoss::FullJournal,
-                "persistent messages need the disk: slow consumers miss their spooled messages, and \
-                 for a minute those that do not fit in memory; make room on the disk or lower \
-                 spool-bytes-max",
-            ),
-        ] {
-            if let Some(missed) = losses.news(node.spill().missed(loss), Instant::now) {
+        for loss in SpillLoss::ALL {
+            let text = match loss {
+                SpillLoss::FailedDisk => {
+                    "the spill log cannot be written or read: messages spooled for slow consumers are \
+                     missed; if the disk is full, make room on it or lower spool-bytes-max"
+                }
+                SpillLoss::SlowDisk => {
+                    "the disk does not keep up with messages for slow consumers: they miss those that \
+                     come while 32 MiB are unwritten"
+                }
+                SpillLoss::FullJournal => {
+                    "persistent messages need the disk: slow consumers miss their spooled messages, \
+                     and for a minute those that do not fit in memory; make room on the disk or lower \
+                     spool-bytes-max"
+                }
+                SpillLoss::Limit | SpillLoss::SlowConsumers => continue,
+            };
+            let news = self.0[loss as usize].news(node.spill().missed(loss), Instant::now);
+            let Some(missed) = news else { continue };
+            if loss == SpillLoss::FailedDisk {
+                let why = node.spill().stats().last_failure.unwrap_or_default();
+                tracing::error!(why, missed, "{text}");
+            } else {
                 tracing::warn!(missed, "{text}");
             }
         }

@@ -4,7 +4,7 @@ use super::clock::Clock;
 use super::descriptors;
 use super::listeners;
 use super::mailbox::{Inbox, Mailbox, mailbox};
-use super::shard::{Links, SPILL_FOLDER, Shard};
+use super::shard::{SPILL_FOLDER, Shard};
 use crate::reactor::shard_directory::ShardDirectory;
 use crate::settings::Settings;
 use crate::spill_thread::SpillThread;
@@ -40,7 +40,7 @@ pub struct Start {
 #[derive(Debug)]
 pub struct Running {
     /// Their mailboxes; home's is the first.
-    pub mailboxes: Vec<Mailbox>,
+    pub mailboxes: Arc<[Mailbox]>,
     /// Where clients connect, for people.
     pub shown: Vec<String>,
     threads: Vec<JoinHandle<()>>,
@@ -65,42 +65,40 @@ pub fn start(start: Start) -> Result<Running, String> {
              connections-max"
         );
     }
-    let directory = ShardDirectory::new(mailboxes.clone(), clients_max);
+    let directory = ShardDirectory::new(mailboxes.into(), clients_max);
     let (ended, endings) = channel();
     let (ready, is_ready) = channel();
     let clock = Clock::start();
 
     let inbox = inboxes.next().ok_or("a broker needs a shard")?;
-    let links = Links { inbox, directory: directory.clone(), clock };
-    let all = mailboxes.clone();
-    let mut threads =
-        vec![spawn(ShardId::HOME, &ended, move || match open_home(start, links, all) {
-            Ok((mut shard, opened)) => {
-                if ready.send(Ok(opened)).is_ok() {
-                    shard.run();
-                }
+    let home = directory.clone();
+    let run = move || match open_home(start, inbox, home, clock) {
+        Ok((mut shard, opened)) => {
+            if ready.send(Ok(opened)).is_ok() {
+                shard.run();
             }
-            // The receiver waits for exactly this.
-            Err(error) => drop(ready.send(Err(error))),
-        })?];
+        }
+        // The receiver waits for exactly this.
+        Err(error) => drop(ready.send(Err(error))),
+    };
+    let mut threads = vec![spawn(ShardId::HOME, &ended, run)?];
     let opened = is_ready.recv().map_err(|_| "the shard's thread ended")??;
-    let introduction = Arc::new(opened.introduction);
+    let introduction = Arc::clone(&opened.introduction);
     for (at, inbox) in (1..).zip(inboxes) {
         let shard = ShardId(at);
         let (settings, directory) = (settings.clone(), directory.seen_by(shard));
         let (introduction, join) = (Arc::clone(&introduction), Arc::clone(&join));
-        let links = Links { inbox, directory, clock };
         let spill = opened.spill.clone();
         threads.push(spawn(shard, &ended, move || {
             let node = join(shard, &introduction).expect("home introduces itself well");
-            match Shard::new(node, settings, links, spill) {
+            match Shard::new(node, settings, inbox, directory, clock, spill) {
                 Ok(mut shard) => shard.run(),
                 Err(error) => panic!("shard {at} cannot start: {error}"),
             }
         })?);
     }
-    let spill = opened.spill_thread;
-    Ok(Running { mailboxes, shown: opened.shown, threads, spill, endings })
+    let Opened { shown, spill_thread: spill, .. } = opened;
+    Ok(Running { mailboxes: directory.mailboxes, shown, threads, spill, endings })
 }
 
 impl Running {
@@ -136,25 +134,27 @@ fn spawn(
 /// What home returns once it is open.
 struct Opened {
     shown: Vec<String>,
-    introduction: Vec<Vec<u8>>,
+    introduction: Arc<Vec<Vec<u8>>>,
     spill: SpillThread,
     spill_thread: JoinHandle<()>,
 }
 
 fn open_home(
     start: Start,
-    links: Links,
-    mailboxes: Vec<Mailbox>,
+    inbox: Inbox,
+    directory: ShardDirectory,
+    clock: Clock,
 ) -> Result<(Shard, Opened), String> {
     let Start { settings, storage, recover, .. } = start;
     // Ports are taken before the store is read, so that one in use is reported immediately, and opened
     // after it, so that no client is cut off by a store that cannot be read.
     let bound = listeners::bind_all(&settings)?;
-    let mut node = recover(&*storage, links.clock.now())?;
+    let mut node = recover(&*storage, clock.now())?;
     let folder = settings.data.join(SPILL_FOLDER);
+    let mailboxes = Arc::clone(&directory.mailboxes);
     let (spill, spill_thread) = SpillThread::start(&folder, node.spill_store(), mailboxes)?;
-    let introduction = node.introduction();
-    let mut shard = Shard::new(node, settings.clone(), links, spill.clone())?;
+    let introduction = Arc::new(node.introduction());
+    let mut shard = Shard::new(node, settings.clone(), inbox, directory, clock, spill.clone())?;
     let listeners = listeners::listen_all(bound, &settings)?;
     let shown = listeners.iter().map(|listener| listener.shown.clone()).collect();
     shard.open(storage, listeners);

@@ -1,9 +1,9 @@
 //! Every setting, defined once: name, type, default, bounds, whether a running broker can change
 //! it, and what it does.
 
-use super::bounds::{Bounds, at_least, between};
 use super::value::{
-    BacklogRate, ByteCount, Encryption, LogFormat, LogLevel, SettingValue, ShardCount, Span,
+    BacklogRate, Bounds, ByteCount, Encryption, LogFormat, LogLevel, SettingValue, ShardCount,
+    Span, at_least, between,
 };
 use angarium_engine::SlowConsumerPolicy;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

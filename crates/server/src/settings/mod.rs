@@ -3,7 +3,6 @@
 //!
 //! Does not know what the settings do.
 
-mod bounds;
 mod definitions;
 mod document;
 mod listener_kinds;
