@@ -29,6 +29,7 @@ use crate::{
     ShardId, Shards,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// What an engine is made with.
 #[derive(Clone, Debug)]
@@ -202,6 +203,28 @@ impl Clients {
         self.connections.get(id.0 as usize)?.as_ref()
     }
 
+    /// The slot of a channel.
+    #[inline]
+    pub(crate) fn channel_slot(&self, id: ChannelId) -> Option<u32> {
+        let channels = &self.connection(id.connection)?.channels;
+        if let Some((number, slot)) = channels.first()
+            && *number == id.number
+        {
+            return Some(*slot);
+        }
+        let index = channels.binary_search_by_key(&id.number, |(number, _)| *number).ok()?;
+        Some(channels[index].1)
+    }
+
+    pub(crate) fn channel(&self, id: ChannelId) -> Option<&Channel> {
+        self.channels.get(self.channel_slot(id)?)
+    }
+
+    /// A connection's user; the host's own connections have none.
+    pub(crate) fn user(&self, id: ConnectionId) -> Option<&Arc<str>> {
+        Some(&self.connection(id)?.grant.as_ref()?.user)
+    }
+
     #[inline]
     pub(crate) fn connection_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
         self.connections.get_mut(id.0 as usize)?.as_mut()
@@ -226,7 +249,7 @@ impl Engine {
             topology: Topology::default(),
             queues: Queues::default(),
             clients: Clients::default(),
-            sessions: Sessions::default(),
+            sessions: Sessions::new(),
             delays: Delays::default(),
             storage: Storage::default(),
             agenda: Agenda::default(),
@@ -294,14 +317,7 @@ impl Engine {
     /// The slot of a channel.
     #[inline]
     pub(crate) fn channel_slot(&self, id: ChannelId) -> Option<u32> {
-        let channels = &self.clients.connection(id.connection)?.channels;
-        if let Some((number, slot)) = channels.first()
-            && *number == id.number
-        {
-            return Some(*slot);
-        }
-        let index = channels.binary_search_by_key(&id.number, |(number, _)| *number).ok()?;
-        Some(channels[index].1)
+        self.clients.channel_slot(id)
     }
 
     /// The slot of a virtual host.

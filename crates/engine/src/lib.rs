@@ -42,7 +42,7 @@ pub use crate::interface::listings::{
     VhostListing,
 };
 pub use crate::interface::message::{
-    Annotations, Content, Death, DeathReason, Format, MessageView,
+    Annotations, Content, Death, DeathReason, Format, MessageView, is_body_apart,
 };
 pub use crate::interface::options::{
     EXCHANGE_OPTIONS, OptionDefinition, OptionType, QUEUE_OPTIONS,
@@ -58,7 +58,6 @@ pub use crate::interface::value::Value;
 pub use crate::pubsub::{
     BatchRoom, CachedRoute, Deletion, DirectBatch, Forward, QUEUE_SUBJECT_PREFIX, Row,
 };
-pub use crate::shard::body_apart::is_body_apart;
 pub use access::overlap as subjects_overlap;
 pub use bytes::Bytes;
 pub use engine::{Engine, Options, StorageState};

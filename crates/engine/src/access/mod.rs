@@ -61,7 +61,7 @@ struct Pattern {
     rule: Rule,
 }
 
-/// The patterns that nearly everybody has need no automaton.
+/// The patterns of nearly all users need no automaton.
 #[derive(Clone, Debug)]
 enum Rule {
     Everything,
@@ -71,11 +71,6 @@ enum Rule {
 
 impl Pattern {
     fn new(what: &str, text: &str) -> Result<Pattern, Refusal> {
-        let refused = |why: &str| {
-            let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            let text = format!("{what} pattern '{text}' cannot be used: {why}");
-            Err(Refusal::new(RefusalKind::PreconditionFailed, text))
-        };
         if text.len() > PERMISSION_PATTERN_BYTES_MAX {
             let text = format!(
                 "{what} pattern of {} bytes is longer than {PERMISSION_PATTERN_BYTES_MAX}",
@@ -91,10 +86,12 @@ impl Pattern {
                     .size_limit(PERMISSION_PROGRAM_BYTES_MAX)
                     .dfa_size_limit(PERMISSION_PROGRAM_BYTES_MAX)
                     .build();
-                match built {
-                    Ok(regex) => Rule::Matching(regex),
-                    Err(error) => return refused(&error.to_string()),
-                }
+                Rule::Matching(built.map_err(|error| {
+                    let why = error.to_string();
+                    let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ");
+                    let text = format!("{what} pattern '{text}' cannot be used: {why}");
+                    Refusal::new(RefusalKind::PreconditionFailed, text)
+                })?)
             }
         };
         Ok(Pattern { text: text.into(), rule })
@@ -111,7 +108,7 @@ impl Pattern {
 }
 
 /// One user's permissions in one virtual host.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Permissions {
     configure: Pattern,
     write: Pattern,
@@ -130,7 +127,7 @@ pub(crate) struct Access {
     quota_changes: u64,
     /// Connections by user.
     connections: BTreeMap<String, u64>,
-    pub(crate) subscribing: subscription_counts::Subscription,
+    pub(crate) subscribing: subscription_counts::SubscriptionCounts,
     /// By user, then virtual host; shared with the grants that were given out.
     permissions: BTreeMap<String, BTreeMap<String, Arc<Permissions>>>,
     /// Counts up with every change; a grant made before is looked up anew.
@@ -146,7 +143,7 @@ impl Access {
             quotas: BTreeMap::new(),
             quota_changes: 0,
             connections: BTreeMap::new(),
-            subscribing: subscription_counts::Subscription::default(),
+            subscribing: subscription_counts::SubscriptionCounts::default(),
             permissions: BTreeMap::new(),
             generation: 0,
         }
@@ -167,23 +164,27 @@ impl Access {
         self.users.remove(name).is_some()
     }
 
+    fn check_user(&self, name: &str) -> Result<(), Refusal> {
+        if self.users.contains_key(name) {
+            return Ok(());
+        }
+        Err(Refusal::new(RefusalKind::NotFound, format!("no user '{name}'")))
+    }
+
     /// The user of that name.
     pub(crate) fn user(&self, name: &str) -> Option<&User> {
         self.users.get(name)
     }
 
     /// All users by name.
-    pub(crate) fn users(&self) -> impl Iterator<Item = (&str, &User)> {
+    pub(crate) fn users(&self) -> impl Iterator<Item = (&str, &User)> + Clone {
         self.users.iter().map(|(name, user)| (name.as_str(), user))
     }
 
     /// Sets a user's permissions in a virtual host. Refused: no such user, a malformed or too large
     /// pattern.
     pub(crate) fn set_permissions(&mut self, set: PermissionView<'_>) -> Result<(), Refusal> {
-        if !self.users.contains_key(set.user) {
-            let text = format!("no user '{}'", set.user);
-            return Err(Refusal::new(RefusalKind::NotFound, text));
-        }
+        self.check_user(set.user)?;
         let before = self.permissions.get(set.user).and_then(|of_user| of_user.get(set.vhost));
         let subjects = before.and_then(|permissions| permissions.subjects.clone());
         let permissions = Permissions {
@@ -211,13 +212,8 @@ impl Access {
             let text = format!("user '{user}' has no permissions in vhost '{vhost}'");
             return Err(Refusal::new(RefusalKind::NotFound, text));
         };
-        let subjects = (!subjects.is_unrestricted()).then(|| Arc::new(subjects.clone()));
-        *permissions = Arc::new(Permissions {
-            configure: permissions.configure.clone(),
-            write: permissions.write.clone(),
-            read: permissions.read.clone(),
-            subjects,
-        });
+        let is_restricted = *subjects != SubjectPermissions::default();
+        Arc::make_mut(permissions).subjects = is_restricted.then(|| Arc::new(subjects.clone()));
         self.generation += 1;
         Ok(())
     }
@@ -230,7 +226,7 @@ impl Access {
     /// All that is narrowed: user, virtual host and rules.
     pub(crate) fn subject_permissions(
         &self,
-    ) -> impl Iterator<Item = (&str, &str, &SubjectPermissions)> {
+    ) -> impl Iterator<Item = (&str, &str, &SubjectPermissions)> + Clone {
         self.permissions.iter().flat_map(|(user, of_user)| {
             of_user.iter().filter_map(move |(vhost, permissions)| {
                 Some((user.as_str(), vhost.as_str(), &**permissions.subjects.as_ref()?))
@@ -245,7 +241,7 @@ impl Access {
         of_user.is_some_and(|of_user| of_user.remove(vhost).is_some())
     }
 
-    /// Takes everybody's permissions in a virtual host away.
+    /// Takes all permissions in a virtual host away.
     pub(crate) fn vhost_deleted(&mut self, vhost: &str) {
         self.generation += 1;
         for of_user in self.permissions.values_mut() {
@@ -273,7 +269,7 @@ impl Access {
     }
 
     /// All permissions, by user, then virtual host.
-    pub(crate) fn permissions(&self) -> impl Iterator<Item = PermissionView<'_>> {
+    pub(crate) fn permissions(&self) -> impl Iterator<Item = PermissionView<'_>> + Clone {
         self.permissions.iter().flat_map(|(user, of_user)| {
             of_user.iter().map(move |(vhost, permissions)| PermissionView {
                 user,
@@ -294,7 +290,7 @@ impl Access {
         Ok(grant)
     }
 
-    /// The same where it is connected already: it may be nothing now, and something again later.
+    /// As [`Access::grant`] for a connection that is open: it may do nothing now, and something again later.
     pub(crate) fn grant_as_it_is(&self, user: &str, vhost: &str) -> Grant {
         let mut grant = Grant {
             names: self.names,
@@ -318,11 +314,12 @@ fn no_access(user: &str, vhost: &str) -> Refusal {
 }
 
 /// What one connection may do; kept by the connection. Every check takes the [`Access`] it came
-/// from, so that changed permissions hold at once for connections that are open.
+/// from, so that changed permissions hold immediately for connections that are open.
 #[derive(Clone, Debug)]
 pub(crate) struct Grant {
     names: &'static Names,
-    user: Arc<str>,
+    /// The user's name.
+    pub(crate) user: Arc<str>,
     vhost: String,
     generation: u64,
     administrator: bool,
@@ -334,11 +331,6 @@ pub(crate) struct Grant {
 }
 
 impl Grant {
-    /// The user's name.
-    pub(crate) fn user(&self) -> &Arc<str> {
-        &self.user
-    }
-
     /// Whether the user may publish to `exchange`; cheap where it is the same as last time.
     #[inline]
     pub(crate) fn may_publish(&mut self, access: &Access, exchange: &str) -> bool {
@@ -373,9 +365,7 @@ impl Grant {
 
     /// Whether the user has `right` on the queue or exchange `name`.
     pub(crate) fn may(&mut self, access: &Access, right: Right, name: &str) -> bool {
-        if self.generation != access.generation {
-            self.look_up(access);
-        }
+        self.refresh(access);
         let Some(permissions) = &self.permissions else { return false };
         let pattern = match right {
             Right::Configure => &permissions.configure,
@@ -458,7 +448,7 @@ impl Grant {
         if subscribe.allows(pattern) {
             return Ok(subscribe.exceptions(pattern));
         }
-        Err(self.subject_refused(Right::Read, pattern))
+        Err(self.refused(Right::Read, Resource::Subject(pattern)))
     }
 
     /// Whether the user may publish to a subject; cheap where subjects are not narrowed, or it is the
@@ -470,7 +460,7 @@ impl Grant {
             return Ok(());
         }
         if !subjects.publish.allows(subject) {
-            return Err(self.subject_refused(Right::Write, subject));
+            return Err(self.refused(Right::Write, Resource::Subject(subject)));
         }
         let last = self.last_subject.get_or_insert_default();
         last.clear();
@@ -482,16 +472,6 @@ impl Grant {
     #[inline]
     pub(crate) fn subjects(&self) -> Option<&SubjectPermissions> {
         self.permissions.as_ref()?.subjects.as_deref()
-    }
-
-    #[cold]
-    fn subject_refused(&self, right: Right, subject: &str) -> Refusal {
-        let right = if right == Right::Read { "read" } else { "write" };
-        let text = format!(
-            "{right} access to subject '{subject}' in vhost '{}' refused for user '{}'",
-            self.vhost, self.user
-        );
-        Refusal::new(RefusalKind::AccessRefused, text)
     }
 
     /// A binding from the exchange of subjects subscribes to them.
@@ -508,7 +488,7 @@ impl Grant {
         if heard_by_binding(key).into_iter().all(may_hear) {
             return Ok(());
         }
-        Err(self.subject_refused(Right::Read, key))
+        Err(self.refused(Right::Read, Resource::Subject(key)))
     }
 
     fn require(
@@ -525,19 +505,12 @@ impl Grant {
 
     /// Whether the user may use the virtual host at all.
     fn require_permissions(&mut self, access: &Access) -> Result<(), Refusal> {
-        if self.generation != access.generation {
-            self.look_up(access);
-        }
-        if self.permissions.is_some() {
-            return Ok(());
-        }
-        Err(no_access(&self.user, &self.vhost))
+        self.refresh(access);
+        if self.permissions.is_some() { Ok(()) } else { Err(no_access(&self.user, &self.vhost)) }
     }
 
     fn require_administrator(&mut self, access: &Access) -> Result<(), Refusal> {
-        if self.generation != access.generation {
-            self.look_up(access);
-        }
+        self.refresh(access);
         if self.administrator {
             return Ok(());
         }
@@ -545,6 +518,7 @@ impl Grant {
         Err(Refusal::new(RefusalKind::AccessRefused, text))
     }
 
+    #[cold]
     fn refused(&self, right: Right, resource: Resource<'_>) -> Refusal {
         let right = match right {
             Right::Configure => "configure",
@@ -555,12 +529,19 @@ impl Grant {
             Resource::Exchange("") => format!("exchange '{}'", self.names.default_exchange),
             Resource::Exchange(name) => format!("exchange '{name}'"),
             Resource::Queue(name) => format!("queue '{name}'"),
+            Resource::Subject(name) => format!("subject '{name}'"),
         };
         let text = format!(
             "{right} access to {resource} in vhost '{}' refused for user '{}'",
             self.vhost, self.user
         );
         Refusal::new(RefusalKind::AccessRefused, text)
+    }
+
+    fn refresh(&mut self, access: &Access) {
+        if self.generation != access.generation {
+            self.look_up(access);
+        }
     }
 
     fn look_up(&mut self, access: &Access) {
@@ -573,17 +554,18 @@ impl Grant {
     }
 }
 
-/// What a right is on; both sorts share the patterns and differ in a refusal's words.
+/// What a right is on; exchanges and queues share the patterns and differ in a refusal's words.
 #[derive(Clone, Copy)]
 enum Resource<'a> {
     Exchange(&'a str),
     Queue(&'a str),
+    Subject(&'a str),
 }
 
 impl<'a> Resource<'a> {
     fn name(self) -> &'a str {
         match self {
-            Resource::Exchange(name) | Resource::Queue(name) => name,
+            Resource::Exchange(name) | Resource::Queue(name) | Resource::Subject(name) => name,
         }
     }
 }

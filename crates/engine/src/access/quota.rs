@@ -18,7 +18,7 @@ pub enum SlowConsumerPolicy {
 }
 
 impl SlowConsumerPolicy {
-    /// Every policy with its name.
+    /// Every policy with its name, in the order of their numbers in records.
     pub const NAMES: [(SlowConsumerPolicy, &'static str); 4] = [
         (SlowConsumerPolicy::Spool, "spool"),
         (SlowConsumerPolicy::DropOldest, "drop-oldest"),
@@ -29,24 +29,21 @@ impl SlowConsumerPolicy {
     /// Its name, the same in settings, commands and protocols.
     #[must_use]
     pub fn name(self) -> &'static str {
-        let named = SlowConsumerPolicy::NAMES.iter().find(|(policy, _)| *policy == self);
-        named.expect("every policy has a name").1
+        SlowConsumerPolicy::NAMES[self as usize].1
     }
 
     /// The policy of that name.
     #[must_use]
     pub fn named(name: &str) -> Option<SlowConsumerPolicy> {
-        SlowConsumerPolicy::NAMES
-            .iter()
-            .find(|(_, known)| *known == name)
-            .map(|(policy, _)| *policy)
+        let mut names = SlowConsumerPolicy::NAMES.into_iter();
+        names.find_map(|(policy, known)| (known == name).then_some(policy))
     }
 }
 
 /// What a quota bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Bound {
-    /// Connections of the user at once.
+    /// Simultaneous connections of the user.
     Connections,
     /// Subjects that each of them subscribes to.
     ConnectionSubscriptions,
@@ -98,14 +95,14 @@ impl Quota {
         self.bounds[bound as usize] = value;
     }
 
-    /// The same with that bound.
+    /// With that bound.
     #[must_use]
     pub fn with(mut self, bound: Bound, value: u64) -> Quota {
         self.set(bound, Some(value));
         self
     }
 
-    /// The same with that policy.
+    /// With that policy.
     #[must_use]
     pub fn with_slow_consumer_policy(mut self, slow_consumer_policy: SlowConsumerPolicy) -> Quota {
         self.slow_consumer_policy = Some(slow_consumer_policy);

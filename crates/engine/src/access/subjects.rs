@@ -1,6 +1,6 @@
 //! Which subjects a user may publish and subscribe to: patterns that allow, patterns that forbid.
 //!
-//! Knows patterns as [`crate::Subscribe`] has them, and nothing of who subscribes.
+//! Patterns are as in [`crate::Subscribe`]; independent of subscribers.
 
 use crate::interface::limits::{SUBJECT_BYTES_MAX, SUBJECT_RULES_MAX};
 use crate::{Refusal, RefusalKind, SubjectPermissions, SubjectRules};
@@ -16,29 +16,20 @@ pub(crate) enum Audible {
 
 impl Audible {
     /// Whether a message to these subjects may be heard: one is allowed, and none is forbidden.
-    pub(crate) fn includes<'a, S: Iterator<Item = &'a str>>(
-        &self,
-        subjects: impl Fn() -> S,
-    ) -> bool {
+    pub(crate) fn includes<'a>(&self, mut subjects: impl Iterator<Item = &'a str> + Clone) -> bool {
         match self {
             Audible::Nothing => false,
             Audible::Everything => true,
             Audible::Some(permissions) => {
                 let SubjectPermissions { subscribe, .. } = &**permissions;
-                subjects().any(|subject| subscribe.includes(subject))
-                    && !subjects().any(|subject| subscribe.excludes(subject))
+                subjects.clone().any(|subject| subscribe.includes(subject))
+                    && !subjects.any(|subject| subscribe.excludes(subject))
             }
         }
     }
 }
 
 impl SubjectPermissions {
-    /// Whether nothing is restricted.
-    #[must_use]
-    pub fn is_unrestricted(&self) -> bool {
-        *self == SubjectPermissions::default()
-    }
-
     /// Refuses rules that are not patterns, or too many.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
         let SubjectPermissions { publish, subscribe } = self;

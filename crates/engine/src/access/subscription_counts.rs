@@ -22,13 +22,13 @@ impl User {
 
 /// All users'.
 #[derive(Debug, Default)]
-pub(crate) struct Subscription {
+pub(crate) struct SubscriptionCounts {
     users: BTreeMap<String, User>,
     /// Users whose count other shards may have to learn.
     changed: Vec<String>,
 }
 
-impl Subscription {
+impl SubscriptionCounts {
     /// One begins to subscribe to one more here.
     pub(crate) fn begin(&mut self, name: &str) {
         if !self.users.contains_key(name) {
@@ -59,7 +59,7 @@ impl Subscription {
         user.map_or(0, |user| user.here + user.elsewhere.values().sum::<u64>())
     }
 
-    /// Notes a user for [`Subscription::next_change`]: it subscribes to more or less here, or
+    /// Notes a user for [`SubscriptionCounts::next_change`]: it subscribes to more or less here, or
     /// may subscribe to another number.
     pub(crate) fn reconsider(&mut self, name: &str) {
         if let Some(user) = self.users.get_mut(name)
@@ -118,9 +118,9 @@ mod tests {
     /// each knows it, and whether anything is left once nothing is subscribed to.
     #[track_caller]
     fn check(steps: &str, expected: [u64; 2]) {
-        let mut shards = [Subscription::default(), Subscription::default()];
+        let mut shards = [SubscriptionCounts::default(), SubscriptionCounts::default()];
         let mut is_bounded = true;
-        let tell = |shards: &mut [Subscription; 2], is_bounded: bool| {
+        let tell = |shards: &mut [SubscriptionCounts; 2], is_bounded: bool| {
             for (from, to) in [(0, 1), (1, 0)] {
                 while let Some((name, count)) = shards[from].next_change(|_| is_bounded) {
                     shards[to].set_elsewhere(ShardId(from as u8), &name, count);
@@ -136,7 +136,7 @@ mod tests {
                     shards.iter_mut().for_each(|subscribing| subscribing.reconsider("ann"));
                 }
                 _ => {
-                    let subscribing: &mut Subscription = &mut shards[shard];
+                    let subscribing: &mut SubscriptionCounts = &mut shards[shard];
                     let before = subscribing.here("ann");
                     (before..count).for_each(|_| subscribing.begin("ann"));
                     subscribing.end("ann", before.saturating_sub(count) as usize);

@@ -6,9 +6,7 @@ use crate::{Bound, Quota, Refusal, RefusalKind};
 impl Access {
     /// Sets what a user may use. Refused: no such user.
     pub(crate) fn set_quota(&mut self, user: &str, quota: Quota) -> Result<(), Refusal> {
-        if !self.users.contains_key(user) {
-            return Err(Refusal::new(RefusalKind::NotFound, format!("no user '{user}'")));
-        }
+        self.check_user(user)?;
         self.quota_changes += 1;
         self.subscribing.reconsider(user);
         if quota == Quota::default() {
@@ -68,7 +66,7 @@ impl Access {
     }
 
     /// All users that something is said of.
-    pub(crate) fn quotas(&self) -> impl Iterator<Item = (&str, &Quota)> {
+    pub(crate) fn quotas(&self) -> impl Iterator<Item = (&str, &Quota)> + Clone {
         self.quotas.iter().map(|(user, quota)| (user.as_str(), quota))
     }
 }

@@ -102,7 +102,7 @@ impl Engine {
         }
         let counted = ended.filter(|connection| connection.is_counted);
         if let Some(grant) = counted.and_then(|connection| connection.grant) {
-            self.access.left(grant.user());
+            self.access.left(&grant.user);
         }
         self.run_overdue(now, fx);
     }

@@ -218,8 +218,7 @@ impl Engine {
                 self.vhost_slot(vhost)?;
                 let set = PermissionView { user, vhost, configure, write, read };
                 self.access.set_permissions(set)?;
-                let record = Record::PermissionsSet { user, vhost, configure, write, read };
-                self.append_access(&record, fx);
+                self.append_access(&Record::PermissionsSet(set), fx);
             }
             Request::SetSubjectPermissions { user, vhost, subjects } => {
                 self.vhost_slot(vhost)?;

@@ -6,7 +6,7 @@ use crate::interface::limits::{check_arguments, check_name};
 use crate::interface::refusal::refuse;
 use crate::queue::Queue;
 use crate::routing::{Change, QueueKey, Router};
-use crate::storage::record::{BindingRecord, Record};
+use crate::storage::record::{BindingRecord, Record, Seqs};
 use crate::{
     Binding, BindingTarget, ChannelId, Declared, Effects, Mismatch, QueueOptions, Refusal,
     RefusalKind, Reply, Request, StorageState, Time,
@@ -302,7 +302,8 @@ impl Engine {
         }
         if durable {
             let kept = self.unsettled_of(number);
-            Record::Purged { queue: number, before, kept }.write(&mut self.scratch.record);
+            Record::Purged { queue: number, before, kept: Seqs(kept) }
+                .write(&mut self.scratch.record);
             fx.append(&[&self.scratch.record], false);
             fx.write_soon();
         }

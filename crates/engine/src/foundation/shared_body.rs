@@ -18,11 +18,11 @@ const COPIES_BYTES_MAX: usize = 256 << 10;
 /// To share less than that takes longer than to copy it.
 const SHARED_BYTES_MIN: usize = 4 << 10;
 
-/// A shared copy of a body for `subscribers` receivers, where copies for each would be large in
+/// A shared copy of a body for `receivers` receivers, where copies for each would be large in
 /// all.
 #[inline]
-pub(crate) fn copy_for(body: &[u8], takers: usize) -> Option<Bytes> {
-    let is_much = body.len() >= SHARED_BYTES_MIN && body.len() * takers > COPIES_BYTES_MAX;
+pub(crate) fn copy_for(body: &[u8], receivers: usize) -> Option<Bytes> {
+    let is_much = body.len() >= SHARED_BYTES_MIN && body.len() * receivers > COPIES_BYTES_MAX;
     is_much.then(|| Bytes::copy_from_slice(body))
 }
 
@@ -53,18 +53,6 @@ impl GatheredBody {
         bytes.extend_from_slice(part);
     }
 
-    /// Bytes that have arrived.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether none have.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Bytes that it has room for.
     #[must_use]
     pub fn capacity(&self) -> usize {
@@ -87,23 +75,17 @@ impl std::ops::Deref for GatheredBody {
 
 impl Drop for GatheredBody {
     fn drop(&mut self) {
-        drop(Freed::new(std::mem::take(&mut self.0)));
+        drop(Freed(Some(std::mem::take(&mut self.0))));
     }
 }
 
 /// What a buffer has, to be shared. Where it is large it is freed elsewhere ([`drop_elsewhere`]).
 pub fn share<T: AsRef<[u8]> + Send + 'static>(buffer: T) -> Bytes {
-    Bytes::from_owner(Freed::new(buffer))
+    Bytes::from_owner(Freed(Some(buffer)))
 }
 
 /// A buffer that is freed elsewhere, where it is large.
 struct Freed<T: AsRef<[u8]> + Send + 'static>(Option<T>);
-
-impl<T: AsRef<[u8]> + Send + 'static> Freed<T> {
-    fn new(buffer: T) -> Freed<T> {
-        Freed(Some(buffer))
-    }
-}
 
 impl<T: AsRef<[u8]> + Send + 'static> AsRef<[u8]> for Freed<T> {
     fn as_ref(&self) -> &[u8] {

@@ -35,7 +35,6 @@ impl<T> Slab<T> {
         self.rest.get(at / CHUNK)?.get(at % CHUNK)
     }
 
-    /// The same, to be changed.
     #[inline(never)]
     fn far_mut(&mut self, slot: u32) -> Option<&mut Option<T>> {
         let at = (slot as usize).checked_sub(CHUNK)?;
@@ -97,7 +96,7 @@ impl<T> Slab<T> {
     }
 
     /// All slots in use, with their values.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> + Clone {
         let slots = (0_u32..).zip(self.first.iter().chain(self.rest.iter().flatten()));
         slots.filter_map(|(slot, value)| Some((slot, value.as_ref()?)))
     }

@@ -1,7 +1,7 @@
 //! A hash table that grows a part at a time: putting a value in never costs what moving a million would.
 //!
 //! Extendible hashing (Fagin and others, "Extendible hashing: a fast access method for dynamic files",
-//! 1979): parts are found by some bits of the hash; a full part is split by one bit more. Knows no keys:
+//! 1979): parts are found by some bits of the hash; a full part is split by one bit more. It has no keys:
 //! callers compare and hash values, as with `hashbrown::HashTable`.
 
 use hashbrown::HashTable;

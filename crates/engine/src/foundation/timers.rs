@@ -20,7 +20,7 @@ pub(crate) enum Timer {
     Session(u32),
 }
 
-/// Timers by time. One that is no longer wanted may stay; who gets it looks again.
+/// Timers by time. One that is not wanted any more may stay: the receiver checks that.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     due: BTreeSet<(Time, Timer)>,

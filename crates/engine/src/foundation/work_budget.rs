@@ -39,8 +39,7 @@ impl WorkBudget {
     }
 
     /// Counts a message with a body of `bytes` that went to `queues` queues, of which `stored`
-    /// stored it. One queue counts for nothing: what is read from a connection at once bounds
-    /// it.
+    /// stored it. One queue counts for nothing: the reads of a turn bound it.
     #[inline]
     pub(crate) fn count_placed(&mut self, bytes: usize, queues: usize, stored: usize) {
         let further = queues.saturating_sub(1);

@@ -106,3 +106,14 @@ pub(crate) static NO_ANNOTATIONS: Annotations = Annotations {
     further_keys_removed: false,
     delayed: false,
 };
+
+/// The flag of a message on its way to another shard whose body, which is large, goes along beside the bytes
+/// as one shared buffer.
+pub(crate) const BODY_APART: u8 = 128;
+
+/// Whether a message's body goes along beside its bytes, those that [`MessageView::write`],
+/// [`Publish::write`](crate::Publish::write) or [`Forward::write`](crate::Forward::write) wrote.
+#[must_use]
+pub fn is_body_apart(bytes: &[u8]) -> bool {
+    bytes.first().is_some_and(|flags| flags & BODY_APART != 0)
+}

@@ -75,12 +75,12 @@ impl Delays {
     }
 
     /// All of them.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Turn, &Held)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Turn, &Held)> + Clone {
         self.waiting.iter().chain(&self.unreadable).map(|(turn, held)| (*turn, held))
     }
 
     /// Those that survive a restart.
-    pub(crate) fn persistent(&self) -> impl Iterator<Item = (Turn, &Held)> {
+    pub(crate) fn persistent(&self) -> impl Iterator<Item = (Turn, &Held)> + Clone {
         self.iter().filter(|(_, held)| held.persistent)
     }
 

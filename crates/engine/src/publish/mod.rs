@@ -476,7 +476,7 @@ impl Engine {
         for placement in placements.iter().filter(|placement| placement.durable) {
             let queue = &self.queues[placement.queue];
             let Placement { seq, expires, .. } = *placement;
-            record::write_place(&mut writer, Place { queue: queue.number, seq, expires });
+            writer.put(&Place { queue: queue.number, seq, expires });
         }
         let position = message.append(&self.scratch.record, wants_flush, fx);
         fx.write_soon();

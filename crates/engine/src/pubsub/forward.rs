@@ -2,8 +2,7 @@
 //!
 //! Independent of subscriptions. The bytes never leave the process, so their layout has no version.
 
-use crate::interface::message::NO_ANNOTATIONS;
-use crate::shard::body_apart::BODY_APART;
+use crate::interface::message::{BODY_APART, NO_ANNOTATIONS};
 use crate::storage::codec::{Malformed, Reader, Writer};
 use crate::{Annotations, Bytes, ConnectionId, Format, MessageView, Names, ShardId, Shards};
 
@@ -34,7 +33,7 @@ impl<'a> Subjects<'a> {
         !self.further.is_empty()
     }
 
-    pub(super) fn each(self) -> impl Iterator<Item = &'a str> {
+    pub(super) fn each(self) -> impl Iterator<Item = &'a str> + Clone {
         let mut further = Reader(self.further);
         let further = std::iter::from_fn(move || {
             (!further.0.is_empty()).then(|| further.text().expect("it was written as text"))
@@ -280,7 +279,7 @@ impl<'a> Forward<'a> {
         let Forward { origin, publisher, subject, message, vhost, .. } = self;
         let mut writer = Writer(out);
         writer.u8(origin.0);
-        writer.option(*publisher, |writer, publisher| writer.u32(publisher.0));
+        writer.put(publisher);
         writer.text(vhost);
         writer.text(subject);
         writer.u8(message.format.0);
@@ -294,7 +293,7 @@ impl<'a> Row<'a> {
         let mut reader = Reader(bytes);
         let row = Row {
             origin: ShardId(reader.u8()?),
-            publisher: reader.option(|reader| Ok(ConnectionId(reader.u32()?)))?,
+            publisher: reader.get()?,
             vhost: reader.text()?,
             subject: reader.text()?,
             format: Format(reader.u8()?),

@@ -1,113 +1,45 @@
 //! Interest and access rights that the shards of a broker send each other: their encoding, and how
 //! they are applied.
 //!
-//! News say how things are now, not what has changed, and come in the order in which they were told;
-//! telling the same twice does no harm. The bytes never leave the process, so their layout has no
-//! version.
+//! News tell the present state, not what has changed, and arrive in order; repeating them does no harm.
+//! The bytes never leave the process, so their layout has no version.
 
 use super::interest::{Interest, Place};
-use crate::access::{Access, PermissionView, User};
+use crate::access::User;
 use crate::engine::Engine;
-use crate::storage::codec::{Malformed, Reader, Writer};
+use crate::routing::vhost::Vhost;
+use crate::storage::codec::{Codec, Malformed, Reader, Writer, codec_enum};
 use crate::storage::record::Record;
 use crate::{ConnectionId, Effects, ShardId};
 use std::collections::BTreeSet;
 
-const ACCESS: u8 = 0;
-const LISTENING: u8 = 1;
-const CAUGHT: u8 = 2;
-const LISTENERS: u8 = 3;
-
-/// How many subscribe on the shard that tells it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Subscription<'a> {
-    vhost: &'a str,
-    pattern: &'a str,
-    group: Option<&'a str>,
-    /// Of those outside of groups it is only told whether there are any: then 1.
-    members: u32,
+codec_enum! {
+    /// What one shard tells the others.
+    #[derive(Debug)]
+    enum News<'a>, NewsKind, "kind of news" {
+        /// A change to users, permissions or virtual hosts, as a record.
+        0 Access { ; record },
+        /// How many subscribe there; of those outside of groups only whether there are any: then 1.
+        1 Subscription { vhost: &'a str, pattern: &'a str, group: Option<&'a str>, members: u32 },
+        /// Whether queues at home catch what matches a pattern of the topic exchange of subjects.
+        2 Caught { vhost: &'a str, pattern: &'a str, is_caught: bool },
+        /// How many subjects a user subscribes to there.
+        3 UserSubscriptions { user: &'a str, count: u64 },
+    }
 }
 
-impl<'a> Subscription<'a> {
-    fn write(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(16 + self.vhost.len() + self.pattern.len());
-        let mut writer = Writer(&mut out);
-        writer.u8(LISTENING);
-        writer.text(self.vhost);
-        writer.text(self.pattern);
-        writer.option(self.group, |writer, group| writer.text(group));
-        writer.u32(self.members);
+impl News<'_> {
+    fn bytes(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(64);
+        self.encode(&mut Writer(&mut out));
         out
-    }
-
-    fn parse(bytes: &'a [u8]) -> Result<Subscription<'a>, Malformed> {
-        let mut reader = Reader(bytes);
-        let vhost = reader.text()?;
-        let pattern = reader.text()?;
-        let group = reader.option(Reader::text)?;
-        let members = reader.u32()?;
-        reader.end()?;
-        Ok(Subscription { vhost, pattern, group, members })
-    }
-}
-
-/// Whether queues at home catch what matches a pattern of the topic exchange of subjects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Caught<'a> {
-    vhost: &'a str,
-    pattern: &'a str,
-    is_caught: bool,
-}
-
-impl<'a> Caught<'a> {
-    fn write(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(16 + self.vhost.len() + self.pattern.len());
-        let mut writer = Writer(&mut out);
-        writer.u8(CAUGHT);
-        writer.text(self.vhost);
-        writer.text(self.pattern);
-        writer.bool(self.is_caught);
-        out
-    }
-
-    fn parse(bytes: &'a [u8]) -> Result<Caught<'a>, Malformed> {
-        let mut reader = Reader(bytes);
-        let (vhost, pattern, is_caught) = (reader.text()?, reader.text()?, reader.bool()?);
-        reader.end()?;
-        Ok(Caught { vhost, pattern, is_caught })
-    }
-}
-
-/// How many subjects a user subscribes to on the shard that tells it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Subscribers<'a> {
-    user: &'a str,
-    count: u64,
-}
-
-impl<'a> Subscribers<'a> {
-    fn write(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(16 + self.user.len());
-        let mut writer = Writer(&mut out);
-        writer.u8(LISTENERS);
-        writer.text(self.user);
-        writer.u64(self.count);
-        out
-    }
-
-    fn parse(bytes: &'a [u8]) -> Result<Subscribers<'a>, Malformed> {
-        let mut reader = Reader(bytes);
-        let (user, count) = (reader.text()?, reader.u64()?);
-        reader.end()?;
-        Ok(Subscribers { user, count })
     }
 }
 
 fn access(record: &Record<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     record.write(&mut bytes);
-    bytes.insert(0, ACCESS);
-    bytes
+    News::Access { record: &bytes }.bytes()
 }
 
 /// What is deleted, and whose connections end with it.
@@ -124,7 +56,7 @@ impl<'a> Deletion<&'a str> {
     /// end.
     #[must_use]
     pub fn told_by(news: &'a [u8]) -> Option<Self> {
-        let Some((&ACCESS, record)) = news.split_first() else { return None };
+        let Ok(News::Access { record }) = Reader(news).whole() else { return None };
         match Record::parse(record) {
             Ok(Record::UserDeleted { name }) => Some(Deletion::User(name)),
             Ok(Record::VhostDeleted { name }) => Some(Deletion::Vhost(name)),
@@ -132,7 +64,7 @@ impl<'a> Deletion<&'a str> {
         }
     }
 
-    /// The same with a name of its own.
+    /// With a name of its own.
     #[must_use]
     pub fn to_owned(self) -> Deletion<String> {
         match self {
@@ -161,7 +93,7 @@ impl<'a> Deletion<&'a str> {
 }
 
 impl Deletion<String> {
-    /// The same with the name borrowed.
+    /// With the name borrowed.
     #[must_use]
     pub fn borrowed(&self) -> Deletion<&str> {
         match self {
@@ -178,7 +110,7 @@ impl Engine {
         !self.options.others.is_empty()
     }
 
-    /// Tells the other shards that somebody has come to a place, or is about to leave it, where they
+    /// Tells the other shards that a subscriber has come to a place, or is about to leave it, where they
     /// need to know.
     pub(super) fn tell_subscribing<F: Effects>(
         &self,
@@ -191,9 +123,9 @@ impl Engine {
         if !self.has_others() {
             return;
         }
-        let vhost = self.topology.vhosts.get(vhost).expect("channels end first");
+        let vhost = &self.topology.vhosts[vhost];
         let (pattern, group, members) = vhost.interest.place(place);
-        // Whether there are more than one outside of groups is no matter for others.
+        // Outside of groups others need not know whether there is more than one.
         if group.is_none() && members > 1 {
             // They may not have heard yet of the one who came before.
             if let (true, Some(by)) = (comes, by) {
@@ -202,7 +134,8 @@ impl Engine {
             return;
         }
         let members = u32::try_from(if comes { members } else { members - 1 }).unwrap_or(u32::MAX);
-        fx.broadcast(by, &Subscription { vhost: &vhost.name, pattern, group, members }.write());
+        let vhost = &vhost.name;
+        fx.broadcast(by, &News::Subscription { vhost, pattern, group, members }.bytes());
     }
 
     /// Tells the other shards of a change to users, permissions or virtual hosts.
@@ -214,14 +147,11 @@ impl Engine {
 
     /// Tells the other shards which subjects queues of a virtual host catch, where that has changed.
     pub(crate) fn tell_catching<F: Effects>(&mut self, vhost: u32, fx: &mut F) {
-        let Some(host) =
-            self.topology.vhosts.get_mut(vhost).filter(|_| !self.options.others.is_empty())
-        else {
-            return;
-        };
+        let has_others = self.has_others();
+        let Some(host) = self.topology.vhosts.get_mut(vhost).filter(|_| has_others) else { return };
         for (pattern, is_caught) in host.router.take_subject_changes() {
-            let caught = Caught { vhost: &host.name, pattern: &pattern, is_caught };
-            fx.broadcast(None, &caught.write());
+            let caught = News::Caught { vhost: &host.name, pattern: &pattern, is_caught };
+            fx.broadcast(None, &caught.bytes());
         }
     }
 
@@ -231,7 +161,7 @@ impl Engine {
         let most = self.options.limits.user_subscriptions_max;
         while let Some((user, count)) = self.access.next_subscribing_change(most) {
             if self.has_others() {
-                fx.broadcast(None, &Subscribers { user: &user, count }.write());
+                fx.broadcast(None, &News::UserSubscriptions { user: &user, count }.bytes());
             }
         }
     }
@@ -247,16 +177,13 @@ impl Engine {
         for (_, vhost) in self.topology.vhosts.iter() {
             news.push(access(&Record::VhostCreated { name: &vhost.name }));
         }
-        access_records(&self.access, |record| news.push(access(record)));
+        self.access_records(|record| news.push(access(&record)));
         let exchange = self.names().subject_exchange;
-        for (_, vhost) in self.topology.vhosts.iter() {
-            let subjects = vhost.router.bindings().filter(|binding| binding.source == exchange);
+        for (_, Vhost { name: vhost, router, .. }) in self.topology.vhosts.iter() {
+            let subjects = router.bindings().filter(|binding| binding.source == exchange);
             let patterns: BTreeSet<&str> = subjects.map(|binding| binding.key).collect();
-            news.extend(
-                patterns
-                    .iter()
-                    .map(|pattern| Caught { vhost: &vhost.name, pattern, is_caught: true }.write()),
-            );
+            let caught = |pattern| News::Caught { vhost, pattern, is_caught: true }.bytes();
+            news.extend(patterns.into_iter().map(caught));
         }
         news
     }
@@ -269,35 +196,27 @@ impl Engine {
         news: &[u8],
         fx: &mut F,
     ) -> Result<(), String> {
-        match news.split_first() {
-            Some((&ACCESS, record)) => {
+        match Reader(news).whole()? {
+            News::Access { record } => {
                 let record = Record::parse(record)?;
                 self.replay_access(&record, fx)?;
                 self.review_subscribers(&record, fx);
-                Ok(())
             }
-            Some((&LISTENING, subscribing)) => {
-                let Subscription { vhost, pattern, group, members } =
-                    Subscription::parse(subscribing)?;
+            News::Subscription { vhost, pattern, group, members } => {
                 if let Some(interest) = self.interest_in(vhost) {
                     interest.set_elsewhere(from, pattern, group, members);
                 }
-                Ok(())
             }
-            Some((&CAUGHT, caught)) => {
-                let Caught { vhost, pattern, is_caught } = Caught::parse(caught)?;
+            News::Caught { vhost, pattern, is_caught } => {
                 if let Some(interest) = self.interest_in(vhost) {
                     interest.set_caught(pattern, is_caught);
                 }
-                Ok(())
             }
-            Some((&LISTENERS, subscribers)) => {
-                let Subscribers { user, count } = Subscribers::parse(subscribers)?;
+            News::UserSubscriptions { user, count } => {
                 self.access.subscribing.set_elsewhere(from, user, count);
-                Ok(())
             }
-            _ => Err("news of an unknown kind".to_owned()),
         }
+        Ok(())
     }
 
     /// Who subscribes in a virtual host, which may have gone while that was told.
@@ -305,22 +224,19 @@ impl Engine {
         let slot = self.vhost_slot(vhost).ok()?;
         self.topology.vhosts.get_mut(slot).map(|vhost| &mut vhost.interest)
     }
-}
 
-/// All users and permissions as the records that would make them.
-fn access_records(access: &Access, mut visit: impl FnMut(&Record<'_>)) {
-    for (name, user) in access.users() {
-        let User { password_hash, administrator } = user;
-        visit(&Record::UserPut { name, password_hash, administrator: *administrator });
-    }
-    for PermissionView { user, vhost, configure, write, read } in access.permissions() {
-        visit(&Record::PermissionsSet { user, vhost, configure, write, read });
-    }
-    for (user, vhost, subjects) in access.subject_permissions() {
-        let subjects = subjects.clone();
-        visit(&Record::SubjectPermissionsSet { user, vhost, subjects });
-    }
-    for (user, quota) in access.quotas() {
-        visit(&Record::QuotaSet { user, quota: *quota });
+    /// All users and permissions as the records that would make them.
+    fn access_records(&self, mut visit: impl FnMut(Record<'_>)) {
+        for (name, User { password_hash, administrator }) in self.access.users() {
+            visit(Record::UserPut { name, password_hash, administrator: *administrator });
+        }
+        self.access.permissions().for_each(|set| visit(Record::PermissionsSet(set)));
+        for (user, vhost, subjects) in self.access.subject_permissions() {
+            let subjects = subjects.clone();
+            visit(Record::SubjectPermissionsSet { user, vhost, subjects });
+        }
+        for (user, quota) in self.access.quotas() {
+            visit(Record::QuotaSet { user, quota: *quota });
+        }
     }
 }

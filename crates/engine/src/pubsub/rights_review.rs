@@ -4,7 +4,7 @@
 
 use super::Direct;
 use super::forward::Subjects;
-use crate::access::Audible;
+use crate::access::{Audible, PermissionView};
 use crate::engine::Engine;
 use crate::pubsub::subscribers::Member;
 use crate::storage::record::Record;
@@ -29,7 +29,7 @@ pub(super) struct Reviews {
 }
 
 /// One user's.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Review {
     /// It ends with this slot of that round: all who subscribed when it began were looked at then. Who comes
     /// later is judged as it comes.
@@ -50,7 +50,7 @@ impl Reviews {
     pub(super) fn forbid(&self, member: &Member, subjects: Subjects<'_>) -> Option<bool> {
         let review = self.of(member)?;
         let audible = review.audible.get(&member.vhost).or(review.elsewhere.as_ref())?;
-        Some(!audible.includes(|| subjects.each()))
+        Some(!audible.includes(subjects.each()))
     }
 
     /// Whether its subscribers are to be judged.
@@ -64,13 +64,8 @@ impl Reviews {
 
     /// Begins to review a user's rights in a virtual host, or in all; or begins again.
     fn begin(&mut self, user: &str, changed: Option<(u32, Audible)>) {
-        let until = (self.rounds + 1, self.next);
-        let review = self.users.entry(user.to_owned()).or_insert_with(|| Review {
-            until,
-            audible: BTreeMap::new(),
-            elsewhere: None,
-        });
-        review.until = until;
+        let review = self.users.entry(user.to_owned()).or_default();
+        review.until = (self.rounds + 1, self.next);
         match changed {
             Some((vhost, audible)) => drop(review.audible.insert(vhost, audible)),
             None => {
@@ -108,7 +103,7 @@ impl Engine {
     /// kept it receives what is allowed inside its pattern now.
     pub(crate) fn review_subscribers<F: Effects>(&mut self, record: &Record<'_>, fx: &mut F) {
         let (user, vhost) = match record {
-            Record::PermissionsSet { user, vhost, .. }
+            Record::PermissionsSet(PermissionView { user, vhost, .. })
             | Record::SubjectPermissionsSet { user, vhost, .. }
             | Record::PermissionsCleared { user, vhost } => (*user, Some(*vhost)),
             Record::UserDeleted { name } => (*name, None),
@@ -163,11 +158,8 @@ impl Engine {
         if !channels.reviews.concern(member) {
             return UNCONCERNED;
         }
-        let connection = clients.connections.get_mut(subscriber.id.connection.0 as usize);
-        let grant = connection.and_then(|connection| connection.as_mut()?.grant.as_mut());
-        let Some(grant) = grant else { return UNCONCERNED };
-        let host = topology.vhosts.get(subscriber.vhost).expect("channels end first");
-        let (pattern, ..) = host.interest.place(subscriber.place);
+        let Some(grant) = clients.grant(subscriber.id.connection) else { return UNCONCERNED };
+        let (pattern, ..) = topology.vhosts[subscriber.vhost].interest.place(subscriber.place);
         let judged = grant.check_subscribe(access, pattern);
         let work = JUDGING + grant.subjects().map_or(0, |subjects| subjects.subscribe.len());
         match judged {
@@ -182,8 +174,8 @@ impl Engine {
     /// Ends a subscriber that its user may not have any more, and tells its channel.
     fn forbid_subscriber<F: Effects>(&mut self, slot: u32, fx: &mut F) {
         let subscriber = self.pubsub.subscribers.get(slot).expect("it was found just now");
-        let host = self.topology.vhosts.get(subscriber.vhost).expect("channels end first");
-        let (subject, group, _) = host.interest.place(subscriber.place);
+        let interest = &self.topology.vhosts[subscriber.vhost].interest;
+        let (subject, group, _) = interest.place(subscriber.place);
         let subscribed = Subscribe {
             subject,
             group,

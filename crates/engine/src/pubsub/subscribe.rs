@@ -373,5 +373,5 @@ fn check_subscribe(subscribe: &Subscribe<'_>) -> Result<(), Refusal> {
 /// A connection's user; the host's own connections have none.
 fn user_of(connections: &[Option<Connection>], id: ConnectionId) -> Option<&Arc<str>> {
     let connection = connections.get(id.0 as usize)?.as_ref()?;
-    Some(connection.grant.as_ref()?.user())
+    Some(&connection.grant.as_ref()?.user)
 }

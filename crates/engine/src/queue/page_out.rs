@@ -116,7 +116,7 @@ impl Engine {
             let (number, durable) = (queue.number, queue.durable);
             if let Some(taking) = &mut self.storage.snapshot {
                 for entry in entries.iter().filter(|entry| entry.durable) {
-                    taking.take(number, &mut entry.clone(), self.storage.mark);
+                    taking.take(number, &mut entry.clone());
                 }
             }
             let entries = entries.iter().map(PageEntry::of).collect();

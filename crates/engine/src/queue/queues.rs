@@ -44,6 +44,11 @@ impl Queues {
     pub(crate) fn slot_of(&self, number: u64) -> Option<u32> {
         self.by_number.get(&number).copied()
     }
+
+    /// The queue of that number.
+    pub(crate) fn numbered(&mut self, number: u64) -> Option<&mut Queue> {
+        self.all.get_mut(*self.by_number.get(&number)?)
+    }
 }
 
 impl Deref for Queues {

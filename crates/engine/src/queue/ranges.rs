@@ -85,7 +85,7 @@ impl Ranges {
     }
 
     /// First and last number of each range, in order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> + Clone {
         self.older.iter().map(|(first, last)| (*first, *last)).chain(self.newest)
     }
 

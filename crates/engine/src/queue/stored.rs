@@ -276,7 +276,7 @@ pub(crate) fn write_deaths(writer: &mut Writer<'_>, deaths: &[Death]) {
         }
         writer.varint(death.count);
         writer.u64(death.time.0);
-        writer.option(death.original_ttl, |writer, ttl| writer.u64(micros(ttl)));
+        writer.put(&death.original_ttl.map(micros));
     }
 }
 
@@ -297,7 +297,7 @@ pub(crate) fn read_deaths(reader: &mut Reader<'_>) -> Result<Vec<Death>, Malform
         let routing_keys = keys.collect::<Result<_, Malformed>>()?;
         let count = reader.varint()?;
         let time = Time(reader.u64()?);
-        let original_ttl = reader.option(|reader| Ok(Duration::from_micros(reader.u64()?)))?;
+        let original_ttl = reader.get()?;
         deaths.push(Death { reason, queue, exchange, routing_keys, count, time, original_ttl });
     }
     Ok(deaths)

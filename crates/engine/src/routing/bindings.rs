@@ -180,7 +180,7 @@ impl Bindings {
     }
 
     /// All bindings in order of their slots.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Binding> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Binding> + Clone {
         self.slots.iter().map(|(_, binding)| binding)
     }
 

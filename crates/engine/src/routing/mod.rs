@@ -204,7 +204,7 @@ impl Router {
     }
 
     /// All exchanges in order of their names; predeclared ones too, which need no restoring.
-    pub(crate) fn exchanges(&self) -> impl Iterator<Item = (&str, &ExchangeOptions)> {
+    pub(crate) fn exchanges(&self) -> impl Iterator<Item = (&str, &ExchangeOptions)> + Clone {
         let mut all: Vec<_> =
             self.exchanges.iter().map(|exchange| (&*exchange.name, &exchange.options)).collect();
         all.sort_unstable_by_key(|&(name, _)| name);
@@ -236,7 +236,7 @@ impl Router {
 
     /// All bindings but those of the default exchange, in an order that depends on nothing but the
     /// history of requests. [`Router::bind`] in this order restores them.
-    pub(crate) fn bindings(&self) -> impl Iterator<Item = BindingView<'_>> {
+    pub(crate) fn bindings(&self) -> impl Iterator<Item = BindingView<'_>> + Clone {
         self.bindings.iter().map(|binding| {
             let source = self.exchanges.get(binding.source);
             let (target, target_durable) = match binding.target {

@@ -116,7 +116,7 @@ impl Engine {
         Reply::Session { name, is_resumed: true, expiry, state }
     }
 
-    /// Makes a channel the holder. Another one that was is told.
+    /// Makes a channel the holder, and tells the one that was.
     fn take_over<F: Effects>(&mut self, slot: u32, id: ChannelId, fx: &mut F) {
         self.attach_session(slot);
         let before = self.sessions.set_holder(slot, Some(id));
@@ -168,7 +168,7 @@ impl Engine {
     fn session_of(&self, id: ChannelId, name: &str) -> Result<u32, Refusal> {
         let (vhost, user) = self.owner_of(id);
         let Some(slot) = self.sessions.find(vhost, name) else {
-            let vhost = &self.topology.vhosts.get(vhost).expect("channels end first").name;
+            let vhost = &self.topology.vhosts[vhost].name;
             let text = format!("no session '{name}' in vhost '{vhost}'");
             return refused(RefusalKind::NotFound, text);
         };
@@ -179,9 +179,8 @@ impl Engine {
     /// The virtual host and the user of a channel; no user: the broker itself.
     fn owner_of(&self, id: ChannelId) -> (u32, Option<Arc<str>>) {
         let connection = self.clients.connections[id.connection.0 as usize].as_ref();
-        let connection = connection.expect("channels end before their connection");
-        let user = connection.grant.as_ref().map(|grant| Arc::clone(grant.user()));
-        (connection.vhost, user)
+        let vhost = connection.expect("channels end before their connection").vhost;
+        (vhost, self.clients.user(id.connection).cloned())
     }
 
     fn check_owner(&self, slot: u32, user: Option<&Arc<str>>) -> Result<(), Refusal> {
@@ -195,18 +194,16 @@ impl Engine {
 
     fn check_session_limits(&self, vhost: u32, user: &str) -> Result<(), Refusal> {
         let (limits, sessions) = (&self.options.limits, &self.sessions);
-        let exceeded = |text| refused(RefusalKind::LimitExceeded, text);
-        if sessions.len() >= limits.sessions_max {
-            return exceeded(format!("more than {} sessions", limits.sessions_max));
-        }
-        let most = limits.vhost_sessions_max;
-        if sessions.count_in_vhost(vhost) >= most {
-            let vhost = &self.topology.vhosts.get(vhost).expect("channels end first").name;
-            return exceeded(format!("more than {most} sessions in vhost '{vhost}'"));
-        }
-        let most = limits.user_sessions_max;
-        if sessions.count_of_user(user) >= most {
-            return exceeded(format!("more than {most} sessions of user '{user}'"));
+        let in_vhost = format!(" in vhost '{}'", self.topology.vhosts[vhost].name);
+        for (count, most, which) in [
+            (sessions.len(), limits.sessions_max, String::new()),
+            (sessions.count_in_vhost(vhost), limits.vhost_sessions_max, in_vhost),
+            (sessions.count_of_user(user), limits.user_sessions_max, format!(" of user '{user}'")),
+        ] {
+            if count >= most {
+                let text = format!("more than {most} sessions{which}");
+                return refused(RefusalKind::LimitExceeded, text);
+            }
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use super::Session;
 use crate::engine::Engine;
 use crate::foundation::timers::Timer;
-use crate::storage::record::{Record, SessionRecord};
+use crate::storage::record::Record;
 use crate::{ChannelId, Effects, Position, SessionExpiry, SessionLoss, Time};
 use std::sync::Arc;
 
@@ -85,8 +85,7 @@ impl Engine {
         fx: &mut F,
     ) {
         let slots = self.sessions.iter().filter(|(_, session)| goes(session));
-        let slots: Vec<u32> = slots.map(|(slot, _)| slot).collect();
-        for slot in slots {
+        for slot in slots.map(|(slot, _)| slot).collect::<Vec<_>>() {
             let session = self.remove_session(slot);
             if let Some(holder) = session.holder {
                 self.tell_session_lost(holder, &session.name, SessionLoss::Ended, fx);
@@ -120,15 +119,7 @@ impl Engine {
         let (number, expiry) = (session.number, session.expiry);
         let record = match session.detached_at {
             Some(at) if was_stored => Record::SessionDetached { number, at, expiry },
-            detached_at => Record::SessionPut(SessionRecord {
-                number,
-                vhost: &self.topology.vhosts.get(session.vhost).expect("sessions end first").name,
-                name: &session.name,
-                user: &session.user,
-                expiry,
-                detached_at,
-                state: &session.state,
-            }),
+            _ => Record::SessionPut(session.record(&self.topology)),
         };
         record.write(&mut self.scratch.record);
         self.append_session(fx);

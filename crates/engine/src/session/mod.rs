@@ -28,7 +28,7 @@ pub(crate) struct Session {
     /// The slot of its virtual host.
     pub(crate) vhost: u32,
     pub(crate) name: Arc<str>,
-    /// Its owner: nobody else may claim it.
+    /// Its owner, who alone may claim it.
     pub(crate) user: Arc<str>,
     pub(crate) expiry: SessionExpiry,
     /// It is to survive a restart.

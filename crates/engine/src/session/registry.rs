@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// All sessions.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Sessions {
     slots: Slab<Session>,
     /// Slots by virtual host and name.
@@ -23,43 +23,22 @@ pub(crate) struct Sessions {
     ending: BTreeMap<(u32, Arc<str>), Position>,
 }
 
-impl Default for Sessions {
-    fn default() -> Sessions {
-        Sessions {
-            slots: Slab::default(),
-            names: BTreeMap::new(),
-            numbers: BTreeMap::new(),
-            users: BTreeMap::new(),
-            held: BTreeSet::new(),
-            next_number: 1,
-            ending: BTreeMap::new(),
-        }
+/// To be read; what changes the indexes is below.
+impl std::ops::Deref for Sessions {
+    type Target = Slab<Session>;
+    fn deref(&self) -> &Slab<Session> {
+        &self.slots
     }
 }
 
 impl Sessions {
-    pub(crate) fn get(&self, slot: u32) -> Option<&Session> {
-        self.slots.get(slot)
+    pub(crate) fn new() -> Sessions {
+        Sessions { next_number: 1, ..Sessions::default() }
     }
 
+    /// The session in a slot; its owner, name and holder are not to be changed in it.
     pub(crate) fn get_mut(&mut self, slot: u32) -> Option<&mut Session> {
         self.slots.get_mut(slot)
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Session)> {
-        self.slots.iter()
-    }
-
-    /// The sessions in some slots.
-    pub(crate) fn iter_in(
-        &self,
-        places: std::ops::Range<usize>,
-    ) -> impl Iterator<Item = (u32, &Session)> {
-        self.slots.iter_in(places)
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.slots.len()
     }
 
     pub(crate) fn count_in_vhost(&self, vhost: u32) -> usize {
@@ -84,25 +63,18 @@ impl Sessions {
     pub(crate) fn insert(&mut self, session: Session) -> u32 {
         self.next_number = self.next_number.max(session.number.saturating_add(1));
         *self.users.entry(Arc::clone(&session.user)).or_default() += 1;
-        let (vhost, number, name) = (session.vhost, session.number, Arc::clone(&session.name));
-        let holder = session.holder;
-        let slot = self.slots.insert(session);
-        self.names.entry(vhost).or_default().insert(name, slot);
-        self.numbers.insert(number, slot);
-        self.held.extend(holder.map(|holder| (holder, slot)));
-        slot
+        let slot = self.slots.next_slot();
+        self.names.entry(session.vhost).or_default().insert(Arc::clone(&session.name), slot);
+        self.numbers.insert(session.number, slot);
+        self.held.extend(session.holder.map(|holder| (holder, slot)));
+        self.slots.insert(session)
     }
 
     /// Takes a session out.
     pub(crate) fn remove(&mut self, slot: u32) -> Option<Session> {
         let session = self.slots.remove(slot)?;
         self.numbers.remove(&session.number);
-        if let Some(names) = self.names.get_mut(&session.vhost) {
-            names.remove(&session.name);
-            if names.is_empty() {
-                self.names.remove(&session.vhost);
-            }
-        }
+        self.names.get_mut(&session.vhost).map(|names| names.remove(&session.name));
         if let Some(count) = self.users.get_mut(&session.user) {
             *count -= 1;
             if *count == 0 {
@@ -152,7 +124,7 @@ impl Sessions {
 impl Sessions {
     /// Panics where the indexes disagree.
     pub(crate) fn check_invariants(&self) {
-        let count = self.len();
+        let count = self.slots.len();
         assert_eq!(self.numbers.len(), count);
         assert_eq!(self.names.values().map(BTreeMap::len).sum::<usize>(), count);
         assert_eq!(self.users.values().sum::<usize>(), count);

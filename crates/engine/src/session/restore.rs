@@ -5,16 +5,16 @@
 //! beginning lead to the same state.
 
 use super::Session;
-use crate::engine::Engine;
-use crate::storage::codec::{Malformed, Reader, Writer};
-use crate::storage::record::{SessionRecord, read_session, write_session};
+use crate::engine::{Engine, Topology};
+use crate::storage::codec::Malformed;
+use crate::storage::record::SessionRecord;
 use crate::{SessionExpiry, Time};
 use bytes::Bytes;
 
 impl Engine {
     /// Takes in a session as a record or snapshot has it. One of the same name or number is replaced.
     pub(crate) fn restore_session(&mut self, record: &SessionRecord<'_>) -> Result<(), Malformed> {
-        let vhost = self.vhost_slot(record.vhost).map_err(|refusal| refusal.text)?;
+        let vhost = self.vhost_slot(record.vhost)?;
         let before =
             [self.sessions.numbered(record.number), self.sessions.find(vhost, record.name)];
         for slot in before.into_iter().flatten() {
@@ -61,29 +61,19 @@ impl Engine {
             self.begin_expiry(slot, since);
         }
     }
+}
 
-    /// Writes a session into a snapshot.
-    pub(crate) fn write_session_of(&self, writer: &mut Writer<'_>, session: &Session) {
-        let vhost = self.topology.vhosts.get(session.vhost).expect("sessions end first");
-        let record = SessionRecord {
-            number: session.number,
-            vhost: &vhost.name,
-            name: &session.name,
-            user: &session.user,
-            expiry: session.expiry,
-            detached_at: session.detached_at,
-            state: &session.state,
-        };
-        write_session(writer, &record);
-    }
-
-    /// Reads what [`Engine::write_session_of`] wrote. A virtual host that is not there was created after the
-    /// snapshot's beginning: the records that follow make it, and the session in it.
-    pub(crate) fn read_session_of(&mut self, reader: &mut Reader<'_>) -> Result<(), Malformed> {
-        let record = read_session(reader)?;
-        if !self.topology.vhost_slots.contains_key(record.vhost) {
-            return Ok(());
+impl Session {
+    /// It as records and snapshots have it.
+    pub(crate) fn record<'a>(&'a self, topology: &'a Topology) -> SessionRecord<'a> {
+        SessionRecord {
+            number: self.number,
+            vhost: &topology.vhosts[self.vhost].name,
+            name: &self.name,
+            user: &self.user,
+            expiry: self.expiry,
+            detached_at: self.detached_at,
+            state: &self.state,
         }
-        self.restore_session(&record)
     }
 }

@@ -2,13 +2,11 @@
 //!
 //! The bytes never leave the process, so their layout has no version.
 
-use crate::interface::message::NO_ANNOTATIONS;
+use crate::interface::message::{BODY_APART, NO_ANNOTATIONS};
 use crate::queue::stored::{read_deaths, write_deaths};
-use crate::shard::body_apart::BODY_APART;
 use crate::storage::codec::{Malformed, Reader, Writer};
-use crate::{Annotations, Content, Format, MessageView, Publish};
+use crate::{Annotations, Content, MessageView, Publish};
 use bytes::Bytes;
-use std::time::Duration;
 
 // Flags of both.
 const PERSISTENT: u8 = 1;
@@ -51,7 +49,7 @@ impl<'a> MessageView<'a> {
             + u8::from(self.shared.is_some()) * BODY_APART;
         let mut writer = Writer(out);
         writer.u8(flags);
-        writer.u8(self.format.0);
+        writer.put(&self.format);
         writer.text(self.exchange);
         writer.text(self.routing_key);
         writer.bytes(self.properties);
@@ -64,7 +62,7 @@ impl<'a> MessageView<'a> {
         }
     }
 
-    /// Takes the bytes apart; `annotations` is room for what the broker knows about the message, `apart`
+    /// Takes the bytes apart; `annotations` is room for what the broker adds to the message, `apart`
     /// the body where that goes along.
     pub fn parse(
         bytes: &'a [u8],
@@ -74,9 +72,7 @@ impl<'a> MessageView<'a> {
         let mut reader = Reader(bytes);
         let flags = reader.u8()?;
         let has = |flag: u8| flags & flag != 0;
-        let format = Format(reader.u8()?);
-        let exchange = reader.text()?;
-        let routing_key = reader.text()?;
+        let (format, exchange, routing_key) = reader.get()?;
         let properties = reader.bytes()?;
         let (body, shared) = body_of(&mut reader, has(BODY_APART), apart)?;
         *annotations = Annotations::default();
@@ -115,10 +111,10 @@ impl<'a> Publish<'a> {
             + u8::from(shared.is_some()) * BODY_APART;
         let mut writer = Writer(out);
         writer.u8(flags);
-        writer.u8(format.0);
+        writer.put(&format);
         writer.u8(priority);
         for span in [ttl, self.delay].into_iter().flatten() {
-            writer.u64(u64::try_from(span.as_micros()).unwrap_or(u64::MAX));
+            writer.put(&span);
         }
         writer.text(self.exchange);
         writer.text(self.routing_key);
@@ -142,14 +138,10 @@ impl<'a> Publish<'a> {
         let mut reader = Reader(bytes);
         let flags = reader.u8()?;
         let has = |flag: u8| flags & flag != 0;
-        let format = Format(reader.u8()?);
-        let priority = reader.u8()?;
-        let mut span = |flag: u8| -> Result<Option<Duration>, Malformed> {
-            if has(flag) { reader.u64().map(Duration::from_micros).map(Some) } else { Ok(None) }
-        };
-        let (ttl, delay) = (span(HAS_TTL)?, span(HAS_DELAY)?);
-        let exchange = reader.text()?;
-        let routing_key = reader.text()?;
+        let (format, priority) = reader.get()?;
+        let ttl = if has(HAS_TTL) { Some(reader.get()?) } else { None };
+        let delay = if has(HAS_DELAY) { Some(reader.get()?) } else { None };
+        let (exchange, routing_key) = reader.get()?;
         for _ in 0..reader.count()? {
             also_to.push(reader.text()?);
         }
@@ -166,8 +158,9 @@ impl<'a> Publish<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shard::body_apart::is_body_apart;
-    use crate::{Death, DeathReason, Time};
+    use crate::is_body_apart;
+    use crate::{Death, DeathReason, Format, Time};
+    use std::time::Duration;
 
     #[test]
     fn publishes_come_back() {

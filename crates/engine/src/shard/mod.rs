@@ -1,5 +1,4 @@
 //! What an engine does as one shard of several.
 
-pub(crate) mod body_apart;
 pub(crate) mod message_codec;
 pub(crate) mod remote_home;

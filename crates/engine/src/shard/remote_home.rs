@@ -11,8 +11,7 @@ impl Engine {
     /// one of its number.
     #[must_use]
     pub fn is_opening(&self, channel: ChannelId, opening: u32) -> bool {
-        let channel = self.channel_slot(channel).and_then(|slot| self.clients.channels.get(slot));
-        channel.is_some_and(|channel| channel.opening == opening)
+        self.clients.channel(channel).is_some_and(|channel| channel.opening == opening)
     }
 
     /// The opening of the channel that home heard of last.
@@ -78,9 +77,8 @@ impl Engine {
         let connection = connection.expect("channels end before their connection");
         if !connection.is_at_home {
             connection.is_at_home = true;
-            let user = connection.grant.as_ref().map_or("", |grant| grant.user());
-            let vhost =
-                &self.topology.vhosts.get(connection.vhost).expect("channels end first").name;
+            let user = connection.grant.as_ref().map_or("", |grant| &grant.user);
+            let vhost = &self.topology.vhosts[connection.vhost].name;
             fx.call_home(Call::Connect { connection: channel.connection, user, vhost });
         }
         self.clients.openings += 1;

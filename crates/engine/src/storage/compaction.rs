@@ -33,14 +33,7 @@ impl Engine {
     /// Appends anew whatever is still live in `segment`, so that it can be given back.
     pub fn compact_segment<F: Effects>(&mut self, segment: u32, fx: &mut F) {
         if let Some((slot, lane, position)) = self.page_in(segment) {
-            let page = MovingPage {
-                segment,
-                lane,
-                position,
-                entries: Vec::new(),
-                gone: Vec::new(),
-                messages: Vec::new(),
-            };
+            let page = MovingPage { segment, lane, position, ..MovingPage::default() };
             let wanted = Wanted::MovingPage(Box::new(page));
             return self.load(slot, 0, wanted, vec![position], fx);
         }
@@ -157,7 +150,7 @@ impl Engine {
         let Some(held) = self.delays.get_mut(turn).copied() else { return };
         self.snapshot_held_first(turn, held);
         let Turn { due, number } = turn;
-        let vhost = &self.topology.vhosts.get(held.vhost).expect("delays have a virtual host").name;
+        let vhost = &self.topology.vhosts[held.vhost].name;
         Record::Delayed { number, vhost, due, message: &[] }.write(&mut self.scratch.record);
         let to = self.append_behind_head(moved, fx);
         fx.retain(to, 1);
@@ -185,7 +178,7 @@ impl Engine {
         for (number, entry) in ready.chain(out).chain(dying).filter(|(_, entry)| entry.durable) {
             if let Some(to) = moved.get(&entry.position) {
                 if let Some(taking) = &mut self.storage.snapshot {
-                    taking.take(number, entry, self.storage.mark);
+                    taking.take(number, entry);
                 }
                 entry.position = *to;
             }
@@ -202,14 +195,11 @@ impl Engine {
     ) {
         let Ok(records) = records else { return };
         let queue = self.queues.get(slot).expect("the caller looked it up");
-        let is_same = |known: &&Page| known.position == page.position;
-        let Some(known) = queue.lanes[page.lane].pages().find(is_same) else {
+        let known = queue.lanes[page.lane].pages().find(|known| known.position == page.position);
+        // Where its queue is about to need it, what is in it goes soon by itself.
+        let Some(known) = known.filter(|known| known.fetch == Fetch::Idle) else {
             return self.compact_segment(page.segment, fx);
         };
-        if known.fetch != Fetch::Idle {
-            // Its queue is about to need it: what is in it goes soon by itself.
-            return self.compact_segment(page.segment, fx);
-        }
         if page.entries.is_empty() {
             let Some(Ok(Record::Page { entries, .. })) =
                 records.first().map(|record| Record::parse(record))

@@ -1,10 +1,10 @@
 //! A snapshot of one moment, written over several turns while messages go on coming and going.
 //!
-//! Its beginning is written at once: topology, counts, what memory keeps of pages. The messages in
+//! Its beginning is written in one turn: topology, counts, what memory keeps of pages. The messages in
 //! memory follow, some in each turn, and say what was true at the beginning: one that is about to go,
 //! to be in another record or in a page, or to return to where was looked already, is written before
 //! that. Marks tell which ones are written. They change their meaning with each snapshot, so that
-//! nobody has to set them back: one that is written, or comes after the beginning, has the engine's.
+//! they need not be reset: a message that is written, or comes after the beginning, has the engine's mark.
 //!
 //! Looked at in this order: queues, what was purged or deleted, channels, settles under way, dead
 //! letters under way, delayed messages. All other ways of a message lead on in that order, so that none is
@@ -15,6 +15,7 @@
 //! Of what a message knows, only how often it went back may be newer than the snapshot. Records say that
 //! too, and saying it twice is harmless.
 
+use crate::LoadId;
 use crate::consumer::unsettled::Unsettled;
 use crate::engine::Engine;
 use crate::publish::held::{Held, Turn};
@@ -22,7 +23,7 @@ use crate::queue::entry::Entry;
 use crate::queue::page::{self, PageEntry};
 use crate::queue::page_out::Wanted;
 use crate::storage::codec::{Malformed, Reader, Writer};
-use crate::{LoadId, Position, Time};
+use crate::storage::record::{HeldRecord, SessionRecord};
 use std::collections::BTreeMap;
 
 /// Bytes of a piece, more or less: none is copied to grow.
@@ -42,6 +43,10 @@ pub(crate) struct IncrementalSnapshot {
     pieces: Vec<Vec<u8>>,
     run: Run,
     next: Next,
+    /// The mark of the messages that it has.
+    mark: bool,
+    /// How many messages may still be looked at in this turn.
+    left: usize,
 }
 
 /// Messages of one lane, in order, that are not written yet.
@@ -88,30 +93,29 @@ impl LanePart {
     }
 }
 
-/// How many messages may still be looked at in this turn.
-struct Budget(usize);
-
-impl Budget {
+impl IncrementalSnapshot {
+    /// Whether another message may be looked at in this turn.
     fn spend(&mut self) -> bool {
-        let has = self.0 > 0;
-        self.0 = self.0.saturating_sub(1);
+        let has = self.left > 0;
+        self.left = self.left.saturating_sub(1);
         has
     }
-}
 
-impl IncrementalSnapshot {
+    /// Whether an entry is to be written, which marks it.
+    fn lacks(&self, entry: &mut Entry) -> bool {
+        entry.durable && std::mem::replace(&mut entry.mark, self.mark) != self.mark
+    }
+
     /// Writes an entry down, unless that was done, and marks it.
-    pub(crate) fn take(&mut self, number: u64, entry: &mut Entry, mark: bool) {
-        if entry.durable && entry.mark != mark {
-            entry.mark = mark;
+    pub(crate) fn take(&mut self, number: u64, entry: &mut Entry) {
+        if self.lacks(entry) {
             self.add(number, entry.lane, PageEntry::of(entry));
         }
     }
 
     /// As [`IncrementalSnapshot::take`], of one that is out of its queue.
-    fn take_out(&mut self, number: u64, entry: &mut Entry, mark: bool) {
-        if entry.durable && entry.mark != mark {
-            entry.mark = mark;
+    fn take_out(&mut self, number: u64, entry: &mut Entry) {
+        if self.lacks(entry) {
             let entry_out = PageEntry { redelivered: true, ..PageEntry::of(entry) };
             self.add(number, entry.lane, entry_out);
         }
@@ -143,14 +147,10 @@ impl IncrementalSnapshot {
         self.run = run;
     }
 
-    fn add_held(&mut self, turn: Turn, held: &Held, vhost: &str) {
+    fn add_held(&mut self, held: &HeldRecord<'_>) {
         let mut writer = self.writer();
         writer.u8(HELD);
-        writer.u64(turn.number);
-        writer.text(vhost);
-        writer.u64(turn.due.0);
-        writer.u64(held.position.0);
-        writer.u32(held.bytes);
+        writer.put(held);
     }
 
     fn writer(&mut self) -> Writer<'_> {
@@ -160,19 +160,13 @@ impl IncrementalSnapshot {
         Writer(self.pieces.last_mut().expect("there is one now"))
     }
 
-    /// Deliveries from a tag on; says where the budget ended, if it did.
-    fn unsettled(
-        &mut self,
-        unsettled: &mut Unsettled,
-        from: u64,
-        mark: bool,
-        budget: &mut Budget,
-    ) -> Option<u64> {
+    /// Deliveries from a tag on; says where the turn ended, if it did.
+    fn unsettled(&mut self, unsettled: &mut Unsettled, from: u64) -> Option<u64> {
         for (tag, delivered) in unsettled.iter_from(from) {
-            if !budget.spend() {
+            if !self.spend() {
                 return Some(tag);
             }
-            self.take_out(delivered.queue_number, &mut delivered.entry, mark);
+            self.take_out(delivered.queue_number, &mut delivered.entry);
         }
         None
     }
@@ -203,30 +197,30 @@ impl Engine {
         // The end mark of no messages.
         first.pop();
         self.storage.mark = !self.storage.mark;
-        let next = Next::Lane(LanePart::first(0, 0));
-        self.storage.snapshot =
-            Some(Box::new(IncrementalSnapshot { pieces: vec![first], run: Run::default(), next }));
+        self.storage.snapshot = Some(Box::new(IncrementalSnapshot {
+            pieces: vec![first],
+            run: Run::default(),
+            next: Next::Lane(LanePart::first(0, 0)),
+            mark: self.storage.mark,
+            left: 0,
+        }));
     }
 
     /// Writes a part of the snapshot that was begun; gives it out, in pieces, once it is complete.
     pub fn take_snapshot(&mut self) -> Option<Vec<Vec<u8>>> {
         let mut taking = self.storage.snapshot.take()?;
-        let mut budget = Budget(self.options.limits.snapshot_at_once);
-        while budget.0 > 0 {
+        taking.left = self.options.limits.snapshot_at_once;
+        while taking.left > 0 {
             taking.next = match taking.next {
-                Next::Lane(part) => self.take_lane(&mut taking, part, &mut budget),
-                Next::Departed(part) => self.take_departed(&mut taking, part, &mut budget),
-                Next::Channel { slot, tag } => {
-                    self.take_channel(&mut taking, slot, tag, &mut budget)
-                }
-                Next::Settling { number, tag } => {
-                    self.take_settling(&mut taking, number, tag, &mut budget)
-                }
-                Next::Dying(from) => self.take_dying(&mut taking, from, &mut budget),
+                Next::Lane(part) => self.take_lane(&mut taking, part),
+                Next::Departed(part) => self.take_departed(&mut taking, part),
+                Next::Channel { slot, tag } => self.take_channel(&mut taking, slot, tag),
+                Next::Settling { number, tag } => self.take_settling(&mut taking, number, tag),
+                Next::Dying(from) => self.take_dying(&mut taking, from),
                 Next::Delays { unreadable, behind } => {
-                    self.take_delays(&mut taking, unreadable, behind, &mut budget)
+                    self.take_delays(&mut taking, unreadable, behind)
                 }
-                Next::Sessions { slot } => self.take_sessions(&mut taking, slot, &mut budget),
+                Next::Sessions { slot } => self.take_sessions(&mut taking, slot),
                 Next::Nothing => {
                     taking.end_run();
                     taking.writer().u8(END);
@@ -234,18 +228,13 @@ impl Engine {
                 }
             };
             // Where there was nothing, that is something too.
-            budget.spend();
+            taking.spend();
         }
         self.storage.snapshot = Some(taking);
         None
     }
 
-    fn take_lane(
-        &mut self,
-        taking: &mut IncrementalSnapshot,
-        part: LanePart,
-        budget: &mut Budget,
-    ) -> Next {
+    fn take_lane(&mut self, taking: &mut IncrementalSnapshot, part: LanePart) -> Next {
         if part.slot as usize >= self.queues.slots() {
             return Next::Departed(DepartedPart::default());
         }
@@ -255,10 +244,10 @@ impl Engine {
             return Next::Lane(LanePart::first(part.slot + 1, 0));
         };
         for entry in lane.entries_from(part.came_back, part.seq) {
-            if !budget.spend() {
+            if !taking.spend() {
                 return Next::Lane(LanePart { seq: entry.seq, ..part });
             }
-            taking.take(number, entry, self.storage.mark);
+            taking.take(number, entry);
         }
         Next::Lane(match part.came_back {
             true => LanePart { came_back: false, seq: 0, ..part },
@@ -266,22 +255,17 @@ impl Engine {
         })
     }
 
-    fn take_departed(
-        &mut self,
-        taking: &mut IncrementalSnapshot,
-        part: DepartedPart,
-        budget: &mut Budget,
-    ) -> Next {
+    fn take_departed(&mut self, taking: &mut IncrementalSnapshot, part: DepartedPart) -> Next {
         let Some((serial, number, lane)) = self.agenda.departures.lane_from(part.serial) else {
             return Next::Channel { slot: 0, tag: 0 };
         };
         let is_same = serial == part.serial;
         let DepartedPart { is_rest, seq, .. } = if is_same { part } else { Default::default() };
         for entry in lane.entries_from(!is_rest, seq) {
-            if !budget.spend() {
+            if !taking.spend() {
                 return Next::Departed(DepartedPart { serial, is_rest, seq: entry.seq });
             }
-            taking.take(number, entry, self.storage.mark);
+            taking.take(number, entry);
         }
         Next::Departed(match is_rest {
             false => DepartedPart { serial, is_rest: true, seq: 0 },
@@ -289,56 +273,41 @@ impl Engine {
         })
     }
 
-    fn take_channel(
-        &mut self,
-        taking: &mut IncrementalSnapshot,
-        slot: u32,
-        tag: u64,
-        budget: &mut Budget,
-    ) -> Next {
+    fn take_channel(&mut self, taking: &mut IncrementalSnapshot, slot: u32, tag: u64) -> Next {
         if slot as usize >= self.clients.channels.slots() {
             return Next::Settling { number: 0, tag: 0 };
         }
-        let rest = self.clients.channels.get_mut(slot).and_then(|channel| {
-            taking.unsettled(&mut channel.unsettled, tag, self.storage.mark, budget)
-        });
+        let rest = self
+            .clients
+            .channels
+            .get_mut(slot)
+            .and_then(|channel| taking.unsettled(&mut channel.unsettled, tag));
         match rest {
             Some(tag) => Next::Channel { slot, tag },
             None => Next::Channel { slot: slot + 1, tag: 0 },
         }
     }
 
-    fn take_settling(
-        &mut self,
-        taking: &mut IncrementalSnapshot,
-        number: u64,
-        tag: u64,
-        budget: &mut Budget,
-    ) -> Next {
+    fn take_settling(&mut self, taking: &mut IncrementalSnapshot, number: u64, tag: u64) -> Next {
         let index = self.agenda.settling.partition_point(|settling| settling.number < number);
         let Some(settling) = self.agenda.settling.get_mut(index) else {
             return Next::Dying(LoadId(0));
         };
         let from = if settling.number == number { tag } else { 0 };
         let number = settling.number;
-        match taking.unsettled(&mut settling.deliveries, from, self.storage.mark, budget) {
+        match taking.unsettled(&mut settling.deliveries, from) {
             Some(tag) => Next::Settling { number, tag },
             None => Next::Settling { number: number + 1, tag: 0 },
         }
     }
 
-    fn take_dying(
-        &mut self,
-        taking: &mut IncrementalSnapshot,
-        from: LoadId,
-        budget: &mut Budget,
-    ) -> Next {
+    fn take_dying(&mut self, taking: &mut IncrementalSnapshot, from: LoadId) -> Next {
         for (id, loading) in self.storage.loads.range_mut(from..) {
-            if !budget.spend() {
+            if !taking.spend() {
                 return Next::Dying(*id);
             }
             if let Wanted::DeadLetter { entry, .. } = &mut loading.wanted {
-                taking.take_out(loading.number, entry, self.storage.mark);
+                taking.take_out(loading.number, entry);
             }
         }
         Next::Delays { unreadable: false, behind: None }
@@ -349,18 +318,15 @@ impl Engine {
         taking: &mut IncrementalSnapshot,
         unreadable: bool,
         mut behind: Option<Turn>,
-        budget: &mut Budget,
     ) -> Next {
         for (turn, held) in self.delays.behind(unreadable, behind) {
-            if !budget.spend() {
+            if !taking.spend() {
                 return Next::Delays { unreadable, behind };
             }
             behind = Some(turn);
             if held.persistent && held.mark != self.storage.mark {
                 held.mark = self.storage.mark;
-                let vhost =
-                    self.topology.vhosts.get(held.vhost).expect("delays have a virtual host");
-                taking.add_held(turn, held, &vhost.name);
+                taking.add_held(&HeldRecord::of(turn, held, &self.topology));
             }
         }
         match unreadable {
@@ -369,21 +335,16 @@ impl Engine {
         }
     }
 
-    fn take_sessions(
-        &self,
-        taking: &mut IncrementalSnapshot,
-        slot: usize,
-        budget: &mut Budget,
-    ) -> Next {
+    fn take_sessions(&self, taking: &mut IncrementalSnapshot, slot: usize) -> Next {
         for (at, session) in self.sessions.iter_in(slot..usize::MAX) {
-            if !budget.spend() {
+            if !taking.spend() {
                 return Next::Sessions { slot: at as usize };
             }
             if session.is_stored {
                 taking.end_run();
                 let mut writer = taking.writer();
                 writer.u8(SESSION);
-                self.write_session_of(&mut writer, session);
+                writer.put(&session.record(&self.topology));
             }
         }
         Next::Nothing
@@ -393,7 +354,7 @@ impl Engine {
     pub(crate) fn write_sessions(&self, writer: &mut Writer<'_>) {
         for (_, session) in self.sessions.iter().filter(|(_, session)| session.is_stored) {
             writer.u8(SESSION);
-            self.write_session_of(writer, session);
+            writer.put(&session.record(&self.topology));
         }
     }
 
@@ -405,7 +366,7 @@ impl Engine {
         }
     }
 
-    /// The same of one of the queue in that slot.
+    /// As [`Engine::snapshot_first`], for the queue in that slot.
     #[inline]
     pub(crate) fn snapshot_first_in_slot(&mut self, slot: u32, entry: &Entry) {
         if entry.mark != self.storage.mark
@@ -429,9 +390,7 @@ impl Engine {
             && held.persistent
             && held.mark != self.storage.mark
         {
-            let vhost =
-                self.topology.vhosts.get(held.vhost).expect("delays end before virtual hosts");
-            taking.add_held(turn, &held, &vhost.name);
+            taking.add_held(&HeldRecord::of(turn, &held, &self.topology));
         }
     }
 
@@ -452,17 +411,15 @@ impl Engine {
                     let lane = (reader.varint()?, reader.u8()?);
                     lanes.entry(lane).or_default().append(&mut page::read_entries(reader)?);
                 }
-                HELD => {
-                    let number = reader.u64()?;
-                    let vhost = self.vhost_slot(reader.text()?).map_err(|refusal| refusal.text)?;
-                    let due = Time(reader.u64()?);
-                    let position = Position(reader.u64()?);
-                    let bytes = reader.u32()?;
-                    let held =
-                        Held { position, vhost, bytes, persistent: true, mark: self.storage.mark };
-                    self.delays.restore(Turn { due, number }, held);
+                HELD => self.restore_held(&reader.get()?)?,
+                SESSION => {
+                    let record: SessionRecord<'_> = reader.get()?;
+                    // A virtual host that is not there was created after the snapshot's beginning: the
+                    // records that follow make it, and the session in it.
+                    if self.topology.vhost_slots.contains_key(record.vhost) {
+                        self.restore_session(&record)?;
+                    }
                 }
-                SESSION => self.read_session_of(reader)?,
                 other => return Err(format!("{other} is nothing that a snapshot holds apart")),
             }
         }
@@ -471,8 +428,7 @@ impl Engine {
             if let Some(twice) = entries.windows(2).find(|pair| pair[0].seq == pair[1].seq) {
                 return Err(format!("message {} of queue number {number} twice", twice[0].seq));
             }
-            let slot = self.queues.slot_of(number);
-            let Some(queue) = slot.and_then(|slot| self.queues.get_mut(slot)) else {
+            let Some(queue) = self.queues.numbered(number) else {
                 // It was deleted, and they were out: the references go with those who had them.
                 for entry in entries {
                     let segment = entry.position.segment();

@@ -4,7 +4,7 @@ use crate::Position;
 use crate::queue::page::PageEntry;
 
 /// A page that is being moved, or whose messages are.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct MovingPage {
     pub(crate) segment: u32,
     pub(crate) lane: usize,
@@ -12,7 +12,7 @@ pub(crate) struct MovingPage {
     pub(crate) position: Position,
     /// What is live in it, once that was read.
     pub(crate) entries: Vec<PageEntry>,
-    /// Messages that no longer are.
+    /// Messages in it that are gone.
     pub(crate) gone: Vec<Position>,
     /// Messages that are being read, because they are in the segment.
     pub(crate) messages: Vec<Position>,

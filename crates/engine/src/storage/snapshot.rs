@@ -1,20 +1,28 @@
 //! The whole durable state as bytes: topology, users, queues with their messages by position.
 
 use crate::access::PermissionView;
-use crate::engine::Engine;
+use crate::engine::{Engine, Topology};
 use crate::publish::held::{Held, Turn};
 use crate::queue::Queue;
 use crate::queue::entry::Entry;
 use crate::queue::lane::Lane;
 use crate::queue::page::{self, PageEntry};
-use crate::routing::TargetView;
-use crate::storage::codec::{Malformed, Reader, Writer};
-use crate::storage::record;
-use crate::{Arguments, BindingTarget, Position, Time};
+use crate::routing::{BindingView, TargetView};
+use crate::storage::codec::{Malformed, Reader, Varint, Writer};
+use crate::storage::record::{BindingRecord, HeldRecord};
+use crate::{BindingTarget, ExchangeOptions, Quota, SubjectPermissions, Time};
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 /// The version of the layout; another one is refused.
 const VERSION: u8 = 8;
+
+impl<'a> HeldRecord<'a> {
+    pub(crate) fn of(turn: Turn, held: &Held, topology: &'a Topology) -> HeldRecord<'a> {
+        let (Turn { due, number }, Held { position, bytes, .. }) = (turn, *held);
+        HeldRecord { number, vhost: &topology.vhosts[held.vhost].name, due, position, bytes }
+    }
+}
 
 impl Engine {
     /// Appends the whole durable state to `out`; messages by position, not by content.
@@ -23,38 +31,36 @@ impl Engine {
     }
 
     /// `apart`: without the messages in memory and the delayed ones, which are to follow instead of the
-    /// last byte; see `taking`.
+    /// last byte; see `incremental_snapshot`.
     pub(crate) fn write_snapshot(&self, out: &mut Vec<u8>, apart: bool) {
         let mut writer = Writer(out);
         writer.u8(VERSION);
         writer.u64(self.queues.next_number());
         writer.u64(self.delays.next_number);
         self.write_access(&mut writer);
-        writer.varint(self.queues.iter().filter(|(_, queue)| queue.durable).count() as u64);
         let mut out: BTreeMap<u64, Vec<&Entry>> = BTreeMap::new();
         let in_place = (!apart).then(|| self.durable_out());
         for (number, entry) in in_place.into_iter().flatten() {
             out.entry(number).or_default().push(entry);
         }
-        for (_, queue) in self.queues.iter().filter(|(_, queue)| queue.durable) {
+        let durable = self.queues.iter().map(|(_, queue)| queue).filter(|queue| queue.durable);
+        writer.varint(durable.clone().count() as u64);
+        for queue in durable.clone() {
             let out = out.get(&queue.number).map_or(&[][..], Vec::as_slice);
             self.write_queue(&mut writer, queue, (!apart).then_some(out));
         }
         self.write_bindings(&mut writer);
-        self.write_delays(&mut writer, apart);
+        let delays = (!apart).then(|| self.delays.persistent()).into_iter().flatten();
+        writer.list(delays, |(turn, held)| HeldRecord::of(turn, held, &self.topology));
         self.write_transient_references(&mut writer, apart);
-        writer.varint(self.access.subject_permissions().count() as u64);
-        for (user, vhost, subjects) in self.access.subject_permissions() {
-            writer.text(user);
-            writer.text(vhost);
-            record::write_subjects(&mut writer, subjects);
-        }
-        writer.varint(self.access.quotas().count() as u64);
-        for (user, quota) in self.access.quotas() {
-            writer.text(user);
-            record::write_quota(&mut writer, quota);
-        }
-        self.write_recovered(&mut writer);
+        writer.list(self.access.subject_permissions(), |(user, vhost, subjects)| {
+            (user, vhost, subjects.clone())
+        });
+        writer.list(self.access.quotas(), |(user, quota)| (user, *quota));
+        // What may have been delivered before the last crash: an orderly end does not clear it up.
+        writer.put(&self.delays.recovered.map(|before| (before.due, before.number)));
+        let recovered = durable.filter(|queue| queue.recovered_before > 0);
+        writer.list(recovered, |queue| (queue.number, queue.recovered_before));
         writer.u64(self.sessions.next_number);
         if !apart {
             self.write_sessions(&mut writer);
@@ -63,35 +69,11 @@ impl Engine {
         writer.u8(0);
     }
 
-    /// What may have been delivered before a crash, of which an orderly end knows no more than the start
-    /// after that crash did.
-    fn write_recovered(&self, writer: &mut Writer<'_>) {
-        writer.bool(self.delays.recovered.is_some());
-        if let Some(before) = self.delays.recovered {
-            writer.u64(before.due.0);
-            writer.u64(before.number);
-        }
-        let recovered =
-            || self.queues.iter().filter(|(_, queue)| queue.durable && queue.recovered_before > 0);
-        writer.varint(recovered().count() as u64);
-        for (_, queue) in recovered() {
-            writer.u64(queue.number);
-            writer.u64(queue.recovered_before);
-        }
-    }
-
-    fn read_recovered(&mut self, reader: &mut Reader<'_>) -> Result<(), Malformed> {
-        if reader.bool()? {
-            let due = Time(reader.u64()?);
-            self.delays.recovered = Some(Turn { due, number: reader.u64()? });
-        }
-        for _ in 0..reader.count()? {
-            let number = reader.u64()?;
-            let slot = self.queues.slot_of(number);
-            let queue = slot.and_then(|slot| self.queues.get_mut(slot));
-            let queue = queue.ok_or_else(|| format!("there is no queue of number {number}"))?;
-            queue.recovered_before = reader.u64()?;
-        }
+    pub(crate) fn restore_held(&mut self, record: &HeldRecord<'_>) -> Result<(), Malformed> {
+        let HeldRecord { number, due, position, bytes, .. } = *record;
+        let vhost = self.vhost_slot(record.vhost)?;
+        let held = Held { position, vhost, bytes, persistent: true, mark: self.storage.mark };
+        self.delays.restore(Turn { due, number }, held);
         Ok(())
     }
 
@@ -110,46 +92,28 @@ impl Engine {
         for page in pages.filter(|page| page.durable_count == 0) {
             *references.entry(page.position.segment()).or_default() += 1;
         }
-        writer.varint(references.len() as u64);
-        for (segment, count) in &references {
-            writer.u32(*segment);
-            writer.u64(*count);
-        }
+        writer.list(references.iter(), |(segment, count)| (*segment, *count));
     }
 
     fn write_access(&self, writer: &mut Writer<'_>) {
         writer.varint(self.topology.vhosts.len() as u64);
         for (_, vhost) in self.topology.vhosts.iter() {
             writer.text(&vhost.name);
-            let durable = || vhost.router.exchanges().filter(|(_, options)| options.durable);
-            writer.varint(durable().count() as u64);
-            for (name, options) in durable() {
-                writer.text(name);
-                record::write_exchange_options(writer, options);
-            }
+            let durable = vhost.router.exchanges().filter(|(_, options)| options.durable);
+            writer.list(durable, |(name, options)| (name, options.clone()));
         }
-        writer.varint(self.access.users().count() as u64);
-        for (name, user) in self.access.users() {
-            writer.text(name);
-            writer.text(&user.password_hash);
-            writer.bool(user.administrator);
-        }
-        writer.varint(self.access.permissions().count() as u64);
-        for permission in self.access.permissions() {
-            let PermissionView { user, vhost, configure, write, read } = permission;
-            for text in [user, vhost, configure, write, read] {
-                writer.text(text);
-            }
-        }
+        writer.list(self.access.users(), |(name, user)| {
+            (name, user.password_hash.as_str(), user.administrator)
+        });
+        writer.list(self.access.permissions(), |permissions| permissions);
     }
 
     /// `out`: its durable messages that are out of it; nothing where those in memory are not to be here.
     fn write_queue(&self, writer: &mut Writer<'_>, queue: &Queue, out: Option<&[&Entry]>) {
         writer.u64(queue.number);
-        let vhost = self.topology.vhosts.get(queue.vhost).expect("queues have a virtual host");
-        writer.text(&vhost.name);
+        writer.text(&self.topology.vhosts[queue.vhost].name);
         writer.text(&queue.name);
-        record::write_queue_options(writer, &queue.options);
+        writer.put(&queue.options);
         writer.u64(queue.next_seq);
         writer.varint(queue.lanes.len() as u64);
         for (index, lane) in (0_u8..=u8::MAX).zip(&queue.lanes) {
@@ -164,50 +128,21 @@ impl Engine {
             }
             page::write_entries(writer, &tail);
         }
-        writer.varint(queue.settled_in_pages.len() as u64);
-        for (first, last) in queue.settled_in_pages.iter() {
-            writer.varint(first);
-            writer.varint(last - first);
-        }
-        writer.varint(queue.requeued_in_pages.len() as u64);
-        for (seq, requeues) in &queue.requeued_in_pages {
-            writer.varint(*seq);
-            writer.u32(*requeues);
-        }
+        writer.list(queue.settled_in_pages.iter(), |(first, last)| first..=last);
+        writer.list(queue.requeued_in_pages.iter(), |(seq, count)| (Varint(*seq), *count));
     }
 
     fn write_bindings(&self, writer: &mut Writer<'_>) {
         for (_, vhost) in self.topology.vhosts.iter() {
-            let durable = || vhost.router.bindings().filter(|binding| binding.durable);
-            writer.varint(durable().count() as u64);
-            for binding in durable() {
-                let target = match binding.target {
+            let durable = vhost.router.bindings().filter(|binding| binding.durable);
+            writer.list(durable, |BindingView { source, target, key, arguments, .. }| {
+                let target = match target {
                     TargetView::Queue(name, _) => BindingTarget::Queue(name.to_owned()),
                     TargetView::Exchange(name) => BindingTarget::Exchange(name.to_owned()),
                 };
-                let arguments = binding.arguments.cloned().unwrap_or_else(Arguments::new);
-                let binding = record::BindingRecord {
-                    vhost: &vhost.name,
-                    source: binding.source,
-                    target,
-                    key: binding.key,
-                    arguments,
-                };
-                record::write_binding(writer, &binding);
-            }
-        }
-    }
-
-    fn write_delays(&self, writer: &mut Writer<'_>, apart: bool) {
-        let here = || (!apart).then(|| self.delays.persistent()).into_iter().flatten();
-        writer.varint(here().count() as u64);
-        for (turn, held) in here() {
-            writer.u64(turn.number);
-            let vhost = self.topology.vhosts.get(held.vhost).expect("delays have a virtual host");
-            writer.text(&vhost.name);
-            writer.u64(turn.due.0);
-            writer.u64(held.position.0);
-            writer.u32(held.bytes);
+                let arguments = arguments.cloned().unwrap_or_default();
+                BindingRecord { vhost: &vhost.name, source, target, key, arguments }
+            });
         }
     }
 
@@ -229,43 +164,29 @@ impl Engine {
             self.read_queue(&mut reader)?;
         }
         for _ in 0..vhosts {
-            for _ in 0..reader.count()? {
-                let binding = record::read_binding(&mut reader)?;
-                let slot = self.vhost_slot(binding.vhost).map_err(|refusal| refusal.text)?;
-                let router =
-                    &mut self.topology.vhosts.get_mut(slot).expect("it was found just now").router;
-                router
-                    .bind(binding.source, &binding.target, binding.key, binding.arguments)
-                    .map_err(|refusal| refusal.text)?;
+            for binding in reader.get::<Vec<BindingRecord<'_>>>()? {
+                let slot = self.vhost_slot(binding.vhost)?;
+                let router = &mut self.topology.vhosts[slot].router;
+                router.bind(binding.source, &binding.target, binding.key, binding.arguments)?;
             }
         }
-        for _ in 0..reader.count()? {
-            let number = reader.u64()?;
-            let vhost = self.vhost_slot(reader.text()?).map_err(|refusal| refusal.text)?;
-            let due = Time(reader.u64()?);
-            let position = Position(reader.u64()?);
-            let bytes = reader.u32()?;
-            let held = Held { position, vhost, bytes, persistent: true, mark: self.storage.mark };
-            self.delays.restore(Turn { due, number }, held);
+        for held in reader.get::<Vec<HeldRecord<'_>>>()? {
+            self.restore_held(&held)?;
         }
-        for _ in 0..reader.count()? {
-            let segment = reader.u32()?;
-            let count = reader.u64()?;
-            self.storage.transient_references.insert(segment, count);
+        self.storage.transient_references.extend(reader.get::<Vec<(u32, u64)>>()?);
+        for (user, vhost, subjects) in reader.get::<Vec<(_, _, SubjectPermissions)>>()? {
+            self.access.set_subject_permissions(user, vhost, &subjects)?;
         }
-        for _ in 0..reader.count()? {
-            let (user, vhost) = (reader.text()?, reader.text()?);
-            let subjects = record::read_subjects(&mut reader)?;
-            self.access
-                .set_subject_permissions(user, vhost, &subjects)
-                .map_err(|refusal| refusal.text)?;
+        for (user, quota) in reader.get::<Vec<(_, Quota)>>()? {
+            self.access.set_quota(user, quota)?;
         }
-        for _ in 0..reader.count()? {
-            let user = reader.text()?;
-            let quota = record::read_quota(&mut reader)?;
-            self.access.set_quota(user, quota).map_err(|refusal| refusal.text)?;
+        let recovered = reader.get::<Option<(Time, u64)>>()?;
+        self.delays.recovered = recovered.map(|(due, number)| Turn { due, number });
+        for (number, before) in reader.get::<Vec<(u64, u64)>>()? {
+            let queue = self.queues.numbered(number);
+            let queue = queue.ok_or_else(|| format!("there is no queue of number {number}"))?;
+            queue.recovered_before = before;
         }
-        self.read_recovered(&mut reader)?;
         self.sessions.next_number = reader.u64()?;
         self.read_apart(&mut reader)?;
         reader.end()
@@ -280,36 +201,27 @@ impl Engine {
         let vhosts = reader.count()?;
         for _ in 0..vhosts {
             let slot = self.add_vhost(reader.text()?);
-            let router =
-                &mut self.topology.vhosts.get_mut(slot).expect("it was added just now").router;
+            let router = &mut self.topology.vhosts[slot].router;
             router.hold_auto_delete(true);
-            for _ in 0..reader.count()? {
-                let name = reader.text()?;
-                let options = record::read_exchange_options(reader)?;
+            for (name, options) in reader.get::<Vec<(&str, ExchangeOptions)>>()? {
                 if router.exchange(name).is_err() {
-                    router.declare_exchange(name, &options).map_err(|refusal| refusal.text)?;
+                    router.declare_exchange(name, &options)?;
                 }
             }
         }
-        for _ in 0..reader.count()? {
-            let (name, password_hash) = (reader.text()?, reader.text()?);
-            self.access.put_user(name, password_hash, reader.bool()?);
+        for (name, password_hash, administrator) in reader.get::<Vec<(_, _, bool)>>()? {
+            self.access.put_user(name, password_hash, administrator);
         }
-        for _ in 0..reader.count()? {
-            let (user, vhost, configure) = (reader.text()?, reader.text()?, reader.text()?);
-            let (write, read) = (reader.text()?, reader.text()?);
-            let set = PermissionView { user, vhost, configure, write, read };
-            self.access.set_permissions(set).map_err(|refusal| refusal.text)?;
+        for permissions in reader.get::<Vec<PermissionView<'_>>>()? {
+            self.access.set_permissions(permissions)?;
         }
         Ok(vhosts)
     }
 
     fn read_queue(&mut self, reader: &mut Reader<'_>) -> Result<(), Malformed> {
         let number = reader.u64()?;
-        let vhost = self.vhost_slot(reader.text()?).map_err(|refusal| refusal.text)?;
-        let name = reader.text()?.to_owned();
-        let options = record::read_queue_options(reader)?;
-        let mut queue = Queue::new(number, vhost, name, options);
+        let vhost = self.vhost_slot(reader.text()?)?;
+        let mut queue = Queue::new(number, vhost, reader.get()?, reader.get()?);
         queue.next_seq = reader.u64()?;
         if reader.count()? != queue.lanes.len() {
             return Err(format!("queue '{}' has another number of priorities", queue.name));
@@ -328,15 +240,11 @@ impl Engine {
                 queue.restore(Entry::from_page(&entry, lane as u8, self.storage.mark));
             }
         }
-        for _ in 0..reader.count()? {
-            let first = reader.varint()?;
-            let last = first.checked_add(reader.varint()?).ok_or("a range beyond 64 bits")?;
-            queue.settled_in_pages.insert_range(first, last);
+        for settled in reader.get::<Vec<RangeInclusive<u64>>>()? {
+            queue.settled_in_pages.insert_range(*settled.start(), *settled.end());
         }
-        for _ in 0..reader.count()? {
-            let seq = reader.varint()?;
-            queue.requeued_in_pages.insert(seq, reader.u32()?);
-        }
+        let requeued = reader.get::<Vec<(Varint, u32)>>()?;
+        queue.requeued_in_pages.extend(requeued.into_iter().map(|(seq, count)| (seq.0, count)));
         self.restore_queue(queue).map(|_| ())
     }
 }

@@ -114,7 +114,7 @@ impl Engine {
             let connection = self.clients.connections[channel.id.connection.0 as usize].as_ref();
             let grant = connection.and_then(|connection| connection.grant.as_ref());
             if let Some(grant) = grant {
-                *expected.entry(grant.user()).or_default() += channel.subscribers.len() as u64;
+                *expected.entry(&grant.user).or_default() += channel.subscribers.len() as u64;
             }
         }
         for (user, count) in expected {

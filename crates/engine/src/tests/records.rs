@@ -1,10 +1,13 @@
 //! The bytes of records and snapshots: known ones stay readable, nonsense is refused.
 
 use super::TestHost;
+use crate::access::PermissionView;
 use crate::interface::message::NO_ANNOTATIONS;
 use crate::queue::page::PageEntry;
 use crate::queue::stored::{Incoming, Stored};
-use crate::storage::record::{BindingRecord, Place, Record, Requeued, SessionRecord, message_of};
+use crate::storage::record::{
+    BindingRecord, Place, Record, Requeued, Seqs, SessionRecord, message_of,
+};
 use crate::*;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -80,11 +83,11 @@ fn golden_messages() {
 fn golden_changes() {
     golden(&Record::Nothing, "0200");
     golden(
-        &Record::Settled { queue: 1, ranges: vec![(2, 2), (300, 310)] },
+        &Record::Settled { queue: 1, ranges: vec![2..=2, 300..=310] },
         "02030100000000000000020200ac020a",
     );
     golden(
-        &Record::Purged { queue: 1, before: 9, kept: vec![2] },
+        &Record::Purged { queue: 1, before: 9, kept: Seqs(vec![2]) },
         "0204010000000000000009000000000000000102",
     );
     let entry = PageEntry {
@@ -151,10 +154,8 @@ fn golden_topology() {
     );
     golden(&Record::UserDeleted { name: "u" }, "02190175");
     let (user, vhost) = ("u", "/");
-    golden(
-        &Record::PermissionsSet { user, vhost, configure: "c", write: "w", read: "r" },
-        "021a0175012f016301770172",
-    );
+    let permissions = PermissionView { user, vhost, configure: "c", write: "w", read: "r" };
+    golden(&Record::PermissionsSet(permissions), "021a0175012f016301770172");
     golden(&Record::PermissionsCleared { user, vhost }, "021b0175012f");
     let rules = |allow: &[&str], deny: &[&str]| SubjectRules {
         allow: allow.iter().map(|&pattern| pattern.to_owned()).collect(),

@@ -3,18 +3,14 @@
 
 mod pages;
 
-use crate::access::PermissionView;
 use crate::engine::Engine;
 use crate::publish::held::{Held, Turn};
 use crate::queue::Queue;
 use crate::queue::entry::{Entry, Fetch, NOWHERE};
 use crate::queue::stored::Stored;
-use crate::storage::record::{Place, Record, Requeued};
-use crate::{Effects, Position, Refusal, Time};
-
-fn text(refusal: Refusal) -> String {
-    refusal.text
-}
+use crate::storage::record::{BindingRecord, Place, Record, Requeued};
+use crate::{Effects, Position, Time};
+use std::ops::RangeInclusive;
 
 impl Engine {
     /// Applies one record appended after the snapshot.
@@ -34,19 +30,14 @@ impl Engine {
                 Ok(())
             }
             Record::Settled { queue, ranges } => {
-                for (first, last) in ranges {
-                    self.replay_settled(queue, first, last, fx)?;
-                }
-                Ok(())
+                ranges.into_iter().try_for_each(|range| self.replay_settled(queue, range, fx))
             }
             Record::Requeued { messages } => {
-                for message in messages {
-                    self.replay_requeued(message);
-                }
+                messages.into_iter().for_each(|message| self.replay_requeued(message));
                 Ok(())
             }
             Record::Purged { queue, before, kept } => {
-                self.replay_purged(queue, before, &kept, fx);
+                self.replay_purged(queue, before, &kept.0, fx);
                 Ok(())
             }
             Record::Page { queue, lane, durable, entries } => {
@@ -54,7 +45,7 @@ impl Engine {
             }
             Record::Delayed { number, vhost, due, message } => {
                 Stored::parse(message)?;
-                let vhost = self.vhost_slot(vhost).map_err(text)?;
+                let vhost = self.vhost_slot(vhost)?;
                 let bytes = u32::try_from(message.len()).unwrap_or(u32::MAX);
                 let held =
                     Held { position, vhost, bytes, persistent: true, mark: self.storage.mark };
@@ -82,7 +73,7 @@ impl Engine {
     ) -> Result<(), String> {
         match record {
             Record::QueueDeclared { number, vhost, name, options } => {
-                let vhost = self.vhost_slot(vhost).map_err(text)?;
+                let vhost = self.vhost_slot(vhost)?;
                 self.restore_queue(Queue::new(number, vhost, name.to_owned(), options))?;
             }
             Record::QueueDeleted { number } => {
@@ -91,23 +82,18 @@ impl Engine {
                 }
             }
             Record::ExchangeDeclared { vhost, name, options } => {
-                self.replay_router(vhost)?.declare_exchange(name, &options).map_err(text)?;
+                self.replay_router(vhost)?.declare_exchange(name, &options)?;
             }
             Record::ExchangeDeleted { vhost, name } => {
-                self.replay_router(vhost)?.delete_exchange(name, false).map_err(text)?;
+                self.replay_router(vhost)?.delete_exchange(name, false)?;
             }
             Record::Bound(binding) => {
-                let router = self.replay_router(binding.vhost)?;
-                let arguments = binding.arguments;
-                router
-                    .bind(binding.source, &binding.target, binding.key, arguments)
-                    .map_err(text)?;
+                let BindingRecord { vhost, source, target, key, arguments } = binding;
+                self.replay_router(vhost)?.bind(source, &target, key, arguments)?;
             }
             Record::Unbound(binding) => {
-                let router = self.replay_router(binding.vhost)?;
-                router
-                    .unbind(binding.source, &binding.target, binding.key, &binding.arguments)
-                    .map_err(text)?;
+                let BindingRecord { vhost, source, target, key, arguments } = binding;
+                self.replay_router(vhost)?.unbind(source, &target, key, &arguments)?;
             }
             Record::SessionPut(session) => self.restore_session(&session)?,
             Record::SessionDetached { number, at, expiry } => {
@@ -131,14 +117,9 @@ impl Engine {
                 }
             }
             Record::VhostDeleted { name } => {
-                let slot = self.vhost_slot(name).map_err(text)?;
-                let queues: Vec<u32> = self
-                    .queues
-                    .iter()
-                    .filter(|(_, queue)| queue.vhost == slot)
-                    .map(|(slot, _)| slot)
-                    .collect();
-                for queue in queues {
+                let slot = self.vhost_slot(name)?;
+                let queues = self.queues.iter().filter(|(_, queue)| queue.vhost == slot);
+                for queue in queues.map(|(queue, _)| queue).collect::<Vec<_>>() {
                     self.forget_queue(queue, fx);
                 }
                 self.drop_delays_of(slot, fx);
@@ -152,15 +133,12 @@ impl Engine {
                 self.access.delete_user(name);
                 self.drop_sessions(|session| *session.user == **name, fx);
             }
-            Record::PermissionsSet { user, vhost, configure, write, read } => {
-                let set = PermissionView { user, vhost, configure, write, read };
-                self.access.set_permissions(set).map_err(text)?;
-            }
+            Record::PermissionsSet(permissions) => self.access.set_permissions(*permissions)?,
             Record::SubjectPermissionsSet { user, vhost, subjects } => {
-                self.access.set_subject_permissions(user, vhost, subjects).map_err(text)?;
+                self.access.set_subject_permissions(user, vhost, subjects)?;
             }
             Record::QuotaSet { user, quota } => {
-                self.access.set_quota(user, *quota).map_err(text)?;
+                self.access.set_quota(user, *quota)?;
             }
             Record::PermissionsCleared { user, vhost } => {
                 self.access.clear_permissions(user, vhost);
@@ -172,8 +150,8 @@ impl Engine {
 
     /// A virtual host's router, which decides nothing by itself while records are replayed.
     fn replay_router(&mut self, vhost: &str) -> Result<&mut crate::routing::Router, String> {
-        let slot = self.vhost_slot(vhost).map_err(text)?;
-        let router = &mut self.topology.vhosts.get_mut(slot).expect("it was found just now").router;
+        let slot = self.vhost_slot(vhost)?;
+        let router = &mut self.topology.vhosts[slot].router;
         router.hold_auto_delete(true);
         Ok(router)
     }
@@ -195,7 +173,7 @@ impl Engine {
         self.drop_messages(slot);
         self.give_all_back(fx);
         let queue = self.queues.remove(slot).expect("the caller looked it up");
-        let vhost = self.topology.vhosts.get_mut(queue.vhost).expect("queues end first");
+        let vhost = &mut self.topology.vhosts[queue.vhost];
         vhost.queues -= 1;
         vhost.router.hold_auto_delete(true);
         vhost.router.queue_removed(crate::routing::QueueKey(slot));
@@ -212,8 +190,7 @@ impl Engine {
         let bytes = stored.content.body.len() as u32;
         let priority = stored.content.priority;
         for place in places {
-            let Some(slot) = self.queues.slot_of(place.queue) else { continue };
-            let queue = self.queues.get_mut(slot).expect("numbers name living queues");
+            let Some(queue) = self.queues.numbered(place.queue) else { continue };
             if place.seq < queue.next_seq {
                 return Err(format!("message {} of queue '{}' again", place.seq, queue.name));
             }
@@ -239,8 +216,7 @@ impl Engine {
 
     fn replay_moved<F: Effects>(&mut self, position: Position, places: &[Place], fx: &mut F) {
         for place in places {
-            let Some(slot) = self.queues.slot_of(place.queue) else { continue };
-            let queue = self.queues.get_mut(slot).expect("numbers name living queues");
+            let Some(queue) = self.queues.numbered(place.queue) else { continue };
             let found = queue.lanes.iter_mut().find_map(|lane| lane.find(place.seq));
             if let Some(entry) = found {
                 let before = std::mem::replace(&mut entry.position, position);
@@ -253,17 +229,16 @@ impl Engine {
     fn replay_settled<F: Effects>(
         &mut self,
         number: u64,
-        first: u64,
-        last: u64,
+        range: RangeInclusive<u64>,
         fx: &mut F,
     ) -> Result<(), String> {
         let Some(slot) = self.queues.slot_of(number) else { return Ok(()) };
         let queue = self.queues.get_mut(slot).expect("numbers name living queues");
-        if last >= queue.next_seq {
-            let next = queue.next_seq;
+        if *range.end() >= queue.next_seq {
+            let (last, next) = (range.end(), queue.next_seq);
             return Err(format!("message {last} of queue '{}' settled before {next}", queue.name));
         }
-        for seq in first..=last {
+        for seq in range {
             let queue = self.queues.get_mut(slot).expect("numbers name living queues");
             if let Some(entry) = queue.remove(seq) {
                 self.drop_entry(entry, fx);
@@ -276,8 +251,7 @@ impl Engine {
 
     fn replay_requeued(&mut self, message: Requeued) {
         let Requeued { queue, seq, requeues } = message;
-        let Some(slot) = self.queues.slot_of(queue) else { return };
-        let queue = self.queues.get_mut(slot).expect("numbers name living queues");
+        let Some(queue) = self.queues.numbered(queue) else { return };
         if let Some(entry) = queue.lanes.iter_mut().find_map(|lane| lane.find(seq)) {
             entry.went_back(requeues);
         } else if queue.page_of(seq).is_some() && !queue.settled_in_pages.contains(seq) {
@@ -288,12 +262,9 @@ impl Engine {
     fn replay_purged<F: Effects>(&mut self, number: u64, before: u64, kept: &[u64], fx: &mut F) {
         let Some(slot) = self.queues.slot_of(number) else { return };
         let queue = self.queues.get_mut(slot).expect("numbers name living queues");
-        let mut gone = Vec::new();
-        for lane in &queue.lanes {
-            let of_lane = lane.entries().map(|entry| entry.seq);
-            gone.extend(of_lane.filter(|seq| *seq < before && kept.binary_search(seq).is_err()));
-        }
-        for seq in gone {
+        let seqs = queue.lanes.iter().flat_map(|lane| lane.entries()).map(|entry| entry.seq);
+        let gone = seqs.filter(|seq| *seq < before && kept.binary_search(seq).is_err());
+        for seq in gone.collect::<Vec<_>>() {
             let queue = self.queues.get_mut(slot).expect("numbers name living queues");
             if let Some(entry) = queue.remove(seq) {
                 self.drop_entry(entry, fx);
@@ -342,12 +313,8 @@ impl Engine {
         self.delays_recovered(now, clean);
         self.sessions_recovered(now);
         self.drop_what_is_too_much(now, fx);
-        debug_assert!(self.queues.iter().all(|(_, queue)| {
-            queue
-                .lanes
-                .iter()
-                .flat_map(|lane| lane.entries())
-                .all(|entry| entry.position != NOWHERE)
-        }));
+        let lanes = self.queues.iter().flat_map(|(_, queue)| &queue.lanes);
+        let mut entries = lanes.flat_map(|lane| lane.entries());
+        debug_assert!(entries.all(|entry| entry.position != NOWHERE));
     }
 }
