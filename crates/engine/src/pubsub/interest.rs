@@ -1,7 +1,7 @@
 //! Who subscribes to what in one virtual host: an index of patterns, each with its subscribers.
 //!
 //! Looking a remembered subject up costs one hash whatever else is subscribed to; coming and going costs
-//! the depth of the pattern. Knows subscribers as slots and nothing of their connections.
+//! the depth of the pattern. Subscribers are slots here; independent of their connections.
 
 use super::cache::Cache;
 use super::forward::Subjects;
@@ -46,7 +46,7 @@ pub(super) struct Leaf {
     dialect: Dialect,
     /// Those who get every message.
     pub(super) all: Vec<u32>,
-    /// Other shards where somebody gets every message.
+    /// Other shards with subscribers that get every message.
     elsewhere: Shards,
     /// Queues at home catch it, which is another shard.
     is_caught: bool,
@@ -79,12 +79,12 @@ impl Interest {
             patterns: Patterns::new(seed),
             leaves: Slab::default(),
             cache: Cache::default(),
-            scratch: MatchScratch::new(seed),
+            scratch: MatchScratch::default(),
             hasher: FixedState::with_seed(seed),
         }
     }
 
-    /// Whether nobody subscribes to anything.
+    /// Whether there are no subscribers at all.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.leaves.len() == 0
@@ -106,7 +106,7 @@ impl Interest {
         visited
     }
 
-    /// The same for all of a message's subjects: whatever matches several of them is there once.
+    /// As [`Interest::find`] for all of a message's subjects: what matches several of them is there once.
     #[inline]
     pub(super) fn find_any(&mut self, subjects: Subjects<'_>, out: &mut Vec<u32>) -> usize {
         if subjects.are_several() {
@@ -131,9 +131,12 @@ impl Interest {
         self.leaves.get(leaf)
     }
 
+    fn leaf_mut(&mut self, leaf: u32) -> &mut Leaf {
+        self.leaves.get_mut(leaf).expect("patterns and places lead to leaves in use")
+    }
+
     pub(super) fn group_mut(&mut self, leaf: u32, group: u32) -> &mut Group {
-        let leaf = self.leaves.get_mut(leaf).expect("the caller has looked");
-        let groups = leaf.groups.as_mut().expect("the caller has looked");
+        let groups = self.leaf_mut(leaf).groups.as_mut().expect("the caller has looked");
         groups.get_mut(group).expect("the caller has looked")
     }
 
@@ -152,11 +155,8 @@ impl Interest {
 
     /// Lists a subscriber.
     pub(super) fn add(&mut self, pattern: &str, group: Option<&str>, subscriber: u32) -> Place {
-        let leaf = self.grow(pattern, Dialect::Subject);
-        let group = group.map(|name| (name, self.hash(name)));
-        let listed = self.leaves.get_mut(leaf).expect("patterns lead to leaves in use");
-        let group = group.map_or(NONE, |(name, hash)| listed.find_or_make(name, hash));
-        let members = listed.members(group);
+        let (leaf, group) = self.grow_group(pattern, group);
+        let members = self.leaf_mut(leaf).members(group);
         members.push(subscriber);
         let index = u32::try_from(members.len() - 1).expect("limits keep subscribers below 2^32");
         Place { leaf, group, index }
@@ -165,7 +165,7 @@ impl Interest {
     /// Takes a subscriber out. Returns the subscriber that is now in its place, if another one is.
     pub(super) fn remove(&mut self, place: Place) -> Option<u32> {
         let Place { leaf, group, index } = place;
-        let listed = self.leaves.get_mut(leaf).expect("subscribers are listed in leaves in use");
+        let listed = self.leaf_mut(leaf);
         let members = listed.members(group);
         members.swap_remove(index as usize);
         let moved = members.get(index as usize).copied();
@@ -192,17 +192,16 @@ impl Interest {
         group: Option<&str>,
         members: u32,
     ) {
-        let leaf = self.grow(pattern, Dialect::Subject);
-        let group = group.map(|name| (name, self.hash(name)));
-        let listed = self.leaves.get_mut(leaf).expect("patterns lead to leaves in use");
-        match group {
-            Some((name, hash)) => {
-                let place = listed.find_or_make(name, hash);
-                self.group_mut(leaf, place).set_elsewhere(shard, members);
-                self.leaves.get_mut(leaf).expect("it was found just now").lost_members(place);
+        let (leaf, place) = self.grow_group(pattern, group);
+        if group.is_some() {
+            self.group_mut(leaf, place).set_elsewhere(shard, members);
+            self.leaf_mut(leaf).lost_members(place);
+        } else {
+            let elsewhere = &mut self.leaf_mut(leaf).elsewhere;
+            *elsewhere = elsewhere.without(shard);
+            if members > 0 {
+                *elsewhere = elsewhere.and(Shards::one(shard));
             }
-            None if members > 0 => listed.elsewhere = listed.elsewhere.and(Shards::one(shard)),
-            None => listed.elsewhere = listed.elsewhere.without(shard),
         }
         self.prune(leaf);
     }
@@ -210,8 +209,18 @@ impl Interest {
     /// A queue at home catches what a topic exchange's pattern matches, or none does any more.
     pub(super) fn set_caught(&mut self, pattern: &str, is_caught: bool) {
         let leaf = self.grow(pattern, Dialect::Topic);
-        self.leaves.get_mut(leaf).expect("patterns lead to leaves in use").is_caught = is_caught;
+        self.leaf_mut(leaf).is_caught = is_caught;
         self.prune(leaf);
+    }
+
+    /// The leaf of a pattern and the place of a group in it, both made where they are missing; without a
+    /// group, [`NONE`].
+    fn grow_group(&mut self, pattern: &str, group: Option<&str>) -> (u32, u32) {
+        let leaf = self.grow(pattern, Dialect::Subject);
+        let Some(name) = group else { return (leaf, NONE) };
+        let hash = self.hash(name);
+        let groups = self.leaf_mut(leaf).groups.get_or_insert_default();
+        (leaf, groups.find_or_make(name, hash))
     }
 
     /// The leaf of a pattern, made where it is missing.
@@ -233,7 +242,7 @@ impl Interest {
         } else if dialect == Dialect::Subject {
             // Other shards learn the pattern as the first subscriber wrote it: `*.#`
             // and `>` are one.
-            let leaf = self.leaves.get_mut(leaf).expect("patterns lead to leaves in use");
+            let leaf = self.leaf_mut(leaf);
             if leaf.dialect != dialect {
                 (leaf.pattern, leaf.dialect) = (pattern.into(), dialect);
             }
@@ -241,7 +250,7 @@ impl Interest {
         leaf
     }
 
-    /// Takes a leaf out where nobody subscribes to its pattern any more.
+    /// Takes a leaf out whose pattern has no subscribers left.
     fn prune(&mut self, leaf: u32) {
         let listed = self.leaves.get(leaf).expect("the caller has looked");
         let is_deserted =
@@ -294,11 +303,6 @@ impl Leaf {
     #[inline]
     pub(super) fn group(&self, place: u32) -> Option<&Group> {
         self.groups.as_ref()?.get(place)
-    }
-
-    /// As [`Groups::find_or_make`].
-    fn find_or_make(&mut self, name: &str, hash: u64) -> u32 {
-        self.groups.get_or_insert_default().find_or_make(name, hash)
     }
 
     /// As [`Groups::lost_members`]; nothing to those outside of groups.

@@ -6,11 +6,12 @@
 
 use super::QueueKey;
 use super::patterns::NONE;
+use crate::Arguments;
 use crate::foundation::slab::Slab;
 use crate::foundation::table::Table;
-use crate::{Arguments, Value};
+use crate::storage::codec::{Codec, Writer};
 use foldhash::fast::FixedState;
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::BuildHasher;
 
 /// Names an exchange by the slot it is kept in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -103,7 +104,7 @@ impl Bindings {
             other.source == source
                 && other.target == target
                 && &*other.key == key
-                && same_arguments(other.arguments.as_deref(), arguments)
+                && compared(other.arguments.as_deref()) == compared(arguments)
         });
         found.copied()
     }
@@ -143,39 +144,35 @@ impl Bindings {
 
     // ---- lists ----
 
-    /// Puts a binding before `head`; it is the new head.
+    /// Puts a binding before `head`, the first of a list, or takes it off that list; returns the new head.
     #[must_use]
-    pub(super) fn link(&mut self, list: List, head: u32, id: u32) -> u32 {
-        self.get_mut(id).links[list as usize] = Links { previous: NONE, next: head };
-        if head != NONE {
-            self.get_mut(head).links[list as usize].previous = id;
+    pub(super) fn relink(&mut self, list: List, head: u32, id: u32, comes: bool) -> u32 {
+        let at = list as usize;
+        if comes {
+            self.get_mut(id).links[at] = Links { previous: NONE, next: head };
+            if head != NONE {
+                self.get_mut(head).links[at].previous = id;
+            }
+            return id;
         }
-        id
-    }
-
-    /// Takes a binding off the list that begins with `head`; returns the new head.
-    #[must_use]
-    pub(super) fn unlink(&mut self, list: List, head: u32, id: u32) -> u32 {
-        let Links { previous, next } =
-            std::mem::replace(&mut self.get_mut(id).links[list as usize], UNLINKED);
+        let Links { previous, next } = std::mem::replace(&mut self.get_mut(id).links[at], UNLINKED);
         if next != NONE {
-            self.get_mut(next).links[list as usize].previous = previous;
+            self.get_mut(next).links[at].previous = previous;
         }
         if previous == NONE {
             return next;
         }
-        self.get_mut(previous).links[list as usize].next = next;
+        self.get_mut(previous).links[at].next = next;
         head
     }
 
     /// The bindings of the list that begins with `head`.
-    pub(super) fn list(&self, list: List, head: u32) -> impl Iterator<Item = (u32, &Binding)> {
+    pub(super) fn list(&self, list: List, head: u32) -> impl Iterator<Item = &Binding> {
         let mut at = head;
         std::iter::from_fn(move || {
-            let id = (at != NONE).then_some(at)?;
-            let binding = self.get(id);
+            let binding = self.get((at != NONE).then_some(at)?);
             at = binding.links[list as usize].next;
-            Some((id, binding))
+            Some(binding)
         })
     }
 
@@ -196,27 +193,12 @@ impl Bindings {
         found.copied().unwrap_or(NONE)
     }
 
-    /// Puts a binding on the list of those that share its source and key.
-    pub(super) fn link_by_key(&mut self, id: u32) {
-        let (hash, head) = self.key_list(id);
-        let new = self.link(List::Leaf, head, id);
-        self.set_key_list(hash, head, new);
-    }
-
-    /// Takes it off that list.
-    pub(super) fn unlink_by_key(&mut self, id: u32) {
-        let (hash, head) = self.key_list(id);
-        let new = self.unlink(List::Leaf, head, id);
-        self.set_key_list(hash, head, new);
-    }
-
-    fn key_list(&self, id: u32) -> (u64, u32) {
+    /// Puts a binding on the list of those that share its source and key, or takes it off.
+    pub(super) fn relink_by_key(&mut self, id: u32, comes: bool) {
         let binding = self.get(id);
-        let head = self.by_key(binding.source, &binding.key);
-        (self.hasher.hash_one((binding.source, &*binding.key)), head)
-    }
-
-    fn set_key_list(&mut self, hash: u64, old: u32, new: u32) {
+        let hash = self.hasher.hash_one((binding.source, &*binding.key));
+        let old = self.by_key(binding.source, &binding.key);
+        let new = self.relink(List::Leaf, old, id, comes);
         if new == NONE {
             self.by_key.remove(hash, |&head| head == old);
         } else if let Some(head) = self.by_key.find_mut(hash, |&head| head == old) {
@@ -231,6 +213,7 @@ impl Bindings {
     }
 }
 
+/// A hash of all that makes a binding the one it is.
 fn identity(
     hasher: &FixedState,
     source: ExchangeKey,
@@ -238,56 +221,13 @@ fn identity(
     key: &str,
     arguments: Option<&Arguments>,
 ) -> u64 {
-    let mut state = hasher.build_hasher();
-    (source, target, key).hash(&mut state);
-    for (name, value) in arguments.into_iter().flatten() {
-        name.hash(&mut state);
-        hash_value(value, &mut state);
-    }
-    state.finish()
+    hasher.hash_one((source, target, key, compared(arguments)))
 }
 
-fn hash_value(value: &Value, state: &mut impl Hasher) {
-    std::mem::discriminant(value).hash(state);
-    match value {
-        Value::Null => {}
-        Value::Bool(value) => value.hash(state),
-        Value::Int(value) => value.hash(state),
-        Value::Float(value) => value.to_bits().hash(state),
-        Value::Text(value) => value.hash(state),
-        Value::Bytes(value) => value.hash(state),
-        Value::Timestamp(value) => value.hash(state),
-        Value::List(values) => values.iter().for_each(|value| hash_value(value, state)),
-        Value::Map(values) => values.iter().for_each(|(name, value)| {
-            name.hash(state);
-            hash_value(value, state);
-        }),
-    }
-}
-
-fn same_arguments(one: Option<&Arguments>, other: Option<&Arguments>) -> bool {
-    match (one, other) {
-        (None, None) => true,
-        (Some(one), Some(other)) => {
-            one.len() == other.len()
-                && one
-                    .iter()
-                    .zip(other)
-                    .all(|((name, value), (key, other))| name == key && same(value, other))
-        }
-        _ => false,
-    }
-}
-
-/// Equality under which every value equals itself, also a float that is not a number: a binding
-/// that was made can be found again.
-fn same(one: &Value, other: &Value) -> bool {
-    match (one, other) {
-        (Value::Float(one), Value::Float(other)) => one.to_bits() == other.to_bits(),
-        (Value::List(one), Value::List(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
-        }
-        (Value::Map(one), Value::Map(other)) => same_arguments(Some(one), Some(other)),
-        _ => one == other,
-    }
+/// What arguments are compared by: every value equals itself, also a float that is not a number, so that a
+/// binding that was made can be found again.
+fn compared(arguments: Option<&Arguments>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    arguments.inspect(|arguments| arguments.encode(&mut Writer(&mut bytes)));
+    bytes
 }

@@ -2,6 +2,7 @@
 
 use super::bindings::ExchangeKey;
 use super::patterns::{NONE, Patterns};
+use crate::foundation::slab::Slab;
 use crate::{ExchangeKind, ExchangeOptions};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -41,16 +42,14 @@ impl Exchange {
 /// All exchanges by key and by name.
 #[derive(Debug)]
 pub(super) struct Exchanges {
-    slots: Vec<Option<Exchange>>,
-    free: Vec<ExchangeKey>,
+    slots: Slab<Exchange>,
     names: HashMap<Arc<str>, ExchangeKey, FixedState>,
 }
 
 impl Exchanges {
     pub(super) fn new(seed: u64) -> Exchanges {
         Exchanges {
-            slots: Vec::new(),
-            free: Vec::new(),
+            slots: Slab::default(),
             names: HashMap::with_hasher(FixedState::with_seed(seed)),
         }
     }
@@ -64,40 +63,34 @@ impl Exchanges {
     }
 
     pub(super) fn get(&self, key: ExchangeKey) -> &Exchange {
-        self.slots[key.0 as usize].as_ref().expect("bindings and names lead to live exchanges")
+        self.slots.get(key.0).expect("bindings and names lead to live exchanges")
     }
 
     /// The exchange of that key, which may have gone since.
     pub(super) fn try_get(&self, key: ExchangeKey) -> Option<&Exchange> {
-        self.slots.get(key.0 as usize)?.as_ref()
+        self.slots.get(key.0)
     }
 
     pub(super) fn get_mut(&mut self, key: ExchangeKey) -> &mut Exchange {
-        self.slots[key.0 as usize].as_mut().expect("bindings and names lead to live exchanges")
+        self.slots.get_mut(key.0).expect("bindings and names lead to live exchanges")
     }
 
     pub(super) fn add(&mut self, exchange: Exchange) -> ExchangeKey {
         let name = Arc::clone(&exchange.name);
-        let key = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(None);
-            let slot = u32::try_from(self.slots.len() - 1);
-            ExchangeKey(slot.expect("exchanges_max is below 2^32"))
-        });
-        self.slots[key.0 as usize] = Some(exchange);
+        let key = ExchangeKey(self.slots.insert(exchange));
         self.names.insert(name, key);
         key
     }
 
     /// Takes out an exchange that no binding leads from or to.
     pub(super) fn remove(&mut self, key: ExchangeKey) -> Exchange {
-        let exchange = self.slots[key.0 as usize].take();
+        let exchange = self.slots.remove(key.0);
         let exchange = exchange.expect("bindings and names lead to live exchanges");
         self.names.remove(&exchange.name);
-        self.free.push(key);
         exchange
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Exchange> {
-        self.slots.iter().flatten()
+        self.slots.iter().map(|(_, exchange)| exchange)
     }
 }

@@ -1,6 +1,6 @@
 //! Routing within one virtual host: exchanges, bindings, and from a message's keys to its queues.
 //!
-//! Knows queues only as keys that the caller chose, and nothing of what a queue holds.
+//! Queues are keys here that the caller chose; independent of what they hold.
 
 mod bindings;
 mod cache;
@@ -128,11 +128,11 @@ pub(crate) struct Router {
     /// The exchange whose routing keys are subjects.
     subjects: ExchangeKey,
     /// Patterns that the first binding from there came with, or the last one went with; `None` where
-    /// nobody asks for them.
+    /// they are not asked for.
     subject_changes: Option<Vec<(Box<str>, bool)>>,
     queues: HashMap<QueueKey, QueueEntry, FixedState>,
     queue_names: HashMap<Arc<str>, QueueKey, FixedState>,
-    /// The queue that was last found by its name: publishers name the same one again and again.
+    /// The queue that was last found by its name: publishers name one repeatedly.
     last_named: Option<(Arc<str>, QueueKey)>,
     bindings: Bindings,
     cache: RouteCache,
@@ -178,7 +178,7 @@ impl Router {
             last_named: None,
             bindings: Bindings::new(seed),
             cache: RouteCache::new(seed),
-            scratch: Scratch::new(seed),
+            scratch: Scratch::default(),
         }
     }
 
@@ -239,22 +239,16 @@ impl Router {
     pub(crate) fn bindings(&self) -> impl Iterator<Item = BindingView<'_>> + Clone {
         self.bindings.iter().map(|binding| {
             let source = self.exchanges.get(binding.source);
-            let (target, target_durable) = match binding.target {
-                Target::Queue(queue) => {
-                    let entry = &self.queues[&queue];
-                    (TargetView::Queue(&entry.name, queue), entry.durable)
-                }
-                Target::Exchange(key) => {
-                    let target = self.exchanges.get(key);
-                    (TargetView::Exchange(&target.name), target.options.durable)
-                }
+            let target = match binding.target {
+                Target::Queue(queue) => TargetView::Queue(&self.queues[&queue].name, queue),
+                Target::Exchange(key) => TargetView::Exchange(&self.exchanges.get(key).name),
             };
             BindingView {
                 source: &source.name,
                 target,
                 key: &binding.key,
                 arguments: binding.arguments.as_deref(),
-                durable: source.options.durable && target_durable,
+                durable: source.options.durable && self.is_durable(binding.target),
             }
         })
     }

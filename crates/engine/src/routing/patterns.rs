@@ -1,7 +1,7 @@
 //! One index for all wildcard patterns of a source: a trie on words with `one word` and `any number
 //! of words` edges.
 //!
-//! Knows words, not what is consuming: each node that ends a pattern keeps one number for its owner,
+//! Independent of what patterns lead to: each node that ends one keeps one number for its owner,
 //! the head of a list, say. Which characters part words and which words are wildcards is a
 //! [`Syntax`], so that dialects with other signs share the index.
 
@@ -66,9 +66,7 @@ impl Syntax {
         });
         words.flatten().flatten()
     }
-}
 
-impl Syntax {
     /// Whether a pattern matches a key. For a pattern by itself; [`Patterns`] compares many at once.
     pub(crate) fn matches(&self, pattern: &str, key: &str) -> bool {
         let pattern: Vec<Word<'_>> = self.pattern(pattern).collect();
@@ -131,23 +129,12 @@ pub(crate) struct Patterns {
 }
 
 /// What a match needs and the next one can use again.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct MatchScratch {
     current: Vec<u32>,
     next: Vec<u32>,
     /// The `many` nodes reached so far; each stays reached to the end of the key.
     reached: HashSet<u32, FixedState>,
-}
-
-impl MatchScratch {
-    /// An empty one.
-    pub(crate) fn new(seed: u64) -> MatchScratch {
-        MatchScratch {
-            current: Vec::new(),
-            next: Vec::new(),
-            reached: HashSet::with_hasher(FixedState::with_seed(seed)),
-        }
-    }
 }
 
 impl Patterns {
@@ -189,15 +176,6 @@ impl Patterns {
             node = self.child(node, word).unwrap_or_else(|| self.grow(node, word));
         }
         NodeId(node)
-    }
-
-    /// The node where `pattern` ends, where there is one.
-    pub(crate) fn find<'a>(&self, pattern: impl Iterator<Item = Word<'a>>) -> Option<NodeId> {
-        let mut node = ROOT;
-        for word in pattern {
-            node = self.child(node, word)?;
-        }
-        Some(NodeId(node))
     }
 
     /// The owner's number at a node.

@@ -1,16 +1,15 @@
 //! From an exchange and keys to queues: the walk over exchanges, bindings and alternates.
 
-use super::bindings::{Bindings, ExchangeKey, List, Target};
-use super::exchanges::Exchange;
+use super::bindings::{ExchangeKey, List, Target};
 use super::headers::{self, Headers};
 use super::patterns::{MatchScratch, TOPIC};
 use super::{Keys, QueueKey, Routed, Router, VisitHeaders};
+use crate::ExchangeKind;
 use crate::interface::limits::ROUTE_EXCHANGES_MAX;
-use crate::{ExchangeKind, Names};
 use std::sync::Arc;
 
 /// What a walk needs and the next one can use again.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Scratch {
     /// Exchanges that the message has come to, in order.
     exchanges: Vec<ExchangeKey>,
@@ -19,17 +18,6 @@ pub(super) struct Scratch {
     matching: MatchScratch,
     /// Counts walks; an exchange marked with this number has been come to.
     walk: u64,
-}
-
-impl Scratch {
-    pub(super) fn new(seed: u64) -> Scratch {
-        Scratch {
-            exchanges: Vec::new(),
-            targets: Vec::new(),
-            matching: MatchScratch::new(seed),
-            walk: 0,
-        }
-    }
 }
 
 impl Router {
@@ -77,18 +65,15 @@ impl Router {
         self.come_to(first);
         let mut at = 0;
         while at < self.scratch.exchanges.len().min(ROUTE_EXCHANGES_MAX) {
-            let exchange = self.exchanges.get(self.scratch.exchanges[at]);
-            if exchange.options.kind == ExchangeKind::Headers && headers.is_none() {
-                headers = Some(collect(visit_headers));
-            }
             let own = self.scratch.exchanges[at];
             has_subjects |= own == self.subjects;
-            self.scratch.targets.clear();
-            let Scratch { targets, matching, .. } = &mut self.scratch;
-            let passed = Passed { key: own, exchange, names: self.names };
-            targets_of(passed, &self.bindings, keys, headers.as_ref(), matching, targets);
+            let kind = self.exchanges.get(own).options.kind;
+            if kind == ExchangeKind::Headers && headers.is_none() {
+                headers = Some(collect(visit_headers));
+            }
+            self.find_targets(own, keys, headers.as_ref());
             if self.scratch.targets.is_empty() {
-                let alternate = exchange.options.alternate.as_deref();
+                let alternate = self.exchanges.get(own).options.alternate.as_deref();
                 if alternate == Some("") {
                     self.by_name(keys, out);
                     looked_up_name = true;
@@ -137,53 +122,41 @@ impl Router {
             self.scratch.exchanges.push(key);
         }
     }
-}
 
-/// An exchange that a message passes.
-#[derive(Clone, Copy)]
-struct Passed<'a> {
-    key: ExchangeKey,
-    exchange: &'a Exchange,
-    names: &'a Names,
-}
-
-/// Adds the targets of all bindings of one exchange that take the message.
-fn targets_of(
-    at: Passed<'_>,
-    bindings: &Bindings,
-    keys: Keys<'_>,
-    headers: Option<&Headers>,
-    matching: &mut MatchScratch,
-    targets: &mut Vec<Target>,
-) {
-    let Passed { key: own, exchange, names } = at;
-    let keys = std::iter::once(keys.routing_key).chain(keys.also_to.iter().copied());
-    match exchange.options.kind {
-        ExchangeKind::Fanout => {
-            let all = bindings.list(List::Source, exchange.outgoing);
-            targets.extend(all.map(|(_, binding)| binding.target));
-        }
-        ExchangeKind::Direct => {
-            for key in keys {
-                let equal = bindings.list(List::Leaf, bindings.by_key(own, key));
-                targets.extend(equal.map(|(_, binding)| binding.target));
+    /// Finds the targets of all bindings of one exchange that take the message.
+    fn find_targets(&mut self, own: ExchangeKey, keys: Keys<'_>, headers: Option<&Headers>) {
+        let Router { exchanges, bindings, names, scratch, .. } = self;
+        let Scratch { targets, matching, .. } = scratch;
+        let exchange = exchanges.get(own);
+        targets.clear();
+        let keys = std::iter::once(keys.routing_key).chain(keys.also_to.iter().copied());
+        match exchange.options.kind {
+            ExchangeKind::Fanout => {
+                let all = bindings.list(List::Source, exchange.outgoing);
+                targets.extend(all.map(|binding| binding.target));
             }
-        }
-        ExchangeKind::Topic => {
-            let Some(patterns) = &exchange.patterns else { return };
-            for key in keys {
-                patterns.matches(TOPIC.words(key), matching, |head| {
-                    let leaf = bindings.list(List::Leaf, head);
-                    targets.extend(leaf.map(|(_, binding)| binding.target));
-                });
+            ExchangeKind::Direct => {
+                for key in keys {
+                    let equal = bindings.list(List::Leaf, bindings.by_key(own, key));
+                    targets.extend(equal.map(|binding| binding.target));
+                }
             }
-        }
-        ExchangeKind::Headers => {
-            let Some(headers) = headers else { return };
-            let all = bindings.list(List::Source, exchange.outgoing);
-            let takes = |arguments| headers::matches(names, arguments, headers);
-            let taking = all.filter(|(_, binding)| takes(binding.arguments.as_deref()));
-            targets.extend(taking.map(|(_, binding)| binding.target));
+            ExchangeKind::Topic => {
+                let Some(patterns) = &exchange.patterns else { return };
+                for key in keys {
+                    patterns.matches(TOPIC.words(key), matching, |head| {
+                        let leaf = bindings.list(List::Leaf, head);
+                        targets.extend(leaf.map(|binding| binding.target));
+                    });
+                }
+            }
+            ExchangeKind::Headers => {
+                let Some(headers) = headers else { return };
+                let all = bindings.list(List::Source, exchange.outgoing);
+                let takes = |arguments| headers::matches(names, arguments, headers);
+                let taking = all.filter(|binding| takes(binding.arguments.as_deref()));
+                targets.extend(taking.map(|binding| binding.target));
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Changes to the topology: declaring, deleting, binding, unbinding, and what follows from them.
 
-use super::bindings::{ExchangeKey, List, Target};
+use super::bindings::{Binding, ExchangeKey, List, Target};
 use super::exchanges::Exchange;
 use super::patterns::{NONE, TOPIC};
 use super::{Change, DeletedExchange, QueueEntry, QueueKey, Router, headers};
@@ -40,7 +40,7 @@ impl Router {
         }
         self.check_kept(durable)?;
         self.exchanges.add(Exchange::new(name, options.clone(), self.seed));
-        self.changed();
+        self.generation += 1;
         Ok(Change { changed: true, durable, ..Change::default() })
     }
 
@@ -62,7 +62,9 @@ impl Router {
         let durable = exchange.options.durable;
         self.check_kept(durable)?;
         let mut change = Change { changed: true, durable, ..Change::default() };
-        self.drop_exchange(key, &mut change);
+        let mut sources = Vec::new();
+        self.take_exchange(key, &mut sources, &mut change);
+        self.auto_delete(sources, &mut change);
         Ok(change)
     }
 
@@ -129,8 +131,7 @@ impl Router {
         }
         self.check_kept(durable)?;
         let id = self.bindings.add(from, to, key, arguments);
-        self.link(id);
-        self.changed();
+        self.relink(id, true);
         Ok(Change { changed: true, ..change })
     }
 
@@ -184,76 +185,46 @@ impl Router {
         }
     }
 
-    fn is_durable(&self, target: Target) -> bool {
+    pub(super) fn is_durable(&self, target: Target) -> bool {
         match target {
             Target::Queue(queue) => self.queues[&queue].durable,
             Target::Exchange(key) => self.exchanges.get(key).options.durable,
         }
     }
 
-    fn changed(&mut self) {
-        self.generation += 1;
-    }
-
-    /// Puts a new binding on its lists.
-    fn link(&mut self, id: u32) {
-        let binding = self.bindings.get(id);
-        let (from, to) = (binding.source, binding.target);
-        let exchange = self.exchanges.get_mut(from);
-        exchange.outgoing_count += 1;
-        exchange.outgoing = self.bindings.link(List::Source, exchange.outgoing, id);
+    /// Puts a binding on its lists, or takes it off them.
+    fn relink(&mut self, id: u32, comes: bool) {
+        let &Binding { source, target, ref key, .. } = self.bindings.get(id);
+        let exchange = self.exchanges.get_mut(source);
+        if comes {
+            exchange.outgoing_count += 1;
+        } else {
+            exchange.outgoing_count -= 1;
+        }
         if let Some(patterns) = &mut exchange.patterns {
-            let key = &self.bindings.get(id).key;
             let node = patterns.insert(TOPIC.pattern(key));
             let before = patterns.head(node);
-            if from == self.subjects
-                && before == NONE
+            let head = self.bindings.relink(List::Leaf, before, id, comes);
+            patterns.set_head(node, head);
+            if source == self.subjects
+                && (before == NONE) != (head == NONE)
                 && let Some(changes) = &mut self.subject_changes
             {
-                changes.push((key.clone(), true));
+                changes.push((self.bindings.get(id).key.clone(), comes));
             }
-            let head = self.bindings.link(List::Leaf, before, id);
-            patterns.set_head(node, head);
         } else if exchange.options.kind == ExchangeKind::Direct {
-            self.bindings.link_by_key(id);
+            self.bindings.relink_by_key(id, comes);
         }
-        let incoming = self.incoming(to);
-        *self.incoming_mut(to) = self.bindings.link(List::Target, incoming, id);
+        exchange.outgoing = self.bindings.relink(List::Source, exchange.outgoing, id, comes);
+        let incoming = *self.incoming_mut(target);
+        *self.incoming_mut(target) = self.bindings.relink(List::Target, incoming, id, comes);
+        self.generation += 1;
     }
 
     /// Takes a binding out; returns where it led from.
     fn drop_binding(&mut self, id: u32) -> ExchangeKey {
-        let binding = self.bindings.get(id);
-        let (from, to) = (binding.source, binding.target);
-        let exchange = self.exchanges.get_mut(from);
-        exchange.outgoing_count -= 1;
-        exchange.outgoing = self.bindings.unlink(List::Source, exchange.outgoing, id);
-        if let Some(patterns) = &mut exchange.patterns {
-            if let Some(node) = patterns.find(TOPIC.pattern(&self.bindings.get(id).key)) {
-                let head = self.bindings.unlink(List::Leaf, patterns.head(node), id);
-                patterns.set_head(node, head);
-                if from == self.subjects
-                    && head == NONE
-                    && let Some(changes) = &mut self.subject_changes
-                {
-                    changes.push((self.bindings.get(id).key.clone(), false));
-                }
-            }
-        } else if exchange.options.kind == ExchangeKind::Direct {
-            self.bindings.unlink_by_key(id);
-        }
-        let incoming = self.incoming(to);
-        *self.incoming_mut(to) = self.bindings.unlink(List::Target, incoming, id);
-        self.bindings.remove(id);
-        self.changed();
-        from
-    }
-
-    fn incoming(&self, target: Target) -> u32 {
-        match target {
-            Target::Queue(queue) => self.queues[&queue].incoming,
-            Target::Exchange(key) => self.exchanges.get(key).incoming,
-        }
+        self.relink(id, false);
+        self.bindings.remove(id).source
     }
 
     fn incoming_mut(&mut self, target: Target) -> &mut u32 {
@@ -264,13 +235,6 @@ impl Router {
             }
             Target::Exchange(key) => &mut self.exchanges.get_mut(key).incoming,
         }
-    }
-
-    /// Drops an exchange and its bindings, and the exchanges that go because of that.
-    fn drop_exchange(&mut self, key: ExchangeKey, change: &mut Change) {
-        let mut sources = Vec::new();
-        self.take_exchange(key, &mut sources, change);
-        self.auto_delete(sources, change);
     }
 
     /// Drops an exchange and its bindings; adds to `sources` where those that led to it came from.
@@ -288,7 +252,7 @@ impl Router {
             sources.push(self.drop_binding(self.exchanges.get(key).incoming));
             change.bindings_removed += 1;
         }
-        self.changed();
+        self.generation += 1;
         self.exchanges.remove(key)
     }
 
@@ -299,8 +263,7 @@ impl Router {
             return;
         }
         let mut at = 0;
-        while at < sources.len() {
-            let key = sources[at];
+        while let Some(&key) = sources.get(at) {
             at += 1;
             let goes = self.exchanges.try_get(key).is_some_and(|exchange| {
                 exchange.options.auto_delete && exchange.outgoing_count == 0

@@ -73,7 +73,7 @@ fn cost_of_matching() {
         let mut host = world_of(others);
         let bytes = (resident() - before) / others;
         let router = &mut host.router;
-        let mut scratch = MatchScratch::new(1);
+        let mut scratch = MatchScratch::default();
         let exchange = router.exchanges.get(router.exchanges.find("amq.topic").unwrap());
         let patterns = exchange.patterns.as_ref().unwrap();
         let mut found = 0_usize;

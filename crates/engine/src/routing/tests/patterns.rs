@@ -54,13 +54,13 @@ fn add(index: &mut Patterns, pattern: &str, head: u32) {
 }
 
 fn remove(index: &mut Patterns, pattern: &str) {
-    let node = index.find(TOPIC.pattern(pattern)).unwrap();
+    let node = index.insert(TOPIC.pattern(pattern));
     index.set_head(node, NONE);
 }
 
 /// The matching heads, and how many nodes were looked at.
 fn matching(index: &Patterns, key: &str) -> (Vec<u32>, usize) {
-    let mut scratch = MatchScratch::new(7);
+    let mut scratch = MatchScratch::default();
     let mut found = Vec::new();
     let visited = index.matches(TOPIC.words(key), &mut scratch, |head| found.push(head));
     found.sort_unstable();
@@ -136,7 +136,7 @@ fn other_dialects_share_the_index() {
     let table: [(&str, &[u32]); 5] =
         [("a", &[1]), ("a/b", &[0, 1, 2, 9]), ("a/b/c", &[1, 9]), ("a.b", &[3]), ("x/b", &[2])];
     for (key, expected) in table {
-        let mut scratch = MatchScratch::new(7);
+        let mut scratch = MatchScratch::default();
         let mut found = Vec::new();
         index.matches(slashes.words(key), &mut scratch, |head| found.push(head));
         found.sort_unstable();
