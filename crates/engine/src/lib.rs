@@ -55,9 +55,7 @@ pub use crate::interface::request::{
 };
 pub use crate::interface::time::Time;
 pub use crate::interface::value::Value;
-pub use crate::pubsub::{
-    BatchRoom, CachedRoute, Deletion, DirectBatch, Forward, QUEUE_SUBJECT_PREFIX, Row,
-};
+pub use crate::pubsub::{BatchRoom, CachedRoute, Deletion, Forward, QUEUE_SUBJECT_PREFIX};
 pub use access::overlap as subjects_overlap;
 pub use bytes::Bytes;
 pub use engine::{Engine, Options, StorageState};

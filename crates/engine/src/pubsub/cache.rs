@@ -1,7 +1,7 @@
 //! Remembers which patterns match a subject, and brings that up to date instead of forgetting it.
 //!
 //! A set-associative table of bounded size: a subject that is used once pushes out at most one other.
-//! Knows patterns as numbered leaves, not who is behind them.
+//! Patterns are numbered leaves here; independent of their subscribers.
 
 use super::interest::Dialect;
 use crate::interface::limits::{
@@ -33,7 +33,7 @@ struct Entry {
     subject: String,
     /// Leaves of all patterns that match.
     leaves: Vec<u32>,
-    /// How many changes it knows of; zero: not in use.
+    /// How many changes are applied to it; zero: not in use.
     stamp: u64,
 }
 
@@ -141,8 +141,8 @@ impl Cache {
         })
     }
 
-    /// Applies the changes that an entry does not know of; false where they are not all kept, or it has, or
-    /// all have, more leaves than are remembered.
+    /// Applies the changes that an entry lacks; false where they are not all kept, or it has, or all have,
+    /// more leaves than are remembered.
     #[inline]
     fn bring_up_to_date(&mut self, at: usize) -> bool {
         let stamp = self.stamp();

@@ -1,19 +1,19 @@
 //! Emits direct messages: to subscribers, and to queues that are bound to the subject.
 
-use super::forward::{Audience, Forward, Subjects, Unaddressed};
+use super::forward::{Audience, Forward, Subjects, emitted};
 use super::group::Turn;
 use super::{Direct, QUEUE_SUBJECT_PREFIX};
+use crate::access::Right;
 use crate::engine::Engine;
 use crate::interface::limits::{NAME_BYTES_MAX, SUBJECT_BYTES_MAX};
-use crate::interface::message::NO_ANNOTATIONS;
-use crate::pubsub::cached_route::{CachedRoute, Way};
+use crate::pubsub::cached_route::CachedRoute;
 use crate::pubsub::fanout::{Emission, Fanout, Members, PartTurn};
 use crate::pubsub::subscribe::Subscriber;
 use crate::queue::stored::Incoming;
 use crate::routing::vhost::Vhost;
 use crate::{
     ChannelId, ConnectionId, Content, Effects, Emit, MessageView, Names, Publish, Reached, Refusal,
-    RefusalKind, SendOutcome, ShardId, Shards, Time,
+    RefusalKind, ShardId, Shards, Time,
 };
 
 impl Engine {
@@ -45,28 +45,17 @@ impl Engine {
         self.check_emit(id, emit)?;
         let vhost = self.clients.channels.get(slot).expect("a channel's slot is in use").vhost;
         self.counters.emitted += 1;
-        let incoming = Incoming {
-            exchange: self.names().subject_exchange,
-            routing_key: emit.subject,
-            also_to: &[],
-            content: emit.content,
-            redelivered: false,
-            annotations: &NO_ANNOTATIONS,
-        };
+        let message = &emitted(self.names(), emit.subject, &emit.content);
         let publisher = Publisher { connection: id.connection, echo: emit.echo, asks: emit.asks };
-        let addressed = self.addressed_elsewhere(emit.subject);
-        let mut reached = self.announce(
-            vhost,
-            Subjects::one(emit.subject),
-            Some(publisher),
-            addressed,
-            &incoming.view(),
-            fx,
-        );
+        // The queues and inboxes are at home.
+        let is_addressed_home = self.is_away() && is_addressed(self.names(), emit.subject);
+        let addressed = if is_addressed_home { Shards::one(ShardId::HOME) } else { Shards::NONE };
+        let subjects = Subjects::one(emit.subject);
+        let mut reached = self.announce(vhost, subjects, Some(publisher), addressed, message, fx);
         if self.is_caught(vhost, emit.subject) {
             reached.queues = self.put_into_queues(now, vhost, emit.subject, emit.content, fx);
         } else if addressed.is_empty() {
-            *cached_route = self.find_streak(vhost, Way::Out);
+            *cached_route = self.find_cached_route(vhost);
         }
         if reached.is_nobody() {
             self.counters.unheard += 1;
@@ -95,9 +84,7 @@ impl Engine {
     #[inline]
     pub fn check_subject(&mut self, id: ChannelId, subject: &str) -> Result<(), Refusal> {
         let names = self.names();
-        let connection = self.clients.connections[id.connection.0 as usize].as_mut();
-        let grant = connection.and_then(|connection| connection.grant.as_mut());
-        let Some(grant) = grant else { return Ok(()) };
+        let Some(grant) = self.clients.grant(id.connection) else { return Ok(()) };
         let exchange = if is_addressed(names, subject) { "" } else { names.subject_exchange };
         if !grant.may_publish(&self.access, exchange) {
             return Err(grant.publish_refused(exchange));
@@ -105,34 +92,12 @@ impl Engine {
         grant.check_subject(subject)
     }
 
-    /// Whether a channel may subscribe to a pattern; what of it is forbidden nevertheless.
-    pub(super) fn may_subscribe(
-        &mut self,
-        id: ChannelId,
-        subject: &str,
-    ) -> Result<Vec<String>, Refusal> {
-        let connection = self.clients.connections[id.connection.0 as usize].as_mut();
-        match connection.and_then(|connection| connection.grant.as_mut()) {
-            Some(grant) => grant.check_subscribe(&self.access, subject),
-            None => Ok(Vec::new()),
-        }
-    }
-
-    /// Where a message goes by its subject alone: the queues and inboxes are at home.
-    #[inline]
-    fn addressed_elsewhere(&self, subject: &str) -> Shards {
-        if self.is_away() && is_addressed(self.names(), subject) {
-            return Shards::one(ShardId::HOME);
-        }
-        Shards::NONE
-    }
-
     /// Whether queues may catch a direct message. Elsewhere there are none; home gets what is for them.
     #[inline]
     fn is_caught(&self, vhost: u32, subject: &str) -> bool {
-        let host = self.topology.vhosts.get(vhost).expect("channels end first");
         !self.is_away()
-            && (is_addressed(self.names(), subject) || host.router.has_subject_bindings())
+            && (is_addressed(self.names(), subject)
+                || self.topology.vhosts[vhost].router.has_subject_bindings())
     }
 
     /// The queues bound to the exchange of subjects, the one that the subject names, or the inbox it is
@@ -181,7 +146,7 @@ impl Engine {
         if let Audience::Group { .. } = audience {
             return self.announce_to_group(vhost, forward, fx);
         }
-        let mut reached = self.announce_here(vhost, forward.subjects(), message, fx);
+        let mut reached = self.announce_here(vhost, forward.subjects(), None, message, fx);
         if self.is_caught(vhost, subject) {
             let content = Content {
                 format: message.format,
@@ -194,7 +159,7 @@ impl Engine {
             };
             reached.queues = self.put_into_queues(now, vhost, subject, content, fx);
         } else {
-            *cached_route = self.find_streak(vhost, Way::In);
+            *cached_route = self.find_cached_route(vhost);
         }
         reached
     }
@@ -208,13 +173,30 @@ impl Engine {
         incoming: &Incoming<'_>,
         fx: &mut F,
     ) -> bool {
-        let host = self.topology.vhosts.get(vhost).expect("channels end first");
-        if host.interest.is_empty() {
+        if self.topology.vhosts[vhost].interest.is_empty() {
             return false;
         }
         let mut room = Vec::new();
         let subjects = Subjects::several(incoming.routing_key, incoming.also_to, &mut room);
         self.announce(vhost, subjects, None, Shards::NONE, &incoming.view(), fx).subscribers > 0
+    }
+
+    /// Whether subscribers may receive a message that came through another exchange than that
+    /// of subjects: not where it leads to subjects that its publisher may not publish to.
+    pub(crate) fn may_be_heard(&mut self, slot: u32, publish: &Publish<'_>) -> bool {
+        // What is published to subjects themselves was refused before.
+        let names = self.names();
+        if publish.exchange == names.subject_exchange {
+            return true;
+        }
+        let id = self.clients.channels.get(slot).expect("a channel's slot is in use").id;
+        let Some(grant) = self.clients.grant(id.connection) else { return true };
+        // Binding another exchange to that of subjects takes the right to it. The default
+        // exchange is not bound, and a responder may answer a request.
+        let leads_there = !publish.exchange.is_empty()
+            || publish.keys().all(|key| names.is_answer_address(key))
+            || grant.may(&self.access, Right::Write, names.subject_exchange);
+        leads_there && publish.keys().all(|key| grant.check_subject(key).is_ok())
     }
 
     /// Hands a message to all who subscribe to its subjects, here and on other shards, and to one of each
@@ -234,13 +216,11 @@ impl Engine {
         let emission = Emission { number: self.pubsub.next_emission(), cached_route: 0, message };
         let Direct { subscribers, channels, leaves, parts, spent, .. } = &mut self.pubsub;
         leaves.clear();
-        let Vhost { name: vhost, interest, .. } =
-            self.topology.vhosts.get_mut(vhost).expect("channels end first");
+        let Vhost { name: vhost, interest, .. } = &mut self.topology.vhosts[vhost];
         let visited = interest.find_any(subjects, leaves);
         let silent = publisher.filter(|publisher| !publisher.echo).map(|it| it.connection);
         let is_deaf = |subscriber: &Subscriber| subscriber.is_deaf(subjects, silent, channels);
-        let mut elsewhere = also;
-        let mut has_groups = false;
+        let (mut elsewhere, mut has_groups) = (also, false);
         for leaf in leaves.iter().filter_map(|leaf| interest.leaf(*leaf)) {
             elsewhere = elsewhere.and(leaf.shards());
             has_groups |= leaf.has_groups();
@@ -251,20 +231,23 @@ impl Engine {
             interest.gather(leaves, parts);
         }
         fanout.looked_at += (visited + leaves.len() + parts.len()) as u64;
+        if parts.is_empty() && elsewhere.is_empty() {
+            return self.end_fanout(&fanout, message, fx);
+        }
         let is_one_shard = || match has_groups {
             false => elsewhere.count() == 1,
             true => elsewhere.is_empty() && interest.is_one_group_elsewhere(leaves),
         };
+        let (echo, body) = (silent.is_none(), &[message.body]);
         // Only where a single other shard decides can the publisher learn that nobody takes it.
         let asks = has_others
             && publisher.is_some_and(|publisher| publisher.asks)
             && fanout.reached().is_nobody()
             && is_one_shard();
-        let (echo, is_emitted) = (silent.is_none(), publisher.is_some());
         let publisher = publisher.map(|publisher| publisher.connection);
-        let route = 0;
-        let unaddressed =
-            Unaddressed { origin, publisher, asks, vhost, subjects, message, is_emitted, route };
+        let Subjects { first: subject, further } = subjects;
+        let forward = Forward::new(origin, publisher, vhost, subject, *message);
+        let forward = Forward { asks, further, ..forward };
         let mut rest = &parts[..];
         while let Some(group) = interest.next_group(&mut rest) {
             let (next, tried) = match interest.turn(group, origin) {
@@ -277,23 +260,26 @@ impl Engine {
                     (after, Shards::one(origin))
                 }
             };
-            if let Some(shard) = next {
-                let (name, tried) = (interest.name(group), tried.and(Shards::one(shard)));
-                let audience = Audience::Group { name, tried, echo };
-                fanout.count(unaddressed.send(Shards::one(shard), audience, fx));
+            if let Some(to) = next.map(Shards::one) {
+                let audience =
+                    Audience::Group { name: interest.name(group), tried: tried.and(to), echo };
+                let forward = Forward { audience, ..forward };
+                fanout.count(fx.forward_to_shards(to, &forward, body));
             }
         }
         if !elsewhere.is_empty() {
-            fanout.count(unaddressed.send(elsewhere, Audience::All, fx));
+            fanout.count(fx.forward_to_shards(elsewhere, &forward, body));
         }
         self.end_fanout(&fanout, message, fx)
     }
 
-    /// Hands a message to all who subscribe here to its subjects, outside of groups.
+    /// Hands a message to all who subscribe here to its subjects, outside of groups; with `only`, to those
+    /// of that channel alone.
     fn announce_here<F: Effects>(
         &mut self,
         vhost: u32,
         subjects: Subjects<'_>,
+        only: Option<ChannelId>,
         message: &MessageView<'_>,
         fx: &mut F,
     ) -> Reached {
@@ -301,11 +287,12 @@ impl Engine {
         let emission = Emission { number: self.pubsub.next_emission(), cached_route: 0, message };
         let Direct { subscribers, channels, leaves, spent, .. } = &mut self.pubsub;
         leaves.clear();
-        let interest =
-            &mut self.topology.vhosts.get_mut(vhost).expect("the caller has looked").interest;
-        fanout.looked_at += interest.find_any(subjects, leaves) as u64;
-        let is_deaf = |subscriber: &Subscriber| subscriber.is_deaf(subjects, None, channels);
-        fanout.looked_at += leaves.len() as u64;
+        let interest = &mut self.topology.vhosts[vhost].interest;
+        fanout.looked_at += (interest.find_any(subjects, leaves) + leaves.len()) as u64;
+        let is_deaf = |subscriber: &Subscriber| {
+            only.is_some_and(|only| only != subscriber.id)
+                || subscriber.is_deaf(subjects, None, channels)
+        };
         for leaf in leaves.iter().filter_map(|leaf| interest.leaf(*leaf)) {
             fanout.count_all(&leaf.all, subscribers, spent, is_deaf, emission, fx);
         }
@@ -321,32 +308,9 @@ impl Engine {
         content: Content<'_>,
         fx: &mut F,
     ) {
-        let channel = self.channel_slot(id).and_then(|slot| self.clients.channels.get(slot));
-        let Some(vhost) = channel.map(|channel| channel.vhost) else { return };
-        let message = Incoming {
-            exchange: self.names().subject_exchange,
-            routing_key: subject,
-            also_to: &[],
-            content,
-            redelivered: false,
-            annotations: &NO_ANNOTATIONS,
-        };
-        let mut fanout = Fanout::default();
-        let number = self.pubsub.next_emission();
-        let emission = Emission { number, cached_route: 0, message: &message.view() };
-        let Direct { subscribers, channels, leaves, spent, .. } = &mut self.pubsub;
-        leaves.clear();
-        let interest =
-            &mut self.topology.vhosts.get_mut(vhost).expect("channels end first").interest;
-        interest.find(subject, leaves);
-        let subjects = Subjects::one(subject);
-        let is_deaf = |subscriber: &Subscriber| {
-            subscriber.id != id || subscriber.is_deaf(subjects, None, channels)
-        };
-        for leaf in leaves.iter().filter_map(|leaf| interest.leaf(*leaf)) {
-            fanout.count_all(&leaf.all, subscribers, spent, is_deaf, emission, fx);
-        }
-        self.end_fanout(&fanout, &message.view(), fx);
+        let Some(vhost) = self.clients.channel(id).map(|channel| channel.vhost) else { return };
+        let message = &emitted(self.names(), subject, &content);
+        self.announce_here(vhost, Subjects::one(subject), Some(id), message, fx);
     }
 
     /// Hands a message of another shard to one of a group. Where the group has no member here any
@@ -366,11 +330,10 @@ impl Engine {
         let emission = Emission { number: self.pubsub.next_emission(), cached_route: 0, message };
         let Direct { subscribers, channels, leaves, parts, spent, .. } = &mut self.pubsub;
         leaves.clear();
-        let interest =
-            &mut self.topology.vhosts.get_mut(vhost).expect("the caller has looked").interest;
-        fanout.looked_at += interest.find_any(forward.subjects(), leaves) as u64;
-        let silent = forward.publisher.filter(|_| is_own && !echo);
+        let interest = &mut self.topology.vhosts[vhost].interest;
         let subjects = forward.subjects();
+        fanout.looked_at += interest.find_any(subjects, leaves) as u64;
+        let silent = forward.publisher.filter(|_| is_own && !echo);
         let is_deaf = |subscriber: &Subscriber| subscriber.is_deaf(subjects, silent, channels);
         interest.gather_named(leaves, name, parts);
         let first = interest.turn_here(parts, self.options.shard);
@@ -378,12 +341,10 @@ impl Engine {
         let offered = fanout.offer(interest, turn, members, is_deaf, emission, fx);
         let next = fanout.after(offered, interest, parts, tried);
         if let Some(shard) = next {
-            let audience = Audience::Group { name, tried: tried.and(Shards::one(shard)), echo };
-            fanout.count(fx.forward_to_shards(
-                Shards::one(shard),
-                &Forward { audience, ..*forward },
-                &[message.body],
-            ));
+            let to = Shards::one(shard);
+            let audience = Audience::Group { name, tried: tried.and(to), echo };
+            let forward = Forward { audience, ..*forward };
+            fanout.count(fx.forward_to_shards(to, &forward, &[message.body]));
         }
         self.end_fanout(&fanout, message, fx)
     }
@@ -417,19 +378,6 @@ impl Engine {
             self.end_subscriber(slot, fx);
         }
         self.pubsub.spent = spent;
-    }
-}
-
-impl Unaddressed<'_> {
-    /// Sends it to an audience on other shards.
-    #[inline]
-    pub(super) fn send<F: Effects>(
-        &self,
-        to: Shards,
-        audience: Audience<'_>,
-        fx: &mut F,
-    ) -> SendOutcome {
-        fx.forward_to_shards(to, &self.to(audience), &[self.message.body])
     }
 }
 

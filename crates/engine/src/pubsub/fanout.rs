@@ -1,11 +1,11 @@
 //! Hands one direct message to its subscribers, and counts what became of it.
 
-use super::group::{Group, Part};
+use super::group::Part;
 use super::interest::Interest;
 use crate::foundation::shared_body::copy_for;
 use crate::foundation::slab::Slab;
 use crate::pubsub::subscribe::Subscriber;
-use crate::{Bytes, Effects, MessageView, Reached, SendOutcome, ShardId, Shards};
+use crate::{Effects, MessageView, Reached, SendOutcome, ShardId, Shards};
 
 /// One message that is handed out, and its number.
 #[derive(Clone, Copy)]
@@ -51,19 +51,8 @@ pub(super) struct Fanout {
     pub(super) missed: u64,
     /// Subscribers, patterns and groups that were looked at, whether or not they heard it.
     pub(super) looked_at: u64,
-    /// Somebody has little unsent.
+    /// A subscriber has little unsent.
     pub(super) has_free: bool,
-}
-
-impl Emission<'_> {
-    /// A copy of its body for `subscribers` subscribers, where they share one.
-    #[inline]
-    fn copy_for(&self, subscribers: usize) -> Option<Bytes> {
-        match self.message.shared {
-            None => copy_for(self.message.body, subscribers),
-            Some(_) => None,
-        }
-    }
 }
 
 impl Fanout {
@@ -85,12 +74,6 @@ impl Fanout {
         }
     }
 
-    /// The next one of several messages, which somebody hears well, or nobody yet.
-    #[inline]
-    pub(super) fn begin_next(&mut self, is_heard_well: bool) {
-        self.has_free = is_heard_well;
-    }
-
     /// The work of looking at one subscriber for `count` messages of `bytes` in all.
     #[inline]
     pub(super) fn look_bytes(count: u64, bytes: usize) -> u64 {
@@ -109,7 +92,10 @@ impl Fanout {
         fx: &mut F,
     ) {
         self.looked_at += all.len() as u64;
-        let copy = emission.copy_for(all.len());
+        let copy = match emission.message.shared {
+            None => copy_for(emission.message.body, all.len()),
+            Some(_) => None,
+        };
         let shared = copy.as_ref().or(emission.message.shared);
         let message = MessageView { shared, ..*emission.message };
         let emission = Emission { message: &message, ..emission };
@@ -124,45 +110,8 @@ impl Fanout {
         }
     }
 
-    /// Offers the message to the members of a group here of one part, beginning with the
-    /// next one, until one takes it.
-    #[inline]
-    fn offer_part<F: Effects>(
-        &mut self,
-        group: &mut Group,
-        members: &mut Members<'_>,
-        is_deaf: impl Fn(&Subscriber) -> bool,
-        emission: Emission<'_>,
-        fx: &mut F,
-    ) -> Offered {
-        let mut offered = Offered::ToNobody;
-        for _ in 0..group.members.len() {
-            self.looked_at += 1;
-            let slot = group.next();
-            let Some(subscriber) = members.subscribers.get_mut(slot) else { continue };
-            if is_deaf(subscriber) {
-                continue;
-            }
-            match subscriber.hear(emission, fx) {
-                SendOutcome::Dropped => {
-                    // It is another one's now.
-                    subscriber.missed -= 1;
-                    offered = Offered::InVain;
-                }
-                heard => {
-                    self.count(heard);
-                    if subscriber.heard >= subscriber.until {
-                        members.spent.push(slot);
-                    }
-                    return Offered::Taken;
-                }
-            }
-        }
-        offered
-    }
-
-    /// Offers the message to the members of a group here, those of part `first` before others, until one
-    /// takes it.
+    /// Offers the message to the members of a group here, those of part `first` before others and in each
+    /// the next one first, until one takes it.
     #[inline]
     pub(super) fn offer<F: Effects>(
         &mut self,
@@ -177,10 +126,25 @@ impl Fanout {
         let (before, after) = turn.parts.split_at(turn.first);
         for &part in after.iter().chain(before) {
             let group = interest.part_mut(part);
-            match self.offer_part(group, members, &is_deaf, emission, fx) {
-                Offered::ToNobody => {}
-                Offered::InVain => offered = Offered::InVain,
-                Offered::Taken => return Offered::Taken,
+            for _ in 0..group.members.len() {
+                self.looked_at += 1;
+                let slot = group.next();
+                let Some(subscriber) = members.subscribers.get_mut(slot) else { continue };
+                if is_deaf(subscriber) {
+                    continue;
+                }
+                let heard = subscriber.hear(emission, fx);
+                if heard == SendOutcome::Dropped {
+                    // It is another one's now.
+                    subscriber.missed -= 1;
+                    offered = Offered::InVain;
+                    continue;
+                }
+                self.count(heard);
+                if subscriber.heard >= subscriber.until {
+                    members.spent.push(slot);
+                }
+                return Offered::Taken;
             }
         }
         offered

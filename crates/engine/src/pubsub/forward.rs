@@ -4,7 +4,7 @@
 
 use crate::interface::message::{BODY_APART, NO_ANNOTATIONS};
 use crate::storage::codec::{Malformed, Reader, Writer};
-use crate::{Annotations, Bytes, ConnectionId, Format, MessageView, Names, ShardId, Shards};
+use crate::{Annotations, Bytes, ConnectionId, Content, MessageView, Names, ShardId, Shards};
 
 /// The subjects by which a message is looked up: its own, and further ones that some protocols let
 /// a publisher name. A subscriber of several of them gets it once.
@@ -12,7 +12,7 @@ use crate::{Annotations, Bytes, ConnectionId, Format, MessageView, Names, ShardI
 pub(super) struct Subjects<'a> {
     pub(super) first: &'a str,
     /// As [`Writer::text`] writes each.
-    further: &'a [u8],
+    pub(super) further: &'a [u8],
 }
 
 impl<'a> Subjects<'a> {
@@ -55,7 +55,7 @@ pub struct Forward<'a> {
     pub subject: &'a str,
     /// The message.
     pub message: MessageView<'a>,
-    /// As [`crate::Delivery`] has it. All of a cached route have a [`Row`] in common.
+    /// As [`crate::DirectMessage::route`]. All of a cached route have a header in common.
     pub cached_route: u64,
     /// Exchange and routing key are those that every emitted message has.
     pub(super) is_emitted: bool,
@@ -63,66 +63,6 @@ pub struct Forward<'a> {
     pub(super) further: &'a [u8],
     pub(super) audience: Audience<'a>,
     pub(super) vhost: &'a str,
-}
-
-/// The header of a batch of direct messages: all that they have in common, which is everything
-/// except properties and payload. It goes to another shard once, before the first of them.
-#[derive(Clone, Copy, Debug)]
-pub struct Row<'a> {
-    /// The shard that they were published on.
-    pub origin: ShardId,
-    /// The connection there that published them.
-    pub publisher: Option<ConnectionId>,
-    vhost: &'a str,
-    subject: &'a str,
-    format: Format,
-    persistent: bool,
-}
-
-/// A message that may go to other shards: a [`Forward`] without its audience.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Unaddressed<'a> {
-    pub(super) origin: ShardId,
-    pub(super) publisher: Option<ConnectionId>,
-    pub(super) asks: bool,
-    pub(super) vhost: &'a str,
-    pub(super) subjects: Subjects<'a>,
-    pub(super) message: &'a MessageView<'a>,
-    pub(super) is_emitted: bool,
-    pub(super) route: u64,
-}
-
-impl<'a> Unaddressed<'a> {
-    /// Addresses it.
-    pub(super) fn to<'b>(&self, audience: Audience<'b>) -> Forward<'b>
-    where
-        'a: 'b,
-    {
-        let Unaddressed {
-            origin,
-            publisher,
-            asks,
-            vhost,
-            subjects,
-            message,
-            is_emitted,
-            route: cached_route,
-        } = *self;
-        let Subjects { first: subject, further } = subjects;
-        let message = *message;
-        Forward {
-            origin,
-            publisher,
-            asks,
-            subject,
-            further,
-            message,
-            is_emitted,
-            cached_route,
-            audience,
-            vhost,
-        }
-    }
 }
 
 /// Who of those who subscribe on the other shard.
@@ -135,40 +75,22 @@ pub(super) enum Audience<'a> {
     Group { name: &'a str, tried: Shards, echo: bool },
 }
 
-/// Messages in a row without properties, which differ in payload alone.
-#[derive(Clone, Copy, Debug)]
-pub struct DirectBatch<'a> {
-    /// The subject.
-    pub subject: &'a str,
-    /// Whether subscribers of the same connection hear them.
-    pub echo: bool,
-    /// What their properties would be written in.
-    pub format: Format,
-    /// Whether a queue keeps them as persistent ones.
-    pub persistent: bool,
-    /// The payloads.
-    pub bodies: &'a [&'a [u8]],
-}
-
-impl<'a> DirectBatch<'a> {
-    /// Messages of one batch, at most.
-    pub const MESSAGES_MAX: usize = 64;
-    /// Fewer are as well taken one by one.
-    pub const MESSAGES_MIN: usize = 2;
-
-    /// One of the messages.
-    #[inline]
-    pub(super) fn message(&self, names: &'static Names, body: &'a [u8]) -> MessageView<'a> {
-        MessageView {
-            exchange: names.subject_exchange,
-            routing_key: self.subject,
-            format: self.format,
-            properties: &[],
-            body,
-            shared: None,
-            persistent: self.persistent,
-            annotations: &NO_ANNOTATIONS,
-        }
+/// A message that is emitted to a subject, as subscribers get it.
+#[inline]
+pub(super) fn emitted<'a>(
+    names: &'static Names,
+    subject: &'a str,
+    content: &Content<'a>,
+) -> MessageView<'a> {
+    MessageView {
+        exchange: names.subject_exchange,
+        routing_key: subject,
+        format: content.format,
+        properties: content.properties,
+        body: content.body,
+        shared: content.shared,
+        persistent: content.persistent,
+        annotations: &NO_ANNOTATIONS,
     }
 }
 
@@ -181,6 +103,29 @@ const IS_EMITTED: u8 = 16;
 const HAS_FURTHER: u8 = 32;
 
 impl<'a> Forward<'a> {
+    /// For all who subscribe to one subject outside of groups. It is emitted, if it has a publisher.
+    #[inline]
+    pub(super) fn new(
+        origin: ShardId,
+        publisher: Option<ConnectionId>,
+        vhost: &'a str,
+        subject: &'a str,
+        message: MessageView<'a>,
+    ) -> Forward<'a> {
+        Forward {
+            origin,
+            publisher,
+            asks: false,
+            subject,
+            message,
+            cached_route: 0,
+            is_emitted: publisher.is_some(),
+            further: &[],
+            audience: Audience::All,
+            vhost,
+        }
+    }
+
     #[inline]
     pub(super) fn subjects(&self) -> Subjects<'a> {
         Subjects { first: self.subject, further: self.further }
@@ -188,52 +133,40 @@ impl<'a> Forward<'a> {
 
     /// Appends its bytes.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let Forward {
-            origin,
-            publisher,
-            asks,
-            subject,
-            further,
-            message,
-            is_emitted,
-            audience,
-            vhost,
-            ..
-        } = self;
-        let (is_group, has_echo) = match audience {
-            Audience::All => (false, false),
-            Audience::Group { echo, .. } => (true, *echo),
+        let Forward { publisher, subject, further, message, is_emitted, vhost, .. } = *self;
+        let (group, has_echo) = match self.audience {
+            Audience::All => (None, false),
+            Audience::Group { name, tried, echo } => (Some((name, tried)), echo),
         };
-        let flags = u8::from(*asks) * ASKS
+        let flags = u8::from(self.asks) * ASKS
             + u8::from(publisher.is_some()) * HAS_PUBLISHER
-            + u8::from(is_group) * TO_GROUP
+            + u8::from(group.is_some()) * TO_GROUP
             + u8::from(has_echo) * HAS_ECHO
-            + u8::from(*is_emitted) * IS_EMITTED
+            + u8::from(is_emitted) * IS_EMITTED
             + u8::from(!further.is_empty()) * HAS_FURTHER
             + u8::from(message.shared.is_some()) * BODY_APART;
         let mut writer = Writer(out);
         writer.u8(flags);
-        writer.u8(origin.0);
+        writer.u8(self.origin.0);
         if let Some(publisher) = publisher {
-            writer.u32(publisher.0);
+            writer.put(&publisher);
         }
-        if let Audience::Group { name, tried, .. } = audience {
-            writer.text(name);
-            writer.u64(tried.bits());
+        if let Some(group) = group {
+            writer.put(&group);
         }
         writer.text(vhost);
         writer.text(subject);
         if !further.is_empty() {
             writer.bytes(further);
         }
-        if *is_emitted {
-            MessageView { exchange: "", routing_key: "", ..*message }.write(out);
+        if is_emitted {
+            MessageView { exchange: "", routing_key: "", ..message }.write(out);
         } else {
             message.write(out);
         }
     }
 
-    /// Takes the bytes apart; `annotations` is room for what the broker knows about the message, `apart`
+    /// Takes the bytes apart; `annotations` is room for what the broker adds to the message, `apart`
     /// its body where that goes along.
     pub fn parse(
         bytes: &'a [u8],
@@ -244,107 +177,55 @@ impl<'a> Forward<'a> {
         let mut reader = Reader(bytes);
         let flags = reader.u8()?;
         let has = |flag: u8| flags & flag != 0;
-        let origin = ShardId(reader.u8()?);
-        let publisher = if has(HAS_PUBLISHER) { Some(ConnectionId(reader.u32()?)) } else { None };
+        let origin = reader.get()?;
+        let publisher = if has(HAS_PUBLISHER) { Some(reader.get()?) } else { None };
         let audience = if has(TO_GROUP) {
-            let (name, tried) = (reader.text()?, Shards::of_bits(reader.u64()?));
+            let (name, tried) = reader.get()?;
             Audience::Group { name, tried, echo: has(HAS_ECHO) }
         } else {
             Audience::All
         };
-        let (vhost, subject) = (reader.text()?, reader.text()?);
+        let (vhost, subject) = reader.get()?;
         let further = if has(HAS_FURTHER) { reader.bytes()? } else { &[] };
         let mut message = MessageView::parse(reader.0, annotations, apart)?;
         let is_emitted = has(IS_EMITTED);
         if is_emitted {
             (message.exchange, message.routing_key) = (names.subject_exchange, subject);
         }
-        let (asks, cached_route) = (has(ASKS), 0);
-        Ok(Forward {
-            origin,
-            publisher,
-            asks,
-            subject,
-            further,
-            message,
-            is_emitted,
-            cached_route,
-            audience,
-            vhost,
-        })
+        let asks = has(ASKS);
+        let forward = Forward::new(origin, publisher, vhost, subject, message);
+        Ok(Forward { asks, is_emitted, further, audience, ..forward })
     }
 
-    /// Appends what it has in common with the others of its cached route.
-    pub fn write_row(&self, out: &mut Vec<u8>) {
+    /// Appends the header of a batch: what it has in common with the others of its cached route, which is
+    /// everything except properties and payload. It goes to another shard once, before the first of them.
+    pub fn write_header(&self, out: &mut Vec<u8>) {
         let Forward { origin, publisher, subject, message, vhost, .. } = self;
-        let mut writer = Writer(out);
-        writer.u8(origin.0);
-        writer.put(publisher);
-        writer.text(vhost);
-        writer.text(subject);
-        writer.u8(message.format.0);
-        writer.bool(message.persistent);
-    }
-}
-
-impl<'a> Row<'a> {
-    /// Takes apart what [`Forward::write_row`] wrote.
-    pub fn parse(bytes: &'a [u8]) -> Result<Row<'a>, Malformed> {
-        let mut reader = Reader(bytes);
-        let row = Row {
-            origin: ShardId(reader.u8()?),
-            publisher: reader.get()?,
-            vhost: reader.text()?,
-            subject: reader.text()?,
-            format: Format(reader.u8()?),
-            persistent: reader.bool()?,
-        };
-        reader.end()?;
-        Ok(row)
+        let common = (*subject, message.format, message.persistent);
+        Writer(out).put(&((*origin, *publisher, *vhost), common));
     }
 
-    /// Several of its messages, without properties.
-    #[inline]
-    #[must_use]
-    pub fn batch(&self, bodies: &'a [&'a [u8]]) -> DirectBatch<'a> {
-        let Row { subject, format, persistent, .. } = *self;
-        // None of its publisher's connection subscribes here.
-        DirectBatch { subject, echo: true, format, persistent, bodies }
-    }
-
-    /// One of its messages.
-    #[inline]
-    #[must_use]
-    pub fn forward(
-        &self,
-        names: &'static Names,
-        properties: &'a [u8],
-        body: &'a [u8],
-    ) -> Forward<'a> {
-        let Row { origin, publisher, vhost, subject, format, persistent } = *self;
+    /// Takes apart what [`Forward::write_header`] wrote: a message without properties and payload.
+    pub fn parse_header(bytes: &'a [u8], names: &'static Names) -> Result<Forward<'a>, Malformed> {
+        let ((origin, publisher, vhost), (subject, format, persistent)) = Reader(bytes).whole()?;
         let message = MessageView {
             exchange: names.subject_exchange,
             routing_key: subject,
             format,
-            properties,
-            body,
+            properties: &[],
+            body: &[],
             shared: None,
             persistent,
             annotations: &NO_ANNOTATIONS,
         };
-        let (audience, further, asks, is_emitted, cached_route) =
-            (Audience::All, &[], false, true, 0);
-        Forward {
-            origin,
-            publisher,
-            asks,
-            subject,
-            further,
-            message,
-            is_emitted,
-            cached_route,
-            audience,
-            vhost,
-        }
+        let forward = Forward::new(origin, publisher, vhost, subject, message);
+        Ok(Forward { is_emitted: true, ..forward })
+    }
+
+    /// One message of the batch that it is the header of.
+    #[inline]
+    #[must_use]
+    pub fn with(&self, properties: &'a [u8], body: &'a [u8]) -> Forward<'a> {
+        Forward { message: MessageView { properties, body, ..self.message }, ..*self }
     }
 }

@@ -54,20 +54,20 @@ impl Group {
         self.members[self.turn as usize]
     }
 
-    /// One of `all` lots. In any row of messages each has nearly as many as another, where all draw and
-    /// where some do: multiples of the golden ratio spread evenly. So do those of the root of two, by which
-    /// the rows of shards differ: what comes to all of them at once goes to many.
+    /// One of `all` lots. Multiples of the golden ratio spread evenly: each lot is drawn nearly as often as
+    /// another in any series of messages, whether all groups draw or some. The series of different shards
+    /// are apart by multiples of the root of two, so that simultaneous messages spread as well.
     fn draw(&mut self, all: u64, shard: ShardId) -> u64 {
         const GOLDEN_RATIO: u64 = 0x9e37_79b9_7f4a_7c15;
         const ROOT_OF_TWO: u64 = 0x6a09_e667_f3bc_c909;
         self.lots = self.lots.wrapping_add(1);
-        let row = u64::from(shard.0).wrapping_mul(ROOT_OF_TWO);
-        let place = self.lots.wrapping_mul(GOLDEN_RATIO).wrapping_add(row);
+        let start = u64::from(shard.0).wrapping_mul(ROOT_OF_TWO);
+        let place = self.lots.wrapping_mul(GOLDEN_RATIO).wrapping_add(start);
         ((place >> 32) * all) >> 32
     }
 
-    /// How many members shard `own` has, which is here, and the others, if `elsewhere`: in the same order on
-    /// whichever shard that is asked.
+    /// The members of shard `own`, which is this one, and with `elsewhere` those of the others: in one order
+    /// on all shards.
     fn by_shard(&self, own: ShardId, elsewhere: bool) -> impl Iterator<Item = (ShardId, u32)> {
         let others = if elsewhere { &self.elsewhere[..] } else { &[] };
         let (before, after) = others.split_at(others.partition_point(|(shard, _)| *shard < own));
@@ -192,8 +192,8 @@ impl Interest {
         (own, 0)
     }
 
-    /// Some other shard with members, for a message that nobody here could take, nor on the shards
-    /// that were tried.
+    /// Some other shard with members, for a message that no member here and on the shards that were tried
+    /// could take.
     pub(super) fn any_elsewhere(&self, parts: &[Part], tried: Shards) -> Option<ShardId> {
         let mut elsewhere = parts.iter().flat_map(|part| &self.part(*part).elsewhere);
         elsewhere.find(|(shard, _)| !tried.contains(*shard)).map(|(shard, _)| *shard)

@@ -13,7 +13,7 @@ const FEW: usize = 8;
 pub(super) struct Groups {
     /// By place. The last one has members.
     list: Vec<Group>,
-    /// Places without members, and some that there are no longer.
+    /// Places without members; some are behind the end of `list`.
     vacant: Vec<u32>,
     /// How many have members.
     live: usize,

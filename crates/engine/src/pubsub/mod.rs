@@ -4,11 +4,9 @@
 //! ([`Names`](crate::Names)). Emitted messages reach queues bound to that exchange; messages that
 //! are published to the exchange, or come to it from others, reach subscribers.
 
-mod batch;
 mod cache;
 mod cached_route;
 mod emit;
-mod exchange_reach;
 mod fanout;
 mod forward;
 mod group;
@@ -22,15 +20,14 @@ mod subscribers;
 use crate::foundation::slab::Slab;
 use foldhash::fast::FixedState;
 
-pub use crate::pubsub::batch::BatchRoom;
-pub use crate::pubsub::cached_route::CachedRoute;
+pub use crate::pubsub::cached_route::{BatchRoom, CachedRoute};
 pub use crate::pubsub::interest_sync::Deletion;
 pub(crate) use crate::pubsub::subscribe::Subscribers;
-pub use forward::{DirectBatch, Forward, Row};
+pub use forward::Forward;
 pub(crate) use interest::Interest;
 
 /// What all virtual hosts share of direct messaging.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Direct {
     subscribers: Slab<subscribe::Subscriber>,
     channels: subscribers::Channels,
@@ -49,23 +46,13 @@ pub(crate) struct Direct {
 
 impl Direct {
     pub(crate) fn new(seed: u64) -> Direct {
-        Direct {
-            subscribers: Slab::default(),
-            channels: subscribers::Channels::default(),
-            hasher: FixedState::with_seed(seed),
-            subscribed: 0,
-            emissions: 0,
-            leaves: Vec::new(),
-            parts: Vec::new(),
-            spent: Vec::new(),
-            rest: Vec::new(),
-        }
+        Direct { hasher: FixedState::with_seed(seed), ..Direct::default() }
     }
 
     /// Whether subscribers are still to be taken out or judged.
     #[inline]
     pub(crate) fn has_work(&self) -> bool {
-        self.channels.are_unsettled()
+        self.channels.is_unsettled
     }
 
     /// A virtual host goes that no channel is in any more.

@@ -4,18 +4,16 @@ use super::Direct;
 use super::forward::Subjects;
 use super::interest::Place;
 use crate::access::{check_pattern, covers};
-use crate::channel::Connection;
 use crate::engine::Engine;
 use crate::foundation::table::Table;
 use crate::interface::limits::{SUBJECT_BYTES_MAX, TOPIC_WORDS_MAX};
 use crate::pubsub::fanout::Emission;
-use crate::pubsub::subscribers::{Channels, Part, TAKEN_OUT_AT_ONCE};
+use crate::pubsub::subscribers::{Channels, Part, TAKEN_OUT_MAX};
 use crate::{
     Bound, ChannelId, ConnectionId, DirectMessage, Effects, Lost, Refusal, RefusalKind,
     SendOutcome, SlowConsumerPolicy, Subscribe,
 };
 use std::hash::BuildHasher;
-use std::sync::Arc;
 
 /// One who subscribes.
 #[derive(Debug)]
@@ -82,12 +80,6 @@ impl Subscriber {
         subjects.each().any(is_exception)
     }
 
-    /// Whether it has no policy of its own.
-    #[inline]
-    pub(super) fn hears_plainly(&self) -> bool {
-        self.slow_consumer_policy.is_none()
-    }
-
     /// A message as it is handed to it.
     #[inline(always)]
     pub(super) fn delivery<'a>(&'a self, emission: Emission<'a>) -> DirectMessage<'a> {
@@ -117,14 +109,19 @@ impl Subscriber {
     }
 }
 
+impl Direct {
+    fn is_named(&self, slot: u32, name: &str) -> bool {
+        self.subscribers.get(slot).is_some_and(|subscriber| &*subscriber.name == name)
+    }
+}
+
 impl Engine {
     /// What they subscribe to.
     pub(crate) fn subjects_of(&self, subscribers: &Subscribers) -> impl Iterator<Item = &str> {
         subscribers.slots.iter().map(|&slot| {
             let subscriber =
                 self.pubsub.subscribers.get(slot).expect("channels know their subscribers");
-            let host = self.topology.vhosts.get(subscriber.vhost).expect("channels end first");
-            host.interest.place(subscriber.place).0
+            self.topology.vhosts[subscriber.vhost].interest.place(subscriber.place).0
         })
     }
 
@@ -138,58 +135,52 @@ impl Engine {
     ) -> Result<(), Refusal> {
         let slot = self.channel_slot(id).ok_or_else(|| Engine::no_channel(id))?;
         check_subscribe(&subscribe)?;
-        let exceptions = self.may_subscribe(id, subscribe.subject)?.into();
+        let exceptions = match self.clients.grant(id.connection) {
+            Some(grant) => grant.check_subscribe(&self.access, subscribe.subject)?.into(),
+            None => Box::default(),
+        };
         let hash = self.pubsub.hasher.hash_one(subscribe.name);
         let channel = self.clients.channels.get(slot).expect("a channel's slot is in use");
         let known = &channel.subscribers.slots;
-        let is_named = |slot: &u32| {
-            self.pubsub
-                .subscribers
-                .get(*slot)
-                .is_some_and(|subscriber| &*subscriber.name == subscribe.name)
-        };
-        if known.find(hash, is_named).is_some() {
+        if known.find(hash, |slot| self.pubsub.is_named(*slot, subscribe.name)).is_some() {
             return Ok(());
         }
         self.may_subscribe_to_more(id, known.len())?;
+        let user = self.clients.user(id.connection).cloned();
         let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
         let vhost = channel.vhost;
-        let (channels, connections) = (&mut self.pubsub.channels, &self.clients.connections);
-        let whose = *channel.subscribers.whose.get_or_insert_with(|| {
-            channels.come(user_of(connections, id.connection).cloned(), vhost)
-        });
-        let host = self.topology.vhosts.get_mut(vhost).expect("channels end first");
+        let whose = *channel
+            .subscribers
+            .whose
+            .get_or_insert_with(|| self.pubsub.channels.come(user.clone(), vhost));
+        let interest = &mut self.topology.vhosts[vhost].interest;
         let subscriber = self.pubsub.subscribers.next_slot();
-        let place = host.interest.add(subscribe.subject, subscribe.group, subscriber);
-        let name: Box<str> = subscribe.name.into();
-        let (heard, until, missed) = (0, u64::MAX, 0);
+        let place = interest.add(subscribe.subject, subscribe.group, subscriber);
         self.pubsub.subscribed = self.pubsub.subscribed.wrapping_add(1);
-        let tag = u64::from(self.pubsub.subscribed) << 32 | u64::from(subscriber);
-        let slow_consumer_policy = subscribe.slow_consumer_policy;
         self.pubsub.subscribers.insert(Subscriber {
             id,
             whose,
             vhost,
             place,
-            name,
-            heard,
-            until,
-            missed,
-            tag,
-            slow_consumer_policy,
+            name: subscribe.name.into(),
+            heard: 0,
+            until: u64::MAX,
+            missed: 0,
+            tag: u64::from(self.pubsub.subscribed) << 32 | u64::from(subscriber),
+            slow_consumer_policy: subscribe.slow_consumer_policy,
             exceptions,
         });
         let Direct { subscribers, hasher, .. } = &self.pubsub;
         channel.subscribers.slots.insert_unique(hash, subscriber, |slot| {
             subscribers.get(*slot).map_or(0, |subscriber| hasher.hash_one(&*subscriber.name))
         });
-        if let Some(user) = user_of(&self.clients.connections, id.connection) {
-            self.access.subscribing.begin(user);
+        if let Some(user) = user {
+            self.access.subscribing.begin(&user);
         }
         self.tell_subscribing(Some(id.connection), vhost, place, true, fx);
         // Others who come do not make those who have gone more. They go twice as fast as these come, since
         // each may count twice ([`Channels::next_leaving`]).
-        if self.pubsub.subscribed.is_multiple_of(TAKEN_OUT_AT_ONCE as u32 / 2)
+        if self.pubsub.subscribed.is_multiple_of(TAKEN_OUT_MAX as u32 / 2)
             && self.pubsub.channels.are_leaving()
         {
             self.take_out_some_subscribers(fx);
@@ -201,7 +192,7 @@ impl Engine {
     /// user has reached its limit.
     fn may_subscribe_to_more(&self, id: ChannelId, count: usize) -> Result<(), Refusal> {
         let limits = &self.options.limits;
-        let user = user_of(&self.clients.connections, id.connection);
+        let user = self.clients.user(id.connection);
         let quota = user.map(|user| self.access.quota(user)).unwrap_or_default();
         let most =
             quota.get(Bound::ConnectionSubscriptions).unwrap_or(limits.subscriptions_max as u64);
@@ -223,7 +214,7 @@ impl Engine {
 
     /// Counts `count` subscriptions of a connection's user less.
     fn count_out(&mut self, connection: ConnectionId, count: usize) {
-        if let Some(user) = user_of(&self.clients.connections, connection) {
+        if let Some(user) = self.clients.user(connection) {
             self.access.subscribing.end(user, count);
         }
     }
@@ -234,9 +225,7 @@ impl Engine {
         self.counters.missed += lost.messages;
         let slot = tag as u32;
         let subscriber = self.pubsub.subscribers.get_mut(slot);
-        if let Some(subscriber) =
-            subscriber.filter(|subscriber| subscriber.tag == tag && subscriber.id == id)
-        {
+        if let Some(subscriber) = subscriber.filter(|it| it.tag == tag && it.id == id) {
             subscriber.missed += lost.messages + lost.untold;
         }
     }
@@ -250,14 +239,9 @@ impl Engine {
         after: Option<u64>,
         fx: &mut F,
     ) {
-        let Some(channel) = self.channel_slot(id).and_then(|slot| self.clients.channels.get(slot))
-        else {
-            return;
-        };
+        let Some(channel) = self.clients.channel(id) else { return };
         let hash = self.pubsub.hasher.hash_one(name);
-        let is_named = |slot: &u32| {
-            self.pubsub.subscribers.get(*slot).is_some_and(|other| &*other.name == name)
-        };
+        let is_named = |slot: &u32| self.pubsub.is_named(*slot, name);
         let Some(&slot) = channel.subscribers.slots.find(hash, is_named) else { return };
         let subscriber = self.pubsub.subscribers.get_mut(slot).expect("it was found just now");
         match after {
@@ -269,18 +253,14 @@ impl Engine {
     /// The name of one of the channel's subscriptions, outside of groups, that matches
     /// `subject`.
     pub fn subscriber(&mut self, id: ChannelId, subject: &str) -> Option<&str> {
-        let vhost = self.clients.channels.get(self.channel_slot(id)?)?.vhost;
-        let interest = &mut self.topology.vhosts.get_mut(vhost)?.interest;
+        let interest = &mut self.topology.vhosts[self.clients.channel(id)?.vhost].interest;
         let Direct { subscribers, channels, leaves, .. } = &mut self.pubsub;
         leaves.clear();
         interest.find(subject, leaves);
         let is_own = |it: &&Subscriber| it.id == id && !channels.has_left(it.whose);
-        let mut fanout = leaves.iter().filter_map(|leaf| interest.leaf(*leaf));
-        let own = fanout.find_map(|leaf| {
-            let mut own = leaf.all.iter().filter_map(|slot| subscribers.get(*slot));
-            own.find(is_own)
-        });
-        own.map(|subscriber| &*subscriber.name)
+        let found = leaves.iter().filter_map(|leaf| interest.leaf(*leaf));
+        let mut found = found.flat_map(|leaf| &leaf.all).filter_map(|slot| subscribers.get(*slot));
+        found.find(is_own).map(|subscriber| &*subscriber.name)
     }
 
     /// Takes a subscriber out.
@@ -308,16 +288,10 @@ impl Engine {
     /// are few, judges some of those whose users' rights have changed.
     #[inline]
     pub(crate) fn settle_some_subscribers<F: Effects>(&mut self, fx: &mut F) {
-        if self.pubsub.has_work() {
-            self.settle_subscribers(fx);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn settle_subscribers<F: Effects>(&mut self, fx: &mut F) {
-        let has_time = self.take_out_some_subscribers(fx);
-        if has_time && self.pubsub.channels.reviews.are_under_way() {
+        if self.pubsub.has_work()
+            && self.take_out_some_subscribers(fx)
+            && self.pubsub.channels.reviews.are_under_way()
+        {
             self.review_some_subscribers(fx);
         }
     }
@@ -331,7 +305,7 @@ impl Engine {
                 if is_homeless {
                     self.pubsub.subscribers.remove(slot);
                 } else {
-                    // A later connection in the same place waits for nothing.
+                    // No later connection in the same place has to wait.
                     self.forget_subscriber(slot, None, fx);
                 }
             }
@@ -344,11 +318,10 @@ impl Engine {
         let Some(subscriber) = self.pubsub.subscribers.remove(slot) else { return };
         let Subscriber { vhost, place, .. } = subscriber;
         self.tell_subscribing(by, vhost, place, false, fx);
-        let host = self.topology.vhosts.get_mut(subscriber.vhost).expect("channels end first");
-        if let Some(moved) = host.interest.remove(subscriber.place)
+        if let Some(moved) = self.topology.vhosts[vhost].interest.remove(place)
             && let Some(moved) = self.pubsub.subscribers.get_mut(moved)
         {
-            moved.place = subscriber.place;
+            moved.place = place;
         }
     }
 }
@@ -368,10 +341,4 @@ fn check_subscribe(subscribe: &Subscribe<'_>) -> Result<(), Refusal> {
         return Err(Refusal::new(RefusalKind::LimitExceeded, text));
     }
     Ok(())
-}
-
-/// A connection's user; the host's own connections have none.
-fn user_of(connections: &[Option<Connection>], id: ConnectionId) -> Option<&Arc<str>> {
-    let connection = connections.get(id.0 as usize)?.as_ref()?;
-    Some(&connection.grant.as_ref()?.user)
 }

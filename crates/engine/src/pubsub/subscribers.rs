@@ -9,8 +9,8 @@ use crate::pubsub::subscribe::Subscribers;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// As many subscribers are taken out at once, or somewhat more.
-pub(super) const TAKEN_OUT_AT_ONCE: usize = 500;
+/// Subscribers that are taken out in one turn, or somewhat more.
+pub(super) const TAKEN_OUT_MAX: usize = 500;
 
 /// Channels that subscribe or have subscribed.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub(super) struct Channels {
     leaving: VecDeque<Subscribers>,
     pub(super) reviews: Reviews,
     /// Some have gone, or may not hear all that they subscribe to.
-    is_unsettled: bool,
+    pub(super) is_unsettled: bool,
 }
 
 /// A channel.
@@ -49,12 +49,6 @@ pub(super) struct Part {
 }
 
 impl Channels {
-    /// Whether there are subscribers of channels that have gone, or to be judged.
-    #[inline]
-    pub(super) fn are_unsettled(&self) -> bool {
-        self.is_unsettled
-    }
-
     /// Whether there are subscribers of channels that have gone.
     pub(super) fn are_leaving(&self) -> bool {
         !self.leaving.is_empty()
@@ -115,10 +109,11 @@ impl Channels {
         self.reviews.vhost_left(vhost);
     }
 
-    /// Takes the next of those who are leaving, as many as go at once; says whether there is time for more.
+    /// Takes the next of those who are leaving, as many as go in one turn; says whether there is time for
+    /// more.
     pub(super) fn next_leaving(&mut self) -> (Vec<Part>, bool) {
         let (mut parts, mut count) = (Vec::new(), 0);
-        while count < TAKEN_OUT_AT_ONCE
+        while count < TAKEN_OUT_MAX
             && let Some(part) = self.next_part()
         {
             // One who has none any more is work, too.
@@ -126,7 +121,7 @@ impl Channels {
             parts.push(part);
         }
         self.reconsider();
-        (parts, count < TAKEN_OUT_AT_ONCE)
+        (parts, count < TAKEN_OUT_MAX)
     }
 
     fn next_part(&mut self) -> Option<Part> {

@@ -4,7 +4,8 @@
 use crate::node::Node;
 use crate::shard::Rows;
 use crate::shard::message::{ShardBatch, ShardMessage, UNDERSTOOD};
-use angarium_engine::{Row, ShardId, Time};
+use angarium_engine::{Forward, ShardId, Time};
+use angarium_protocol::CONVENTIONS;
 
 /// A batch that is not taken whole yet.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ impl InboxBatch {
     fn rows(&self) -> Rows<'_> {
         let row = match self.row.and_then(|at| ShardMessage::read(&self.batch.messages[at..])) {
             Some((ShardMessage::BatchHead { head }, _)) => {
-                Some(Row::parse(head).expect(UNDERSTOOD))
+                Some(Forward::parse_header(head, &CONVENTIONS.names).expect(UNDERSTOOD))
             }
             _ => None,
         };

@@ -15,8 +15,7 @@ use crate::shard::message::{
     CarriedBody, FromHome, ShardBatch, ShardMessage, UNDERSTOOD, Value, plain_batch_item,
 };
 use angarium_engine::{
-    Annotations, CachedRoute, ConnectionId, Deletion, DirectBatch, Forward, Reached, Row, ShardId,
-    Time,
+    Annotations, BatchRoom, CachedRoute, ConnectionId, Deletion, Forward, Reached, ShardId, Time,
 };
 use angarium_protocol::{CONVENTIONS, ProtocolHandler, reply_of};
 use std::collections::VecDeque;
@@ -25,7 +24,7 @@ use std::collections::VecDeque;
 #[derive(Debug, Default)]
 pub(crate) struct Rows<'a> {
     /// What they have in common.
-    pub(crate) row: Option<Row<'a>>,
+    pub(crate) row: Option<Forward<'a>>,
     /// What the last of them found out.
     pub(crate) cached_route: Option<CachedRoute>,
 }
@@ -95,13 +94,14 @@ impl Node {
             }
             ShardMessage::BatchHead { head } => {
                 self.effects.links.took(from, bytes);
-                rows.row = Some(Row::parse(head).expect(UNDERSTOOD));
+                let header = Forward::parse_header(head, &CONVENTIONS.names);
+                rows.row = Some(header.expect(UNDERSTOOD));
             }
             ShardMessage::BatchItem { properties, body } => {
                 self.effects.links.took(from, bytes);
                 rows.cached_route = found;
-                let forward = rows.row.expect(UNDERSTOOD);
-                let forward = forward.forward(&CONVENTIONS.names, properties.0, body);
+                let header = rows.row.as_ref().expect(UNDERSTOOD);
+                let forward = header.with(properties.0, body);
                 self.take_forward(now, &forward, &mut rows.cached_route);
             }
             ShardMessage::Taken { news, bytes } => {
@@ -173,7 +173,7 @@ impl Node {
             return 0;
         }
         let Some(mut room) = self.engine.batch_room(cached_route) else { return 0 };
-        let mut bodies = [&[][..]; DirectBatch::MESSAGES_MAX];
+        let mut bodies = [&[][..]; BatchRoom::MESSAGES_MAX];
         let (mut count, mut used) = (0, 0);
         while let Some((body, bytes)) = plain_batch_item(messages)
             && room.take(body.len())
@@ -182,14 +182,13 @@ impl Node {
             bodies[count] = body;
             (count, used) = (count + 1, used + bytes);
         }
-        if count < DirectBatch::MESSAGES_MIN {
+        if count < BatchRoom::MESSAGES_MIN {
             return 0;
         }
         self.effects.links.took(from, used);
         self.effects.stalls.clear_slow();
-        let batch = row.batch(&bodies[..count]);
-        let reached =
-            self.engine.forwarded_batch(&batch, &mut rows.cached_route, &mut self.effects);
+        let (bodies, route) = (&bodies[..count], &mut rows.cached_route);
+        let reached = self.engine.forwarded_batch(row, bodies, route, &mut self.effects);
         if let Some(publisher) = row.publisher {
             self.note_reached(now, row.origin, publisher, reached);
         }

@@ -7,7 +7,7 @@ use crate::nats::handler::Handler;
 use crate::nats::sys_requests::Question;
 use crate::{Context, Host};
 use angarium_engine::{
-    Bytes, CachedRoute, Content, DirectBatch, Emit, Reached, Refusal, RefusalKind,
+    BatchRoom, Bytes, CachedRoute, Content, Emit, Reached, Refusal, RefusalKind,
 };
 
 impl Handler {
@@ -80,7 +80,7 @@ impl Handler {
         else {
             return 0;
         };
-        let mut bodies = [&[][..]; DirectBatch::MESSAGES_MAX];
+        let mut bodies = [&[][..]; BatchRoom::MESSAGES_MAX];
         let (mut count, mut used, mut repeated) = (0, 0, RepeatedPublish::default());
         let subject = self.subject.as_bytes();
         for place in &mut bodies {
@@ -89,14 +89,13 @@ impl Handler {
             *place = body;
             (count, used) = (count + 1, used + bytes);
         }
-        if count < DirectBatch::MESSAGES_MIN {
+        if count < BatchRoom::MESSAGES_MIN {
             return 0;
         }
-        let (subject, echo) = (self.subject.as_str(), self.wishes.echo);
-        let bodies = &bodies[..count];
-        let batch =
-            DirectBatch { subject, echo, format: crate::format::NATS, persistent: true, bodies };
-        let reached = context.engine.emit_batch(self.channel(), &batch, cached_route, context.host);
+        let content = published(&[], &[]);
+        let emit = Emit { subject: &self.subject, echo: self.wishes.echo, asks: false, content };
+        let (engine, bodies) = (&mut *context.engine, &bodies[..count]);
+        let reached = engine.emit_batch(self.channel(), &emit, bodies, cached_route, context.host);
         self.note_reached(context, reached);
         used
     }

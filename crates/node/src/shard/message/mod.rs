@@ -81,7 +81,7 @@ impl ShardBatch {
         let before = self.messages.len();
         if std::mem::replace(row, forward.cached_route) != forward.cached_route {
             let head = ShardMessage::BatchHead { head: &[] };
-            codec::write(head, &mut self.messages, |out| forward.write_row(out));
+            codec::write(head, &mut self.messages, |out| forward.write_header(out));
         }
         for body in bodies {
             put_batch_item(&mut self.messages, forward.message.properties, body);
@@ -155,7 +155,7 @@ messages! {
     enum ShardMessage<'a> {
         /// One of the messages that the last [`ShardMessage::BatchHead`] is about.
         0 BatchItem { properties: Measured<'a>, body: &'a [u8] },
-        /// What the direct messages that follow have in common, as [`angarium_engine::Row::parse`] reads it.
+        /// The header of the direct messages that follow, for [`angarium_engine::Forward::parse_header`].
         1 BatchHead { head: &'a [u8] },
         /// A direct message, as [`angarium_engine::Forward::parse`] reads it.
         2 Forward { message: &'a [u8] },
