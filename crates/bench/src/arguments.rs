@@ -12,7 +12,7 @@ use crate::load::{
     self, End, Misbehaving, Plan, Verdict, idle, isolation, round_trip, startup_time,
 };
 use crate::measure::{bare_sockets, disk};
-use crate::output;
+use crate::output::{self, text};
 use crate::preset;
 use crate::process_reaper;
 use crate::report;
@@ -547,10 +547,6 @@ fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn text(error: impl std::fmt::Display) -> String {
-    error.to_string()
 }
 
 fn print<T: Serialize>(json: bool, value: &T, render: fn(&T) -> String) -> Result<(), String> {

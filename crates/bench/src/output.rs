@@ -11,6 +11,11 @@ pub(crate) fn put(text: &str) {
     }
 }
 
+/// An error as a message.
+pub(crate) fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
 /// Writes `text` as a line.
 pub(crate) fn line(text: &str) {
     put(&format!("{text}\n"));

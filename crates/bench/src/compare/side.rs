@@ -1,6 +1,7 @@
 //! The two brokers of a comparison while they run.
 
 use crate::client::{Protocol, Target};
+pub(crate) use crate::output::text;
 use crate::peer::{CommandBroker, Kind, Peer, Programs, RabbitMq, free_port};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -114,9 +115,4 @@ pub(crate) fn our_command(
         }
     };
     Ok(Launch { command, uri: uri.parse()? })
-}
-
-/// An error as a message.
-pub(crate) fn text(error: impl std::fmt::Display) -> String {
-    error.to_string()
 }

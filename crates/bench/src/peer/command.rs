@@ -91,15 +91,16 @@ impl CommandBroker {
 fn spawn(command: &[String], log: Stdio) -> io::Result<Child> {
     let (program, arguments) =
         command.split_first().ok_or_else(|| io::Error::other("there is no command to start"))?;
-    let child = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(log)
-        // A keyboard interrupt goes to this tool only, which stops the broker when it ends.
-        .process_group(0)
-        .spawn()
-        .map_err(|error| io::Error::new(error.kind(), format!("{program}: {error}")))?;
+    start(Command::new(program).args(arguments).stdout(Stdio::null()).stderr(log))
+}
+
+/// Starts a process that does not outlive this tool.
+pub(super) fn start(command: &mut Command) -> io::Result<Child> {
+    // A keyboard interrupt goes to this tool only, which stops the broker when it ends.
+    let child = command.stdin(Stdio::null()).process_group(0).spawn().map_err(|error| {
+        let program = command.get_program().to_string_lossy();
+        io::Error::new(error.kind(), format!("{program}: {error}"))
+    })?;
     process_reaper::started(child.id());
     Ok(child)
 }

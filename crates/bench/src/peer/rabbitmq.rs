@@ -3,7 +3,7 @@
 //! Its start script forks and leaves a name server (`epmd`) running, so the processes to stop are found
 //! by their ports.
 
-use super::command::{RETRY, wait_until_open};
+use super::command::{self, RETRY, wait_until_open};
 use super::configuration::{self, Start};
 use super::kind::Kind;
 use super::port::free_port;
@@ -15,9 +15,8 @@ use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -216,16 +215,9 @@ fn describe(
 
 fn spawn(folder: &Path, ports: &Ports) -> io::Result<Child> {
     let log = fs::File::create(folder.join("start.log"))?;
-    let script = Command::new(SCRIPT)
-        .envs(environment(folder, ports))
-        .stdin(Stdio::null())
-        .stdout(log.try_clone()?)
-        .stderr(log)
-        // A keyboard interrupt goes to this tool only, which stops the broker when it ends.
-        .process_group(0)
-        .spawn()?;
-    process_reaper::started(script.id());
-    Ok(script)
+    let mut script = Command::new(SCRIPT);
+    script.envs(environment(folder, ports)).stdout(log.try_clone()?).stderr(log);
+    command::start(&mut script)
 }
 
 /// Waits until it answers.

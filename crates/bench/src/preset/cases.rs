@@ -20,81 +20,81 @@ const ORDERS: u64 = 50_000;
 impl Preset {
     /// The cases against one broker.
     pub(crate) fn cases(&self, parameters: &Parameters, broker: &Broker<'_>) -> Vec<Case> {
-        let of = Of { parameters, broker };
-        let (size, end) = (parameters.size(), || of.timed());
+        let build = Builder { parameters, broker };
+        let (size, end) = (parameters.size(), || build.timed());
         match self.name.as_str() {
-            "pang-1a" => of.loads("subscribers", |count| of.counted(1).fanned_out(count)),
+            "pang-1a" => build.loads("subscribers", |count| build.counted(1).fanned_out(count)),
             "pang-1b" => {
-                of.loads("publishers", |count| Plan { producers: count, ..of.counted(count) })
+                build.loads("publishers", |count| Plan { producers: count, ..build.counted(count) })
             }
-            "pang-2" => of.loads("pairs", |count| of.counted(count).in_pairs(count)),
-            "pang-3" => of.first_message(),
-            "pang-4" => of.loads("pairs", |count| {
+            "pang-2" => build.loads("pairs", |count| build.counted(count).in_pairs(count)),
+            "pang-3" => build.first_message(),
+            "pang-4" => build.loads("pairs", |count| {
                 Plan { end: end(), ..broker.direct(size, count) }.in_pairs(count)
             }),
-            "pang-ping" => of.overload(),
-            "joram" => of.transactions(),
-            "osu-de-spsc" => of.loads("sizes", |size| {
+            "pang-ping" => build.overload(),
+            "joram" => build.transactions(),
+            "osu-de-spsc" => build.loads("sizes", |size| {
                 let set = parameters.count("set_bytes") / (size as u64).max(1);
                 let count = set.clamp(1, parameters.count("messages").max(1));
                 Plan { end: End::Count(count), ..broker.direct(size, 1) }
             }),
             "osu-de-mpmc" => {
-                of.by_size("pairs", |size, pairs| broker.direct(size, pairs).in_pairs(pairs))
+                build.by_size("pairs", |size, pairs| broker.direct(size, pairs).in_pairs(pairs))
             }
-            "osu-de-pp" => of.round_trips("sizes"),
-            "osu-te-spsc" => of.by_size("bindings", |size, bindings| Plan {
+            "osu-de-pp" => build.round_trips("sizes"),
+            "osu-te-spsc" => build.by_size("bindings", |size, bindings| Plan {
                 bystanders: bindings.saturating_sub(1),
                 topic: true,
                 ..broker.direct(size, 1)
             }),
-            "stock-exchange" => of.exchange(),
-            "solace-t2" => of.in_groups(|size, groups| broker.direct(size, groups)),
+            "stock-exchange" => build.exchange(),
+            "solace-t2" => build.in_groups(|size, groups| broker.direct(size, groups)),
             "osu-fe-spmc" | "solace-t3" => {
-                of.by_size(&self.axis, |size, count| broker.direct_fan_out(size, count))
+                build.by_size(&self.axis, |size, count| broker.direct_fan_out(size, count))
             }
-            "solace-t4" => of.in_groups(|size, _| of.persistent(size)),
+            "solace-t4" => build.in_groups(|size, _| build.persistent(size)),
             "solace-t5" => {
-                of.by_size(&self.axis, |size, count| of.persistent(size).fanned_out(count))
+                build.by_size(&self.axis, |size, count| build.persistent(size).fanned_out(count))
             }
-            "solace-t6" => of.each("queues", |queues| {
+            "solace-t6" => build.each("queues", |queues| {
                 let (end, drain) =
                     (End::Count(parameters.count("messages")), Duration::from_secs(20));
-                let plan = Plan { end, drain, ..of.persistent(size) }.in_pairs(queues as usize);
+                let plan = Plan { end, drain, ..build.persistent(size) }.in_pairs(queues as usize);
                 Case::of("", queues, size, Work::Spool(plan))
             }),
-            "xmlblaster-throughput" => of.one_by_one(),
-            "xmlblaster-clients" => of.idle(parameters.count("waves") as usize, false),
-            "xmlblaster-burst" => of.burst(),
-            "xmlblaster-latency" => of.round_trips("size"),
-            "xmlblaster-memory" => of.each("messages", |messages| {
+            "xmlblaster-throughput" => build.one_by_one(),
+            "xmlblaster-clients" => build.idle(parameters.count("waves") as usize, false),
+            "xmlblaster-burst" => build.burst(),
+            "xmlblaster-latency" => build.round_trips("size"),
+            "xmlblaster-memory" => build.each("messages", |messages| {
                 let target = broker.target.clone();
                 let work = Work::Stored { target, messages: messages as u64, size_bytes: size };
                 Case::of("", messages, size, work)
             }),
-            "xmlblaster-protocols" => of.protocols(),
-            "latency" => of.loads("rates", |rate| Plan {
+            "xmlblaster-protocols" => build.protocols(),
+            "latency" => build.loads("rates", |rate| Plan {
                 rate: rate as u64,
                 ahead: 0,
                 end: end(),
                 ..broker.plan(size)
             }),
-            "isolation" => of.isolation(),
-            "connections" => of.idle(0, true),
-            "durability" => of.durability(),
-            "soak" => of.soak(),
+            "isolation" => build.isolation(),
+            "connections" => build.idle(0, true),
+            "durability" => build.durability(),
+            "soak" => build.soak(),
             name => unreachable!("{name} is in `texts` and not here"),
         }
     }
 }
 
 /// What cases are made of.
-struct Of<'a> {
+struct Builder<'a> {
     parameters: &'a Parameters,
     broker: &'a Broker<'a>,
 }
 
-impl Of<'_> {
+impl Builder<'_> {
     /// A case for each value of a parameter.
     fn each(&self, name: &str, case: impl Fn(f64) -> Case) -> Vec<Case> {
         self.parameters.list(name).into_iter().map(case).collect()
@@ -182,7 +182,7 @@ impl Of<'_> {
     }
 
     fn transactions(&self) -> Vec<Case> {
-        let Of { parameters, broker } = self;
+        let Builder { parameters, broker } = self;
         let transaction = parameters.count("transaction") as u32;
         let window = match parameters.count("window") as usize {
             0 if broker.target.protocol().keeps_confirmed_only() => JORAM_WINDOW,
@@ -276,7 +276,7 @@ impl Of<'_> {
     }
 
     fn isolation(&self) -> Vec<Case> {
-        let Of { parameters, broker } = self;
+        let Builder { parameters, broker } = self;
         let count = |name| parameters.count(name) as usize;
         let (pairs, rate) = (count("pairs"), parameters.count("rate"));
         let healthy = Plan { rate, ahead: 0, end: self.timed(), ..broker.plan(parameters.size()) };
@@ -300,7 +300,7 @@ impl Of<'_> {
     }
 
     fn soak(&self) -> Vec<Case> {
-        let Of { parameters, broker } = self;
+        let Builder { parameters, broker } = self;
         let (pairs, rate) = (parameters.count("pairs"), parameters.count("rate"));
         let plan = Plan { rate, end: self.timed(), ..broker.plan(parameters.size()) };
         let plan = plan.in_pairs(pairs as usize);

@@ -2,7 +2,8 @@
 
 use crate::client::{Acks, Error, Session};
 use angarium_protocol::nats::codec::{Headers, Message};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde_json::json;
 
 /// Error code: stream not found.
 const NO_STREAM: u32 = 10_059;
@@ -12,65 +13,39 @@ pub(super) fn stream_of(subject: &str) -> String {
     subject.replace('.', "-")
 }
 
-/// A stream's configuration; fields left out have the server's defaults.
-#[derive(Serialize)]
-struct StreamConfig<'a> {
-    name: &'a str,
-    subjects: [&'a str; 1],
-    retention: &'a str,
-    storage: &'a str,
-    num_replicas: u32,
-}
-
-/// Subject and body of the request that creates a session's stream.
+/// Subject and body of the request that creates a session's stream; fields left out have the server's
+/// defaults.
 pub(super) fn create_stream(session: &Session<'_>) -> (String, String) {
     let name = stream_of(session.filter);
     // A work queue allows one consumer with explicit acknowledgements; otherwise interest retention,
     // which drops a message once its consumers have acknowledged it.
     let is_queue = !session.fan_out && session.acks == Acks::Each;
-    let config = StreamConfig {
-        name: &name,
-        subjects: [session.filter],
-        retention: if is_queue { "workqueue" } else { "interest" },
-        storage: if session.durable { "file" } else { "memory" },
-        num_replicas: 1,
-    };
-    (format!("$JS.API.STREAM.CREATE.{name}"), json(&config))
+    let config = json!({
+        "name": name,
+        "subjects": [session.filter],
+        "retention": if is_queue { "workqueue" } else { "interest" },
+        "storage": if session.durable { "file" } else { "memory" },
+        "num_replicas": 1,
+    });
+    (format!("$JS.API.STREAM.CREATE.{name}"), config.to_string())
 }
 
-/// A consumer's configuration; fields left out have the server's defaults.
-#[derive(Serialize)]
-struct ConsumerConfig<'a> {
-    name: &'a str,
-    durable_name: &'a str,
-    deliver_policy: &'a str,
-    ack_policy: &'a str,
-    replay_policy: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_ack_pending: Option<i64>,
-}
-
-#[derive(Serialize)]
-struct CreateConsumer<'a> {
-    stream_name: &'a str,
-    config: ConsumerConfig<'a>,
-}
-
-/// Subject and body of the request that creates a session's consumer.
+/// Subject and body of the request that creates a session's consumer; likewise.
 pub(super) fn create_consumer(session: &Session<'_>) -> (String, String) {
     let (stream, name) = (stream_of(session.filter), session.name);
-    let acks = session.acks;
-    let config = ConsumerConfig {
-        name,
-        durable_name: name,
-        deliver_policy: "all",
-        ack_policy: ack_policy(acks),
-        replay_policy: "instant",
+    let mut config = json!({
+        "name": name,
+        "durable_name": name,
+        "deliver_policy": "all",
+        "ack_policy": ack_policy(session.acks),
+        "replay_policy": "instant",
+    });
+    if session.acks != Acks::None {
         // Each client limits unacknowledged messages itself, by what it pulls.
-        max_ack_pending: (acks != Acks::None).then_some(-1),
-    };
-    let body = json(&CreateConsumer { stream_name: &stream, config });
-    (format!("$JS.API.CONSUMER.CREATE.{stream}.{name}"), body)
+        config["max_ack_pending"] = json!(-1);
+    }
+    let body = json!({ "stream_name": stream, "config": config });
+    (format!("$JS.API.CONSUMER.CREATE.{stream}.{name}"), body.to_string())
 }
 
 fn ack_policy(acks: Acks) -> &'static str {
@@ -79,10 +54,6 @@ fn ack_policy(acks: Acks) -> &'static str {
         Acks::Each => "explicit",
         Acks::UpTo => "all",
     }
-}
-
-fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("texts and numbers are JSON")
 }
 
 /// A server's answer to an API request.
