@@ -20,8 +20,8 @@ const LOOK_BYTES: u64 = 512;
 /// full.
 const UNSETTLED_PART_SCARCE: u64 = 16;
 
-/// Why a consumer cannot take a message now.
-enum HeldUp {
+/// What keeps a consumer from taking a message.
+pub(crate) enum HeldUp {
     /// Its own credit is used up.
     Itself,
     /// Its channel's credit, flow or connection.
@@ -199,13 +199,9 @@ impl Engine {
         }
     }
 
-    /// Whether the consumer can take a message of `bytes`.
-    pub(crate) fn is_able<F: Effects>(&self, slot: u32, bytes: u32, fx: &F) -> bool {
-        self.held_up(slot, bytes, fx).is_none()
-    }
-
+    /// Why a consumer cannot take a message of `bytes`.
     #[inline]
-    fn held_up<F: Effects>(&self, slot: u32, bytes: u32, fx: &F) -> Option<HeldUp> {
+    pub(crate) fn held_up<F: Effects>(&self, slot: u32, bytes: u32, fx: &F) -> Option<HeldUp> {
         let consumer = self.clients.consumers.get(slot)?;
         let channel = self.clients.channels.get(consumer.channel)?;
         if !channel.flow || !fx.has_room(channel.id.connection) {
@@ -274,22 +270,6 @@ impl Engine {
         for slot in slots {
             self.reconsider_channel(slot);
         }
-    }
-
-    /// Hands a message to a consumer that counts it as settled.
-    #[inline]
-    pub(crate) fn hand_over<F: Effects>(
-        &mut self,
-        slot: u32,
-        taker: u32,
-        incoming: &Incoming<'_>,
-        fx: &mut F,
-    ) {
-        self.send(slot, taker, incoming.redelivered, &incoming.view(), fx);
-        let counters = &mut self.queues[slot].counters;
-        counters.published += 1;
-        counters.accepted += 1;
-        self.counters.accepted += 1;
     }
 
     /// Hands out an entry that was ready, and whose message is in memory.

@@ -49,7 +49,7 @@ pub(crate) struct Delays {
     /// been published, and delivered, already.
     pub(crate) recovered: Option<Turn>,
     /// When the timer goes off.
-    timer: Option<Time>,
+    pub(crate) timer: Option<Time>,
     /// Some that are due have been asked for.
     is_loading: bool,
 }
@@ -178,13 +178,8 @@ impl Engine {
         }
     }
 
-    pub(crate) fn delays_due<F: Effects>(&mut self, now: Time, fx: &mut F) {
-        self.delays.timer = None;
-        self.release_delayed(now, fx);
-    }
-
     /// Publishes what is due, as far as it is in memory, and asks for what is not.
-    fn release_delayed<F: Effects>(&mut self, now: Time, fx: &mut F) {
+    pub(crate) fn release_delayed<F: Effects>(&mut self, now: Time, fx: &mut F) {
         if self.delays.is_loading {
             return;
         }
@@ -295,20 +290,15 @@ impl Engine {
         if routed.is_some_and(|routed| routed.has_subjects) {
             self.publish_to_subscribers(held.vhost, &incoming, fx);
         }
-        self.end_delay(turn, fx);
-        self.storage.in_group = false;
-        self.run_overdue(now, fx);
-        true
-    }
-
-    /// Forgets a message that was held back.
-    fn end_delay<F: Effects>(&mut self, turn: Turn, fx: &mut F) {
-        let Some(held) = self.take_delayed(turn) else { return };
+        self.take_delayed(turn);
         if held.persistent {
             Record::DelayEnded { number: turn.number }.write(&mut self.scratch.record);
             fx.append(&[&self.scratch.record], false);
         }
         self.release_held(held, fx);
+        self.storage.in_group = false;
+        self.run_overdue(now, fx);
+        true
     }
 
     /// Takes one out, its message included.

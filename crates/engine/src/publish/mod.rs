@@ -380,9 +380,13 @@ impl Engine {
         if queue.ready == 0 && !queue.able.is_empty() {
             taker = self.taker(slot, bytes, fx);
             if let Some(taker) = taker
-                && self.clients.consumers.get(taker).is_some_and(|taker| taker.presettled)
+                && self.clients.consumers[taker].presettled
             {
-                self.hand_over(slot, taker, incoming, fx);
+                self.send(slot, taker, incoming.redelivered, &incoming.view(), fx);
+                let counters = &mut self.queues[slot].counters;
+                counters.published += 1;
+                counters.accepted += 1;
+                self.counters.accepted += 1;
                 return true;
             }
         }
@@ -445,10 +449,10 @@ impl Engine {
             }
             let message = fits.then(|| blob.get_or_insert_with(|| encoded.to_blob()).clone());
             // What its other queues handed out may be more than the taker can still take.
-            let taker = placement.taker.filter(|taker| {
-                placements.len() == 1
-                    || self.is_able(*taker, incoming.content.body.len() as u32, fx)
-            });
+            let bytes = incoming.content.body.len() as u32;
+            let taker = placement
+                .taker
+                .filter(|taker| placements.len() == 1 || self.held_up(*taker, bytes, fx).is_none());
             let placement = Placement { taker, ..*placement };
             self.enter(now, placement, position, message, incoming, fx);
         }

@@ -52,7 +52,7 @@ impl Blob {
     pub(crate) fn stored(&self) -> Stored<'_> {
         let stored = match self {
             Blob::Whole { record, start } => Stored::parse(&record[*start as usize..]),
-            Blob::Large(large) => Stored::parse_around(&large.around, &large.body),
+            Blob::Large(large) => Stored::parse_with(&large.around, Some(&large.body)),
         };
         stored.expect("messages in memory were checked")
     }

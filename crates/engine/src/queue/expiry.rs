@@ -122,7 +122,10 @@ impl Engine {
                 Timer::Queue(slot) => self.expire_queue(now, slot, fx),
                 Timer::Settle(slot) => self.time_out_settles(now, slot, fx),
                 Timer::Share(slot) => self.end_rest(now, slot),
-                Timer::Delay => self.delays_due(now, fx),
+                Timer::Delay => {
+                    self.delays.timer = None;
+                    self.release_delayed(now, fx);
+                }
                 Timer::Session(slot) => self.expire_session(now, slot, fx),
             }
         }

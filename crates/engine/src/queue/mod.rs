@@ -271,10 +271,4 @@ impl Queue {
         let mut lanes = self.lanes.iter().enumerate();
         lanes.find_map(|(index, lane)| Some((index, lane.find_page(seq)?)))
     }
-
-    /// The first page of a lane, if it is the one at `position`.
-    pub(crate) fn has_page(&self, lane: usize, position: Position) -> bool {
-        let first = self.lanes.get(lane).and_then(|lane| lane.pages().next());
-        first.is_some_and(|page| page.position == position)
-    }
 }

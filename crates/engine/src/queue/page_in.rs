@@ -209,21 +209,19 @@ impl Engine {
         fx: &mut F,
     ) {
         let queue = &mut self.queues[slot];
-        if !queue.has_page(lane, position) {
-            return;
-        }
+        let first = queue.lanes.get_mut(lane).and_then(|lane| lane.pages_mut().front_mut());
+        let Some(known) = first.filter(|page| page.position == position) else { return };
         let records = records.unwrap_or_default();
         let entries = match records.first().map(|record| Record::parse(record)) {
             Some(Ok(Record::Page { queue: number, entries, .. })) if number == queue.number => {
                 entries
             }
             _ => {
-                queue.lanes[lane].pages_mut()[0].fetch = Fetch::Failed;
+                known.fetch = Fetch::Failed;
                 self.counters.unreadable += 1;
                 return;
             }
         };
-        let known = queue.lanes[lane].pages().next().expect("it was found just now");
         let settled = &queue.settled_in_pages;
         let (live, gone): (Vec<PageEntry>, Vec<PageEntry>) = entries
             .into_iter()

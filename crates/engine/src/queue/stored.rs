@@ -136,13 +136,12 @@ impl<'a> Stored<'a> {
         Stored::parse_with(blob, None)
     }
 
-    /// Takes one apart whose body is somewhere else.
-    pub(crate) fn parse_around(around: &'a [u8], body: &'a Bytes) -> Result<Stored<'a>, Malformed> {
-        Stored::parse_with(around, Some(body))
-    }
-
+    /// Takes one apart whose body may be somewhere else.
     #[inline(always)]
-    fn parse_with(blob: &'a [u8], shared: Option<&'a Bytes>) -> Result<Stored<'a>, Malformed> {
+    pub(super) fn parse_with(
+        blob: &'a [u8],
+        shared: Option<&'a Bytes>,
+    ) -> Result<Stored<'a>, Malformed> {
         let mut reader = Reader(blob);
         let fixed: &[u8; 8] = reader.take(8)?.try_into().expect("eight bytes were taken");
         let [flags, format, priority, exchange_length, key_length, further_keys, _, _] = *fixed;
