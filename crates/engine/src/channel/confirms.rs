@@ -17,8 +17,6 @@ pub(crate) struct Confirms {
     ready_count: u64,
     /// What waits for flushes, in order.
     waiting: VecDeque<Waiting>,
-    /// It is in the engine's list of those that have something to tell.
-    pub(crate) is_listed: bool,
 }
 
 /// Publishes that wait for one flush.

@@ -192,8 +192,7 @@ impl Engine {
     pub(crate) fn answer_once_flushed(&mut self, slot: u32, position: Position, reply: Reply) {
         let channel = &mut self.clients.channels[slot];
         channel.unanswered = Some((position, reply));
-        let confirms = channel.confirms.as_mut();
-        if !confirms.is_some_and(|confirms| std::mem::replace(&mut confirms.is_listed, true)) {
+        if !std::mem::replace(&mut channel.is_confirming, true) {
             self.agenda.confirming.push(slot);
         }
     }
@@ -211,14 +210,12 @@ impl Engine {
         let mut confirming = std::mem::take(&mut self.agenda.confirming);
         confirming.retain(|slot| {
             let Some(channel) = self.clients.channels.get_mut(*slot) else { return false };
-            let id = channel.id;
-            let mut is_waiting = channel.unanswered.is_some();
+            channel.is_confirming = channel.unanswered.is_some();
             if let Some(confirms) = &mut channel.confirms {
-                self.counters.confirmed += confirms.tell(id, fx);
-                is_waiting |= confirms.is_waiting();
-                confirms.is_listed = is_waiting;
+                self.counters.confirmed += confirms.tell(channel.id, fx);
+                channel.is_confirming |= confirms.is_waiting();
             }
-            is_waiting
+            channel.is_confirming
         });
         self.agenda.confirming = confirming;
     }
@@ -249,9 +246,9 @@ impl Engine {
         }
         for slot in std::mem::take(&mut self.agenda.confirming) {
             let Some(channel) = self.clients.channels.get_mut(slot) else { continue };
+            channel.is_confirming = false;
             if let Some(confirms) = &mut channel.confirms {
                 self.counters.confirmed += confirms.fail(channel.id, fx);
-                confirms.is_listed = false;
             }
             if channel.unanswered.take().is_some() {
                 let text = "the journal failed: whether that is stored is unknown";

@@ -45,6 +45,8 @@ pub(crate) struct Channel {
     /// A consumer was held up by something that concerns the whole channel.
     pub(crate) is_held_up: bool,
     pub(crate) confirms: Option<Confirms>,
+    /// It is in the engine's list of channels that have something to tell or to wait for.
+    pub(crate) is_confirming: bool,
     pub(crate) transaction: Option<Box<Transaction>>,
     /// What is answered once this is flushed: a commit, or a change that has to survive a restart.
     pub(crate) unanswered: Option<(Position, Reply)>,

@@ -5,17 +5,16 @@ use super::credit::Account;
 use crate::engine::Engine;
 use crate::interface::limits::check_name;
 use crate::interface::refusal::refuse;
-use crate::{ChannelId, Consume, Effects, Refusal, Reply, Time};
+use crate::{Consume, Effects, Refusal, Reply, Time};
 
 impl Engine {
     pub(crate) fn consume(
         &mut self,
         now: Time,
-        id: ChannelId,
         slot: u32,
         consume: Consume,
     ) -> Result<Reply, Refusal> {
-        let queue_slot = self.queue_for(id, slot, &consume.queue)?;
+        let queue_slot = self.queue_for(slot, &consume.queue)?;
         let name = if consume.name.is_empty() {
             self.make_up(self.names().consumer_prefix)
         } else {

@@ -80,7 +80,7 @@ impl Engine {
             | Request::DeleteQueue { .. }
             | Request::PurgeQueue { .. }
             | Request::Bind(_)
-            | Request::Unbind(_) => self.change_topology(now, id, slot, request, fx)?,
+            | Request::Unbind(_) => self.change_topology(now, slot, request, fx)?,
             Request::CreateVhost { .. }
             | Request::DeleteVhost { .. }
             | Request::PutUser { .. }
@@ -92,9 +92,9 @@ impl Engine {
             Request::ClaimSession(_)
             | Request::DetachSession { .. }
             | Request::EndSession { .. } => self.request_session(now, id, request, fx)?,
-            Request::Consume(consume) => self.consume(now, id, slot, consume)?,
+            Request::Consume(consume) => self.consume(now, slot, consume)?,
             Request::Get { queue, presettled } => {
-                let queue = self.queue_for(id, slot, &queue)?;
+                let queue = self.queue_for(slot, &queue)?;
                 self.get(now, queue, Get { channel: id, presettled }, fx);
                 return Ok(None);
             }

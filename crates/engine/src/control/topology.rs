@@ -1,5 +1,6 @@
 //! Exchanges, queues and bindings on request: declared, deleted, purged, bound.
 
+use crate::channel::Channel;
 use crate::engine::Engine;
 use crate::foundation::timers::Timer;
 use crate::interface::limits::{check_arguments, check_name};
@@ -8,15 +9,14 @@ use crate::queue::Queue;
 use crate::routing::{Change, QueueKey, Router};
 use crate::storage::record::{BindingRecord, Record, Seqs};
 use crate::{
-    Binding, BindingTarget, ChannelId, Declared, Effects, Mismatch, QueueOptions, Refusal,
-    RefusalKind, Reply, Request, StorageState, Time,
+    Binding, BindingTarget, Declared, Effects, Mismatch, QueueOptions, Refusal, RefusalKind, Reply,
+    Request, StorageState, Time,
 };
 
 impl Engine {
     pub(crate) fn change_topology<F: Effects>(
         &mut self,
         now: Time,
-        id: ChannelId,
         slot: u32,
         request: Request,
         fx: &mut F,
@@ -44,13 +44,13 @@ impl Engine {
             Request::DeclareQueue { name, options: Some(options) }
                 if self.router(vhost).queue(&name).is_none() =>
             {
-                self.create_queue(now, id, vhost, name, options, fx)
+                self.create_queue(now, slot, name, options, fx)
             }
             Request::DeclareQueue { name, options } => {
-                self.redeclare_queue(now, id, slot, name, options.as_ref())
+                self.redeclare_queue(now, slot, name, options.as_ref())
             }
             Request::DeleteQueue { name, if_unused, if_empty } => {
-                let queue_slot = match self.queue_for(id, slot, &name) {
+                let queue_slot = match self.queue_for(slot, &name) {
                     Err(refusal) if refusal.kind == RefusalKind::NotFound => {
                         return Ok(Reply::Messages(0));
                     }
@@ -60,17 +60,17 @@ impl Engine {
                 Ok(Reply::Messages(self.delete_queue(queue_slot, fx)))
             }
             Request::PurgeQueue { name } => {
-                let queue = self.queue_for(id, slot, &name)?;
+                let queue = self.queue_for(slot, &name)?;
                 Ok(Reply::Messages(self.purge(queue, fx)))
             }
             Request::Bind(binding) => {
-                self.check_target(id, slot, &binding.target)?;
+                self.check_target(slot, &binding.target)?;
                 check_arguments(&binding.arguments)?;
                 self.change_binding(vhost, true, binding, fx)
             }
             Request::Unbind(binding) => {
                 // A missing target has no bindings.
-                match self.check_target(id, slot, &binding.target) {
+                match self.check_target(slot, &binding.target) {
                     Err(refusal) if refusal.kind != RefusalKind::NotFound => Err(refusal),
                     _ => self.change_binding(vhost, false, binding, fx),
                 }
@@ -136,14 +136,9 @@ impl Engine {
     }
 
     /// Bindings of a queue that another connection has to itself are that connection's matter.
-    fn check_target(
-        &self,
-        id: ChannelId,
-        slot: u32,
-        target: &BindingTarget,
-    ) -> Result<(), Refusal> {
+    fn check_target(&self, slot: u32, target: &BindingTarget) -> Result<(), Refusal> {
         match target {
-            BindingTarget::Queue(name) => self.queue_for(id, slot, name).map(|_| ()),
+            BindingTarget::Queue(name) => self.queue_for(slot, name).map(|_| ()),
             BindingTarget::Exchange(_) => Ok(()),
         }
     }
@@ -151,13 +146,13 @@ impl Engine {
     // ---- queues ----
 
     /// The slot of a queue that the channel may use.
-    pub(crate) fn queue_for(&self, id: ChannelId, slot: u32, name: &str) -> Result<u32, Refusal> {
-        let router = &self.vhost_of(slot).router;
+    pub(crate) fn queue_for(&self, channel: u32, name: &str) -> Result<u32, Refusal> {
+        let router = &self.vhost_of(channel).router;
         let Some(QueueKey(queue_slot)) = router.queue(name) else {
             return Err(router.no_queue(name));
         };
-        let queue = &self.queues[queue_slot];
-        if queue.owner.is_some_and(|owner| owner != id.connection) {
+        let connection = self.clients.channels[channel].id.connection;
+        if self.queues[queue_slot].owner.is_some_and(|owner| owner != connection) {
             refuse!(ResourceLocked, "queue '{name}' is exclusive to another connection");
         }
         Ok(queue_slot)
@@ -167,7 +162,6 @@ impl Engine {
     fn redeclare_queue(
         &mut self,
         now: Time,
-        id: ChannelId,
         slot: u32,
         name: String,
         options: Option<&QueueOptions>,
@@ -176,7 +170,7 @@ impl Engine {
         if options.is_none() && self.vhost_of(slot).inboxes.contains_key(&name) {
             return Ok(Reply::Queue { name, messages: 0, consumers: 1 });
         }
-        let queue_slot = self.queue_for(id, slot, &name)?;
+        let queue_slot = self.queue_for(slot, &name)?;
         let queue = &self.queues[queue_slot];
         if let Some(option) = options.and_then(|options| queue.options.difference(options)) {
             let (declared, vhost) = (Declared::Queue, self.vhost_name(queue.vhost));
@@ -190,12 +184,12 @@ impl Engine {
     fn create_queue<F: Effects>(
         &mut self,
         now: Time,
-        id: ChannelId,
-        vhost: u32,
+        slot: u32,
         name: String,
         options: QueueOptions,
         fx: &mut F,
     ) -> Result<Reply, Refusal> {
+        let Channel { id, vhost, .. } = self.clients.channels[slot];
         self.check_queue(vhost, &name, &options)?;
         let number = self.queues.next_number();
         let mut queue = Queue::new(number, vhost, name.clone(), options);

@@ -258,8 +258,7 @@ impl Engine {
             return;
         }
         confirms.taken(number, taken.position);
-        if !confirms.is_listed {
-            confirms.is_listed = true;
+        if !std::mem::replace(&mut channel.is_confirming, true) {
             self.agenda.confirming.push(slot);
         }
     }
