@@ -36,7 +36,7 @@ impl Engine {
     }
 
     /// At home: begins a connection of a remote shard, which was admitted there.
-    pub fn connect_guest(
+    pub fn connect_remote(
         &mut self,
         connection: ConnectionId,
         user: &str,

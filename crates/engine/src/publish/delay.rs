@@ -99,12 +99,6 @@ impl Delays {
         self.waiting.get_mut(&turn).or_else(|| self.unreadable.get_mut(&turn))
     }
 
-    /// What those in memory are counted for, and ought to be.
-    #[cfg(test)]
-    pub(crate) fn resident(&self) -> (u64, u64) {
-        (self.resident, self.messages.values().map(Blob::cost).sum())
-    }
-
     fn may_have_been_delivered(&self, turn: Turn) -> bool {
         self.recovered.is_some_and(|before| turn.due <= before.due && turn.number < before.number)
     }
@@ -342,5 +336,17 @@ impl Engine {
             self.delays.recovered = Some(Turn { due, number });
         }
         self.watch_delays();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Blob, Delays};
+
+    impl Delays {
+        /// What those in memory are counted for, and ought to be.
+        pub(crate) fn resident(&self) -> (u64, u64) {
+            (self.resident, self.messages.values().map(Blob::cost).sum())
+        }
     }
 }

@@ -321,7 +321,7 @@ impl Node {
     ) {
         let slot = self.take_slot();
         // Its virtual host may have been deleted since its own shard let it in.
-        let refusal = self.engine.connect_guest(slot, user, vhost).err();
+        let refusal = self.engine.connect_remote(slot, user, vhost).err();
         let (user, vhost) = (user.to_owned(), vhost.to_owned());
         let none = RemoteConnection::default();
         let remote = RemoteConnection { shard, connection, user, vhost, refusal, ..none };
