@@ -159,7 +159,7 @@ impl Engine {
             return None;
         };
         let entry = self.queues[slot].pop().expect("its front is an entry");
-        self.hand_out_stored(now, slot, taker, entry, fx);
+        self.hand_out_stored(now, taker, entry, fx);
         Some(MESSAGE_BYTES + u64::from(bytes))
     }
 
@@ -273,19 +273,12 @@ impl Engine {
     }
 
     /// Hands out an entry that was ready, and whose message is in memory.
-    fn hand_out_stored<F: Effects>(
-        &mut self,
-        now: Time,
-        slot: u32,
-        taker: u32,
-        mut entry: Entry,
-        fx: &mut F,
-    ) {
+    fn hand_out_stored<F: Effects>(&mut self, now: Time, taker: u32, mut entry: Entry, fx: &mut F) {
         let blob = entry.message.take().expect("only messages in memory are handed out");
         let stored = blob.stored();
         let annotations = stored.annotations(entry.requeues);
         let view = stored.view(&annotations);
-        let (tag, is_settled) = self.send(slot, taker, entry.redelivered, &view, fx);
+        let (tag, is_settled) = self.send(taker, entry.redelivered, &view, fx);
         self.storage.resident -= blob.cost();
         if !is_settled
             && !(entry.is_stored() && (self.is_half_full() || self.leaves_to_journal(taker)))
@@ -293,7 +286,7 @@ impl Engine {
             self.storage.resident += blob.cost();
             entry.message = Some(blob);
         }
-        self.after_sending(now, slot, taker, entry, tag, fx);
+        self.after_sending(now, taker, entry, tag, fx);
     }
 
     /// Whether a consumer has so much unsettled that it does not keep up.
@@ -323,7 +316,6 @@ impl Engine {
     #[inline]
     pub(crate) fn send<F: Effects>(
         &mut self,
-        slot: u32,
         taker: u32,
         redelivered: bool,
         message: &MessageView<'_>,
@@ -331,8 +323,7 @@ impl Engine {
     ) -> (u64, bool) {
         let consumer = &self.clients.consumers[taker];
         let channel = &mut self.clients.channels[consumer.channel];
-        let counters = &mut self.queues[slot].counters;
-        counters.delivered += 1;
+        self.queues[consumer.queue].counters.delivered += 1;
         self.counters.delivered += 1;
         let tag = channel.take_tag();
         fx.deliver(&Delivery {
@@ -350,13 +341,13 @@ impl Engine {
     pub(crate) fn after_sending<F: Effects>(
         &mut self,
         now: Time,
-        slot: u32,
         taker: u32,
         entry: Entry,
         tag: u64,
         fx: &mut F,
     ) {
         let consumer = &mut self.clients.consumers[taker];
+        let slot = consumer.queue;
         if consumer.presettled {
             self.queues[slot].counters.accepted += 1;
             self.counters.accepted += 1;

@@ -381,7 +381,7 @@ impl Engine {
             if let Some(taker) = taker
                 && self.clients.consumers[taker].presettled
             {
-                self.send(slot, taker, incoming.redelivered, &incoming.view(), fx);
+                self.send(taker, incoming.redelivered, &incoming.view(), fx);
                 let counters = &mut self.queues[slot].counters;
                 counters.published += 1;
                 counters.accepted += 1;
@@ -532,9 +532,8 @@ impl Engine {
             if self.holds_much(taker) {
                 fx.consumers_outrun();
             }
-            let view = incoming.view();
-            let (tag, _) = self.send(placement.queue, taker, entry.redelivered, &view, fx);
-            return self.after_sending(now, placement.queue, taker, entry, tag, fx);
+            let (tag, _) = self.send(taker, entry.redelivered, &incoming.view(), fx);
+            return self.after_sending(now, taker, entry, tag, fx);
         }
         let queue = &mut self.queues[placement.queue];
         let is_first = queue.ready == 0;
