@@ -3,8 +3,8 @@
 use crate::checkpoint::{self, Checkpoint};
 use crate::files::{self, SegmentFile};
 use crate::format::{NoBlock, records, verify_record};
-use crate::recovery::{self, Missing};
 use crate::scan::{self, Block, WHOLE, Walk};
+use crate::segments::Usage;
 use crate::storage::failed;
 use crate::{Position, Storage};
 
@@ -82,6 +82,14 @@ pub(crate) enum ProblemKind {
     Unreadable,
 }
 
+impl Problem {
+    /// A segment that had `bytes` bytes (0: not known) and lacks what was in it from `offset` on.
+    fn segment(id: u32, bytes: u64, offset: u64, what: String) -> Problem {
+        let kind = ProblemKind::Segment { id, bytes };
+        Problem { name: files::segment_name(id), offset, what, kind }
+    }
+}
+
 /// Looks at every block and record.
 pub fn check(storage: &dyn Storage) -> Result<Report, String> {
     let names = storage.list().map_err(failed("list", "the journal"))?;
@@ -89,12 +97,7 @@ pub fn check(storage: &dyn Storage) -> Result<Report, String> {
     let mut report = Report::default();
     let newest = check_checkpoint(storage, &names, &mut report)?;
     if let Some(newest) = &newest {
-        for Missing { id, offset, what } in recovery::missing(newest, &files) {
-            let name = files::segment_name(id);
-            let usage = newest.segments.iter().find(|usage| usage.id == id);
-            let kind = ProblemKind::Segment { id, bytes: usage.map_or(0, |usage| usage.bytes) };
-            report.problems.push(Problem { name, offset, what, kind });
-        }
+        report.problems.extend(missing(newest, &files));
         check_chain(storage, newest, &files, &mut report)?;
     }
     let newest = newest.unwrap_or_default();
@@ -170,12 +173,39 @@ fn check_chain(
 fn cut_short(block: &Block, files: &[SegmentFile]) -> Option<Problem> {
     let file = files.iter().find(|file| file.id == block.header.segment)?;
     let had = block.header.segment_bytes;
-    (u64::from(had) > file.bytes && block.header.offset == 0).then(|| Problem {
-        name: files::segment_name(file.id),
-        offset: file.bytes,
-        what: format!("cut short: it had {had} bytes"),
-        kind: ProblemKind::Segment { id: file.id, bytes: had.into() },
+    (u64::from(had) > file.bytes && block.header.offset == 0).then(|| {
+        let what = format!("cut short: it had {had} bytes");
+        Problem::segment(file.id, had.into(), file.bytes, what)
     })
+}
+
+/// Segments with live records that are missing or cut short.
+pub(crate) fn missing(newest: &Checkpoint, files: &[SegmentFile]) -> Vec<Problem> {
+    let mut found = Vec::new();
+    // Segments get their names only when they are complete.
+    for &SegmentFile { id, .. } in files.iter().filter(|file| file.bytes == 0) {
+        let usage = newest.segments.iter().find(|usage| usage.id == id);
+        let bytes = usage.map_or(0, |usage| usage.bytes);
+        found.push(Problem::segment(id, bytes, 0, "cut short: it is empty".into()));
+    }
+    for &Usage { id, bytes, live, .. } in &newest.segments {
+        let is_start = id == newest.start.segment() && newest.start.offset() > 0;
+        if live == 0 && !is_start {
+            continue;
+        }
+        match files.iter().find(|file| file.id == id) {
+            None => {
+                let what = format!("missing: it kept records with {live} live references");
+                found.push(Problem::segment(id, bytes, 0, what));
+            }
+            Some(file) if file.bytes > 0 && file.bytes < bytes => {
+                let what = format!("cut short: it had {bytes} bytes");
+                found.push(Problem::segment(id, bytes, file.bytes, what));
+            }
+            Some(_) => {}
+        }
+    }
+    found
 }
 
 /// The first block behind the end of the walk that belongs to the log, if a later one proves that the end

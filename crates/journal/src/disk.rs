@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, IoSlice, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,12 +37,6 @@ struct Open {
     cached: File,
     /// The file opened past the page cache, once one is needed; `None` if that is not possible.
     direct: OnceLock<Option<File>>,
-}
-
-impl Open {
-    fn new(file: File) -> Arc<Open> {
-        Arc::new(Open { cached: file, direct: OnceLock::new() })
-    }
 }
 
 impl Disk {
@@ -81,7 +75,7 @@ impl Disk {
             return Ok(Arc::clone(file));
         }
         let path = self.folder.join(name);
-        let file = Open::new(writable().open(path)?);
+        let file = Arc::new(Open { cached: writable().open(path)?, direct: OnceLock::new() });
         if files.len() >= FILES_MAX {
             files.pop_first();
         }
@@ -132,10 +126,14 @@ impl Disk {
         let file = writable().create_new(true).open(self.folder.join(name))?;
         match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes) {
             // Some file systems cannot allocate; writing zeros does it too.
-            Err(Errno::OPNOTSUPP) => write_zeros(&file, bytes)?,
+            Err(Errno::OPNOTSUPP) => {
+                io::copy(&mut io::repeat(0).take(bytes), &mut &file)?;
+                file.sync_all()?;
+            }
             result => result?,
         }
-        self.files().insert(name.to_owned(), Open::new(file));
+        let open = Open { cached: file, direct: OnceLock::new() };
+        self.files().insert(name.to_owned(), Arc::new(open));
         Ok(())
     }
 
@@ -151,17 +149,6 @@ fn writable() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);
     options
-}
-
-fn write_zeros(file: &File, bytes: u64) -> io::Result<()> {
-    let zeros = vec![0; 1 << 20];
-    let mut at = 0;
-    while at < bytes {
-        let count = (bytes - at).min(zeros.len() as u64);
-        file.write_all_at(&zeros[..count as usize], at)?;
-        at += count;
-    }
-    file.sync_all()
 }
 
 impl Storage for Disk {

@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 
+use crate::check::{self, Problem};
 use crate::checkpoint::{self, Chain, Checkpoint};
 use crate::files::{self, CLEAN_NAME, PREPARING_SUFFIX, SegmentFile};
 use crate::format::{BlockHeader, NoBlock, RECORD_HEADER_BYTES, records};
@@ -37,8 +38,7 @@ impl Recovery {
         let checkpoint =
             checkpoint::newest(storage, &names).map_err(|why| format!("{why}; {HINT}"))?;
         let newest = checkpoint.as_ref().map(|(newest, _)| newest.clone()).unwrap_or_default();
-        if let Some(Missing { id, offset, what }) = missing(&newest, &files).into_iter().next() {
-            let name = files::segment_name(id);
+        if let Some(Problem { name, offset, what, .. }) = check::missing(&newest, &files).first() {
             return Err(format!("{name} is damaged at offset {offset}: {what}; {HINT}"));
         }
         let mut walk = Walk::new(files.clone(), &newest);
@@ -107,42 +107,6 @@ fn whole(block: &Block, bytes: u64) -> Result<(), String> {
 
 fn size_of(files: &[SegmentFile], id: u32) -> u64 {
     files.iter().find(|file| file.id == id).map_or(0, |file| file.bytes)
-}
-
-/// A segment with live records that is missing or cut short.
-#[derive(Debug)]
-pub(crate) struct Missing {
-    pub(crate) id: u32,
-    /// Where the missing part begins.
-    pub(crate) offset: u64,
-    pub(crate) what: String,
-}
-
-/// Segments with live records that are missing or cut short.
-pub(crate) fn missing(newest: &Checkpoint, files: &[SegmentFile]) -> Vec<Missing> {
-    // Segments get their names only when they are complete.
-    let empty = files.iter().filter(|file| file.bytes == 0);
-    let empty =
-        empty.map(|file| Missing { id: file.id, offset: 0, what: "cut short: it is empty".into() });
-    let mut found: Vec<Missing> = empty.collect();
-    for usage in &newest.segments {
-        let is_start = usage.id == newest.start.segment() && newest.start.offset() > 0;
-        if usage.live == 0 && !is_start {
-            continue;
-        }
-        match files.iter().find(|file| file.id == usage.id) {
-            None => {
-                let what = format!("missing: it kept records with {} live references", usage.live);
-                found.push(Missing { id: usage.id, offset: 0, what });
-            }
-            Some(file) if file.bytes > 0 && file.bytes < usage.bytes => {
-                let what = format!("cut short: it had {} bytes", usage.bytes);
-                found.push(Missing { id: usage.id, offset: file.bytes, what });
-            }
-            Some(_) => {}
-        }
-    }
-    found
 }
 
 /// The segments that the checkpoint knows, with its counts.

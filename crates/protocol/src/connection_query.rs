@@ -1,7 +1,7 @@
 //! Queries for the connections of a virtual host on all shards: each shard searches its own, and their
 //! results are merged. Independent of how a protocol writes them.
 
-use crate::connection_info::ClientProperties;
+use crate::peer::ClientProperties;
 use angarium_engine::Time;
 use std::cmp::Reverse;
 

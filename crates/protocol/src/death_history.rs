@@ -1,10 +1,10 @@
 //! The dead-letter history that a publisher sends along in headers: a message that a consumer takes and
 //! publishes anew keeps it, as in RabbitMQ 3.
 
-use crate::properties::FURTHER_KEYS_HEADER;
+use crate::properties::{DEATH_REASONS, FURTHER_KEYS_HEADER};
 use crate::read_headers;
 use angarium_engine::limits::{DEATHS_SENT_MAX, NAME_BYTES_MAX};
-use angarium_engine::{Arguments, Content, Death, DeathReason, Time, Value};
+use angarium_engine::{Arguments, Content, Death, Time, Value};
 use std::time::Duration;
 
 /// The header that holds it.
@@ -38,13 +38,8 @@ fn entries_of(entries: &[Value]) -> Vec<Death> {
 
 fn death(entry: &Value) -> Option<Death> {
     let Value::Map(entry) = entry else { return None };
-    let reason = match text(entry, "reason")? {
-        "rejected" => DeathReason::Rejected,
-        "expired" => DeathReason::Expired,
-        "maxlen" => DeathReason::MaxLength,
-        "delivery_limit" => DeathReason::DeliveryLimit,
-        _ => return None,
-    };
+    let named = text(entry, "reason")?;
+    let (reason, _) = DEATH_REASONS.into_iter().find(|(_, name)| *name == named)?;
     let count = match entry.get("count") {
         Some(Value::Int(count)) => u64::try_from(*count).ok()?.max(1),
         _ => 1,
@@ -89,6 +84,7 @@ fn routing_key(key: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use angarium_engine::DeathReason;
 
     fn entry(fields: &[(&str, Value)]) -> Value {
         Value::Map(fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect())

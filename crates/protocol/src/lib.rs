@@ -15,7 +15,6 @@
 
 mod advisory;
 pub mod amqp091;
-mod connection_info;
 mod connection_query;
 mod conventions;
 mod death_history;
@@ -32,7 +31,6 @@ mod shared_body;
 mod tests;
 mod writer;
 
-pub use crate::connection_info::{ClientProperties, ConnectionInfo};
 pub use crate::connection_query::{
     ConnectionQuery, ConnectionRow, Figures, Order, QueryResult, SUBJECT_BYTES_MAX, SortKey,
     Traffic,
@@ -42,7 +40,9 @@ pub use crate::handler::{Close, Context, Host, ProtocolHandler};
 pub use crate::names::SUBJECT_EXCHANGE;
 pub use crate::nats::reply_of;
 pub use crate::output::Output;
-pub use crate::peer::{Authentication, Credentials, Identity, Peer, Protocol};
+pub use crate::peer::{
+    Authentication, ClientProperties, ConnectionInfo, Credentials, Identity, Peer, Protocol,
+};
 pub use crate::shared_body::SharedBody;
 pub use crate::writer::{AnyWriter, Writer};
 pub use advisory::SlowConsumerEvent;

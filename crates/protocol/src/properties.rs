@@ -6,7 +6,7 @@
 //! The table is in `docs/protocols/mapping.md`.
 
 use crate::{amqp091, format, nats};
-use angarium_engine::{Annotations, Format, MessageView, Value};
+use angarium_engine::{Annotations, DeathReason, Format, MessageView, Value};
 use std::borrow::Cow;
 
 /// Headers in which the broker says why and where a message died.
@@ -19,6 +19,19 @@ const DEATH_HEADERS: [&str; 7] = [
     "x-last-death-queue",
     "x-last-death-exchange",
 ];
+/// What `x-death` calls the reasons.
+pub(crate) const DEATH_REASONS: [(DeathReason, &str); 4] = [
+    (DeathReason::Rejected, "rejected"),
+    (DeathReason::Expired, "expired"),
+    (DeathReason::MaxLength, "maxlen"),
+    (DeathReason::DeliveryLimit, "delivery_limit"),
+];
+
+/// What `x-death` calls a reason.
+pub(crate) fn reason_name(reason: DeathReason) -> &'static str {
+    DEATH_REASONS[reason as usize].1
+}
+
 /// The header in which it says how often a message was requeued.
 pub(crate) const DELIVERY_COUNT_HEADER: &str = "x-delivery-count";
 /// The header for further routing keys.

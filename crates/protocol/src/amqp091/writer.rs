@@ -8,11 +8,10 @@ use super::codec::wire::truncated;
 use super::translate::translated;
 use super::{frame, mapping};
 use crate::output::{Output, ProtocolWriter};
-use crate::properties::{DELAY_HEADER, DELIVERY_COUNT_HEADER, is_plain, withdrawn};
+use crate::properties::{DELAY_HEADER, DELIVERY_COUNT_HEADER, is_plain, reason_name, withdrawn};
 use crate::shared_body::SharedBody;
 use angarium_engine::{
-    Annotations, Bytes, ChannelId, Confirm, Death, DeathReason, Delivery, DirectMessage, GetAnswer,
-    MessageView,
+    Annotations, Bytes, ChannelId, Confirm, Death, Delivery, DirectMessage, GetAnswer, MessageView,
 };
 
 /// What a delivery takes beyond its strings, properties and body, unless the body is split.
@@ -174,10 +173,10 @@ fn put_own_headers(headers: &mut TableWriter<'_>, annotations: &Annotations) {
         // The list is most recent first, and a queue that a message dies in again moves to its
         // front: the first death is the one with the earliest time.
         let first = annotations.deaths.iter().rev().min_by_key(|death| death.time).unwrap_or(last);
-        headers.text("x-first-death-reason", reason(first.reason));
+        headers.text("x-first-death-reason", reason_name(first.reason));
         headers.text("x-first-death-queue", &first.queue);
         headers.text("x-first-death-exchange", &first.exchange);
-        headers.text("x-last-death-reason", reason(last.reason));
+        headers.text("x-last-death-reason", reason_name(last.reason));
         headers.text("x-last-death-queue", &last.queue);
         headers.text("x-last-death-exchange", &last.exchange);
     }
@@ -212,21 +211,12 @@ pub(crate) fn amended(raw: &[u8], annotations: &Annotations, mut own: Vec<u8>) -
 
 fn write_death(table: &mut TableWriter<'_>, death: &Death) {
     table.int("count", i64::try_from(death.count).unwrap_or(i64::MAX));
-    table.text("reason", reason(death.reason));
+    table.text("reason", reason_name(death.reason));
     table.text("queue", &death.queue);
     table.value("time").timestamp(death.time.seconds());
     table.text("exchange", &death.exchange);
     table.value("routing-keys").array(&death.routing_keys, |value, key| value.text(key));
     if let Some(ttl) = death.original_ttl {
         table.text("original-expiration", truncated(&ttl.as_millis().to_string()));
-    }
-}
-
-fn reason(reason: DeathReason) -> &'static str {
-    match reason {
-        DeathReason::Rejected => "rejected",
-        DeathReason::Expired => "expired",
-        DeathReason::MaxLength => "maxlen",
-        DeathReason::DeliveryLimit => "delivery_limit",
     }
 }

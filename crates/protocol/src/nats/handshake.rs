@@ -4,10 +4,10 @@ use super::codec::{Connect, Info, server};
 use super::settings::Tls;
 use super::{fault, mapping};
 use crate::amqp091::codec::wire::truncated;
-use crate::connection_info::ClientProperties;
 use crate::login_refusal;
 use crate::nats::handler::{Handler, State, Wishes};
 use crate::nats::writer::Writer;
+use crate::peer::ClientProperties;
 use crate::{AnyWriter, Authentication, Close, Context, Credentials, Host};
 use angarium_engine::{Engine, SlowConsumerPolicy};
 
