@@ -16,7 +16,7 @@ use std::fmt::Write;
 const BATCH: usize = 64;
 /// Octets that come at once, where there are many.
 const READ_BYTES: usize = 16 << 10;
-/// ShardMessages in the second place of subjects.
+/// Exchanges in the second place of subjects.
 const EXCHANGES: usize = 100;
 const BODY: [u8; 100] = [b'x'; 100];
 const NOW: Time = Time(1_000_000_000);

@@ -141,7 +141,7 @@ impl Node {
             uses_home: false,
             outran_at_home: None,
             is_slowed: false,
-            last_slowed: None,
+            last_slowed: Time::default(),
             is_resting: false,
             waits_for_room: false,
             metered: None,

@@ -46,7 +46,7 @@ pub(crate) struct Waiting {
     /// The slot that it is asked in, and the virtual host.
     pub(crate) id: ConnectionId,
     pub(crate) asked_in: String,
-    pub(crate) deletion: Deletion<String>,
+    pub(crate) request: Request,
     /// Where connections may still end.
     shards: Shards,
 }
@@ -110,8 +110,7 @@ impl Node {
         self.administration.deletions.begin(deletion);
         let shards = Shards::one(self.options.shard).and(self.effects.links.others);
         let asked_in = asked_in.to_owned();
-        let deletion = deletion.to_owned();
-        self.administration.deletions.waiting.push_back(Waiting { id, asked_in, deletion, shards });
+        self.administration.deletions.waiting.push_back(Waiting { id, asked_in, request, shards });
         Ok(None)
     }
 
@@ -151,19 +150,12 @@ impl Node {
 
     /// A shard has ended all connections for the oldest request.
     pub(crate) fn ended_at(&mut self, now: Time, shard: ShardId) {
-        let Some(Waiting { id, asked_in, deletion, .. }) =
-            self.administration.deletions.ended_at(shard)
-        else {
-            return;
-        };
+        let waiting = self.administration.deletions.ended_at(shard);
+        let Some(Waiting { id, asked_in, request, .. }) = waiting else { return };
         // Other shards end later connections when they learn of the deletion.
-        if self.can_delete(deletion.borrowed()) {
-            self.end_all(now, deletion.borrowed());
+        if let Some(deletion) = deletion_of(&request).filter(|it| self.can_delete(*it)) {
+            self.end_all(now, deletion);
         }
-        let request = match deletion {
-            Deletion::User(name) => Request::DeleteUser { name },
-            Deletion::Vhost(name) => Request::DeleteVhost { name },
-        };
         self.ask_as_administrator(now, id, &asked_in, request);
     }
 
@@ -215,13 +207,15 @@ mod tests {
             let shards = (0..*count).fold(Shards::NONE, |all, shard| {
                 all.and(Shards::one(ShardId(u8::try_from(shard).unwrap())))
             });
-            let deletion = Deletion::User(number.to_string());
+            let request = Request::DeleteUser { name: number.to_string() };
             let (id, asked_in) = (ConnectionId(1), String::new());
-            deletions.waiting.push_back(Waiting { id, asked_in, deletion, shards });
+            deletions.waiting.push_back(Waiting { id, asked_in, request, shards });
         }
         for &(shard, expected) in steps {
-            let found = deletions.ended_at(ShardId(shard)).map(|waiting| waiting.deletion);
-            let expected = expected.map(|number| Deletion::User(number.to_string()));
+            let found = deletions.ended_at(ShardId(shard));
+            let found = found.as_ref().and_then(|waiting| deletion_of(&waiting.request));
+            let expected = expected.map(|number| number.to_string());
+            let expected = expected.as_deref().map(Deletion::User);
             assert_eq!(found, expected, "{requests:?} {steps:?}");
         }
     }

@@ -41,8 +41,8 @@ pub(crate) struct Connection {
     pub(crate) outran_at_home: Option<Time>,
     /// It put more into a queue than its consumers get and is not read from for a moment.
     pub(crate) is_slowed: bool,
-    /// When it last began to be slowed.
-    pub(crate) last_slowed: Option<Time>,
+    /// When it last began to be slowed; [`Time::default`]: never.
+    pub(crate) last_slowed: Time,
     /// It asked for much at once; the rest of its input has to wait for the next turn.
     pub(crate) is_resting: bool,
     /// There was input from it while it was not read from because of its unsent output.

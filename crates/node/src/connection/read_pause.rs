@@ -88,8 +88,7 @@ impl Node {
     pub(crate) fn shown_wait(&self, now: Time, id: ConnectionId) -> Option<WaitsFor> {
         let connection = self.connections.get(id)?;
         let stalled = (WaitsFor::Subscribers, self.effects.stalls.last_stalled(id));
-        let slowed = connection.last_slowed.map(|at| (WaitsFor::Consumers, at));
-        let mut pauses = slowed.into_iter().chain([stalled]);
+        let mut pauses = [(WaitsFor::Consumers, connection.last_slowed), stalled].into_iter();
         let paused = pauses.find(|(_, at)| *at != Time::default() && now.since(*at) < SHOWN);
         let waits_for = self.waits_for(id).or(paused.map(|(why, _)| why));
         waits_for.filter(|_| connection.ended.is_none())

@@ -17,7 +17,7 @@ const REFILL_BYTES: usize = 256 << 10;
 const FRAMING_BYTES: usize = 128;
 
 impl NodeEffects {
-    /// Says what becomes of a connection's direct messages once it has `unsent_max` bytes unsent.
+    /// Sets what becomes of a connection's direct messages once it has `unsent_max` bytes unsent.
     pub(crate) fn set_policy(
         &mut self,
         id: ConnectionId,
@@ -107,7 +107,7 @@ impl NodeEffects {
         SendOutcome::Congested
     }
 
-    /// Writes a message that may be taken out again, if need be in the place of older ones.
+    /// Writes a message that may be dropped later; drops older ones where room is missing.
     fn send_droppable(&mut self, message: &DirectMessage<'_>) -> SendOutcome {
         let id = message.channel.connection;
         let slot = id.0 as usize;
@@ -129,7 +129,7 @@ impl NodeEffects {
         self.has_written(message.channel.connection, message.emission, unsent)
     }
 
-    /// Takes a connection's oldest messages out, those that may be, until there is room; returns how many.
+    /// Drops a connection's oldest droppable messages until there is room; returns how many.
     fn drop_oldest(&mut self, id: ConnectionId) -> u64 {
         let mut missed = 0;
         let lost = &mut self.lost;
@@ -262,7 +262,7 @@ impl Outbox {
         SPOOL_AT_BYTES.min(self.unsent_max)
     }
 
-    /// Chooses up to how much is unsent direct messages are written without a further look.
+    /// Sets the unsent bytes up to which direct messages are written without a look at the policy.
     fn choose_path(&mut self, outbox_bytes_max: usize) {
         // While something waits in the spill log, what comes after it has to go there too.
         if self.spooled.is_none()

@@ -104,7 +104,7 @@ impl Node {
     pub(crate) fn slow_down(&mut self, now: Time, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         if !std::mem::replace(&mut connection.is_slowed, true) {
-            connection.last_slowed = Some(now);
+            connection.last_slowed = now;
             let is_beside_others = self.flow.company.is_there(now, id);
             let Slowed { alone, beside_others } = &mut self.flow.slowed;
             let pause = if is_beside_others { beside_others } else { alone };

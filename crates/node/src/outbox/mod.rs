@@ -48,8 +48,8 @@ pub struct SlowConsumerInfo {
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     pub(crate) writer: Writer,
-    /// What comes before the output's bytes. The row is small, since it moves when it grows: those of many
-    /// slow consumers that are sent the same grow in the same step.
+    /// What comes before the output's bytes. They are boxed, since the list moves when it grows: those of
+    /// many slow consumers that are sent the same grow in the same step.
     pieces: VecDeque<Box<Piece>>,
     /// How much that is.
     pieces_bytes: usize,
@@ -61,7 +61,7 @@ pub(crate) struct Outbox {
     pub(crate) wants_room: Cell<bool>,
     /// What becomes of direct messages when it is too far behind.
     pub(crate) slow_consumer_policy: SlowConsumerPolicy,
-    /// What is to become of them from the time on when none waits in the spill log.
+    /// The policy from the time on when no message waits in the spill log.
     pub(crate) next_policy: Option<SlowConsumerPolicy>,
     /// Unsent bytes beyond which its policy applies.
     pub(crate) unsent_max: usize,

@@ -1,5 +1,5 @@
-//! A shard's links to the other shards of its broker: what is to be sent there, what they know, and which
-//! publishers wait for them.
+//! A shard's links to the other shards of its broker: what is to be sent there, which news they have, and
+//! which publishers wait for them.
 //!
 //! Independent of what is in a message or in news.
 
@@ -22,10 +22,10 @@ pub const SHARD_BATCH_BYTES: usize = 64 << 10;
 const ROOM_BYTES_MAX: usize = SHARD_BATCH_BYTES + (16 << 10);
 /// News that other shards may not know yet before a connection that has more of them waits.
 const NEWS_UNDERWAY_MAX: u64 = 4_096;
-/// Of how much a subscriber may have unsent, the part that may be on its way to its shard before publishers
-/// of direct messages wait: room is left for what comes until they stall.
+/// Publishers of direct messages wait once this part of a subscriber's unsent bytes is on its way to its
+/// shard: the rest is room for what arrives until they stall.
 const UNDERWAY_PART: u64 = 4;
-/// Of what may be on its way, the part after which its receipt is acknowledged.
+/// Receipt is acknowledged after this part of what may be on its way.
 const TAKEN_PART: u64 = 8;
 
 /// How long it is remembered that another shard was told of slow subscribers.
@@ -36,28 +36,28 @@ const TOLD_MAX: Duration = Duration::from_secs(60);
 struct Link {
     /// Batches that are complete and not on their way yet.
     complete: VecDeque<ShardBatch>,
-    /// The messages after those.
+    /// The batch that is being filled, after those.
     batch: ShardBatch,
     /// The cached route of the last batch in it; zero: there is none.
     row: u64,
     /// How many bytes of messages the last batch had: the next one begins with as much room.
     last_bytes: usize,
-    /// Bytes of messages that it was sent, or is to be sent, and has not taken.
+    /// Bytes of messages for it that it has not taken yet.
     underway: u64,
     /// The last news that it knows.
     knows: u64,
     /// Our publishers all of whose subscribers there are slow.
     slow_for: BTreeMap<ConnectionId, Slow>,
-    /// Its publishers all of whose subscribers here are slow, as it was told, and when.
+    /// Its publishers all of whose subscribers here are slow: what it was told about them, and when.
     told_slow: BTreeMap<ConnectionId, (Pace, Time)>,
     /// Our publishers that wait for it.
     waiting: BTreeSet<ConnectionId>,
-    /// How many of its news came, and how many of those it knows to have come.
+    /// How many of its news arrived, and how many of these were acknowledged.
     news: u64,
     news_taken: u64,
-    /// Bytes of its messages that came and that it does not know to have come.
+    /// Bytes of its messages that arrived and were not acknowledged.
     taken: u64,
-    /// Where its connections that use queues are at home, by their slot there.
+    /// At home: the slots of its connections that use queues, by their slot there.
     remotes: Vec<Option<ConnectionId>>,
 }
 
@@ -86,17 +86,17 @@ pub(crate) struct ShardLinks {
     pub(crate) others: Shards,
     /// Bytes on their way to a shard beyond which publishers of direct messages wait for it.
     direct_max: u64,
-    /// Those with messages that are not on their way yet.
+    /// Shards for which there are messages to send.
     talking: Shards,
     /// By shard; the own one is not used.
     links: Vec<Link>,
-    /// The number of the last news that were told.
+    /// The number of the last news.
     pub(crate) last_news: u64,
     /// The last news that all others know.
     known: u64,
-    /// By connection: the last news that it has told. What it does next waits until all know them.
+    /// By connection: the last news that it caused. What it does next waits until all know them.
     news_by: Vec<u64>,
-    /// Connections of which not all know what they have told, in that order.
+    /// Connections whose news not all know, with the last of these, in their order.
     unsettled: VecDeque<(u64, ConnectionId)>,
 }
 
@@ -237,7 +237,7 @@ impl ShardLinks {
         self.open(to).batch.push_with(head, message.shared, |out| message.write(out))
     }
 
-    /// Gives a message that no queue took back to the shard of its channel.
+    /// Returns a message that no queue took to the shard of its channel.
     pub(crate) fn return_to(&mut self, to: ShardId, name: ChannelName, message: &MessageView<'_>) {
         let head = FromHome::Returned { name, message: &[] };
         self.open(to).batch.push_with(head, message.shared, |out| message.write(out));
@@ -273,7 +273,7 @@ impl ShardLinks {
 
     // ---- news ----
 
-    /// Tells all others news, on account of a connection or of none.
+    /// Sends news to all others, caused by a connection or by none.
     pub(crate) fn send_news(&mut self, by: Option<ConnectionId>, news: &[u8]) {
         self.send_numbered(by, ShardMessage::News { news });
         for shard in self.others {
@@ -295,7 +295,7 @@ impl ShardLinks {
         }
     }
 
-    /// What a connection does next waits until all know everything that was told until now.
+    /// What a connection does next waits until all know all news up to now.
     pub(crate) fn note_news_of(&mut self, by: ConnectionId) {
         if self.is_known(self.last_news) {
             return;
@@ -316,7 +316,7 @@ impl ShardLinks {
         number <= self.known
     }
 
-    /// Whether all know what the connection has told.
+    /// Whether all know the news of the connection.
     #[inline]
     pub(crate) fn is_settled(&self, connection: ConnectionId) -> bool {
         self.news_by.get(connection.0 as usize).is_none_or(|told| *told <= self.known)
@@ -352,7 +352,7 @@ impl ShardLinks {
         go_on
     }
 
-    /// A connection of which all now know what it has told: it goes on.
+    /// The next connection whose news all know by now: it goes on.
     pub(crate) fn next_settled(&mut self) -> Option<ConnectionId> {
         let (_, connection) = *self.unsettled.front().filter(|(told, _)| *told <= self.known)?;
         self.unsettled.pop_front();
@@ -364,7 +364,7 @@ impl ShardLinks {
         self.link(from).taken += bytes as u64;
     }
 
-    /// Tells shards what was taken of theirs, where they wait for it or it is much.
+    /// Acknowledges what was taken from other shards, where they wait for it or it is much.
     pub(crate) fn acknowledge(&mut self) {
         let much = self.direct_max / TAKEN_PART;
         for shard in self.others {
@@ -412,8 +412,8 @@ impl ShardLinks {
         goes_on
     }
 
-    /// Called twice a second: forgets slow subscribers of which a shard has not told again: the publisher
-    /// reaches others there, or another one has its slot.
+    /// Called twice a second: forgets slow subscribers that a shard has not reported again: the publisher
+    /// reaches others there, or its slot is another connection's.
     pub(crate) fn sweep_slow_subscribers(&mut self, now: Time) {
         for link in &mut self.links {
             link.told_slow.retain(|_, (_, since)| now.since(*since) < TOLD_MAX);
@@ -421,7 +421,7 @@ impl ShardLinks {
         }
     }
 
-    /// Tells another shard that all subscribers here of its publisher are slow, unless it was told so less
+    /// Tells another shard that all subscribers here of its publisher are slow, unless that was said less
     /// than a stall ago.
     pub(crate) fn tell_slow(
         &mut self,
@@ -439,8 +439,7 @@ impl ShardLinks {
         }
     }
 
-    /// Tells another shard that a subscriber here of its publisher has drained, if it was told that all are
-    /// slow.
+    /// Tells another shard that a subscriber here of its publisher has drained, if all were reported slow.
     pub(crate) fn tell_drained(&mut self, shard: ShardId, publisher: ConnectionId) {
         if self.link(shard).told_slow.remove(&publisher).is_some() {
             self.say(shard, ShardMessage::SubscriberPace { publisher, pace: Pace::Drained });

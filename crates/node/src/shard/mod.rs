@@ -25,13 +25,13 @@ use std::collections::VecDeque;
 pub(crate) struct Rows<'a> {
     /// What they have in common.
     pub(crate) row: Option<Forward<'a>>,
-    /// What the last of them found out.
+    /// The route that the last of them took.
     pub(crate) cached_route: Option<CachedRoute>,
 }
 
 impl Node {
-    /// What the other shards of this broker have to know when they begin. Asked of home, once, before
-    /// its first turn; what it would have told them until then is in it.
+    /// What the other shards of this broker have to know when they begin. The host asks home for it once,
+    /// before its first turn; all news up to then are in it.
     #[must_use]
     pub fn introduction(&mut self) -> Vec<Vec<u8>> {
         self.effects.links = ShardLinks::new(&self.options);

@@ -9,7 +9,7 @@ use std::cell::Cell;
 /// that deliveries have left only after two shards have woken up. No more than what stops its input there.
 const UNDERWAY_TIMES: u64 = 3;
 
-/// Such a connection.
+/// A connection of another shard.
 #[derive(Debug, Default)]
 pub(crate) struct RemoteConnection {
     pub(crate) shard: ShardId,
@@ -17,14 +17,13 @@ pub(crate) struct RemoteConnection {
     pub(crate) connection: ConnectionId,
     pub(crate) user: String,
     pub(crate) vhost: String,
-    /// Its channels: number, opening and whether it has failed. What a failed one still asks for is
-    /// not done: its own shard does not know yet.
+    /// Its channels. Requests of a failed one are ignored: its own shard does not know yet.
     pub(super) channels: Vec<RemoteChannel>,
     /// Why home refuses it, and each of its requests.
     pub(crate) refusal: Option<Refusal>,
     /// Bytes of deliveries on their way to it that have not left its shard.
     pub(crate) underway: u64,
-    /// The engine was refused room, and is to learn when there is some.
+    /// The engine was refused room and waits for it.
     pub(crate) wants_room: Cell<bool>,
     /// Its shard knows that it stores messages.
     pub(crate) has_stored: bool,
@@ -57,12 +56,12 @@ impl RemoteConnection {
         self.channels.retain(|channel| channel.number != number);
     }
 
-    /// Whether what a channel asks for is done.
+    /// Whether a channel's requests are carried out.
     pub(crate) fn is_served(&self, number: u16) -> bool {
         self.channel(number).is_some_and(|channel| !channel.has_failed)
     }
 
-    /// Nothing more is done for a channel.
+    /// A channel has failed: its further requests are ignored.
     pub(crate) fn failed(&mut self, number: u16) {
         let mut channels = self.channels.iter_mut();
         if let Some(channel) = channels.find(|channel| channel.number == number) {

@@ -1,5 +1,5 @@
 //! The spill log of one shard: direct messages that wait on the disk for clients that are too slow,
-//! each stored once however many it waits for, each client with a cursor of its own.
+//! each stored once for all of them, each client with a cursor of its own.
 //!
 //! A value without I/O: it hands out jobs ([`SpillJob`]) and takes their results. The log is a row of
 //! chunks, of which the last one is being filled in memory; the others are stored, read back when a
@@ -31,14 +31,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub use job::{SpillDone, SpillJob};
 pub use store::{SpillStore, clear_spill};
 
-/// Bytes that may wait to be written; what comes while there are more is missed.
+/// Bytes that may wait to be written; messages that arrive while there are more are missed.
 const UNWRITTEN_BYTES_MAX: usize = 32 << 20;
 /// Full chunks that stay in memory: a consumer that catches up soon never waits for the disk. Chunks of a
 /// single large message are written.
 const KEPT: usize = 2;
-/// Clients with something in the log; what would be for one more is missed.
+/// Clients with something in the log; messages for one more are missed.
 const SLOW_CONSUMERS_MAX: usize = 1_000;
-/// A body is shared by its readers if it is at least this part of a chunk, all of which it keeps in memory.
+/// A body is shared with its readers if it is at least this part of a chunk: it keeps all of the chunk in
+/// memory.
 const SHARED_PART: usize = 2;
 /// Bytes of others' messages that a slow consumer's cursor passes at a time.
 pub(crate) const PASSED_MAX: usize = 1 << 20;
@@ -115,9 +116,9 @@ impl SpillLoss {
 #[derive(Debug, Default)]
 pub struct Spill {
     options: SpillOptions,
-    /// It says for all how much is on the disk.
+    /// It reports the bytes on the disk for all shards.
     is_home: bool,
-    /// The part of the room that it need not share.
+    /// The part of the disk space that is its own.
     own_max: u64,
     slow_consumers: BTreeMap<u32, SlowConsumer>,
     next_slow_consumer: u32,
@@ -128,7 +129,7 @@ pub struct Spill {
     open: Filling,
     /// Bytes of the files of its chunks.
     stored: u64,
-    /// Those of chunks that have still to be.
+    /// Bytes of chunks that are still to be written.
     unwritten: usize,
     /// The oldest chunk that may have to be written.
     next_write: u64,
@@ -145,7 +146,7 @@ pub struct Spill {
     yields: bool,
     /// Stored messages that subscriptions have missed: channel, tag and count.
     pub(crate) lost: Vec<(ChannelId, u64, Lost)>,
-    /// Connections whose cursors are where something has changed.
+    /// Connections at whose cursors something has changed.
     pub(crate) stirred: VecDeque<ConnectionId>,
     /// The body of the message that a slow consumer found last, where it is shared.
     handed: Option<Bytes>,
@@ -223,7 +224,7 @@ impl Spill {
         Some(id)
     }
 
-    /// Has the record of a message end the log, where there is room for it.
+    /// Makes the record of a message the last one of the log, where there is room for it.
     fn prepare(
         &mut self,
         slow_consumer: Option<u32>,
@@ -425,13 +426,13 @@ impl Spill {
         }
     }
 
-    /// A slow consumer is none any more: it has caught up, or is gone.
+    /// A slow consumer has caught up, or is gone.
     pub(crate) fn end(&mut self, id: u32) {
         self.slow_consumers.remove(&id);
         self.give_back_passed();
     }
 
-    /// Has a chunk read.
+    /// Asks for a chunk to be read.
     fn want(&mut self, number: u64) {
         let Some(chunk) = self.chunk_mut(number) else { return };
         if chunk.stored.is_some() && chunk.work == ChunkWork::None {
@@ -463,7 +464,7 @@ impl Spill {
         self.give_room_back(&chunk);
     }
 
-    /// A chunk is no longer where it was.
+    /// Gives back the memory or disk space of a chunk.
     fn give_room_back(&mut self, chunk: &Chunk) {
         if let Some(stored) = &chunk.stored {
             self.stored -= stored.file_bytes;
@@ -473,7 +474,7 @@ impl Spill {
         }
     }
 
-    /// Something has changed in a chunk, for those whose cursors are there.
+    /// Stirs the slow consumers whose cursors are in a chunk.
     fn stir_at(&mut self, number: u64) {
         let there = self.slow_consumers.values().filter(|it| it.chunk == number);
         self.stirred.extend(there.map(|slow_consumer| slow_consumer.connection));
