@@ -9,7 +9,7 @@ use crate::load::drivers::{self, DriversPlan, Step};
 use crate::load::idle::IdlePlan;
 use crate::load::isolation::IsolationPlan;
 use crate::load::{
-    self, End, Misbehaving, Plan, Verdict, idle, isolation, round_trip, startup_time,
+    self, End, Misbehaving, Plan, Verdict, first_message, idle, isolation, round_trip,
 };
 use crate::measure::{bare_sockets, disk};
 use crate::output::{self, text};
@@ -516,8 +516,8 @@ fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
         BenchCommand::Start(start) => {
             process_reaper::start().map_err(text)?;
             let patience = seconds(start.patience)?;
-            let time =
-                startup_time::measure(&start.command, &start.target, patience).map_err(text)?;
+            let time = first_message::measure_start(&start.command, &start.target, patience)
+                .map_err(text)?;
             print(json, &time, report::start)?;
         }
         BenchCommand::Raw(raw) => {

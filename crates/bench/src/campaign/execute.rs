@@ -7,7 +7,7 @@ use crate::interrupt;
 use crate::load::idle::IdlePlan;
 use crate::load::{
     self, End, Outcome, Plan, Verdict, backlog, durability, first_message, idle, isolation,
-    memory_per_message, round_trip,
+    round_trip,
 };
 use crate::measure::latency::Summary;
 use crate::measure::process::Cost;
@@ -309,7 +309,7 @@ fn stored_memory(
             format!("{} stores no messages without a consumer here", target.protocol().name());
         return Err(Stop::Refused(why));
     }
-    let stored = memory_per_message::measure(target, process(side)?, messages, size_bytes, drain)?;
+    let stored = backlog::memory_per_message(target, process(side)?, messages, size_bytes, drain)?;
     let plan = format!("{messages} messages of {size_bytes} B in one queue");
     let mut found = found(plan, stored.verdict);
     found.set("bytes_each", stored.bytes_each).set("broker_mib", stored.after_kib as f64 / 1024.0);

@@ -6,7 +6,7 @@ use super::side::{OURS, RABBITMQ, our_command, text};
 use super::table::{Check, Report, Section, median, spread};
 use super::{Comparison, isolation, perftest};
 use crate::client::Protocol;
-use crate::load::{Misbehaving, startup_time};
+use crate::load::{Misbehaving, first_message};
 use crate::measure::bare_sockets;
 use crate::peer::RabbitMq;
 use std::path::Path;
@@ -70,7 +70,7 @@ pub(super) fn starts(
             let data = folder.join(format!("start-{attempt}"));
             let launch = our_command(program, Protocol::Amqp091, &data)?;
             let patience = Duration::from_secs(20);
-            let time = startup_time::measure(&launch.command, &launch.uri, patience);
+            let time = first_message::measure_start(&launch.command, &launch.uri, patience);
             times.push(time.map_err(text)?.first_message_ms);
         }
         section.value(OURS, "first message", format!("{} ms", spread(times.clone(), 1)));
@@ -81,7 +81,7 @@ pub(super) fn starts(
         std::fs::create_dir_all(&folder).map_err(text)?;
         let began = Instant::now();
         let broker = RabbitMq::start(&folder, false).map_err(text)?;
-        startup_time::deliver_first(broker.uri()).map_err(text)?;
+        first_message::deliver_first(broker.uri()).map_err(text)?;
         let elapsed_ms = began.elapsed().as_secs_f64() * 1e3;
         section.value(RABBITMQ, "first message", format!("{elapsed_ms:.0} ms"));
     }

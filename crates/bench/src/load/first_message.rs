@@ -1,4 +1,4 @@
-//! How long a new subscriber waits for its first message while others are published.
+//! The time to a first message: of a new subscriber while others are published, and of a broker that starts.
 
 use super::control::joined;
 use super::message::{self, Message};
@@ -7,6 +7,9 @@ use super::verdict::{Checked, Judge, Tally, Verdict};
 use crate::client::{Error, Link, PATIENCE, Route, Source, Target};
 use crate::interrupt;
 use crate::measure::latency::{Latencies, Summary};
+use crate::peer::CommandBroker;
+use serde::{Deserialize, Serialize};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,6 +20,12 @@ const FIRST_MAX: Duration = Duration::from_secs(10);
 const FOLLOWING: u64 = 10;
 /// Read timeout for those.
 const FOLLOWING_MAX: Duration = Duration::from_secs(1);
+/// Interval between attempts to connect to a broker that starts.
+const RETRY: Duration = Duration::from_micros(200);
+/// The queue of its first message; not durable, so it disappears with the broker.
+const START_QUEUE: &str = "angarium-bench-start";
+/// Bytes of that message.
+const START_BYTES: usize = 32;
 
 /// The result.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,7 +82,7 @@ fn judge(subscribed: &[Subscribed], published: u64, size_bytes: usize) -> FirstM
 }
 
 /// Receives until `count` messages are judged; `false` if a read exceeds the timeout before.
-pub(super) fn receive(
+fn receive(
     link: &mut Link,
     judge: &mut Judge,
     count: u64,
@@ -141,4 +150,53 @@ fn publish(
     link.expect_end(&mut ())?;
     link.close()?;
     Ok(message.sent)
+}
+
+/// How long a broker takes to start.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StartTime {
+    /// Until a connection was accepted.
+    pub listening_ms: f64,
+    /// Until an undamaged message was delivered through a new queue.
+    pub first_message_ms: f64,
+}
+
+/// Starts `command`, which listens at `target` in the foreground, measures, and stops it by SIGTERM.
+pub fn measure_start(
+    command: &[String],
+    target: &Target,
+    patience: Duration,
+) -> Result<StartTime, Error> {
+    let start = Instant::now();
+    let (broker, mut link) =
+        CommandBroker::start_open(command, target, patience, RETRY, Stdio::null())?;
+    let listening_ms = start.elapsed().as_secs_f64() * 1e3;
+    pass_one(&mut link)?;
+    let first_message_ms = start.elapsed().as_secs_f64() * 1e3;
+    link.close()?;
+    drop(broker);
+    Ok(StartTime { listening_ms, first_message_ms })
+}
+
+/// Sends one message through a new queue of a running broker; an error unless it arrives undamaged.
+pub fn deliver_first(target: &Target) -> Result<(), Error> {
+    let mut link = Link::open(target)?;
+    pass_one(&mut link)?;
+    link.close()
+}
+
+fn pass_one(link: &mut Link) -> Result<(), Error> {
+    link.declare_queue(START_QUEUE, false, &[])?;
+    link.subscribe(&Source::plain(START_QUEUE), 0)?;
+    let route = Route { exchange: "", key: START_QUEUE, persistent: false };
+    let mut message = Message::new(link, &route, &message::body(START_BYTES), 0);
+    link.write(message.next())?;
+    let mut judge = Judge::new(1, START_BYTES, true);
+    receive(link, &mut judge, 1, PATIENCE)?;
+    let mut verdict = Verdict::default();
+    verdict.add_queue(&judge.tally, &[1]);
+    if !verdict.is_clean() {
+        return Err(Error::Invalid(format!("a first message: {}", verdict.describe())));
+    }
+    Ok(())
 }

@@ -1,9 +1,9 @@
 //! Results of single commands as text: name and value per line. Does not know how they were measured.
 
+use crate::load::first_message::StartTime;
 use crate::load::idle::IdleCost;
 use crate::load::isolation::Isolation;
 use crate::load::round_trip::RoundTrips;
-use crate::load::startup_time::StartTime;
 use crate::load::{Outcome, Schedule, Verdict};
 use crate::measure::bare_sockets::SocketSpeed;
 use crate::measure::disk::DiskSpeed;

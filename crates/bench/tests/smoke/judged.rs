@@ -9,9 +9,7 @@ use crate::{check_faults, fake_nats, nats_plan, plan, topic_plan};
 use angarium_bench::client::Target;
 use angarium_bench::load::idle::{self, IdlePlan};
 use angarium_bench::load::round_trip::RoundTrips;
-use angarium_bench::load::{
-    self, Plan, Verdict, first_message, memory_per_message, round_trip, startup_time,
-};
+use angarium_bench::load::{self, Plan, Verdict, backlog, first_message, round_trip};
 use std::time::Duration;
 
 /// The drain time. Without losses no run waits for it, and it leaves time for a busy machine.
@@ -148,7 +146,7 @@ fn what_workers_left_is_read_back_by_who_told_them_to() {
 fn a_first_message_must_come_unharmed() {
     for (fault, wanted) in [(Fault::None, None), (Fault::FlipBit, Some("1 corrupted"))] {
         let first =
-            startup_time::deliver_first(&nats(fault, 1)).err().map(|error| error.to_string());
+            first_message::deliver_first(&nats(fault, 1)).err().map(|error| error.to_string());
         let said = first.as_deref().map(|text| text.contains(wanted.unwrap_or("nothing")));
         assert_eq!(said, wanted.map(|_| true), "{first:?}");
     }
@@ -171,7 +169,7 @@ fn stored_messages_are_read_back_after_the_look() {
         (Fault::FlipBit, 100, [0, 0, 0, 20]),
     ] {
         let target = plan(fault).target;
-        let stored = memory_per_message::measure(
+        let stored = backlog::memory_per_message(
             &target,
             std::process::id(),
             2_000,

@@ -3,9 +3,7 @@
 use angarium_bench::exchange::{self, ExchangePlan};
 use angarium_bench::load::durability;
 use angarium_bench::load::idle::{self, IdlePlan};
-use angarium_bench::load::{
-    self, End, Plan, Verdict, backlog, first_message, memory_per_message, round_trip,
-};
+use angarium_bench::load::{self, End, Plan, Verdict, backlog, first_message, round_trip};
 use angarium_bench::peer::Peer;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -88,7 +86,7 @@ pub(crate) fn measure_others(kept: &Plan, pid: u32) {
     assert!(cost.waves_ms.len() == 2 && cost.waves_ms.iter().all(|ms| *ms > 0.0));
     assert!(cost.verdict.is_clean() && cost.verdict.delivered == 150, "{:?}", cost.verdict);
     let stored =
-        memory_per_message::measure(target, pid, 2_000, 100, PATIENCE).expect("it answers");
+        backlog::memory_per_message(target, pid, 2_000, 100, PATIENCE).expect("it answers");
     let verdict = stored.verdict.expect("it was not broken off");
     assert!(verdict.is_clean() && verdict.delivered == 2_001, "{verdict:?}");
     let first = first_message::measure(target, 100, 2_000, 5).expect("it answers");
