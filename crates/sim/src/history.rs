@@ -330,7 +330,7 @@ pub struct History {
 impl History {
     /// An empty history.
     pub fn new(plan: Plan) -> History {
-        History { plan, events: Vec::new(), digest: Digest::default() }
+        History { plan, events: Vec::new(), digest: Digest::EMPTY }
     }
 
     /// Records an event.
@@ -341,12 +341,8 @@ impl History {
 
     /// The last `count` events, a line each.
     pub fn tail(&self, count: usize) -> String {
-        let start = self.events.len().saturating_sub(count);
-        let mut text = String::new();
-        for (time, event) in &self.events[start..] {
-            writeln!(text, "{:>12} {event:?}", time.0).expect("a string takes everything");
-        }
-        text
+        let tail = &self.events[self.events.len().saturating_sub(count)..];
+        tail.iter().map(|(time, event)| format!("{:>12} {event:?}\n", time.0)).collect()
     }
 }
 
@@ -354,13 +350,10 @@ impl History {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digest(pub u64);
 
-impl Default for Digest {
-    fn default() -> Self {
-        Digest(0xcbf2_9ce4_8422_2325)
-    }
-}
-
 impl Digest {
+    /// The digest of nothing.
+    pub const EMPTY: Digest = Digest(0xcbf2_9ce4_8422_2325);
+
     /// Adds bytes.
     pub fn bytes(&mut self, bytes: &[u8]) {
         for byte in bytes {

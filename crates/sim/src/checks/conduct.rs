@@ -8,6 +8,8 @@ use angarium_node::UNDERWAY_BYTES_MAX;
 const ANSWER_BYTES: u64 = 64 << 10;
 /// Bytes that each queue may read back while memory is full, for a waiting consumer.
 const AHEAD_BYTES: u64 = 64 << 10;
+/// The node shuts down, or an operator closes the connection (spec 1.8, connection-forced).
+const CONNECTION_FORCED: u16 = 320;
 
 /// The node's memory stays within its configured sizes, whatever clients and disk do.
 pub(super) fn memory_bounded(history: &History) -> Result<(), String> {
@@ -40,9 +42,6 @@ pub(super) fn memory_bounded(history: &History) -> Result<(), String> {
     }
     Ok(())
 }
-
-/// The node shuts down, or an operator closes the connection (spec 1.8, connection-forced).
-const CONNECTION_FORCED: u16 = 320;
 
 /// Clients are only refused where the plan lets them collide or the disk failed, and never for
 /// breaking the protocol.

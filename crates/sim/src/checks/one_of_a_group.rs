@@ -50,9 +50,9 @@ pub(super) fn must_receive(
     members: &[&Subscriber<'_>],
     published: &Published<'_>,
 ) -> bool {
-    let is_lost = |subscriber: &&&Subscriber<'_>| {
-        subscriptions.may_receive(subscriber, published) && subscriptions.may_lose(subscriber)
+    let is_lost = |member: &&Subscriber<'_>| {
+        subscriptions.may_receive(member, published) && subscriptions.may_lose(member)
     };
-    members.iter().any(|subscriber| subscriptions.surely_receives(subscriber, published))
-        && !members.iter().any(|subscriber| is_lost(&subscriber))
+    members.iter().any(|member| subscriptions.surely_receives(member, published))
+        && !members.iter().any(is_lost)
 }

@@ -44,25 +44,20 @@ fn judge_message(
     let Some(publish) = published.map(|published| published.publish) else {
         return Err(format!("subscription {who} received {message:?} that nobody published"));
     };
-    let wrong = |what: &str| Err(format!("subscription {who} received {message:?} with {what}"));
-    if direct.subject != publish.subject {
-        return wrong("another subject");
-    }
-    if !takes(&subscriber.subscription.pattern, &direct.subject) {
-        return wrong("a subject that it does not listen to");
-    }
-    if direct.reply != publish.reply {
-        return wrong("another reply subject");
-    }
     let has_headers = publish.has_headers && subscriber.subscription.takes_headers;
     let headers = if has_headers { HeadersSeen::Own } else { HeadersSeen::None };
-    if direct.headers != headers {
-        return wrong("other headers");
+    let is_for_it = takes(&subscriber.subscription.pattern, &direct.subject);
+    let wrongs = [
+        (direct.subject != publish.subject, "another subject"),
+        (!is_for_it, "a subject that it does not subscribe to"),
+        (direct.reply != publish.reply, "another reply subject"),
+        (direct.headers != headers, "other headers"),
+        (subscriptions.undone.contains(&message), "no commit of its transaction"),
+    ];
+    match wrongs.iter().find(|(is_so, _)| *is_so) {
+        Some((_, what)) => Err(format!("subscription {who} received {message:?} with {what}")),
+        None => Ok(()),
     }
-    if subscriptions.undone.contains(&message) {
-        return wrong("no commit of its transaction");
-    }
-    Ok(())
 }
 
 /// A subscriber receives the messages of one publisher in the order in which they were published.

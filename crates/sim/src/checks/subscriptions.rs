@@ -7,7 +7,6 @@
 use crate::history::{
     DirectMessage, DirectPublish, Ending, Event, History, MessageId, Subscription,
 };
-use angarium_engine::Time;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -101,11 +100,8 @@ impl<'a> Subscriptions<'a> {
         }
         let open = transactions.iter().filter(|(number, _)| !asked_to_commit.contains(*number));
         subscriptions.undone.extend(open.flat_map(|(_, messages)| messages));
-        let gone: Vec<_> = subscriptions
-            .subscribers
-            .values()
-            .map(|subscriber| subscriptions.gone(subscriber))
-            .collect();
+        let subscribers = subscriptions.subscribers.values();
+        let gone: Vec<_> = subscribers.map(|it| subscriptions.gone(it)).collect();
         for (subscriber, gone) in subscriptions.subscribers.values_mut().zip(gone) {
             subscriber.gone = gone;
         }
@@ -167,16 +163,10 @@ impl<'a> Subscriptions<'a> {
         }
     }
 
-    fn time(&self, at: usize) -> Time {
-        self.history.events[at].0
-    }
-
     /// Whether it is a final message: published after slow consumers had caught up.
     pub(super) fn is_final(&self, message: MessageId) -> bool {
         let published = self.published.get(&message);
-        published.is_some_and(|published| {
-            self.caught_up.is_some_and(|caught_up| published.at > caught_up)
-        })
+        published.zip(self.caught_up).is_some_and(|(published, caught_up)| published.at > caught_up)
     }
 
     /// Whether it was connected until everything was received.
@@ -186,56 +176,42 @@ impl<'a> Subscriptions<'a> {
     }
 
     /// Whether it is known to be subscribed from before the message until everything was received.
-    pub(super) fn surely_receives(
-        &self,
-        subscriber: &Subscriber<'_>,
-        published: &Published<'_>,
-    ) -> bool {
-        let is_there = subscriber.knows_before(published.at) && self.stays(subscriber);
-        is_there && !subscriber.has_ended() && subscriber.is_for(published.publish)
+    pub(super) fn surely_receives(&self, it: &Subscriber<'_>, published: &Published<'_>) -> bool {
+        let is_there = it.knows_before(published.at) && self.stays(it);
+        is_there && !it.has_ended() && it.is_for(published.publish)
     }
 
     /// Whether the broker may have handed it the message when it processed that.
-    pub(super) fn may_receive(
-        &self,
-        subscriber: &Subscriber<'_>,
-        published: &Published<'_>,
-    ) -> bool {
-        let is_after = published.processed.is_some_and(|processed| subscriber.asked > processed);
-        let is_over = subscriber.gone.is_some_and(|gone| gone < published.at);
-        subscriber.is_for(published.publish) && !is_after && !is_over
+    pub(super) fn may_receive(&self, it: &Subscriber<'_>, published: &Published<'_>) -> bool {
+        let is_after = published.processed.is_some_and(|processed| it.asked > processed);
+        let is_over = it.gone.is_some_and(|gone| gone < published.at);
+        it.is_for(published.publish) && !is_after && !is_over
     }
 
     /// Whether what the broker handed it may be lost: its connection ended before everything was
     /// received.
     pub(super) fn may_lose(&self, subscriber: &Subscriber<'_>) -> bool {
-        !self.stays(subscriber) && !subscriber.ends.iter().any(|end| end.is_known_at_once())
+        let is_known_end = |end: &End| end.after.is_none() && end.known.is_some();
+        !self.stays(subscriber) && !subscriber.ends.iter().any(is_known_end)
     }
 
     fn gone(&self, subscriber: &Subscriber<'_>) -> Option<usize> {
         let ended = subscriber.ends.iter().filter_map(|end| match end.after {
             None => end.known,
             Some(after) => {
-                let last = usize::try_from(after)
-                    .ok()
-                    .and_then(|after| subscriber.received.get(after - 1));
+                let last = subscriber.received.get(after as usize - 1);
                 end.known.zip(last).map(|(known, (received, _))| known.max(*received))
             }
         });
         let lost = subscriber.disconnected.and_then(|disconnected| {
-            let late = self.time(disconnected).plus(NOTICE);
-            let noticed = self.history.events.partition_point(|(time, _)| *time <= late);
-            let noticed = Some(noticed).filter(|at| *at < self.history.events.len());
+            let events = &self.history.events;
+            let late = events[disconnected].0.plus(NOTICE);
+            let noticed = events.partition_point(|(time, _)| *time <= late);
+            let noticed = Some(noticed).filter(|at| *at < events.len());
             let restarted = self.restarts.iter().copied().find(|restart| *restart > disconnected);
             noticed.into_iter().chain(restarted).min()
         });
         ended.chain(lost).min()
-    }
-}
-
-impl End {
-    fn is_known_at_once(&self) -> bool {
-        self.after.is_none() && self.known.is_some()
     }
 }
 

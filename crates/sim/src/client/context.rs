@@ -92,7 +92,8 @@ impl Presence {
         }
     }
 
-    pub(super) fn is_connected(&self) -> bool {
+    /// Whether it has a connection.
+    pub fn is_connected(&self) -> bool {
         !matches!(self.phase, Phase::Away(_) | Phase::Gone)
     }
 

@@ -34,10 +34,6 @@ pub trait Endpoint: std::fmt::Debug {
     /// The time that [`Endpoint::deadline`] named has come.
     fn woken(&mut self, at: &mut Surroundings<'_>);
 
-    /// Whether it wants to be connected now.
-    fn wants_connection(&mut self, now: Time) -> bool {
-        matches!(self.presence().phase, Phase::Away(until) if until <= now)
-    }
     /// It is connected.
     fn connected(&mut self, at: &mut Surroundings<'_>);
     /// Bytes arrived. Fails if the broker breaks the protocol.

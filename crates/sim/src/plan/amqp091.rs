@@ -16,9 +16,10 @@ pub enum Role {
 }
 
 /// How a producer's publishes are confirmed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Publisher confirms.
+    #[default]
     Confirm,
     /// Not at all.
     Plain,
@@ -36,7 +37,7 @@ pub struct Expiration {
 }
 
 /// A publishing client.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Producer {
     /// Index in `Plan::exchanges`; `None` for the default exchange.
     pub exchange: Option<usize>,

@@ -111,7 +111,6 @@ pub(super) fn producer(random: &mut Random, keys: Vec<String>) -> Producer {
         _ => Mode::Confirm,
     };
     Producer {
-        exchange: None,
         keys,
         messages: random.between(20, 400) as u32,
         window: random.between(1, 100) as u32,
@@ -119,13 +118,9 @@ pub(super) fn producer(random: &mut Random, keys: Vec<String>) -> Producer {
         persistent_percent: *random.pick(&[100, 100, 70, 0]),
         mandatory_percent: *random.pick(&[0, 30]),
         body_max: *random.pick(&[100, 2_000, 20_000]),
-        priority_max: 0,
-        expiration: None,
-        delay_max: None,
-        delay_step: None,
-        headers: Vec::new(),
         pause_max: random.between(1_000, 60_000),
         rollback_percent: 20,
+        ..Producer::default()
     }
 }
 

@@ -31,7 +31,7 @@ impl World {
     }
 
     /// Carries out disk work. Power may fail during it.
-    pub(super) fn work(&mut self, number: u64) -> Result<(), String> {
+    pub(super) fn work(&mut self, number: u64) {
         let done = match self.flights.remove(&number) {
             Some(Flight::Job(job)) => Flight::JobDone(job.run(&self.disk)),
             Some(Flight::Read(read)) => {
@@ -39,23 +39,22 @@ impl World {
             }
             Some(Flight::Spill(shard, job)) => match self.run_spill_job(job) {
                 Some(done) => Flight::SpillDone(shard, done),
-                None => return Ok(()),
+                None => return,
             },
             // Done already; the result is on its way.
             Some(other) => {
                 self.flights.insert(number, other);
-                return Ok(());
+                return;
             }
-            None => return Ok(()),
+            None => return,
         };
-        if self.is_power_failing() {
+        if self.power_fails_at.is_some_and(|at| self.disk.operations() > at) {
             self.crash();
-            return Ok(());
+            return;
         }
         self.flights.insert(number, done);
         let pause = 1 + self.random.below(200);
         self.schedule(pause, Happening::Worked(number));
-        Ok(())
     }
 
     /// The result reaches the node.

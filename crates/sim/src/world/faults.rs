@@ -42,9 +42,9 @@ impl World {
         self.schedule_spill_faults();
     }
 
-    pub(super) fn fault(&mut self, fault: Fault) -> Result<(), String> {
+    pub(super) fn fault(&mut self, fault: Fault) {
         if self.stage != Stage::Working && !matches!(fault, Fault::CloseNow) {
-            return Ok(());
+            return;
         }
         match fault {
             Fault::Crash => self.crash(),
@@ -58,7 +58,7 @@ impl World {
             Fault::Close => self.shut_down(),
             // The node crashed meanwhile; its successor is not to be closed.
             Fault::CloseNow if !self.is_shutting_down => {}
-            Fault::CloseNow => self.close_now()?,
+            Fault::CloseNow => self.close_now(),
             Fault::SyncErrors => {
                 if self.broker.is_some() {
                     self.note(Event::Fault("flushes fail"));
@@ -85,7 +85,6 @@ impl World {
             }
             Fault::Stall => self.stall(),
         }
-        Ok(())
     }
 
     fn any_link(&mut self) -> Option<u64> {
@@ -103,11 +102,6 @@ impl World {
     }
 
     // ---- going down ----
-
-    /// Whether the operation at which power was to fail has been reached.
-    pub(super) fn is_power_failing(&self) -> bool {
-        self.power_fails_at.is_some_and(|at| self.disk.operations() > at)
-    }
 
     /// Crashes the node with everything under way; the disk keeps a random part of what was not
     /// flushed.
@@ -134,12 +128,12 @@ impl World {
     }
 
     /// Closes the node in order: drops remaining connections and closes the journal.
-    fn close_now(&mut self) -> Result<(), String> {
-        let Some(broker) = self.broker.as_mut() else { return Ok(()) };
+    fn close_now(&mut self) {
+        let Some(broker) = self.broker.as_mut() else { return };
         if *broker.storage() != State::Ready || self.power_fails_at.is_some() {
             // Tried again later: the node takes no new clients meanwhile.
             self.schedule(CLOSE_PAUSE, Happening::Fault(Fault::CloseNow));
-            return Ok(());
+            return;
         }
         self.is_shutting_down = false;
         for place in std::mem::take(&mut self.by_place).into_keys() {
@@ -148,7 +142,7 @@ impl World {
         broker.settle_down(self.now);
         let flights: Vec<u64> = self.flights.keys().copied().collect();
         for number in flights {
-            self.work(number)?;
+            self.work(number);
             self.worked(number);
         }
         if let Some(mut broker) = self.broker.take() {
@@ -160,7 +154,6 @@ impl World {
             self.disk.crash();
             self.went_down();
         }
-        Ok(())
     }
 
     /// What follows each end of the node.

@@ -176,19 +176,19 @@ impl World {
 
     fn happen(&mut self, what: Happening) -> Result<(), String> {
         match what {
-            Happening::Client(client) => self.client_due(client)?,
+            Happening::Client(client) => self.client_due(client),
             Happening::Claimant(client) => self.claimant_due(client),
             Happening::Up(link) => self.up(link),
             Happening::Down(link) => self.down(link)?,
             Happening::NodeLost(link) => self.node_lost(link),
             Happening::ClientLost(link) => self.client_lost(link),
-            Happening::Work(flight) => self.work(flight)?,
+            Happening::Work(flight) => self.work(flight),
             Happening::Worked(flight) => self.worked(flight),
             Happening::Verified(flight) => self.verified(flight),
             Happening::Turn(shard) => self.turn(shard),
             Happening::Deadline(shard) => self.deadline(shard),
             Happening::Batches(route) => self.batches(route),
-            Happening::Fault(fault) => self.fault(fault)?,
+            Happening::Fault(fault) => self.fault(fault),
             Happening::Restart => self.restart()?,
             Happening::Stage => self.stage()?,
         }

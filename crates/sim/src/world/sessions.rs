@@ -16,16 +16,10 @@ const RETURN_MAX: u64 = 1_000_000;
 
 impl World {
     pub(super) fn begin_sessions(&mut self) {
-        for plan in self.plan.sessions.clone() {
-            let random = self.random.fork();
-            self.claimants.clients.push(Claimant {
-                plan,
-                random,
-                connected: None,
-                asked: None,
-                held: BTreeSet::new(),
-            });
-            let client = self.claimants.clients.len() - 1;
+        for (client, plan) in self.plan.sessions.clone().into_iter().enumerate() {
+            let (random, held) = (self.random.fork(), BTreeSet::new());
+            let claimant = Claimant { plan, random, connected: None, asked: None, held };
+            self.claimants.clients.push(claimant);
             let pause = self.random.below(500_000);
             self.schedule(pause, Happening::Claimant(client));
         }

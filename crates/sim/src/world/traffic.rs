@@ -28,18 +28,17 @@ impl World {
         }
     }
 
-    pub(super) fn client_due(&mut self, client: usize) -> Result<(), String> {
+    pub(super) fn client_due(&mut self, client: usize) {
         // Events for outdated deadlines are ignored.
         if self.clients[client].deadline().is_none_or(|due| due > self.now) {
-            return Ok(());
+            return;
         }
-        if self.clients[client].wants_connection(self.now) {
-            self.connect(client);
-        } else {
+        if self.clients[client].presence().is_connected() {
             self.with_client(client, |client, at| client.woken(at));
             self.after_client(client);
+        } else {
+            self.connect(client);
         }
-        Ok(())
     }
 
     fn connect(&mut self, client: usize) {

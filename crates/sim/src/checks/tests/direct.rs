@@ -150,7 +150,7 @@ fn altered_messages_are_found() {
     let elsewhere = DirectPublish { subject: "b".to_owned(), ..direct_publish(1) };
     let other = DirectMessage { subject: "b".to_owned(), ..received(1, 1) };
     let stray = vec![Event::DirectPublish(elsewhere), Event::Receive(other)];
-    broken(check, "does not listen to", all(vec![subscribe(1), stray]));
+    broken(check, "does not subscribe to", all(vec![subscribe(1), stray]));
     let with_headers =
         Event::DirectPublish(DirectPublish { has_headers: true, ..direct_publish(1) });
     broken(

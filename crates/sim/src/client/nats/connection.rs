@@ -10,7 +10,7 @@ use crate::payload;
 use crate::plan::nats::Client as Plan;
 use angarium_engine::QUEUE_SUBJECT_PREFIX;
 use angarium_protocol::nats::codec::client::{Publish, write_unsubscribe};
-use angarium_protocol::nats::codec::client::{write_ping, write_pong, write_subscribe};
+use angarium_protocol::nats::codec::client::{write_ping, write_subscribe};
 use angarium_protocol::nats::codec::{Connect, Headers, Info, Message, ServerOp};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -119,10 +119,6 @@ impl Connection {
     pub(super) fn ping(&mut self) {
         write_ping(&mut self.output);
         self.asked.push_back(std::mem::take(&mut self.sent));
-    }
-
-    pub(super) fn pong(&mut self) {
-        write_pong(&mut self.output);
     }
 
     /// Whether the broker has processed everything that was sent.

@@ -15,6 +15,7 @@ use crate::plan::nats::{Client as Plan, Part};
 use crate::random::Random;
 use angarium_engine::Time;
 use angarium_protocol::Protocol;
+use angarium_protocol::nats::codec::client::write_pong;
 use connection::Connection;
 use context::{Behaviour, Context};
 use incoming::{Arrived, Incoming};
@@ -66,7 +67,7 @@ impl Client {
                     self.leave(at);
                 }
             }
-            Incoming::Ping => self.connection.pong(),
+            Incoming::Ping => write_pong(&mut self.connection.output),
             Incoming::Pong => {
                 for event in self.connection.ponged()? {
                     at.note(event);
