@@ -178,15 +178,12 @@ impl LoadArguments {
         };
         let queues_default = if self.fan_out { self.consumers.max(1) } else { 1 };
         let plan = Plan {
-            target: self.broker.target.clone(),
             producers: self.producers,
             consumers: self.consumers,
             queues: self.queues.unwrap_or(queues_default),
             fan_out: self.fan_out,
             size_bytes: self.size,
             persistent: self.persistent,
-            durable_queues: true,
-            topic: false,
             ack_every: self.ack_every,
             prefetch: self.prefetch,
             window: self.window,
@@ -199,10 +196,8 @@ impl LoadArguments {
             bystanders: self.bystanders,
             spread: self.spread,
             instructions: self.instructions,
-            travel_group: 0,
-            commit_publishes: 0,
-            commit_acks: false,
             queue_arguments: self.queue_arguments.clone(),
+            ..Plan::new(self.broker.target.clone())
         };
         plan.check()?;
         Ok(plan)
@@ -407,26 +402,20 @@ impl Named {
     }
 }
 
-fn presets(arguments: &PresetArguments, json: bool) -> Result<ExitCode, String> {
+fn presets(arguments: &PresetArguments, json: bool) -> Result<bool, String> {
     process_reaper::start().map_err(text)?;
-    let clean = campaign::run(arguments, json)?;
-    Ok(code(clean))
+    campaign::run(arguments, json)
 }
 
-/// The exit code of a run: 0 if it was clean, 2 if not.
-fn code(clean: bool) -> ExitCode {
-    if clean { ExitCode::SUCCESS } else { ExitCode::from(2) }
-}
-
-fn measure_load(load: &LoadArguments, json: bool) -> Result<ExitCode, String> {
+fn measure_load(load: &LoadArguments, json: bool) -> Result<bool, String> {
     interrupt::install().map_err(text)?;
     let outcome = load::run_by(&load.plan()?, &load.worker, load.broker.pid()).map_err(text)?;
     print(json, &outcome, report::load)?;
     let clean = outcome.verdict.is_none_or(|verdict| verdict.is_clean());
-    Ok(code(clean && !outcome.interrupted))
+    Ok(clean && !outcome.interrupted)
 }
 
-fn measure_drivers(arguments: &DriversArguments, json: bool) -> Result<ExitCode, String> {
+fn measure_drivers(arguments: &DriversArguments, json: bool) -> Result<bool, String> {
     interrupt::install().map_err(text)?;
     let plan = arguments.plan()?;
     let mut progress = Progress::new(plan.steps(), false);
@@ -440,7 +429,7 @@ fn measure_drivers(arguments: &DriversArguments, json: bool) -> Result<ExitCode,
     drop(progress);
     let costs = costs.map_err(text)?;
     print(json, &costs, report::drivers)?;
-    Ok(code(costs.is_good()))
+    Ok(costs.is_good())
 }
 
 /// Serves coordinators until a signal ends it.
@@ -471,7 +460,8 @@ fn list() {
 /// message.
 pub fn run(arguments: BenchArguments) -> ExitCode {
     match execute(&arguments) {
-        Ok(code) => code,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(2),
         Err(message) => {
             eprintln!("bench: {message}");
             ExitCode::FAILURE
@@ -479,7 +469,8 @@ pub fn run(arguments: BenchArguments) -> ExitCode {
     }
 }
 
-fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
+/// `false` if what was measured is not clean.
+fn execute(arguments: &BenchArguments) -> Result<bool, String> {
     let json = arguments.json;
     match &arguments.command {
         BenchCommand::Load(load) => return measure_load(load, json),
@@ -487,19 +478,18 @@ fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
             if ping.size > round_trip::SIZE_BYTES_MAX {
                 return Err(format!("at most {} octets", round_trip::SIZE_BYTES_MAX));
             }
-            let span = seconds(ping.duration)?;
-            let broker = &ping.broker;
-            let (pid, drain) = (broker.pid(), seconds(ping.drain)?);
-            let trips = round_trip::measure(&broker.target, pid, ping.size, span, drain);
+            let (span, drain) = (seconds(ping.duration)?, seconds(ping.drain)?);
+            let BrokerArguments { target, .. } = &ping.broker;
+            let trips = round_trip::measure(target, ping.broker.pid(), ping.size, span, drain);
             let trips = trips.map_err(text)?;
             print(json, &trips, report::round_trips)?;
-            return Ok(code(trips.verdict.is_clean()));
+            return Ok(trips.verdict.is_clean());
         }
         BenchCommand::Neighbours(arguments) => {
             let found = isolation::measure(&arguments.plan()?, arguments.broker.pid());
             let found = found.map_err(text)?;
             print(json, &found, report::isolation)?;
-            return Ok(code(found.verdicts().all(Verdict::is_clean)));
+            return Ok(found.verdicts().all(Verdict::is_clean));
         }
         BenchCommand::Idle(idle) => {
             if idle.connections > idle::CONNECTIONS_MAX {
@@ -511,7 +501,7 @@ fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
             let plan = IdlePlan { settle, waves, drain, ..plan };
             let cost = idle::measure(&idle.broker.target, pid, &plan).map_err(text)?;
             print(json, &cost, report::idle)?;
-            return Ok(code(cost.verdict.is_clean()));
+            return Ok(cost.verdict.is_clean());
         }
         BenchCommand::Start(start) => {
             process_reaper::start().map_err(text)?;
@@ -532,8 +522,7 @@ fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
         }
         BenchCommand::Compare(arguments) => {
             process_reaper::start().map_err(text)?;
-            let met = compare::run(arguments)?;
-            return Ok(code(met));
+            return compare::run(arguments);
         }
         BenchCommand::Worker(worker) => serve(worker)?,
         BenchCommand::ProcessReaper => process_reaper::reap().map_err(text)?,
@@ -546,7 +535,7 @@ fn execute(arguments: &BenchArguments) -> Result<ExitCode, String> {
             return presets(&named.presets, json || named.json);
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(true)
 }
 
 fn print<T: Serialize>(json: bool, value: &T, render: fn(&T) -> String) -> Result<(), String> {

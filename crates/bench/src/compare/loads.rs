@@ -10,18 +10,18 @@ use crate::load::idle::{self, IdleCost, IdlePlan};
 use crate::load::{self, End, Outcome, Plan, Verdict};
 use std::time::Duration;
 
-/// The targets of a load. "Its" is the peer's.
+/// The targets of a load on our side.
 #[derive(Debug, Clone, Copy)]
 struct Targets {
-    /// Our messages per second.
+    /// Messages per second.
     rate_min: Option<f64>,
-    /// The same in times of its.
+    /// Messages per second as a multiple of the peer's.
     rate_times_min: Option<f64>,
-    /// Our broker CPU nanoseconds a message.
+    /// Broker CPU nanoseconds a message.
     cpu_ns_max: Option<f64>,
-    /// The same in parts of its.
+    /// Broker CPU a message as a part of the peer's.
     cpu_part_max: Option<f64>,
-    /// Bytes of bodies in parts of what the bare disk takes.
+    /// Bytes of bodies as a part of what the bare disk takes.
     disk_share_min: Option<f64>,
 }
 
