@@ -388,3 +388,25 @@ impl Client {
         self.expect("connection.close-ok").map(drop)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uris_have_defaults_for_every_part() {
+        let uri = |text: &str| {
+            let uri = Uri::parse(text).unwrap();
+            [uri.address, uri.user, uri.password, uri.vhost]
+        };
+        assert_eq!(uri("amqp://"), ["127.0.0.1:5672", "guest", "guest", "/"]);
+        assert_eq!(uri("amqp://h/%2Fv"), ["h:5672", "guest", "guest", "/v"]);
+        assert_eq!(uri("amqp://u:p%40@h:1/v"), ["h:1", "u", "p@", "v"]);
+        assert_eq!(uri("amqp://h/"), ["h:5672", "guest", "guest", "/"]);
+        assert_eq!(uri("amqps://h/"), ["h:5671", "guest", "guest", "/"]);
+        assert!(Uri::parse("amqps://h").unwrap().tls && !Uri::parse("amqp://h").unwrap().tls);
+        for wrong in ["http://h", "amqp://u:%zz@h", "amqp://h/%f"] {
+            assert!(Uri::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -119,10 +119,8 @@ fn parsed<T: FromArgMatches>(matches: &ArgMatches) -> Result<T, String> {
 fn with_command(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     const ALONE: [&str; 4] = ["--help", "-h", "--version", "-V"];
     let mut arguments: Vec<OsString> = arguments.into_iter().collect();
-    let is_command = match arguments.get(1).and_then(|first| first.to_str()) {
-        Some(first) => !first.starts_with('-') || ALONE.contains(&first),
-        None => false,
-    };
+    let first = arguments.get(1).and_then(|first| first.to_str());
+    let is_command = first.is_some_and(|first| !first.starts_with('-') || ALONE.contains(&first));
     if !is_command {
         arguments.insert(1.min(arguments.len()), "serve".into());
     }

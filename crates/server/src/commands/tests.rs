@@ -1,6 +1,6 @@
 //! What arguments mean, and commands against a broker in this process.
 
-use super::amqp::{Client, Event, Target, Uri};
+use super::amqp::{Client, Event, Target};
 use super::http_client::{Broker, escaped, read_answer};
 use super::*;
 use crate::http::Mailboxes;
@@ -118,10 +118,22 @@ fn call_of(line: &str) -> Result<administer::Call, String> {
     administer::call(command, verb, matches, || Ok("from-stdin".into()))
 }
 
+/// Has the broker carry out what this command asks.
+fn ask(broker: &Broker, line: &str) -> Result<Value, String> {
+    let call = call_of(line).unwrap();
+    broker.ask(call.method, &call.path, call.body.as_ref())
+}
+
 #[track_caller]
 fn asks(line: &str, method: &str, path: &str, body: Option<Value>) {
     let call = call_of(line).unwrap();
     assert_eq!((call.method, call.path.as_str(), call.body), (method, path, body), "{line}");
+}
+
+fn publish(running: &Running, queue_and_messages: &str) -> Result<(), String> {
+    let line = format!("angarium publish --uri {} --queue {queue_and_messages}", running.uri());
+    let matches = command_line().try_get_matches_from(arguments(&line)).unwrap();
+    publish::run(&parsed(matches.subcommand().unwrap().1).unwrap())
 }
 
 #[test]
@@ -208,23 +220,6 @@ fn commands_become_requests() {
 }
 
 #[test]
-fn uris_have_defaults_for_every_part() {
-    let uri = |text: &str| {
-        let uri = Uri::parse(text).unwrap();
-        [uri.address, uri.user, uri.password, uri.vhost]
-    };
-    assert_eq!(uri("amqp://"), ["127.0.0.1:5672", "guest", "guest", "/"]);
-    assert_eq!(uri("amqp://h/%2Fv"), ["h:5672", "guest", "guest", "/v"]);
-    assert_eq!(uri("amqp://u:p%40@h:1/v"), ["h:1", "u", "p@", "v"]);
-    assert_eq!(uri("amqp://h/"), ["h:5672", "guest", "guest", "/"]);
-    assert_eq!(uri("amqps://h/"), ["h:5671", "guest", "guest", "/"]);
-    assert!(Uri::parse("amqps://h").unwrap().tls && !Uri::parse("amqp://h").unwrap().tls);
-    for wrong in ["http://h", "amqp://u:%zz@h", "amqp://h/%f"] {
-        assert!(Uri::parse(wrong).is_err(), "{wrong}");
-    }
-}
-
-#[test]
 fn answers_are_taken_apart() {
     let ok = read_answer(200, b"{\"a\":1}").unwrap();
     assert_eq!(ok, json!({ "a": 1 }));
@@ -253,9 +248,7 @@ fn a_message_goes_through_and_survives_a_stop() {
     let mut client = running.client();
     client.declare("hello").unwrap();
     client.close().unwrap();
-    let line = format!("angarium publish --uri {} --queue hello one two", running.uri());
-    let matches = command_line().try_get_matches_from(arguments(&line)).unwrap();
-    publish::run(&parsed(matches.subcommand().unwrap().1).unwrap()).unwrap();
+    publish(&running, "hello one two").unwrap();
     running.stop();
 
     let folder = std::mem::replace(&mut running.folder, tempfile::tempdir().unwrap());
@@ -281,10 +274,7 @@ fn a_message_goes_through_and_survives_a_stop() {
 #[test]
 fn an_unroutable_message_is_an_error() {
     let running = Running::start();
-    let line = format!("angarium publish --uri {} --queue nowhere x", running.uri());
-    let matches = command_line().try_get_matches_from(arguments(&line)).unwrap();
-    let result = publish::run(&parsed(matches.subcommand().unwrap().1).unwrap());
-    assert!(result.unwrap_err().contains("1 returned"));
+    assert!(publish(&running, "nowhere x").unwrap_err().contains("1 returned"));
 }
 
 #[test]
@@ -339,6 +329,18 @@ fn a_request_of_so_many_bytes_is_read_and_no_more() {
         let answer = broker.ask("PUT", "/api/users/ada", Some(&body));
         assert_eq!(answer.is_ok(), is_read, "{bytes}: {answer:?}");
     }
+}
+
+#[test]
+fn a_reload_reaches_the_shard() {
+    let running = Running::start();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let task = move |shard: &mut reactor::Shard| {
+        shard.reload(Settings { clients_together: 9, ..shard.settings.clone() });
+        sender.send(shard.settings.clients_together).unwrap();
+    };
+    running.mailbox.tell(task).unwrap();
+    assert_eq!(receiver.recv().unwrap(), 9);
 }
 
 #[test]
@@ -463,16 +465,14 @@ fn who_narrows_a_user_hears_what_holds_then() {
         ("", "all", "all"),
     ] {
         let line = format!("angarium permission subjects guest {line}");
-        let asked = call_of(line.trim()).unwrap();
-        let answer = broker.ask(asked.method, &asked.path, asked.body.as_ref()).unwrap();
+        let answer = ask(&broker, line.trim()).unwrap();
         let expected = format!(
             "done\nfor user 'guest' in virtual host '/' this holds now:\n  publish: {publish}\n  \
              subscribe: {subscribe}\n"
         );
         assert_eq!(administer::said(&answer), expected, "{line}");
     }
-    let asked = call_of("angarium permission subjects guest --subscribe foo*").unwrap();
-    let error = broker.ask(asked.method, &asked.path, asked.body.as_ref()).unwrap_err();
+    let error = ask(&broker, "angarium permission subjects guest --subscribe foo*").unwrap_err();
     assert!(error.contains("whole words"), "{error}");
 }
 
@@ -488,8 +488,7 @@ fn who_sets_a_quota_hears_what_holds_then() {
         ("--bytes-per-second 1KiB", "bytes-per-second 1024"),
         ("", "all is as for everybody"),
     ] {
-        let asked = call_of(format!("angarium user quota guest {line}").trim()).unwrap();
-        let answer = broker.ask(asked.method, &asked.path, asked.body.as_ref()).unwrap();
+        let answer = ask(&broker, format!("angarium user quota guest {line}").trim()).unwrap();
         let expected = format!("done\nfor user 'guest' this holds now: {now}\n");
         assert_eq!(administer::said(&answer), expected, "{line}");
     }
@@ -499,10 +498,7 @@ fn who_sets_a_quota_hears_what_holds_then() {
 fn a_wildcard_of_nats_in_a_binding_is_warned_of() {
     let running = Running::start();
     let broker = running.broker("guest");
-    let add = |line: &str| {
-        let asked = call_of(line).unwrap();
-        broker.ask(asked.method, &asked.path, asked.body.as_ref()).unwrap()
-    };
+    let add = |line: &str| ask(&broker, line).unwrap();
     add("angarium queue add caught");
     for (exchange, key, meant) in [
         ("amq.topic", "orders.>", Some("'orders.#'")),

@@ -67,7 +67,10 @@ impl IntoResponse for Failure {
 
 type Answer = Result<Json<Value>, Failure>;
 type Shared = axum::extract::State<State>;
-type Names = Path<(String, String)>;
+type Name = Path<String>;
+/// A virtual host, and a name in it.
+type Pair = Path<(String, String)>;
+type Asked = Query<Parameters>;
 
 /// A body that is refused in our own words.
 struct Body<T>(T);
@@ -96,11 +99,11 @@ pub(super) fn routes() -> Router<State> {
         .route("/users/{user}/quota", put(set_quota))
         .route("/permissions", get(|state: Shared| view(state, views::permissions)))
         .route("/permissions/{vhost}/{user}", put(set_permissions).delete(clear_permissions))
-        .route("/permissions/{vhost}/{user}/subjects", put(set_subjects))
+        .route("/permissions/{vhost}/{user}/subjects", put(subjects))
         .route("/exchanges", get(exchanges))
-        .route("/exchanges/{vhost}/{name}", put(declare_exchange).delete(delete_exchange))
+        .route("/exchanges/{vhost}/{name}", put(put_exchange).delete(delete_exchange))
         .route("/queues", get(queues))
-        .route("/queues/{vhost}/{name}", put(declare_queue).delete(delete_queue))
+        .route("/queues/{vhost}/{name}", put(put_queue).delete(delete_queue))
         .route("/queues/{vhost}/{name}/messages", delete(purge_queue))
         .route("/bindings", get(bindings))
         .route("/bindings/{vhost}", put(bind).delete(unbind))
@@ -165,17 +168,17 @@ async fn overview(state: Shared) -> Answer {
     view(state, move |shard| views::overview(shard, clients, &messages)).await
 }
 
-async fn exchanges(state: Shared, Query(asked): Query<Parameters>) -> Answer {
+async fn exchanges(state: Shared, asked: Asked) -> Answer {
     view(state, move |shard| views::exchanges(shard, asked.vhost.as_deref())).await
 }
 
-async fn queues(state: Shared, Query(asked): Query<Parameters>) -> Answer {
-    let vhost = asked.vhost;
+async fn queues(state: Shared, asked: Asked) -> Answer {
+    let vhost = asked.0.vhost;
     let look = move |shard: &mut Shard, places| views::queues(shard, places, vhost.as_deref());
     Ok(Json(json!(listings::rows(std::slice::from_ref(state.mailboxes.home()), look).await?)))
 }
 
-async fn bindings(state: Shared, Query(asked): Query<Parameters>) -> Answer {
+async fn bindings(state: Shared, asked: Asked) -> Answer {
     view(state, move |shard| views::bindings(shard, asked.vhost.as_deref())).await
 }
 
@@ -188,15 +191,15 @@ async fn connections(state: Shared) -> Answer {
 /// Where requests are made that concern no particular virtual host.
 const ANY_VHOST: &str = "/";
 
-async fn create_vhost(state: Shared, Path(name): Path<String>) -> Answer {
+async fn create_vhost(state: Shared, Path(name): Name) -> Answer {
     carry_out(&state, ANY_VHOST, Request::CreateVhost { name }).await
 }
 
-async fn delete_vhost(state: Shared, Path(name): Path<String>) -> Answer {
+async fn delete_vhost(state: Shared, Path(name): Name) -> Answer {
     carry_out(&state, ANY_VHOST, Request::DeleteVhost { name }).await
 }
 
-async fn put_user(state: Shared, Path(name): Path<String>, Body(body): Body<UserBody>) -> Answer {
+async fn put_user(state: Shared, Path(name): Name, Body(body): Body<UserBody>) -> Answer {
     let password_hash = match body.password {
         Some(password) => hashed(password).await?,
         None => NO_PASSWORD.to_owned(),
@@ -212,99 +215,76 @@ async fn hashed(password: String) -> Result<String, Failure> {
     hashed.map_err(|error| failed(error.to_string()))?.map_err(failed)
 }
 
-async fn set_quota(state: Shared, Path(user): Path<String>, Body(body): Body<QuotaBody>) -> Answer {
+async fn set_quota(state: Shared, Path(user): Name, Body(body): Body<QuotaBody>) -> Answer {
     let request = Request::SetQuota { user: user.clone(), quota: body.quota()? };
     carry_out_noted(&state, ANY_VHOST, request, move |shard| warnings::quota(shard, &user)).await
 }
 
-async fn delete_user(state: Shared, Path(name): Path<String>) -> Answer {
+async fn delete_user(state: Shared, Path(name): Name) -> Answer {
     carry_out(&state, ANY_VHOST, Request::DeleteUser { name }).await
 }
 
 async fn set_permissions(
     state: Shared,
-    Path((vhost, user)): Names,
-    Body(body): Body<PermissionBody>,
+    Path((vhost, user)): Pair,
+    Body(PermissionBody { configure, write, read }): Body<PermissionBody>,
 ) -> Answer {
-    let PermissionBody { configure, write, read } = body;
     let request = Request::SetPermissions { user, vhost, configure, write, read };
     carry_out(&state, ANY_VHOST, request).await
 }
 
-async fn set_subjects(
-    state: Shared,
-    Path((vhost, user)): Names,
-    Body(body): Body<SubjectsBody>,
-) -> Answer {
-    let (named, there, subjects) = (user.clone(), vhost.clone(), body.subjects()?);
+async fn subjects(state: Shared, Path((vhost, user)): Pair, body: Body<SubjectsBody>) -> Answer {
+    let (named, there, subjects) = (user.clone(), vhost.clone(), body.0.subjects()?);
     let request = Request::SetSubjectPermissions { user, vhost, subjects };
     let note = move |shard: &mut Shard| warnings::subjects(shard, &named, &there);
     carry_out_noted(&state, ANY_VHOST, request, note).await
 }
 
-async fn clear_permissions(state: Shared, Path((vhost, user)): Names) -> Answer {
+async fn clear_permissions(state: Shared, Path((vhost, user)): Pair) -> Answer {
     carry_out(&state, ANY_VHOST, Request::ClearPermissions { user, vhost }).await
 }
 
-async fn declare_exchange(
-    state: Shared,
-    Path((vhost, name)): Names,
-    Body(body): Body<Declaration>,
-) -> Answer {
-    let options = Some(body.exchange_options()?);
+async fn put_exchange(state: Shared, Path((vhost, name)): Pair, body: Body<Declaration>) -> Answer {
+    let options = Some(body.0.exchange_options()?);
     carry_out(&state, &vhost, Request::DeclareExchange { name, options }).await
 }
 
-async fn delete_exchange(
-    state: Shared,
-    Path((vhost, name)): Names,
-    Query(Parameters { if_unused, .. }): Query<Parameters>,
-) -> Answer {
+async fn delete_exchange(state: Shared, Path((vhost, name)): Pair, asked: Asked) -> Answer {
+    let if_unused = asked.if_unused;
     let exists = Request::DeclareExchange { name: name.clone(), options: None };
     let _ = carry_out(&state, &vhost, exists).await?;
     carry_out(&state, &vhost, Request::DeleteExchange { name, if_unused }).await
 }
 
-async fn declare_queue(
-    state: Shared,
-    Path((vhost, name)): Names,
-    Body(body): Body<Declaration>,
-) -> Answer {
-    let options = Some(body.queue_options()?);
+async fn put_queue(state: Shared, Path((vhost, name)): Pair, body: Body<Declaration>) -> Answer {
+    let options = Some(body.0.queue_options()?);
     carry_out(&state, &vhost, Request::DeclareQueue { name, options }).await
 }
 
-async fn delete_queue(
-    state: Shared,
-    Path((vhost, name)): Names,
-    Query(Parameters { if_unused, if_empty, .. }): Query<Parameters>,
-) -> Answer {
+async fn delete_queue(state: Shared, Path((vhost, name)): Pair, asked: Asked) -> Answer {
+    let Parameters { if_unused, if_empty, .. } = asked.0;
     // Deleting what is not there is no error in protocols; an operator wants to know.
     let exists = Request::DeclareQueue { name: name.clone(), options: None };
     let _ = carry_out(&state, &vhost, exists).await?;
     carry_out(&state, &vhost, Request::DeleteQueue { name, if_unused, if_empty }).await
 }
 
-async fn purge_queue(state: Shared, Path((vhost, name)): Names) -> Answer {
+async fn purge_queue(state: Shared, Path((vhost, name)): Pair) -> Answer {
     carry_out(&state, &vhost, Request::PurgeQueue { name }).await
 }
 
-async fn bind(state: Shared, Path(vhost): Path<String>, Body(body): Body<BindingBody>) -> Answer {
+async fn bind(state: Shared, Path(vhost): Name, Body(body): Body<BindingBody>) -> Answer {
     let binding = body.binding()?;
     let (source, key, there) = (binding.source.clone(), binding.key.clone(), vhost.clone());
     let note = move |shard: &mut Shard| warnings::binding(shard, &there, &source, &key);
     carry_out_noted(&state, &vhost, Request::Bind(binding), note).await
 }
 
-async fn unbind(state: Shared, Path(vhost): Path<String>, Body(body): Body<BindingBody>) -> Answer {
+async fn unbind(state: Shared, Path(vhost): Name, Body(body): Body<BindingBody>) -> Answer {
     carry_out(&state, &vhost, Request::Unbind(body.binding()?)).await
 }
 
-async fn close_connection(
-    state: Shared,
-    Path(id): Path<String>,
-    asked: Query<Parameters>,
-) -> Answer {
+async fn close_connection(state: Shared, Path(id): Name, asked: Asked) -> Answer {
     let reason = asked.0.reason.unwrap_or_else(|| "closed by an operator".into());
     let none = || Failure::new(StatusCode::NOT_FOUND, format!("no connection {id}"));
     let number: u64 = id.parse().map_err(|_| none())?;

@@ -78,7 +78,7 @@ pub struct Shard {
     pub(crate) node: Node,
     /// The time of this turn.
     pub(crate) now: Time,
-    pub(super) settings: Settings,
+    pub(crate) settings: Settings,
     pub(super) clients: Clients,
     pub(crate) counters: Counters,
     pub(super) epoll: OwnedFd,
