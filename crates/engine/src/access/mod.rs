@@ -8,6 +8,7 @@ mod subscription_counts;
 mod usage;
 
 use crate::interface::limits::{PERMISSION_PATTERN_BYTES_MAX, PERMISSION_PROGRAM_BYTES_MAX};
+use crate::interface::refusal::refuse;
 use crate::{
     Binding, BindingTarget, Names, Quota, Refusal, RefusalKind, Request, SubjectPermissions,
 };
@@ -72,11 +73,11 @@ enum Rule {
 impl Pattern {
     fn new(what: &str, text: &str) -> Result<Pattern, Refusal> {
         if text.len() > PERMISSION_PATTERN_BYTES_MAX {
-            let text = format!(
+            refuse!(
+                LimitExceeded,
                 "{what} pattern of {} bytes is longer than {PERMISSION_PATTERN_BYTES_MAX}",
                 text.len()
             );
-            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
         }
         let rule = match text {
             ".*" => Rule::Everything,
@@ -168,7 +169,7 @@ impl Access {
         if self.users.contains_key(name) {
             return Ok(());
         }
-        Err(Refusal::new(RefusalKind::NotFound, format!("no user '{name}'")))
+        refuse!(NotFound, "no user '{name}'");
     }
 
     /// The user of that name.
@@ -209,8 +210,7 @@ impl Access {
         subjects.check()?;
         let of_user = self.permissions.get_mut(user);
         let Some(permissions) = of_user.and_then(|of_user| of_user.get_mut(vhost)) else {
-            let text = format!("user '{user}' has no permissions in vhost '{vhost}'");
-            return Err(Refusal::new(RefusalKind::NotFound, text));
+            refuse!(NotFound, "user '{user}' has no permissions in vhost '{vhost}'");
         };
         let is_restricted = *subjects != SubjectPermissions::default();
         Arc::make_mut(permissions).subjects = is_restricted.then(|| Arc::new(subjects.clone()));
@@ -514,8 +514,7 @@ impl Grant {
         if self.administrator {
             return Ok(());
         }
-        let text = format!("user '{}' is not an administrator", self.user);
-        Err(Refusal::new(RefusalKind::AccessRefused, text))
+        refuse!(AccessRefused, "user '{}' is not an administrator", self.user);
     }
 
     #[cold]

@@ -3,7 +3,8 @@
 //! Patterns are as in [`crate::Subscribe`]; independent of subscribers.
 
 use crate::interface::limits::{SUBJECT_BYTES_MAX, SUBJECT_RULES_MAX};
-use crate::{Refusal, RefusalKind, SubjectPermissions, SubjectRules};
+use crate::interface::refusal::refuse;
+use crate::{Refusal, SubjectPermissions, SubjectRules};
 use std::sync::Arc;
 
 /// Which subjects a user may hear, whatever it subscribes to.
@@ -35,8 +36,7 @@ impl SubjectPermissions {
         let SubjectPermissions { publish, subscribe } = self;
         for list in [&publish.allow, &publish.deny, &subscribe.allow, &subscribe.deny] {
             if list.len() > SUBJECT_RULES_MAX {
-                let text = format!("more than {SUBJECT_RULES_MAX} subjects in one list");
-                return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+                refuse!(LimitExceeded, "more than {SUBJECT_RULES_MAX} subjects in one list");
             }
             for pattern in list {
                 check_pattern(pattern)?;
@@ -75,15 +75,19 @@ impl SubjectRules {
 /// Refuses what is not a pattern of subjects.
 pub(crate) fn check_pattern(pattern: &str) -> Result<(), Refusal> {
     if pattern.len() > SUBJECT_BYTES_MAX {
-        let text =
-            format!("a subject of {} bytes is longer than {SUBJECT_BYTES_MAX}", pattern.len());
-        return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+        refuse!(
+            LimitExceeded,
+            "a subject of {} bytes is longer than {SUBJECT_BYTES_MAX}",
+            pattern.len()
+        );
     }
     let mut words = pattern.split('.').peekable();
     while let Some(word) = words.next() {
         if word.is_empty() || (word == ">" && words.peek().is_some()) {
-            let text = format!("'{pattern}' is not a subject: it has an empty word, or '>' inside");
-            return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
+            refuse!(
+                PreconditionFailed,
+                "'{pattern}' is not a subject: it has an empty word, or '>' inside"
+            );
         }
     }
     Ok(())

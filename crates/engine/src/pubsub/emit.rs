@@ -6,6 +6,7 @@ use super::{Direct, QUEUE_SUBJECT_PREFIX};
 use crate::access::Right;
 use crate::engine::Engine;
 use crate::interface::limits::{NAME_BYTES_MAX, SUBJECT_BYTES_MAX};
+use crate::interface::refusal::refuse;
 use crate::pubsub::cached_route::CachedRoute;
 use crate::pubsub::fanout::{Emission, Fanout, Members, PartTurn};
 use crate::pubsub::subscribe::Subscriber;
@@ -13,7 +14,7 @@ use crate::queue::stored::Incoming;
 use crate::routing::vhost::Vhost;
 use crate::{
     ChannelId, ConnectionId, Content, Effects, Emit, MessageView, Names, Publish, Reached, Refusal,
-    RefusalKind, ShardId, Shards, Time,
+    ShardId, Shards, Time,
 };
 
 impl Engine {
@@ -43,7 +44,7 @@ impl Engine {
     ) -> Result<Reached, Refusal> {
         let slot = self.channel_slot(id).ok_or_else(|| Engine::no_channel(id))?;
         self.check_emit(id, emit)?;
-        let vhost = self.clients.channels.get(slot).expect("a channel's slot is in use").vhost;
+        let vhost = self.clients.channels[slot].vhost;
         self.counters.emitted += 1;
         let message = &emitted(self.names(), emit.subject, &emit.content);
         let publisher = Publisher { connection: id.connection, echo: emit.echo, asks: emit.asks };
@@ -69,12 +70,12 @@ impl Engine {
         let bytes = emit.content.body.len() as u64;
         let most = self.options.limits.body_bytes_max;
         if bytes > most || emit.subject.len() > SUBJECT_BYTES_MAX {
-            let text = format!(
+            refuse!(
+                LimitExceeded,
                 "a message of {bytes} bytes to a subject of {}: the limits are {most} and \
                  {SUBJECT_BYTES_MAX}",
                 emit.subject.len()
             );
-            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
         }
         self.check_subject(id, emit.subject)
     }
@@ -189,7 +190,7 @@ impl Engine {
         if publish.exchange == names.subject_exchange {
             return true;
         }
-        let id = self.clients.channels.get(slot).expect("a channel's slot is in use").id;
+        let id = self.clients.channels[slot].id;
         let Some(grant) = self.clients.grant(id.connection) else { return true };
         // Binding another exchange to that of subjects takes the right to it. The default
         // exchange is not bound, and a responder may answer a request.

@@ -173,7 +173,7 @@ impl Engine {
 
     /// Ends a subscriber that its user may not have any more, and tells its channel.
     fn forbid_subscriber<F: Effects>(&mut self, slot: u32, fx: &mut F) {
-        let subscriber = self.pubsub.subscribers.get(slot).expect("it was found just now");
+        let subscriber = &self.pubsub.subscribers[slot];
         let interest = &self.topology.vhosts[subscriber.vhost].interest;
         let (subject, group, _) = interest.place(subscriber.place);
         let subscribed = Subscribe {

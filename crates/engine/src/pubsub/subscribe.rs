@@ -7,11 +7,12 @@ use crate::access::{check_pattern, covers};
 use crate::engine::Engine;
 use crate::foundation::table::Table;
 use crate::interface::limits::{SUBJECT_BYTES_MAX, TOPIC_WORDS_MAX};
+use crate::interface::refusal::refuse;
 use crate::pubsub::fanout::Emission;
 use crate::pubsub::subscribers::{Channels, Part, TAKEN_OUT_MAX};
 use crate::{
-    Bound, ChannelId, ConnectionId, DirectMessage, Effects, Lost, Refusal, RefusalKind,
-    SendOutcome, SlowConsumerPolicy, Subscribe,
+    Bound, ChannelId, ConnectionId, DirectMessage, Effects, Lost, Refusal, SendOutcome,
+    SlowConsumerPolicy, Subscribe,
 };
 use std::hash::BuildHasher;
 
@@ -140,14 +141,14 @@ impl Engine {
             None => Box::default(),
         };
         let hash = self.pubsub.hasher.hash_one(subscribe.name);
-        let channel = self.clients.channels.get(slot).expect("a channel's slot is in use");
+        let channel = &self.clients.channels[slot];
         let known = &channel.subscribers.slots;
         if known.find(hash, |slot| self.pubsub.is_named(*slot, subscribe.name)).is_some() {
             return Ok(());
         }
         self.may_subscribe_to_more(id, known.len())?;
         let user = self.clients.user(id.connection).cloned();
-        let channel = self.clients.channels.get_mut(slot).expect("a channel's slot is in use");
+        let channel = &mut self.clients.channels[slot];
         let vhost = channel.vhost;
         let whose = *channel
             .subscribers
@@ -197,16 +198,16 @@ impl Engine {
         let most =
             quota.get(Bound::ConnectionSubscriptions).unwrap_or(limits.subscriptions_max as u64);
         if count as u64 >= most {
-            let text = format!("more than {most} subjects subscribed to in one channel");
-            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+            refuse!(LimitExceeded, "more than {most} subjects subscribed to in one channel");
         }
         let most = quota.get(Bound::Subscriptions).unwrap_or(limits.user_subscriptions_max);
         if let Some(user) = user.filter(|_| most < u64::MAX) {
             let count = self.access.subscribing.everywhere(user);
             if count >= most {
-                let text =
-                    format!("user '{user}' subscribes to {count} subjects, and may to no more");
-                return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+                refuse!(
+                    LimitExceeded,
+                    "user '{user}' subscribes to {count} subjects, and may to no more"
+                );
             }
         }
         Ok(())
@@ -243,7 +244,7 @@ impl Engine {
         let hash = self.pubsub.hasher.hash_one(name);
         let is_named = |slot: &u32| self.pubsub.is_named(*slot, name);
         let Some(&slot) = channel.subscribers.slots.find(hash, is_named) else { return };
-        let subscriber = self.pubsub.subscribers.get_mut(slot).expect("it was found just now");
+        let subscriber = &mut self.pubsub.subscribers[slot];
         match after {
             Some(after) if after > subscriber.heard => subscriber.until = after,
             _ => self.end_subscriber(slot, fx),
@@ -331,14 +332,13 @@ fn check_subscribe(subscribe: &Subscribe<'_>) -> Result<(), Refusal> {
     check_pattern(subscribe.subject)?;
     let words = subscribe.subject.split('.').count();
     if words > TOPIC_WORDS_MAX {
-        let text = format!("a subject of {words} words has more than {TOPIC_WORDS_MAX}");
-        return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
+        refuse!(PreconditionFailed, "a subject of {words} words has more than {TOPIC_WORDS_MAX}");
     }
     if subscribe.group.unwrap_or_default().len().max(subscribe.name.len()) > SUBJECT_BYTES_MAX {
-        let text = format!(
+        refuse!(
+            LimitExceeded,
             "the names of a subscriber and of a group have at most {SUBJECT_BYTES_MAX} bytes"
         );
-        return Err(Refusal::new(RefusalKind::LimitExceeded, text));
     }
     Ok(())
 }

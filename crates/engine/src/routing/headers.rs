@@ -1,6 +1,7 @@
 //! How a headers exchange compares a binding's arguments with a message's headers.
 
-use crate::{Arguments, Names, Refusal, RefusalKind, Value};
+use crate::interface::refusal::refuse;
+use crate::{Arguments, Names, Refusal, Value};
 use std::collections::BTreeMap;
 
 /// A message's headers.
@@ -37,11 +38,11 @@ pub(super) fn check(names: &Names, arguments: &Arguments) -> Result<(), Refusal>
         Some(Value::Text(text)) => format!("value '{text}'"),
         _ => "type".to_owned(),
     };
-    let text = format!(
+    refuse!(
+        PreconditionFailed,
         "invalid {} field {value}; expected all, any, all-with-x, or any-with-x as text",
         names.match_argument
     );
-    Err(Refusal::new(RefusalKind::PreconditionFailed, text))
 }
 
 /// Whether a binding with these arguments takes a message with these headers. Without arguments to

@@ -5,10 +5,8 @@ use super::exchanges::Exchange;
 use super::patterns::{NONE, TOPIC};
 use super::{Change, DeletedExchange, QueueEntry, QueueKey, Router, headers};
 use crate::interface::limits::{NAME_BYTES_MAX, TOPIC_WORDS_MAX};
-use crate::{
-    Arguments, BindingTarget, Declared, ExchangeKind, ExchangeOptions, Mismatch, Refusal,
-    RefusalKind,
-};
+use crate::interface::refusal::refuse;
+use crate::{Arguments, BindingTarget, Declared, ExchangeKind, ExchangeOptions, Mismatch, Refusal};
 use std::sync::Arc;
 
 impl Router {
@@ -32,11 +30,12 @@ impl Router {
         self.check_not_reserved(name)?;
         check_length("exchange name", name)?;
         if !self.hold_auto_delete && self.exchanges.len() >= self.exchanges_max {
-            let text = format!(
+            refuse!(
+                LimitExceeded,
                 "cannot declare exchange '{name}' in vhost '{}': limit of {} exchanges reached",
-                self.vhost, self.exchanges_max
+                self.vhost,
+                self.exchanges_max
             );
-            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
         }
         self.check_kept(durable)?;
         self.exchanges.add(Exchange::new(name, options.clone(), self.seed));
@@ -56,8 +55,7 @@ impl Router {
         let Some(key) = self.exchanges.find(name) else { return Ok(Change::default()) };
         let exchange = self.exchanges.get(key);
         if if_unused && exchange.outgoing != NONE {
-            let text = format!("exchange '{name}' in vhost '{}' in use", self.vhost);
-            return Err(Refusal::new(RefusalKind::PreconditionFailed, text));
+            refuse!(PreconditionFailed, "exchange '{name}' in vhost '{}' in use", self.vhost);
         }
         let durable = exchange.options.durable;
         self.check_kept(durable)?;
@@ -123,11 +121,12 @@ impl Router {
             ExchangeKind::Direct | ExchangeKind::Fanout => {}
         }
         if !self.hold_auto_delete && self.bindings.len() >= self.bindings_max {
-            let text = format!(
+            refuse!(
+                LimitExceeded,
                 "cannot bind to exchange '{source}' in vhost '{}': limit of {} bindings reached",
-                self.vhost, self.bindings_max
+                self.vhost,
+                self.bindings_max
             );
-            return Err(Refusal::new(RefusalKind::LimitExceeded, text));
         }
         self.check_kept(durable)?;
         let id = self.bindings.add(from, to, key, arguments);
@@ -163,8 +162,7 @@ impl Router {
     fn check_not_reserved(&self, name: &str) -> Result<(), Refusal> {
         let prefix = self.names.reserved_prefix;
         if name.starts_with(prefix) {
-            let text = format!("exchange name '{name}' contains reserved prefix '{prefix}*'");
-            return Err(Refusal::new(RefusalKind::AccessRefused, text));
+            refuse!(AccessRefused, "exchange name '{name}' contains reserved prefix '{prefix}*'");
         }
         Ok(())
     }
@@ -281,8 +279,7 @@ impl Router {
 
 fn check_not_default(name: &str) -> Result<(), Refusal> {
     if name.is_empty() {
-        let text = "operation not permitted on the default exchange";
-        return Err(Refusal::new(RefusalKind::AccessRefused, text));
+        refuse!(AccessRefused, "operation not permitted on the default exchange");
     }
     Ok(())
 }
@@ -297,8 +294,7 @@ fn check_ends(source: &str, target: &BindingTarget) -> Result<(), Refusal> {
 
 fn check_length(what: &str, name: &str) -> Result<(), Refusal> {
     if name.len() > NAME_BYTES_MAX {
-        let text = format!("{what} of {} bytes is longer than {NAME_BYTES_MAX}", name.len());
-        return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+        refuse!(LimitExceeded, "{what} of {} bytes is longer than {NAME_BYTES_MAX}", name.len());
     }
     Ok(())
 }
@@ -306,8 +302,7 @@ fn check_length(what: &str, name: &str) -> Result<(), Refusal> {
 fn check_pattern(key: &str) -> Result<(), Refusal> {
     let words = TOPIC.words(key).count();
     if words > TOPIC_WORDS_MAX {
-        let text = format!("topic pattern of {words} words has more than {TOPIC_WORDS_MAX}");
-        return Err(Refusal::new(RefusalKind::LimitExceeded, text));
+        refuse!(LimitExceeded, "topic pattern of {words} words has more than {TOPIC_WORDS_MAX}");
     }
     Ok(())
 }

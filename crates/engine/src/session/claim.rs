@@ -3,16 +3,13 @@
 use super::Session;
 use crate::engine::Engine;
 use crate::interface::limits::{SESSION_NAME_BYTES_MAX, SESSION_STATE_BYTES_MAX};
+use crate::interface::refusal::refuse;
 use crate::{
     ChannelId, ClaimSession, Effects, Refusal, RefusalKind, Reply, Request, SessionExpiry,
     SessionLoss, Time,
 };
 use bytes::Bytes;
 use std::sync::Arc;
-
-fn refused<T>(kind: RefusalKind, text: String) -> Result<T, Refusal> {
-    Err(Refusal::new(kind, text))
-}
 
 impl Engine {
     pub(crate) fn request_session<F: Effects>(
@@ -27,8 +24,7 @@ impl Engine {
             Request::DetachSession { name, expiry } => {
                 let slot = self.session_of(id, &name)?;
                 if self.sessions.get(slot).is_none_or(|session| session.holder != Some(id)) {
-                    let text = format!("session '{name}' is not held by this channel");
-                    return refused(RefusalKind::PreconditionFailed, text);
+                    refuse!(PreconditionFailed, "session '{name}' is not held by this channel");
                 }
                 self.detach_session(now, slot, expiry, fx);
                 Ok(Reply::Done)
@@ -53,8 +49,7 @@ impl Engine {
     ) -> Result<Reply, Refusal> {
         let (vhost, user) = self.owner_of(id);
         let Some(user) = user else {
-            let text = "a session belongs to a user; the broker itself has none";
-            return refused(RefusalKind::NotAllowed, text.to_owned());
+            refuse!(NotAllowed, "a session belongs to a user; the broker itself has none");
         };
         check_claim(&claim)?;
         let expiry = self.bounded_expiry(claim.expiry);
@@ -103,7 +98,7 @@ impl Engine {
         fx: &mut F,
     ) -> Reply {
         self.counters.session_resumes += 1;
-        let session = self.sessions.get_mut(slot).expect("the caller found it");
+        let session = &mut self.sessions[slot];
         session.expiry = expiry;
         session.recorded = claim.recorded;
         let state = session.state.clone();
@@ -122,7 +117,7 @@ impl Engine {
         let before = self.sessions.set_holder(slot, Some(id));
         let Some(before) = before.filter(|before| *before != id) else { return };
         self.counters.session_takeovers += 1;
-        let name = Arc::clone(&self.sessions.get(slot).expect("the caller found it").name);
+        let name = Arc::clone(&self.sessions[slot].name);
         self.tell_session_lost(before, &name, SessionLoss::TakenOver, fx);
     }
 
@@ -169,8 +164,7 @@ impl Engine {
         let (vhost, user) = self.owner_of(id);
         let Some(slot) = self.sessions.find(vhost, name) else {
             let vhost = &self.topology.vhosts[vhost].name;
-            let text = format!("no session '{name}' in vhost '{vhost}'");
-            return refused(RefusalKind::NotFound, text);
+            refuse!(NotFound, "no session '{name}' in vhost '{vhost}'");
         };
         self.check_owner(slot, user.as_ref())?;
         Ok(slot)
@@ -184,12 +178,11 @@ impl Engine {
     }
 
     fn check_owner(&self, slot: u32, user: Option<&Arc<str>>) -> Result<(), Refusal> {
-        let session = self.sessions.get(slot).expect("the caller found it");
+        let session = &self.sessions[slot];
         if user.is_none_or(|user| *user == session.user) {
             return Ok(());
         }
-        let text = format!("session '{}' belongs to another user", session.name);
-        refused(RefusalKind::AccessRefused, text)
+        refuse!(AccessRefused, "session '{}' belongs to another user", session.name);
     }
 
     fn check_session_limits(&self, vhost: u32, user: &str) -> Result<(), Refusal> {
@@ -201,8 +194,7 @@ impl Engine {
             (sessions.count_of_user(user), limits.user_sessions_max, format!(" of user '{user}'")),
         ] {
             if count >= most {
-                let text = format!("more than {most} sessions{which}");
-                return refused(RefusalKind::LimitExceeded, text);
+                refuse!(LimitExceeded, "more than {most} sessions{which}");
             }
         }
         Ok(())
@@ -222,17 +214,19 @@ impl Engine {
 fn check_claim(claim: &ClaimSession) -> Result<(), Refusal> {
     let (name, state) = (claim.name.len(), claim.state.as_ref().map_or(0, Bytes::len));
     if name == 0 {
-        return refused(RefusalKind::PreconditionFailed, "a session needs a name".to_owned());
+        refuse!(PreconditionFailed, "a session needs a name");
     }
     if name > SESSION_NAME_BYTES_MAX {
-        let text =
-            format!("a session name of {name} bytes is longer than {SESSION_NAME_BYTES_MAX}");
-        return refused(RefusalKind::LimitExceeded, text);
+        refuse!(
+            LimitExceeded,
+            "a session name of {name} bytes is longer than {SESSION_NAME_BYTES_MAX}"
+        );
     }
     if state > SESSION_STATE_BYTES_MAX {
-        let text =
-            format!("session state of {state} bytes is longer than {SESSION_STATE_BYTES_MAX}");
-        return refused(RefusalKind::LimitExceeded, text);
+        refuse!(
+            LimitExceeded,
+            "session state of {state} bytes is longer than {SESSION_STATE_BYTES_MAX}"
+        );
     }
     Ok(())
 }

@@ -30,7 +30,7 @@ impl Engine {
     ) {
         let expiry = expiry.map(|asked| self.bounded_expiry(asked));
         self.sessions.set_holder(slot, None);
-        let session = self.sessions.get_mut(slot).expect("the caller found it");
+        let session = &mut self.sessions[slot];
         session.expiry = expiry.unwrap_or(session.expiry);
         if !session.expiry.outlives_holder() {
             self.end_session(slot, fx);
@@ -42,7 +42,7 @@ impl Engine {
 
     /// A session is detached since an instant, from which its expiry counts.
     pub(crate) fn begin_expiry(&mut self, slot: u32, since: Time) {
-        let session = self.sessions.get_mut(slot).expect("the caller found it");
+        let session = &mut self.sessions[slot];
         session.detached_at = Some(since);
         if let SessionExpiry::After(expiry) = session.expiry {
             let at = since.plus(expiry);
@@ -53,7 +53,7 @@ impl Engine {
 
     /// A session is about to have a holder: it does not expire.
     pub(crate) fn attach_session(&mut self, slot: u32) {
-        let session = self.sessions.get_mut(slot).expect("the caller found it");
+        let session = &mut self.sessions[slot];
         session.detached_at = None;
         if let Some(at) = session.expires_at.take() {
             self.timers.clear(at, Timer::Session(slot));
@@ -104,10 +104,10 @@ impl Engine {
 
     /// Records a session as it is, where that is to survive a restart.
     pub(crate) fn record_session<F: Effects>(&mut self, slot: u32, fx: &mut F) {
-        let session = self.sessions.get_mut(slot).expect("the caller found it");
+        let session = &mut self.sessions[slot];
         let outlives_restart = session.outlives_restart();
         let was_stored = std::mem::replace(&mut session.is_stored, outlives_restart);
-        let session = self.sessions.get(slot).expect("it was there just now");
+        let session = &self.sessions[slot];
         if !outlives_restart {
             if was_stored {
                 let (number, vhost) = (session.number, session.vhost);

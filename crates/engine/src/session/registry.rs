@@ -31,14 +31,16 @@ impl std::ops::Deref for Sessions {
     }
 }
 
+/// Owner, name and holder of a session are changed below only.
+impl std::ops::DerefMut for Sessions {
+    fn deref_mut(&mut self) -> &mut Slab<Session> {
+        &mut self.slots
+    }
+}
+
 impl Sessions {
     pub(crate) fn new() -> Sessions {
         Sessions { next_number: 1, ..Sessions::default() }
-    }
-
-    /// The session in a slot; its owner, name and holder are not to be changed in it.
-    pub(crate) fn get_mut(&mut self, slot: u32) -> Option<&mut Session> {
-        self.slots.get_mut(slot)
     }
 
     pub(crate) fn count_in_vhost(&self, vhost: u32) -> usize {

@@ -56,7 +56,7 @@ impl Engine {
     pub(crate) fn sessions_recovered(&mut self, now: Time) {
         let slots: Vec<u32> = self.sessions.iter().map(|(slot, _)| slot).collect();
         for slot in slots {
-            let session = self.sessions.get(slot).expect("it was listed just now");
+            let session = &self.sessions[slot];
             let since = session.detached_at.map_or(now, |at| at.min(now));
             self.begin_expiry(slot, since);
         }

@@ -83,7 +83,7 @@ impl Engine {
         }
         self.clients.openings += 1;
         let opening = self.clients.openings;
-        self.clients.channels.get_mut(slot).expect("a channel's slot is in use").opening = opening;
+        self.clients.channels[slot].opening = opening;
         fx.call_home(Call::Open { channel, opening });
     }
 }

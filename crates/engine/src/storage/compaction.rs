@@ -194,7 +194,7 @@ impl Engine {
         fx: &mut F,
     ) {
         let Ok(records) = records else { return };
-        let queue = self.queues.get(slot).expect("the caller looked it up");
+        let queue = &self.queues[slot];
         let known = queue.lanes[page.lane].pages().find(|known| known.position == page.position);
         // Where its queue is about to need it, what is in it goes soon by itself.
         let Some(known) = known.filter(|known| known.fetch == Fetch::Idle) else {
@@ -242,7 +242,7 @@ impl Engine {
         records: &[Arc<[u8]>],
         fx: &mut F,
     ) -> bool {
-        let number = self.queues.get(slot).expect("the caller looked it up").number;
+        let number = self.queues[slot].number;
         for (position, record) in page.messages.iter().zip(records) {
             let Ok(message) = message_of(record) else { return false };
             let index = page.entries.iter().position(|entry| entry.position == *position);
@@ -255,7 +255,7 @@ impl Engine {
         record.write(&mut self.scratch.record);
         let position = fx.append(&[&self.scratch.record], false);
         let Record::Page { entries, .. } = record else { unreachable!("it was made a page") };
-        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+        let queue = &mut self.queues[slot];
         let pages = queue.lanes[page.lane].pages_mut();
         let known = pages
             .iter_mut()

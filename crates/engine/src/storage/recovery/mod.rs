@@ -233,13 +233,13 @@ impl Engine {
         fx: &mut F,
     ) -> Result<(), String> {
         let Some(slot) = self.queues.slot_of(number) else { return Ok(()) };
-        let queue = self.queues.get_mut(slot).expect("numbers name living queues");
+        let queue = &mut self.queues[slot];
         if *range.end() >= queue.next_seq {
             let (last, next) = (range.end(), queue.next_seq);
             return Err(format!("message {last} of queue '{}' settled before {next}", queue.name));
         }
         for seq in range {
-            let queue = self.queues.get_mut(slot).expect("numbers name living queues");
+            let queue = &mut self.queues[slot];
             if let Some(entry) = queue.remove(seq) {
                 self.drop_entry(entry, fx);
             } else {
@@ -261,16 +261,16 @@ impl Engine {
 
     fn replay_purged<F: Effects>(&mut self, number: u64, before: u64, kept: &[u64], fx: &mut F) {
         let Some(slot) = self.queues.slot_of(number) else { return };
-        let queue = self.queues.get_mut(slot).expect("numbers name living queues");
+        let queue = &mut self.queues[slot];
         let seqs = queue.lanes.iter().flat_map(|lane| lane.entries()).map(|entry| entry.seq);
         let gone = seqs.filter(|seq| *seq < before && kept.binary_search(seq).is_err());
         for seq in gone.collect::<Vec<_>>() {
-            let queue = self.queues.get_mut(slot).expect("numbers name living queues");
+            let queue = &mut self.queues[slot];
             if let Some(entry) = queue.remove(seq) {
                 self.drop_entry(entry, fx);
             }
         }
-        let queue = self.queues.get(slot).expect("numbers name living queues");
+        let queue = &self.queues[slot];
         let mut pages = Vec::new();
         for (index, lane) in queue.lanes.iter().enumerate() {
             let purged = lane.pages().filter(|page| page.first < before);
@@ -302,7 +302,7 @@ impl Engine {
         }
         let slots: Vec<u32> = self.queues.iter().map(|(slot, _)| slot).collect();
         for slot in slots {
-            let queue = self.queues.get_mut(slot).expect("it was listed just now");
+            let queue = &mut self.queues[slot];
             if !clean {
                 queue.mark_redelivered();
             }

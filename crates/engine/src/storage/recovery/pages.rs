@@ -9,7 +9,7 @@ impl Engine {
     /// A message in a page is gone. Which record it was in is only known once the page is read: its
     /// reference stays until then, or until all in the page are gone.
     pub(super) fn settle_in_page<F: Effects>(&mut self, slot: u32, seq: u64, fx: &mut F) {
-        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+        let queue = &mut self.queues[slot];
         let Some((lane, page)) = queue.page_of(seq) else { return };
         if queue.settled_in_pages.contains(seq) {
             return;
@@ -38,7 +38,7 @@ impl Engine {
         at: Position,
         fx: &mut F,
     ) {
-        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+        let queue = &mut self.queues[slot];
         let Some(page) = queue.lanes[lane].remove_page(at) else { return };
         queue.ready -= u64::from(page.count);
         queue.ready_bytes -= page.bytes;
@@ -56,7 +56,7 @@ impl Engine {
         kept: &[u64],
         fx: &mut F,
     ) {
-        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+        let queue = &mut self.queues[slot];
         let is_only_lane = queue.lanes.len() == 1;
         let pages = queue.lanes[lane].pages_mut();
         let Some(page) = pages.iter_mut().find(|page| page.position == position) else { return };
@@ -112,7 +112,7 @@ impl Engine {
         fx: &mut F,
     ) -> Result<(), String> {
         let Some(slot) = self.queues.slot_of(number) else { return Ok(()) };
-        let queue = self.queues.get_mut(slot).expect("numbers name living queues");
+        let queue = &mut self.queues[slot];
         let lane = usize::from(lane);
         let Some(target) = queue.lanes.get_mut(lane) else {
             return Err(format!("queue '{}' has no priority {lane}", queue.name));
@@ -142,7 +142,7 @@ impl Engine {
         self.cut_pages(slot, lane, page.first, page.last, fx);
         fx.retain(position, 1);
         let is_used_up = page.count == 0;
-        let queue = self.queues.get_mut(slot).expect("numbers name living queues");
+        let queue = &mut self.queues[slot];
         for seq in settled {
             queue.settled_in_pages.insert(seq);
         }
@@ -155,7 +155,7 @@ impl Engine {
 
     /// A new page has the numbers from `first` to `last`: those before it keep what is below.
     fn cut_pages<F: Effects>(&mut self, slot: u32, lane: usize, first: u64, last: u64, fx: &mut F) {
-        let queue = self.queues.get_mut(slot).expect("the caller looked it up");
+        let queue = &mut self.queues[slot];
         let is_only_lane = queue.lanes.len() == 1;
         let mut used_up = Vec::new();
         let pages = queue.lanes[lane].pages_mut().iter_mut();
