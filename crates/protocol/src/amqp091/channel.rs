@@ -64,7 +64,8 @@ impl Content {
 /// The channels of a connection, by number.
 #[derive(Debug, Default)]
 pub(super) struct Channels {
-    pub(super) sorted: Vec<Channel>,
+    /// By number.
+    pub(super) all: Vec<Channel>,
     /// Where the last one was found: the next frame is most likely for the same.
     last: usize,
 }
@@ -72,52 +73,37 @@ pub(super) struct Channels {
 impl Channels {
     #[inline]
     pub(super) fn find(&mut self, number: u16) -> Option<usize> {
-        if self.sorted.get(self.last).is_some_and(|channel| channel.number == number) {
+        if self.all.get(self.last).is_some_and(|channel| channel.number == number) {
             return Some(self.last);
         }
-        self.last = self.sorted.binary_search_by_key(&number, |channel| channel.number).ok()?;
+        self.last = self.all.binary_search_by_key(&number, |channel| channel.number).ok()?;
         Some(self.last)
     }
     pub(super) fn get(&mut self, number: u16) -> Option<&mut Channel> {
         let index = self.find(number)?;
-        self.sorted.get_mut(index)
+        self.all.get_mut(index)
     }
     pub(super) fn insert(&mut self, number: u16) {
-        let Err(at) = self.sorted.binary_search_by_key(&number, |channel| channel.number) else {
+        let Err(at) = self.all.binary_search_by_key(&number, |channel| channel.number) else {
             return;
         };
         // Most connections have one channel: room for exactly one is kept first.
-        if self.sorted.is_empty() {
-            self.sorted.reserve_exact(1);
+        if self.all.is_empty() {
+            self.all.reserve_exact(1);
         }
-        self.sorted.insert(at, Channel { number, ..Channel::default() });
+        self.all.insert(at, Channel { number, ..Channel::default() });
     }
     pub(super) fn remove(&mut self, number: u16) {
         if let Some(index) = self.find(number) {
-            self.sorted.remove(index);
+            self.all.remove(index);
         }
     }
     pub(super) fn len(&self) -> usize {
-        self.sorted.len()
+        self.all.len()
     }
     /// Octets of body that unfinished messages have announced.
     pub(super) fn announced_bytes(&self) -> u64 {
-        let contents = self.sorted.iter().filter_map(|channel| channel.content.as_ref());
+        let contents = self.all.iter().filter_map(|channel| channel.content.as_ref());
         contents.filter_map(|content| content.body_bytes).sum()
-    }
-}
-
-impl std::ops::Index<usize> for Channels {
-    type Output = Channel;
-    #[inline]
-    fn index(&self, index: usize) -> &Channel {
-        &self.sorted[index]
-    }
-}
-
-impl std::ops::IndexMut<usize> for Channels {
-    #[inline]
-    fn index_mut(&mut self, index: usize) -> &mut Channel {
-        &mut self.sorted[index]
     }
 }

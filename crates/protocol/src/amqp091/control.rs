@@ -215,7 +215,7 @@ impl Handler {
         if !name.is_empty() {
             return Ok(name.to_owned());
         }
-        let last = &self.channels[index].last_queue;
+        let last = &self.channels.all[index].last_queue;
         if last.is_empty() {
             return Err(Fault::new(Code::NOT_FOUND, "no previously declared queue"));
         }
@@ -306,7 +306,7 @@ impl Handler {
                 if global {
                     return Ok(Lowered::done(Request::SetChannelCredit(credit), ok, false));
                 }
-                self.channels[index].consumer_credit = credit;
+                self.channels.all[index].consumer_credit = credit;
                 Lowered::Answer(ok)
             }
             Method::BasicConsume {
@@ -327,7 +327,7 @@ impl Handler {
                     presettled: no_ack,
                     exclusive,
                     priority: mapping::consumer_priority(&queue, &self.vhost, arguments)?,
-                    credit: self.channels[index].consumer_credit,
+                    credit: self.channels.all[index].consumer_credit,
                     queue,
                 };
                 let answer = Answer::Consuming(subscribe.name.clone());
@@ -362,7 +362,7 @@ impl Handler {
             return tag.to_owned();
         }
         self.tags_made += 1;
-        let (connection, channel) = (self.id.0, self.channels[index].number);
+        let (connection, channel) = (self.id.0, self.channels.all[index].number);
         format!("amq.ctag-{connection}.{channel}.{}", self.tags_made)
     }
 
@@ -375,7 +375,7 @@ impl Handler {
     ) -> Result<Lowered<'static>, Fault> {
         let wrong = if !no_ack {
             "reply consumer cannot acknowledge"
-        } else if self.channels[index].inbox.is_some() {
+        } else if self.channels.all[index].inbox.is_some() {
             "reply consumer already set"
         } else {
             let name = self.consumer_tag(index, tag);
@@ -401,7 +401,7 @@ impl Handler {
                 self.select(index, Mode::Transaction, Method::TxSelectOk {}, false)?
             }
             Method::TxCommit {} | Method::TxRollback {}
-                if self.channels[index].mode != Mode::Transaction =>
+                if self.channels.all[index].mode != Mode::Transaction =>
             {
                 let text = "channel is not transactional";
                 return Err(Fault::new(Code::PRECONDITION_FAILED, text));
@@ -426,7 +426,7 @@ impl Handler {
             Mode::Confirm => (Request::SelectConfirms, "cannot switch from tx to confirm mode"),
             _ => (Request::SelectTransactions, "cannot switch from confirm to tx mode"),
         };
-        match self.channels[index].mode {
+        match self.channels.all[index].mode {
             Mode::Plain => Ok(Lowered::request(request, Answer::Mode(mode, ok), no_wait)),
             already if already != mode => Err(Fault::new(Code::PRECONDITION_FAILED, refused)),
             _ if no_wait => Ok(Lowered::Nothing),

@@ -122,11 +122,11 @@ impl Handler {
         fields: &[u8],
         following: &[u8],
     ) -> Result<usize, (usize, Fault)> {
-        let number = self.channels[index].number;
+        let number = self.channels.all[index].number;
         let body_max = self.settings.body_bytes_max;
         let Some(whole) = whole(following, number, self.frame_bytes_max, body_max) else {
             let content = Content { method: fields.to_vec(), ..Content::default() };
-            self.channels[index].content = Some(Box::new(content));
+            self.channels.all[index].content = Some(Box::new(content));
             return Ok(0);
         };
         let copy = context.engine.copy_of_large(whole.body);
@@ -142,7 +142,7 @@ impl Handler {
         let Some(index) = self.channels.find(number) else {
             return Err(Fault::not_open(what, number));
         };
-        let channel = &self.channels[index];
+        let channel = &self.channels.all[index];
         if channel.closing {
             return Ok(None);
         }
@@ -163,10 +163,10 @@ impl Handler {
         let Some(index) = self.channels.find(number) else {
             return Err(Fault::not_open(&format!("content {kind} frame"), number));
         };
-        if self.channels[index].closing {
+        if self.channels.all[index].closing {
             return Ok(None);
         }
-        if self.channels[index].content.is_none() {
+        if self.channels.all[index].content.is_none() {
             return Err(unexpected(format!("content {kind} frame without a method before it")));
         }
         Ok(Some(index))
@@ -195,7 +195,7 @@ impl Handler {
             return Err(Fault::new(Code::PRECONDITION_FAILED, text));
         }
         let announced = self.channels.announced_bytes();
-        let Some(content) = &mut self.channels[index].content else { return Ok(()) };
+        let Some(content) = &mut self.channels.all[index].content else { return Ok(()) };
         if content.body_bytes.is_some() {
             return Err(unexpected("second content header frame where a body frame has to come"));
         }
@@ -222,7 +222,7 @@ impl Handler {
         let Some(index) = self.room_for(frame.channel, frame.payload.len() as u64)? else {
             return Ok(());
         };
-        let Some(content) = &mut self.channels[index].content else { return Ok(()) };
+        let Some(content) = &mut self.channels.all[index].content else { return Ok(()) };
         let is_last = content.missing() == frame.payload.len() as u64;
         if is_last && content.body.is_empty() {
             let copy = context.engine.copy_of_large(frame.payload);
@@ -239,7 +239,7 @@ impl Handler {
     /// The channel that takes a body frame of that many octets.
     fn room_for(&mut self, number: u16, bytes: u64) -> Result<Option<usize>, Fault> {
         let Some(index) = self.continued(number, "body")? else { return Ok(None) };
-        let Some(content) = &self.channels[index].content else { return Ok(None) };
+        let Some(content) = &self.channels.all[index].content else { return Ok(None) };
         let Some(announced) = content.body_bytes else {
             return Err(unexpected("content body frame where a header frame has to come"));
         };
@@ -290,7 +290,7 @@ impl Handler {
             None => return 0,
         }
         if let Some(index) = self.channels.find(part.channel)
-            && let Some(content) = &mut self.channels[index].content
+            && let Some(content) = &mut self.channels.all[index].content
             && content.missing() == 0
         {
             self.current = BASIC_PUBLISH;
@@ -301,7 +301,7 @@ impl Handler {
 
     /// All of a message is here whose body came in parts.
     fn complete_gathered(&mut self, context: &mut Context<impl Host>, index: usize) {
-        let Some(content) = &mut self.channels[index].content else { return };
+        let Some(content) = &mut self.channels.all[index].content else { return };
         let body = std::mem::take(&mut content.body);
         if body.len() < context.engine.large_body_bytes() {
             return self.complete(context, index, &body, None);
@@ -318,8 +318,8 @@ impl Handler {
         body: &[u8],
         shared: Option<&Bytes>,
     ) {
-        let number = self.channels[index].number;
-        let Some(content) = self.channels[index].content.take() else { return };
+        let number = self.channels.all[index].number;
+        let Some(content) = self.channels.all[index].content.take() else { return };
         let published = PublishMethod::decode(&content.method)
             .map_err(|malformed| syntax("basic.publish", malformed))
             .and_then(|method| {
@@ -380,7 +380,7 @@ impl Handler {
         index: usize,
         publish: &Publish<'_>,
     ) -> Result<(), Fault> {
-        let id = self.channel_id(self.channels[index].number);
+        let id = self.channel_id(self.channels.all[index].number);
         context.engine.publish(context.now, id, publish, context.host).map_err(mapping::fault)
     }
 
@@ -409,7 +409,7 @@ impl Handler {
             }
         }
         if scan.reply_to == Some(DIRECT_REPLY_TO.as_bytes()) {
-            let Some(inbox) = &self.channels[index].inbox else {
+            let Some(inbox) = &self.channels.all[index].inbox else {
                 let text = "fast reply consumer does not exist";
                 return Err(Fault::new(Code::PRECONDITION_FAILED, text));
             };
@@ -482,11 +482,11 @@ impl Handler {
         let settle = match name {
             "basic.ack" => Settle { tag, multiple: bits & 1 != 0, outcome: Outcome::Accept },
             "basic.nack" => {
-                self.channels[index].rejected_by = 120;
+                self.channels.all[index].rejected_by = 120;
                 Settle { tag, multiple: bits & 1 != 0, outcome: discarded(bits & 2 != 0) }
             }
             _ => {
-                self.channels[index].rejected_by = 90;
+                self.channels.all[index].rejected_by = 90;
                 Settle { tag, multiple: false, outcome: discarded(bits & 1 != 0) }
             }
         };

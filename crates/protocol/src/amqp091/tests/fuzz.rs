@@ -75,7 +75,7 @@ fn run(seed: u64, frames: &[Vec<u8>]) {
     for piece in random.pieces(&bytes, 200) {
         host.receive(number, piece);
         host.turn_ends();
-        let channels = &host.amqp091(number).channels.sorted;
+        let channels = &host.amqp091(number).channels.all;
         let contents = channels.iter().filter_map(|channel| channel.content.as_deref());
         let capacity = |content: &Content| {
             content.method.capacity() + content.properties.capacity() + content.body.capacity()

@@ -32,8 +32,6 @@ pub struct Info {
     pub tls_required: bool,
     #[serde(skip_serializing_if = "Not::not")]
     pub tls_available: bool,
-    #[serde(skip_serializing_if = "Not::not")]
-    pub tls_verify: bool,
     /// Lame duck mode: the server is about to go.
     #[serde(skip_serializing_if = "Not::not")]
     pub ldm: bool,
