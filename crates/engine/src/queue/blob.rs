@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub(crate) const ENTRY_COST: u64 = 64;
 
 /// A message as [`super::stored`] describes it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Blob {
     /// All of it. One that was read back stays inside the record that it came in, behind `start` other bytes:
     /// nothing is copied.
@@ -20,7 +20,7 @@ pub(crate) enum Blob {
 }
 
 /// A large body, and what is around it.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Large {
     around: Box<[u8]>,
     body: Bytes,

@@ -23,7 +23,7 @@ pub(crate) enum Fetch {
 
 /// One message in one queue. Its blob is shared with other queues, and absent where it has been left
 /// to the journal.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// Counted up per queue: the original order.
     pub(crate) seq: u64,
@@ -47,6 +47,11 @@ pub(crate) struct Entry {
 const _: () = assert!(size_of::<Entry>() <= 64);
 
 impl Entry {
+    /// What a page or a snapshot has of it.
+    pub(crate) fn without_message(&self) -> Entry {
+        Entry { message: None, fetch: Fetch::Idle, ..*self }
+    }
+
     /// What its presence in memory counts for.
     #[inline]
     pub(crate) fn resident_cost(&self) -> u64 {

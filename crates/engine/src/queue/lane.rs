@@ -14,7 +14,8 @@ use std::collections::{BTreeMap, VecDeque};
 pub(crate) struct Lane {
     returned: BTreeMap<u64, Entry>,
     head: Entries,
-    pages: VecDeque<Page>,
+    /// Oldest first.
+    pub(crate) pages: VecDeque<Page>,
     tail: Entries,
     /// Entries in memory whose message is not.
     cold: usize,
@@ -135,11 +136,6 @@ impl Lane {
         self.cold_back = run - count;
         self.cold -= count;
         Some(newest.take(count, is_first))
-    }
-
-    /// Adds a page after all others; its entries were the newest in memory.
-    pub(crate) fn push_page(&mut self, page: Page) {
-        self.pages.push_back(page);
     }
 
     /// Adds a page that a record or a snapshot names, and that overlaps no other. Older entries may
@@ -297,16 +293,6 @@ impl Lane {
         if !pages.is_empty() {
             self.pages = pages;
         }
-    }
-
-    /// The pages, oldest first.
-    pub(crate) fn pages(&self) -> impl Iterator<Item = &Page> {
-        self.pages.iter()
-    }
-
-    /// The pages, oldest first.
-    pub(crate) fn pages_mut(&mut self) -> &mut VecDeque<Page> {
-        &mut self.pages
     }
 
     /// Which page has that number among its own, if it is still in it.

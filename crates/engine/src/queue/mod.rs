@@ -16,7 +16,7 @@ pub(crate) mod stored;
 
 use self::entry::Entry;
 use self::lane::{Front, Lane};
-use self::page::{Page, PageEntry};
+use self::page::Page;
 use self::ranges::Ranges;
 use crate::consumer::drain_pacing::Share;
 use crate::storage::codec::Malformed;
@@ -169,7 +169,7 @@ impl Queue {
     pub(crate) fn restore_apart(
         &mut self,
         lane: u8,
-        entries: &[PageEntry],
+        entries: Vec<Entry>,
         mark: bool,
     ) -> Result<(), Malformed> {
         let Some(into) = self.lanes.get_mut(usize::from(lane)) else {
@@ -180,7 +180,7 @@ impl Queue {
         }
         self.ready += entries.len() as u64;
         self.ready_bytes += entries.iter().map(|entry| u64::from(entry.bytes)).sum::<u64>();
-        into.restore_apart(entries.iter().map(|entry| Entry::from_page(entry, lane, mark)));
+        into.restore_apart(entries.into_iter().map(|entry| Entry { lane, mark, ..entry }));
         Ok(())
     }
 

@@ -41,21 +41,9 @@ pub(crate) struct SegmentCount {
     pub(crate) transient: u32,
 }
 
-/// One message in a page's record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PageEntry {
-    pub(crate) seq: u64,
-    pub(crate) position: Position,
-    pub(crate) expires: Time,
-    pub(crate) bytes: u32,
-    pub(crate) requeues: u32,
-    pub(crate) durable: bool,
-    pub(crate) redelivered: bool,
-}
-
 impl Page {
     /// Sums up entries, which will be in the record at `position`.
-    pub(crate) fn of(position: Position, entries: &[PageEntry]) -> Page {
+    pub(crate) fn of(position: Position, entries: &[Entry]) -> Page {
         let mut page = Page {
             position,
             first: entries.first().map_or(0, |entry| entry.seq),
@@ -85,7 +73,7 @@ impl Page {
         (self.first..=self.last).contains(&seq)
     }
 
-    fn count_segment(&mut self, entry: &PageEntry) {
+    fn count_segment(&mut self, entry: &Entry) {
         let segment = entry.position.segment();
         let known = self.segments.iter().rposition(|count| count.segment == segment);
         let index = known.unwrap_or(self.segments.len());
@@ -101,42 +89,8 @@ impl Page {
     }
 }
 
-impl PageEntry {
-    /// What a page has to know of an entry.
-    pub(crate) fn of(entry: &Entry) -> PageEntry {
-        PageEntry {
-            seq: entry.seq,
-            position: entry.position,
-            expires: entry.expires,
-            bytes: entry.bytes,
-            requeues: entry.requeues,
-            durable: entry.durable,
-            redelivered: entry.redelivered,
-        }
-    }
-}
-
-impl Entry {
-    /// An entry as a page brings it back.
-    pub(crate) fn from_page(entry: &PageEntry, lane: u8, mark: bool) -> Entry {
-        Entry {
-            seq: entry.seq,
-            position: entry.position,
-            expires: entry.expires,
-            message: None,
-            bytes: entry.bytes,
-            requeues: entry.requeues,
-            durable: entry.durable,
-            redelivered: entry.redelivered,
-            fetch: Fetch::Idle,
-            lane,
-            mark,
-        }
-    }
-}
-
 /// Appends entries, each as the difference to the one before it.
-pub(crate) fn write_entries(writer: &mut Writer<'_>, entries: &[PageEntry]) {
+pub(crate) fn write_entries(writer: &mut Writer<'_>, entries: &[Entry]) {
     writer.varint(entries.len() as u64);
     let (mut seq, mut position) = (0_u64, 0_u64);
     for entry in entries {
@@ -158,10 +112,10 @@ pub(crate) fn write_entries(writer: &mut Writer<'_>, entries: &[PageEntry]) {
     }
 }
 
-/// Reads what [`write_entries`] wrote.
-pub(crate) fn read_entries(reader: &mut Reader<'_>) -> Result<Vec<PageEntry>, Malformed> {
+/// Reads what [`write_entries`] wrote; their lane and mark are the reader's to set.
+pub(crate) fn read_entries(reader: &mut Reader<'_>) -> Result<Vec<Entry>, Malformed> {
     let count = reader.count()?;
-    let mut entries: Vec<PageEntry> = Vec::new();
+    let mut entries = Vec::new();
     let (mut seq, mut position) = (0_u64, 0_u64);
     for index in 0..count {
         let flags = reader.u8()?;
@@ -174,14 +128,18 @@ pub(crate) fn read_entries(reader: &mut Reader<'_>) -> Result<Vec<PageEntry>, Ma
         let bytes = number(reader.varint()?)?;
         let expires = if flags & EXPIRES == 0 { NEVER } else { Time(reader.u64()?) };
         let requeues = if flags & REQUEUED == 0 { 0 } else { number(reader.varint()?)? };
-        entries.push(PageEntry {
+        entries.push(Entry {
             seq,
             position: Position(position),
             expires,
+            message: None,
             bytes,
             requeues,
             durable: flags & DURABLE != 0,
             redelivered: flags & REDELIVERED != 0,
+            fetch: Fetch::Idle,
+            lane: 0,
+            mark: false,
         });
     }
     Ok(entries)

@@ -5,7 +5,6 @@ use super::blob::{Blob, ENTRY_COST};
 use super::dead_letter::Dying;
 use super::entries::Cursor;
 use super::entry::{Entry, Fetch};
-use super::page::PageEntry;
 use super::page_out::{Loading, Wanted};
 use crate::engine::Engine;
 use crate::interface::limits::{Limits, MESSAGE_BYTES};
@@ -209,7 +208,7 @@ impl Engine {
         fx: &mut F,
     ) {
         let queue = &mut self.queues[slot];
-        let first = queue.lanes.get_mut(lane).and_then(|lane| lane.pages_mut().front_mut());
+        let first = queue.lanes.get_mut(lane).and_then(|lane| lane.pages.front_mut());
         let Some(known) = first.filter(|page| page.position == position) else { return };
         let records = records.unwrap_or_default();
         let entries = match records.first().map(|record| Record::parse(record)) {
@@ -223,15 +222,12 @@ impl Engine {
             }
         };
         let settled = &queue.settled_in_pages;
-        let (live, gone): (Vec<PageEntry>, Vec<PageEntry>) = entries
+        let (mut live, gone): (Vec<Entry>, Vec<Entry>) = entries
             .into_iter()
             .filter(|entry| entry.durable || !known.recovered)
             .partition(|entry| known.holds(entry.seq) && !settled.contains(entry.seq));
-        let mut live: Vec<Entry> = live
-            .iter()
-            .map(|entry| Entry::from_page(entry, lane as u8, self.storage.mark))
-            .collect();
         for entry in &mut live {
+            (entry.lane, entry.mark) = (lane as u8, self.storage.mark);
             entry.redelivered |= entry.seq < queue.recovered_before;
             if let Some(requeues) = queue.requeued_in_pages.remove(&entry.seq) {
                 entry.went_back(requeues);

@@ -5,7 +5,7 @@ use super::Queue;
 use super::blob::ENTRY_COST;
 use super::entry::{Entry, Fetch};
 use super::lane::Front;
-use super::page::{Page, PageEntry};
+use super::page::Page;
 use crate::engine::Engine;
 use crate::publish::held::Turn;
 use crate::storage::moving_page::MovingPage;
@@ -119,7 +119,6 @@ impl Engine {
                     taking.take(number, &mut entry.clone());
                 }
             }
-            let entries = entries.iter().map(PageEntry::of).collect();
             let page = Record::Page { queue: number, lane: lane as u8, durable, entries };
             page.write(&mut self.scratch.record);
             let position = fx.append(&[&self.scratch.record], false);
@@ -128,7 +127,7 @@ impl Engine {
                 *self.storage.transient_references.entry(position.segment()).or_default() += 1;
             }
             let Record::Page { entries, .. } = page else { unreachable!("it was made a page") };
-            queue.lanes[lane].push_page(Page::of(position, &entries));
+            queue.lanes[lane].pages.push_back(Page::of(position, &entries));
         }
     }
 

@@ -59,7 +59,7 @@ impl Departures {
 
     /// Its pages, and whether their queues survive a restart.
     pub(crate) fn pages(&self) -> impl Iterator<Item = (&Page, bool)> {
-        self.lanes.iter().flat_map(|it| it.lane.pages().map(|page| (page, it.durable)))
+        self.lanes.iter().flat_map(|it| it.lane.pages.iter().map(|page| (page, it.durable)))
     }
 
     /// The first lane from a serial number on: that number, its queue's, and the lane.
@@ -98,7 +98,7 @@ impl Engine {
             if let Some(entry) = first.lane.take_any() {
                 self.snapshot_first(queue, &entry);
                 self.release_entry(&entry, fx);
-            } else if let Some(page) = first.lane.pages_mut().pop_front() {
+            } else if let Some(page) = first.lane.pages.pop_front() {
                 self.drop_page(durable, &page, fx);
             } else {
                 self.agenda.departures.lanes.pop_front();

@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::foundation::shared_body::share;
 use crate::publish::held::{Held, Turn};
 use crate::queue::entry::{Entry, Fetch};
-use crate::queue::page::{Page, PageEntry};
+use crate::queue::page::Page;
 use crate::queue::page_out::{NO_QUEUE, Wanted};
 use crate::storage::moving_page::MovingPage;
 use crate::storage::record::{Place, Record, message_of};
@@ -61,7 +61,8 @@ impl Engine {
         self.queues.iter().filter(|(_, queue)| queue.durable).find_map(|(slot, queue)| {
             queue.lanes.iter().enumerate().find_map(|(index, lane)| {
                 // One that is being read for its queue leaves the page soon, or cannot be read.
-                let page = lane.pages().find(|page| page.fetch == Fetch::Idle && is_in(page))?;
+                let page =
+                    lane.pages.iter().find(|page| page.fetch == Fetch::Idle && is_in(page))?;
                 Some((slot, index, page.position))
             })
         })
@@ -195,7 +196,8 @@ impl Engine {
     ) {
         let Ok(records) = records else { return };
         let queue = &self.queues[slot];
-        let known = queue.lanes[page.lane].pages().find(|known| known.position == page.position);
+        let known =
+            queue.lanes[page.lane].pages.iter().find(|known| known.position == page.position);
         // Where its queue is about to need it, what is in it goes soon by itself.
         let Some(known) = known.filter(|known| known.fetch == Fetch::Idle) else {
             return self.compact_segment(page.segment, fx);
@@ -206,7 +208,7 @@ impl Engine {
             else {
                 return;
             };
-            let (live, gone): (Vec<PageEntry>, Vec<PageEntry>) =
+            let (live, gone): (Vec<Entry>, Vec<Entry>) =
                 entries.into_iter().filter(|entry| entry.durable || !known.recovered).partition(
                     |entry| known.holds(entry.seq) && !queue.settled_in_pages.contains(entry.seq),
                 );
@@ -256,7 +258,7 @@ impl Engine {
         let position = fx.append(&[&self.scratch.record], false);
         let Record::Page { entries, .. } = record else { unreachable!("it was made a page") };
         let queue = &mut self.queues[slot];
-        let pages = queue.lanes[page.lane].pages_mut();
+        let pages = &mut queue.lanes[page.lane].pages;
         let known = pages
             .iter_mut()
             .find(|known| known.position == page.position)

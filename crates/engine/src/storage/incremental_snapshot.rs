@@ -20,7 +20,7 @@ use crate::consumer::unsettled::Unsettled;
 use crate::engine::Engine;
 use crate::publish::held::{Held, Turn};
 use crate::queue::entry::Entry;
-use crate::queue::page::{self, PageEntry};
+use crate::queue::page;
 use crate::queue::page_out::Wanted;
 use crate::storage::codec::{Malformed, Reader, Writer};
 use crate::storage::record::{HeldRecord, SessionRecord};
@@ -54,7 +54,7 @@ pub(crate) struct IncrementalSnapshot {
 struct Run {
     queue: u64,
     lane: u8,
-    entries: Vec<PageEntry>,
+    entries: Vec<Entry>,
 }
 
 /// What is looked at next.
@@ -109,20 +109,19 @@ impl IncrementalSnapshot {
     /// Writes an entry down, unless that was done, and marks it.
     pub(crate) fn take(&mut self, number: u64, entry: &mut Entry) {
         if self.lacks(entry) {
-            self.add(number, entry.lane, PageEntry::of(entry));
+            self.add(number, entry.without_message());
         }
     }
 
     /// As [`IncrementalSnapshot::take`], of one that is out of its queue.
     fn take_out(&mut self, number: u64, entry: &mut Entry) {
         if self.lacks(entry) {
-            let entry_out = PageEntry { redelivered: true, ..PageEntry::of(entry) };
-            self.add(number, entry.lane, entry_out);
+            self.add(number, Entry { redelivered: true, ..entry.without_message() });
         }
     }
 
-    fn add(&mut self, queue: u64, lane: u8, entry: PageEntry) {
-        let run = &self.run;
+    fn add(&mut self, queue: u64, entry: Entry) {
+        let (run, lane) = (&self.run, entry.lane);
         let is_next = (run.queue, run.lane) == (queue, lane)
             && run.entries.len() < RUN_MAX
             && run.entries.last().is_some_and(|last| last.seq < entry.seq);
@@ -380,7 +379,7 @@ impl Engine {
     #[cold]
     fn snapshot_now(&mut self, number: u64, entry: &Entry) {
         if let Some(taking) = &mut self.storage.snapshot {
-            taking.add(number, entry.lane, PageEntry::of(entry));
+            taking.add(number, entry.without_message());
         }
     }
 
@@ -403,7 +402,7 @@ impl Engine {
 
     /// Puts back what a snapshot holds apart from the queues.
     pub(crate) fn read_apart(&mut self, reader: &mut Reader<'_>) -> Result<(), Malformed> {
-        let mut lanes: BTreeMap<(u64, u8), Vec<PageEntry>> = BTreeMap::new();
+        let mut lanes: BTreeMap<(u64, u8), Vec<Entry>> = BTreeMap::new();
         loop {
             match reader.u8()? {
                 END => break,
@@ -436,7 +435,7 @@ impl Engine {
                 }
                 continue;
             };
-            queue.restore_apart(lane, &entries, self.storage.mark)?;
+            queue.restore_apart(lane, entries, self.storage.mark)?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! A page that compaction moves to a new record.
 
 use crate::Position;
-use crate::queue::page::PageEntry;
+use crate::queue::entry::Entry;
 
 /// A page that is being moved, or whose messages are.
 #[derive(Debug, Default)]
@@ -11,7 +11,7 @@ pub(crate) struct MovingPage {
     /// Where its record is.
     pub(crate) position: Position,
     /// What is live in it, once that was read.
-    pub(crate) entries: Vec<PageEntry>,
+    pub(crate) entries: Vec<Entry>,
     /// Messages in it that are gone.
     pub(crate) gone: Vec<Position>,
     /// Messages that are being read, because they are in the segment.

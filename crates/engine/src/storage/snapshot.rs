@@ -6,7 +6,7 @@ use crate::publish::held::{Held, Turn};
 use crate::queue::Queue;
 use crate::queue::entry::Entry;
 use crate::queue::lane::Lane;
-use crate::queue::page::{self, PageEntry};
+use crate::queue::page;
 use crate::routing::{BindingView, TargetView};
 use crate::storage::codec::{Malformed, Reader, Varint, Writer};
 use crate::storage::record::{BindingRecord, HeldRecord};
@@ -88,7 +88,7 @@ impl Engine {
             *references.entry(entry.position.segment()).or_default() += 1;
         }
         let durable = self.queues.iter().filter(|(_, queue)| queue.durable);
-        let pages = durable.flat_map(|(_, queue)| &queue.lanes).flat_map(|lane| lane.pages());
+        let pages = durable.flat_map(|(_, queue)| &queue.lanes).flat_map(|lane| lane.pages.iter());
         for page in pages.filter(|page| page.durable_count == 0) {
             *references.entry(page.position.segment()).or_default() += 1;
         }
@@ -118,10 +118,10 @@ impl Engine {
         writer.varint(queue.lanes.len() as u64);
         for (index, lane) in (0_u8..=u8::MAX).zip(&queue.lanes) {
             let mut entries = out.map_or_else(Vec::new, |out| in_memory(index, lane, out));
-            let first_page = lane.pages().next().map_or(u64::MAX, |page| page.first);
+            let first_page = lane.pages.iter().next().map_or(u64::MAX, |page| page.first);
             let tail = entries.split_off(entries.partition_point(|entry| entry.seq < first_page));
             page::write_entries(writer, &entries);
-            let pages = || lane.pages().filter(|page| page.durable_count > 0);
+            let pages = || lane.pages.iter().filter(|page| page.durable_count > 0);
             writer.varint(pages().count() as u64);
             for page in pages() {
                 page::write_page(writer, page);
@@ -228,7 +228,7 @@ impl Engine {
         }
         for lane in 0..queue.lanes.len() {
             for entry in page::read_entries(reader)? {
-                queue.restore(Entry::from_page(&entry, lane as u8, self.storage.mark));
+                queue.restore(Entry { lane: lane as u8, mark: self.storage.mark, ..entry });
             }
             for _ in 0..reader.count()? {
                 let page = page::read_page(reader)?;
@@ -237,7 +237,7 @@ impl Engine {
                 queue.lanes[lane].restore_page(page);
             }
             for entry in page::read_entries(reader)? {
-                queue.restore(Entry::from_page(&entry, lane as u8, self.storage.mark));
+                queue.restore(Entry { lane: lane as u8, mark: self.storage.mark, ..entry });
             }
         }
         for settled in reader.get::<Vec<RangeInclusive<u64>>>()? {
@@ -250,11 +250,11 @@ impl Engine {
 }
 
 /// A lane's durable messages in memory, in order, with those of them that are out.
-fn in_memory(index: u8, lane: &Lane, out: &[&Entry]) -> Vec<PageEntry> {
+fn in_memory(index: u8, lane: &Lane, out: &[&Entry]) -> Vec<Entry> {
     let lane_out = out.iter().copied().filter(|entry| entry.lane == index);
-    let mut entries: Vec<PageEntry> = lane_out
-        .map(|entry| PageEntry { redelivered: true, ..PageEntry::of(entry) })
-        .chain(lane.entries().map(PageEntry::of))
+    let mut entries: Vec<Entry> = lane_out
+        .map(|entry| Entry { redelivered: true, ..entry.without_message() })
+        .chain(lane.entries().map(Entry::without_message))
         .filter(|entry| entry.durable)
         .collect();
     entries.sort_unstable_by_key(|entry| entry.seq);

@@ -33,7 +33,7 @@ impl Engine {
                     cold += usize::from(entry.is_cold());
                 }
                 lane.check(cold);
-                for page in lane.pages() {
+                for page in lane.pages.iter() {
                     ready += u64::from(page.count);
                     bytes += page.bytes;
                     *expected.entry(page.position.segment()).or_default() += 1;
@@ -216,7 +216,7 @@ impl Engine {
             for entry in lane.entries().filter(|it| it.position.segment() == segment) {
                 uses.push(format!("ready {} durable={}", entry.seq, entry.durable));
             }
-            for page in lane.pages() {
+            for page in lane.pages.iter() {
                 let counts = page.segments.iter().filter(|count| count.segment == segment);
                 uses.extend(counts.map(|count| format!("page {} {count:?}", page.first)));
             }

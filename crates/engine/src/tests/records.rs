@@ -3,7 +3,7 @@
 use super::TestHost;
 use crate::access::PermissionView;
 use crate::interface::message::NO_ANNOTATIONS;
-use crate::queue::page::PageEntry;
+use crate::queue::entry::{Entry, Fetch};
 use crate::queue::stored::{Incoming, Stored};
 use crate::storage::record::{
     BindingRecord, Place, Record, Requeued, Seqs, SessionRecord, message_of,
@@ -90,16 +90,20 @@ fn golden_changes() {
         &Record::Purged { queue: 1, before: 9, kept: Seqs(vec![2]) },
         "0204010000000000000009000000000000000102",
     );
-    let entry = PageEntry {
+    let entry = Entry {
         seq: 5,
         position: Position(7),
         expires: Time(u64::MAX),
+        message: None,
         bytes: 4,
         requeues: 0,
         durable: true,
         redelivered: false,
+        fetch: Fetch::Idle,
+        lane: 0,
+        mark: false,
     };
-    let next = PageEntry {
+    let next = Entry {
         seq: 6,
         position: Position(200),
         expires: Time(1),

@@ -6,7 +6,8 @@
 mod options;
 
 use crate::access::PermissionView;
-use crate::queue::page::{self, PageEntry};
+use crate::queue::entry::Entry;
+use crate::queue::page;
 use crate::storage::codec::{
     Codec, Malformed, Reader, Varint, Writer, codec_as, codec_enum, codec_fields,
 };
@@ -100,7 +101,7 @@ codec_enum! {
         /// All messages before a number are gone from a queue, except these, which were unsettled.
         4 Purged { queue: u64, before: u64, kept: Seqs },
         /// A run of a queue's index; it takes the place of an earlier one with the same numbers.
-        5 Page { queue: u64, lane: u8, durable: bool, entries: Vec<PageEntry> },
+        5 Page { queue: u64, lane: u8, durable: bool, entries: Vec<Entry> },
         /// A message's new position.
         6 Moved { places: Vec<Place>; message },
         /// A message that is held back until it is due.
@@ -161,11 +162,11 @@ codec_as!(Seqs as Vec<Varint>:
     |seqs| Ok(Seqs(seqs.into_iter().map(|Varint(seq)| seq).collect())));
 
 /// As the difference of each entry to the one before it.
-impl Codec<'_> for Vec<PageEntry> {
+impl Codec<'_> for Vec<Entry> {
     fn encode(&self, writer: &mut Writer<'_>) {
         page::write_entries(writer, self);
     }
-    fn decode(reader: &mut Reader<'_>) -> Result<Vec<PageEntry>, Malformed> {
+    fn decode(reader: &mut Reader<'_>) -> Result<Vec<Entry>, Malformed> {
         page::read_entries(reader)
     }
 }

@@ -273,7 +273,7 @@ impl Engine {
         let queue = &self.queues[slot];
         let mut pages = Vec::new();
         for (index, lane) in queue.lanes.iter().enumerate() {
-            let purged = lane.pages().filter(|page| page.first < before);
+            let purged = lane.pages.iter().filter(|page| page.first < before);
             pages.extend(purged.map(|page| (index, page.position)));
         }
         for (lane, position) in pages {

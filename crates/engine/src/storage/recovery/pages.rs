@@ -1,8 +1,9 @@
 //! Pages while records are replayed: they come, are settled in unread, and give way to newer ones.
 
 use crate::engine::Engine;
+use crate::queue::entry::Entry;
 use crate::queue::lane::Lane;
-use crate::queue::page::{Page, PageEntry};
+use crate::queue::page::Page;
 use crate::{Effects, Position};
 
 impl Engine {
@@ -21,7 +22,7 @@ impl Engine {
             return;
         }
         queue.ready -= 1;
-        let page = &mut queue.lanes[lane].pages_mut()[page];
+        let page = &mut queue.lanes[lane].pages[page];
         page.count -= 1;
         page.durable_count -= 1;
         if page.count == 0 {
@@ -58,7 +59,7 @@ impl Engine {
     ) {
         let queue = &mut self.queues[slot];
         let is_only_lane = queue.lanes.len() == 1;
-        let pages = queue.lanes[lane].pages_mut();
+        let pages = &mut queue.lanes[lane].pages;
         let Some(page) = pages.iter_mut().find(|page| page.position == position) else { return };
         let from = kept.partition_point(|seq| *seq < page.first);
         let to = kept.partition_point(|seq| *seq <= page.last);
@@ -108,7 +109,7 @@ impl Engine {
         number: u64,
         lane: u8,
         durable: bool,
-        entries: &[PageEntry],
+        entries: &[Entry],
         fx: &mut F,
     ) -> Result<(), String> {
         let Some(slot) = self.queues.slot_of(number) else { return Ok(()) };
@@ -117,8 +118,7 @@ impl Engine {
         let Some(target) = queue.lanes.get_mut(lane) else {
             return Err(format!("queue '{}' has no priority {lane}", queue.name));
         };
-        let entries: Vec<PageEntry> =
-            entries.iter().filter(|entry| entry.durable).cloned().collect();
+        let entries: Vec<Entry> = entries.iter().filter(|entry| entry.durable).cloned().collect();
         if !durable || entries.is_empty() {
             return Ok(());
         }
@@ -158,7 +158,7 @@ impl Engine {
         let queue = &mut self.queues[slot];
         let is_only_lane = queue.lanes.len() == 1;
         let mut used_up = Vec::new();
-        let pages = queue.lanes[lane].pages_mut().iter_mut();
+        let pages = queue.lanes[lane].pages.iter_mut();
         for page in pages.filter(|page| page.first <= last && page.last >= first) {
             if is_only_lane {
                 queue.settled_in_pages.remove_range(page.first.max(first), page.last);
@@ -179,9 +179,9 @@ impl Engine {
 
 /// Takes a message out of the page that has its number, whose record names it still; false where
 /// there is none.
-fn take_from_page(lane: &mut Lane, entry: &PageEntry) -> bool {
+fn take_from_page(lane: &mut Lane, entry: &Entry) -> bool {
     let Some(index) = lane.find_page(entry.seq) else { return false };
-    let page = &mut lane.pages_mut()[index];
+    let page = &mut lane.pages[index];
     let bytes = u64::from(entry.bytes);
     if page.count == 0 || page.bytes < bytes {
         return false;
