@@ -5,7 +5,7 @@
 
 use crate::engine::Engine;
 use crate::foundation::timers::Timer;
-use crate::publish::held::{Held, Turn};
+use crate::publish::held::{DelayKey, Held};
 use crate::publish::taken::Taken;
 use crate::queue::blob::{Blob, ENTRY_COST};
 use crate::queue::entry::NOWHERE;
@@ -34,20 +34,20 @@ const FULL_PAUSE: Duration = Duration::from_millis(100);
 /// All of them.
 #[derive(Debug, Default)]
 pub(crate) struct Delays {
-    waiting: BTreeMap<Turn, Held>,
+    waiting: BTreeMap<DelayKey, Held>,
     /// Of those waiting, the messages that are in memory.
-    messages: BTreeMap<Turn, Blob>,
+    messages: BTreeMap<DelayKey, Blob>,
     /// What memory is counted for those.
     resident: u64,
     /// They are due and cannot be read. They stay, out of the way of the others; another start of
     /// the broker asks for them again.
-    unreadable: BTreeMap<Turn, Held>,
+    unreadable: BTreeMap<DelayKey, Held>,
     pub(crate) next_number: u64,
     /// Due times by number, while records are replayed: those that end a delay name nothing else.
     due: BTreeMap<u64, Time>,
     /// What came before this one was due by then before the broker went down uncleanly: it may have
     /// been published, and delivered, already.
-    pub(crate) recovered: Option<Turn>,
+    pub(crate) recovered: Option<DelayKey>,
     /// When the timer goes off.
     pub(crate) timer: Option<Time>,
     /// Some that are due have been asked for.
@@ -56,18 +56,18 @@ pub(crate) struct Delays {
 
 impl Delays {
     /// Takes one in that a record or a snapshot names; gives back what it takes the place of.
-    pub(crate) fn restore(&mut self, turn: Turn, held: Held) -> Option<Held> {
-        self.next_number = self.next_number.max(turn.number.saturating_add(1));
-        let before = self.due.insert(turn.number, turn.due);
-        let before = before.and_then(|due| self.waiting.remove(&Turn { due, ..turn }));
-        self.waiting.insert(turn, held);
+    pub(crate) fn restore(&mut self, key: DelayKey, held: Held) -> Option<Held> {
+        self.next_number = self.next_number.max(key.number.saturating_add(1));
+        let before = self.due.insert(key.number, key.due);
+        let before = before.and_then(|due| self.waiting.remove(&DelayKey { due, ..key }));
+        self.waiting.insert(key, held);
         before
     }
 
     /// Takes one out because a record says so.
     pub(crate) fn forget(&mut self, number: u64) -> Option<Held> {
         let due = self.due.remove(&number)?;
-        self.waiting.remove(&Turn { due, number })
+        self.waiting.remove(&DelayKey { due, number })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -75,32 +75,32 @@ impl Delays {
     }
 
     /// All of them.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Turn, &Held)> + Clone {
-        self.waiting.iter().chain(&self.unreadable).map(|(turn, held)| (*turn, held))
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (DelayKey, &Held)> + Clone {
+        self.waiting.iter().chain(&self.unreadable).map(|(key, held)| (*key, held))
     }
 
     /// Those that survive a restart.
-    pub(crate) fn persistent(&self) -> impl Iterator<Item = (Turn, &Held)> + Clone {
+    pub(crate) fn persistent(&self) -> impl Iterator<Item = (DelayKey, &Held)> + Clone {
         self.iter().filter(|(_, held)| held.persistent)
     }
 
-    /// Those behind a turn: of those waiting, or of those that cannot be read.
+    /// Those behind a key: of those waiting, or of those that cannot be read.
     pub(crate) fn behind(
         &mut self,
         is_unreadable: bool,
-        turn: Option<Turn>,
-    ) -> impl Iterator<Item = (Turn, &mut Held)> {
+        key: Option<DelayKey>,
+    ) -> impl Iterator<Item = (DelayKey, &mut Held)> {
         let delays = if is_unreadable { &mut self.unreadable } else { &mut self.waiting };
-        let behind = turn.map_or(Bound::Unbounded, Bound::Excluded);
-        delays.range_mut((behind, Bound::Unbounded)).map(|(turn, held)| (*turn, held))
+        let behind = key.map_or(Bound::Unbounded, Bound::Excluded);
+        delays.range_mut((behind, Bound::Unbounded)).map(|(key, held)| (*key, held))
     }
 
-    pub(crate) fn get_mut(&mut self, turn: Turn) -> Option<&mut Held> {
-        self.waiting.get_mut(&turn).or_else(|| self.unreadable.get_mut(&turn))
+    pub(crate) fn get_mut(&mut self, key: DelayKey) -> Option<&mut Held> {
+        self.waiting.get_mut(&key).or_else(|| self.unreadable.get_mut(&key))
     }
 
-    fn may_have_been_delivered(&self, turn: Turn) -> bool {
-        self.recovered.is_some_and(|before| turn.due <= before.due && turn.number < before.number)
+    fn may_have_been_delivered(&self, key: DelayKey) -> bool {
+        self.recovered.is_some_and(|before| key.due <= before.due && key.number < before.number)
     }
 }
 
@@ -131,13 +131,13 @@ impl Engine {
             self.counters.not_stored += 1;
             return Taken { refused: true, ..Taken::default() };
         }
-        let turn = Turn { due, number: self.delays.next_number };
+        let key = DelayKey { due, number: self.delays.next_number };
         self.delays.next_number += 1;
         let mut position = NOWHERE;
         if persistent {
             let vhost = &self.topology.vhosts[vhost].name;
             let mut writer = record::start(&mut self.scratch.record, Kind::Delayed);
-            writer.u64(turn.number);
+            writer.u64(key.number);
             writer.text(vhost);
             writer.u64(due.0);
             position = message.append(&self.scratch.record, wants_flush, fx);
@@ -149,20 +149,20 @@ impl Engine {
         }
         let bytes = u32::try_from(message.len()).unwrap_or(u32::MAX);
         let held = Held { position, vhost, bytes, persistent, mark: self.storage.mark };
-        self.delays.waiting.insert(turn, held);
+        self.delays.waiting.insert(key, held);
         if fits {
             self.delays.resident += cost;
             self.storage.resident += cost;
-            self.delays.messages.insert(turn, message.to_blob());
+            self.delays.messages.insert(key, message.to_blob());
         }
         self.watch_delays();
         Taken { position: persistent.then_some(position), ..Taken::default() }
     }
 
-    /// Makes sure that the first message's turn is noticed.
+    /// Sets the timer for the first message.
     pub(crate) fn watch_delays(&mut self) {
-        if let Some((turn, _)) = self.delays.waiting.first_key_value() {
-            self.set_delay_timer(turn.due);
+        if let Some((key, _)) = self.delays.waiting.first_key_value() {
+            self.set_delay_timer(key.due);
         }
     }
 
@@ -178,15 +178,15 @@ impl Engine {
             return;
         }
         for _ in 0..RELEASES_MAX {
-            let Some((turn, _)) = self.delays.waiting.first_key_value() else { return };
-            let turn = *turn;
-            if turn.due > now {
+            let Some((key, _)) = self.delays.waiting.first_key_value() else { return };
+            let key = *key;
+            if key.due > now {
                 return self.watch_delays();
             }
-            let Some(blob) = self.delays.messages.get(&turn).cloned() else {
+            let Some(blob) = self.delays.messages.get(&key).cloned() else {
                 return self.ask_delayed(now, LOAD_MESSAGES_MAX, fx);
             };
-            if !self.publish_delayed(now, turn, &blob, fx) {
+            if !self.publish_delayed(now, key, &blob, fx) {
                 return;
             }
         }
@@ -200,43 +200,43 @@ impl Engine {
     fn ask_delayed<F: Effects>(&mut self, now: Time, messages_max: usize, fx: &mut F) {
         let most = self.options.limits.queue_resident_bytes_max;
         let room = LOAD_BYTES_MAX.min(most).min(self.memory_left());
-        let (mut turns, mut positions, mut bytes) = (Vec::new(), Vec::new(), 0);
-        for (turn, held) in self.delays.waiting.iter().take(messages_max) {
+        let (mut keys, mut positions, mut bytes) = (Vec::new(), Vec::new(), 0);
+        for (key, held) in self.delays.waiting.iter().take(messages_max) {
             let more = u64::from(held.bytes) + ENTRY_COST;
-            let is_cold = !self.delays.messages.contains_key(turn);
-            if turn.due > now || !is_cold || (!turns.is_empty() && bytes + more > room) {
+            let is_cold = !self.delays.messages.contains_key(key);
+            if key.due > now || !is_cold || (!keys.is_empty() && bytes + more > room) {
                 break;
             }
-            turns.push(*turn);
+            keys.push(*key);
             positions.push(held.position);
             bytes += more;
         }
         self.delays.is_loading = true;
-        self.load(NO_QUEUE, bytes, Wanted::Delayed { turns }, positions, fx);
+        self.load(NO_QUEUE, bytes, Wanted::Delayed { keys }, positions, fx);
     }
 
     /// Messages that are due were read back.
     pub(crate) fn delayed_loaded<F: Effects>(
         &mut self,
         now: Time,
-        turns: &[Turn],
+        keys: &[DelayKey],
         records: Loaded,
         fx: &mut F,
     ) {
         self.delays.is_loading = false;
-        if records.is_err() && turns.len() > 1 {
+        if records.is_err() && keys.len() > 1 {
             // One of them cannot be read, which says nothing about the others.
-            return self.ask_delayed(now, turns.len() / 2, fx);
+            return self.ask_delayed(now, keys.len() / 2, fx);
         }
         let records = records.unwrap_or_default();
-        for (index, turn) in turns.iter().enumerate() {
+        for (index, key) in keys.iter().enumerate() {
             let record = records.get(index);
             match record.and_then(|record| checked_message(record, &self.options.limits)) {
-                Some(blob) if self.publish_delayed(now, *turn, &blob, fx) => {}
+                Some(blob) if self.publish_delayed(now, *key, &blob, fx) => {}
                 Some(_) => return,
                 None => {
-                    if let Some(held) = self.delays.waiting.remove(turn) {
-                        self.delays.unreadable.insert(*turn, held);
+                    if let Some(held) = self.delays.waiting.remove(key) {
+                        self.delays.unreadable.insert(*key, held);
                         self.counters.unreadable += 1;
                     }
                 }
@@ -251,11 +251,11 @@ impl Engine {
     fn publish_delayed<F: Effects>(
         &mut self,
         now: Time,
-        turn: Turn,
+        key: DelayKey,
         blob: &Blob,
         fx: &mut F,
     ) -> bool {
-        let Some(held) = self.delays.waiting.get(&turn).copied() else { return true };
+        let Some(held) = self.delays.waiting.get(&key).copied() else { return true };
         let stored = blob.stored();
         let also_to = stored.also_to();
         let content = stored.content;
@@ -273,7 +273,7 @@ impl Engine {
             self.set_delay_timer(now.plus(FULL_PAUSE));
             return false;
         }
-        let redelivered = self.delays.may_have_been_delivered(turn);
+        let redelivered = self.delays.may_have_been_delivered(key);
         let annotations = stored.annotations(0);
         let incoming = stored.incoming(&also_to, redelivered, &annotations);
         if held.persistent {
@@ -284,9 +284,9 @@ impl Engine {
         if routed.is_some_and(|routed| routed.has_subjects) {
             self.publish_to_subscribers(held.vhost, &incoming, fx);
         }
-        self.take_delayed(turn);
+        self.take_delayed(key);
         if held.persistent {
-            Record::DelayEnded { number: turn.number }.write(&mut self.scratch.record);
+            Record::DelayEnded { number: key.number }.write(&mut self.scratch.record);
             fx.append(&[&self.scratch.record], false);
         }
         self.release_held(held, fx);
@@ -296,14 +296,14 @@ impl Engine {
     }
 
     /// Takes one out, its message included.
-    fn take_delayed(&mut self, turn: Turn) -> Option<Held> {
-        if let Some(blob) = self.delays.messages.remove(&turn) {
+    fn take_delayed(&mut self, key: DelayKey) -> Option<Held> {
+        if let Some(blob) = self.delays.messages.remove(&key) {
             self.delays.resident -= blob.cost();
             self.storage.resident -= blob.cost();
         }
         let delays = &mut self.delays;
-        let held = delays.waiting.remove(&turn).or_else(|| delays.unreadable.remove(&turn))?;
-        self.snapshot_held_first(turn, held);
+        let held = delays.waiting.remove(&key).or_else(|| delays.unreadable.remove(&key))?;
+        self.snapshot_held_first(key, held);
         Some(held)
     }
 
@@ -318,10 +318,10 @@ impl Engine {
     /// Forgets what a virtual host holds back; its own record says that all in it is gone.
     pub(crate) fn drop_delays_of<F: Effects>(&mut self, vhost: u32, fx: &mut F) {
         let of_vhost = self.delays.iter().filter(|(_, held)| held.vhost == vhost);
-        let turns: Vec<Turn> = of_vhost.map(|(turn, _)| turn).collect();
-        for turn in turns {
-            self.delays.due.remove(&turn.number);
-            let held = self.take_delayed(turn).expect("it was found just now");
+        let keys: Vec<DelayKey> = of_vhost.map(|(key, _)| key).collect();
+        for key in keys {
+            self.delays.due.remove(&key.number);
+            let held = self.take_delayed(key).expect("it was found just now");
             self.release_held(held, fx);
         }
     }
@@ -333,7 +333,7 @@ impl Engine {
         if !clean {
             // A clock may have been set back since a crash before this one.
             let due = self.delays.recovered.map_or(now, |before| before.due.max(now));
-            self.delays.recovered = Some(Turn { due, number });
+            self.delays.recovered = Some(DelayKey { due, number });
         }
         self.watch_delays();
     }

@@ -3,7 +3,7 @@
 use crate::queue::entry::NOWHERE;
 use crate::{Position, Time};
 
-/// A message that is held back. With its turn it is 40 bytes in the nodes of a tree, which are two
+/// A message that is held back. With its key it is 40 bytes in the nodes of a tree, which are two
 /// thirds full: some 70 bytes of memory, whatever its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
@@ -17,7 +17,7 @@ pub(crate) struct Held {
     pub(crate) mark: bool,
 }
 
-const _: () = assert!(size_of::<(Turn, Held)>() <= 40);
+const _: () = assert!(size_of::<(DelayKey, Held)>() <= 40);
 
 impl Held {
     pub(crate) fn is_stored(&self) -> bool {
@@ -25,9 +25,9 @@ impl Held {
     }
 }
 
-/// When it leaves: by due time, then by the number it got when it came.
+/// The order in which messages leave: by due time, then by the number they got when they came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Turn {
+pub(crate) struct DelayKey {
     pub(crate) due: Time,
     pub(crate) number: u64,
 }

@@ -113,8 +113,8 @@ impl Engine {
 
     fn take_load<F: Effects>(&mut self, now: Time, loading: Loading, records: Loaded, fx: &mut F) {
         self.storage.loading_bytes -= loading.bytes;
-        if let Wanted::Delayed { turns } = loading.wanted {
-            return self.delayed_loaded(now, &turns, records, fx);
+        if let Wanted::Delayed { keys } = loading.wanted {
+            return self.delayed_loaded(now, &keys, records, fx);
         }
         if let Wanted::Relocation { segment, positions } = loading.wanted {
             return self.relocation_loaded(segment, &positions, records, fx);

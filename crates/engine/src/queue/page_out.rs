@@ -7,7 +7,7 @@ use super::entry::{Entry, Fetch};
 use super::lane::Front;
 use super::page::Page;
 use crate::engine::Engine;
-use crate::publish::held::Turn;
+use crate::publish::held::DelayKey;
 use crate::storage::moving_page::MovingPage;
 use crate::storage::record::Record;
 use crate::{DeathReason, Effects, Load, LoadId, Position};
@@ -52,7 +52,7 @@ pub(crate) enum Wanted {
     /// The message of an entry that has died.
     DeadLetter { entry: Box<Entry>, reason: DeathReason },
     /// Messages whose delay is over.
-    Delayed { turns: Vec<Turn> },
+    Delayed { keys: Vec<DelayKey> },
     /// The messages of a segment that is to be given back.
     Relocation { segment: u32, positions: Vec<Position> },
     /// A page of such a segment, or the messages of a page.

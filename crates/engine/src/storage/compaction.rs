@@ -6,7 +6,7 @@
 use crate::consumer::unsettled::Unsettled;
 use crate::engine::Engine;
 use crate::foundation::shared_body::share;
-use crate::publish::held::{Held, Turn};
+use crate::publish::held::{DelayKey, Held};
 use crate::queue::entry::{Entry, Fetch};
 use crate::queue::page::Page;
 use crate::queue::page_out::{NO_QUEUE, Wanted};
@@ -26,7 +26,7 @@ type Moving<'a> = (&'a Arc<[u8]>, &'a [u8]);
 #[derive(Debug, Default)]
 struct Users {
     places: Vec<Place>,
-    delays: Vec<Turn>,
+    delays: Vec<DelayKey>,
 }
 
 impl Engine {
@@ -93,17 +93,17 @@ impl Engine {
                 users.entry(entry.position).or_default().places.push(place);
             }
         }
-        for (turn, held) in self.delays.persistent() {
+        for (key, held) in self.delays.persistent() {
             if positions.binary_search(&held.position).is_ok() {
-                users.entry(held.position).or_default().delays.push(turn);
+                users.entry(held.position).or_default().delays.push(key);
             }
         }
         let mut moved = BTreeMap::new();
         for (position, record) in positions.iter().zip(&records) {
             let Some(users) = users.remove(position) else { continue };
             let Ok(message) = message_of(record) else { continue };
-            for turn in users.delays {
-                self.move_delayed(turn, (record, message), fx);
+            for key in users.delays {
+                self.move_delayed(key, (record, message), fx);
             }
             if !users.places.is_empty() {
                 let new = self.append_moved(users.places, *position, (record, message), fx);
@@ -147,15 +147,15 @@ impl Engine {
         to
     }
 
-    fn move_delayed<F: Effects>(&mut self, turn: Turn, moved: Moving<'_>, fx: &mut F) {
-        let Some(held) = self.delays.get_mut(turn).copied() else { return };
-        self.snapshot_held_first(turn, held);
-        let Turn { due, number } = turn;
+    fn move_delayed<F: Effects>(&mut self, key: DelayKey, moved: Moving<'_>, fx: &mut F) {
+        let Some(held) = self.delays.get_mut(key).copied() else { return };
+        self.snapshot_held_first(key, held);
+        let DelayKey { due, number } = key;
         let vhost = &self.topology.vhosts[held.vhost].name;
         Record::Delayed { number, vhost, due, message: &[] }.write(&mut self.scratch.record);
         let to = self.append_behind_head(moved, fx);
         fx.retain(to, 1);
-        if let Some(before) = self.delays.get_mut(turn) {
+        if let Some(before) = self.delays.get_mut(key) {
             *before = Held { position: to, mark: self.storage.mark, ..held };
         }
         fx.release(held.position, 1);

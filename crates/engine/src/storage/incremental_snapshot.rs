@@ -18,7 +18,7 @@
 use crate::LoadId;
 use crate::consumer::unsettled::Unsettled;
 use crate::engine::Engine;
-use crate::publish::held::{Held, Turn};
+use crate::publish::held::{DelayKey, Held};
 use crate::queue::entry::Entry;
 use crate::queue::page;
 use crate::queue::page_out::Wanted;
@@ -65,7 +65,7 @@ enum Next {
     Channel { slot: u32, tag: u64 },
     Settling { number: u64, tag: u64 },
     Dying(LoadId),
-    Delays { unreadable: bool, behind: Option<Turn> },
+    Delays { unreadable: bool, behind: Option<DelayKey> },
     Sessions { slot: usize },
     Nothing,
 }
@@ -316,16 +316,16 @@ impl Engine {
         &mut self,
         taking: &mut IncrementalSnapshot,
         unreadable: bool,
-        mut behind: Option<Turn>,
+        mut behind: Option<DelayKey>,
     ) -> Next {
-        for (turn, held) in self.delays.behind(unreadable, behind) {
+        for (key, held) in self.delays.behind(unreadable, behind) {
             if !taking.spend() {
                 return Next::Delays { unreadable, behind };
             }
-            behind = Some(turn);
+            behind = Some(key);
             if held.persistent && held.mark != self.storage.mark {
                 held.mark = self.storage.mark;
-                taking.add_held(&HeldRecord::of(turn, held, &self.topology));
+                taking.add_held(&HeldRecord::of(key, held, &self.topology));
             }
         }
         match unreadable {
@@ -384,12 +384,12 @@ impl Engine {
     }
 
     /// A delayed message is about to change.
-    pub(crate) fn snapshot_held_first(&mut self, turn: Turn, held: Held) {
+    pub(crate) fn snapshot_held_first(&mut self, key: DelayKey, held: Held) {
         if let Some(taking) = &mut self.storage.snapshot
             && held.persistent
             && held.mark != self.storage.mark
         {
-            taking.add_held(&HeldRecord::of(turn, &held, &self.topology));
+            taking.add_held(&HeldRecord::of(key, &held, &self.topology));
         }
     }
 

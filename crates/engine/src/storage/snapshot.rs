@@ -2,7 +2,7 @@
 
 use crate::access::PermissionView;
 use crate::engine::{Engine, Topology};
-use crate::publish::held::{Held, Turn};
+use crate::publish::held::{DelayKey, Held};
 use crate::queue::Queue;
 use crate::queue::entry::Entry;
 use crate::queue::lane::Lane;
@@ -18,8 +18,8 @@ use std::ops::RangeInclusive;
 const VERSION: u8 = 8;
 
 impl<'a> HeldRecord<'a> {
-    pub(crate) fn of(turn: Turn, held: &Held, topology: &'a Topology) -> HeldRecord<'a> {
-        let (Turn { due, number }, Held { position, bytes, .. }) = (turn, *held);
+    pub(crate) fn of(key: DelayKey, held: &Held, topology: &'a Topology) -> HeldRecord<'a> {
+        let (DelayKey { due, number }, Held { position, bytes, .. }) = (key, *held);
         HeldRecord { number, vhost: &topology.vhosts[held.vhost].name, due, position, bytes }
     }
 }
@@ -51,7 +51,7 @@ impl Engine {
         }
         self.write_bindings(&mut writer);
         let delays = (!apart).then(|| self.delays.persistent()).into_iter().flatten();
-        writer.list(delays, |(turn, held)| HeldRecord::of(turn, held, &self.topology));
+        writer.list(delays, |(key, held)| HeldRecord::of(key, held, &self.topology));
         self.write_transient_references(&mut writer, apart);
         writer.list(self.access.subject_permissions(), |(user, vhost, subjects)| {
             (user, vhost, subjects.clone())
@@ -73,7 +73,7 @@ impl Engine {
         let HeldRecord { number, due, position, bytes, .. } = *record;
         let vhost = self.vhost_slot(record.vhost)?;
         let held = Held { position, vhost, bytes, persistent: true, mark: self.storage.mark };
-        self.delays.restore(Turn { due, number }, held);
+        self.delays.restore(DelayKey { due, number }, held);
         Ok(())
     }
 
@@ -181,7 +181,7 @@ impl Engine {
             self.access.set_quota(user, quota)?;
         }
         let recovered = reader.get::<Option<(Time, u64)>>()?;
-        self.delays.recovered = recovered.map(|(due, number)| Turn { due, number });
+        self.delays.recovered = recovered.map(|(due, number)| DelayKey { due, number });
         for (number, before) in reader.get::<Vec<(u64, u64)>>()? {
             let queue = self.queues.numbered(number);
             let queue = queue.ok_or_else(|| format!("there is no queue of number {number}"))?;

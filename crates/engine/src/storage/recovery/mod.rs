@@ -4,7 +4,7 @@
 mod pages;
 
 use crate::engine::Engine;
-use crate::publish::held::{Held, Turn};
+use crate::publish::held::{DelayKey, Held};
 use crate::queue::Queue;
 use crate::queue::entry::{Entry, Fetch, NOWHERE};
 use crate::queue::stored::Stored;
@@ -50,7 +50,7 @@ impl Engine {
                 let held =
                     Held { position, vhost, bytes, persistent: true, mark: self.storage.mark };
                 // It has been there before where its segment was given back.
-                if let Some(before) = self.delays.restore(Turn { due, number }, held) {
+                if let Some(before) = self.delays.restore(DelayKey { due, number }, held) {
                     fx.release(before.position, 1);
                 }
                 fx.retain(position, 1);
