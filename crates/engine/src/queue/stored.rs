@@ -206,6 +206,7 @@ impl<'a> Stored<'a> {
         (0..self.further_keys).map(read_key).collect()
     }
 
+    #[inline]
     fn read_deaths(&self) -> Result<Vec<Death>, Malformed> {
         if self.flags & DEAD == 0 {
             return Ok(Vec::new());
