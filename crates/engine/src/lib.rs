@@ -38,8 +38,7 @@ pub use crate::interface::effects::{
 pub use crate::interface::ids::{ChannelId, ConnectionId, Position, ShardId, Shards};
 pub use crate::interface::limits;
 pub use crate::interface::listings::{
-    BindingListing, ExchangeListing, PermissionListing, QueueListing, SessionListing, UserListing,
-    VhostListing,
+    BindingListing, ExchangeListing, QueueListing, SessionListing, UserListing, VhostListing,
 };
 pub use crate::interface::message::{
     Annotations, Content, Death, DeathReason, Format, MessageView, is_body_apart,
@@ -50,8 +49,9 @@ pub use crate::interface::options::{
 pub use crate::interface::refusal::{Declared, DifferentOption, Mismatch, Refusal, RefusalKind};
 pub use crate::interface::request::{
     Arguments, Binding, BindingTarget, ClaimSession, Consume, Credit, Durability, Emit,
-    ExchangeKind, ExchangeOptions, Outcome, Overflow, Publish, QueueOptions, Reached, Reply,
-    Request, SessionExpiry, SessionLoss, Settle, SubjectPermissions, SubjectRules, Subscribe,
+    ExchangeKind, ExchangeOptions, Outcome, Overflow, PermissionListing, Publish, QueueOptions,
+    Reached, Reply, Request, SessionExpiry, SessionLoss, Settle, SubjectPermissions, SubjectRules,
+    Subscribe,
 };
 pub use crate::interface::time::Time;
 pub use crate::interface::value::Value;

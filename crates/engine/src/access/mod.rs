@@ -10,7 +10,8 @@ mod usage;
 use crate::interface::limits::{PERMISSION_PATTERN_BYTES_MAX, PERMISSION_PROGRAM_BYTES_MAX};
 use crate::interface::refusal::refuse;
 use crate::{
-    Binding, BindingTarget, Names, Quota, Refusal, RefusalKind, Request, SubjectPermissions,
+    Binding, BindingTarget, Names, PermissionListing, Quota, Refusal, RefusalKind, Request,
+    SubjectPermissions,
 };
 use regex::{Regex, RegexBuilder};
 use std::collections::BTreeMap;
@@ -38,21 +39,6 @@ pub(crate) struct User {
     pub(crate) password_hash: String,
     /// May manage virtual hosts, users and permissions.
     pub(crate) administrator: bool,
-}
-
-/// One user's permissions in one virtual host, as listings and snapshots see them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PermissionView<'a> {
-    /// The user.
-    pub(crate) user: &'a str,
-    /// The virtual host.
-    pub(crate) vhost: &'a str,
-    /// Pattern over what it may create and delete.
-    pub(crate) configure: &'a str,
-    /// Pattern over what it may put messages into.
-    pub(crate) write: &'a str,
-    /// Pattern over what it may take messages out of.
-    pub(crate) read: &'a str,
 }
 
 /// One pattern, compiled.
@@ -184,7 +170,7 @@ impl Access {
 
     /// Sets a user's permissions in a virtual host. Refused: no such user, a malformed or too large
     /// pattern.
-    pub(crate) fn set_permissions(&mut self, set: PermissionView<'_>) -> Result<(), Refusal> {
+    pub(crate) fn set_permissions(&mut self, set: PermissionListing<'_>) -> Result<(), Refusal> {
         self.check_user(set.user)?;
         let before = self.permissions.get(set.user).and_then(|of_user| of_user.get(set.vhost));
         let subjects = before.and_then(|permissions| permissions.subjects.clone());
@@ -269,9 +255,9 @@ impl Access {
     }
 
     /// All permissions, by user, then virtual host.
-    pub(crate) fn permissions(&self) -> impl Iterator<Item = PermissionView<'_>> + Clone {
+    pub(crate) fn permissions(&self) -> impl Iterator<Item = PermissionListing<'_>> + Clone {
         self.permissions.iter().flat_map(|(user, of_user)| {
-            of_user.iter().map(move |(vhost, permissions)| PermissionView {
+            of_user.iter().map(move |(vhost, permissions)| PermissionListing {
                 user,
                 vhost,
                 configure: &permissions.configure.text,

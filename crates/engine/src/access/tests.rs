@@ -1,13 +1,16 @@
 //! What each request takes, who has it, and how changes reach open connections.
 
 use super::*;
-use crate::{Arguments, Consume, ExchangeKind, ExchangeOptions, QueueOptions, SubjectRules};
+use crate::{
+    Arguments, Consume, ExchangeKind, ExchangeOptions, PermissionListing, QueueOptions,
+    SubjectRules,
+};
 
 fn access_with(configure: &str, write: &str, read: &str) -> Access {
     let mut access = Access::new(&crate::tests::CONVENTIONS.names);
     access.put_user("ann", "hash", false);
     access
-        .set_permissions(PermissionView { user: "ann", vhost: "/", configure, write, read })
+        .set_permissions(PermissionListing { user: "ann", vhost: "/", configure, write, read })
         .unwrap();
     access
 }
@@ -54,8 +57,13 @@ fn patterns_that_cannot_be_used_are_refused_and_change_nothing() {
     ];
     for (pattern, expected) in table {
         let mut access = access_with("^c$", "^w$", "^r$");
-        let set =
-            PermissionView { user: "ann", vhost: "/", configure: ".*", write: ".*", read: pattern };
+        let set = PermissionListing {
+            user: "ann",
+            vhost: "/",
+            configure: ".*",
+            write: ".*",
+            read: pattern,
+        };
         let refused = access.set_permissions(set).err();
         assert_eq!(refused.as_ref().map(|refusal| refusal.kind), expected, "{refused:?}");
         if let Some(refusal) = refused {
@@ -197,7 +205,7 @@ fn a_connection_needs_permissions_in_its_virtual_host() {
 fn changes_hold_at_once_for_open_connections() {
     type WorkBudget = fn(&mut Access);
     fn set(access: &mut Access, write: &str) {
-        let set = PermissionView { user: "ann", vhost: "/", configure: "", write, read: "" };
+        let set = PermissionListing { user: "ann", vhost: "/", configure: "", write, read: "" };
         access.set_permissions(set).unwrap();
     }
     let steps: [(&str, WorkBudget, bool); 8] = [
@@ -242,9 +250,9 @@ fn users_and_permissions_are_listed_as_they_were_set() {
     let users: Vec<_> = access.users().map(|(name, user)| (name, user.administrator)).collect();
     assert_eq!(users, [("ann", false), ("bob", true)]);
     assert_eq!(access.user("bob").unwrap().password_hash, "other");
-    let set = PermissionView { user: "ann", vhost: "/", configure: "c", write: "w", read: "r" };
+    let set = PermissionListing { user: "ann", vhost: "/", configure: "c", write: "w", read: "r" };
     assert_eq!(access.permissions().collect::<Vec<_>>(), [set]);
-    let nobody = PermissionView { user: "nobody", ..set };
+    let nobody = PermissionListing { user: "nobody", ..set };
     assert_eq!(access.set_permissions(nobody).unwrap_err().kind, RefusalKind::NotFound);
     assert!(access.delete_user("ann"));
     assert!(!access.delete_user("ann"));

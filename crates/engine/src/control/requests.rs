@@ -1,6 +1,5 @@
 //! Control requests: checked against permissions, carried out, answered.
 
-use crate::access::PermissionView;
 use crate::channel::Inbox;
 use crate::channel::transaction::Transaction;
 use crate::engine::Engine;
@@ -12,7 +11,9 @@ use crate::queue::Get;
 use crate::routing::Router;
 use crate::routing::vhost::Vhost;
 use crate::storage::record::Record;
-use crate::{ChannelId, Effects, Outcome, Refusal, Reply, Request, StorageState, Time};
+use crate::{
+    ChannelId, Effects, Outcome, PermissionListing, Refusal, Reply, Request, StorageState, Time,
+};
 use std::collections::BTreeMap;
 
 /// Letters of an inbox's token: six random bits each.
@@ -216,7 +217,7 @@ impl Engine {
             }
             Request::SetPermissions { user, vhost, configure, write, read } => {
                 self.vhost_slot(vhost)?;
-                let set = PermissionView { user, vhost, configure, write, read };
+                let set = PermissionListing { user, vhost, configure, write, read };
                 self.access.set_permissions(set)?;
                 self.append_access(&Record::PermissionsSet(set), fx);
             }

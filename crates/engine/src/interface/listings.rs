@@ -4,8 +4,8 @@ use crate::channel::Channel;
 use crate::engine::Engine;
 use crate::routing::TargetView;
 use crate::{
-    Arguments, ConnectionId, Counters, ExchangeOptions, Position, QueueCounters, QueueOptions,
-    Quota, SessionExpiry, SubjectPermissions, Time,
+    Arguments, ConnectionId, Counters, ExchangeOptions, PermissionListing, Position, QueueCounters,
+    QueueOptions, Quota, SessionExpiry, SubjectPermissions, Time,
 };
 use std::ops::Range;
 
@@ -27,23 +27,6 @@ pub struct UserListing<'a> {
     pub administrator: bool,
     /// What it may use.
     pub quota: Quota,
-}
-
-/// What a user may do in a virtual host: patterns over names.
-#[derive(Clone, Copy, Debug)]
-pub struct PermissionListing<'a> {
-    /// The user.
-    pub user: &'a str,
-    /// The virtual host.
-    pub vhost: &'a str,
-    /// What it may create and delete.
-    pub configure: &'a str,
-    /// What it may put messages into.
-    pub write: &'a str,
-    /// What it may take messages out of.
-    pub read: &'a str,
-    /// What it may do with subjects, where that is narrowed.
-    pub subjects: Option<&'a SubjectPermissions>,
 }
 
 /// An exchange.
@@ -180,14 +163,13 @@ impl Engine {
 
     /// All permissions, by user and virtual host.
     pub fn list_permissions(&self) -> impl Iterator<Item = PermissionListing<'_>> {
-        self.access.permissions().map(|found| PermissionListing {
-            user: found.user,
-            vhost: found.vhost,
-            configure: found.configure,
-            write: found.write,
-            read: found.read,
-            subjects: self.access.subjects_of(found.user, found.vhost),
-        })
+        self.access.permissions()
+    }
+
+    /// What a user may do with subjects in a virtual host, where that is narrowed.
+    #[must_use]
+    pub fn permitted_subjects(&self, user: &str, vhost: &str) -> Option<&SubjectPermissions> {
+        self.access.subjects_of(user, vhost)
     }
 
     /// All exchanges, by virtual host and name.

@@ -250,6 +250,21 @@ pub struct Consume {
     pub credit: Credit,
 }
 
+/// What a user may do in a virtual host: patterns over names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PermissionListing<'a> {
+    /// The user.
+    pub user: &'a str,
+    /// The virtual host.
+    pub vhost: &'a str,
+    /// What it may create and delete.
+    pub configure: &'a str,
+    /// What it may put messages into.
+    pub write: &'a str,
+    /// What it may take messages out of.
+    pub read: &'a str,
+}
+
 /// Which subjects are allowed: those that `allow` matches, or all where it is empty, but those that
 /// `deny` matches. Patterns are written as in [`Subscribe::subject`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,11 +4,11 @@
 
 use super::Direct;
 use super::forward::Subjects;
-use crate::access::{Audible, PermissionView};
+use crate::access::Audible;
 use crate::engine::Engine;
 use crate::pubsub::subscribers::Member;
 use crate::storage::record::Record;
-use crate::{Effects, Subscribe};
+use crate::{Effects, PermissionListing, Subscribe};
 use std::collections::BTreeMap;
 
 /// Work of one turn: subscribers that are looked at, and what judging some of them counts for.
@@ -103,7 +103,7 @@ impl Engine {
     /// kept it receives what is allowed inside its pattern now.
     pub(crate) fn review_subscribers<F: Effects>(&mut self, record: &Record<'_>, fx: &mut F) {
         let (user, vhost) = match record {
-            Record::PermissionsSet(PermissionView { user, vhost, .. })
+            Record::PermissionsSet(PermissionListing { user, vhost, .. })
             | Record::SubjectPermissionsSet { user, vhost, .. }
             | Record::PermissionsCleared { user, vhost } => (*user, Some(*vhost)),
             Record::UserDeleted { name } => (*name, None),

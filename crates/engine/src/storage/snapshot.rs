@@ -1,6 +1,5 @@
 //! The whole durable state as bytes: topology, users, queues with their messages by position.
 
-use crate::access::PermissionView;
 use crate::engine::{Engine, Topology};
 use crate::publish::held::{DelayKey, Held};
 use crate::queue::Queue;
@@ -10,7 +9,7 @@ use crate::queue::page;
 use crate::routing::{BindingView, TargetView};
 use crate::storage::codec::{Malformed, Reader, Varint, Writer};
 use crate::storage::record::{BindingRecord, HeldRecord};
-use crate::{BindingTarget, ExchangeOptions, Quota, SubjectPermissions, Time};
+use crate::{BindingTarget, ExchangeOptions, PermissionListing, Quota, SubjectPermissions, Time};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
@@ -212,7 +211,7 @@ impl Engine {
         for (name, password_hash, administrator) in reader.get::<Vec<(_, _, bool)>>()? {
             self.access.put_user(name, password_hash, administrator);
         }
-        for permissions in reader.get::<Vec<PermissionView<'_>>>()? {
+        for permissions in reader.get::<Vec<PermissionListing<'_>>>()? {
             self.access.set_permissions(permissions)?;
         }
         Ok(vhosts)

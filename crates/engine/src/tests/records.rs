@@ -1,7 +1,6 @@
 //! The bytes of records and snapshots: known ones stay readable, nonsense is refused.
 
 use super::TestHost;
-use crate::access::PermissionView;
 use crate::interface::message::NO_ANNOTATIONS;
 use crate::queue::entry::{Entry, Fetch};
 use crate::queue::stored::{Incoming, Stored};
@@ -158,7 +157,7 @@ fn golden_topology() {
     );
     golden(&Record::UserDeleted { name: "u" }, "02190175");
     let (user, vhost) = ("u", "/");
-    let permissions = PermissionView { user, vhost, configure: "c", write: "w", read: "r" };
+    let permissions = PermissionListing { user, vhost, configure: "c", write: "w", read: "r" };
     golden(&Record::PermissionsSet(permissions), "021a0175012f016301770172");
     golden(&Record::PermissionsCleared { user, vhost }, "021b0175012f");
     let rules = |allow: &[&str], deny: &[&str]| SubjectRules {

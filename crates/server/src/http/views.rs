@@ -89,17 +89,19 @@ pub(super) fn users(shard: &mut Shard) -> Value {
 
 /// All permissions.
 pub(super) fn permissions(shard: &mut Shard) -> Value {
+    let engine = shard.node.engine();
     let permission = |permission: PermissionListing<'_>| {
+        let subjects = engine.permitted_subjects(permission.user, permission.vhost);
         json!({
             "user": permission.user,
             "vhost": permission.vhost,
             "configure": permission.configure,
             "write": permission.write,
             "read": permission.read,
-            "subjects": permission.subjects.cloned().map(SubjectsBody::from),
+            "subjects": subjects.cloned().map(SubjectsBody::from),
         })
     };
-    shard.node.engine().list_permissions().map(permission).collect()
+    engine.list_permissions().map(permission).collect()
 }
 
 fn is_meant(wanted: Option<&str>, vhost: &str) -> bool {

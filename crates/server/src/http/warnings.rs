@@ -43,9 +43,9 @@ pub(super) fn quota(shard: &mut Shard, name: &str) -> Option<Note> {
 
 /// Which subjects a user may use now: each call sets all four lists.
 pub(super) fn subjects(shard: &mut Shard, user: &str, vhost: &str) -> Option<Note> {
-    let mut permissions = shard.node.engine().list_permissions();
-    let now = permissions.find(|it| it.user == user && it.vhost == vhost)?.subjects;
-    let lists = described(now);
+    let engine = shard.node.engine();
+    engine.list_permissions().find(|it| it.user == user && it.vhost == vhost)?;
+    let lists = described(engine.permitted_subjects(user, vhost));
     let text = format!("for user '{user}' in virtual host '{vhost}' this holds now:\n{lists}");
     Some(Note::Tells(text))
 }

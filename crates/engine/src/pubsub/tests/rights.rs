@@ -73,10 +73,8 @@ fn rules_on_subjects_survive() {
     host.run("a user ann hash");
     host.run("a permit ann .* .* .*");
     host.run("a narrow ann app.> app.secret");
-    let listed = |host: &TestHost| {
-        let found = host.engine.list_permissions().next().unwrap();
-        found.subjects.cloned().unwrap().publish
-    };
+    let listed =
+        |host: &TestHost| host.engine.permitted_subjects("ann", "/").cloned().unwrap().publish;
     assert_eq!(listed(&host).allow, ["app.>"]);
     assert_eq!(listed(&host).deny, ["app.secret"]);
     host.run("restart");

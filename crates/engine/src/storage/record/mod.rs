@@ -5,15 +5,14 @@
 
 mod options;
 
-use crate::access::PermissionView;
 use crate::queue::entry::Entry;
 use crate::queue::page;
 use crate::storage::codec::{
     Codec, Malformed, Reader, Varint, Writer, codec_as, codec_enum, codec_fields,
 };
 use crate::{
-    Arguments, BindingTarget, Bound, ExchangeOptions, Position, QueueOptions, Quota, SessionExpiry,
-    SlowConsumerPolicy, SubjectPermissions, SubjectRules, Time,
+    Arguments, BindingTarget, Bound, ExchangeOptions, PermissionListing, Position, QueueOptions,
+    Quota, SessionExpiry, SlowConsumerPolicy, SubjectPermissions, SubjectRules, Time,
 };
 use std::ops::RangeInclusive;
 
@@ -131,7 +130,7 @@ codec_enum! {
         /// It is gone, and its permissions.
         25 UserDeleted { name: &'a str },
         /// What a user may do.
-        26 PermissionsSet(permissions: PermissionView<'a>),
+        26 PermissionsSet(permissions: PermissionListing<'a>),
         /// It may do nothing there any more.
         27 PermissionsCleared { user: &'a str, vhost: &'a str },
         /// What it may do with subjects.
@@ -150,7 +149,7 @@ codec_enum! {
 codec_fields!(<'a> Place: queue, seq, expires);
 codec_fields!(<'a> BindingRecord<'a>: vhost, source, target, key, arguments);
 codec_fields!(<'a> HeldRecord<'a>: number, vhost, due, position, bytes);
-codec_fields!(<'a> PermissionView<'a>: user, vhost, configure, write, read);
+codec_fields!(<'a> PermissionListing<'a>: user, vhost, configure, write, read);
 codec_fields!(<'a> SubjectRules: allow, deny);
 codec_fields!(<'a> SubjectPermissions: publish, subscribe);
 codec_fields!(<'a> SessionRecord<'a>: number, vhost, name, user, expiry, detached_at, state);
