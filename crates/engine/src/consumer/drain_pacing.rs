@@ -132,7 +132,8 @@ impl Engine {
         let Some(queue) = self.queues.get_mut(slot) else { return false };
         // Without what was drained: draining queues do not slow each other down.
         let own = queue.counters.delivered - queue.share.drained;
-        let others = self.counters.delivered + self.counters.heard - self.agenda.drained - own;
+        let others =
+            self.counters.delivered + self.counters.direct_delivered - self.agenda.drained - own;
         let had_some = std::mem::replace(&mut queue.share.others, others) != others;
         if had_some {
             queue.share.others_at = now;

@@ -39,11 +39,11 @@ pub struct Counters {
     /// Direct messages that clients published.
     pub emitted: u64,
     /// Direct messages handed to those who subscribe, each counted once for each of them.
-    pub heard: u64,
+    pub direct_delivered: u64,
     /// Direct messages that subscribers missed because they were too far behind.
     pub missed: u64,
     /// Direct messages that neither a subscriber nor a queue took.
-    pub unheard: u64,
+    pub direct_undelivered: u64,
     /// Connections refused because their users had as many as they may.
     pub not_admitted: u64,
     /// Claims of sessions that were granted.

@@ -37,8 +37,8 @@ pub enum OptionType {
 /// One option of what is declared with an `O`.
 #[derive(Debug)]
 pub struct OptionDefinition<O> {
-    /// Its name, in words joined by `-`. Faces derive theirs from it: `x-NAME` in arguments,
-    /// `--NAME` on the command line, with `_` for `-` in JSON.
+    /// Its name, in words joined by `-`. Others derive theirs from it: `x-NAME` in arguments, `--NAME`
+    /// on the command line, with `_` for `-` in JSON.
     pub name: &'static str,
     /// What it does, for help and docs.
     pub what: &'static str,

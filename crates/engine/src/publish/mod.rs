@@ -168,7 +168,7 @@ impl Engine {
                 // A key of the default exchange that names no queue may be a subject.
                 let is_subject = publish.exchange.is_empty() && targets.is_empty();
                 let is_heard = (has_subjects || is_subject)
-                    && self.may_be_heard(slot, publish)
+                    && self.may_be_delivered(slot, publish)
                     && self.publish_to_subscribers(vhost_slot, &incoming, fx);
                 (taken, is_heard || !targets.is_empty())
             }

@@ -149,7 +149,7 @@ impl Engine {
         let mut fanout = Fanout::default();
         let (offered, elsewhere) = self.hand_batch(known, silent, message, bodies, &mut fanout, fx);
         if elsewhere.is_empty() {
-            self.counters.unheard += count - offered;
+            self.counters.direct_undelivered += count - offered;
         } else {
             let sent = self.forward_along(known, id.connection, elsewhere, message, bodies, fx);
             fanout.count_each(sent, count);
@@ -179,7 +179,7 @@ impl Engine {
         fx: &mut F,
     ) -> Reached {
         self.forget_if_spent(cached_route, fx);
-        self.counters.heard += fanout.heard;
+        self.counters.direct_delivered += fanout.heard;
         self.counters.missed += fanout.missed;
         fanout.reached()
     }
@@ -236,7 +236,7 @@ impl Engine {
         }
         let reached = self.count_fanout(&fanout, message);
         if reached.is_nobody() {
-            self.counters.unheard += 1;
+            self.counters.direct_undelivered += 1;
         }
         reached
     }

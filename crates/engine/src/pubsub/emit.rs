@@ -59,7 +59,7 @@ impl Engine {
             *cached_route = self.find_cached_route(vhost);
         }
         if reached.is_nobody() {
-            self.counters.unheard += 1;
+            self.counters.direct_undelivered += 1;
         }
         Ok(reached)
     }
@@ -184,7 +184,7 @@ impl Engine {
 
     /// Whether subscribers may receive a message that came through another exchange than that
     /// of subjects: not where it leads to subjects that its publisher may not publish to.
-    pub(crate) fn may_be_heard(&mut self, slot: u32, publish: &Publish<'_>) -> bool {
+    pub(crate) fn may_be_delivered(&mut self, slot: u32, publish: &Publish<'_>) -> bool {
         // What is published to subjects themselves was refused before.
         let names = self.names();
         if publish.exchange == names.subject_exchange {
@@ -366,7 +366,7 @@ impl Engine {
     #[inline]
     pub(super) fn count_fanout(&mut self, fanout: &Fanout, message: &MessageView<'_>) -> Reached {
         self.work_budget.count_handed(fanout.bytes(message));
-        self.counters.heard += fanout.heard;
+        self.counters.direct_delivered += fanout.heard;
         self.counters.missed += fanout.missed;
         fanout.reached()
     }

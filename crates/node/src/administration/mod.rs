@@ -34,7 +34,7 @@ pub struct ConnectionInfo<'a> {
     /// What queries of clients order it by.
     pub figures: Figures,
     /// What its protocol handler knows: peer, user, virtual host, client, channels.
-    pub session: protocol::ConnectionInfo<'a>,
+    pub info: protocol::ConnectionInfo<'a>,
     /// It is too slow for direct messages: what became of them since it has been.
     pub lag: Option<SlowConsumerInfo>,
     /// It is not read from: what it waits for.
@@ -155,10 +155,10 @@ impl Node {
     /// The connection in a slot.
     pub fn connection(&self, now: Time, id: ConnectionId) -> Option<ConnectionInfo<'_>> {
         let connection = self.connections.get(id)?;
-        let mut session = connection.handler.info();
+        let mut info = connection.handler.info();
         // What is unsent to it may keep it for a while.
         if connection.ended.is_some() {
-            session.state = "closing";
+            info.state = "closing";
         }
         let outbox = &self.effects.outbox[id.0 as usize];
         let traffic = Traffic {
@@ -175,7 +175,7 @@ impl Node {
         Some(ConnectionInfo {
             id,
             figures,
-            session,
+            info,
             lag: self.slow_consumer_info(id),
             waits_for: self.shown_wait(now, id),
         })

@@ -24,8 +24,8 @@ impl Node {
     #[must_use]
     pub fn turned_away(&mut self, now: Time, peer: &Peer) -> Vec<u8> {
         let nobody = ConnectionKey { id: ConnectionId(0), serial: 0 };
-        let mut session = AnyHandler::new(&self.options, nobody, peer, now);
-        session.turned_away(&mut self.engine)
+        let mut handler = AnyHandler::new(&self.options, nobody, peer, now);
+        handler.turned_away(&mut self.engine)
     }
 
     /// A connection here has logged in: asks home whether it may be.

@@ -178,21 +178,21 @@ impl Node {
         });
         let mut subjects: Vec<_> = subjects.collect();
         subjects.sort_unstable();
-        let session = &connection.session;
+        let info = &connection.info;
         ConnectionRow {
             figures: connection.figures,
-            protocol: session.protocol,
-            address: session.peer.address.clone(),
-            user: session.user.to_owned(),
-            client: session.client.clone(),
+            protocol: info.protocol,
+            address: info.peer.address.clone(),
+            user: info.user.to_owned(),
+            client: info.client.clone(),
             subjects,
         }
     }
 }
 
 fn is_meant(query: &ConnectionQuery, connection: &ConnectionInfo<'_>, engine: &Engine) -> bool {
-    connection.session.vhost == query.vhost
-        && query.user.as_ref().is_none_or(|user| user == connection.session.user)
+    connection.info.vhost == query.vhost
+        && query.user.as_ref().is_none_or(|user| user == connection.info.user)
         && query.number.is_none_or(|number| number == connection.figures.number)
         && query.subject.as_ref().is_none_or(|wanted| {
             let mut subjects =

@@ -119,7 +119,7 @@ impl NodeEffects {
                 return SendOutcome::Dropped;
             }
         }
-        let whose = Whose { session: message.channel.number, tag: message.tag };
+        let whose = Whose { channel: message.channel.number, tag: message.tag };
         let outbox = &mut self.outbox[slot];
         let unsent = outbox.unsent();
         let has_large = message.message.shared.is_some();
@@ -134,8 +134,8 @@ impl NodeEffects {
         let mut missed = 0;
         let lost = &mut self.lost;
         self.outbox[id.0 as usize].drop_oldest(|whose, count| {
-            let session = ChannelId { connection: id, number: whose.session };
-            *lost.entry((session, whose.tag)).or_default() += count;
+            let channel = ChannelId { connection: id, number: whose.channel };
+            *lost.entry((channel, whose.tag)).or_default() += count;
             missed += count.messages;
         });
         let output = &mut self.outbox[id.0 as usize].writer.output;
@@ -210,12 +210,12 @@ impl NodeEffects {
 
     /// Tells the engine which messages its subscriptions have missed after all.
     pub(crate) fn tell_lost(&mut self, engine: &mut Engine) {
-        for (session, tag, count) in std::mem::take(&mut self.spill.lost) {
-            *self.lost.entry((session, tag)).or_default() += count;
-            self.note_missed(session.connection, SlowConsumerPolicy::Spool, count.messages);
+        for (channel, tag, count) in std::mem::take(&mut self.spill.lost) {
+            *self.lost.entry((channel, tag)).or_default() += count;
+            self.note_missed(channel.connection, SlowConsumerPolicy::Spool, count.messages);
         }
-        while let Some(((session, tag), count)) = self.lost.pop_first() {
-            engine.missed(session, tag, count);
+        while let Some(((channel, tag), count)) = self.lost.pop_first() {
+            engine.missed(channel, tag, count);
         }
     }
 }
@@ -244,7 +244,7 @@ impl Node {
         &mut self.effects.spill
     }
 
-    /// Tells sessions that nothing waits for them in the spill log any more; what they have said
+    /// Tells channels that nothing waits for them in the spill log any more; what they have said
     /// meanwhile may have waited for that.
     pub(crate) fn tell_caught_up(&mut self, now: Time) {
         while let Some(id) = self.effects.caught_up.pop() {

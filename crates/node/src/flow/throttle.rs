@@ -35,7 +35,7 @@ pub(crate) struct Company {
 impl Company {
     /// Input came from a connection.
     #[inline]
-    pub(crate) fn heard_from(&mut self, now: Time, connection: ConnectionId) {
+    pub(crate) fn note(&mut self, now: Time, connection: ConnectionId) {
         if self.last.replace(connection) != Some(connection) {
             self.others_sent = self.last_sent;
         }
@@ -115,7 +115,7 @@ impl Node {
     /// After `bytes` of input: pauses the connection if home has just said that it outruns consumers.
     #[inline]
     pub(crate) fn note_input(&mut self, now: Time, id: ConnectionId, bytes: usize) {
-        self.flow.company.heard_from(now, id);
+        self.flow.company.note(now, id);
         let outran = match self.connections.get(id) {
             Some(connection) if bytes >= MUCH_BYTES => connection.outran_at_home,
             _ => None,

@@ -1,10 +1,10 @@
 //! Where in a piece of output the direct messages lie that may be taken out of it, and whose they are,
 //! in one or two bytes for most: of small messages, some millions wait in the room of one slow consumer.
 
-/// Which subscription a message is for: the number of its session, and the tag of its deliveries.
+/// Which subscription a message is for: the number of its channel, and the tag of its deliveries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Whose {
-    pub(crate) session: u16,
+    pub(crate) channel: u16,
     pub(crate) tag: u64,
 }
 
@@ -60,7 +60,7 @@ impl Marks {
             put(&mut self.bytes, gap as u64);
         }
         if is_anothers {
-            put(&mut self.bytes, message.whose.session.into());
+            put(&mut self.bytes, message.whose.channel.into());
             put(&mut self.bytes, message.whose.tag);
         }
         if message.untold > 0 {
@@ -103,7 +103,7 @@ pub(super) struct Marked<'a> {
 
 impl<'a> Marked<'a> {
     pub(super) fn new(marks: &'a [u8]) -> Marked<'a> {
-        Marked { rest: marks, end: 0, whose: Whose { session: 0, tag: 0 } }
+        Marked { rest: marks, end: 0, whose: Whose { channel: 0, tag: 0 } }
     }
 
     fn take(&mut self) -> u64 {
@@ -121,8 +121,8 @@ impl Iterator for Marked<'_> {
         let head = self.take();
         let gap = if head & HAS_GAP == 0 { 0 } else { self.take() };
         if head & IS_ANOTHERS != 0 {
-            let session = u16::try_from(self.take()).expect("it was written from one");
-            self.whose = Whose { session, tag: self.take() };
+            let channel = u16::try_from(self.take()).expect("it was written from one");
+            self.whose = Whose { channel, tag: self.take() };
         }
         let untold = if head & TELLS == 0 { 0 } else { self.take() };
         let (start, bytes) = (self.end + gap as usize, (head >> FLAG_BITS) as usize);
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     fn message(start: usize, bytes: usize, tag: u64, untold: u64) -> Message {
-        Message { start, bytes, whose: Whose { session: (tag % 3) as u16, tag }, untold }
+        Message { start, bytes, whose: Whose { channel: (tag % 3) as u16, tag }, untold }
     }
 
     #[test]

@@ -226,7 +226,7 @@ impl Output {
             return false;
         }
         let untold = if tag.is_none() { self.next % 3 } else { 0 };
-        let whose = Whose { session: 1, tag: tag.unwrap_or(self.next.into()) };
+        let whose = Whose { channel: 1, tag: tag.unwrap_or(self.next.into()) };
         let message = message(self.next, bytes);
         let start = outbox.prepare_droppable(bytes, is_large);
         if is_large {

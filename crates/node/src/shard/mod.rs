@@ -114,8 +114,8 @@ impl Node {
                     self.effects.stalls.end(publisher);
                 }
             }
-            ShardMessage::Unheard { publisher, subject, reply } => {
-                self.tell_unheard(now, publisher, subject, reply);
+            ShardMessage::Undelivered { publisher, subject, reply } => {
+                self.tell_undelivered(now, publisher, subject, reply);
             }
             ShardMessage::Ended { deletion } => self.administration.deletions.begin(deletion),
             ShardMessage::ToHome { request } => {
@@ -149,9 +149,9 @@ impl Node {
             let is_own = origin == self.options.shard;
             let reply = reply_of(message.format, message.properties).unwrap_or_default();
             if is_own {
-                self.tell_unheard(now, publisher, subject, reply);
+                self.tell_undelivered(now, publisher, subject, reply);
             } else {
-                let message = ShardMessage::Unheard { publisher, subject, reply };
+                let message = ShardMessage::Undelivered { publisher, subject, reply };
                 self.effects.links.say(origin, message);
             }
         }
@@ -213,7 +213,7 @@ impl Node {
         }
     }
 
-    fn tell_unheard(&mut self, now: Time, publisher: ConnectionId, subject: &str, reply: &str) {
+    fn tell_undelivered(&mut self, now: Time, publisher: ConnectionId, subject: &str, reply: &str) {
         // It may have gone, and another one be in its place, which has no such request.
         self.with_handler(now, publisher, |handler, context| {
             handler.no_responders(context, subject, reply)

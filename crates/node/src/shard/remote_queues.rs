@@ -232,7 +232,7 @@ impl Node {
             }
             ToHome::Settle { channel, settle } => {
                 let Some(channel) = self.served_channel(from, channel) else { return };
-                self.flow.company.heard_from(now, channel.connection);
+                self.flow.company.note(now, channel.connection);
                 self.effects.begin_call();
                 let settled = self.engine.settle(now, channel, settle, &mut self.effects);
                 if let Err(refusal) = settled {
@@ -242,7 +242,7 @@ impl Node {
             ToHome::Request { channel } => {
                 let Some(Value::Request(request)) = values.pop_front() else { return };
                 let Some(channel) = self.served_channel(from, channel) else { return };
-                self.flow.company.heard_from(now, channel.connection);
+                self.flow.company.note(now, channel.connection);
                 self.effects.begin_call();
                 self.engine.request(now, channel, request, &mut self.effects);
                 self.tell_what_it_did(channel);
@@ -279,7 +279,7 @@ impl Node {
         carried: &CarriedBody,
     ) {
         let Some(channel) = self.served_channel(from, id) else { return };
-        self.flow.company.heard_from(now, channel.connection);
+        self.flow.company.note(now, channel.connection);
         let mut further = Vec::new();
         let publish =
             Publish::parse(message, &mut further, carried.body.as_ref()).expect(UNDERSTOOD);

@@ -353,7 +353,7 @@ impl Spill {
         Ok(DirectMessage {
             channel: ChannelId {
                 connection: slow_consumer.connection,
-                number: subscription.whose.session,
+                number: subscription.whose.channel,
             },
             subscription: &subscription.name,
             tag: subscription.whose.tag,
@@ -499,9 +499,9 @@ impl Spill {
             };
             if !missed.is_none() {
                 self.missed[why as usize] += missed.messages;
-                let Whose { session, tag } = subscription.whose;
-                let session = ChannelId { connection: slow_consumer.connection, number: session };
-                self.lost.push((session, tag, missed));
+                let Whose { channel: number, tag } = subscription.whose;
+                let channel = ChannelId { connection: slow_consumer.connection, number };
+                self.lost.push((channel, tag, missed));
             }
         }
     }

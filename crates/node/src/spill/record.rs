@@ -131,7 +131,7 @@ pub(super) mod tests {
     use angarium_engine::{ChannelId, ConnectionId, DirectMessage};
 
     pub(in crate::spill) fn delivery<'a>(key: &'a str, body: &'a [u8]) -> DirectMessage<'a> {
-        let session = ChannelId { connection: ConnectionId(1), number: 0 };
+        let channel = ChannelId { connection: ConnectionId(1), number: 0 };
         let message = MessageView {
             exchange: "amq.topic",
             routing_key: key,
@@ -143,7 +143,7 @@ pub(super) mod tests {
             annotations: &NO_ANNOTATIONS,
         };
         DirectMessage {
-            channel: session,
+            channel,
             subscription: "1",
             tag: 1,
             missed: 0,

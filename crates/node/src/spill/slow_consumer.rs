@@ -32,7 +32,7 @@ pub(super) struct SpooledSubscription {
 impl SlowConsumer {
     /// The number of the subscription that a message is for.
     pub(super) fn subscription(&mut self, message: &DirectMessage<'_>) -> u32 {
-        let whose = Whose { session: message.channel.number, tag: message.tag };
+        let whose = Whose { channel: message.channel.number, tag: message.tag };
         let next =
             u32::try_from(self.subscriptions.len()).expect("limits keep subscriptions below 2^32");
         let number = *self.by_whose.entry(whose).or_insert(next);

@@ -53,15 +53,11 @@ impl TestHost {
         let (key, body) = (self.emission.to_string(), Bytes::from(vec![7; bytes]));
         let mut taken = String::new();
         for name in slow_consumers.chars() {
-            let session = ChannelId { connection: ConnectionId(name.into()), number: 0 };
+            let channel = ChannelId { connection: ConnectionId(name.into()), number: 0 };
             let message = delivery(&key, &body);
             let shared = MessageView { shared: Some(&body), ..message.message };
-            let message = DirectMessage {
-                channel: session,
-                emission: self.emission,
-                message: shared,
-                ..message
-            };
+            let message =
+                DirectMessage { channel, emission: self.emission, message: shared, ..message };
             let known = self.slow_consumers.get(&name).copied();
             if let Some(number) = self.spill.store(known, &message) {
                 self.slow_consumers.insert(name, number);
@@ -79,8 +75,8 @@ impl TestHost {
                 break;
             }
         }
-        for (session, _, count) in std::mem::take(&mut self.spill.lost) {
-            let name = char::from_u32(session.connection.0).unwrap();
+        for (channel, _, count) in std::mem::take(&mut self.spill.lost) {
+            let name = char::from_u32(channel.connection.0).unwrap();
             *self.missed.entry(name).or_default() += count.messages;
         }
     }

@@ -78,7 +78,12 @@ fn heard(
     let mut counted = [0; 4];
     for node in &broker.nodes {
         let counters = node.engine().counters();
-        let of = [counters.emitted, counters.heard, counters.missed, counters.unheard];
+        let of = [
+            counters.emitted,
+            counters.direct_delivered,
+            counters.missed,
+            counters.direct_undelivered,
+        ];
         counted.iter_mut().zip(of).for_each(|(sum, more)| *sum += more);
     }
     (heard, counted)

@@ -55,7 +55,7 @@ fn one_that_is_given_up_is_noted_once_and_gets_nothing_more() {
     assert_eq!(host.node.effects.given_up, [slot]);
     host.node.end_turn(host.now);
     let listed = host.node.connection(host.now, slot).unwrap();
-    assert_eq!(listed.session.state, "closing");
+    assert_eq!(listed.info.state, "closing");
     host.turns();
     assert!(!host.is_connected(slow));
 }

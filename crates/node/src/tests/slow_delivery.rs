@@ -248,7 +248,7 @@ fn a_higher_rate_holds_for_those_that_wait_already() {
                 .connections_in(host.now, 0..usize::MAX)
                 .next()
                 .unwrap()
-                .session
+                .info
                 .user
                 .to_owned();
             super::administer(&mut host.node, host.now, "/", Request::SetQuota { user, quota });

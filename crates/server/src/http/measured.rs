@@ -62,9 +62,9 @@ pub(super) const COUNTERS: &[Series] = &[
     ("angarium_reactor_slow_steps", "Of more than 1 ms.", |it| it.reactor.slow_steps),
     (SLOW_STEPS, "What they took together.", |it| it.reactor.slow_step_micros),
     ("angarium_direct_published", "Direct messages in.", |it| it.engine.emitted),
-    ("angarium_direct_delivered", "Direct messages out.", |it| it.engine.heard),
+    ("angarium_direct_delivered", "Direct messages out.", |it| it.engine.direct_delivered),
     ("angarium_direct_missed", "Missed by slow clients.", |it| it.engine.missed),
-    ("angarium_direct_undelivered", "Without a subscriber.", |it| it.engine.unheard),
+    ("angarium_direct_undelivered", "Without a subscriber.", |it| it.engine.direct_undelivered),
     ("angarium_slow_consumer_episodes", "Times a client was too slow.", |it| {
         it.slow_consumer_episodes
     }),

@@ -210,21 +210,21 @@ fn json_value(value: &Typed) -> Value {
 pub(super) fn connections(shard: &mut Shard, places: Range<usize>) -> Part<Value> {
     let node = &shard.node;
     let rows = node.connections_in(shard.now, places).map(|connection| {
-        let (session, figures) = (connection.session, connection.figures);
+        let (info, figures) = (connection.info, connection.figures);
         json!({
             "id": figures.number,
-            "peer": session.peer.address,
-            "encrypted": session.peer.encrypted,
-            "user": session.user,
-            "vhost": session.vhost,
-            "state": session.state,
+            "peer": info.peer.address,
+            "encrypted": info.peer.encrypted,
+            "user": info.user,
+            "vhost": info.vhost,
+            "state": info.state,
             "waits_for": connection.waits_for.map(WaitsFor::text),
-            "channels": session.channels,
-            "protocol": session.protocol,
-            "product": session.client.product,
-            "version": session.client.version,
-            "name": session.client.connection_name,
-            "heartbeat_s": session.heartbeat_seconds,
+            "channels": info.channels,
+            "protocol": info.protocol,
+            "product": info.client.product,
+            "version": info.client.version,
+            "name": info.client.connection_name,
+            "heartbeat_s": info.heartbeat_seconds,
             "age_s": shard.now.since(figures.connected_at).as_secs(),
             "received_messages": figures.traffic.messages_received,
             "sent_messages": figures.traffic.messages_sent,

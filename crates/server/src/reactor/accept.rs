@@ -167,7 +167,7 @@ impl Shard {
             let peer = match &client.phase {
                 Phase::Handshaking(peer) => Some(peer.address.clone()),
                 Phase::Open(id) => {
-                    self.node.connection(self.now, *id).map(|it| it.session.peer.address.clone())
+                    self.node.connection(self.now, *id).map(|it| it.info.peer.address.clone())
                 }
                 Phase::Lingering => None,
             };

@@ -405,13 +405,13 @@ impl Shard {
             return;
         }
         let Some(connection) = self.node.connection(self.now, id) else { return };
-        let session = connection.session;
-        let Peer { address, encrypted, .. } = session.peer;
+        let info = connection.info;
+        let Peer { address, encrypted, .. } = info.peer;
         let reason = self.node.end_reason(id);
         tracing::debug!(
             connection = connection.figures.number,
             peer = address,
-            user = session.user,
+            user = info.user,
             encrypted,
             ?reason,
             "{what}"

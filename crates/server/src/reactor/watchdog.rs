@@ -209,8 +209,8 @@ impl Shard {
         let connection = id.and_then(|id| self.node.connection(self.now, id));
         connection.map_or_else(NamedClient::default, |connection| NamedClient {
             connection: Some(connection.figures.number),
-            peer: Some(connection.session.peer.address.clone()),
-            user: Some(connection.session.user.to_owned()),
+            peer: Some(connection.info.peer.address.clone()),
+            user: Some(connection.info.user.to_owned()),
         })
     }
 }

@@ -173,7 +173,7 @@ messages! {
         /// How fast the subscribers on the sender's shard of a publisher of the receiver are.
         8 SubscriberPace { publisher: ConnectionId, pace: Pace },
         /// Nobody took a request that a connection of the receiver has emitted.
-        9 Unheard { publisher: ConnectionId, subject: &'a str, reply: &'a str },
+        9 Undelivered { publisher: ConnectionId, subject: &'a str, reply: &'a str },
         /// Connections that use what is to be deleted end, whether or not it can be.
         10 Ended { deletion: Deletion<&'a str> },
         /// What a user whose rate is bounded has sent to the sender since its last message of this kind.

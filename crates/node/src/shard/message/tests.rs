@@ -26,7 +26,7 @@ fn shard_messages_come_back() {
         ShardMessage::SubscriberPace { publisher, pace: Pace::Slow },
         ShardMessage::SubscriberPace { publisher, pace: Pace::TooSlow },
         ShardMessage::SubscriberPace { publisher, pace: Pace::Drained },
-        ShardMessage::Unheard { publisher, subject: "a.b", reply: "_INBOX.1" },
+        ShardMessage::Undelivered { publisher, subject: "a.b", reply: "_INBOX.1" },
         ShardMessage::Ended { deletion: Deletion::User("guest") },
         ShardMessage::Ended { deletion: Deletion::Vhost("/") },
         ShardMessage::Spent { user: "guest", messages: 3, bytes: u64::MAX },
