@@ -167,14 +167,19 @@ impl FromStr for Target {
                 SCHEMES.iter().map(|scheme| format!("`{}://`", scheme.name)).collect();
             return Err(format!("`{text}` starts with none of {}", schemes.join(", ")));
         };
-        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-        if !path.is_empty() && !matches!(scheme.protocol, Protocol::Amqp091 | Protocol::Stomp) {
-            return Err(format!("`{text}` has a path: only AMQP and STOMP have virtual hosts"));
-        }
-        let (login, address) = match authority.rsplit_once('@') {
-            Some((login, address)) => (Some(read_login(login)?), address),
-            None => (None, authority),
+        let has_virtual_hosts = matches!(scheme.protocol, Protocol::Amqp091 | Protocol::Stomp);
+        // Elsewhere a password may have a slash.
+        let login_end = if has_virtual_hosts { rest.find('/') } else { None };
+        let login_end = rest[..login_end.unwrap_or(rest.len())].rfind('@');
+        let (login, rest) = match login_end {
+            Some(at) => (Some(read_login(&rest[..at])?), &rest[at + 1..]),
+            None => (None, rest),
         };
+        let (address, path) = rest.split_once('/').unwrap_or((rest, ""));
+        if !path.is_empty() && !has_virtual_hosts {
+            let name = scheme.name;
+            return Err(format!("`{name}://` has no virtual hosts: `/{path}` means nothing there"));
+        }
         let (host, port) = match address.rsplit_once(':') {
             Some((host, port)) => {
                 (host, port.parse().map_err(|_| format!("`{port}` is not a port"))?)
@@ -182,7 +187,7 @@ impl FromStr for Target {
             None => (address, scheme.port),
         };
         if host.is_empty() {
-            return Err(format!("`{text}` names no host"));
+            return Err(format!("an address with `{}://` names no host", scheme.name));
         }
         // RabbitMQ's URI specification maps a path of `/` to an empty name, which is never what the user
         // means.

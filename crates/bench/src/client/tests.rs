@@ -176,12 +176,21 @@ fn a_scheme_names_the_protocol() {
 }
 
 #[test]
+fn an_error_in_an_address_does_not_name_the_password() {
+    for text in ["nats://u:secret@h/v", "amqp://u:secret@", "amqp://u:secret@h:x"] {
+        let why = text.parse::<Target>().expect_err("it is wrong");
+        assert!(!why.contains("secret"), "{why}");
+    }
+}
+
+#[test]
 fn an_address_for_others_has_its_password_and_one_for_reports_has_not() {
     for text in [
         "amqp://u:p%40%2F@h:1/v",
         "stomp://u:p@h:1/v",
         "mqtt5://u:p@h:1",
         "nats://t@h:1",
+        "nats://u:a/b@c@h:1",
         "nats://h:1",
         "redis://u:p%40@h:1",
         "redis://:p@h:1",
