@@ -60,9 +60,9 @@ fn fill_and_drain(
     if let Some(pid) = broker_pid {
         Usage::forget_peaks(pid);
     }
+    let ready = connect_producers(plan, topology, &control, 0..plan.producers)?;
     let (before, start) = (usage(), Instant::now());
     let produced = thread::scope(|scope| {
-        let ready = connect_producers(plan, topology, &control, 0..plan.producers)?;
         let producers = start_producers(scope, &control, ready);
         while !producers.iter().all(|it| it.is_finished()) {
             thread::sleep(Duration::from_millis(1));
