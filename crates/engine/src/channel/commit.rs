@@ -34,7 +34,7 @@ impl Engine {
         let limits = &self.options.limits;
         let transaction = self.clients.channels[slot].transaction()?;
         let most = limits.transaction_operations_max;
-        if transaction.operations.0.len() >= most {
+        if transaction.operations.len() >= most {
             refuse!(LimitExceeded, "more than {most} operations in one transaction");
         }
         let most = limits.transaction_bytes_max;
@@ -42,7 +42,7 @@ impl Engine {
             refuse!(LimitExceeded, "more than {most} bytes in one transaction");
         }
         transaction.bytes += bytes;
-        transaction.operations.0.push(operation());
+        transaction.operations.push(operation());
         Ok(())
     }
 
@@ -57,7 +57,7 @@ impl Engine {
         let Transaction { operations, .. } = std::mem::take(transaction);
         // Any message may have to be stored: whether memory has room for one that is not persistent is
         // known only when it comes to its queue, and then it is too late to refuse.
-        let publishes = || operations.0.iter().any(|it| matches!(it, Operation::Publish(_)));
+        let publishes = || operations.iter().any(|it| matches!(it, Operation::Publish(_)));
         if self.storage.state != StorageState::Ready && publishes() {
             refuse!(StorageUnavailable, "the journal cannot store the transaction's messages");
         }
@@ -66,7 +66,7 @@ impl Engine {
         fx.reserve(bytes, records);
         self.storage.in_group = true;
         let mut last: Option<Position> = None;
-        for operation in &operations.0 {
+        for operation in operations.iter() {
             let position = match operation {
                 Operation::Publish(publish) => publish.with(|publish| {
                     // The exchange may have been deleted since; then the message is unroutable.
@@ -93,7 +93,7 @@ impl Engine {
         let (mut bytes, mut records) = (EXTRA_BYTES_MAX, 1);
         let mut up_to = 0;
         let mut settles = false;
-        for operation in &operations.0 {
+        for operation in operations.iter() {
             match operation {
                 Operation::Publish(publish) => {
                     bytes += publish.with(|publish| self.publish_bytes(slot, publish));

@@ -6,8 +6,10 @@ use crate::queue::stored::Incoming;
 use crate::{Publish, Settle};
 use std::time::Duration;
 
-/// Operations that are dropped in one turn: some tenths of a millisecond.
-const DROPPED_AT_ONCE: usize = 4096;
+/// Operations that are allocated together.
+const CHUNK: usize = 1024;
+/// Chunks that are dropped in one turn: some tenths of a millisecond.
+const DROPPED_AT_ONCE: usize = 4;
 
 /// Publishes and settles that wait, in order.
 #[derive(Debug, Default)]
@@ -17,8 +19,32 @@ pub(crate) struct Transaction {
     pub(super) bytes: u64,
 }
 
+/// Operations in order, in chunks of which all but the last are full: those that are there are not moved for
+/// further ones, however many come.
 #[derive(Debug, Default)]
-pub(super) struct Operations(pub(super) Vec<Operation>);
+pub(super) struct Operations(Vec<Vec<Operation>>);
+
+impl Operations {
+    pub(super) fn len(&self) -> usize {
+        self.0.last().map_or(0, |last| (self.0.len() - 1) * CHUNK + last.len())
+    }
+
+    pub(super) fn push(&mut self, operation: Operation) {
+        match self.0.last_mut() {
+            Some(last) if last.len() < CHUNK => last.push(operation),
+            // Most transactions have few.
+            None => self.0.push(vec![operation]),
+            Some(_) => {
+                self.0.push(Vec::with_capacity(CHUNK));
+                self.push(operation);
+            }
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Operation> {
+        self.0.iter().flatten()
+    }
+}
 
 #[derive(Debug)]
 pub(super) enum Operation {
