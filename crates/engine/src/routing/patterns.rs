@@ -8,7 +8,8 @@
 use crate::foundation::slab::Slab;
 use crate::foundation::table::Table;
 use foldhash::fast::FixedState;
-use hashbrown::HashSet;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 use std::hash::BuildHasher;
 
 /// No node, no list: what a link or a head holds that leads nowhere.
@@ -134,7 +135,7 @@ pub(crate) struct MatchScratch {
     current: Vec<u32>,
     next: Vec<u32>,
     /// The `many` nodes reached so far; each stays reached to the end of the key.
-    reached: HashSet<u32, FixedState>,
+    reached: HashTable<u32>,
 }
 
 impl Patterns {
@@ -249,12 +250,17 @@ impl Patterns {
     }
 
     /// Adds to `nodes` what `many` edges lead to without taking a word.
-    fn reach_many(&self, nodes: &mut Vec<u32>, reached: &mut HashSet<u32, FixedState>) {
+    fn reach_many(&self, nodes: &mut Vec<u32>, reached: &mut HashTable<u32>) {
         let mut at = 0;
         while at < nodes.len() {
             let many = self.node(nodes[at]).many;
-            if many != NONE && reached.insert(many) {
-                nodes.push(many);
+            if many != NONE {
+                let hash = |id: &u32| self.hasher.hash_one(*id);
+                let entry = reached.entry(hash(&many), |id| *id == many, hash);
+                if let Entry::Vacant(entry) = entry {
+                    entry.insert(many);
+                    nodes.push(many);
+                }
             }
             at += 1;
         }

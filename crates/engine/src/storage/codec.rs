@@ -237,14 +237,22 @@ impl Writer<'_> {
     pub(crate) fn put<'a>(&mut self, value: &impl Codec<'a>) {
         value.encode(self);
     }
-    /// How many they are, and what stands for each; read as a `Vec`.
+    /// How many they are, and each as `write` writes it; read as a `Vec`, or by [`Reader::items`].
+    pub(crate) fn each<V>(
+        &mut self,
+        values: impl Iterator<Item = V> + Clone,
+        write: impl Fn(&mut Self, V),
+    ) {
+        self.varint(values.clone().count() as u64);
+        values.for_each(|value| write(self, value));
+    }
+    /// How many they are, and what stands for each; read in the same way.
     pub(crate) fn list<'a, V, T: Codec<'a>>(
         &mut self,
         values: impl Iterator<Item = V> + Clone,
         stands_for: impl Fn(V) -> T,
     ) {
-        self.varint(values.clone().count() as u64);
-        values.for_each(|value| self.put(&stands_for(value)));
+        self.each(values, |writer, value| writer.put(&stands_for(value)));
     }
 }
 
@@ -332,6 +340,12 @@ impl<'a> Reader<'a> {
     #[inline]
     pub(crate) fn get<T: Codec<'a>>(&mut self) -> Result<T, Malformed> {
         T::decode(self)
+    }
+    /// The values of a list, one by one: it may be too long to be held.
+    pub(crate) fn items<T: Codec<'a>>(
+        &mut self,
+    ) -> Result<impl Iterator<Item = Result<T, Malformed>>, Malformed> {
+        Ok((0..self.count()?).map(|_| self.get()))
     }
     /// The value that is all there is.
     pub(crate) fn whole<T: Codec<'a>>(mut self) -> Result<T, Malformed> {

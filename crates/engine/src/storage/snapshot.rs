@@ -52,8 +52,9 @@ impl Engine {
         let delays = (!apart).then(|| self.delays.persistent()).into_iter().flatten();
         writer.list(delays, |(key, held)| HeldRecord::of(key, held, &self.topology));
         self.write_transient_references(&mut writer, apart);
-        writer.list(self.access.subject_permissions(), |(user, vhost, subjects)| {
-            (user, vhost, subjects.clone())
+        writer.each(self.access.subject_permissions(), |writer, (user, vhost, subjects)| {
+            writer.put(&(user, vhost));
+            writer.put(subjects);
         });
         writer.list(self.access.quotas(), |(user, quota)| (user, *quota));
         // What may have been delivered before the last crash: an orderly end does not clear it up.
@@ -99,7 +100,10 @@ impl Engine {
         for (_, vhost) in self.topology.vhosts.iter() {
             writer.text(&vhost.name);
             let durable = vhost.router.exchanges().filter(|(_, options)| options.durable);
-            writer.list(durable, |(name, options)| (name, options.clone()));
+            writer.each(durable, |writer, (name, options)| {
+                writer.text(name);
+                writer.put(options);
+            });
         }
         writer.list(self.access.users(), |(name, user)| {
             (name, user.password_hash.as_str(), user.administrator)
@@ -163,14 +167,15 @@ impl Engine {
             self.read_queue(&mut reader)?;
         }
         for _ in 0..vhosts {
-            for binding in reader.get::<Vec<BindingRecord<'_>>>()? {
+            for binding in reader.items::<BindingRecord<'_>>()? {
+                let binding = binding?;
                 let slot = self.vhost_slot(binding.vhost)?;
                 let router = &mut self.topology.vhosts[slot].router;
                 router.bind(binding.source, &binding.target, binding.key, binding.arguments)?;
             }
         }
-        for held in reader.get::<Vec<HeldRecord<'_>>>()? {
-            self.restore_held(&held)?;
+        for held in reader.items::<HeldRecord<'_>>()? {
+            self.restore_held(&held?)?;
         }
         self.storage.transient_references.extend(reader.get::<Vec<(u32, u64)>>()?);
         for (user, vhost, subjects) in reader.get::<Vec<(_, _, SubjectPermissions)>>()? {
