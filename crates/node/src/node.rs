@@ -7,6 +7,7 @@ use crate::connection::key::ConnectionKey;
 use crate::connection::table::Connections;
 use crate::effects::NodeEffects;
 use crate::flow::FlowControl;
+use crate::flow::throttle::HomeSaid;
 use crate::options::Options;
 use crate::shard::inbox::InboxBatch;
 use crate::storage::StorageStatus;
@@ -39,6 +40,8 @@ pub struct Stats {
     pub slow_consumers_disconnected: u64,
     /// Times a connection was not read from because it, or its user, had sent more than it may.
     pub throttled: u64,
+    /// Times a connection was not read from for a moment because it flooded others.
+    pub floods_paused: u64,
     /// Clients whose credentials were wrong.
     pub authentications_failed: u64,
 }
@@ -139,9 +142,9 @@ impl Node {
             ended: None,
             stores: false,
             uses_home: false,
-            outran_at_home: None,
+            home_said: HomeSaid::default(),
             is_slowed: false,
-            last_slowed: Time::default(),
+            last_slowed: None,
             is_resting: false,
             waits_for_room: false,
             metered: None,

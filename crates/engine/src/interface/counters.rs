@@ -23,6 +23,8 @@ pub struct Counters {
     pub expired: u64,
     /// Messages that a queue's limit pushed out.
     pub dropped: u64,
+    /// Of those, what was taken one by one and became no dead letter.
+    pub let_go: u64,
     /// Messages that left a queue as dead letters.
     pub dead_lettered: u64,
     /// Dead letters that were dropped because they went round in a cycle.

@@ -116,6 +116,14 @@ impl Engine {
         self.counters.published + self.counters.sent_home + self.counters.emitted
     }
 
+    /// Of what there was so far, messages that came to nothing: nobody subscribed and no queue took them,
+    /// or a full queue let go of one for them, which became no dead letter.
+    #[inline]
+    #[must_use]
+    pub fn wasted(&self) -> u64 {
+        self.counters.direct_undelivered + self.counters.unroutable + self.counters.let_go
+    }
+
     /// Bytes of messages that all queues hold in memory, as [`crate::interface::limits::Limits`] counts them.
     #[must_use]
     pub fn resident_bytes(&self) -> u64 {

@@ -64,6 +64,8 @@ impl Engine {
             }
             let Some(entry) = queue.pop() else { return };
             self.counters.dropped += 1;
+            let has_exchange = self.queues[slot].options.dead_letter_exchange.is_some();
+            self.counters.let_go += u64::from(!has_exchange);
             self.dead_letter(now, slot, entry, DeathReason::MaxLength, fx);
         }
     }

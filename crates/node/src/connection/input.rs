@@ -1,5 +1,6 @@
 //! Input on its way to protocol handlers: when it is read, and how much of it is taken in a turn.
 
+use crate::connection::read_pause::WaitsFor;
 use crate::node::Node;
 use angarium_engine::{ConnectionId, Time};
 use angarium_protocol::{Context, ProtocolHandler};
@@ -14,6 +15,7 @@ const JOINED_BYTES_MIN: usize = 2 << 10;
 impl Node {
     /// Bytes arrived.
     pub fn received(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) {
+        let before = self.publish_counts();
         let Some(connection) = self.connections.get_mut(id) else { return };
         if connection.ended.is_some() {
             return;
@@ -29,7 +31,7 @@ impl Node {
         } else {
             self.complete_carry(now, id, bytes);
         }
-        self.note_input(now, id, bytes.len());
+        self.slow_flood(now, id, bytes.len(), before);
     }
 
     /// Presents kept input with as much of `bytes` behind it as it takes to complete it, and the rest
@@ -96,7 +98,7 @@ impl Node {
             connection.stores |= self.effects.has_stored;
             connection.uses_home |= self.effects.has_called;
             if self.effects.has_outrun {
-                self.slow_down(now, id);
+                self.slow_down(now, id, WaitsFor::Consumers);
             }
             let progress = match result {
                 Ok(progress) => progress,

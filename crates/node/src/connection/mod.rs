@@ -13,7 +13,9 @@ pub(crate) mod replies;
 pub(crate) mod table;
 
 use crate::connection::handler::AnyHandler;
+use crate::connection::read_pause::WaitsFor;
 use crate::flow::rate::Metered;
+use crate::flow::throttle::HomeSaid;
 use angarium_engine::Time;
 use angarium_protocol::{Peer, Traffic};
 
@@ -37,12 +39,13 @@ pub(crate) struct Connection {
     pub(crate) stores: bool,
     /// On another shard than home: it has asked home for something, and waits when home is behind.
     pub(crate) uses_home: bool,
-    /// When home last said that it put more into a queue than its consumers get.
-    pub(crate) outran_at_home: Option<Time>,
-    /// It put more into a queue than its consumers get and is not read from for a moment.
+    /// What home last said of it, where that found it to send too much.
+    pub(crate) home_said: HomeSaid,
+    /// It put more into a queue than its consumers get, or floods others, and is not read from for a
+    /// moment.
     pub(crate) is_slowed: bool,
-    /// When it last began to be slowed; [`Time::default`]: never.
-    pub(crate) last_slowed: Time,
+    /// Why it was last, and since when.
+    pub(crate) last_slowed: Option<(WaitsFor, Time)>,
     /// It asked for much at once; the rest of its input has to wait for the next turn.
     pub(crate) is_resting: bool,
     /// There was input from it while it was not read from because of its unsent output.

@@ -15,7 +15,9 @@ pub enum WaitsFor {
     Rate,
     /// Its user has.
     UserRate,
-    /// It put more into a queue than its consumers get.
+    /// It floods the broker with messages that reach nobody while others are active.
+    Flooded,
+    /// It put more into a queue than its consumers get: so long as [`WaitsFor::Flooded`].
     Consumers,
     /// All subscribers of what it publishes are slow, or their shards are.
     Subscribers,
@@ -40,6 +42,7 @@ impl WaitsFor {
         match self {
             WaitsFor::Rate => "its rate",
             WaitsFor::UserRate => "its user's rate",
+            WaitsFor::Flooded => "others it floods",
             WaitsFor::Consumers => "consumers it outruns",
             WaitsFor::Subscribers => "subscribers it outruns",
             WaitsFor::Disk => "the disk",
@@ -67,7 +70,7 @@ impl Node {
             return Some(if by_user { WaitsFor::UserRate } else { WaitsFor::Rate });
         }
         if connection.is_slowed {
-            return Some(WaitsFor::Consumers);
+            return connection.last_slowed.map(|(why, _)| why);
         }
         let links = &self.effects.links;
         [
@@ -88,7 +91,7 @@ impl Node {
     pub(crate) fn shown_wait(&self, now: Time, id: ConnectionId) -> Option<WaitsFor> {
         let connection = self.connections.get(id)?;
         let stalled = (WaitsFor::Subscribers, self.effects.stalls.last_stalled(id));
-        let mut pauses = [(WaitsFor::Consumers, connection.last_slowed), stalled].into_iter();
+        let mut pauses = connection.last_slowed.into_iter().chain([stalled]);
         let paused = pauses.find(|(_, at)| *at != Time::default() && now.since(*at) < SHOWN);
         let waits_for = self.waits_for(id).or(paused.map(|(why, _)| why));
         waits_for.filter(|_| connection.ended.is_none())

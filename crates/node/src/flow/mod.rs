@@ -15,6 +15,8 @@ use angarium_engine::ConnectionId;
 pub(crate) struct FlowControl {
     pub(crate) slowed: throttle::Slowed,
     pub(crate) company: throttle::Company,
+    /// At home: the run of input of one remote connection.
+    pub(crate) remote_input: Option<throttle::RemoteInput>,
     pub(crate) rates: rate::Rates,
     /// At home: remote connections that outran consumers in this turn.
     pub(crate) outran: Vec<ConnectionId>,
@@ -28,6 +30,7 @@ impl FlowControl {
         FlowControl {
             slowed: throttle::Slowed::new(options.limits.backlog_bytes_per_second),
             company: throttle::Company::default(),
+            remote_input: None,
             rates: rate::Rates::new(options.shards),
             outran: Vec::new(),
             quota_changes: 0,

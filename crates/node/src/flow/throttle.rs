@@ -1,12 +1,15 @@
-//! Throttles publishers that put more into a queue than its consumers get.
+//! Throttles publishers that put more into a queue than its consumers get, and floods: publishers most of
+//! whose messages reach nobody, while others are active.
 
+use crate::connection::read_pause::WaitsFor;
 use crate::node::Node;
+use crate::shard::message::FromHome;
 use angarium_engine::{ConnectionId, Time};
 use std::time::Duration;
 
-/// How long such a connection is not read from while no other is active. With 64 KiB read at once
-/// it may send 64 MB a second even then: it is slowed down, not stopped, so that nothing can wait for it in
-/// a circle.
+/// How long such a connection is not read from while no other is active. With 64 KiB read at once, or 32
+/// where many are sent to, it may send 64 or 32 MB a second even then: it is slowed down, not stopped, so
+/// that nothing can wait for it in a circle.
 const PAUSE: Duration = Duration::from_millis(1);
 /// The longest, beside others: shorter than home's word counts.
 const PAUSE_MAX: Duration = Duration::from_millis(4);
@@ -14,15 +17,23 @@ const PAUSE_MAX: Duration = Duration::from_millis(4);
 /// read at once, so that input has half the rate of output (decision 0013).
 const PAUSE_BYTES: u64 = 128 << 10;
 
-/// The least input at once from which home's word counts: half of what is read at once, since encrypted
-/// input is smaller here.
-const MUCH_BYTES: usize = 16 << 10;
+/// The least input at once that can be a flood: half of what is read at once, since encrypted input is
+/// smaller here.
+const FLOOD_BYTES: usize = 16 << 10;
 /// How long after its input a connection is there for others.
 const COMPANY: Duration = Duration::from_millis(1);
-/// For how long home's word that a connection outruns consumers counts: it comes when more has been read.
+/// For how long what a connection sends is what home has said that it was, a flood or more than consumers
+/// get: home's word comes when more has been read.
 const HOME_SAID: Duration = Duration::from_millis(5);
 
-/// Who else is active.
+/// Messages that the engine has taken, and those of them that reached nobody.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PublishCounts {
+    taken: u64,
+    wasted: u64,
+}
+
+/// Who else is active: publishers whose messages reach somebody.
 #[derive(Debug, Default)]
 pub(crate) struct Company {
     /// Who sent last, and when.
@@ -35,7 +46,7 @@ pub(crate) struct Company {
 impl Company {
     /// Input came from a connection.
     #[inline]
-    pub(crate) fn note(&mut self, now: Time, connection: ConnectionId) {
+    fn note(&mut self, now: Time, connection: ConnectionId) {
         if self.last.replace(connection) != Some(connection) {
             self.others_sent = self.last_sent;
         }
@@ -47,6 +58,39 @@ impl Company {
         let is_last = self.last == Some(connection);
         let sent = if is_last { self.others_sent } else { self.last_sent };
         now.since(sent) < COMPANY
+    }
+}
+
+/// The requests of one remote connection in a row: about what its shard read from it at once.
+#[derive(Debug)]
+pub(crate) struct RemoteInput {
+    remote: ConnectionId,
+    /// Bytes of the words.
+    bytes: usize,
+    before: PublishCounts,
+}
+
+/// What home last said about a connection that sends too much, and when.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct HomeSaid {
+    /// A flood, and whether it disturbs others there.
+    flood: Option<(Time, bool)>,
+    /// More than consumers get.
+    outran: Option<Time>,
+}
+
+impl HomeSaid {
+    /// Whether home has just said that the connection floods, and if so whether it disturbs others there.
+    #[inline]
+    fn floods(&self, now: Time) -> Option<bool> {
+        let (said, disturbs) = self.flood?;
+        (now.since(said) < HOME_SAID).then_some(disturbs)
+    }
+
+    /// Whether home has just said that the connection outruns consumers.
+    #[inline]
+    fn outruns(&self, now: Time) -> bool {
+        self.outran.is_some_and(|said| now.since(said) < HOME_SAID)
     }
 }
 
@@ -100,36 +144,111 @@ impl Slowed {
 }
 
 impl Node {
-    /// The connection outruns consumers and is not read from for a moment.
-    pub(crate) fn slow_down(&mut self, now: Time, id: ConnectionId) {
+    /// The connection is not to be read from for a moment.
+    pub(crate) fn slow_down(&mut self, now: Time, id: ConnectionId, why: WaitsFor) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         if !std::mem::replace(&mut connection.is_slowed, true) {
-            connection.last_slowed = now;
-            let is_beside_others = self.flow.company.is_there(now, id);
-            let Slowed { alone, beside_others } = &mut self.flow.slowed;
-            let pause = if is_beside_others { beside_others } else { alone };
+            connection.last_slowed = Some((why, now));
+            self.stats.floods_paused += u64::from(why == WaitsFor::Flooded);
+            let is_alone = why != WaitsFor::Flooded && !self.flow.company.is_there(now, id);
+            let Slowed { alone, beside_others, .. } = &mut self.flow.slowed;
+            let pause = if is_alone { alone } else { beside_others };
             pause.add(now, id);
         }
     }
 
-    /// After `bytes` of input: pauses the connection if home has just said that it outruns consumers.
+    /// The engine's counts of published messages.
     #[inline]
-    pub(crate) fn note_input(&mut self, now: Time, id: ConnectionId, bytes: usize) {
-        self.flow.company.note(now, id);
-        let outran = match self.connections.get(id) {
-            Some(connection) if bytes >= MUCH_BYTES => connection.outran_at_home,
-            _ => None,
+    pub(crate) fn publish_counts(&self) -> PublishCounts {
+        PublishCounts { taken: self.engine.taken(), wasted: self.engine.wasted() }
+    }
+
+    /// Whether most messages published since `before`, in `bytes` of input, reached nobody.
+    #[inline]
+    fn is_flood(&self, bytes: usize, before: PublishCounts) -> bool {
+        bytes >= FLOOD_BYTES && self.is_waste(before)
+    }
+
+    #[inline]
+    fn is_waste(&self, before: PublishCounts) -> bool {
+        let PublishCounts { taken, wasted } = self.publish_counts();
+        wasted - before.wasted > (taken - before.taken) / 2
+    }
+
+    /// After `bytes` of input: pauses the connection if they are a flood and others are active, or if home
+    /// has just said that it outruns consumers. A flood among floods is not paused.
+    #[inline]
+    pub(crate) fn slow_flood(
+        &mut self,
+        now: Time,
+        id: ConnectionId,
+        bytes: usize,
+        before: PublishCounts,
+    ) {
+        let home_said = match self.connections.get(id) {
+            Some(connection) if bytes >= FLOOD_BYTES => connection.home_said,
+            _ => HomeSaid::default(),
         };
-        if outran.is_some_and(|said| now.since(said) < HOME_SAID) {
-            self.slow_down(now, id);
+        if home_said.outruns(now) {
+            self.slow_down(now, id, WaitsFor::Consumers);
+        }
+        let floods_home = home_said.floods(now);
+        if floods_home.is_none() && !self.is_flood(bytes, before) {
+            self.flow.company.note(now, id);
+        } else if floods_home == Some(true) || self.flow.company.is_there(now, id) {
+            self.slow_down(now, id, WaitsFor::Flooded);
+        }
+    }
+
+    // ---- by way of home ----
+
+    /// Home: a remote connection asks for something in `bytes`.
+    #[inline]
+    pub(crate) fn note_remote_input(&mut self, now: Time, remote: ConnectionId, bytes: usize) {
+        if let Some(input) = self.flow.remote_input.as_mut().filter(|input| input.remote == remote)
+        {
+            input.bytes += bytes;
+            return;
+        }
+        self.end_remote_input(now);
+        self.flow.remote_input = Some(RemoteInput { remote, bytes, before: self.publish_counts() });
+    }
+
+    /// Home: ends a run of input of one remote connection. If it was a flood, tells its shard, which cannot
+    /// see where messages went, and whether it disturbs others here.
+    pub(crate) fn end_remote_input(&mut self, now: Time) {
+        let Some(RemoteInput { remote: slot, bytes, before }) = self.flow.remote_input.take()
+        else {
+            return;
+        };
+        if !self.is_waste(before) {
+            self.flow.company.note(now, slot);
+            return;
+        }
+        // Little of it may be a piece of a flood, cut off by the end of a batch: neither flood nor company.
+        if bytes >= FLOOD_BYTES
+            && let Some(remote) = &self.effects.outbox[slot.0 as usize].remote
+        {
+            let disturbs = self.flow.company.is_there(now, slot);
+            let name = remote.last_name();
+            self.effects.links.say(remote.shard, FromHome::Flood { name, disturbs });
+        }
+    }
+
+    /// Its shard: what the connection sent was a flood.
+    pub(crate) fn note_flood_at_home(&mut self, now: Time, id: ConnectionId, disturbs: bool) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.home_said.flood = Some((now, disturbs));
+        if disturbs || self.flow.company.is_there(now, id) {
+            self.slow_down(now, id, WaitsFor::Flooded);
         }
     }
 
     /// Its shard: what the connection sent was more than consumers get.
     pub(crate) fn note_outrun_at_home(&mut self, now: Time, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        connection.outran_at_home = Some(now);
-        self.slow_down(now, id);
+        connection.home_said.outran = Some(now);
+        self.slow_down(now, id, WaitsFor::Consumers);
     }
 
     /// Lets connections go on whose pause is over.

@@ -75,6 +75,7 @@ impl Node {
                 break;
             }
         }
+        self.end_remote_input(now);
         self.let_settled_go_on(now);
         let is_whole = taken == messages.len();
         (incoming.taken, incoming.row, incoming.batch.values) = (taken, row, values);

@@ -77,6 +77,11 @@ impl RemoteConnection {
         ChannelName { id, opening }
     }
 
+    /// The name of the channel that began last.
+    pub(crate) fn last_name(&self) -> ChannelName {
+        self.name(self.channels.last().map_or(0, |channel| channel.number))
+    }
+
     #[inline]
     fn channel(&self, number: u16) -> Option<&RemoteChannel> {
         self.channels.iter().find(|channel| channel.number == number)

@@ -120,6 +120,9 @@ impl Node {
             FromHome::Outrun { name } if self.was_here(name) => {
                 self.note_outrun_at_home(now, name.id.connection);
             }
+            FromHome::Flood { name, disturbs } if self.was_here(name) => {
+                self.note_flood_at_home(now, name.id.connection, disturbs);
+            }
             FromHome::Blocked { why } => self.set_blocked(now, why.map(str::to_owned)),
             FromHome::Congested { is_congested } => self.storage.is_congested = is_congested,
             FromHome::Yield { yields } => self.effects.spill.set_yields(yields),
@@ -127,7 +130,8 @@ impl Node {
             FromHome::Confirm { .. }
             | FromHome::Cancelled { .. }
             | FromHome::SessionLost { .. }
-            | FromHome::Outrun { .. } => {}
+            | FromHome::Outrun { .. }
+            | FromHome::Flood { .. } => {}
         }
     }
 
@@ -232,7 +236,7 @@ impl Node {
             }
             ToHome::Settle { channel, settle } => {
                 let Some(channel) = self.served_channel(from, channel) else { return };
-                self.flow.company.note(now, channel.connection);
+                self.note_remote_input(now, channel.connection, bytes);
                 self.effects.begin_call();
                 let settled = self.engine.settle(now, channel, settle, &mut self.effects);
                 if let Err(refusal) = settled {
@@ -242,7 +246,7 @@ impl Node {
             ToHome::Request { channel } => {
                 let Some(Value::Request(request)) = values.pop_front() else { return };
                 let Some(channel) = self.served_channel(from, channel) else { return };
-                self.flow.company.note(now, channel.connection);
+                self.note_remote_input(now, channel.connection, bytes);
                 self.effects.begin_call();
                 self.engine.request(now, channel, request, &mut self.effects);
                 self.tell_what_it_did(channel);
@@ -279,7 +283,7 @@ impl Node {
         carried: &CarriedBody,
     ) {
         let Some(channel) = self.served_channel(from, id) else { return };
-        self.flow.company.note(now, channel.connection);
+        self.note_remote_input(now, channel.connection, carried.bytes);
         let mut further = Vec::new();
         let publish =
             Publish::parse(message, &mut further, carried.body.as_ref()).expect(UNDERSTOOD);
@@ -333,6 +337,7 @@ impl Node {
     fn disconnect_remote(&mut self, now: Time, shard: ShardId, connection: ConnectionId) {
         let Some(slot) = self.effects.links.remote(shard, connection) else { return };
         self.effects.links.set_remote(shard, connection, None);
+        self.end_remote_input(now);
         self.engine.disconnect(now, slot, &mut self.effects);
         self.free_slot(slot);
     }

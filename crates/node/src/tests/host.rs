@@ -434,6 +434,11 @@ impl Host {
         self.send_bytes(client, &message(queue, body, persistent).repeat(count));
     }
 
+    /// Shows that the client is there.
+    pub(super) fn heartbeat(&mut self, client: usize) {
+        self.send_bytes(client, &[frame::HEARTBEAT, 0, 0, 0, 0, 0, 0, frame::END]);
+    }
+
     pub(super) fn consume(&mut self, client: usize, queue: &str, prefetch_count: u16) {
         let qos = Method::BasicQos { prefetch_size: 0, prefetch_count, global: false };
         self.send(client, 1, &qos);

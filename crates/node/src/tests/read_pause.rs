@@ -45,7 +45,7 @@ fn check(bounds: &[(Bound, u64)], lines: &str, expected: [Option<WaitsFor>; 3]) 
 #[test]
 fn who_is_not_read_from_is_shown_with_what_it_waits_for() {
     use Bound::{ConnectionBytes, ConnectionMessages, Messages};
-    use WaitsFor::{Rate, Subscribers, UserRate};
+    use WaitsFor::{Flooded, Rate, Subscribers, UserRate};
     let (rate, user_rate) = (Some(Rate), Some(UserRate));
     for (bounds, lines, expected) in [
         (&[][..], "p> PUB s 1|x", [None; 3]),
@@ -56,8 +56,8 @@ fn who_is_not_read_from_is_shown_with_what_it_waits_for() {
         (&[(ConnectionBytes, 20_000)], "much p", [rate, rate, None]),
         (&[(Messages, 100), (ConnectionMessages, 20)], "much p", [rate, rate, None]),
         (&[(Messages, 20), (ConnectionMessages, 100)], "much p", [user_rate, user_rate, None]),
-        // However much of it reaches nobody.
-        (&[], "other> PING\nmuch p", [None; 3]),
+        // A pause of a moment is shown for a second.
+        (&[], "other> PING\nmuch p", [Some(Flooded), Some(Flooded), None]),
         (&[], "other> SUB s 1\ndeaf other\nmuch p", [Some(Subscribers), Some(Subscribers), None]),
         (
             &[],
@@ -66,5 +66,22 @@ fn who_is_not_read_from_is_shown_with_what_it_waits_for() {
         ),
     ] {
         check(bounds, lines, expected);
+    }
+}
+
+#[test]
+fn paused_floods_are_counted() {
+    for (lines, count) in [("much p", 0), ("other> PING\nmuch p", 1)] {
+        let mut broker = Broker::new(1);
+        broker.connect("p", 0);
+        broker.connect("other", 0);
+        broker.pass(Duration::from_millis(2));
+        for line in lines.lines() {
+            match line {
+                "much p" => broker.say("p", &format!("PUB s 100\r\n{:100}\r\n", "").repeat(600)),
+                _ => broker.play(line),
+            }
+        }
+        assert_eq!(broker.nodes[0].stats().floods_paused, count, "{lines}");
     }
 }

@@ -72,6 +72,7 @@ pub(super) const COUNTERS: &[Series] = &[
     ("angarium_spill_messages", "Messages spooled for slow clients.", |it| it.spill.messages),
     ("angarium_spill_failures", "Chunks of them lost by the disk.", |it| it.spill.failures),
     ("angarium_throttled", "Times a client was read from later.", |it| it.node.throttled),
+    ("angarium_floods_paused", "Times a flood was.", |it| it.node.floods_paused),
 ];
 
 /// How things are.

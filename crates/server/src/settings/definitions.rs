@@ -192,8 +192,8 @@ settings! {
     /// Bytes per second that one queue delivers of its backlog, besides new messages, while the broker
     /// serves other traffic; at least 1 MiB. A message counts for its body and 256 bytes. Without other
     /// traffic there is no limit. More drains a backlog sooner and delays other traffic more. Publishers
-    /// that outrun consumers are read at about half this rate meanwhile. `auto`: 16 MiB per processor, at
-    /// most 128 MiB.
+    /// that outrun consumers, and floods, are read at about half this rate meanwhile. `auto`: 16 MiB per
+    /// processor, at most 128 MiB.
     backlog_bytes_per_second("backlog-bytes-per-second"): BacklogRate = BacklogRate(None), Restart;
     /// Virtual hosts.
     vhosts_max("vhosts-max"): u64 = 1_000, Restart, between(1, 1_000_000);

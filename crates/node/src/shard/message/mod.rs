@@ -241,6 +241,8 @@ messages! {
         12 Congested { is_congested: bool },
         /// Direct messages make room on the disk for persistent ones, or may wait there again.
         13 Yield { yields: bool },
+        /// Most of its last messages reached nobody; whether that disturbs others at home.
+        14 Flood { name: ChannelName, disturbs: bool },
     }
 }
 

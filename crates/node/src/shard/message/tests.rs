@@ -66,6 +66,7 @@ fn shard_messages_from_home_come_back() {
         FromHome::Admitted { key, is_admitted: true },
         FromHome::Stores { name },
         FromHome::Outrun { name },
+        FromHome::Flood { name, disturbs: true },
         FromHome::Blocked { why: Some("full") },
         FromHome::Blocked { why: None },
         FromHome::Congested { is_congested: true },
