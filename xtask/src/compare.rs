@@ -1,5 +1,5 @@
-//! `cargo xtask compare PROTOCOL`: builds both brokers, fetches the peer's load tool, and runs the benchmark,
-//! which has the loads and targets.
+//! `cargo xtask compare PROTOCOL` and `cargo xtask differ PROTOCOL`: builds both brokers, fetches the peer's
+//! load tool, and runs the benchmark, which has the loads, targets and scenarios.
 
 use crate::layout::target_folder;
 use crate::network;
@@ -17,32 +17,38 @@ const NATS_PROGRAMS: &[(&str, &str)] = &[
     ("nats-bench", "github.com/nats-io/nats.go/examples/nats-bench@latest"),
 ];
 
-/// Runs the comparison; arguments after the protocol are the benchmark's.
-pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
+/// Runs the benchmark's command `verb`, `compare` or `differ`; arguments after the protocol are its own.
+pub(crate) fn run(root: &Path, verb: &str, arguments: &[String]) -> Result<(), String> {
     let Some((protocol, rest)) = arguments.split_first() else {
-        return Err("compare what? `cargo xtask compare amqp091` or `nats`".to_string());
+        return Err(format!("{verb} what? `cargo xtask {verb} amqp091` or `nats`"));
     };
     if !["amqp091", "nats"].contains(&protocol.as_str()) {
         return Err(format!("nothing to compare by '{protocol}'; there is: amqp091, nats"));
     }
     let target = target_folder(root)?;
     build(root)?;
-    let tools = if protocol == "nats" { install_nats(&target)? } else { perf_test(&target)? };
+    let tools = match (protocol.as_str(), verb) {
+        ("nats", "compare") => install_nats(&target)?,
+        ("nats", _) => vec!["--nats-server".into(), install_nats_server(&target)?.into()],
+        (_, "compare") => perf_test(&target)?,
+        _ => Vec::new(),
+    };
     let program = target.join("release/angarium-bench");
     let status = network::unpaced(&program)
-        .arg("compare")
+        .arg(verb)
         .arg(protocol)
         .arg("--broker")
         .arg(target.join("release/angarium"))
         .args(tools)
         .arg("--folder")
-        .arg(target.join("compare"))
+        .arg(target.join(verb))
         .args(rest)
         .current_dir(root)
         .status()
         .map_err(|error| format!("the benchmark could not be started: {error}"))?;
     match status.code() {
         Some(0) => Ok(()),
+        Some(2) if verb == "differ" => Err("the brokers answer differently".to_string()),
         Some(2) => Err("a target was missed".to_string()),
         _ => Err(format!("the benchmark failed ({status})")),
     }
@@ -125,7 +131,7 @@ mod tests {
     fn the_protocol_must_be_one_that_can_be_compared() {
         let run = |arguments: &[&str]| {
             let arguments: Vec<String> = arguments.iter().map(|it| (*it).to_string()).collect();
-            run(Path::new("."), &arguments)
+            run(Path::new("."), "compare", &arguments)
         };
         assert!(run(&[]).is_err_and(|why| why.contains("amqp091") && why.contains("nats")));
         assert!(run(&["smtp"]).is_err_and(|why| why.contains("'smtp'")));

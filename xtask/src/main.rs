@@ -1,4 +1,5 @@
-//! Automation: `cargo xtask test | tidy | sim | compare`. Depends on no other crate of the workspace.
+//! Automation: `cargo xtask test | tidy | sim | compare | differ`. Depends on no other crate of the
+//! workspace.
 
 mod compare;
 mod layout;
@@ -25,6 +26,8 @@ cargo xtask COMMAND
   compare amqp091   Angarium beside RabbitMQ under the same loads, against the targets
   compare nats      Angarium beside nats-server, in the same way
     --quick           one short round; more flags: angarium bench compare --help
+  differ amqp091    The same frames to Angarium and RabbitMQ: what they answer differently
+  differ nats       The same lines to Angarium and nats-server
   help              this text
 ";
 
@@ -49,7 +52,7 @@ fn run(command: &str, arguments: &[String]) -> Result<(), String> {
         "test" => test::run(&root, arguments),
         "tidy" => tidy::run(&root, arguments),
         "sim" => simulate::run(&root, arguments),
-        "compare" => compare::run(&root, arguments),
+        "compare" | "differ" => compare::run(&root, command, arguments),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(())

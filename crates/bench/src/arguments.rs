@@ -4,6 +4,7 @@ use crate::campaign::{self, DiffArguments, PeersArguments, PresetArguments, Prog
 use crate::client::Target;
 use crate::client::amqp091::Argument;
 use crate::compare::{self, CompareArguments};
+use crate::differ::{self, DifferArguments};
 use crate::interrupt;
 use crate::load::drivers::{self, DriversPlan, Step};
 use crate::load::idle::IdlePlan;
@@ -60,6 +61,8 @@ enum BenchCommand {
     Disk(DiskArguments),
     /// Our broker beside RabbitMQ or nats-server, under the same loads in turn, against targets
     Compare(CompareArguments),
+    /// The same frames to our broker and to RabbitMQ or nats-server: what they answer differently
+    Differ(DifferArguments),
     /// Run a part of the load of a coordinator on another machine: `bench load --worker HOST:PORT`
     Worker(WorkerArguments),
     /// Name the presets: the classic measurements, with a line each
@@ -524,6 +527,7 @@ fn execute(arguments: &BenchArguments) -> Result<bool, String> {
             process_reaper::start().map_err(text)?;
             return compare::run(arguments);
         }
+        BenchCommand::Differ(arguments) => return differ::run(arguments),
         BenchCommand::Worker(worker) => serve(worker)?,
         BenchCommand::ProcessReaper => process_reaper::reap().map_err(text)?,
         BenchCommand::List => list(),

@@ -10,6 +10,7 @@
 //! | `preset` | the classic measurements as data: parameters, terms, historical figures |
 //! | `campaign` | presets against brokers, in turn |
 //! | `compare` | our broker beside a peer, against targets |
+//! | `differ` | two brokers given the same frames: what they answer differently |
 //! | `report` | results as text, JSON and a page; the difference of two results |
 //! | `arguments`, `output` | the command line, and what is printed |
 //!
@@ -19,6 +20,7 @@ mod arguments;
 mod campaign;
 pub mod client;
 mod compare;
+mod differ;
 pub mod exchange;
 pub mod interrupt;
 pub mod load;

@@ -1,0 +1,74 @@
+//! Scenarios are well formed and compared as they say.
+
+use super::connection::Wire;
+use super::scenario::{self, Action};
+use super::text::{Cursor, show};
+use super::{Finding, Outcome, amqp091, beside, finding, nats};
+
+#[test]
+fn all_scenarios_are_well_formed() {
+    let amqp091 = amqp091::Frames::default();
+    for (file, text) in amqp091::SCENARIOS {
+        for scenario in scenario::parse(file, text).unwrap() {
+            for step in &scenario.steps {
+                let Action::Send(text) = &step.action else { continue };
+                let encoded = amqp091.encode(&text.replace('$', "name-"));
+                assert!(encoded.is_ok(), "{}: {}: {encoded:?}", scenario.name, step.text);
+            }
+        }
+    }
+    for (file, text) in nats::SCENARIOS {
+        for scenario in scenario::parse(file, text).unwrap() {
+            for step in &scenario.steps {
+                let Action::Send(text) = &step.action else { continue };
+                let encoded = nats::Lines.encode(text);
+                assert!(encoded.is_ok(), "{}: {}: {encoded:?}", scenario.name, step.text);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_scenario_is_parsed_once_for_each_value() {
+    let text = "Title\n\n## name %\n= why\n@ bare\neach: x | y z\n# comment\nfirst %\n\
+                b: wait 5\nb: disconnect\n";
+    let scenarios = scenario::parse("file", text).unwrap();
+    let names: Vec<_> = scenarios.iter().map(|scenario| scenario.name.as_str()).collect();
+    assert_eq!(names, ["file: name x", "file: name y z"]);
+    let [_, second] = &scenarios[..] else { panic!("two") };
+    assert_eq!(second.reason.as_deref(), Some("why"));
+    assert_eq!(second.options, ["bare"]);
+    let steps: Vec<_> = second.steps.iter().map(|step| (step.connection, &step.action)).collect();
+    let send = Action::Send("first y z".to_owned());
+    assert_eq!(steps, [('a', &send), ('b', &Action::Wait(5)), ('b', &Action::Disconnect)]);
+}
+
+#[test]
+fn bytes_are_shown_as_text_that_reads_back() {
+    for bytes in [&b""[..], b"word", b"two words", b"\x00\xff", b"\"quoted\\\""] {
+        let text = show(bytes);
+        let mut cursor = Cursor(&text);
+        assert_eq!(cursor.bytes().unwrap(), bytes, "{text}");
+        assert!(cursor.is_at_end(), "{text}");
+    }
+}
+
+#[test]
+fn differences_are_accepted_only_with_a_reason_and_only_while_they_are_there() {
+    let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    let mut scenario = scenario::Scenario::default();
+    let same = Outcome { ours: lines("a"), theirs: lines("a") };
+    let other = Outcome { ours: lines("a"), theirs: lines("b") };
+    assert_eq!(finding(&scenario, &same), Finding::Same);
+    assert_eq!(finding(&scenario, &other), Finding::Different);
+    let said =
+        |text: &str| lines(&format!("close reply-code=404 reply-text=\"{text}\" class-id=5"));
+    let words = Outcome { ours: said("NOT_FOUND - this"), theirs: said("NOT_FOUND - that") };
+    assert_eq!(finding(&scenario, &words), Finding::OtherWords);
+    let names = Outcome { ours: said("NOT_FOUND - this"), theirs: said("GONE - this") };
+    assert_eq!(finding(&scenario, &names), Finding::Different);
+    scenario.reason = Some("why".to_owned());
+    assert_eq!(finding(&scenario, &same), Finding::NoLongerDifferent);
+    assert_eq!(finding(&scenario, &other), Finding::Accepted);
+    assert_eq!(beside(&lines("a\nb\nc"), &lines("a\nc\nd")), "    a\n  - b\n    c\n  + d\n");
+}
