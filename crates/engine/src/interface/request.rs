@@ -380,8 +380,8 @@ pub enum Request {
     Commit,
     /// Forgets what waited. Reply: `Done`.
     Rollback,
-    /// Makes the channel the holder of a session, new or resumed; another channel that holds it is told by
-    /// [`crate::Effects::session_lost`] before. A holder may claim again, to change what it has asked for.
+    /// Makes the channel the holder of a session, new or resumed; before, another channel that holds it gets
+    /// [`crate::Effects::session_lost`]. A holder may claim again, to change what it has asked for.
     /// Reply: `Session`, once the claim is flushed if it is recorded.
     ClaimSession(ClaimSession),
     /// Gives a session up that the channel holds; its expiry counts from now, the new one where there is one.
