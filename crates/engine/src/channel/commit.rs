@@ -12,25 +12,30 @@ impl Engine {
     /// A publish waits for the commit. That its exchange is there is checked now.
     pub(crate) fn hold_publish(&mut self, slot: u32, publish: &Publish<'_>) -> Result<(), Refusal> {
         self.vhost_of(slot).check_exchange(publish.exchange)?;
+        self.room_to_hold(slot, cost(publish))?;
         let mut room = std::mem::take(&mut self.scratch.blob);
-        let held = self
-            .hold(slot, cost(publish), || Operation::Publish(HeldPublish::of(publish, &mut room)));
+        let held = HeldPublish::of(publish, &mut room);
         self.scratch.keep_blob(room);
-        held
+        let transaction = self.clients.channels[slot].transaction()?;
+        transaction.bytes += cost(publish);
+        transaction.operations.push(Operation::Publish(held));
+        Ok(())
     }
 
     /// A settle waits for the commit.
     pub(crate) fn hold_settle(&mut self, slot: u32, settle: Settle) -> Result<(), Refusal> {
         self.check_tag(slot, settle)?;
-        self.hold(slot, 0, || Operation::Settle(settle))
+        let last_tag = self.clients.channels[slot].next_tag - 1;
+        let transaction = self.room_to_hold(slot, 0)?;
+        if transaction.settles(settle) {
+            refuse!(PreconditionFailed, "unknown delivery tag {}", settle.tag);
+        }
+        transaction.add_settle(settle, last_tag);
+        Ok(())
     }
 
-    fn hold(
-        &mut self,
-        slot: u32,
-        bytes: u64,
-        operation: impl FnOnce() -> Operation,
-    ) -> Result<(), Refusal> {
+    /// The transaction, where it takes another operation of that many bytes.
+    fn room_to_hold(&mut self, slot: u32, bytes: u64) -> Result<&mut Transaction, Refusal> {
         let limits = &self.options.limits;
         let transaction = self.clients.channels[slot].transaction()?;
         let most = limits.transaction_operations_max;
@@ -41,9 +46,7 @@ impl Engine {
         if transaction.bytes + bytes > most {
             refuse!(LimitExceeded, "more than {most} bytes in one transaction");
         }
-        transaction.bytes += bytes;
-        transaction.operations.push(operation());
-        Ok(())
+        Ok(transaction)
     }
 
     /// Carries out what waited, as one group of records.
@@ -73,7 +76,7 @@ impl Engine {
                     self.carry_out_publish(now, slot, publish, fx).ok()?.position
                 }),
                 Operation::Settle(settle) => {
-                    // What is settled twice in one transaction was settled the first time.
+                    // It may have come back to its queue since.
                     let _ = self.carry_out_settle(now, slot, *settle, fx);
                     None
                 }

@@ -4,6 +4,7 @@ use crate::foundation::deferred_drop::drop_elsewhere;
 use crate::queue::blob::Blob;
 use crate::queue::stored::Incoming;
 use crate::{Publish, Settle};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Operations that are allocated together.
@@ -17,6 +18,41 @@ pub(crate) struct Transaction {
     pub(super) operations: Operations,
     /// Bytes that its publishes hold.
     pub(super) bytes: u64,
+    /// Tags that it settles, up to this one all.
+    settled_up_to: u64,
+    settled: BTreeSet<u64>,
+}
+
+impl Transaction {
+    /// Whether it settles this tag already; with `multiple`, the tag and all before it.
+    pub(super) fn settles(&self, settle: Settle) -> bool {
+        match settle.multiple {
+            true => settle.tag > 0 && settle.tag <= self.settled_up_to,
+            false => self.settles_tag(settle.tag),
+        }
+    }
+
+    /// Whether it settles this tag already.
+    pub(crate) fn settles_tag(&self, tag: u64) -> bool {
+        tag <= self.settled_up_to || self.settled.contains(&tag)
+    }
+
+    pub(crate) fn has_settles(&self) -> bool {
+        self.settled_up_to > 0 || !self.settled.is_empty()
+    }
+
+    /// Adds a settle; `last_tag` is the last that was delivered.
+    pub(super) fn add_settle(&mut self, settle: Settle, last_tag: u64) {
+        if !settle.multiple {
+            self.settled.insert(settle.tag);
+        } else {
+            // 0 is everything that was delivered; later tags are greater.
+            let up_to = if settle.tag == 0 { last_tag } else { settle.tag };
+            self.settled_up_to = up_to.max(self.settled_up_to);
+            self.settled = self.settled.split_off(&up_to);
+        }
+        self.operations.push(Operation::Settle(settle));
+    }
 }
 
 /// Operations in order, in chunks of which all but the last are full: those that are there are not moved for

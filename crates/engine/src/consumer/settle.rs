@@ -68,6 +68,21 @@ impl Engine {
         Ok(())
     }
 
+    /// Requeues all deliveries of a channel, except those that its transaction settles.
+    pub(crate) fn recover<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
+        let channel = &mut self.clients.channels[slot];
+        let Some(transaction) = channel.transaction.as_ref().filter(|it| it.has_settles()) else {
+            return self.settle_up_to(now, slot, u64::MAX, Outcome::Requeue, fx);
+        };
+        let tags = channel.unsettled.iter().map(|(tag, _)| tag);
+        let open: Vec<u64> = tags.filter(|tag| !transaction.settles_tag(*tag)).collect();
+        for tag in open {
+            if let Some(delivered) = self.clients.channels[slot].unsettled.take(tag) {
+                self.settle_one(now, Some(slot), delivered, Outcome::Requeue, fx);
+            }
+        }
+    }
+
     /// Refuses tags that are not there to be settled.
     #[inline]
     pub(crate) fn check_tag(&mut self, slot: u32, settle: Settle) -> Result<(), Refusal> {

@@ -11,9 +11,7 @@ use crate::queue::Get;
 use crate::routing::Router;
 use crate::routing::vhost::Vhost;
 use crate::storage::record::Record;
-use crate::{
-    ChannelId, Effects, Outcome, PermissionListing, Refusal, Reply, Request, StorageState, Time,
-};
+use crate::{ChannelId, Effects, PermissionListing, Refusal, Reply, Request, StorageState, Time};
 use std::collections::BTreeMap;
 
 /// Letters of an inbox's token: six random bits each.
@@ -130,7 +128,7 @@ impl Engine {
                     self.reconsider_channel(slot);
                 }
             }
-            Request::Recover => self.settle_up_to(now, slot, u64::MAX, Outcome::Requeue, fx),
+            Request::Recover => self.recover(now, slot, fx),
             Request::SelectConfirms => {
                 if channel.transaction.is_some() {
                     refuse!(PreconditionFailed, "a channel with transactions cannot have confirms");
