@@ -36,11 +36,19 @@ impl Handler {
         match Method::decode(frame.payload) {
             Ok(Method::ConnectionCloseOk {}) => Err(self.closed()),
             Ok(Method::ConnectionClose { .. }) => {
-                self.send(context, 0, &Method::ConnectionCloseOk {});
-                Err(self.closed())
+                self.close_ok(context);
+                Ok(())
             }
             _ => Ok(()),
         }
+    }
+
+    /// Grants the client's connection.close. The client closes the transport: closed by us at once, the
+    /// answer could be lost with it (a reset discards what the client has not read).
+    pub(super) fn close_ok(&mut self, context: &mut Context<impl Host>) {
+        self.send(context, 0, &Method::ConnectionCloseOk {});
+        self.state = State::Closing;
+        self.patience = context.now.plus(self.settings.close_timeout);
     }
 
     pub(super) fn closed(&mut self) -> Close {

@@ -80,7 +80,7 @@ pub(super) enum State {
     Opening,
     /// In use.
     Open,
-    /// We sent connection.close: only connection.close-ok counts.
+    /// We sent connection.close, or close-ok: only connection.close-ok counts, or the end of the input.
     Closing,
     /// As `Closing`, and what comes cannot be told apart any more.
     Deaf,
@@ -347,8 +347,7 @@ impl ProtocolHandler for Handler {
         }
         match self.waiting.take() {
             Some(Waiting::ToClose(0)) => {
-                self.send(context, 0, &Method::ConnectionCloseOk {});
-                return Err(self.closed());
+                self.close_ok(context);
             }
             Some(Waiting::ToClose(channel)) => {
                 self.send(context, channel, &Method::ChannelCloseOk {});

@@ -118,8 +118,8 @@ impl Handler {
                     self.waiting = Some(Waiting::ToClose(0));
                     return Ok(Ok(()));
                 }
-                self.send(context, 0, &Method::ConnectionCloseOk {});
-                return Err(self.closed());
+                self.close_ok(context);
+                Ok(())
             }
             // A login does not age here, so a fresh secret changes nothing.
             (State::Open, Method::ConnectionUpdateSecret { .. }) => {

@@ -49,6 +49,9 @@ fn a_whole_life() {
          < 1 channel.close-ok
          > 0 connection.close reply_code=200 reply_text=bye
          < 0 connection.close-ok
+         > 1 channel.open
+         > wait 4999
+         > wait 1
          < closed: closed by the client: 200 bye",
     );
 }
@@ -267,6 +270,7 @@ fn we_close_and_wait_a_while_for_the_answer() {
          < 0 connection.close reply_code=320 reply_text=\"CONNECTION_FORCED - going down\"
          > 0 connection.close reply_code=200
          < 0 connection.close-ok
+         > wait 5000
          < closed: CONNECTION_FORCED - going down",
     );
 }
