@@ -44,14 +44,14 @@ pub use crate::interface::message::{
     Annotations, Content, Death, DeathReason, Format, MessageView, is_body_apart,
 };
 pub use crate::interface::options::{
-    EXCHANGE_OPTIONS, OptionDefinition, OptionType, QUEUE_OPTIONS,
+    EXCHANGE_OPTIONS, MILLIS_MAX, OptionDefinition, OptionType, QUEUE_OPTIONS,
 };
 pub use crate::interface::refusal::{Declared, DifferentOption, Mismatch, Refusal, RefusalKind};
 pub use crate::interface::request::{
     Arguments, Binding, BindingTarget, ClaimSession, Consume, Credit, Durability, Emit,
     ExchangeKind, ExchangeOptions, Outcome, Overflow, PermissionListing, Publish, QueueOptions,
-    Reached, Reply, Request, SessionExpiry, SessionLoss, Settle, SubjectPermissions, SubjectRules,
-    Subscribe,
+    QueueType, Reached, Reply, Request, SessionExpiry, SessionLoss, Settle, SubjectPermissions,
+    SubjectRules, Subscribe,
 };
 pub use crate::interface::time::Time;
 pub use crate::interface::value::Value;

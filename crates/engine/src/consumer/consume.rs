@@ -67,6 +67,13 @@ impl Engine {
             let name = &queue.name;
             refuse!(AccessRefused, "queue '{name}' has another, or an exclusive, consumer");
         }
+        if exclusive && queue.options.single_active {
+            let name = &queue.name;
+            refuse!(
+                AccessRefused,
+                "queue '{name}' has a single active consumer: none is exclusive"
+            );
+        }
         Ok(())
     }
 

@@ -172,6 +172,9 @@ impl Engine {
         }
         let queue_slot = self.queue_for(slot, &name)?;
         let queue = &self.queues[queue_slot];
+        if options.is_some_and(|options| options.exclusive != queue.options.exclusive) {
+            refuse!(ResourceLocked, "queue '{name}' was declared with another value of exclusive");
+        }
         if let Some(option) = options.and_then(|options| queue.options.difference(options)) {
             let (declared, vhost) = (Declared::Queue, self.vhost_name(queue.vhost));
             return Err(Refusal::of_mismatch(Mismatch { declared, name, vhost, option }));

@@ -3,11 +3,12 @@
 //! tables.
 
 use crate::interface::refusal::DifferentOption;
-use crate::{Durability, ExchangeKind, ExchangeOptions, Overflow, QueueOptions, Value};
+use crate::{Durability, ExchangeKind, ExchangeOptions, Overflow, QueueOptions, QueueType, Value};
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::time::Duration;
 
+/// The longest time span that can be asked for: ten years.
+pub const MILLIS_MAX: u64 = 315_360_000_000;
 /// Bytes of an option that is a text.
 const TEXT_BYTES_MAX: usize = 255;
 
@@ -23,7 +24,7 @@ pub enum OptionType {
         /// The most.
         max: i64,
     },
-    /// A time span in whole milliseconds.
+    /// A time span in whole milliseconds, at most [`MILLIS_MAX`].
     Millis {
         /// The shortest.
         min: i64,
@@ -69,7 +70,9 @@ impl OptionType {
     fn check(self, value: &Value) -> Result<(), String> {
         match (self, value) {
             (OptionType::Count { min, max }, Value::Int(value)) => check_bounds(*value, min, max),
-            (OptionType::Millis { min }, Value::Int(value)) => check_bounds(*value, min, i64::MAX),
+            (OptionType::Millis { min }, Value::Int(value)) => {
+                check_bounds(*value, min, MILLIS_MAX as i64)
+            }
             (OptionType::Text | OptionType::Choice(_), Value::Text(text))
                 if text.len() > TEXT_BYTES_MAX =>
             {
@@ -93,10 +96,10 @@ fn check_bounds(value: i64, min: i64, max: i64) -> Result<(), String> {
     if (min..=max).contains(&value) {
         return Ok(());
     }
-    Err(match (value < 0, max) {
-        (true, _) => format!("{value} is negative"),
-        (false, i64::MAX) => format!("{value} is less than {min}"),
-        (false, _) => format!("{value} is not between {min} and {max}"),
+    Err(match value {
+        ..0 => format!("{value} is negative"),
+        _ if value < min => format!("{value} is less than {min}"),
+        _ => format!("{value} is not between {min} and {max}"),
     })
 }
 
@@ -139,6 +142,8 @@ pub const QUEUE_OPTIONS: &[OptionDefinition<QueueOptions>] = options! {
         "requeues after which a message is dead-lettered; negative: no limit of its own";
     12 "consumer-timeout" settle_timeout: OptionType::Millis { min: 1 },
         "how long a delivery may stay unsettled, in milliseconds";
+    13 "queue-type" queue_type: OptionType::Choice(QueueType::NAMES),
+        "what its declarer asks for; all types are kept on one node";
 };
 
 /// The options of exchanges.
@@ -235,6 +240,7 @@ macro_rules! named {
 
 named!(Overflow: DropHead = "drop-head", RejectPublish = "reject-publish",
     RejectPublishDeadLetter = "reject-publish-dlx");
+named!(QueueType: Classic = "classic", Quorum = "quorum");
 named!(Durability: Flushed = "flushed", Buffered = "buffered", Memory = "memory");
 named!(ExchangeKind: Direct = "direct", Fanout = "fanout", Topic = "topic", Headers = "headers");
 
@@ -252,28 +258,21 @@ macro_rules! choice_fields {
     )+ };
 }
 
-choice_fields!(Overflow Durability);
+choice_fields!(Overflow Durability QueueType);
 
 fn text(text: &str) -> Value {
     Value::Text(text.to_owned())
 }
 
 impl QueueOptions {
-    /// The first option in which a declaration differs from that of the queue that exists.
+    /// The first option in which a declaration differs from that of the queue that exists. Arguments that
+    /// set no option are not compared.
     pub(crate) fn difference(&self, received: &QueueOptions) -> Option<DifferentOption> {
         let fixed = |it: &QueueOptions| {
-            let (durable, auto_delete, exclusive) = (it.durable, it.auto_delete, it.exclusive);
-            [("durable", durable), ("auto_delete", auto_delete), ("exclusive", exclusive)]
-                .map(|(name, flag)| (name, Value::Bool(flag)))
+            let flags = [("durable", it.durable), ("auto_delete", it.auto_delete)];
+            flags.map(|(name, flag)| (name, Value::Bool(flag)))
         };
-        let names: BTreeSet<&String> = self.other.keys().chain(received.other.keys()).collect();
-        let other = names.into_iter().map(|name| DifferentOption {
-            name: Cow::Owned(name.clone()),
-            is_own: true,
-            received: received.other.get(name).cloned(),
-            current: self.other.get(name).cloned(),
-        });
-        let mut all = compared(QUEUE_OPTIONS, fixed, self, received).chain(other);
+        let mut all = compared(QUEUE_OPTIONS, fixed, self, received);
         all.find(|option| option.received != option.current)
     }
 }
@@ -310,13 +309,14 @@ fn compared<O, const N: usize>(
     let set = table.iter().map(|it| (it.name, it.get(received), it.get(current)));
     fixed.chain(set).map(|(name, received, current)| {
         let name = Cow::Borrowed(name);
-        DifferentOption { name, is_own: false, received, current }
+        DifferentOption { name, received, current }
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[track_caller]
     fn check(name: &str, value: Value, expected: Result<Option<Value>, &str>) {
@@ -369,13 +369,9 @@ mod tests {
         let found = plain().difference(&declared).unwrap();
         let expected = DifferentOption {
             name: "max-length".into(),
-            is_own: false,
             received: Some(Value::Int(6)),
             current: None,
         };
         assert_eq!(found, expected);
-        let other = [("x-own".to_owned(), Value::List(Vec::new()))].into();
-        let found = QueueOptions { other, ..plain() }.difference(&plain()).unwrap();
-        assert_eq!((found.name.as_ref(), found.is_own), ("x-own", true));
     }
 }

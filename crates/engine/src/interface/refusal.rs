@@ -93,8 +93,6 @@ pub struct Mismatch {
 pub struct DifferentOption {
     /// The option's name, in lower case with hyphens; that of the argument where it is the client's own.
     pub name: Cow<'static, str>,
-    /// An argument that the broker only keeps, under the name that the client gave it.
-    pub is_own: bool,
     /// Its value in the declaration; `None`: it has the default.
     pub received: Option<Value>,
     /// Its value in what exists; `None`: it has the default.

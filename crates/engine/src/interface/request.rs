@@ -146,6 +146,16 @@ pub struct ExchangeOptions {
     pub alternate: Option<String>,
 }
 
+/// The types of queues that clients ask for. Both are the same kind of queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueueType {
+    /// The default.
+    #[default]
+    Classic,
+    /// Replicated, where there are replicas.
+    Quorum,
+}
+
 /// What becomes of a message for a full queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overflow {
@@ -207,7 +217,9 @@ pub struct QueueOptions {
     pub delivery_limit: Option<u32>,
     /// How long a delivery may stay unsettled; `None`: the default.
     pub settle_timeout: Option<Duration>,
-    /// Arguments that are accepted and change nothing, kept for comparison and for display.
+    /// What its declarer asks for.
+    pub queue_type: QueueType,
+    /// Arguments that are accepted and change nothing, kept for display.
     pub other: Arguments,
 }
 

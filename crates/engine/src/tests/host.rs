@@ -556,6 +556,7 @@ fn queue_options(words: &Words<'_>) -> QueueOptions {
         dead_letter_routing_key: words.value("dlk").map(str::to_owned),
         priority_max: words.number("priorities"),
         single_active: words.has("single-active"),
+        queue_type: QueueType::Classic,
         delivery_limit: words.number("limit"),
         durability: match words.value("durability") {
             Some("buffered") => Durability::Buffered,

@@ -178,10 +178,10 @@ impl Handler {
                 arguments,
                 ..
             } => {
+                not_default(exchange)?;
                 let options = if passive {
                     None
                 } else {
-                    not_default(exchange)?;
                     let told = mapping::exchange_options(kind, exchange, &self.vhost, arguments)?;
                     Some(ExchangeOptions { durable, auto_delete, internal, ..told })
                 };
@@ -268,6 +268,7 @@ impl Handler {
                     not_reserved(queue)?;
                     let options = mapping::queue_options(queue, &self.vhost, arguments)?;
                     let options = QueueOptions { durable, exclusive, auto_delete, ..options };
+                    mapping::check_quorum(queue, &self.vhost, &options)?;
                     Request::DeclareQueue { name: queue.to_owned(), options: Some(options) }
                 };
                 Lowered::request(request, Answer::Declared, no_wait)

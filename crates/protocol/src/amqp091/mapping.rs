@@ -5,8 +5,8 @@ use super::codec::{FieldValue, Table, properties};
 use super::fault::{Code, Fault, Reach};
 use super::mismatch;
 use angarium_engine::{
-    Arguments, EXCHANGE_OPTIONS, ExchangeKind, ExchangeOptions, OptionDefinition, QUEUE_OPTIONS,
-    QueueOptions, Refusal, RefusalKind, Value,
+    Arguments, EXCHANGE_OPTIONS, ExchangeKind, ExchangeOptions, MILLIS_MAX, OptionDefinition,
+    QUEUE_OPTIONS, QueueOptions, QueueType, Refusal, RefusalKind, Value,
 };
 use std::time::Duration;
 
@@ -89,7 +89,7 @@ pub(super) fn exchange_options(
         let text = format!("unknown exchange type '{routing}'");
         return Err(match delaying {
             true => what.invalid("x-delayed-type", &text),
-            false => Fault::new(Code::COMMAND_INVALID, text),
+            false => Fault::new(Code::PRECONDITION_FAILED, text),
         });
     };
     let mut options = ExchangeOptions {
@@ -121,19 +121,34 @@ pub(super) fn queue_options(
         let option = entry.name.strip_prefix("x-");
         let option = option.and_then(|name| QUEUE_OPTIONS.iter().find(|it| it.name == name));
         if let Some(option) = option {
+            if let ("x-queue-type", FieldValue::LongStr(b"stream")) = (entry.name, entry.value) {
+                let text = format!("queues of type stream are not offered (queue '{name}')");
+                return Err(Fault::new(Code::NOT_IMPLEMENTED, text));
+            }
             what.set(entry, option, &mut options)?;
             continue;
         }
-        // Classic is the default, so it is not kept.
-        if entry.name != "x-queue-type" || what.queue_type(entry)? != "classic" {
-            options.other.insert(entry.name.to_owned(), value(entry.value));
-        }
+        options.other.insert(entry.name.to_owned(), value(entry.value));
     }
     if options.dead_letter_routing_key.is_some() && options.dead_letter_exchange.is_none() {
         let why = "needs x-dead-letter-exchange beside it";
         return Err(what.invalid("x-dead-letter-routing-key", why));
     }
     Ok(options)
+}
+
+/// What queues of type quorum cannot be, as RabbitMQ refuses it: programs rely on what is refused.
+pub(super) fn check_quorum(name: &str, vhost: &str, options: &QueueOptions) -> Result<(), Fault> {
+    let QueueOptions { queue_type, durable, exclusive, auto_delete, .. } = *options;
+    let property = match (durable, exclusive, auto_delete) {
+        _ if queue_type == QueueType::Classic => return Ok(()),
+        (_, true, _) => "exclusive-owner",
+        (_, _, true) => "auto-delete",
+        (false, ..) => "non-durable",
+        _ => return Ok(()),
+    };
+    let text = format!("invalid property '{property}' for queue '{name}' in vhost '{vhost}'");
+    Err(Fault::new(Code::PRECONDITION_FAILED, text))
 }
 
 /// The consumer priority in the arguments of basic.consume.
@@ -151,14 +166,13 @@ pub(super) fn consumer_priority(queue: &str, vhost: &str, table: Table<'_>) -> R
 pub(super) fn expiration(digits: &[u8]) -> Result<Duration, Fault> {
     let text = str::from_utf8(digits).unwrap_or("");
     let plain = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
-    match text.parse::<u64>() {
-        Ok(millis) if plain => Ok(Duration::from_millis(millis)),
-        _ => {
-            let shown = String::from_utf8_lossy(digits);
-            let text = format!("invalid expiration '{shown}': must be decimal milliseconds");
-            Err(Fault::new(Code::PRECONDITION_FAILED, text))
-        }
-    }
+    let why = match text.parse::<u64>() {
+        Ok(millis @ 0..=MILLIS_MAX) if plain => return Ok(Duration::from_millis(millis)),
+        Ok(_) if plain => "must be at most ten years",
+        _ => "must be decimal milliseconds",
+    };
+    let shown = String::from_utf8_lossy(digits);
+    Err(Fault::new(Code::PRECONDITION_FAILED, format!("invalid expiration '{shown}': {why}")))
 }
 
 /// The milliseconds in a header that asks for a delay, as the plugin for RabbitMQ reads them: numbers of
@@ -196,23 +210,6 @@ impl Declared<'_> {
         options: &mut O,
     ) -> Result<(), Fault> {
         option.set(options, &value(entry.value)).map_err(|why| self.invalid(entry.name, &why))
-    }
-    fn queue_type(&self, entry: &Entry<'_>) -> Result<&'static str, Fault> {
-        let FieldValue::LongStr(name) = entry.value else {
-            return Err(self.invalid(entry.name, "must be a string"));
-        };
-        match str::from_utf8(name).unwrap_or_default() {
-            "classic" => Ok("classic"),
-            "quorum" => Ok("quorum"),
-            "stream" => {
-                let text = format!("queues of type stream are not offered (queue '{}')", self.name);
-                Err(Fault::new(Code::NOT_IMPLEMENTED, text))
-            }
-            other => {
-                let why = format!("unknown queue type '{other}', known are classic and quorum");
-                Err(self.invalid(entry.name, &why))
-            }
-        }
     }
 }
 

@@ -20,7 +20,6 @@ fn argument(option: &DifferentOption) -> Cow<'_, str> {
         "durable" | "auto_delete" | "exclusive" | "internal" | "type" | "alternate-exchange" => {
             Cow::Borrowed(&option.name)
         }
-        _ if option.is_own => Cow::Borrowed(&option.name),
         name => Cow::Owned(format!("x-{name}")),
     }
 }
@@ -83,8 +82,7 @@ mod tests {
 
     fn check(declared: Declared, name: &'static str, values: [Option<Value>; 2], expected: &str) {
         let [received, current] = values;
-        let is_own = name == "x-own";
-        let option = DifferentOption { name: name.into(), is_own, received, current };
+        let option = DifferentOption { name: name.into(), received, current };
         let mismatch = Mismatch { declared, name: "q".into(), vhost: "/".into(), option };
         assert_eq!(text(&mismatch), format!("inequivalent arg {expected}"));
     }
@@ -127,12 +125,6 @@ mod tests {
             yes(),
             None,
             "'x-single-active-consumer': received the value 'true' of type 'bool' but current is none",
-        );
-        check(
-            "x-own",
-            Some(Value::List(Vec::new())),
-            None,
-            "'x-own': received the value '...' of type 'array' but current is none",
         );
     }
 

@@ -241,13 +241,9 @@ fn what_is_not_offered_or_makes_no_sense() {
     check_hard("1 basic.publish immediate=true | \"x\"", 540, text, ids);
     let text = "NOT_IMPLEMENTED - requeue=false";
     check_hard("1 basic.recover", 540, text, " class_id=60 method_id=110");
-    let text = "COMMAND_INVALID - unknown exchange type 'x-magic'";
-    check_hard(
-        "1 exchange.declare exchange=e kind=x-magic",
-        503,
-        text,
-        " class_id=40 method_id=10",
-    );
+    let text = "PRECONDITION_FAILED - unknown exchange type 'x-magic'";
+    let line = "1 exchange.declare exchange=e kind=x-magic";
+    check_soft(line, 406, text, " class_id=40 method_id=10");
     let text = "NOT_IMPLEMENTED - queues of type stream are not offered (queue 'q')";
     let line = "1 queue.declare queue=q arguments={x-queue-type:stream}";
     check_hard(line, 540, text, " class_id=50 method_id=10");
@@ -290,10 +286,11 @@ fn arguments_that_are_wrong() {
             "needs x-dead-letter-exchange beside it",
         ),
         ("{x-single-active-consumer:1}", "x-single-active-consumer", "must be true or false"),
+        ("{x-queue-type:odd}", "x-queue-type", "'odd' is none of classic, quorum"),
         (
-            "{x-queue-type:odd}",
-            "x-queue-type",
-            "unknown queue type 'odd', known are classic and quorum",
+            "{x-message-ttl:315360000001}",
+            "x-message-ttl",
+            "315360000001 is not between 0 and 315360000000",
         ),
     ];
     for (arguments, name, why) in cases {
@@ -302,6 +299,37 @@ fn arguments_that_are_wrong() {
             format!("PRECONDITION_FAILED - invalid arg '{name}' for queue 'q' in vhost '/': {why}");
         check_soft(&line, 406, &text, " class_id=50 method_id=10");
     }
+}
+
+#[test]
+fn declarations_that_contradict_themselves_or_what_exists() {
+    let declare = " class_id=50 method_id=10";
+    let flags = ["", "durable=true exclusive=true", "durable=true auto_delete=true"];
+    for (flags, property) in flags.iter().zip(["non-durable", "exclusive-owner", "auto-delete"]) {
+        let line = format!("1 queue.declare queue=q {flags} arguments={{x-queue-type:quorum}}");
+        let text = format!(
+            "PRECONDITION_FAILED - invalid property '{property}' for queue 'q' in vhost '/'"
+        );
+        check_soft(&line, 406, &text, declare);
+    }
+    check(
+        "> 1 queue.declare queue=q arguments={x-single-active-consumer:true}
+         < 1 queue.declare-ok queue=q
+         > 1 basic.consume queue=q exclusive=true
+         < 1 channel.close reply_code=403 reply_text=\"ACCESS_REFUSED - queue 'q' has a single \
+           active consumer: none is exclusive\" class_id=60 method_id=20
+         > 1 channel.close-ok
+         > 1 channel.open
+         < 1 channel.open-ok
+         > 1 queue.declare queue=q exclusive=true arguments={x-single-active-consumer:true}
+         < 1 channel.close reply_code=405 reply_text=\"RESOURCE_LOCKED - queue 'q' was declared \
+           with another value of exclusive\" class_id=50 method_id=10",
+    );
+    let text = "ACCESS_REFUSED - operation not permitted on the default exchange";
+    check_soft("1 exchange.declare passive=true", 403, text, " class_id=40 method_id=10");
+    let text = "PRECONDITION_FAILED - invalid expiration '315360000001': must be at most ten years";
+    let line = "1 basic.publish routing_key=q | expiration=315360000001 \"x\"";
+    check_soft(line, 406, text, " class_id=60 method_id=40");
 }
 
 #[test]

@@ -326,6 +326,78 @@ fn a_queue_without_a_type_is_classic() {
 }
 
 #[test]
+fn arguments_that_mean_nothing_are_not_compared() {
+    check(
+        "> 1 queue.declare queue=q durable=true arguments={x-ha-policy:all}
+         < 1 queue.declare-ok queue=q
+         > 1 queue.declare queue=q durable=true arguments={x-own:1}
+         < 1 queue.declare-ok queue=q
+         > 1 queue.declare queue=q durable=true arguments={x-queue-type:quorum}
+         < 1 channel.close reply_code=406 reply_text=\"PRECONDITION_FAILED - inequivalent arg \
+           'x-queue-type' for queue 'q' in vhost '/': received the value 'quorum' of type 'longstr' \
+           but current is none\" class_id=50 method_id=10",
+    );
+}
+
+/// Two messages were got from `q` in a transaction.
+fn check_transaction(transcript: &str) {
+    check(&format!(
+        "> 1 queue.declare queue=q
+         < 1 queue.declare-ok queue=q
+         > 1 basic.publish routing_key=q | \"x\"
+         > 1 basic.publish routing_key=q | \"y\"
+         > 1 tx.select
+         < 1 tx.select-ok
+         > 1 basic.get queue=q
+         < 1 basic.get-ok delivery_tag=1 routing_key=q message_count=1 | \"x\"
+         > 1 basic.get queue=q
+         < 1 basic.get-ok delivery_tag=2 routing_key=q | \"y\"
+         {transcript}"
+    ));
+}
+
+#[test]
+fn a_transaction_settles_a_tag_once() {
+    let acks = ["delivery_tag=1", "delivery_tag=1 multiple=true", "delivery_tag=2 multiple=true"];
+    for (first, then) in [(0, 0), (0, 2), (1, 0), (1, 1), (2, 0), (2, 1), (2, 2)] {
+        let is_more = (first, then) == (0, 2);
+        let answer = if is_more {
+            "> 1 tx.commit
+             < 1 tx.commit-ok"
+        } else {
+            "< 1 channel.close reply_code=406 reply_text=\"PRECONDITION_FAILED - unknown delivery \
+               tag TAG\" class_id=60 method_id=80"
+        };
+        let tag = &acks[then]["delivery_tag=".len()..][..1];
+        let answer = answer.replace("TAG", tag);
+        let (first, then) = (acks[first], acks[then]);
+        check_transaction(&format!("> 1 basic.ack {first}\n> 1 basic.ack {then}\n{answer}"));
+    }
+}
+
+#[test]
+fn recover_keeps_what_a_transaction_settles() {
+    check_transaction(
+        "> 1 basic.ack delivery_tag=1
+         > 1 basic.recover requeue=true
+         < 1 basic.recover-ok
+         > 1 tx.commit
+         < 1 tx.commit-ok
+         > 1 basic.get queue=q
+         < 1 basic.get-ok delivery_tag=3 redelivered=true routing_key=q | \
+           headers={x-delivery-count:1} \"y\"
+         > 1 basic.ack delivery_tag=3
+         > 1 tx.rollback
+         < 1 tx.rollback-ok
+         > 1 basic.recover requeue=true
+         < 1 basic.recover-ok
+         > 1 basic.get queue=q
+         < 1 basic.get-ok delivery_tag=4 redelivered=true routing_key=q | \
+           headers={x-delivery-count:2} \"y\"",
+    );
+}
+
+#[test]
 fn made_up_names_are_remembered() {
     check(
         "> 1 queue.declare no_wait=true exclusive=true
