@@ -17,9 +17,8 @@ use regex::{Regex, RegexBuilder};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use subjects::heard_by_binding;
 pub use subjects::overlap;
-pub(crate) use subjects::{Audible, check_pattern, covers};
+pub(crate) use subjects::{Audible, check_pattern, covers, matched_by_binding};
 
 /// What a permission is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -471,10 +470,24 @@ impl Grant {
         let may_hear = |pattern: String| {
             subscribe.allows(&pattern) && subscribe.exceptions(&pattern).is_empty()
         };
-        if heard_by_binding(key).into_iter().all(may_hear) {
+        if matched_by_binding(key).into_iter().all(may_hear) {
             return Ok(());
         }
         Err(self.refused(Right::Read, Resource::Subject(key)))
+    }
+
+    /// Whether the user may publish to all subjects of these patterns, to which it is about to declare a
+    /// way. [`Grant::check`] has been asked before.
+    pub(crate) fn check_way(&self, patterns: Vec<String>) -> Result<(), Refusal> {
+        let Some(SubjectPermissions { publish, .. }) = self.subjects() else { return Ok(()) };
+        let is_forbidden =
+            |pattern: &String| !publish.allows(pattern) || !publish.exceptions(pattern).is_empty();
+        let Some(pattern) = patterns.iter().find(|pattern| is_forbidden(pattern)) else {
+            return Ok(());
+        };
+        let mut refusal = self.refused(Right::Write, Resource::Subject(pattern));
+        refusal.text += ", and this would lead messages there";
+        Err(refusal)
     }
 
     fn require(

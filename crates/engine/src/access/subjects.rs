@@ -125,7 +125,7 @@ pub fn overlap(one: &str, other: &str) -> bool {
 }
 
 /// Patterns of subjects that match all that a binding key does; with `#` inside, more than that.
-pub(super) fn heard_by_binding(key: &str) -> Vec<String> {
+pub(crate) fn matched_by_binding(key: &str) -> Vec<String> {
     let words: Vec<&str> = key.split('.').collect();
     let Some(at) = words.iter().position(|word| *word == "#") else { return vec![key.to_owned()] };
     let (before, rest) = words.split_at(at);

@@ -2,3 +2,4 @@
 
 pub(crate) mod requests;
 pub(crate) mod topology;
+mod ways;

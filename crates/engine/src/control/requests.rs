@@ -71,6 +71,7 @@ impl Engine {
         let slot = self.channel_slot(id).ok_or_else(|| Engine::no_channel(id))?;
         if let Some(grant) = self.clients.grant(id.connection) {
             grant.check(&self.access, &request)?;
+            self.check_ways(slot, &request)?;
         }
         let reply = match request {
             Request::DeclareExchange { .. }

@@ -14,13 +14,13 @@ use crate::queue::blob::{Blob, ENTRY_COST, Encoded};
 use crate::queue::dead_letter::Refused;
 use crate::queue::entry::{Entry, Fetch, NEVER, NOWHERE};
 use crate::queue::stored::Incoming;
-use crate::routing::QueueKey;
 use crate::routing::vhost::{Way, is_internal};
+use crate::routing::{QueueKey, Routed};
 use crate::storage::record;
 use crate::storage::record::{Kind, Place};
 use crate::{
-    ChannelId, Content, Conventions, DeathReason, Effects, Overflow, Position, Publish, Refusal,
-    StorageState, Time,
+    ChannelId, Content, DeathReason, Effects, Overflow, Position, Publish, Refusal, StorageState,
+    Time,
 };
 
 /// Where one queue puts a message that is being published.
@@ -94,7 +94,7 @@ impl Engine {
             return self.publish_at_home(id, publish, fx);
         }
         let slot = self.channel_slot(id).ok_or_else(|| Engine::no_channel(id))?;
-        self.check_publish(id, publish)?;
+        self.check_publish(slot, publish)?;
         if self.clients.channels[slot].transaction.is_some() {
             return self.hold_publish(slot, publish);
         }
@@ -105,7 +105,7 @@ impl Engine {
 
     /// Whether it may be published at all.
     #[inline]
-    fn check_publish(&mut self, id: ChannelId, publish: &Publish<'_>) -> Result<(), Refusal> {
+    fn check_publish(&mut self, slot: u32, publish: &Publish<'_>) -> Result<(), Refusal> {
         let (bytes, most) = (publish.content.body.len() as u64, self.options.limits.body_bytes_max);
         if bytes > most {
             refuse!(LimitExceeded, "a message of {bytes} bytes is larger than the limit of {most}");
@@ -117,12 +117,15 @@ impl Engine {
         if publish.also_to.iter().any(|key| key.len() > most) {
             refuse!(LimitExceeded, "a further routing key of more than {most} bytes");
         }
-        let Some(grant) = self.clients.grant(id.connection) else { return Ok(()) };
+        let connection = self.clients.channels[slot].id.connection;
+        let Some(grant) = self.clients.grant(connection) else { return Ok(()) };
         if !grant.may_publish(&self.access, publish.exchange) {
             return Err(grant.publish_refused(publish.exchange));
         }
         if publish.exchange != self.options.conventions.names.subject_exchange {
-            return Ok(());
+            // The default exchange leads to queues, and is checked where it leads to subjects.
+            let may_reach = !publish.exchange.is_empty() && grant.subjects().is_some();
+            return if may_reach { self.check_reached(slot, publish) } else { Ok(()) };
         }
         publish.keys().try_for_each(|key| grant.check_subject(key))
     }
@@ -216,11 +219,10 @@ impl Engine {
         publish: &Publish<'_>,
         targets: &mut Vec<QueueKey>,
     ) -> Result<Route, Refusal> {
-        let vhost = &mut self.topology.vhosts[vhost];
-        let Conventions { names, read_headers: read, .. } = *self.options.conventions;
-        let Some(routed) = vhost.route(read, Way::of(publish), &publish.content, targets) else {
-            return Err(vhost.router.no_exchange(publish.exchange));
+        let Some(routed) = self.route_to(vhost, publish, targets) else {
+            return Err(self.topology.vhosts[vhost].router.no_exchange(publish.exchange));
         };
+        let (vhost, names) = (&self.topology.vhosts[vhost], &self.options.conventions.names);
         if routed.internal {
             return Err(is_internal(publish.exchange));
         }
@@ -235,6 +237,19 @@ impl Engine {
             return Ok(Route::Inbox(*owner));
         }
         Ok(Route::Queues { has_subjects: routed.has_subjects })
+    }
+
+    /// The queues that a message goes to; `None` where there is no such exchange.
+    #[inline]
+    pub(crate) fn route_to(
+        &mut self,
+        vhost: u32,
+        publish: &Publish<'_>,
+        targets: &mut Vec<QueueKey>,
+    ) -> Option<Routed> {
+        let read_headers = self.options.conventions.read_headers;
+        let vhost = &mut self.topology.vhosts[vhost];
+        vhost.route(read_headers, Way::of(publish), &publish.content, targets)
     }
 
     #[cold]

@@ -204,10 +204,12 @@ impl Engine {
         let outer = std::mem::take(&mut self.scratch.placements);
         self.place(now, &letter, &targets, false, fx);
         self.scratch.placements = outer;
-        // Declaring the queue did not take the right to the subjects that its default
-        // exchange leads to.
-        let answers =
-            || targets.is_empty() && letter.keys().all(|key| names.is_answer_address(key));
+        // Declaring the queue took the right to answer where its own routing key says so, and none to
+        // other subjects that the default exchange leads to.
+        let answers = || {
+            let own_key = own_key.as_deref();
+            targets.is_empty() && own_key.is_some_and(|key| names.is_answer_address(key))
+        };
         if routed.has_subjects || (exchange.is_empty() && answers()) {
             self.publish_to_subscribers(vhost, &letter, fx);
         }

@@ -37,11 +37,6 @@ pub(crate) struct Incoming<'a> {
 }
 
 impl<'a> Incoming<'a> {
-    /// The routing key and all further ones.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &'a str> {
-        std::iter::once(self.routing_key).chain(self.also_to.iter().copied())
-    }
-
     /// What a publisher hands in.
     #[inline]
     pub(crate) fn of(publish: &Publish<'a>) -> Incoming<'a> {

@@ -6,6 +6,7 @@ use super::patterns::{MatchScratch, TOPIC};
 use super::{Keys, QueueKey, Routed, Router, VisitHeaders};
 use crate::ExchangeKind;
 use crate::interface::limits::ROUTE_EXCHANGES_MAX;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What a walk needs and the next one can use again.
@@ -95,6 +96,29 @@ impl Router {
             self.cache.put(self.generation, name, keys.routing_key, routed, out);
         }
         Some(routed)
+    }
+
+    /// Whether bindings and alternates can lead a message from an exchange to that of subjects.
+    pub(crate) fn leads_to_subjects(&self, exchange: &str) -> bool {
+        let Some(asked) = self.exchanges.find(exchange) else { return false };
+        let mut by_alternate = BTreeMap::<&str, Vec<ExchangeKey>>::new();
+        for other in self.exchanges.iter() {
+            if let (Some(alternate), Some(key)) =
+                (other.options.alternate.as_deref(), self.exchanges.find(&other.name))
+            {
+                by_alternate.entry(alternate).or_default().push(key);
+            }
+        }
+        let mut leading = BTreeSet::from([self.subjects]);
+        let mut ahead = vec![self.subjects];
+        while let Some(key) = ahead.pop() {
+            let exchange = self.exchanges.get(key);
+            let bound = self.bindings.list(List::Target, exchange.incoming);
+            let alternate_of = by_alternate.get(&*exchange.name).into_iter().flatten();
+            let before = bound.map(|binding| binding.source).chain(alternate_of.copied());
+            ahead.extend(before.filter(|key| leading.insert(*key)));
+        }
+        leading.contains(&asked)
     }
 
     /// The default exchange: every queue is bound to it by its name.

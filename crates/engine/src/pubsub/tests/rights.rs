@@ -15,12 +15,17 @@ fn no_exchange_leads_to_subscribers_of_subjects_that_are_forbidden() {
     for exchange in ["-", "news"] {
         for (subject, is_heard) in [("app.orders", true), ("other", false), ("app.keys", true)] {
             let effects = host.run(&format!("c publish {exchange} {subject} x mandatory"));
-            let heard = format!("b hears all {subject} x");
-            let expected = if is_heard { heard } else { "c returned x".to_owned() };
+            let expected = match exchange {
+                _ if is_heard => format!("b hears all {subject} x"),
+                "-" => "c returned x".to_owned(),
+                _ => format!(
+                    "c refused AccessRefused: write access to subject '{subject}' in vhost '/' refused \
+                     for user 'ann'"
+                ),
+            };
             assert_eq!(effects, [expected], "{exchange} {subject}");
         }
     }
-    assert_eq!(host.run("c publish news app.secret x mandatory"), ["c returned x"]);
     // A queue is no subject.
     assert!(host.run("c publish - app.secret x mandatory").is_empty());
     assert_eq!(host.engine.list_queues().next().unwrap().ready, 1);
@@ -274,4 +279,124 @@ fn who_comes_and_goes_while_rights_are_judged_is_judged_once() {
     assert_eq!(host.fx.lines, [""; 0], "nobody is told anything who has gone");
     assert_eq!((host.engine.pubsub.subscribers.len(), host.engine.pubsub.channels.len()), (1, 1));
     assert_eq!(host.run("b emit y 1"), ["d hears other y 1"]);
+}
+
+/// What a client whose user may publish to `m.>` alone does in turn, what it is answered, and that none of
+/// it reaches the queue and the subscriber of all other subjects.
+fn check_ways(scenario: &str) {
+    for ending in ["", "restart", "restart clean"] {
+        let mut host = TestHost::new();
+        host.run("a queue victim durable");
+        host.run("a bind amq.topic victim secret.#");
+        host.run("a exchange open fanout durable");
+        host.run("a bind open @amq.topic -");
+        host.run("a exchange opener topic durable alternate=open");
+        host.client("c");
+        host.run("a narrow ann m.> m.denied");
+        let mut host = check_in(host, scenario);
+        if !ending.is_empty() {
+            host.run(ending);
+        }
+        host.run("b subscribe secret.> all");
+        assert_eq!(host.run("time 1000"), [""; 0], "{ending}: {scenario}");
+        let victim = host.engine.list_queues().find(|queue| queue.name == "victim").unwrap();
+        assert_eq!(victim.ready, 0, "{ending}: {scenario}");
+    }
+}
+
+#[test]
+fn no_exchange_leads_a_publish_to_subjects_that_are_forbidden() {
+    for exchange in ["amq.topic", "open", "opener"] {
+        for key in ["secret.x", "m.x cc=secret.x", "m.denied"] {
+            let (key, cc) = key.split_once(' ').unwrap_or((key, ""));
+            let forbidden = cc.strip_prefix("cc=").unwrap_or(key);
+            check_ways(&format!(
+                "c publish {exchange} {key} x {cc} persistent
+                 > c refused AccessRefused: write access to subject '{forbidden}' in vhost '/' refused \
+                 for user 'ann'
+                 c publish {exchange} m.x x persistent
+                 c transactions
+                 > c ok
+                 c publish {exchange} {key} x {cc} persistent
+                 > c refused AccessRefused: write access to subject '{forbidden}' in vhost '/' refused \
+                 for user 'ann'"
+            ));
+        }
+    }
+}
+
+/// A declaration of that user, and the subjects that it is refused for; none: it is allowed.
+#[track_caller]
+fn check_way(declared: &str, forbidden: Option<&str>) {
+    let verb = declared.split(' ').next().unwrap();
+    let answer = match forbidden {
+        Some(subject) => format!(
+            "refused AccessRefused: write access to subject '{subject}' in vhost '/' refused for user \
+             'ann', and this would lead messages there"
+        ),
+        None if verb == "queue" => "queue m.q 0 0".to_owned(),
+        None => "ok".to_owned(),
+    };
+    check_ways(&format!(
+        "c exchange m.fan fanout
+         > c ok
+         c exchange m.direct direct
+         > c ok
+         c exchange m.topic topic
+         > c ok
+         c exchange m.late topic delaying
+         > c ok
+         c {declared}
+         > c {answer}"
+    ));
+}
+
+#[test]
+fn who_declares_a_way_to_subjects_may_publish_all_that_can_pass_it() {
+    for target in ["amq.topic", "open", "opener"] {
+        check_way(&format!("bind m.fan @{target} m.x"), Some(">"));
+        check_way(&format!("bind m.direct @{target} m.x"), None);
+        check_way(&format!("bind m.direct @{target} secret.x"), Some("secret.x"));
+        for source in ["m.topic", "m.late"] {
+            check_way(&format!("bind {source} @{target} m.x"), None);
+            check_way(&format!("bind {source} @{target} m.x.*.#"), None);
+            check_way(&format!("bind {source} @{target} #"), Some(">"));
+            check_way(&format!("bind {source} @{target} m.#"), Some("m.>"));
+            check_way(&format!("bind {source} @{target} m.*"), Some("m.*"));
+        }
+        check_way(&format!("exchange m.e direct alternate={target}"), Some(">"));
+        check_way(&format!("queue m.q dlx={target}"), Some(">"));
+        check_way(&format!("queue m.q dlx={target} dlk=secret.x"), Some("secret.x"));
+        check_way(&format!("queue m.q dlx={target} dlk=m.x"), None);
+    }
+    check_way("queue m.q dlx=- dlk=_INBOX.x", Some("_INBOX.x"));
+    check_way("queue m.q dlx=-", None);
+    check_way("queue m.q dlx=nosuch", None);
+    check_way("bind m.topic @m.fan #", None);
+    check_way("exchange m.e direct alternate=m.fan", None);
+}
+
+#[test]
+fn a_delayed_message_goes_no_way_that_its_publisher_declares_meanwhile() {
+    check_ways(
+        "c exchange m.late topic delaying
+         > c ok
+         c publish m.late secret.x x delay=500 persistent
+         c bind m.late @amq.topic #
+         > c refused AccessRefused: write access to subject '>' in vhost '/' refused for user 'ann', and \
+         this would lead messages there",
+    );
+}
+
+#[test]
+fn a_dead_letter_answers_only_where_its_queue_names_the_address() {
+    let mut host = TestHost::new();
+    host.client("c");
+    host.run("a narrow ann m.> m.denied");
+    host.run("b subscribe > all");
+    host.run("c exchange m.e fanout");
+    host.run("c queue m.q ttl=0 dlx=-");
+    host.run("c bind m.e m.q -");
+    assert_eq!(host.run("c publish m.e _INBOX.1 x"), [""; 0]);
+    assert_eq!(host.run("time 100"), [""; 0]);
 }
