@@ -69,6 +69,7 @@ impl Step {
             "redis" => redis(root, count),
             "jetstream" => jetstream(root, count),
             "build" => build(root),
+            "red-team" => red_team(root, count),
             "instructions" => instructions::run(root, count),
             "crash" => crash(root, long, count),
             name => Err(format!("step '{name}' has nothing to run")),
@@ -134,6 +135,18 @@ fn cargo_test(
     command.args(arguments).envs(environment.iter().copied());
     process::stream(&mut command, |line| {
         count.cargo_line(line);
+        true
+    })
+}
+
+/// Attacks on the release build of the program; each starts a broker of its own.
+fn red_team(root: &Path, count: &mut Count) -> Result<(), String> {
+    let mut attacks = Command::new("python3");
+    attacks.arg("-u").arg(root.join("crates/server/tests/red-team/main.py"));
+    attacks.env("PYTHONDONTWRITEBYTECODE", "1");
+    attacks.env("BROKER_TEST_PROGRAM", layout::program(root)?);
+    process::stream(&mut attacks, |line| {
+        count.suite_line(line);
         true
     })
 }

@@ -130,6 +130,24 @@ impl Engine {
         publish.keys().try_for_each(|key| grant.check_subject(key))
     }
 
+    /// Whether the channel's user has the right to publish to `exchange` with that key: asked before a body
+    /// that arrives in parts is collected.
+    pub fn check_right_to_publish(
+        &mut self,
+        id: ChannelId,
+        exchange: &str,
+        routing_key: &str,
+    ) -> Result<(), Refusal> {
+        let Some(grant) = self.clients.grant(id.connection) else { return Ok(()) };
+        if !grant.may_publish(&self.access, exchange) {
+            return Err(grant.publish_refused(exchange));
+        }
+        if exchange != self.options.conventions.names.subject_exchange {
+            return Ok(());
+        }
+        grant.check_subject(routing_key)
+    }
+
     /// Routes and places a message, and has its publisher told.
     #[inline]
     pub(crate) fn carry_out_publish<F: Effects>(

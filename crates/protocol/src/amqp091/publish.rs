@@ -125,6 +125,10 @@ impl Handler {
         let number = self.channels.all[index].number;
         let body_max = self.settings.body_bytes_max;
         let Some(whole) = whole(following, number, self.frame_bytes_max, body_max) else {
+            let id = self.channel_id(number);
+            let (exchange, key) = (method.exchange, method.routing_key);
+            let right = context.engine.check_right_to_publish(id, exchange, key);
+            right.map_err(|refusal| (0, mapping::fault(refusal)))?;
             let content = Content { method: fields.to_vec(), ..Content::default() };
             self.channels.all[index].content = Some(Box::new(content));
             return Ok(0);

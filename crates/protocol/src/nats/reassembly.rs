@@ -13,6 +13,10 @@ pub(super) struct Reassembly {
     line: Vec<u8>,
     /// Headers and body as far as they have arrived.
     payload: GatheredBody,
+    /// Bytes of them that were dropped: the client may not publish to the subject, which it hears once all
+    /// have come.
+    dropped: usize,
+    is_refused: bool,
     /// Bytes of headers and body.
     payload_bytes: usize,
 }
@@ -30,9 +34,12 @@ impl Handler {
             Ok(Some(head)) if head.payload_bytes >= context.engine.large_body_bytes() => head,
             _ => return Ok(0),
         };
-        let Head { line_bytes, payload_bytes, .. } = head;
+        let Head { line_bytes, payload_bytes, subject, .. } = head;
+        let subject = String::from_utf8_lossy(subject);
+        let is_refused = context.engine.check_subject(self.channel(), &subject).is_err();
         let (line, payload) = (input[..line_bytes].to_vec(), GatheredBody::default());
-        self.reassembly = Some(Box::new(Reassembly { line, payload, payload_bytes }));
+        let reassembly = Reassembly { line, payload, dropped: 0, is_refused, payload_bytes };
+        self.reassembly = Some(Box::new(reassembly));
         let (used, _) = self.gather(context, &input[line_bytes..], &mut None)?;
         Ok(line_bytes + used)
     }
@@ -48,9 +55,13 @@ impl Handler {
     ) -> Result<(usize, bool), Close> {
         let Some(gathering) = &mut self.reassembly else { return Ok((0, true)) };
         let all = gathering.payload_bytes;
-        let missing = all - gathering.payload.len();
+        let missing = all - gathering.payload.len() - gathering.dropped;
         let (part, rest) = input.split_at(input.len().min(missing));
-        gathering.payload.extend(part, all as u64);
+        if gathering.is_refused {
+            gathering.dropped += part.len();
+        } else {
+            gathering.payload.extend(part, all as u64);
+        }
         let is_settled = context.host.is_known_to_shards(self.id);
         match rest {
             [] | [b'\r'] => Ok((part.len(), false)),
@@ -74,9 +85,14 @@ impl Handler {
         cached_route: &mut Option<CachedRoute>,
     ) -> bool {
         let Some(gathering) = self.reassembly.take() else { return true };
-        let Reassembly { line, payload, .. } = *gathering;
+        let Reassembly { line, payload, is_refused, .. } = *gathering;
         let head =
             Head::read(&line, &self.limits).ok().flatten().expect("its line was read before");
+        if is_refused {
+            let subject = String::from_utf8_lossy(head.subject);
+            self.complain(context, &fault::publish_violation(&subject));
+            return true;
+        }
         let payload: Bytes = payload.into_shared();
         let (headers, body) =
             (payload.slice(..head.header_bytes), payload.slice(head.header_bytes..));
