@@ -62,6 +62,7 @@ impl Broker {
             command.args(["--amqps", ANY_PORT, "--nats-tls", ANY_PORT, "--tls-certificate"]);
             command.arg(folder.join("server.pem")).arg("--tls-key").arg(folder.join("server.key"));
             command.arg("--tls-client-authorities").arg(folder.join("authority.pem"));
+            command.arg("--tls-client-revocations").arg(folder.join("revoked.pem"));
             environment.push(("BROKER_TEST_CERTIFICATES", folder.display().to_string()));
         }
         Broker::run(command, environment, |listener, address| {

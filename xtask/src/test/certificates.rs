@@ -1,4 +1,5 @@
-//! Makes certificates for the TLS tests: an authority's, the broker's, and that of a client named ada.
+//! Makes certificates for the TLS tests: an authority's, the broker's, those of clients named ada and eve,
+//! and the list that revokes eve's.
 
 use crate::process;
 use std::path::Path;
@@ -12,7 +13,25 @@ pub(super) fn make(folder: &Path) -> Result<(), String> {
     let files = ["-keyout", "authority.key", "-out", "authority.pem"];
     openssl(folder, &[&["req"], &key[..], &authority[..], &files[..]].concat())?;
     sign(folder, &key, "server", "localhost", "subjectAltName=DNS:localhost,IP:127.0.0.1")?;
-    sign(folder, &key, "ada", "ada", "extendedKeyUsage=clientAuth")
+    let client = "extendedKeyUsage=clientAuth\nsubjectAltName=email:";
+    sign(folder, &key, "ada", "ada", &format!("{client}ada@example.com"))?;
+    sign(folder, &key, "eve", "eve", &format!("{client}eve@example.com"))?;
+    revoke(folder, "eve")
+}
+
+/// Makes revoked.pem, the authority's list with NAME's certificate on it.
+fn revoke(folder: &Path, name: &str) -> Result<(), String> {
+    let settings = "[ca]\ndefault_ca = authority\n[authority]\ndatabase = index\ncrlnumber = number\n\
+                    default_md = sha256\ncrl_extensions = extensions\n[extensions]\n\
+                    authorityKeyIdentifier = keyid\n";
+    for (file, text) in [("authority.cnf", settings), ("index", ""), ("number", "01\n")] {
+        std::fs::write(folder.join(file), text).map_err(|error| format!("{file}: {error}"))?;
+    }
+    let by = ["-config", "authority.cnf", "-cert", "authority.pem", "-keyfile", "authority.key"];
+    let certificate = format!("{name}.pem");
+    openssl(folder, &[&["ca", "-revoke", &certificate], &by[..]].concat())?;
+    let list = ["-gencrl", "-crldays", DAYS, "-out", "revoked.pem"];
+    openssl(folder, &[&["ca"], &list[..], &by[..]].concat())
 }
 
 /// Makes NAME.key and NAME.pem, signed by the authority.

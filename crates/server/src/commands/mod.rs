@@ -7,6 +7,8 @@ mod administer;
 mod amqp;
 mod consume;
 mod http_client;
+#[cfg(test)]
+mod http_tests;
 mod journal;
 mod output;
 mod publish;

@@ -51,8 +51,8 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
     if let Some(address) = tcp.as_ref().and_then(|listener| listener.local_addr().ok()) {
         shown.push(format!("http on {address}"));
     }
-    let endpoints = Endpoints { tcp, unix };
-    http::start(endpoints, mailboxes.clone(), settings.loopback_users.clone())?;
+    let endpoints = Endpoints { tcp, unix, connections_max: http::CONNECTIONS_MAX };
+    http::start(endpoints, mailboxes.clone(), settings.clone())?;
     listen_to_signals(sources, settings, level, mailboxes.home().clone())?;
     say(&welcome(&shown, &data));
     let ended = running.wait();
@@ -196,7 +196,10 @@ fn nats_settings(settings: &Settings, server_id: &[u8; 8]) -> nats::Settings {
         payload_bytes_max: usize::try_from(settings.nats_payload_bytes_max.0).unwrap_or(usize::MAX),
         login_timeout: settings.handshake_timeout.0,
         lame_duck: settings.nats_lame_duck.0,
-        tls: match (settings.has_certificate(), settings.nats_encryption) {
+        tls: match (
+            settings.has_certificate(),
+            settings.nats_encryption.max(settings.tls_client_verify),
+        ) {
             (_, Encryption::Required) => nats::Tls::Required,
             (true, Encryption::Optional) => nats::Tls::Available,
             (false, Encryption::Optional) => nats::Tls::None,

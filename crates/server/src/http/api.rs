@@ -83,7 +83,7 @@ impl<T: serde::de::DeserializeOwned> axum::extract::FromRequest<State> for Body<
         state: &State,
     ) -> Result<Self, Self::Rejection> {
         let bytes = axum::body::Bytes::from_request(request, state).await;
-        let bytes = bytes.map_err(|error| error.body_text())?;
+        let bytes = bytes.map_err(|error| Failure::new(error.status(), error.body_text()))?;
         Ok(Body(serde_json::from_slice(&bytes).map_err(|error| format!("body: {error}"))?))
     }
 }

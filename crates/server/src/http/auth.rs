@@ -1,5 +1,5 @@
-//! Access to the administration API: for the operator through the socket in the data folder, for
-//! administrators with a password.
+//! Access to the administration API and to metrics: for the operator through the socket in the data folder,
+//! for others with a password.
 
 use super::api::Failure;
 use super::mailboxes::State;
@@ -23,6 +23,16 @@ pub(crate) enum Caller {
     Remote(IpAddr),
 }
 
+impl Caller {
+    /// Its address; none for the operator.
+    pub(crate) fn address(self) -> Option<IpAddr> {
+        match self {
+            Caller::Operator => None,
+            Caller::Remote(address) => Some(address),
+        }
+    }
+}
+
 /// Lets administrators through.
 pub(super) async fn authorize(
     axum::extract::State(state): axum::extract::State<State>,
@@ -33,39 +43,59 @@ pub(super) async fn authorize(
     let Caller::Remote(address) = caller else { return next.run(request).await };
     match check(&state, address, request.headers()).await {
         Ok(()) => next.run(request).await,
-        Err(failure) if failure.status == StatusCode::UNAUTHORIZED => {
+        Err(failure) => challenge(failure),
+    }
+}
+
+/// Asks for a password where one was missing or wrong.
+pub(super) fn challenge(failure: Failure) -> Response {
+    match failure.status {
+        StatusCode::UNAUTHORIZED => {
             ([(WWW_AUTHENTICATE, "Basic realm=\"angarium\"")], failure).into_response()
         }
-        Err(failure) => failure.into_response(),
+        _ => failure.into_response(),
     }
 }
 
 async fn check(state: &State, address: IpAddr, headers: &HeaderMap) -> Result<(), Failure> {
-    let denied = |text: &str| Failure::new(StatusCode::UNAUTHORIZED, text);
-    // A foreign web page can make a browser send requests that carry remembered passwords; such
-    // requests name that page.
-    if headers.contains_key("origin") {
-        return Err(Failure::new(StatusCode::FORBIDDEN, "requests of web pages are refused"));
+    match log_in(state, address, headers).await? {
+        User { is_administrator: true, .. } => Ok(()),
+        _ => Err(Failure::new(StatusCode::FORBIDDEN, "only administrators may")),
     }
-    let (user, password) = credentials(headers)
-        .ok_or_else(|| denied("an administrator's name and password are needed"))?;
-    if !address.is_loopback() && state.loopback_users.contains(&user) {
+}
+
+/// A user whose password was right.
+#[derive(Debug)]
+pub(super) struct User {
+    pub(super) name: String,
+    pub(super) is_administrator: bool,
+}
+
+/// Checks the name and password of a request.
+pub(super) async fn log_in(
+    state: &State,
+    address: IpAddr,
+    headers: &HeaderMap,
+) -> Result<User, Failure> {
+    let denied = |text: &str| Failure::new(StatusCode::UNAUTHORIZED, text);
+    let (user, password) =
+        credentials(headers).ok_or_else(|| denied("a user's name and password are needed"))?;
+    if !address.is_loopback() && state.settings.loopback_users.contains(&user) {
         return Err(denied("this user can only connect from the broker's own host"));
     }
     let home = state.mailboxes.home();
-    let is_administrator = home.ask_later(move |shard, answer| {
+    let known = home.ask_later(move |shard, answer| {
         let credentials = Credentials::Password { user, password };
         shard.authenticate(credentials, address.to_string(), |shard, login| {
             let user = login.ok().map(|identity| identity.user);
             // The caller may have gone.
-            let _ = answer.send(user.map(|user| views::is_administrator(shard, &user)));
+            let _ = answer.send(user.map(|name| {
+                let is_administrator = views::is_administrator(shard, &name);
+                User { name, is_administrator }
+            }));
         });
     });
-    match is_administrator.await? {
-        Some(true) => Ok(()),
-        Some(false) => Err(Failure::new(StatusCode::FORBIDDEN, "only administrators may")),
-        None => Err(denied("wrong user name or password")),
-    }
+    known.await?.ok_or_else(|| denied("wrong user name or password"))
 }
 
 /// The name and password of HTTP basic authentication (RFC 7617).

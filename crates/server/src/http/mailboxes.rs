@@ -1,6 +1,7 @@
-//! What handlers share: the shards' mailboxes, and who may come from where.
+//! What handlers share: the shards' mailboxes and the settings.
 
 use crate::reactor::{Gone, Mailbox, Shard};
+use crate::settings::Settings;
 use angarium_node::shard_of;
 use std::sync::Arc;
 
@@ -8,8 +9,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub(super) mailboxes: Mailboxes,
-    /// Users that can log in from this host only.
-    pub(super) loopback_users: Arc<Vec<String>>,
+    /// Who may come from where, and see what.
+    pub(super) settings: Arc<Settings>,
 }
 
 /// The mailboxes of all shards; home's is the first.

@@ -1,15 +1,18 @@
 //! Metrics in Prometheus' text format (OpenMetrics): looked up on the shards' threads, written on this one.
 
 use super::api::Failure;
+use super::auth::{self, Caller};
 use super::listings;
 use super::mailboxes::State;
 use super::measured::{COUNTERS, GAUGES, Measured, measured};
 use super::views::{self, QueueView};
 use crate::reactor::Shard;
+use crate::settings::MetricsAccess;
 use angarium_journal::State as Journal;
 use angarium_node::SpillLoss;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::IntoResponse;
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
@@ -25,13 +28,38 @@ const FORMAT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8
 
 /// Answers `/metrics`.
 pub(super) async fn metrics(
-    state: axum::extract::State<State>,
-) -> Result<impl IntoResponse, Failure> {
-    let shards = state.mailboxes.ask_all(measured).await?;
-    let look = |shard: &mut Shard, places| views::queues(shard, places, None);
-    let queues = listings::rows(std::slice::from_ref(state.mailboxes.home()), look).await?;
-    let scrape = Scrape { shards, queues, resident_bytes: resident_bytes() };
-    Ok(([(CONTENT_TYPE, FORMAT)], scrape.written()))
+    axum::extract::State(state): axum::extract::State<State>,
+    axum::Extension(caller): axum::Extension<Caller>,
+    headers: HeaderMap,
+) -> Response {
+    let page = async {
+        let shows_names = may_see_names(&state, caller, &headers).await?;
+        let shards = state.mailboxes.ask_all(measured).await?;
+        let look = |shard: &mut Shard, places| views::queues(shard, places, None);
+        let queues = listings::rows(std::slice::from_ref(state.mailboxes.home()), look).await?;
+        let scrape = Scrape { shards, queues, shows_names, resident_bytes: resident_bytes() };
+        Ok::<_, Failure>(([(CONTENT_TYPE, FORMAT)], scrape.written()))
+    };
+    page.await.map_or_else(auth::challenge, IntoResponse::into_response)
+}
+
+/// Whether a caller sees each queue with its name, or totals alone; the error: it may not see metrics.
+async fn may_see_names(
+    state: &State,
+    caller: Caller,
+    headers: &HeaderMap,
+) -> Result<bool, Failure> {
+    let settings = &state.settings;
+    let Caller::Remote(address) = caller else { return Ok(true) };
+    match settings.metrics_access {
+        MetricsAccess::Open => return Ok(true),
+        MetricsAccess::Totals if !headers.contains_key(AUTHORIZATION) => return Ok(false),
+        MetricsAccess::Totals | MetricsAccess::Users => {}
+    }
+    let user = auth::log_in(state, address, headers).await?;
+    let may = user.is_administrator || settings.metrics_users.contains(&user.name);
+    let text = "only administrators and the users of the setting metrics-users may";
+    if may { Ok(true) } else { Err(Failure::new(StatusCode::FORBIDDEN, text)) }
 }
 
 /// Memory of the process, from the kernel.
@@ -47,6 +75,8 @@ struct Scrape {
     /// Home's first.
     shards: Vec<Measured>,
     queues: Vec<QueueView>,
+    /// Each queue is shown, and not only all together.
+    shows_names: bool,
     resident_bytes: u64,
 }
 
@@ -65,7 +95,8 @@ impl Collector for Scrape {
         let family = encoder.encode_descriptor(name, text, None, MetricType::Gauge)?;
         ConstGauge::new(self.resident_bytes).encode(family)?;
         self.encode_journal(&mut encoder)?;
-        self.encode_queues(&mut encoder)
+        self.encode_totals(&mut encoder)?;
+        if self.shows_names { self.encode_queues(&mut encoder) } else { Ok(()) }
     }
 }
 
@@ -122,6 +153,25 @@ impl Scrape {
         )
     }
 
+    /// What all queues have together.
+    fn encode_totals(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        type Value = fn(&QueueView) -> u64;
+        let series: [(&str, &str, Value); 5] = [
+            ("angarium_messages_ready", "Messages ready in all queues.", |queue| queue.ready),
+            ("angarium_messages_unsettled", "Messages out and unsettled.", |it| it.unsettled),
+            ("angarium_consumers", "Consumers of all queues.", |queue| queue.consumers),
+            ("angarium_messages_ready_bytes", "Payload bytes ready.", |queue| queue.bytes),
+            ("angarium_queues_stopped", "Queues stopped at unreadable data.", |queue| {
+                u64::from(queue.stopped_at.is_some())
+            }),
+        ];
+        for (name, text, value) in series {
+            let family = encoder.encode_descriptor(name, text, None, MetricType::Gauge)?;
+            ConstGauge::new(self.queues.iter().map(value).sum::<u64>()).encode(family)?;
+        }
+        Ok(())
+    }
+
     fn encode_queues(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         type Value = fn(&QueueView) -> u64;
         let series: [(&str, &str, Value); 5] = [
@@ -149,7 +199,7 @@ mod tests {
     use super::*;
 
     fn page(shards: Vec<Measured>, queues: Vec<QueueView>) -> String {
-        Scrape { shards, queues, resident_bytes: 5 }.written()
+        Scrape { shards, queues, shows_names: true, resident_bytes: 5 }.written()
     }
 
     #[test]
@@ -188,6 +238,17 @@ mod tests {
         assert_eq!(heads.len(), count, "{page}");
         assert!(page.contains("angarium_journal_flush_seconds_bucket{le=\"+Inf\"} 0\n"), "{page}");
         assert!(page.ends_with("# EOF\n"), "{page}");
+    }
+
+    #[test]
+    fn totals_name_no_queue() {
+        let queue =
+            |name: &str, ready| QueueView { name: name.to_owned(), ready, ..Default::default() };
+        let queues = vec![queue("secret", 2), queue("other", 3)];
+        let shards = vec![Measured::default()];
+        let page = Scrape { shards, queues, shows_names: false, resident_bytes: 5 }.written();
+        assert!(page.contains("angarium_messages_ready 5\n"), "{page}");
+        assert!(!page.contains("secret") && !page.contains("angarium_queue_messages"), "{page}");
     }
 
     #[test]

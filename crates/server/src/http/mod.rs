@@ -4,12 +4,14 @@
 
 mod api;
 mod auth;
+mod hosts;
 mod listings;
 mod mailboxes;
 mod measured;
 mod metrics;
 mod request_types;
 mod serve;
+mod slots;
 mod subjects;
 mod views;
 mod warnings;
@@ -17,4 +19,4 @@ mod warnings;
 pub use mailboxes::Mailboxes;
 #[cfg(test)]
 pub(crate) use serve::BODY_BYTES_MAX;
-pub use serve::{Endpoints, start};
+pub use serve::{CONNECTIONS_MAX, Endpoints, start};

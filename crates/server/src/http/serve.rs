@@ -2,16 +2,20 @@
 
 use super::api;
 use super::auth::{self, Caller};
+use super::hosts;
 use super::mailboxes::{Mailboxes, State};
 use super::metrics;
+use super::slots::{Slot, Slots};
+use crate::settings::Settings;
 use crate::threads;
 use angarium_journal::State as Journal;
 use axum::extract::{DefaultBodyLimit, Request};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
+use hyper::body::Body as _;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -20,14 +24,14 @@ use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::Semaphore;
 
 /// Largest body of a request.
 pub(crate) const BODY_BYTES_MAX: usize = 64 << 10;
 /// Connections at once over TCP, and as many by the Unix socket: clients over TCP cannot take the room of the
 /// operator.
-const CONNECTIONS_MAX: usize = 256;
+pub const CONNECTIONS_MAX: usize = 256;
 /// How long what is sent to a client may wait for it to take anything.
 const SEND_TIMEOUT_MILLIS: u32 = 30_000;
 /// How long a client may take to send a request's head.
@@ -35,25 +39,27 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a request may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const TOO_LONG: &str = "the request took too long: whether it was carried out is unknown\n";
+/// How long the rest of a body is discarded that was refused, and how much of it: a client that still sends
+/// learns why only if it is read from.
+const DISCARD_TIMEOUT: Duration = Duration::from_secs(1);
+const DISCARD_BYTES_MAX: u64 = 1 << 20;
 /// Accepting rests this long after an error such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Where HTTP is served; sockets are bound and non-blocking.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Endpoints {
     /// For administrators, with their passwords.
     pub tcp: Option<std::net::TcpListener>,
     /// For the operator, who may open the file.
     pub unix: Option<std::os::unix::net::UnixListener>,
+    /// Connections at once to each; further ones take the room of those that stall.
+    pub connections_max: usize,
 }
 
 /// Serves on a thread of its own until the process ends.
-pub fn start(
-    endpoints: Endpoints,
-    mailboxes: Mailboxes,
-    loopback_users: Vec<String>,
-) -> Result<(), String> {
-    let state = State { mailboxes, loopback_users: Arc::new(loopback_users) };
+pub fn start(endpoints: Endpoints, mailboxes: Mailboxes, settings: Settings) -> Result<(), String> {
+    let state = State { mailboxes, settings: Arc::new(settings) };
     let run = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         match runtime {
@@ -66,6 +72,7 @@ pub fn start(
 
 async fn serve(endpoints: Endpoints, state: State) {
     let mut tasks = tokio::task::JoinSet::new();
+    let slots = || Slots::new(endpoints.connections_max);
     let tcp = endpoints.tcp.map(TcpListener::from_std);
     if let Some(listener) = opened(tcp, "cannot serve HTTP") {
         let accept = move |cx: &mut Context<'_>| {
@@ -75,14 +82,14 @@ async fn serve(endpoints: Endpoints, state: State) {
                 (stream, Caller::Remote(address.ip().to_canonical()))
             })
         };
-        tasks.spawn(serve_each(accept, state.clone()));
+        tasks.spawn(serve_each(accept, slots(), state.clone()));
     }
     let unix = endpoints.unix.map(UnixListener::from_std);
     if let Some(listener) = opened(unix, "cannot serve administration") {
         let accept = move |cx: &mut Context<'_>| {
             listener.poll_accept(cx).map_ok(|(stream, _)| (stream, Caller::Operator))
         };
-        tasks.spawn(serve_each(accept, state));
+        tasks.spawn(serve_each(accept, slots(), state));
     }
     while tasks.join_next().await.is_some() {}
 }
@@ -94,59 +101,91 @@ fn opened<L>(listener: Option<io::Result<L>>, otherwise: &str) -> Option<L> {
 /// Serves clients of one listener.
 async fn serve_each<S>(
     mut accept: impl FnMut(&mut Context<'_>) -> Poll<io::Result<(S, Caller)>>,
+    slots: Slots,
     state: State,
 ) where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
-        let permit = Arc::clone(&room).acquire_owned().await;
         match std::future::poll_fn(&mut accept).await {
             Ok((stream, caller)) => {
-                tokio::spawn(connection(TokioIo::new(stream), state.clone(), caller, permit));
+                let slot = Arc::new(slots.take(caller.address()));
+                let served = connection(stream, state.clone(), caller, slot.clone());
+                slot.runs(tokio::spawn(served).abort_handle());
             }
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
     }
 }
 
-async fn connection<S, P>(stream: TokioIo<S>, state: State, caller: Caller, permit: P)
+async fn connection<S>(stream: S, state: State, caller: Caller, slot: Arc<Slot>)
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
-    P: Send + 'static,
 {
-    let service = TowerToHyperService::new(router(state).layer(Extension(caller)));
+    let router = router(state).layer(Extension(caller)).layer(Extension(slot));
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
-        .serve_connection(stream, service)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
+        .without_shutdown()
         .await;
-    if let Err(error) = served {
-        tracing::debug!(%error, "HTTP connection");
+    match served {
+        Ok(parts) => end(parts.io.into_inner()).await,
+        Err(error) => tracing::debug!(%error, "HTTP connection"),
     }
-    drop(permit);
+}
+
+/// Ends a connection so that the client reads the last answer, even if it still sends.
+async fn end(mut stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin) {
+    let discarded = async {
+        stream.shutdown().await?;
+        tokio::io::copy(&mut stream.take(DISCARD_BYTES_MAX), &mut tokio::io::sink()).await
+    };
+    // The client may have gone, or sends for ever.
+    let _ = tokio::time::timeout(DISCARD_TIMEOUT, discarded).await;
 }
 
 /// Ends a request that takes too long, its body included.
-async fn limit_time(request: Request, next: Next) -> Response {
-    match tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await {
+async fn limit_time(
+    Extension(slot): Extension<Arc<Slot>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let response = match tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await {
         Ok(response) => response,
         Err(_) => (StatusCode::REQUEST_TIMEOUT, TOO_LONG).into_response(),
+    };
+    slot.answered();
+    response
+}
+
+/// Refuses a body whose announced length is too large before any of it is read.
+async fn limit_body(request: Request, next: Next) -> Response {
+    let announced = request.body().size_hint().lower();
+    if announced <= BODY_BYTES_MAX as u64 {
+        return next.run(request).await;
     }
+    let text = format!("a body of {announced} bytes is too large: at most {BODY_BYTES_MAX}");
+    let refused = api::Failure::new(StatusCode::PAYLOAD_TOO_LARGE, text);
+    ([(header::CONNECTION, "close")], refused).into_response()
 }
 
 /// Every address served.
 fn router(state: State) -> Router {
     let authorize = middleware::from_fn_with_state(state.clone(), auth::authorize);
     let administration = api::routes().layer(authorize);
+    let none = || async { (StatusCode::NOT_FOUND, "no such address; / lists what is here\n") };
     Router::new()
         .route("/", get(|| async { WELCOME }))
-        .route("/health", get(|| async { "ok\n" }))
-        .route("/ready", get(ready))
         .route("/metrics", get(metrics::metrics))
         .nest("/api", administration)
-        .fallback(|| async { (StatusCode::NOT_FOUND, "no such address; / lists what is here\n") })
+        .fallback(none)
+        .layer(middleware::from_fn_with_state(state.clone(), hosts::check))
+        // Monitoring may call the process by any name: these answers say nothing about clients.
+        .route("/health", get(|| async { "ok\n" }))
+        .route("/ready", get(ready))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(middleware::from_fn(limit_body))
         .layer(middleware::from_fn(limit_time))
         .with_state(state)
 }
@@ -154,7 +193,7 @@ fn router(state: State) -> Router {
 const WELCOME: &str = "Angarium\n
 /health   the process lives
 /ready    it takes clients and its journal stores
-/metrics  for Prometheus
+/metrics  for Prometheus; names of queues to whom the setting metrics-access says
 /api/...  administration: overview, vhosts, users, permissions, exchanges, queues, bindings,
           connections; HTTP basic authentication as an administrator
 ";

@@ -76,11 +76,11 @@ impl Shard {
     /// Whether a client of that transport begins TLS; none if it must and there is no certificate.
     fn may_encrypt(&mut self, transport: Transport) -> Option<MayEncrypt> {
         let certificates = self.certificates.as_mut();
-        let config = || certificates.map(|certificates| certificates.config(Instant::now()));
+        let with = || certificates.map(|certificates| certificates.acceptance(Instant::now()));
         match transport {
             Transport::Tcp | Transport::Unix => Some(MayEncrypt::Never),
-            Transport::Tls => config().map(MayEncrypt::AtOnce),
-            Transport::StartTls => Some(config().map_or(MayEncrypt::Never, MayEncrypt::Greeted)),
+            Transport::Tls => with().map(MayEncrypt::AtOnce),
+            Transport::StartTls => Some(with().map_or(MayEncrypt::Never, MayEncrypt::Greeted)),
         }
     }
 
@@ -88,8 +88,8 @@ impl Shard {
     pub(super) fn take_client(&mut self, fd: OwnedFd, peer: Peer, may_encrypt: MayEncrypt) {
         let (tls, may_begin_tls) = match may_encrypt {
             MayEncrypt::Never => (None, None),
-            MayEncrypt::Greeted(config) => (None, Some(config)),
-            MayEncrypt::AtOnce(config) => match Tls::begin(config) {
+            MayEncrypt::Greeted(with) => (None, Some(with)),
+            MayEncrypt::AtOnce(with) => match Tls::begin(with) {
                 Some(tls) => (Some(tls), None),
                 None => return self.directory.left(),
             },
@@ -128,8 +128,8 @@ impl Shard {
             && client.may_begin_tls.is_some()
             && let Some(first) = client.socket.peek()
         {
-            let config = client.may_begin_tls.take().filter(|_| first == TLS_HANDSHAKE);
-            client.tls = config.and_then(Tls::begin);
+            let with = client.may_begin_tls.take().filter(|_| first == TLS_HANDSHAKE);
+            client.tls = with.and_then(Tls::begin);
             client.tells_tls = client.tls.is_some();
         }
     }

@@ -1,11 +1,12 @@
 //! The broker's certificate and the authorities it trusts: read from files, read again when these
 //! change, so that renewing a certificate needs no restart.
 
+use super::tls::Acceptance;
 use crate::hints;
-use crate::settings::Settings;
+use crate::settings::{CertificateUser, Encryption, Settings};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, crypto::ring};
 use std::path::{Path, PathBuf};
@@ -19,20 +20,23 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Certificates {
     files: Files,
-    config: Arc<ServerConfig>,
-    /// What `config` was made from.
+    acceptance: Acceptance,
+    /// What it was made from.
     contents: Contents,
     /// When the files had been written that were read last.
     written: Vec<Option<SystemTime>>,
     looked: Instant,
 }
 
-/// Which files those are.
+/// Which files those are, and how certificates of clients are used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Files {
     chain: PathBuf,
     key: PathBuf,
     authorities: Option<PathBuf>,
+    revocations: Option<PathBuf>,
+    verify: Encryption,
+    user_in: CertificateUser,
 }
 
 /// What is in them.
@@ -42,6 +46,8 @@ struct Contents {
     key: PrivateKeyDer<'static>,
     /// None where there is no file for them.
     authorities: Vec<CertificateDer<'static>>,
+    /// The same.
+    revocations: Vec<CertificateRevocationListDer<'static>>,
 }
 
 impl Files {
@@ -50,13 +56,17 @@ impl Files {
             chain: settings.tls_certificate.clone()?,
             key: settings.tls_key.clone()?,
             authorities: settings.tls_client_authorities.clone(),
+            revocations: settings.tls_client_revocations.clone(),
+            verify: settings.tls_client_verify,
+            user_in: settings.tls_client_user,
         })
     }
 
     fn written(&self) -> Vec<Option<SystemTime>> {
-        let files = [Some(&self.chain), Some(&self.key), self.authorities.as_ref()];
+        let optional = [self.authorities.as_ref(), self.revocations.as_ref()];
+        let files = [Some(&self.chain), Some(&self.key)].into_iter().chain(optional);
         let time = |path: &PathBuf| std::fs::metadata(path).and_then(|data| data.modified()).ok();
-        files.into_iter().flatten().map(time).collect()
+        files.flatten().map(time).collect()
     }
 
     fn read(&self) -> Result<Contents, String> {
@@ -67,6 +77,10 @@ impl Files {
             })?,
             authorities: match &self.authorities {
                 Some(path) => certificates("tls-client-authorities", path)?,
+                None => Vec::new(),
+            },
+            revocations: match &self.revocations {
+                Some(path) => revocations("tls-client-revocations", path)?,
                 None => Vec::new(),
             },
         })
@@ -80,43 +94,43 @@ impl Certificates {
             Files::of(settings).ok_or("amqps needs tls-certificate and tls-key: two PEM files")?;
         let written = files.written();
         let contents = files.read()?;
-        let config = Arc::new(configure(&files, &contents)?);
-        Ok(Certificates { files, config, contents, written, looked: Instant::now() })
+        let acceptance = accept_by(&files, &contents)?;
+        Ok(Certificates { files, acceptance, contents, written, looked: Instant::now() })
     }
 
     /// What the next connection is accepted with. Files that changed and are wrong are reported,
     /// and the last right ones stay.
-    pub(crate) fn config(&mut self, now: Instant) -> Arc<ServerConfig> {
+    pub(crate) fn acceptance(&mut self, now: Instant) -> Acceptance {
         if now >= self.looked + LOOK_INTERVAL {
             self.looked = now;
             let written = self.files.written();
             if written != self.written {
                 self.written = written;
-                self.replace();
+                self.replace(false);
             }
         }
-        Arc::clone(&self.config)
+        self.acceptance.clone()
     }
 
     /// Takes changed settings over and reads the files anew.
     pub(crate) fn reload(&mut self, settings: &Settings) {
-        if let Some(files) = Files::of(settings) {
-            self.files = files;
-        }
+        let files = Files::of(settings).unwrap_or_else(|| self.files.clone());
+        let are_others = files != self.files;
+        self.files = files;
         self.written = self.files.written();
-        self.replace();
+        self.replace(are_others);
     }
 
-    /// Takes over what is in the files, if it is something else than before.
-    fn replace(&mut self) {
+    /// Takes over what is in the files, if it is something else than before, or used otherwise.
+    fn replace(&mut self, are_others: bool) {
         let replaced = match self.files.read() {
-            Ok(contents) if contents == self.contents => return,
-            Ok(contents) => configure(&self.files, &contents).map(|config| (config, contents)),
+            Ok(contents) if contents == self.contents && !are_others => return,
+            Ok(contents) => accept_by(&self.files, &contents).map(|made| (made, contents)),
             Err(error) => Err(error),
         };
         match replaced {
-            Ok((config, contents)) => {
-                (self.config, self.contents) = (Arc::new(config), contents);
+            Ok((acceptance, contents)) => {
+                (self.acceptance, self.contents) = (acceptance, contents);
                 let Files { chain, authorities, .. } = &self.files;
                 let authorities = authorities.as_ref().map(tracing::field::debug);
                 tracing::info!(?chain, authorities, "changed certificates in use");
@@ -124,6 +138,11 @@ impl Certificates {
             Err(error) => tracing::warn!(%error, "certificates not replaced"),
         }
     }
+}
+
+fn accept_by(files: &Files, contents: &Contents) -> Result<Acceptance, String> {
+    let config = Arc::new(configure(files, contents)?);
+    Ok(Acceptance { config, user_in: files.user_in })
 }
 
 fn configure(files: &Files, contents: &Contents) -> Result<ServerConfig, String> {
@@ -138,10 +157,18 @@ fn configure(files: &Files, contents: &Contents) -> Result<ServerConfig, String>
             for certificate in &contents.authorities {
                 roots.add(certificate.clone()).map_err(|error| wrong(path, &error))?;
             }
-            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
-                .allow_unauthenticated()
-                .build()
-                .map_err(|error| format!("'{}': {error}", path.display()))?;
+            let mut verifier =
+                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+            if files.verify == Encryption::Optional {
+                verifier = verifier.allow_unauthenticated();
+            }
+            if !contents.revocations.is_empty() {
+                verifier = verifier
+                    .with_crls(contents.revocations.iter().cloned())
+                    .enforce_revocation_expiration();
+            }
+            let verifier = verifier.build();
+            let verifier = verifier.map_err(|error| format!("'{}': {error}", path.display()))?;
             builder.with_client_cert_verifier(verifier)
         }
     };
@@ -159,6 +186,18 @@ fn certificates(setting: &str, path: &Path) -> Result<Vec<CertificateDer<'static
         false => Ok(chain),
     });
     some.map_err(|error| useless("certificate", setting, path, &error))
+}
+
+fn revocations(
+    setting: &str,
+    path: &Path,
+) -> Result<Vec<CertificateRevocationListDer<'static>>, String> {
+    let read = CertificateRevocationListDer::pem_file_iter(path).and_then(Iterator::collect);
+    let some = read.and_then(|lists: Vec<_>| match lists.is_empty() {
+        true => Err(pem::Error::NoItemsFound),
+        false => Ok(lists),
+    });
+    some.map_err(|error| useless("list of revoked certificates", setting, path, &error))
 }
 
 /// Why a file does not have what it should.

@@ -1,13 +1,12 @@
 //! One accepted client: socket, TLS, and what epoll watches for it.
 
 use super::socket::{Offer, Received, Sent, Socket};
+use super::tls::Acceptance;
 use super::tls::Tls;
 use crate::reactor::input_coalescing::Stream;
 use angarium_engine::{ConnectionId, Time};
 use angarium_protocol::Peer;
 use rustix::event::epoll::EventFlags;
-use rustls::ServerConfig;
-use std::sync::Arc;
 
 /// One accepted client.
 #[derive(Debug)]
@@ -15,7 +14,7 @@ pub(crate) struct Client {
     pub(crate) socket: Socket,
     pub(crate) tls: Option<Box<Tls>>,
     /// The TLS settings if the first byte may begin a handshake; nothing was received yet.
-    pub(crate) may_begin_tls: Option<Arc<ServerConfig>>,
+    pub(crate) may_begin_tls: Option<Acceptance>,
     /// Its TLS began after the node had taken it over: the node learns when the handshake is complete.
     pub(crate) tells_tls: bool,
     pub(crate) phase: Phase,

@@ -4,8 +4,11 @@
 use super::certificates::Certificates;
 use super::listeners::{bind, bind_all, complaint, listen_all};
 use super::tls::Tls;
-use crate::settings::{Settings, Sources};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use crate::settings::{Encryption, Settings, Sources};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType,
+    IsCa, KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams, date_time_ymd,
+};
 use rustix::io::Errno;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
@@ -20,19 +23,49 @@ impl Authority {
     fn new() -> Authority {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         Authority(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
     /// A certificate for `localhost` whose subject has that common name, and its key.
     fn issue(&self, common_name: Option<&str>) -> (CertificateDer<'static>, KeyPair) {
+        self.issue_with(common_name, 1)
+    }
+
+    /// The same, with that serial number.
+    fn issue_with(
+        &self,
+        common_name: Option<&str>,
+        serial: u64,
+    ) -> (CertificateDer<'static>, KeyPair) {
         let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         params.distinguished_name = rcgen::DistinguishedName::new();
+        params.serial_number = Some(serial.into());
         if let Some(name) = common_name {
             params.distinguished_name.push(DnType::CommonName, name);
         }
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.0).unwrap();
         (certificate.der().clone(), key)
+    }
+
+    /// The list of revoked certificates with this one on it, to be renewed in that year.
+    fn revoke(&self, serial: u64, next_update: i32) -> String {
+        let revoked = RevokedCertParams {
+            serial_number: serial.into(),
+            revocation_time: date_time_ymd(2000, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        };
+        let list = CertificateRevocationListParams {
+            this_update: date_time_ymd(2000, 1, 1),
+            next_update: date_time_ymd(next_update, 1, 2),
+            crl_number: 1_u64.into(),
+            issuing_distribution_point: None,
+            revoked_certs: vec![revoked],
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        list.signed_by(&self.0).unwrap().pem().unwrap()
     }
 }
 
@@ -109,7 +142,7 @@ fn plaintext_comes_out_of_ciphertext() {
     let authority = Authority::new();
     write(folder.path(), &authority, "broker");
     let mut certificates = Certificates::load(&settings(folder.path())).unwrap();
-    let mut tls = Tls::begin(certificates.config(Instant::now())).unwrap();
+    let mut tls = Tls::begin(certificates.acceptance(Instant::now())).unwrap();
     let mut client = client(&authority, None);
     let sent = vec![7; 100_000];
     let mut received = converse(&mut client, &mut tls).unwrap();
@@ -128,11 +161,11 @@ fn a_certificate_says_who_a_client_is() {
     let authority = Authority::new();
     write(folder.path(), &authority, "broker");
     let mut certificates = Certificates::load(&settings(folder.path())).unwrap();
-    for (common_name, expected) in [(Some("ada"), "ada"), (None, "localhost")] {
-        let mut tls = Tls::begin(certificates.config(Instant::now())).unwrap();
+    for (common_name, expected) in [(Some("ada"), Some("ada")), (None, None)] {
+        let mut tls = Tls::begin(certificates.acceptance(Instant::now())).unwrap();
         let mut client = client(&authority, Some(authority.issue(common_name)));
         converse(&mut client, &mut tls).unwrap();
-        assert_eq!(tls.certificate_name().as_deref(), Some(expected));
+        assert_eq!(tls.certificate_name().as_deref(), expected);
     }
 }
 
@@ -142,11 +175,59 @@ fn a_certificate_of_a_stranger_is_refused() {
     let authority = Authority::new();
     write(folder.path(), &authority, "broker");
     let mut certificates = Certificates::load(&settings(folder.path())).unwrap();
-    let mut tls = Tls::begin(certificates.config(Instant::now())).unwrap();
+    let mut tls = Tls::begin(certificates.acceptance(Instant::now())).unwrap();
     let mut client = client(&authority, Some(Authority::new().issue(Some("eve"))));
     assert!(converse(&mut client, &mut tls).is_err());
-    let mut tls = Tls::begin(certificates.config(Instant::now())).unwrap();
+    let mut tls = Tls::begin(certificates.acceptance(Instant::now())).unwrap();
     assert!(tls.receive(b"AMQP\0\0\x09\x01 is no TLS at all", &mut Vec::new()).is_err());
+}
+
+#[test]
+fn a_certificate_can_be_demanded() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    write(folder.path(), &authority, "broker");
+    let settings = Settings { tls_client_verify: Encryption::Required, ..settings(folder.path()) };
+    let mut certificates = Certificates::load(&settings).unwrap();
+    for (identity, is_taken) in [(None, false), (Some(authority.issue(Some("ada"))), true)] {
+        let mut tls = Tls::begin(certificates.acceptance(Instant::now())).unwrap();
+        let mut client = client(&authority, identity);
+        assert_eq!(converse(&mut client, &mut tls).is_ok(), is_taken);
+    }
+}
+
+#[test]
+fn a_revoked_certificate_is_refused_and_the_list_is_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    write(folder.path(), &authority, "broker");
+    let list = folder.path().join("revoked.pem");
+    std::fs::write(&list, authority.revoke(7, 4000)).unwrap();
+    let settings =
+        Settings { tls_client_revocations: Some(list.clone()), ..settings(folder.path()) };
+    let mut certificates = Certificates::load(&settings).unwrap();
+    let mut now = Instant::now();
+    let mut talk = |serial: Option<u64>| {
+        now += Duration::from_secs(2);
+        let mut tls = Tls::begin(certificates.acceptance(now)).unwrap();
+        let identity = serial.map(|serial| authority.issue_with(Some("ada"), serial));
+        converse(&mut client(&authority, identity), &mut tls).map(drop)
+    };
+    for (serial, is_taken) in [(Some(6), true), (Some(7), false), (None, true)] {
+        assert_eq!(talk(serial).is_ok(), is_taken, "{serial:?}");
+    }
+    std::fs::write(&list, authority.revoke(8, 4000)).unwrap();
+    assert_eq!([7, 8].map(|serial| talk(Some(serial)).is_ok()), [true, false]);
+    // What a list says that should have been renewed is not known to hold; nor is anything without one.
+    std::fs::write(&list, authority.revoke(8, 2000)).unwrap();
+    let error = talk(Some(7)).unwrap_err();
+    assert!(error.contains("expired"), "{error}");
+    std::fs::write(&list, Authority::new().revoke(8, 4000)).unwrap();
+    assert!(talk(Some(7)).is_err());
+    std::fs::write(&list, "nothing").unwrap();
+    assert!(talk(Some(7)).is_err(), "the last list that was right stays");
+    let error = Certificates::load(&settings).unwrap_err();
+    assert!(error.contains("no list of revoked certificates in "), "{error}");
 }
 
 #[test]
@@ -158,7 +239,7 @@ fn a_changed_certificate_is_used_and_a_broken_one_is_not() {
     let mut now = Instant::now();
     let mut shown = |certificates: &mut Certificates| {
         now += Duration::from_secs(2);
-        let mut tls = Tls::begin(certificates.config(now)).unwrap();
+        let mut tls = Tls::begin(certificates.acceptance(now)).unwrap();
         let mut client = client(&authority, None);
         converse(&mut client, &mut tls).unwrap();
         client.peer_certificates().unwrap()[0].clone().into_owned()
@@ -178,11 +259,11 @@ fn what_has_not_changed_is_not_replaced() {
     let settings = settings(folder.path());
     let mut certificates = Certificates::load(&settings).unwrap();
     let mut now = Instant::now();
-    let mut used = certificates.config(now);
+    let mut used = certificates.acceptance(now);
     let mut is_replaced = |certificates: &mut Certificates| {
         now += Duration::from_secs(2);
-        let before = std::mem::replace(&mut used, certificates.config(now));
-        !Arc::ptr_eq(&before, &used)
+        let before = std::mem::replace(&mut used, certificates.acceptance(now));
+        !Arc::ptr_eq(&before.config, &used.config)
     };
     certificates.reload(&settings);
     assert!(!is_replaced(&mut certificates));

@@ -1,60 +1,60 @@
 //! TLS over a non-blocking socket: ciphertext in, plaintext out, and the reverse for whole batches
 //! of output.
 
+use super::certificate_user::user_of;
 use super::socket::{Sent, Socket};
+use crate::settings::CertificateUser;
 use rustls::{ServerConfig, ServerConnection};
 use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::sync::Arc;
-use x509_parser::extensions::GeneralName;
 
 /// Plaintext that may lie encrypted and unsent in a connection.
 const BUFFERED_BYTES_MAX: usize = 64 << 10;
+
+/// What TLS connections are accepted with.
+#[derive(Clone, Debug)]
+pub(crate) struct Acceptance {
+    pub(super) config: Arc<ServerConfig>,
+    /// What in a client's certificate is the user's name.
+    pub(super) user_in: CertificateUser,
+}
 
 /// Whether a client that was accepted begins TLS, and with what.
 #[derive(Clone, Debug)]
 pub(crate) enum MayEncrypt {
     Never,
     /// It begins with the handshake.
-    AtOnce(Arc<ServerConfig>),
+    AtOnce(Acceptance),
     /// It may begin with it once it has been greeted.
-    Greeted(Arc<ServerConfig>),
+    Greeted(Acceptance),
 }
 
 /// The TLS side of one connection.
 #[derive(Debug)]
 pub(crate) struct Tls {
     session: ServerConnection,
+    user_in: CertificateUser,
     /// The peer has said that nothing more comes.
     pub(crate) is_over: bool,
 }
 
 impl Tls {
-    pub(crate) fn begin(config: Arc<ServerConfig>) -> Option<Box<Tls>> {
+    pub(crate) fn begin(with: Acceptance) -> Option<Box<Tls>> {
+        let Acceptance { config, user_in } = with;
         let session = ServerConnection::new(config)
             .inspect_err(|error| tracing::error!(%error, "cannot begin TLS"));
         let mut session = session.ok()?;
         session.set_buffer_limit(Some(BUFFERED_BYTES_MAX));
-        Some(Box::new(Tls { session, is_over: false }))
+        Some(Box::new(Tls { session, user_in, is_over: false }))
     }
 
     pub(crate) fn is_handshaking(&self) -> bool {
         self.session.is_handshaking()
     }
 
-    /// The name in the certificate that the client showed: the subject's common name, else the first DNS
-    /// name or mail address among its alternatives.
+    /// The user's name in the certificate that the client showed, if it showed one that has such a name.
     pub(crate) fn certificate_name(&self) -> Option<String> {
-        let shown = self.session.peer_certificates()?.first()?;
-        let (_, certificate) = x509_parser::parse_x509_certificate(shown).ok()?;
-        let common = certificate.subject().iter_common_name().next();
-        if let Some(name) = common.and_then(|name| name.as_str().ok()) {
-            return Some(name.to_owned());
-        }
-        let alternatives = certificate.subject_alternative_name().ok()??;
-        alternatives.value.general_names.iter().find_map(|name| match name {
-            GeneralName::DNSName(name) | GeneralName::RFC822Name(name) => Some((*name).to_owned()),
-            _ => None,
-        })
+        user_of(self.session.peer_certificates()?.first()?, self.user_in)
     }
 
     /// Takes ciphertext and hands the plaintext in it to `plain`. The error says what the client

@@ -2,8 +2,8 @@
 //! it, and what it does.
 
 use super::value::{
-    BacklogRate, Bounds, ByteCount, Encryption, LogFormat, LogLevel, SettingValue, ShardCount,
-    Span, at_least, between,
+    BacklogRate, Bounds, ByteCount, CertificateUser, Encryption, LogFormat, LogLevel,
+    MetricsAccess, SettingValue, ShardCount, Span, at_least, between,
 };
 use angarium_engine::SlowConsumerPolicy;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -165,11 +165,39 @@ settings! {
     /// The private key of the certificate, PEM.
     tls_key("tls-key"): Option<PathBuf> = None, Now;
     /// Certificates of the authorities that sign client certificates, PEM. With them, clients may show a
-    /// certificate and log in as its subject's common name (SASL EXTERNAL).
+    /// certificate and log in by it (SASL EXTERNAL), as the user that `tls-client-user` takes from it.
     tls_client_authorities("tls-client-authorities"): Option<PathBuf> = None, Now;
+    /// Whether clients must show a certificate when they begin TLS: `optional`, `required`. `required` needs
+    /// `tls-client-authorities`, and makes clients of `nats` begin TLS. `amqp` and `amqp-socket` have no TLS:
+    /// set them to `off`, or make them reachable for trusted clients alone.
+    tls_client_verify("tls-client-verify"): Encryption = Encryption::Optional, Restart;
+    /// What in a client's certificate is the user's name: `common-name` and `distinguished-name` (as in
+    /// `CN=ada,OU=dev,O=Example`, RFC 4514) of its subject, or the first `email`, `dns` or `uri` of its
+    /// alternative names. A certificate without it logs nobody in. `none`: certificates are checked, and
+    /// users log in by passwords.
+    tls_client_user("tls-client-user"): CertificateUser = CertificateUser::CommonName, Now;
+    /// Revoked client certificates: the list (CRL) of each authority in their chains, PEM, one after the
+    /// other. Read again when the file changes. Certificates on it are refused, and so are those of an
+    /// authority without a list, and all if the list has expired. Open connections stay.
+    tls_client_revocations("tls-client-revocations"): Option<PathBuf> = None, Now;
     /// Where health, metrics and the administration API are served. This host only by default: it is plain
     /// HTTP, and passwords sent to it from elsewhere can be read on the way.
     http("http"): Option<SocketAddr> = on([127, 0, 0, 1], 15672), Restart;
+
+    /// Names by which HTTP requests may address the broker, besides IP addresses, `localhost` and the
+    /// machine's own name, or `*` for any. Requests to other names are refused: a web page whose name is made
+    /// to lead here (DNS rebinding) could else read what this broker says. `/health` and `/ready` answer to
+    /// any name.
+    http_hosts("http-hosts"): Vec<String> = Vec::new(), Restart;
+    /// Origins, such as `https://mq.example.com`, whose web pages may use HTTP here: that of a proxy in front
+    /// of it. Requests of pages from elsewhere are refused.
+    http_origins("http-origins"): Vec<String> = Vec::new(), Restart;
+    /// Who sees `/metrics`. `totals`: everybody sees what all queues have together, and administrators and
+    /// `metrics-users` see each queue with its name. `open`: everybody sees all. `users`: only administrators
+    /// and `metrics-users` see any.
+    metrics_access("metrics-access"): MetricsAccess = MetricsAccess::Totals, Restart;
+    /// Users that may see all of `/metrics` without being administrators.
+    metrics_users("metrics-users"): Vec<String> = Vec::new(), Restart;
 
     /// Users that can log in from this host only.
     loopback_users("loopback-users"): Vec<String> = vec!["guest".into()], Restart;

@@ -15,4 +15,6 @@ pub use definitions::{DEFINITIONS, DIRECT_BYTES_LEAST, Definition, Reload, Setti
 pub use document::document;
 pub use listener_kinds::{LISTENERS, ListenerKind, Place, Placement, Transport, default_port};
 pub use sources::{Reloaded, Sources};
-pub use value::{ByteCount, Encryption, LogFormat, LogLevel, SettingValue, Span};
+pub use value::{
+    ByteCount, CertificateUser, Encryption, LogFormat, LogLevel, MetricsAccess, SettingValue, Span,
+};

@@ -104,6 +104,16 @@ fn check_together(settings: &Settings) -> Result<(), String> {
             return Err(format!("{name} needs {needs}: else there is no TLS"));
         }
     }
+    for (name, is_set) in [
+        ("tls-client-verify", settings.tls_client_verify == Encryption::Required),
+        ("tls-client-revocations", settings.tls_client_revocations.is_some()),
+    ] {
+        if is_set && settings.tls_client_authorities.is_none() {
+            return Err(format!(
+                "{name} needs tls-client-authorities: who signs clients' certificates"
+            ));
+        }
+    }
     if !LISTENERS.iter().any(is_on) {
         let names: Vec<&str> = LISTENERS.iter().map(|kind| kind.setting).collect();
         return Err(format!("nothing to serve: {} are off", names.join(", ")));

@@ -105,22 +105,6 @@ fn wrong_ones_are_named_with_the_nearest_right_name() {
         flags(&[(name, "off")]).read().unwrap();
     }
     refused(
-        &flags(&[("amqps", ":5671")]),
-        "amqps needs tls-certificate and tls-key: two PEM files",
-    );
-    refused(
-        &flags(&[("nats-tls", ":4223")]),
-        "nats-tls needs tls-certificate and tls-key: two PEM files",
-    );
-    for (name, needs) in [
-        ("tls-certificate", "tls-key"),
-        ("tls-key", "tls-certificate"),
-        ("tls-client-authorities", "tls-certificate and tls-key"),
-    ] {
-        let without = format!("{name} needs {needs}: else there is no TLS");
-        refused(&flags(&[(name, "file.pem")]), &without);
-    }
-    refused(
         &flags(&[("amqp", "off"), ("nats", "off")]),
         "nothing to serve: amqp, amqps, nats, nats-tls, amqp-socket are off",
     );
@@ -137,6 +121,34 @@ fn a_wrong_file_names_its_path_and_key() {
         "in 'a.toml': amqp: expected a text, a whole number, false or a list of texts"
     );
     assert!(sources::apply_file(&mut settings, "a.toml", "= 3").is_err());
+}
+
+#[test]
+fn what_tls_needs_is_named() {
+    refused(
+        &flags(&[("amqps", ":5671")]),
+        "amqps needs tls-certificate and tls-key: two PEM files",
+    );
+    refused(
+        &flags(&[("nats-tls", ":4223")]),
+        "nats-tls needs tls-certificate and tls-key: two PEM files",
+    );
+    for (name, needs) in [
+        ("tls-certificate", "tls-key"),
+        ("tls-key", "tls-certificate"),
+        ("tls-client-authorities", "tls-certificate and tls-key"),
+    ] {
+        let without = format!("{name} needs {needs}: else there is no TLS");
+        refused(&flags(&[(name, "file.pem")]), &without);
+    }
+    let tls = [("tls-certificate", "chain.pem"), ("tls-key", "key.pem")];
+    for (name, value) in [("tls-client-verify", "required"), ("tls-client-revocations", "list.pem")]
+    {
+        refused(
+            &flags(&[&tls[..], &[(name, value)]].concat()),
+            &format!("{name} needs tls-client-authorities: who signs clients' certificates"),
+        );
+    }
 }
 
 #[test]

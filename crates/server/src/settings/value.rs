@@ -164,6 +164,36 @@ choice! {
 }
 
 choice! {
+    /// Who sees metrics.
+    MetricsAccess {
+        /// Everybody sees totals, some users also the queues.
+        Totals = "totals",
+        /// Everybody sees all.
+        Open = "open",
+        /// Some users see all, others none.
+        Users = "users",
+    }
+}
+
+choice! {
+    /// What in a client's certificate is the user's name.
+    CertificateUser {
+        /// The subject's common name.
+        CommonName = "common-name",
+        /// The whole subject.
+        DistinguishedName = "distinguished-name",
+        /// The first mail address among the alternative names.
+        Email = "email",
+        /// The first DNS name among them.
+        Dns = "dns",
+        /// The first URI among them.
+        Uri = "uri",
+        /// Nothing.
+        None = "none",
+    }
+}
+
+choice! {
     /// How a log line is written.
     LogFormat {
         /// For people.

@@ -1,7 +1,10 @@
 """TLS, and logging in by a certificate (SASL EXTERNAL)."""
 
+import contextlib
 import os
 import ssl
+import subprocess
+import tempfile
 
 import pika
 from cases import CERTIFICATES, PROGRAM, administer, case, command
@@ -69,3 +72,64 @@ def a_certificate_logs_in(world):
     connection = world.connect(port=int(TLS_PORT), ssl_options=options("ada"), credentials=credentials)
     round_trip(world, connection)
     administer("user", "delete", "ada")
+
+
+def is_refused(world, **parameters):
+    """Whether a connection does not come about: the handshake or the login fails."""
+    try:
+        world.connect(**parameters).close()
+    except (pika.exceptions.AMQPConnectionError, ssl.SSLError, OSError):
+        return True
+    return False
+
+
+@case(ours=True, needs=TLS_PORT and PROGRAM)
+def a_revoked_certificate_is_refused(world):
+    administer("user", "add", "eve", "--no-password")
+    administer("permission", "set", "eve")
+    parameters = {"port": int(TLS_PORT), "credentials": pika.credentials.ExternalCredentials()}
+    assert is_refused(world, ssl_options=options("eve"), **parameters)
+    # With a password, too: the certificate is shown, and not trusted.
+    assert is_refused(world, port=int(TLS_PORT), ssl_options=options("eve"))
+    administer("user", "delete", "eve")
+
+
+@contextlib.contextmanager
+def broker(*settings):
+    """Another broker with TLS, for as long as the block; its port and data folder."""
+    path = lambda name: os.path.join(CERTIFICATES, name)
+    with tempfile.TemporaryDirectory() as data:
+        arguments = ["--data", data, "--amqp", "off", "--nats", "off", "--http", "off"]
+        arguments += ["--amqps", "127.0.0.1:0", "--tls-certificate", path("server.pem")]
+        arguments += ["--tls-key", path("server.key"), "--tls-client-authorities", path("authority.pem")]
+        whole = [PROGRAM, "serve", *arguments, *settings]
+        process = subprocess.Popen(whole, stdout=subprocess.PIPE, text=True)
+        try:
+            shown = next(line for line in process.stdout if line.strip().startswith("amqps on "))
+            yield int(shown.rsplit(":", 1)[1]), data
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+
+
+@case(ours=True, needs=TLS_PORT and PROGRAM)
+def a_certificate_is_demanded_and_names_the_user_by_mail(world):
+    external = pika.credentials.ExternalCredentials()
+    with broker("--tls-client-verify", "required", "--tls-client-user", "email") as (port, data):
+        assert is_refused(world, port=port, ssl_options=options())
+        # Nobody is called so yet.
+        assert is_refused(world, port=port, ssl_options=options("ada"), credentials=external)
+        command("user", "add", "ada@example.com", "--no-password", "--data", data)
+        command("permission", "set", "ada@example.com", "--data", data)
+        round_trip(world, world.connect(port=port, ssl_options=options("ada"), credentials=external))
+        # A password is as good, once a certificate is shown.
+        round_trip(world, world.connect(port=port, ssl_options=options("ada")))
+
+
+@case(ours=True, needs=TLS_PORT and PROGRAM)
+def a_certificate_may_name_nobody(world):
+    with broker("--tls-client-user", "none") as (port, _):
+        external = pika.credentials.ExternalCredentials()
+        assert is_refused(world, port=port, ssl_options=options("ada"), credentials=external)
+        round_trip(world, world.connect(port=port, ssl_options=options("ada")))

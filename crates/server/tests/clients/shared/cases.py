@@ -10,7 +10,7 @@ PEER = os.environ.get("BROKER_TEST_PEER", "")
 # The program under test and its data folder, to administer it as an operator does.
 PROGRAM = os.environ.get("BROKER_TEST_PROGRAM", "")
 DATA = os.environ.get("BROKER_TEST_DATA", "")
-# A folder with certificates: authority.pem, ada.pem, ada.key.
+# A folder with certificates: authority.pem, ada.pem, ada.key, and eve's, which revoked.pem revokes.
 CERTIFICATES = os.environ.get("BROKER_TEST_CERTIFICATES", "")
 # The longest wait for anything that must come.
 PATIENCE_S = 10.0
