@@ -84,8 +84,9 @@ enum BenchCommand {
 #[derive(Debug, Args)]
 struct BrokerArguments {
     /// The broker: `amqp://...`, `nats://...`, `jetstream://...`, `mqtt://...`, `mqtt5://...`, `stomp://...`
-    /// or `redis://...`
-    #[arg(long, alias = "uri", default_value = "amqp://127.0.0.1:5672")]
+    /// or `redis://...`; the password of its user from ANGARIUM_PASSWORD, or from the file that
+    /// ANGARIUM_PASSWORD_FILE names
+    #[arg(long, alias = "uri", default_value = "amqp://127.0.0.1:5672", value_parser = Target::given)]
     target: Target,
     /// The broker's process, to measure its CPU and memory [default: the one that listens on the port here]
     #[arg(long)]
@@ -304,7 +305,7 @@ struct IdleArguments {
 #[derive(Debug, Args)]
 struct StartArguments {
     /// Where the started broker will listen
-    #[arg(long, alias = "uri", default_value = "amqp://127.0.0.1:5672")]
+    #[arg(long, alias = "uri", default_value = "amqp://127.0.0.1:5672", value_parser = Target::given)]
     target: Target,
     /// Seconds to wait for it
     #[arg(long, default_value_t = 30.0)]

@@ -12,6 +12,7 @@
 //! | `compare` | our broker beside a peer, against targets |
 //! | `differ` | two brokers given the same frames: what they answer differently |
 //! | `report` | results as text, JSON and a page; the difference of two results |
+//! | `secrets` | passwords, which are on no command line |
 //! | `arguments`, `output` | the command line, and what is printed |
 //!
 //! It measures our own broker exactly like the others: it uses nothing of the node or the server.
@@ -30,6 +31,7 @@ pub mod peer;
 mod preset;
 mod process_reaper;
 mod report;
+pub mod secrets;
 mod tcp;
 
 pub use arguments::{BenchArguments, run};

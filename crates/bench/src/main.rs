@@ -1,6 +1,7 @@
 //! The benchmark as a program of its own, for machines without a broker; `angarium bench` is the same.
 
 use angarium_bench::BenchArguments;
+use angarium_bench::secrets;
 use clap::Parser;
 use std::process::ExitCode;
 
@@ -13,5 +14,9 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
+    if let Err(why) = secrets::refuse_in(std::env::args_os()) {
+        eprintln!("bench: {why}");
+        return ExitCode::FAILURE;
+    }
     angarium_bench::run(Arguments::parse().bench)
 }

@@ -10,6 +10,7 @@ use crate::output;
 use crate::peer::{FOREIGN, Kind, Level, Programs};
 use crate::preset::{self, Preset, Setting};
 use crate::report::{self, FORMAT, Machine, Report};
+use crate::secrets;
 use clap::Args;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,8 +25,9 @@ pub(crate) struct PresetArguments {
     /// Names of presets, or `all`; `bench list` has them
     #[arg(required = true)]
     presets: Vec<String>,
-    /// A broker that runs already
-    #[arg(long)]
+    /// A broker that runs already; the password of its user from ANGARIUM_PASSWORD, or from the file that
+    /// ANGARIUM_PASSWORD_FILE names
+    #[arg(long, value_parser = Target::given)]
     target: Vec<Target>,
     /// A broker to start, such as rabbitmq, or rabbitmq:stomp for another of its protocols; may be
     /// given several times, the same twice for the noise of the machine [default: angarium]
@@ -139,7 +141,7 @@ pub(crate) fn run(arguments: &PresetArguments, json: bool) -> Result<bool, Strin
     let mut report = Report {
         format: FORMAT,
         tool: env!("CARGO_PKG_VERSION").to_owned(),
-        command: std::env::args().map(|word| without_password(&word)).collect(),
+        command: std::env::args().map(|word| secrets::without_password(&word)).collect(),
         started_unix_s: started.map_or(0, |since| since.as_secs()),
         machine: Machine::here(folder.path()),
         partial: Some("it has not ended".to_owned()),
@@ -196,19 +198,6 @@ fn check_writable(path: &Path) -> Result<(), String> {
     let opened = fs::OpenOptions::new().append(true).create(true).open(path);
     let removed = |_| if was_there { Ok(()) } else { fs::remove_file(path) };
     opened.and_then(removed).map_err(|error| format!("{}: {error}", path.display()))
-}
-
-/// A word of the command line without its password: results are passed on.
-fn without_password(word: &str) -> String {
-    let Some((before, rest)) = word.split_once("://") else { return word.to_owned() };
-    let Some((login, address)) = rest.rsplit_once('@') else { return word.to_owned() };
-    let login = match login.split_once(':') {
-        Some((user, _)) => format!("{user}:***"),
-        // In an address of NATS, a login without `:` is a token.
-        None if before.ends_with("nats") => "***".to_owned(),
-        None => login.to_owned(),
-    };
-    format!("{before}://{login}@{address}")
 }
 
 fn save(report: &Report, output: &Path, html: &Path) -> Result<(), String> {
@@ -344,23 +333,4 @@ impl PresetArguments {
 fn is_loopback(address: &str) -> bool {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     host == "localhost" || host == "[::1]" || host.starts_with("127.")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::without_password;
-
-    #[test]
-    fn passwords_are_not_in_results() {
-        for (word, shown) in [
-            ("--quick", "--quick"),
-            ("amqp://host:5672/v", "amqp://host:5672/v"),
-            ("amqp://user@host", "amqp://user@host"),
-            ("--target=amqp://user:p@ss@host/v", "--target=amqp://user:***@host/v"),
-            ("mqtt5://user:secret@host", "mqtt5://user:***@host"),
-            ("nats://token@host", "nats://***@host"),
-        ] {
-            assert_eq!(without_password(word), shown);
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! A broker's address: its scheme selects the protocol.
 
+use crate::secrets;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -128,6 +129,26 @@ impl Login {
 }
 
 impl Target {
+    /// Reads an argument of the command line, and adds the password that was given elsewhere.
+    pub fn given(text: &str) -> Result<Target, String> {
+        let mut target: Target = text.parse()?;
+        if target.login.as_ref().is_some_and(|login| login.password.is_none()) {
+            target.add_password(secrets::password(None)?);
+        }
+        Ok(target)
+    }
+
+    /// Adds the password of the user that the address names. Where it names none before `@`, the password is
+    /// a token of NATS, or that of the default user.
+    pub(super) fn add_password(&mut self, given: Option<String>) {
+        let is_nats = matches!(self.scheme.protocol, Protocol::Nats | Protocol::JetStream);
+        let (Some(login), Some(password)) = (&mut self.login, given) else { return };
+        match login.user.is_empty() && is_nats {
+            true => login.user = password,
+            false => login.password = Some(password),
+        }
+    }
+
     /// Which protocol is spoken there.
     pub fn protocol(&self) -> Protocol {
         self.scheme.protocol

@@ -184,6 +184,21 @@ fn an_error_in_an_address_does_not_name_the_password() {
 }
 
 #[test]
+fn a_password_that_is_given_elsewhere_is_that_of_the_user_who_is_named() {
+    for (address, whole) in [
+        ("amqp://u@h:1", "amqp://u:p%40@h:1"),
+        ("nats://u@h:1", "nats://u:p%40@h:1"),
+        ("nats://@h:1", "nats://p%40@h:1"),
+        ("redis://@h:1", "redis://:p%40@h:1"),
+        ("amqp://h:1", "amqp://h:1"),
+    ] {
+        let mut target: Target = address.parse().expect("it is one");
+        target.add_password(Some("p@".to_owned()));
+        assert_eq!(String::from(target), whole);
+    }
+}
+
+#[test]
 fn an_address_for_others_has_its_password_and_one_for_reports_has_not() {
     for text in [
         "amqp://u:p%40%2F@h:1/v",

@@ -4,10 +4,11 @@
 use super::http_client::{Broker, escaped};
 use super::output;
 use crate::settings::{ByteCount, SettingValue, Settings};
+use angarium_bench::secrets;
 use angarium_engine::{Bound, EXCHANGE_OPTIONS, OptionDefinition, OptionType, QUEUE_OPTIONS};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::{Map, Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The socket in the data folder through which the operator administers.
 pub(super) const SOCKET_NAME: &str = "admin.sock";
@@ -23,9 +24,13 @@ pub(super) fn commands() -> Vec<Command> {
         verb("add", "Creates a user or sets its password, read from standard input").args([
             name("NAME"),
             flag("administrator", "May administer"),
-            value("new-password", "PASSWORD", "Instead of standard input"),
+            value(
+                "new-password-file",
+                "FILE",
+                "Has it in its first line, instead of standard input",
+            ),
             flag("no-password", "It logs in by an nkey or a certificate alone")
-                .conflicts_with("new-password"),
+                .conflicts_with("new-password-file"),
         ]),
         quota_command(),
         verb("delete", "Deletes a user").arg(name("NAME")),
@@ -222,9 +227,7 @@ fn with_broker(command: Command) -> Command {
         value("admin", "URL", "The broker's HTTP address, such as http://127.0.0.1:15672")
             .env("ANGARIUM_ADMIN"),
         value("user", "NAME", "An administrator").env("ANGARIUM_USER"),
-        value("password", "PASSWORD", "The administrator's password")
-            .env("ANGARIUM_PASSWORD")
-            .hide_env_values(true),
+        value("password-file", "FILE", "Has the administrator's password; else ANGARIUM_PASSWORD"),
     ];
     let heading = "Which broker, and how to print";
     command.args(arguments.map(|argument| argument.global(true).help_heading(heading)))
@@ -272,7 +275,9 @@ fn broker(matches: &ArgMatches) -> Result<Broker, String> {
     Ok(Broker::Address {
         address: address.trim_end_matches('/').to_owned(),
         user: text("user").ok_or("--admin needs --user, or ANGARIUM_USER")?,
-        password: text("password").ok_or("--admin needs --password, or ANGARIUM_PASSWORD")?,
+        password: secrets::password(text("password-file").map(PathBuf::from).as_deref())?.ok_or(
+            "--admin needs a password: in ANGARIUM_PASSWORD, or in a file named by --password-file",
+        )?,
     })
 }
 
@@ -322,7 +327,10 @@ pub(super) fn call(
         ("user", "add") => {
             let password = match asked.flag("no-password") {
                 true => None,
-                false => Some(asked.text("new-password").map_or_else(password, Ok)?),
+                false => Some(match asked.text("new-password-file") {
+                    Some(file) => secrets::read(Path::new(&file))?,
+                    None => password()?,
+                }),
             };
             let administrator = asked.flag("administrator");
             let body = json!({ "password": password, "administrator": administrator });

@@ -1,6 +1,7 @@
 //! A small AMQP 0-9-1 client, blocking, one channel: enough to publish and consume from a shell.
 
 use super::transport::{self, Stream};
+use angarium_bench::secrets;
 use angarium_protocol::amqp091::codec::content::write_header;
 use angarium_protocol::amqp091::codec::{ContentHeader, Method, Properties, Table};
 use angarium_protocol::amqp091::frame;
@@ -21,9 +22,13 @@ const DEFAULT_URI: &str = "amqp://guest:guest@127.0.0.1:5672/";
 /// Which broker to talk to.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Target {
-    /// The broker: amqp://USER:PASSWORD@HOST:PORT/VHOST, or amqps:// for TLS
-    #[arg(long, value_name = "URI", env = "ANGARIUM_URI", default_value = DEFAULT_URI)]
+    /// The broker: amqp://USER@HOST:PORT/VHOST, or amqps:// for TLS
+    #[arg(long, value_name = "URI", default_value = DEFAULT_URI)]
+    #[arg(env = "ANGARIUM_URI", hide_env_values = true)]
     pub(super) uri: String,
+    /// Has the user's password in its first line; else ANGARIUM_PASSWORD
+    #[arg(long, value_name = "FILE")]
+    pub(super) password_file: Option<std::path::PathBuf>,
     /// Its Unix socket, instead of host and port
     #[arg(long, value_name = "PATH")]
     pub(super) socket: Option<std::path::PathBuf>,
@@ -38,7 +43,8 @@ pub(super) struct Uri {
     pub(super) tls: bool,
     pub(super) address: String,
     pub(super) user: String,
-    pub(super) password: String,
+    /// None: it is to be had elsewhere.
+    pub(super) password: Option<String>,
     pub(super) vhost: String,
 }
 
@@ -58,14 +64,15 @@ impl Uri {
         let port = if tls { 5671 } else { 5672 };
         let (authority, path) = rest.split_once('/').map_or((rest, None), |(a, p)| (a, Some(p)));
         let (login, host) = authority.rsplit_once('@').unwrap_or(("guest:guest", authority));
-        let (user, password) = login.split_once(':').unwrap_or((login, ""));
+        let (user, password) =
+            login.split_once(':').map_or((login, None), |(user, it)| (user, Some(it)));
         let host = if host.is_empty() { "127.0.0.1" } else { host };
         let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
         Ok(Uri {
             tls,
             address: if has_port { host.to_owned() } else { format!("{host}:{port}") },
             user: unescaped(user)?,
-            password: unescaped(password)?,
+            password: password.map(unescaped).transpose()?,
             vhost: match path {
                 None | Some("") => "/".to_owned(),
                 Some(path) => unescaped(path)?,
@@ -126,6 +133,10 @@ impl Client {
     /// Connects, logs in and opens a channel.
     pub(super) fn connect(target: &Target) -> Result<Client, String> {
         let uri = Uri::parse(&target.uri)?;
+        let password = match (&target.password_file, &uri.password) {
+            (None, Some(password)) => password.clone(),
+            (file, _) => secrets::password(file.as_deref())?.unwrap_or_default(),
+        };
         let stream: Box<dyn Stream> = match &target.socket {
             Some(path) => transport::unix(path)?,
             None if uri.tls => transport::tls(&uri.address, target.authorities.as_deref())?,
@@ -138,13 +149,13 @@ impl Client {
             out: frame::PROTOCOL_HEADER.to_vec(),
             frame_bytes_max: FRAME_BYTES_MAX,
         };
-        client.log_in(&uri)?;
+        client.log_in(&uri, &password)?;
         Ok(client)
     }
 
-    fn log_in(&mut self, uri: &Uri) -> Result<(), String> {
+    fn log_in(&mut self, uri: &Uri, password: &str) -> Result<(), String> {
         self.expect("connection.start")?;
-        let response = format!("\0{}\0{}", uri.user, uri.password);
+        let response = format!("\0{}\0{password}", uri.user);
         let start_ok = Method::ConnectionStartOk {
             client_properties: Table::default(),
             mechanism: "PLAIN",
@@ -397,7 +408,7 @@ mod tests {
     fn uris_have_defaults_for_every_part() {
         let uri = |text: &str| {
             let uri = Uri::parse(text).unwrap();
-            [uri.address, uri.user, uri.password, uri.vhost]
+            [uri.address, uri.user, uri.password.unwrap_or_default(), uri.vhost]
         };
         assert_eq!(uri("amqp://"), ["127.0.0.1:5672", "guest", "guest", "/"]);
         assert_eq!(uri("amqp://h/%2Fv"), ["h:5672", "guest", "guest", "/v"]);

@@ -146,7 +146,7 @@ fn clients_that_stall_keep_nobody_out() {
     let running = Running::start();
     let begun = Instant::now();
     let mut stalled = Vec::new();
-    // More than there is room for: some say nothing, some half a head, some half a body, and some read nothing.
+    // More than there is room for: they say nothing, half a head, half a body, or read nothing.
     for round in 0..40 {
         let mut stream = TcpStream::connect(&running.http).unwrap();
         let half: &[u8] = match round % 4 {

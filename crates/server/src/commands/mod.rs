@@ -17,6 +17,7 @@ mod serve;
 mod tests;
 mod transport;
 
+use angarium_bench::secrets;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -39,7 +40,8 @@ const EXAMPLES: &str = "Examples:
 Clients on this host connect as guest/guest to amqp://localhost:5672/, or to
 nats://localhost:4222 without a name.
 Commands find a running broker by its data folder (--data, ANGARIUM_DATA); over the network they
-take --admin http://HOST:15672 with --user and --password (or ANGARIUM_USER, ANGARIUM_PASSWORD).
+take --admin http://HOST:15672 with --user (ANGARIUM_USER) and the password in ANGARIUM_PASSWORD or in
+the file that --password-file (ANGARIUM_PASSWORD_FILE) names: command lines can be read by everybody.
 `publish` and `consume` are AMQP clients: where it is not on this host's 5672, --uri (ANGARIUM_URI).";
 
 /// Every command.
@@ -86,7 +88,12 @@ fn serve_command() -> Command {
 
 /// Runs what the arguments say.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let matches = match command_line().try_get_matches_from(with_command(arguments)) {
+    let arguments = with_command(arguments);
+    if let Err(why) = secrets::refuse_in(&arguments) {
+        output::complain(&why);
+        return ExitCode::FAILURE;
+    }
+    let matches = match command_line().try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(error) => error.exit(),
     };

@@ -93,13 +93,13 @@ impl Running {
     }
 
     pub(super) fn client(&self) -> Client {
-        Client::connect(&Target { uri: self.uri(), socket: None, authorities: None }).unwrap()
+        Client::connect(&target(self.uri())).unwrap()
     }
 
     /// One that comes by the Unix socket.
     fn neighbour(&self) -> Client {
         let socket = Some(self.folder.path().join("amqp.sock"));
-        Client::connect(&Target { uri: self.uri(), socket, authorities: None }).unwrap()
+        Client::connect(&Target { socket, ..target(self.uri()) }).unwrap()
     }
 
     pub(super) fn broker(&self, password: &str) -> Broker {
@@ -122,6 +122,10 @@ impl Drop for Running {
             self.stop();
         }
     }
+}
+
+fn target(uri: String) -> Target {
+    Target { uri, password_file: None, socket: None, authorities: None }
 }
 
 fn arguments(line: &str) -> Vec<OsString> {
@@ -314,22 +318,36 @@ fn one_client_too_many_hears_so() {
 fn a_wrong_password_is_refused() {
     let running = Running::start();
     let uri = format!("amqp://guest:wrong@{}/", running.amqp);
-    let error = Client::connect(&Target { uri, socket: None, authorities: None }).err().unwrap();
+    let error = Client::connect(&target(uri)).err().unwrap();
     assert!(error.contains("ACCESS_REFUSED") || error.contains("cannot log in"), "{error}");
     let error = running.broker("wrong").ask("GET", "/api/queues", None).unwrap_err();
     assert_eq!(error, "wrong user name or password");
 }
 
 #[test]
+fn a_password_is_read_from_a_file() {
+    let running = Running::start();
+    let file = running.folder.path().join("password");
+    std::fs::write(&file, "secret\n").unwrap();
+    let file = file.display();
+    ask(&running.broker("guest"), &format!("angarium user add ada --new-password-file {file}"))
+        .unwrap();
+    ask(&running.broker("guest"), "angarium permission set ada").unwrap();
+    let uri = format!("amqp://ada@{}/", running.amqp);
+    let login = Target { password_file: Some(file.to_string().into()), ..target(uri.clone()) };
+    Client::connect(&login).unwrap().close().unwrap();
+    assert!(Client::connect(&target(uri)).is_err());
+}
+
+#[test]
 fn so_many_clients_are_served_and_no_more() {
     let running = Running::start();
-    let target = || Target { uri: running.uri(), socket: None, authorities: None };
     let mut clients: Vec<Client> = (0..3).map(|_| running.client()).collect();
-    assert!(Client::connect(&target()).is_err(), "one more than three");
+    assert!(Client::connect(&target(running.uri())).is_err(), "one more than three");
     clients.pop();
     // The broker learns of the end a moment later.
     let begun = std::time::Instant::now();
-    while Client::connect(&target()).is_err() {
+    while Client::connect(&target(running.uri())).is_err() {
         assert!(begun.elapsed().as_secs() < 30, "no room after one has gone");
     }
 }

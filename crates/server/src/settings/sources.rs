@@ -19,8 +19,15 @@ pub struct Sources {
 }
 
 /// Variables that begin with `ANGARIUM_` and are not settings: they belong to other commands.
-const OTHER_VARIABLES: [&str; 5] =
-    ["ANGARIUM_CONFIG", "ANGARIUM_ADMIN", "ANGARIUM_URI", "ANGARIUM_USER", "ANGARIUM_PASSWORD"];
+const OTHER_VARIABLES: [&str; 7] = [
+    "ANGARIUM_ADMIN",
+    "ANGARIUM_AUTHORITIES",
+    "ANGARIUM_CONFIG",
+    "ANGARIUM_PASSWORD",
+    "ANGARIUM_PASSWORD_FILE",
+    "ANGARIUM_URI",
+    "ANGARIUM_USER",
+];
 
 impl Sources {
     /// Reads everything. Errors name the place, the setting and what is wrong with it.

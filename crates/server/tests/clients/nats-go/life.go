@@ -157,7 +157,7 @@ func wrongPassword(w *world) error {
 func rights(w *world) error {
 	user := strings.ReplaceAll(subject(), ".", "-")
 	err := errors.Join(
-		administer("user", "add", user, "--new-password", "pw"),
+		administerWith("pw", "user", "add", user),
 		administer("permission", "set", user, "--write", ".*", "--read", "", "--configure", ""),
 	)
 	if err != nil {

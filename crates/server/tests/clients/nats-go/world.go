@@ -154,8 +154,15 @@ func (r *relay) cut() {
 
 // administer runs a command of the program against the running broker.
 func administer(arguments ...string) error {
+	return administerWith("", arguments...)
+}
+
+// administerWith does so with that line on the standard input.
+func administerWith(line string, arguments ...string) error {
 	arguments = append(arguments, "--data", os.Getenv("BROKER_TEST_DATA"))
-	output, err := exec.Command(os.Getenv("BROKER_TEST_PROGRAM"), arguments...).CombinedOutput()
+	command := exec.Command(os.Getenv("BROKER_TEST_PROGRAM"), arguments...)
+	command.Stdin = strings.NewReader(line)
+	output, err := command.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%v: %w: %s", arguments, err, output)
 	}

@@ -22,7 +22,7 @@ final class AccessCases {
     }
 
     private static void rights(World world) throws Exception {
-        World.administer("user", "add", "java-reader", "--new-password", "pw");
+        World.administerWith("pw", "user", "add", "java-reader");
         World.administer(
                 "permission", "set", "java-reader", "--write", "", "--configure", "", "--read", ".*");
         Connection client = world.connect(world.options().userInfo("java-reader", "pw"));

@@ -81,10 +81,18 @@ final class World implements AutoCloseable {
 
     /** Runs a command of the program against the running broker. */
     static void administer(String... command) throws Exception {
+        administerWith("", command);
+    }
+
+    /** The same, with that line on the standard input. */
+    static void administerWith(String line, String... command) throws Exception {
         List<String> whole = new ArrayList<>(List.of(System.getenv("BROKER_TEST_PROGRAM")));
         whole.addAll(Arrays.asList(command));
         whole.addAll(List.of("--data", System.getenv("BROKER_TEST_DATA")));
         Process process = new ProcessBuilder(whole).redirectErrorStream(true).start();
+        try (var input = process.getOutputStream()) {
+            input.write(World.bytes(line));
+        }
         String said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
         Suite.same(0, process.waitFor(), String.join(" ", command) + ": " + said);
     }

@@ -86,7 +86,14 @@ function take(subscription, count) {
 
 /** Runs a command of the program against the running broker. */
 function administer(...command) {
-  execFileSync(process.env.BROKER_TEST_PROGRAM, [...command, '--data', process.env.BROKER_TEST_DATA]);
+  administerWith('', ...command);
 }
 
-module.exports = { test, run: () => run(World), within, take, administer, PATIENCE_MS, SILENCE_MS };
+/** The same, with that line on the standard input. */
+function administerWith(input, ...command) {
+  const whole = [...command, '--data', process.env.BROKER_TEST_DATA];
+  execFileSync(process.env.BROKER_TEST_PROGRAM, whole, { input });
+}
+
+const runAll = () => run(World);
+module.exports = { test, run: runAll, within, take, administer, administerWith, PATIENCE_MS, SILENCE_MS };

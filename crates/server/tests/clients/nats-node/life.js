@@ -7,7 +7,7 @@ const { createUser } = require('@nats-io/nkeys');
 const { nkeyAuthenticator, AuthorizationError, PermissionViolationError } = require(
   '@nats-io/transport-node',
 );
-const { test, within, take, administer } = require('./harness');
+const { test, within, take, administer, administerWith } = require('./harness');
 
 const TLS_PORT = process.env.BROKER_TEST_NATS_TLS_PORT;
 
@@ -70,7 +70,7 @@ test('a wrong password is refused', async (world) => {
 test(
   'rights are checked',
   async (world) => {
-    administer('user', 'add', 'node-reader', '--new-password', 'pw');
+    administerWith('pw', 'user', 'add', 'node-reader');
     administer('permission', 'set', 'node-reader', '--write', '', '--configure', '', '--read', '.*');
     const client = await world.connect({ user: 'node-reader', pass: 'pw' });
     const events = client.status()[Symbol.asyncIterator]();

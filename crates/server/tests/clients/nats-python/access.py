@@ -34,7 +34,7 @@ async def a_name_and_a_password(world):
 
 @case(ours=True, needs=PROGRAM)
 async def a_token_is_a_password(world):
-    administer("user", "add", "token", "--new-password", "s3cret")
+    administer("user", "add", "token", text="s3cret")
     administer("permission", "set", "token")
     client = await world.connect(token="s3cret")
     await client.flush()
@@ -70,7 +70,7 @@ async def an_nkey_signs_the_nonce(world):
 
 @case(ours=True, needs=PROGRAM)
 async def rights_are_checked(world):
-    administer("user", "add", "reader", "--new-password", "pw")
+    administer("user", "add", "reader", text="pw")
     administer("permission", "set", "reader", "--write", "", "--read", ".*", "--configure", "")
     reader, writer = await world.connect(url("reader", "pw")), await world.connect()
     subject = world.name()

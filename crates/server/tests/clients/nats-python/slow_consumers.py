@@ -19,7 +19,7 @@ class User:
 
     def __init__(self, world, *quota):
         self.name = world.name("user").replace(".", "-")
-        administer("user", "add", self.name, "--new-password", "pw")
+        administer("user", "add", self.name, text="pw")
         administer("permission", "set", self.name)
         self.set(*quota)
 

@@ -9,7 +9,7 @@ from pika.exceptions import AMQPConnectionError, ChannelClosedByBroker, Connecti
 def add_user(world):
     """A user of a fresh name; returns its credentials."""
     name = world.name("user")
-    administer("user", "add", name, "--new-password", "secret")
+    administer("user", "add", name, text="secret")
     return pika.PlainCredentials(name, "secret")
 
 

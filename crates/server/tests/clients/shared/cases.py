@@ -31,17 +31,19 @@ def case(ours=False, needs=True):
     return register
 
 
-def command(*arguments):
-    """Runs a command of the program."""
+def command(*arguments, text=None):
+    """Runs a command of the program, with this text as its standard input."""
     whole = [PROGRAM, *arguments]
-    result = subprocess.run(whole, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    result = subprocess.run(
+        whole, input=text, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
     assert result.returncode == 0, f"{arguments}: {result.stderr.strip()}"
     return result.stdout
 
 
-def administer(*arguments):
+def administer(*arguments, text=None):
     """Runs a command of the program against the running broker."""
-    return command(*arguments, "--data", DATA)
+    return command(*arguments, "--data", DATA, text=text)
 
 
 def run(perform):
