@@ -169,7 +169,7 @@ impl Shard {
                 Phase::Open(id) => {
                     self.node.connection(self.now, *id).map(|it| it.info.peer.address.clone())
                 }
-                Phase::Lingering => None,
+                Phase::Lingering { .. } => None,
             };
             tracing::info!(peer, error, "TLS handshake failed");
         }

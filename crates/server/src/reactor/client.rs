@@ -37,9 +37,12 @@ pub(crate) enum Phase {
     Handshaking(Box<Peer>),
     /// The node has it.
     Open(ConnectionId),
-    /// The node is done with it. What the client still sends is dropped until it ends, so that the
+    /// The node is done with it. Some of what the client still sends is dropped, until it ends, so that the
     /// last bytes sent to it are not lost to a reset.
-    Lingering,
+    Lingering {
+        /// Bytes that were dropped.
+        dropped: usize,
+    },
 }
 
 impl Client {
@@ -52,7 +55,7 @@ impl Client {
     pub(crate) fn id(&self) -> Option<ConnectionId> {
         match self.phase {
             Phase::Open(id) => Some(id),
-            Phase::Handshaking(_) | Phase::Lingering => None,
+            Phase::Handshaking(_) | Phase::Lingering { .. } => None,
         }
     }
 
@@ -117,6 +120,6 @@ impl Client {
         }
         self.socket.end_output();
         self.may_begin_tls = None;
-        self.phase = Phase::Lingering;
+        self.phase = Phase::Lingering { dropped: 0 };
     }
 }

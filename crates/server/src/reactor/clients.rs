@@ -15,6 +15,9 @@ use std::time::Duration;
 
 /// How long a client may take to end its side after the broker has ended its own.
 const LINGER: Duration = Duration::from_secs(2);
+/// What a client may still send then: what fits the buffers of both sockets. One that sends more does not
+/// read what it was sent, and is closed.
+const LINGER_BYTES: usize = 16 << 20;
 /// How long a client may take to read its last output.
 const LAST_OUTPUT: Duration = Duration::from_secs(10);
 /// Bytes that one client is sent in a turn, or somewhat more.
@@ -212,6 +215,12 @@ impl Shard {
         }
         self.tell_tls(index);
         let Some(client) = self.clients.get(index) else { return };
+        if let Phase::Lingering { dropped } = &mut client.phase {
+            *dropped += count;
+            if *dropped > LINGER_BYTES {
+                return self.drop_client(index);
+            }
+        }
         let Some(id) = client.id() else {
             self.watch(index);
             return;
