@@ -56,6 +56,15 @@ pub struct Context<'a, W> {
     pub host: &'a mut W,
 }
 
+/// Why a client is refused before it says anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnedAway {
+    /// There are as many connections as there may be.
+    TooMany,
+    /// As many have begun in this second as may.
+    TooFast,
+}
+
 /// The connection ends: flush its output, then close the transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Close {

@@ -36,7 +36,7 @@ pub use crate::connection_query::{
     Traffic,
 };
 pub use crate::conventions::CONVENTIONS;
-pub use crate::handler::{Close, Context, Host, ProtocolHandler};
+pub use crate::handler::{Close, Context, Host, ProtocolHandler, TurnedAway};
 pub use crate::names::SUBJECT_EXCHANGE;
 pub use crate::nats::reply_of;
 pub use crate::output::Output;

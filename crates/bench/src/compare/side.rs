@@ -5,7 +5,7 @@ pub(crate) use crate::output::text;
 use crate::peer::{CommandBroker, Kind, Peer, Programs, RabbitMq, free_port};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// How long our broker may take to answer.
@@ -23,7 +23,7 @@ pub(crate) struct Side {
 
 #[derive(Debug)]
 enum Broker {
-    Ours(CommandBroker),
+    Program(CommandBroker),
     RabbitMq(RabbitMq),
     Nats(Peer),
 }
@@ -36,10 +36,21 @@ pub(crate) const RABBITMQ: &str = "RabbitMQ 3.10.8";
 impl Side {
     /// Starts our broker.
     pub(crate) fn ours(program: &Path, protocol: Protocol, folder: &Path) -> Result<Side, String> {
-        let Launch { command, uri } = our_command(program, protocol, &our_data(folder))?;
+        Side::ours_with(program, protocol, folder, &[])
+    }
+
+    /// Starts our broker with further flags.
+    pub(crate) fn ours_with(
+        program: &Path,
+        protocol: Protocol,
+        folder: &Path,
+        flags: &[&str],
+    ) -> Result<Side, String> {
+        let Launch { mut command, uri } = our_command(program, protocol, &our_data(folder))?;
+        command.extend(flags.iter().map(|flag| (*flag).to_owned()));
         let log = Stdio::inherit();
         let broker = CommandBroker::start(&command, &uri, PATIENCE, log).map_err(text)?;
-        Ok(Side { name: OURS.to_owned(), uri, broker: Broker::Ours(broker) })
+        Ok(Side { name: OURS.to_owned(), uri, broker: Broker::Program(broker) })
     }
 
     /// Starts RabbitMQ.
@@ -59,10 +70,39 @@ impl Side {
         Ok(Side { name, uri: broker.targets()[0].clone(), broker: Broker::Nats(broker) })
     }
 
+    /// Starts nats-server with these settings.
+    pub(crate) fn nats_with(program: &Path, folder: &Path, settings: &str) -> Result<Side, String> {
+        let file = folder.join("nats-server.conf");
+        fs::create_dir_all(folder).and_then(|()| fs::write(&file, settings)).map_err(text)?;
+        let port = free_port().map_err(text)?.to_string();
+        let log = folder.join("nats-server.log");
+        let (program, file) = (program.to_string_lossy(), file.to_string_lossy());
+        let log = log.to_string_lossy();
+        let command = [&*program, "-c", &*file, "-a", "127.0.0.1", "-p", &port, "-l", &*log];
+        let uri: Target = format!("nats://127.0.0.1:{port}").parse()?;
+        let command = command.map(str::to_owned);
+        let broker = CommandBroker::start(&command, &uri, PATIENCE, Stdio::null()).map_err(text)?;
+        Ok(Side { name: "nats-server".to_owned(), uri, broker: Broker::Program(broker) })
+    }
+
+    /// Has our broker, whose data is in `folder`, carry out a command of its command line.
+    pub(crate) fn administer(program: &Path, folder: &Path, command: &str) -> Result<(), String> {
+        let output = Command::new(program)
+            .args(command.split_whitespace())
+            .arg("--data")
+            .arg(our_data(folder))
+            .output()
+            .map_err(text)?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(format!("{command}: {}", String::from_utf8_lossy(&output.stderr)))
+    }
+
     /// Its process.
     pub(crate) fn pid(&self) -> u32 {
         match &self.broker {
-            Broker::Ours(broker) => broker.pid(),
+            Broker::Program(broker) => broker.pid(),
             Broker::RabbitMq(broker) => broker.pid(),
             Broker::Nats(broker) => broker.pid(),
         }

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a broker may take to answer where the protocol demands an answer.
 const ANSWER: Duration = Duration::from_secs(2);
-/// A step has ended when nothing has come for this long.
-const SILENCE: Duration = Duration::from_millis(150);
 
 /// One protocol's side of a connection: text to bytes and back.
 pub(super) trait Wire: Sized {
     /// Scenarios that run at the same time: they mostly wait for silence.
     const AT_ONCE: usize;
+    /// A step has ended when nothing has come for this long.
+    const SILENCE: Duration = Duration::from_millis(150);
 
     /// What a client sends first, until the connection is open, by the scenario's options.
     fn open(stream: &mut TcpStream, options: &[String]) -> Result<Self, String>;
@@ -178,7 +178,7 @@ impl<W: Wire> Player<W> {
             let is_closed = |name| self.connections.get(&name).is_none_or(|it| it.is_closed);
             let waits = awaited
                 .is_some_and(|name| is_missing(name) && !is_closed(name) && now < start + ANSWER);
-            if !waits && now >= end && now >= last + SILENCE {
+            if !waits && now >= end && now >= last + W::SILENCE {
                 break;
             }
             thread::sleep(Duration::from_millis(2));

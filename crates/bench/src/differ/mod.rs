@@ -19,7 +19,7 @@ use clap::{Args, ValueEnum};
 use connection::{Player, Wire};
 use scenario::Scenario;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -84,30 +84,71 @@ enum Finding {
 pub(crate) fn run(arguments: &DifferArguments) -> Result<bool, String> {
     process_reaper::start().map_err(|error| error.to_string())?;
     let folder = Folder::create(&arguments.folder)?;
-    let (protocol, texts) = match arguments.protocol {
-        With::Amqp091 => (Protocol::Amqp091, amqp091::SCENARIOS),
-        With::Nats => (Protocol::Nats, nats::SCENARIOS),
+    let mut played = match arguments.protocol {
+        With::Amqp091 => {
+            let scenarios = wanted(amqp091::SCENARIOS, &arguments.only)?;
+            let ours = Side::ours(&arguments.broker, Protocol::Amqp091, folder.path())?;
+            let start = || Side::rabbitmq(folder.path());
+            play_beside::<amqp091::Frames>(scenarios, &ours, arguments.peer.as_ref(), start)?
+        }
+        With::Nats => {
+            let scenarios = wanted(nats::SCENARIOS, &arguments.only)?;
+            let ours = Side::ours(&arguments.broker, Protocol::Nats, folder.path())?;
+            let start = || Side::nats(&arguments.nats_server, folder.path());
+            play_beside::<nats::Lines>(scenarios, &ours, arguments.peer.as_ref(), start)?
+        }
     };
+    if arguments.protocol == With::Nats && arguments.peer.is_none() {
+        played.extend(play_with_users(arguments, &folder.path().join("users"))?);
+    }
+    let (scenarios, outcomes): (Vec<_>, Vec<_>) = played.into_iter().unzip();
+    Ok(report(&scenarios, &outcomes, arguments.show))
+}
+
+/// The scenarios of these files whose names are asked for.
+fn wanted(files: &[(&str, &str)], only: &[String]) -> Result<Vec<Scenario>, String> {
     let mut scenarios = Vec::new();
-    for (file, text) in texts {
+    for (file, text) in files {
         scenarios.extend(scenario::parse(file, text)?);
     }
-    let is_wanted = |name: &str| arguments.only.iter().any(|part| name.contains(part.as_str()));
-    scenarios.retain(|scenario| arguments.only.is_empty() || is_wanted(&scenario.name));
-    let ours = Side::ours(&arguments.broker, protocol, folder.path())?;
-    let started = match (&arguments.peer, arguments.protocol) {
-        (Some(_), _) => None,
-        (None, With::Amqp091) => Some(Side::rabbitmq(folder.path())?),
-        (None, With::Nats) => Some(Side::nats(&arguments.nats_server, folder.path())?),
-    };
-    let theirs = arguments.peer.as_ref().or(started.as_ref().map(|side| &side.uri));
+    let is_wanted = |name: &str| only.iter().any(|part| name.contains(part.as_str()));
+    scenarios.retain(|scenario| only.is_empty() || is_wanted(&scenario.name));
+    Ok(scenarios)
+}
+
+/// Plays scenarios on our broker and on a peer, which is started unless it is given.
+fn play_beside<W: Wire>(
+    scenarios: Vec<Scenario>,
+    ours: &Side,
+    peer: Option<&Target>,
+    start: impl FnOnce() -> Result<Side, String>,
+) -> Result<Vec<(Scenario, Outcome)>, String> {
+    if scenarios.is_empty() {
+        return Ok(Vec::new());
+    }
+    let started = if peer.is_some() { None } else { Some(start()?) };
+    let theirs = peer.or(started.as_ref().map(|side| &side.uri));
     let theirs = theirs.expect("it is given or started");
-    let addresses = [address(&ours.uri)?, address(theirs)?];
-    let outcomes = match arguments.protocol {
-        With::Amqp091 => play_all::<amqp091::Frames>(&scenarios, addresses)?,
-        With::Nats => play_all::<nats::Lines>(&scenarios, addresses)?,
-    };
-    Ok(report(&scenarios, &outcomes, arguments.show))
+    let outcomes = play_all::<W>(&scenarios, [address(&ours.uri)?, address(theirs)?])?;
+    Ok(scenarios.into_iter().zip(outcomes).collect())
+}
+
+/// Plays NATS's scenarios with users, on brokers of their own.
+fn play_with_users(
+    arguments: &DifferArguments,
+    folder: &Path,
+) -> Result<Vec<(Scenario, Outcome)>, String> {
+    let scenarios = wanted(nats::WITH_USERS, &arguments.only)?;
+    if scenarios.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (broker, flags) = (&arguments.broker, nats::OUR_FLAGS);
+    let ours = Side::ours_with(broker, Protocol::Nats, folder, flags)?;
+    for command in nats::OUR_USERS.lines() {
+        Side::administer(broker, folder, command)?;
+    }
+    let start = || Side::nats_with(&arguments.nats_server, folder, nats::THEIR_USERS);
+    play_beside::<nats::Lines>(scenarios, &ours, None, start)
 }
 
 fn address(target: &Target) -> Result<SocketAddr, String> {
@@ -131,7 +172,11 @@ fn play_all<W: Wire>(
                 let played = Player::<W>::new(address, at).play(scenario);
                 played.map_err(|error| format!("{}: {error}", scenario.name))
             };
-            let outcome = Outcome { ours: play(ours)?, theirs: play(theirs)? };
+            let (ours, theirs) = thread::scope(|scope| {
+                let theirs = scope.spawn(|| play(theirs));
+                (play(ours), theirs.join().expect("no player panics"))
+            });
+            let outcome = Outcome { ours: ours?, theirs: theirs? };
             outcomes.lock().expect("no player panics").push((at, outcome));
         }
     };

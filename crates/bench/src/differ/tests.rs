@@ -17,11 +17,11 @@ fn all_scenarios_are_well_formed() {
             }
         }
     }
-    for (file, text) in nats::SCENARIOS {
+    for (file, text) in nats::SCENARIOS.iter().chain(nats::WITH_USERS) {
         for scenario in scenario::parse(file, text).unwrap() {
             for step in &scenario.steps {
                 let Action::Send(text) = &step.action else { continue };
-                let encoded = nats::Lines.encode(text);
+                let encoded = nats::Lines::default().encode(text);
                 assert!(encoded.is_ok(), "{}: {}: {encoded:?}", scenario.name, step.text);
             }
         }

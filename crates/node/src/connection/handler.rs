@@ -5,7 +5,7 @@ use crate::options::Options;
 use angarium_engine::{ChannelId, Engine, Refusal, Reply, Settle, Time};
 use angarium_protocol::{
     Authentication, Close, ConnectionInfo, Context, Host, Peer, Protocol, ProtocolHandler,
-    QueryResult, amqp091, nats,
+    QueryResult, TurnedAway, amqp091, nats,
 };
 
 /// The protocol handler of a connection.
@@ -47,9 +47,9 @@ impl AnyHandler {
     }
 
     /// What [`crate::Node::turned_away`] says.
-    pub(crate) fn turned_away(&mut self, engine: &mut Engine) -> Vec<u8> {
+    pub(crate) fn turned_away(&mut self, engine: &mut Engine, why: TurnedAway) -> Vec<u8> {
         match self {
-            AnyHandler::Nats(handler) => handler.turned_away(engine),
+            AnyHandler::Nats(handler) => handler.turned_away(engine, why),
             AnyHandler::Amqp091(_) => Vec::new(),
         }
     }

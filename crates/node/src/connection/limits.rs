@@ -6,7 +6,7 @@ use crate::connection::key::ConnectionKey;
 use crate::node::Node;
 use crate::shard::message::{FromHome, ToHome};
 use angarium_engine::{ConnectionId, ShardId, Time};
-use angarium_protocol::{Identity, Peer};
+use angarium_protocol::{Identity, Peer, TurnedAway};
 use std::collections::BTreeMap;
 
 /// Connections that were admitted, and those that wait for it.
@@ -19,13 +19,12 @@ pub(crate) struct ConnectionLimits {
 }
 
 impl Node {
-    /// What a client is sent when the broker has too many connections; nothing where its protocol has no
-    /// message for that.
+    /// What a client is sent that is refused at once; nothing where its protocol has no message for that.
     #[must_use]
-    pub fn turned_away(&mut self, now: Time, peer: &Peer) -> Vec<u8> {
+    pub fn turned_away(&mut self, now: Time, peer: &Peer, why: TurnedAway) -> Vec<u8> {
         let nobody = ConnectionKey { id: ConnectionId(0), serial: 0 };
         let mut handler = AnyHandler::new(&self.options, nobody, peer, now);
-        handler.turned_away(&mut self.engine)
+        handler.turned_away(&mut self.engine, why)
     }
 
     /// A connection here has logged in: asks home whether it may be.

@@ -42,6 +42,8 @@ pub struct Handler {
     pings_out: u32,
     /// It began without CONNECT, so that no +OK answers it.
     pub(super) is_nobody: bool,
+    /// It has sent CONNECT.
+    pub(super) has_connected: bool,
     /// The first PING is answered with a second INFO, for clients that take it.
     told_account: bool,
     /// It unsubscribed while it had spilled messages: PONGs come after those.
@@ -80,6 +82,7 @@ pub(super) struct Wishes {
     pub(super) pedantic: bool,
     pub(super) echo: bool,
     pub(super) no_responders: bool,
+    pub(super) headers: bool,
     /// It takes INFO at any time.
     pub(super) infos: bool,
 }
@@ -114,6 +117,7 @@ impl Handler {
             due: now.plus(settings.login_timeout),
             pings_out: 0,
             is_nobody: false,
+            has_connected: false,
             told_account: false,
             has_left: false,
             pongs_owed: 0,

@@ -8,7 +8,7 @@ use crate::login_refusal;
 use crate::nats::handler::{Handler, State, Wishes};
 use crate::nats::writer::Writer;
 use crate::peer::ClientProperties;
-use crate::{AnyWriter, Authentication, Close, Context, Credentials, Host};
+use crate::{AnyWriter, Authentication, Close, Context, Credentials, Host, TurnedAway};
 use angarium_engine::{Engine, SlowConsumerPolicy};
 
 // Why logins are refused, for the log.
@@ -32,7 +32,21 @@ impl Wishes {
             pedantic: connect.pedantic,
             echo: connect.echo,
             no_responders: connect.no_responders,
+            headers: connect.headers,
             infos: connect.protocol >= 1,
+        }
+    }
+
+    /// The options of CONNECT that these are.
+    fn options(self) -> Connect {
+        Connect {
+            verbose: self.verbose,
+            pedantic: self.pedantic,
+            echo: self.echo,
+            no_responders: self.no_responders,
+            headers: self.headers,
+            protocol: i64::from(self.infos),
+            ..Connect::default()
         }
     }
 }
@@ -54,13 +68,17 @@ impl Handler {
         self.about_server(connect_info, ldm).write(self.out(context));
     }
 
-    /// The output for a connection beyond the limit: INFO, which clients wait for, and an error.
-    pub fn turned_away(&mut self, engine: &mut Engine) -> Vec<u8> {
+    /// The output for a connection that is refused at once: INFO, which clients wait for, and an error.
+    pub fn turned_away(&mut self, engine: &mut Engine, why: TurnedAway) -> Vec<u8> {
         // Libraries with an nkey take its absence for the fault.
         self.nonce = engine.secret(NONCE_LETTERS);
         let mut words = Vec::new();
         self.about_server(false, false).write(&mut words);
-        server::write_error(&mut words, fault::TOO_MANY_CONNECTIONS);
+        let text = match why {
+            TurnedAway::TooMany => fault::TOO_MANY_CONNECTIONS,
+            TurnedAway::TooFast => fault::TOO_FAST_CONNECTIONS,
+        };
+        server::write_error(&mut words, text);
         words
     }
 
@@ -104,12 +122,20 @@ impl Handler {
             context.host.login_refused(login_refusal::from(WITHOUT_TLS, &self.peer));
             return Err(self.fail(context, fault::TLS_REQUIRED));
         }
-        let Ok(connect) = Connect::decode(options) else {
+        // A second CONNECT changes what it names, and ends all subscriptions.
+        let is_first = !self.is_open();
+        let before = if is_first { Connect::default() } else { self.wishes.options() };
+        let Ok(connect) = Connect::decode(options, &before) else {
             return Err(self.fail(context, fault::text(super::codec::Malformed::Arguments)));
         };
-        // A second CONNECT begins anew: its subscriptions are gone.
-        self.leave(context);
-        self.has_left = false;
+        let stays = !is_first && !connect.has_credentials();
+        // A client that began without CONNECT keeps the subscriptions that it has made.
+        let connected_before = std::mem::replace(&mut self.has_connected, !self.is_nobody);
+        let keeps = stays && !connected_before;
+        if !keeps {
+            self.leave(context);
+            self.has_left = false;
+        }
         self.wishes = Wishes::of(&connect);
         *self.client = client_properties(&connect);
         if !(0..=1).contains(&connect.protocol) {
@@ -126,6 +152,13 @@ impl Handler {
         self.limits.takes_headers = connect.headers;
         if connect.slow_consumer_policy.is_some() && policy.is_none() {
             return Err(self.fail(context, fault::text(super::codec::Malformed::Arguments)));
+        }
+        if keeps {
+            self.done(context);
+            return Ok(());
+        }
+        if stays {
+            return self.stay(context);
         }
         let credentials = match self.credentials(connect, context.engine) {
             Ok(credentials) => credentials,
@@ -161,6 +194,14 @@ impl Handler {
         if connect.account || connect.new_account {
             return Err(FOR_AN_ACCOUNT);
         }
+        let anonymous = |user: String| Credentials::Anonymous { user };
+        if let Some(only) = self.only_user(engine) {
+            let named = connect.user.clone().map(|name| self.without_vhost(name, engine));
+            if named.is_none_or(|named| named != only) {
+                self.vhost.clear();
+                return Ok(anonymous(only));
+            }
+        }
         if let Some(user_key) = connect.nkey {
             let signature = connect.sig.ok_or(UNSIGNED)?;
             return Ok(Credentials::NKey { user_key, nonce: self.nonce.clone(), signature });
@@ -174,17 +215,21 @@ impl Handler {
             let user = self.settings.token_user.clone().ok_or(NO_TOKENS)?;
             return Ok(Credentials::Password { user, password: token });
         }
-        if connect.jwt.is_some() {
-            return Err(JWT_ALONE);
-        }
         if let Some(user) = self.peer.certificate_name.clone() {
             return Ok(Credentials::Certificate { user });
         }
         if connect.pass.is_some() {
             return Err(PASSWORD_ALONE);
         }
-        let user = self.settings.anonymous_user.clone();
-        Ok(Credentials::Anonymous { user: user.ok_or(NO_CREDENTIALS)? })
+        let otherwise = if connect.jwt.is_some() { JWT_ALONE } else { NO_CREDENTIALS };
+        self.settings.anonymous_user.clone().map(anonymous).ok_or(otherwise)
+    }
+
+    /// The user that clients without credentials are, if there is no other one: then the broker asks for no
+    /// credentials, and takes whatever is offered instead, as nats-server does.
+    fn only_user(&self, engine: &Engine) -> Option<String> {
+        let anonymous = self.settings.anonymous_user.as_ref()?;
+        engine.list_users().all(|user| user.name == *anonymous).then(|| anonymous.clone())
     }
 
     /// A name of the form `vhost:user` says which virtual host the client wants. Both may have colons in
@@ -230,6 +275,21 @@ impl Handler {
             self.fail(context, error);
             return Err(Close { reason: format!("login refused: {why}") });
         }
+        self.begin_channel(context);
+        Ok(())
+    }
+
+    /// Logs a client in anew that changes its options and stays who it is.
+    fn stay(&mut self, context: &mut Context<impl Host>) -> Result<(), Close> {
+        if let Err(refusal) = context.engine.connect(self.id, &self.user, &self.vhost) {
+            self.fail(context, mapping::login_refused(&refusal));
+            return Err(Close { reason: format!("login refused: {}", refusal.text) });
+        }
+        self.begin_channel(context);
+        Ok(())
+    }
+
+    fn begin_channel(&mut self, context: &mut Context<impl Host>) {
         context.engine.open(self.channel());
         self.state = State::Open;
         self.last_input = context.now;
@@ -237,7 +297,6 @@ impl Handler {
         if !std::mem::take(&mut self.is_nobody) {
             self.done(context);
         }
-        Ok(())
     }
 }
 

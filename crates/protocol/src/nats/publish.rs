@@ -23,14 +23,33 @@ impl Handler {
     ) -> bool {
         if self.subject.as_bytes() != message.subject {
             *cached_route = None;
-            if !self.keep_literal(message.subject) {
-                self.not_literal(context, message);
+            if !self.keep_subject(message.subject) {
+                self.not_subject(context, message);
                 return true;
+            }
+            if self.wishes.pedantic && !subject::is_literal(message.subject) {
+                self.complain(context, fault::INVALID_PUBLISH_SUBJECT);
+                let goes_on = self.publish_kept(context, message, shared, &mut None);
+                // So that the next one to it is looked at too.
+                self.subject.clear();
+                return goes_on;
             }
             if let Some(question) = Question::at(&self.subject) {
                 return self.ask(context, question, message);
             }
         }
+        self.publish_kept(context, message, shared, cached_route)
+    }
+
+    /// Publishes a message to the kept subject.
+    #[inline(always)]
+    fn publish_kept(
+        &mut self,
+        context: &mut Context<impl Host>,
+        message: &Publish<'_>,
+        shared: Option<&Bytes>,
+        cached_route: &mut Option<CachedRoute>,
+    ) -> bool {
         let before = self.out(context).len();
         self.done(context);
         self.scratch.clear();
@@ -128,9 +147,9 @@ impl Handler {
     }
 
     /// Keeps a subject that messages can be published to, so that a batch is checked once.
-    fn keep_literal(&mut self, name: &[u8]) -> bool {
+    fn keep_subject(&mut self, name: &[u8]) -> bool {
         match str::from_utf8(name) {
-            Ok(name) if subject::is_literal(name.as_bytes()) => {
+            Ok(name) if subject::is_subject(name.as_bytes()) => {
                 self.subject.clear();
                 self.subject.push_str(name);
                 true
@@ -139,10 +158,10 @@ impl Handler {
         }
     }
 
-    /// Handles a publish to a subject with wildcards or malformed tokens: no subscription matches it. Rights
-    /// are checked as for any other.
+    /// Handles a publish to a subject with empty tokens: no subscription matches it. Rights are checked as
+    /// for any other.
     #[cold]
-    fn not_literal(&mut self, context: &mut Context<impl Host>, message: &Publish<'_>) {
+    fn not_subject(&mut self, context: &mut Context<impl Host>, message: &Publish<'_>) {
         let name = String::from_utf8_lossy(message.subject);
         if self.wishes.pedantic {
             self.complain(context, fault::INVALID_PUBLISH_SUBJECT);
@@ -165,7 +184,7 @@ impl Handler {
         reply: &[u8],
     ) {
         let Ok(reply) = str::from_utf8(reply) else { return };
-        if !self.wishes.no_responders {
+        if !self.wishes.no_responders || !subject::is_subject(reply.as_bytes()) {
             return;
         }
         let Some(sid) = context.engine.subscriber(self.channel(), reply).map(str::to_owned) else {

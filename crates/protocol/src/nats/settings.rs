@@ -57,7 +57,7 @@ impl Default for Settings {
         Settings {
             server_id: "ANGARIUM".to_owned(),
             server_name: "angarium".to_owned(),
-            version: "2.12.0".to_owned(),
+            version: "2.15.3".to_owned(),
             host: "0.0.0.0".to_owned(),
             port: 4222,
             connect_urls: Vec::new(),

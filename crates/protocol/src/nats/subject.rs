@@ -1,6 +1,13 @@
 //! Subjects: tokens parted by dots. What patterns of them match is the engine's to know.
 
-/// Whether messages can be published to it: no empty token, none that is a wildcard.
+/// Whether messages can be published to it: it has no empty token. Tokens that are wildcards stand for
+/// themselves there, and only subscriptions with wildcards match them.
+#[inline]
+pub(super) fn is_subject(subject: &[u8]) -> bool {
+    subject.split(|&byte| byte == b'.').all(|token| !token.is_empty())
+}
+
+/// Whether it can be subscribed to and published to alike: no empty token, none that is a wildcard.
 #[inline]
 pub(super) fn is_literal(subject: &[u8]) -> bool {
     subject.split(|&byte| byte == b'.').all(|token| !matches!(token, [] | [b'*' | b'>']))

@@ -215,6 +215,18 @@ impl TestHost {
         self.turn_ends();
     }
 
+    /// A host without any user but `guest`.
+    pub(crate) fn with_guest_alone(amqp091: amqp091::Settings, nats: nats::Settings) -> TestHost {
+        let mut host = TestHost::of(amqp091, nats);
+        let users: Vec<_> = host.engine.list_users().map(|user| user.name.to_owned()).collect();
+        let handler = ChannelId { connection: ADMIN, number: 1 };
+        for name in users.into_iter().filter(|name| name != "guest") {
+            host.admin(handler, Request::DeleteUser { name });
+        }
+        host.turn_ends();
+        host
+    }
+
     fn admin(&mut self, handler: ChannelId, request: Request) {
         self.engine.request(self.now, handler, request, &mut self.host);
     }

@@ -189,12 +189,19 @@ fn quota(settings: &Settings) -> Quota {
 fn nats_settings(settings: &Settings, server_id: &[u8; 8]) -> nats::Settings {
     let listen = settings.nats.or(settings.nats_tls);
     let defaults = nats::Settings::default();
+    let advertised = settings.nats_advertise.as_ref();
+    let (host, port) = (advertised.map(|it| it.host.clone()), advertised.and_then(|it| it.port));
+    let narrow = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     nats::Settings {
         server_id: server_id.iter().map(|byte| format!("{byte:02X}")).collect(),
-        host: listen.map_or(defaults.host, |listen| listen.ip().to_string()),
-        port: listen.map_or(defaults.port, |listen| listen.port()),
-        payload_bytes_max: usize::try_from(settings.nats_payload_bytes_max.0).unwrap_or(usize::MAX),
-        login_timeout: settings.handshake_timeout.0,
+        host: host.or(listen.map(|listen| listen.ip().to_string())).unwrap_or(defaults.host),
+        port: port.or(listen.map(|listen| listen.port())).unwrap_or(defaults.port),
+        payload_bytes_max: narrow(settings.nats_payload_bytes_max.0),
+        control_line_bytes_max: narrow(settings.nats_control_line_bytes_max.0),
+        ping_interval: settings.nats_ping_interval.0,
+        pings_out_max: u32::try_from(settings.nats_pings_out_max).unwrap_or(u32::MAX),
+        anonymous_user: settings.nats_no_auth_user.clone(),
+        login_timeout: settings.nats_login_timeout.0,
         lame_duck: settings.nats_lame_duck.0,
         tls: match (
             settings.has_certificate(),

@@ -7,7 +7,7 @@ use super::socket::Socket;
 use super::tls::{MayEncrypt, Tls};
 use crate::reactor::input_coalescing::Stream;
 use crate::settings::{ListenerKind, Transport};
-use angarium_protocol::Peer;
+use angarium_protocol::{Peer, TurnedAway};
 use rustix::event::epoll::{self, EventFlags};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -55,14 +55,14 @@ impl Shard {
 
     /// Hands an accepted client to a shard; at home.
     fn accepted(&mut self, fd: OwnedFd, peer: Peer, kind: &ListenerKind) {
-        if let Err(why) = self.directory.has_room(self.settings.connections_max) {
+        if let Err((refusal, why)) = self.may_begin() {
             self.counters.refused += 1;
             if let Some(held_back) = self.complaints.pass(Instant::now()) {
                 tracing::warn!(held_back, "refused a client: {why}");
             }
             if kind.transport != Transport::Tls {
                 // It may have gone by now.
-                let _ = Socket::new(fd).send(&self.node.turned_away(self.now, &peer));
+                let _ = Socket::new(fd).send(&self.node.turned_away(self.now, &peer, refusal));
             }
             return;
         }
@@ -71,6 +71,17 @@ impl Shard {
             shard if shard == self.directory.here => self.take_client(fd, peer, tls),
             shard => self.directory.send(shard, Letter::Client(fd, peer, tls)),
         }
+    }
+
+    /// Whether one more client may connect now; the error says why not, to it and to people.
+    fn may_begin(&mut self) -> Result<(), (TurnedAway, String)> {
+        let room = self.directory.has_room(self.settings.connections_max);
+        room.map_err(|why| (TurnedAway::TooMany, why))?;
+        let Some(most) = self.settings.connections_per_second else { return Ok(()) };
+        if self.connection_rate.admits(self.now, most) {
+            return Ok(());
+        }
+        Err((TurnedAway::TooFast, format!("connections-per-second ({most}) is reached")))
     }
 
     /// Whether a client of that transport begins TLS; none if it must and there is no certificate.

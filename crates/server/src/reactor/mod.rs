@@ -13,6 +13,7 @@ mod certificates;
 mod client;
 mod clients;
 mod clock;
+mod connection_rate;
 mod descriptors;
 mod histogram;
 mod input_coalescing;

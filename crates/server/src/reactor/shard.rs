@@ -3,6 +3,7 @@
 use super::certificates::Certificates;
 use super::clients::Clients;
 use super::clock::Clock;
+use super::connection_rate::ConnectionRate;
 use super::histogram::Histogram;
 use super::listeners::Listener;
 use super::logins::Logins;
@@ -91,6 +92,8 @@ pub struct Shard {
     pub(super) clock: Clock,
     pub(super) listeners: Vec<Listener>,
     pub(super) accept_again_at: Option<Time>,
+    /// Home's, where all clients are accepted.
+    pub(super) connection_rate: ConnectionRate,
     inbox: Inbox,
     pub(super) mailbox: Mailbox,
     pub(super) directory: ShardDirectory,
@@ -167,6 +170,7 @@ impl Shard {
             clock,
             listeners: Vec::new(),
             accept_again_at: None,
+            connection_rate: ConnectionRate::default(),
             inbox,
             journal: None,
             spill,

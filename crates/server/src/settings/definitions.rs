@@ -2,7 +2,7 @@
 //! it, and what it does.
 
 use super::value::{
-    BacklogRate, Bounds, ByteCount, CertificateUser, Encryption, LogFormat, LogLevel,
+    BacklogRate, Bounds, ByteCount, CertificateUser, Encryption, HostPort, LogFormat, LogLevel,
     MetricsAccess, SettingValue, ShardCount, Span, at_least, between,
 };
 use angarium_engine::SlowConsumerPolicy;
@@ -159,6 +159,12 @@ settings! {
     /// Where NATS clients connect that begin with the TLS handshake. Needs `tls-certificate` and
     /// `tls-key`.
     nats_tls("nats-tls"): Option<SocketAddr> = None, Restart;
+    /// The address in the INFO that NATS clients get, if it is not the one listened on: behind a proxy, or in
+    /// a container (nats-server: `client_advertise`).
+    nats_advertise("nats-advertise"): Option<HostPort> = None, Restart;
+    /// The user that NATS clients without credentials are, from this host only if it is one of
+    /// `loopback-users` (nats-server: `no_auth_user`). `off`: they are refused.
+    nats_no_auth_user("nats-no-auth-user"): Option<String> = Some("guest".into()), Restart;
     /// The certificate chain shown to TLS clients, PEM. Read again when the file changes; adding or removing
     /// the setting needs a restart.
     tls_certificate("tls-certificate"): Option<PathBuf> = None, Now;
@@ -204,8 +210,18 @@ settings! {
     /// Connections at once; further ones are refused. If the limit of open files is lower, connections get
     /// what the journal leaves of it.
     connections_max("connections-max"): u64 = 20_000, Now, between(1, 4_000_000);
+    /// Connections that clients begin per second, all together; further ones are refused. `off`: as many as
+    /// come.
+    connections_per_second("connections-per-second"): Option<u64> = None, Now, COUNT;
     /// How long a client may take to complete the TLS handshake.
     handshake_timeout("handshake-timeout"): Span = seconds(10), Now, between(SECOND, DAY);
+    /// How long a NATS client may take to log in (nats-server: `timeout` of `authorization`).
+    nats_login_timeout("nats-login-timeout"): Span = seconds(10), Restart, between(SECOND, DAY);
+    /// How long a NATS client may be silent before it gets PING.
+    nats_ping_interval("nats-ping-interval"): Span = seconds(120), Restart, between(SECOND, DAY);
+    /// PINGs that a NATS client may leave unanswered; instead of a further one it is disconnected
+    /// (nats-server: `ping_max`).
+    nats_pings_out_max("nats-pings-out-max"): u64 = 2, Restart, between(1, 1_000);
     /// Password checks at once, each on its own thread with 19 MiB of memory while it runs.
     password_checks_max("password-checks-max"): u64 = 2, Restart, between(1, 64);
 
@@ -213,6 +229,9 @@ settings! {
     body_bytes_max("body-bytes-max"): ByteCount = mib(128), Restart, at_least(kib(1));
     /// Largest payload of a NATS client, its headers included.
     nats_payload_bytes_max("nats-payload-bytes-max"): ByteCount = mib(1), Restart, between(kib(1), mib(64));
+    /// Longest control line of a NATS client, without its verb (nats-server: `max_control_line`).
+    nats_control_line_bytes_max("nats-control-line-bytes-max"): ByteCount = kib(4), Restart,
+        between(ByteCount(256), kib(64));
     /// Bytes of message bodies that all queues together keep in memory; further bodies stay on disk only.
     resident_bytes_max("resident-bytes-max"): ByteCount = mib(128), Restart, at_least(mib(1));
     /// Bytes of message bodies that one queue keeps in memory; further bodies stay on disk only.

@@ -289,6 +289,52 @@ impl SettingValue for u64 {
     }
 }
 
+/// The name of a user.
+impl SettingValue for String {
+    const FORMS: &'static [&'static str] = &["NAME"];
+    fn parse(text: &str) -> Result<Self, String> {
+        if text.is_empty() { Err("expected a name".into()) } else { Ok(text.into()) }
+    }
+    fn show(&self) -> String {
+        self.clone()
+    }
+}
+
+/// An address for clients, by name or number.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HostPort {
+    /// The name, or the number without brackets.
+    pub host: String,
+    /// The port, if it is another one than that listened on.
+    pub port: Option<u16>,
+}
+
+impl SettingValue for HostPort {
+    const FORMS: &'static [&'static str] = &["HOST:PORT", "HOST"];
+    fn parse(text: &str) -> Result<Self, String> {
+        const EXPECTED: &str = "expected HOST:PORT or HOST such as mq.example.org:4222";
+        let is_bare = |host: &str| host.parse::<std::net::Ipv6Addr>().is_ok();
+        let (host, port) = match text.rsplit_once(':') {
+            Some((host, port)) if !is_bare(text) && !text.ends_with(']') => {
+                (host, Some(port.parse().map_err(|_| EXPECTED)?))
+            }
+            _ => (text, None),
+        };
+        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        if host.is_empty() || host.contains(char::is_whitespace) || host.contains(['[', ']', '/']) {
+            return Err(EXPECTED.into());
+        }
+        Ok(HostPort { host: host.to_owned(), port })
+    }
+    fn show(&self) -> String {
+        let host = match self.host.contains(':') {
+            true => format!("[{}]", self.host),
+            false => self.host.clone(),
+        };
+        self.port.map_or(host.clone(), |port| format!("{host}:{port}"))
+    }
+}
+
 impl SettingValue for PathBuf {
     const FORMS: &'static [&'static str] = &["PATH"];
     fn parse(text: &str) -> Result<Self, String> {

@@ -95,14 +95,26 @@ impl std::fmt::Debug for Connect {
 }
 
 impl Connect {
-    /// Reads the JSON of CONNECT. An option of another type than it should have is refused, an unknown one
-    /// or null ignored; bytes that are not UTF-8 become replacement characters, as with nats-server.
-    pub fn decode(text: &[u8]) -> Result<Connect, Malformed> {
+    /// Reads the JSON of CONNECT; what it does not name is as in `before`. An option of another type than it
+    /// should have is refused, an unknown one or null ignored; names in any case are taken, and bytes that
+    /// are not UTF-8 become replacement characters, all as with nats-server.
+    pub fn decode(text: &[u8], before: &Connect) -> Result<Connect, Malformed> {
         let text = String::from_utf8_lossy(text);
-        let mut options: Map<String, Value> =
+        let named: Map<String, Value> =
             serde_json::from_str(&text).map_err(|_| Malformed::Arguments)?;
-        options.retain(|_, value| !value.is_null());
+        let Ok(Value::Object(mut options)) = serde_json::to_value(before) else {
+            return Err(Malformed::Arguments);
+        };
+        let named = named.into_iter().filter(|(_, value)| !value.is_null());
+        options.extend(named.map(|(name, value)| (name.to_ascii_lowercase(), value)));
         serde_json::from_value(options.into()).map_err(|_| Malformed::Arguments)
+    }
+
+    /// Whether it says who the client is.
+    #[must_use]
+    pub fn has_credentials(&self) -> bool {
+        let texts = [&self.user, &self.pass, &self.auth_token, &self.nkey, &self.jwt];
+        texts.iter().any(|text| text.is_some()) || self.account || self.new_account
     }
 
     /// Appends CONNECT.

@@ -308,9 +308,13 @@ fn connect_and_info_go_there_and_back() {
     else {
         panic!("{}", text(&out));
     };
-    assert_eq!((Connect::decode(json).as_ref(), used), (Ok(&connect), out.len()));
+    assert_eq!(
+        (Connect::decode(json, &Connect::default()).as_ref(), used),
+        (Ok(&connect), out.len())
+    );
     assert!(!format!("{connect:?}").contains("secret"));
-    let latin = Connect::decode(b"{\"name\":\"t\xebst\"}").expect("JSON but for one byte");
+    let latin = Connect::decode(b"{\"name\":\"t\xebst\"}", &Connect::default())
+        .expect("JSON but for one byte");
     assert_eq!(latin.name.as_deref(), Some("t\u{fffd}st"));
     let info = Info {
         server_id: "N".into(),
@@ -336,14 +340,23 @@ fn connect_and_info_go_there_and_back() {
 
 #[test]
 fn connect_has_the_defaults_of_nats_server_and_checks_types() {
-    let plain = Connect::decode(b"{}").unwrap();
+    let plain = Connect::decode(b"{}", &Connect::default()).unwrap();
     assert!(plain.verbose && plain.pedantic && plain.echo && !plain.headers);
-    assert!(Connect::decode(b"{\"verbose\":null,\"unknown\":[1]}").unwrap().verbose);
-    assert_eq!(Connect::decode(b"{\"user\":\"\"}").unwrap().user, None);
+    assert!(
+        Connect::decode(b"{\"verbose\":null,\"unknown\":[1]}", &Connect::default())
+            .unwrap()
+            .verbose
+    );
+    assert_eq!(Connect::decode(b"{\"user\":\"\"}", &Connect::default()).unwrap().user, None);
+    let named = b"{\"VERBOSE\":false,\"No_Responders\":true}";
+    let named = Connect::decode(named, &plain).unwrap();
+    assert!(!named.verbose && named.no_responders && named.echo);
+    let then = Connect::decode(b"{\"echo\":false}", &named).unwrap();
+    assert!(!then.verbose && then.no_responders && !then.echo);
     let twice = b"{\"user\":\"a\",\"user\":\"b\"}";
-    assert_eq!(Connect::decode(twice).unwrap().user.as_deref(), Some("b"));
+    assert_eq!(Connect::decode(twice, &Connect::default()).unwrap().user.as_deref(), Some("b"));
     for wrong in ["{\"verbose\":1}", "{\"user\":7}", "{\"protocol\":\"1\"}", "{", "[]", ""] {
-        assert!(Connect::decode(wrong.as_bytes()).is_err(), "{wrong}");
+        assert!(Connect::decode(wrong.as_bytes(), &Connect::default()).is_err(), "{wrong}");
     }
 }
 

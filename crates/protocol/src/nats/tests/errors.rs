@@ -14,7 +14,10 @@ fn what_is_no_operation_ends_the_connection() {
         ("CONNECT []", "Parser Error"),
         ("CONNECT {\"slow_consumer_policy\":\"never\"}", "Parser Error"),
         ("CONNECT {\"verbose\":false,\"protocol\":2}", "invalid client protocol"),
-        ("CONNECT {\"no_responders\":true}", "no responders requires headers support"),
+        (
+            "CONNECT {\"no_responders\":true,\"headers\":false}",
+            "no responders requires headers support",
+        ),
     ] {
         check(&format!("> {sent}\n< -ERR '{error}'\n< closed: {error}"));
     }
@@ -41,9 +44,11 @@ fn what_is_no_subject_is_told_and_the_connection_goes_on() {
          > SUB > 2
          > PUB a..b 1|x
          > PUB a.* 1|x
+         < MSG a.* 2 1|x
          > PUB a 1|x
          < MSG a 2 1|x
-         > PUB a.* 1|x
+         > PUB a.> 1|x
+         < MSG a.> 2 1|x
          > PUB a 1|y
          < MSG a 2 1|y
          > PUB b 1|z
@@ -56,7 +61,13 @@ fn what_is_no_subject_is_told_and_the_connection_goes_on() {
          > PUB a..b 1|x
          < -ERR 'Invalid Publish Subject'
          > PUB a 1|x
-         < MSG a 1 1|x",
+         < MSG a 1 1|x
+         > PUB a.* 1|x
+         < -ERR 'Invalid Publish Subject'
+         < MSG a.* 1 1|x
+         > PUB a.* 1|x
+         < -ERR 'Invalid Publish Subject'
+         < MSG a.* 1 1|x",
     );
 }
 

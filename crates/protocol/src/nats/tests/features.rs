@@ -97,7 +97,7 @@ fn without_echo_a_client_does_not_hear_itself() {
 fn headers_pass_as_they_are_to_those_who_take_them() {
     check(
         "> SUB a 1
-         b> CONNECT {\"verbose\":false,\"headers\":false}
+         b> CONNECT {\"no_responders\":false,\"headers\":false}
          b> SUB a 2
          > HPUB a 24 26|NATS/1.0|X: 1|x: 2||hi
          < HMSG a 1 24 26|NATS/1.0|X: 1|x: 2||hi
@@ -130,14 +130,14 @@ fn requests_are_answered_or_refused_at_once() {
          < HMSG _INBOX.x.4 1 36 36|NATS/1.0 503|Nats-Subject: a..b||
          > PUB a.* _INBOX.x.5 0|
          < HMSG _INBOX.x.5 1 35 35|NATS/1.0 503|Nats-Subject: a.*||
-         c> CONNECT {\"verbose\":false,\"headers\":true}
+         c> CONNECT {\"no_responders\":false}
          c> SUB r 1
          c> PUB nobody r 0|",
     );
 }
 
 const SERVER: &str = "\"server\":{\"name\":\"angarium\",\"host\":\"0.0.0.0\",\"id\":\"ANGARIUM\",\
-                      \"ver\":\"2.12.0\",\"jetstream\":false}";
+                      \"ver\":\"2.15.3\",\"jetstream\":false}";
 
 /// An object with its members in the order in which the broker writes them.
 fn ordered(json: &str) -> String {

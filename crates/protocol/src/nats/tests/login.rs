@@ -1,8 +1,10 @@
 //! Who gets in, and as whom.
 
-use super::{check_raw, play};
+use super::{Speech, check_raw, play};
+use crate::amqp091;
 use crate::nats::Settings;
 use crate::tests::host::TestHost;
+use crate::tests::transcript::{self, Play};
 
 /// A login that is refused because of its credentials, and why the connection ends: hosts log that.
 fn refused(options: &str, why: &str) {
@@ -45,6 +47,7 @@ fn names_and_passwords_tokens_and_nkeys() {
     granted("\"user\":\"guest\",\"pass\":\"guest\",\"jwt\":\"x.y.z\"", "/");
     granted("\"auth_token\":\"token\"", "/");
     granted("\"nkey\":\"UKEY\",\"sig\":\"NONCE\"", "/");
+    granted("\"jwt\":\"x.y.z\",\"sig\":\"x\"", "/");
     granted("\"auth_token\":\"token\",\"jwt\":\"x.y.z\"", "/");
     granted("\"nkey\":\"UKEY\",\"sig\":\"NONCE\",\"jwt\":\"x.y.z\"", "/");
 }
@@ -69,14 +72,11 @@ fn the_wrong_ones_are_refused() {
 
 #[test]
 fn what_cannot_be_checked_or_has_no_rights_is_refused_and_the_log_says_why() {
-    let jwt = "the client has a JWT alone, which is not looked at: it needs a user name and \
-               password, a token or an nkey";
     let account = "the client asked for an account: there are virtual hosts instead, and a user \
                    name of the form 'vhost:user' says which";
     let unsigned = "the client has an nkey without a signature";
     for (options, why) in [
         ("{\"nkey\":\"UKEY\"}", unsigned),
-        ("{\"jwt\":\"x.y.z\",\"sig\":\"x\"}", jwt),
         ("{\"pass\":\"guest\"}", "the client has a password without a user name"),
         ("{\"account\":\"other\"}", account),
         ("{\"new_account\":true}", account),
@@ -109,6 +109,38 @@ fn nobody_can_forge_a_line_of_the_log() {
 }
 
 #[test]
+fn a_broker_with_one_user_takes_whatever_is_offered() {
+    let transcript = "> CONNECT {\"verbose\":false,\"protocol\":1,\"user\":\"x\",\"pass\":\"y\"}
+         < INFO
+         > PING
+         < PONG
+         < INFO connect_info account=/
+         b> CONNECT {\"verbose\":false,\"auth_token\":\"x\"}
+         b< INFO
+         b> PING
+         b< PONG
+         c> CONNECT {\"verbose\":false,\"nkey\":\"UX\",\"sig\":\"x\"}
+         c< INFO
+         c> PING
+         c< PONG
+         d> CONNECT {\"verbose\":false,\"jwt\":\"x\"}
+         d< INFO
+         d> PING
+         d< PONG
+         e> CONNECT {\"verbose\":false,\"user\":\"guest\",\"pass\":\"x\"}
+         e< INFO
+         e< -ERR 'Authorization Violation'
+         e< closed: login refused: wrong password for 'guest'
+         f> CONNECT {\"verbose\":false,\"user\":\"missing:x\",\"pass\":\"y\"}
+         f< INFO
+         f> PING
+         f< PONG";
+    let amqp091 = amqp091::tests::Speech { greeted: true, frame_max: 131_072 };
+    let host = TestHost::with_guest_alone(amqp091::Settings::default(), Settings::default());
+    transcript::check(transcript, Play::new(host, Speech { greeted: false, amqp091 }));
+}
+
+#[test]
 fn nobody_can_be_refused() {
     let settings = Settings { anonymous_user: None, token_user: None, ..Settings::default() };
     play(
@@ -126,7 +158,14 @@ fn nobody_can_be_refused() {
          c< INFO
          c< -ERR 'Authorization Violation'
          c< closed: login refused: the client has a token, and none are taken here
-         log: the client has a token, and none are taken here; from 127.0.0.1:9",
+         log: the client has a token, and none are taken here; from 127.0.0.1:9
+         d> CONNECT {\"jwt\":\"x.y.z\"}
+         d< INFO
+         d< -ERR 'Authorization Violation'
+         d< closed: login refused: the client has a JWT alone, which is not looked at: it needs a user name \
+         and password, a token or an nkey
+         log: the client has a JWT alone, which is not looked at: it needs a user name and password, a token \
+         or an nkey; from 127.0.0.1:9",
         false,
         settings,
     );
@@ -145,17 +184,44 @@ fn a_login_has_its_time() {
 }
 
 #[test]
-fn a_second_connect_begins_anew() {
+fn a_second_connect_ends_subscriptions_and_changes_what_it_names() {
     check_raw(
         "> CONNECT {\"verbose\":false}
          < INFO
          > SUB a 1
+         > CONNECT {\"echo\":false}
+         > PUB a 1|x
+         > SUB a 1
+         > PUB a 1|x
+         > CONNECT {\"verbose\":true,\"echo\":true}
+         < +OK
+         > SUB a 1
+         < +OK
+         > PUB a 1|x
+         < +OK
+         < MSG a 1 1|x
          > CONNECT {\"verbose\":false,\"user\":\"reader\",\"pass\":\"reader\"}
          > PUB a 1|x
          < -ERR 'Permissions Violation for Publish to \"a\"'
          b> PUB a 1|x
          b< INFO
          b< +OK",
+    );
+}
+
+#[test]
+fn a_first_connect_keeps_subscriptions_that_were_made_without() {
+    check_raw(
+        "> SUB a 1
+         < INFO
+         < +OK
+         > CONNECT {\"verbose\":false}
+         > PUB a 1|x
+         < MSG a 1 1|x
+         > CONNECT {}
+         > PUB a 1|x
+         > PING
+         < PONG",
     );
 }
 
