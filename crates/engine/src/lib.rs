@@ -55,8 +55,9 @@ pub use crate::interface::request::{
 };
 pub use crate::interface::time::Time;
 pub use crate::interface::value::Value;
-pub use crate::pubsub::{BatchRoom, CachedRoute, Deletion, Forward, QUEUE_SUBJECT_PREFIX};
+pub use crate::pubsub::{BatchRoom, CachedRoute, Forward, QUEUE_SUBJECT_PREFIX};
 pub use access::overlap as subjects_overlap;
+pub use access::revocation::Revocation;
 pub use bytes::Bytes;
 pub use engine::{Engine, Options, StorageState};
 pub use queue::QueueCounters;

@@ -4,6 +4,7 @@ use crate::administration::Administration;
 use crate::connection::Connection;
 use crate::connection::handler::AnyHandler;
 use crate::connection::key::ConnectionKey;
+use crate::connection::proof::Proof;
 use crate::connection::table::Connections;
 use crate::effects::NodeEffects;
 use crate::flow::FlowControl;
@@ -135,6 +136,7 @@ impl Node {
         self.connections.slots[id.0 as usize] = Some(Box::new(Connection {
             handler,
             peer,
+            proof: Proof::default(),
             connected_at: now,
             serial: self.connections.serial,
             openings_before: self.engine.openings(),
@@ -298,7 +300,7 @@ impl Node {
         if !self.connections.connection_queries.looks.is_empty() {
             self.continue_look(now);
         }
-        if !self.administration.deletions.endings.is_empty() {
+        if !self.administration.revocations.endings.is_empty() {
             self.end_some_connections(now);
             self.answer(now);
         }
@@ -330,7 +332,7 @@ impl Node {
             || !self.connections.resting.is_empty()
             || !self.inbox.is_empty()
             || !self.connections.connection_queries.looks.is_empty()
-            || !self.administration.deletions.endings.is_empty()
+            || !self.administration.revocations.endings.is_empty()
             || !self.effects.spill.stirred.is_empty()
     }
 

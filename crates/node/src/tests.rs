@@ -49,7 +49,9 @@ fn start(
     let spill = of_home.spill.clone();
     let mut home = Node::recover(of_home, disk, now).expect("it starts");
     let user = crate::NewUser { name: "user", password_hash: "secret", administrator: false };
-    home.make_user(now, "/", &user).expect("operators may");
+    if home.engine().list_users().next().is_none() {
+        home.make_user(now, "/", &user).expect("operators may");
+    }
     let introduction = home.introduction();
     let others = (1..shards).map(|shard| {
         let options = Options { spill: spill.clone(), ..options(shard, shards) };
@@ -297,7 +299,7 @@ fn queue(name: &str, durable: bool) -> Request {
 }
 
 fn operators_hear_of_what_survives_a_restart_once_it_is_flushed(mut host: Host) {
-    let put = || Request::PutUser {
+    let put = || Request::CreateUser {
         name: "ann".to_owned(),
         password_hash: String::new(),
         administrator: false,

@@ -1,6 +1,7 @@
 //! Logs: lines on standard error, text or JSON, as many as the setting says.
 //!
-//! What a client sent is logged through `Debug` or escaped, so that it cannot forge a line.
+//! Fields are values. What a client sent is logged as a text field, which both formats quote and escape, so
+//! that it cannot forge a line.
 
 use crate::settings::{LogFormat, LogLevel, SettingValue};
 use std::time::{Duration, Instant};

@@ -3,6 +3,7 @@
 //! Password hashes are opaque here: the host checks them.
 
 pub(crate) mod quota;
+pub(crate) mod revocation;
 mod subjects;
 mod subscription_counts;
 mod usage;
@@ -399,7 +400,8 @@ impl Grant {
             Request::Get { queue, .. } => self.require(access, Read, Queue(queue)),
             Request::CreateVhost { .. }
             | Request::DeleteVhost { .. }
-            | Request::PutUser { .. }
+            | Request::CreateUser { .. }
+            | Request::ChangeUser { .. }
             | Request::DeleteUser { .. }
             | Request::SetPermissions { .. }
             | Request::SetSubjectPermissions { .. }

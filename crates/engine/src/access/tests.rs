@@ -167,7 +167,12 @@ fn only_administrators_administer() {
     let requests = [
         Request::CreateVhost { name: "v".into() },
         Request::DeleteVhost { name: "v".into() },
-        Request::PutUser { name: "u".into(), password_hash: String::new(), administrator: false },
+        Request::CreateUser {
+            name: "u".into(),
+            password_hash: String::new(),
+            administrator: false,
+        },
+        Request::ChangeUser { name: "u".into(), password_hash: None, administrator: None },
         Request::DeleteUser { name: "u".into() },
         Request::ClearPermissions { user: "u".into(), vhost: "v".into() },
         Request::SetPermissions {

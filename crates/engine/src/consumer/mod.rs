@@ -5,6 +5,7 @@ pub(crate) mod credit;
 pub(crate) mod deferred_settle;
 mod dispatch;
 pub(crate) mod drain_pacing;
+mod rights;
 mod settle;
 pub(crate) mod unsettled;
 

@@ -83,12 +83,13 @@ impl Engine {
             | Request::Unbind(_) => self.change_topology(now, slot, request, fx)?,
             Request::CreateVhost { .. }
             | Request::DeleteVhost { .. }
-            | Request::PutUser { .. }
+            | Request::CreateUser { .. }
+            | Request::ChangeUser { .. }
             | Request::DeleteUser { .. }
             | Request::SetPermissions { .. }
             | Request::SetSubjectPermissions { .. }
             | Request::SetQuota { .. }
-            | Request::ClearPermissions { .. } => self.administer(request, fx)?,
+            | Request::ClearPermissions { .. } => self.administer(now, request, fx)?,
             Request::ClaimSession(_)
             | Request::DetachSession { .. }
             | Request::EndSession { .. } => self.request_session(now, id, request, fx)?,
@@ -196,16 +197,30 @@ impl Engine {
         slot
     }
 
-    fn administer<F: Effects>(&mut self, request: Request, fx: &mut F) -> Result<Reply, Refusal> {
+    fn administer<F: Effects>(
+        &mut self,
+        now: Time,
+        request: Request,
+        fx: &mut F,
+    ) -> Result<Reply, Refusal> {
         self.check_kept(true)?;
         match &request {
             Request::CreateVhost { name } => self.create_vhost(name, fx)?,
             Request::DeleteVhost { name } => self.delete_vhost(name, fx)?,
-            Request::PutUser { name, password_hash, administrator } => {
+            Request::CreateUser { name, password_hash, administrator } => {
                 check_name("a user", name)?;
-                let administrator = *administrator;
-                self.access.put_user(name, password_hash, administrator);
-                self.append_access(&Record::UserPut { name, password_hash, administrator }, fx);
+                if self.access.user(name).is_some() {
+                    refuse!(PreconditionFailed, "there is a user '{name}' already");
+                }
+                self.put_user(name, password_hash, *administrator, fx);
+            }
+            Request::ChangeUser { name, password_hash, administrator } => {
+                let Some(user) = self.access.user(name).cloned() else {
+                    refuse!(NotFound, "no user '{name}'");
+                };
+                let password_hash = password_hash.as_ref().unwrap_or(&user.password_hash);
+                let administrator = administrator.unwrap_or(user.administrator);
+                self.put_user(name, password_hash, administrator, fx);
             }
             Request::DeleteUser { name } => {
                 if !self.access.delete_user(name) {
@@ -219,6 +234,7 @@ impl Engine {
                 let set = PermissionListing { user, vhost, configure, write, read };
                 self.access.set_permissions(set)?;
                 self.append_access(&Record::PermissionsSet(set), fx);
+                self.review_consumers(now, user, vhost, fx);
             }
             Request::SetSubjectPermissions { user, vhost, subjects } => {
                 self.vhost_slot(vhost)?;
@@ -238,6 +254,17 @@ impl Engine {
             _ => unreachable!("only administrative requests come here"),
         }
         Ok(Reply::Done)
+    }
+
+    fn put_user<F: Effects>(
+        &mut self,
+        name: &str,
+        password_hash: &str,
+        administrator: bool,
+        fx: &mut F,
+    ) {
+        self.access.put_user(name, password_hash, administrator);
+        self.append_access(&Record::UserPut { name, password_hash, administrator }, fx);
     }
 
     fn create_vhost<F: Effects>(&mut self, name: &str, fx: &mut F) -> Result<(), Refusal> {

@@ -130,7 +130,7 @@ impl Engine {
         self.storage.resident
     }
 
-    /// A user's password hash, as [`crate::Request::PutUser`] gave it.
+    /// A user's password hash, as [`crate::Request::CreateUser`] gave it.
     #[must_use]
     pub fn password_hash(&self, user: &str) -> Option<&str> {
         self.access.user(user).map(|user| user.password_hash.as_str())

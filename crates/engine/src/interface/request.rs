@@ -405,8 +405,11 @@ pub enum Request {
     CreateVhost { name: String },
     /// Deletes a virtual host and all in it. Administrators. Reply: `Done`.
     DeleteVhost { name: String },
-    /// Creates or changes a user; the hash is opaque to the engine. Administrators. Reply: `Done`.
-    PutUser { name: String, password_hash: String, administrator: bool },
+    /// Creates a user; the hash is opaque to the engine. Refused where there is one of that name.
+    /// Administrators. Reply: `Done`.
+    CreateUser { name: String, password_hash: String, administrator: bool },
+    /// Changes what is given of a user, and nothing else. Administrators. Reply: `Done`.
+    ChangeUser { name: String, password_hash: Option<String>, administrator: Option<bool> },
     /// Deletes a user and its permissions. Administrators. Reply: `Done`.
     DeleteUser { name: String },
     /// Sets what a user may do in a virtual host: regular expressions over names.

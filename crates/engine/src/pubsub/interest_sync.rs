@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::routing::vhost::Vhost;
 use crate::storage::codec::{Codec, Malformed, Reader, Writer, codec_enum};
 use crate::storage::record::Record;
-use crate::{ConnectionId, Effects, ShardId};
+use crate::{ConnectionId, Effects, Revocation, ShardId};
 use std::collections::BTreeSet;
 
 codec_enum! {
@@ -40,67 +40,6 @@ fn access(record: &Record<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     record.write(&mut bytes);
     News::Access { record: &bytes }.bytes()
-}
-
-/// What is deleted, and whose connections end with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deletion<Name> {
-    /// A user.
-    User(Name),
-    /// A virtual host.
-    Vhost(Name),
-}
-
-impl<'a> Deletion<&'a str> {
-    /// What news tell to be deleted, if they do: before they are taken in, connections that use it have to
-    /// end.
-    #[must_use]
-    pub fn told_by(news: &'a [u8]) -> Option<Self> {
-        let Ok(News::Access { record }) = Reader(news).whole() else { return None };
-        match Record::parse(record) {
-            Ok(Record::UserDeleted { name }) => Some(Deletion::User(name)),
-            Ok(Record::VhostDeleted { name }) => Some(Deletion::Vhost(name)),
-            _ => None,
-        }
-    }
-
-    /// With a name of its own.
-    #[must_use]
-    pub fn to_owned(self) -> Deletion<String> {
-        match self {
-            Deletion::User(name) => Deletion::User(name.to_owned()),
-            Deletion::Vhost(name) => Deletion::Vhost(name.to_owned()),
-        }
-    }
-
-    /// Whether a connection of that user to that virtual host uses it.
-    #[must_use]
-    pub fn includes(self, user: &str, vhost: &str) -> bool {
-        match self {
-            Deletion::User(name) => name == user,
-            Deletion::Vhost(name) => name == vhost,
-        }
-    }
-
-    /// Why such a connection ends.
-    #[must_use]
-    pub fn reason(self) -> String {
-        match self {
-            Deletion::User(name) => format!("user '{name}' was deleted"),
-            Deletion::Vhost(name) => format!("virtual host '{name}' was deleted"),
-        }
-    }
-}
-
-impl Deletion<String> {
-    /// With the name borrowed.
-    #[must_use]
-    pub fn borrowed(&self) -> Deletion<&str> {
-        match self {
-            Deletion::User(name) => Deletion::User(name),
-            Deletion::Vhost(name) => Deletion::Vhost(name),
-        }
-    }
 }
 
 impl Engine {
@@ -186,6 +125,25 @@ impl Engine {
             news.extend(patterns.into_iter().map(caught));
         }
         news
+    }
+
+    /// What news of another shard take away from connections here: before they are applied, connections that
+    /// rest on it have to end.
+    #[must_use]
+    pub fn revoked_by<'a>(&self, news: &'a [u8]) -> Option<Revocation<&'a str>> {
+        let Ok(News::Access { record }) = Reader(news).whole() else { return None };
+        match Record::parse(record) {
+            Ok(Record::UserDeleted { name }) => Some(Revocation::User(name)),
+            Ok(Record::VhostDeleted { name }) => Some(Revocation::Vhost(name)),
+            Ok(Record::PermissionsCleared { user, vhost }) => {
+                Some(Revocation::Permissions { user, vhost })
+            }
+            Ok(Record::UserPut { name, password_hash, .. }) => {
+                let before = self.access.user(name)?;
+                (before.password_hash != password_hash).then_some(Revocation::Password(name))
+            }
+            _ => None,
+        }
     }
 
     /// Applies what another shard told: users, virtual hosts, who subscribes there, what queues catch.

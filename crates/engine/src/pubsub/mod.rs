@@ -21,7 +21,6 @@ use crate::foundation::slab::Slab;
 use foldhash::fast::FixedState;
 
 pub use crate::pubsub::cached_route::{BatchRoom, CachedRoute};
-pub use crate::pubsub::interest_sync::Deletion;
 pub(crate) use crate::pubsub::subscribe::Subscribers;
 pub use forward::Forward;
 pub(crate) use interest::Interest;

@@ -109,7 +109,7 @@ impl TestHost {
     }
 
     /// The same of a user that is there.
-    fn login(&mut self, name: &str, user: &str) -> ChannelId {
+    pub(crate) fn login(&mut self, name: &str, user: &str) -> ChannelId {
         let letter = name.chars().next().unwrap();
         let connection = ConnectionId(u32::from(letter) - u32::from('a'));
         self.engine.connect(connection, user, "/").unwrap();
@@ -469,10 +469,15 @@ fn access_request(word: &str, words: &Words<'_>) -> Request {
     let text = |index: usize| words.0[index].to_owned();
     let vhost = "/".to_owned();
     match word {
-        "user" => Request::PutUser {
+        "user" => Request::CreateUser {
             name: text(1),
             password_hash: text(2),
             administrator: words.has("administrator"),
+        },
+        "change-user" => Request::ChangeUser {
+            name: text(1),
+            password_hash: words.0.get(2).filter(|it| !it.contains('=')).map(|it| (*it).to_owned()),
+            administrator: words.value("administrator").map(|it| it == "true"),
         },
         "permit" => {
             let (user, configure, write, read) = (text(1), text(2), text(3), text(4));

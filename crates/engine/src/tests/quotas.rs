@@ -23,7 +23,7 @@ fn quotas_survive_as_long_as_their_users() {
     assert_eq!(quota_of(&host, "ann"), expected, "from records");
     host.run("restart clean");
     assert_eq!(quota_of(&host, "ann"), expected, "from a snapshot");
-    host.run("a user ann other-hash");
+    host.run("a change-user ann other-hash");
     assert_eq!(quota_of(&host, "ann"), expected, "a new password changes nothing");
     host.run("a quota ann");
     assert_eq!(quota_of(&host, "ann"), Quota::default());

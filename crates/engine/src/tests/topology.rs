@@ -313,3 +313,61 @@ fn a_failed_journal_takes_no_change_that_is_to_survive() {
     assert_eq!(host.engine.list_vhosts().count(), 1);
     assert!(host.engine.list_users().map(|user| user.name).eq(["ann"]));
 }
+
+/// What is known of users: name, hash, and whether they administer.
+fn users(host: &super::TestHost) -> Vec<(String, String, bool)> {
+    let engine = &host.engine;
+    let hash = |name| engine.password_hash(name).unwrap_or_default().to_owned();
+    engine.list_users().map(|it| (it.name.to_owned(), hash(it.name), it.administrator)).collect()
+}
+
+#[test]
+fn a_change_of_a_user_changes_what_is_given_alone() {
+    let mut host = super::TestHost::new();
+    host.run("a user ann old administrator");
+    for (line, hash, administrator) in [
+        ("a user ann new", "old", true),
+        ("a change-user ann new", "new", true),
+        ("a change-user ann administrator=false", "new", false),
+        ("a change-user ann last administrator=true", "last", true),
+        ("a change-user bob hash", "last", true),
+        ("restart", "last", true),
+    ] {
+        host.run(line);
+        assert_eq!(users(&host), [("ann".to_owned(), hash.to_owned(), administrator)], "{line}");
+    }
+    let again = host.run("a user ann new");
+    assert_eq!(again, ["a refused PreconditionFailed: there is a user 'ann' already"]);
+    let unknown = host.run("a change-user bob hash");
+    assert_eq!(unknown, ["a refused NotFound: no user 'bob'"]);
+}
+
+#[test]
+fn consumers_end_whose_user_may_not_read_their_queue_any_more() {
+    let mut host = super::TestHost::new();
+    for line in ["a user ann hash", "a permit ann .* .* .*", "a queue q", "a queue r"] {
+        host.run(line);
+    }
+    host.login("c", "ann");
+    super::check_in(
+        host,
+        "c consume q first credit=9
+         > c consuming first
+         c consume r second credit=9
+         > c consuming second
+         b consume q other credit=9
+         > b consuming other
+         a permit ann .* .* ^r$
+         > c cancelled first
+         > a ok
+         a publish - r 1
+         > c deliver second #1 1
+         a publish - q 2
+         > b deliver other #1 2
+         a permit ann .* .* .*
+         > a ok
+         a permit ann ^$ ^$ ^$
+         > c cancelled second
+         > a ok",
+    );
+}

@@ -3,7 +3,7 @@
 //! A request is asked in a slot of its own, as if by a client, and so is answered as a client's is: once
 //! what it changed is flushed, and known to all shards.
 
-pub(crate) mod deletions;
+pub(crate) mod revocations;
 
 use crate::connection::read_pause::WaitsFor;
 use crate::node::Node;
@@ -23,7 +23,7 @@ pub(crate) struct Administration {
     asked: u64,
     waiting: BTreeMap<ConnectionId, Ticket>,
     answers: VecDeque<(Ticket, Result<Reply, Refusal>)>,
-    pub(crate) deletions: deletions::Deletions,
+    pub(crate) revocations: revocations::Revocations,
 }
 
 /// One connection in a listing.
@@ -99,7 +99,7 @@ impl Node {
             write: everything(),
             read: everything(),
         };
-        for request in [Request::PutUser { name, password_hash, administrator }, permit] {
+        for request in [Request::CreateUser { name, password_hash, administrator }, permit] {
             self.administer(now, vhost, request);
         }
         while let Some((_, answer)) = self.next_admin_answer() {

@@ -4,7 +4,7 @@
 use super::in_process_events::{Identity, InProcessEvent};
 use crate::effects::NodeEffects;
 use crate::node::Node;
-use angarium_engine::{ChannelId, ConnectionId, Deletion, Refusal, Request, SessionLoss, Time};
+use angarium_engine::{ChannelId, ConnectionId, Refusal, Request, Revocation, SessionLoss, Time};
 
 /// The only channel of an in-process client.
 const CHANNEL: u16 = 1;
@@ -68,16 +68,17 @@ impl Node {
         }
     }
 
-    /// Ends the in-process client in a slot if it uses what is deleted; says whether it did.
+    /// Ends the in-process client in a slot if it rests on what is taken away; says whether it did.
     pub(crate) fn end_in_process_if_included(
         &mut self,
         now: Time,
         id: ConnectionId,
-        deletion: Deletion<&str>,
+        revocation: Revocation<&str>,
         reason: &str,
     ) -> bool {
         let identity = self.effects.in_process.clients.get(&id);
-        let is_included = identity.is_some_and(|it| deletion.includes(&it.user, &it.vhost));
+        let is_included =
+            identity.is_some_and(|it| revocation.includes(&it.user, &it.vhost, false));
         if is_included {
             self.end_in_process_client(now, id, reason);
         }

@@ -7,12 +7,14 @@ pub(crate) mod in_process_events;
 pub(crate) mod input;
 pub(crate) mod key;
 pub(crate) mod limits;
+pub(crate) mod proof;
 pub(crate) mod query;
 pub(crate) mod read_pause;
 pub(crate) mod replies;
 pub(crate) mod table;
 
 use crate::connection::handler::AnyHandler;
+use crate::connection::proof::Proof;
 use crate::connection::read_pause::WaitsFor;
 use crate::flow::rate::Metered;
 use crate::flow::throttle::HomeSaid;
@@ -24,6 +26,8 @@ use angarium_protocol::{Peer, Traffic};
 pub(crate) struct Connection {
     pub(crate) handler: AnyHandler,
     pub(crate) peer: Peer,
+    /// By what it has logged in, or tries to.
+    pub(crate) proof: Proof,
     pub(crate) connected_at: Time,
     /// Tells it from earlier connections in the same slot.
     pub(crate) serial: u64,

@@ -15,7 +15,7 @@ use crate::shard::message::{
     CarriedBody, FromHome, ShardBatch, ShardMessage, UNDERSTOOD, Value, plain_batch_item,
 };
 use angarium_engine::{
-    Annotations, BatchRoom, CachedRoute, ConnectionId, Deletion, Forward, Reached, ShardId, Time,
+    Annotations, BatchRoom, CachedRoute, ConnectionId, Forward, Reached, ShardId, Time,
 };
 use angarium_protocol::{CONVENTIONS, ProtocolHandler, reply_of};
 use std::collections::VecDeque;
@@ -117,7 +117,7 @@ impl Node {
             ShardMessage::Undelivered { publisher, subject, reply } => {
                 self.tell_undelivered(now, publisher, subject, reply);
             }
-            ShardMessage::Ended { deletion } => self.administration.deletions.begin(deletion),
+            ShardMessage::Ended { revocation } => self.administration.revocations.begin(revocation),
             ShardMessage::ToHome { request } => {
                 self.serve_remote(now, from, &request, bytes, values);
             }
@@ -127,8 +127,8 @@ impl Node {
 
     fn take_news(&mut self, now: Time, from: ShardId, news: &[u8]) {
         self.effects.links.learned(from);
-        if let Some(deletion) = Deletion::told_by(news) {
-            self.end_all(now, deletion);
+        if let Some(revocation) = self.engine.revoked_by(news) {
+            self.end_all(now, revocation);
         }
         self.engine.apply_sync(from, news, &mut self.effects).expect(UNDERSTOOD);
     }

@@ -7,8 +7,8 @@ use crate::node::Node;
 use crate::shard::message::{CarriedBody, ChannelName, FromHome, ToHome, UNDERSTOOD, Value};
 use crate::shard::remote_connection::RemoteConnection;
 use angarium_engine::{
-    Annotations, Call, ChannelId, ConnectionId, Deletion, Delivery, DirectMessage, Effects,
-    GetAnswer, Publish, Refusal, RefusalKind, SendOutcome, Settle, ShardId, Time,
+    Annotations, Call, ChannelId, ConnectionId, Delivery, DirectMessage, Effects, GetAnswer,
+    Publish, Refusal, RefusalKind, Revocation, SendOutcome, Settle, ShardId, Time,
 };
 use angarium_protocol::ProtocolHandler;
 use std::collections::VecDeque;
@@ -391,19 +391,19 @@ impl Node {
         }
     }
 
-    /// Ends home's part of a connection of another shard, if there is one in that slot that uses what is
-    /// deleted; says whether it did. Its own shard ends the rest of it.
+    /// Ends home's part of a connection of another shard, if there is one in that slot that rests on
+    /// what is taken away; says whether it did. Its own shard ends the rest of it.
     pub(crate) fn end_remote_if_included(
         &mut self,
         now: Time,
         slot: ConnectionId,
-        deletion: Deletion<&str>,
+        revocation: Revocation<&str>,
     ) -> bool {
         let Some(remote) = self.effects.remote_mut(slot) else { return false };
-        if remote.refusal.is_some() || !deletion.includes(&remote.user, &remote.vhost) {
+        if remote.refusal.is_some() || !revocation.includes(&remote.user, &remote.vhost, false) {
             return false;
         }
-        let text = "the user or virtual host was deleted";
+        let text = revocation.reason();
         remote.refusal = Some(Refusal::new(RefusalKind::AccessRefused, text));
         self.engine.disconnect(now, slot, &mut self.effects);
         true

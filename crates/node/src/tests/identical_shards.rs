@@ -338,13 +338,10 @@ fn a_client_that_says_anything_hears_the_same_everywhere() {
 
 /// Gives the clients' user all rights, or none.
 fn set_rights(host: &mut Host, has_them: bool) {
-    let all = || ".*".to_owned();
+    let names = || if has_them { ".*" } else { "^$" }.to_owned();
     let (user, vhost) = ("user".to_owned(), "/".to_owned());
-    let request = if has_them {
-        Request::SetPermissions { user, vhost, configure: all(), write: all(), read: all() }
-    } else {
-        Request::ClearPermissions { user, vhost }
-    };
+    let (configure, write, read) = (names(), names(), names());
+    let request = Request::SetPermissions { user, vhost, configure, write, read };
     host.operate("/", request).unwrap();
 }
 

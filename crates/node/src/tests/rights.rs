@@ -8,7 +8,7 @@ use angarium_engine::{Request, SubjectPermissions, SubjectRules};
 fn broker(shards: usize) -> Broker {
     let mut broker = Broker::new(shards);
     let (name, password_hash) = ("other".to_owned(), String::new());
-    broker.administer("/", Request::PutUser { name, password_hash, administrator: false });
+    broker.administer("/", Request::CreateUser { name, password_hash, administrator: false });
     broker.administer("/", permit("other", "/"));
     broker.play(
         "a@1> SUB secret.> 1|SUB pub.* 2|SUB > 3
@@ -69,11 +69,32 @@ fn subscriptions_end_on_all_shards_when_their_user_may_not_have_them_any_more() 
         );
         let (user, vhost) = ("user".to_owned(), "/".to_owned());
         broker.administer("/", Request::ClearPermissions { user, vhost });
-        broker.play(
-            "b< -ERR 'Permissions Violation for Subscription to \"pub.a\"'
-             p> PUB pub.a 0|
-             b<",
-        );
+        assert!(!broker.is_connected("a") && !broker.is_connected("b"), "{shards}");
+        broker.play("p> PUB pub.a 0|");
+    }
+}
+
+#[test]
+fn who_logged_in_by_an_old_password_is_gone_on_all_shards() {
+    for shards in [1, 2, 3] {
+        let mut broker = broker(shards);
+        let change = |password_hash: Option<&str>, administrator| Request::ChangeUser {
+            name: "user".to_owned(),
+            password_hash: password_hash.map(str::to_owned),
+            administrator,
+        };
+        broker.administer("/", change(None, Some(true)));
+        assert!(broker.is_connected("a") && broker.is_connected("b"), "{shards}");
+        broker.administer("/", change(Some("new"), None));
+        for name in ["a", "b"] {
+            assert!(!broker.is_connected(name), "{shards} {name}");
+        }
+        assert!(broker.is_connected("p"), "{shards}");
+        for node in &broker.nodes {
+            let mut users = node.engine().list_users();
+            assert!(users.find(|user| user.name == "user").unwrap().administrator, "{shards}");
+            assert_eq!(node.engine().password_hash("user"), Some("new"), "{shards}");
+        }
     }
 }
 

@@ -129,7 +129,7 @@ fn vhost_with_bindings(host: &mut Host, count: usize) {
 }
 
 #[test]
-fn one_that_comes_to_a_virtual_host_while_its_deletion_is_told_ends_with_it() {
+fn one_that_comes_to_a_virtual_host_while_its_revocation_is_told_ends_with_it() {
     let mut host = Host::new(2);
     vhost_with_bindings(&mut host, 1_500);
     // A client of the other shard that has logged in and not said where it wants to.
@@ -212,7 +212,7 @@ fn who_is_told_to_go_has_the_time_that_it_was_given_and_no_more() {
 }
 
 #[test]
-fn a_deletion_that_is_refused_leaves_nobody_halfway() {
+fn a_revocation_that_is_refused_leaves_nobody_halfway() {
     for shards in [1, 3] {
         let mut host = Host::new(shards);
         host.operate("/", Request::CreateVhost { name: "other".to_owned() }).unwrap();

@@ -456,7 +456,8 @@ impl ProtocolHandler for Handler {
                 _ => "no connection.open",
             };
             let limit = self.settings.handshake_timeout;
-            self.ending = Some(format!("handshake timeout: {late} within {limit:?}").into());
+            self.ending =
+                Some(format!("handshake timeout: {late} within {} s", limit.as_secs()).into());
             return Err(self.closed());
         }
         if self.heartbeat_seconds == 0 {

@@ -200,7 +200,7 @@ impl TestHost {
         ] {
             let name = user.to_owned();
             let password_hash = String::new();
-            self.admin(handler, Request::PutUser { name, password_hash, administrator: false });
+            self.admin(handler, Request::CreateUser { name, password_hash, administrator: false });
             self.admin(
                 handler,
                 Request::SetPermissions {

@@ -19,22 +19,6 @@ const SLOW_CONSUMER_POLICY: &str = "slow-consumer-policy";
 /// All of them.
 pub(super) fn commands() -> Vec<Command> {
     let pattern = |name, help| value(name, "PATTERN", help).default_value(".*");
-    let user = [
-        list(),
-        verb("add", "Creates a user or sets its password, read from standard input").args([
-            name("NAME"),
-            flag("administrator", "May administer"),
-            value(
-                "new-password-file",
-                "FILE",
-                "Has it in its first line, instead of standard input",
-            ),
-            flag("no-password", "It logs in by an nkey or a certificate alone")
-                .conflicts_with("new-password-file"),
-        ]),
-        quota_command(),
-        verb("delete", "Deletes a user").arg(name("NAME")),
-    ];
     let vhosts = [
         list(),
         verb("add", "Creates a virtual host").arg(name("NAME")),
@@ -50,7 +34,8 @@ pub(super) fn commands() -> Vec<Command> {
             pattern("read", "Consume and bind from"),
         ]),
         subjects_command(),
-        verb("clear", "Takes a user's permissions away").args([name("USER"), vhost()]),
+        verb("clear", "Takes a user's permissions away and closes its connections there")
+            .args([name("USER"), vhost()]),
     ];
     let close = "Closes a connection; clients of AMQP are told why, those of NATS to go";
     let connection = [
@@ -62,7 +47,8 @@ pub(super) fn commands() -> Vec<Command> {
     ];
     let commands = [
         verb("status", "What a running broker does, in short"),
-        group("user", "Users: list, add, quota, delete").subcommands(user),
+        group("user", "Users: list, add, password, administrator, quota, delete")
+            .subcommands(user_commands()),
         group("vhost", "Virtual hosts: list, add, delete").subcommands(vhosts),
         group("permission", "What users may do: list, set, clear").subcommands(permission),
         group("queue", "Queues: list, add, delete, purge").subcommands(queue_commands()),
@@ -71,6 +57,44 @@ pub(super) fn commands() -> Vec<Command> {
         group("connection", "Clients' connections: list, close").subcommands(connection),
     ];
     commands.into_iter().map(with_broker).collect()
+}
+
+fn user_commands() -> [Command; 6] {
+    [
+        list(),
+        verb("add", "Creates a user; its password is read from standard input").args([
+            name("NAME"),
+            flag("administrator", "May administer"),
+            value(
+                "new-password-file",
+                "FILE",
+                "Has it in its first line, instead of standard input",
+            ),
+            flag("no-password", "It logs in by an nkey or a certificate alone")
+                .conflicts_with("new-password-file"),
+        ]),
+        verb("password", "Changes a user's password, read from standard input, and nothing else")
+            .args([
+                name("NAME"),
+                value(
+                    "new-password-file",
+                    "FILE",
+                    "Has it in its first line, instead of standard input",
+                ),
+                flag("no-password", "Takes its password away").conflicts_with("new-password-file"),
+            ])
+            .after_help("Connections that logged in by the old password are closed."),
+        verb("administrator", "Says whether a user may administer").args([
+            name("NAME"),
+            Arg::new("answer")
+                .value_name("yes|no")
+                .required(true)
+                .value_parser(["yes", "no"])
+                .help("Whether it may"),
+        ]),
+        quota_command(),
+        verb("delete", "Deletes a user").arg(name("NAME")),
+    ]
 }
 
 fn quota_command() -> Command {
@@ -325,16 +349,18 @@ pub(super) fn call(
         ("connection", "close") => call("DELETE", path() + &query("reason"), None),
         (_, "delete" | "clear") => call("DELETE", path() + &asked.conditions(), None),
         ("user", "add") => {
-            let password = match asked.flag("no-password") {
-                true => None,
-                false => Some(match asked.text("new-password-file") {
-                    Some(file) => secrets::read(Path::new(&file))?,
-                    None => password()?,
-                }),
-            };
+            let password = asked.password(password)?;
             let administrator = asked.flag("administrator");
             let body = json!({ "password": password, "administrator": administrator });
             call("PUT", path(), Some(body))
+        }
+        ("user", "password") => {
+            let body = json!({ "password": asked.password(password)? });
+            call("PUT", path() + "/password", Some(body))
+        }
+        ("user", "administrator") => {
+            let is_one = asked.text("answer").is_some_and(|answer| answer == "yes");
+            call("PUT", path() + "/administrator", Some(json!({ "administrator": is_one })))
         }
         ("user", "quota") => call("PUT", path() + "/quota", Some(asked.quota()?)),
         ("permission", "subjects") => {
@@ -369,6 +395,18 @@ impl Asked<'_> {
 
     fn flag(&self, name: &str) -> bool {
         self.matches.try_get_one::<bool>(name).ok().flatten().copied().unwrap_or(false)
+    }
+
+    /// The password that is given, or read; none where there is to be none.
+    fn password(
+        &self,
+        read: impl FnOnce() -> Result<String, String>,
+    ) -> Result<Option<String>, String> {
+        if self.flag("no-password") {
+            return Ok(None);
+        }
+        let file = self.text("new-password-file");
+        file.map_or_else(read, |file| secrets::read(Path::new(&file))).map(Some)
     }
 
     fn conditions(&self) -> String {

@@ -285,7 +285,8 @@ impl Client {
     }
 
     fn method(&mut self, payload: &[u8]) -> Result<Event, String> {
-        let method = Method::decode(payload).map_err(|error| format!("malformed: {error:?}"))?;
+        let method = Method::decode(payload)
+            .map_err(|error| format!("the broker sent a malformed method: {error}"))?;
         let name = method.name();
         Ok(match method {
             Method::ConnectionClose { reply_code, reply_text, .. }

@@ -176,9 +176,18 @@ fn table(headers: Table<'_>) -> Value {
 
 fn field(value: &FieldValue<'_>) -> Value {
     match value {
-        FieldValue::LongStr(bytes) => String::from_utf8_lossy(bytes).into_owned().into(),
+        FieldValue::Void => Value::Null,
         FieldValue::Bool(value) => (*value).into(),
+        FieldValue::Int(value) => (*value).into(),
+        FieldValue::Float(value) => (*value).into(),
+        FieldValue::Decimal { scale, value } => {
+            (f64::from(*value) / 10f64.powi(i32::from(*scale))).into()
+        }
+        FieldValue::LongStr(bytes) | FieldValue::Bytes(bytes) => {
+            String::from_utf8_lossy(bytes).into_owned().into()
+        }
+        FieldValue::Timestamp(seconds) => (*seconds).into(),
+        FieldValue::Array(items) => items.values().map(|item| field(&item)).collect(),
         FieldValue::Table(entries) => table(*entries),
-        other => format!("{other:?}").into(),
     }
 }

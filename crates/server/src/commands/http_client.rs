@@ -42,7 +42,8 @@ impl Broker {
             .map_err(|error| format!("cannot ask a broker: {error}"))?;
         runtime.block_on(async {
             let answer = tokio::time::timeout(TIMEOUT, self.exchange(request)).await;
-            answer.map_err(|_| format!("the broker does not answer within {TIMEOUT:?}"))?
+            answer
+                .map_err(|_| format!("the broker does not answer within {} s", TIMEOUT.as_secs()))?
         })
     }
 

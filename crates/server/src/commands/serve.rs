@@ -9,7 +9,7 @@ use crate::logs::{self, LevelSwitch};
 use crate::memory;
 use crate::reactor::listeners::Bound;
 use crate::reactor::{self, Mailbox, Start, listeners};
-use crate::settings::{self, Encryption, Settings, Sources};
+use crate::settings::{self, Encryption, LogFormat, Settings, Sources};
 use crate::signals;
 use angarium_engine::limits::Limits;
 use angarium_engine::{self as engine, Quota, Time};
@@ -32,7 +32,8 @@ const DEFAULT_VHOST: &str = "/";
 pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
     let sources = sources(matches);
     let settings = sources.read()?;
-    let level = logs::start(settings.log, settings.log_format);
+    let format = settings.log_format;
+    let level = logs::start(settings.log, format);
     let data = settings.data.clone();
     let private = DirBuilder::new().recursive(true).mode(0o700).create(&data);
     private.map_err(|error| hints::in_data_folder(&data, &error))?;
@@ -54,11 +55,19 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
     let endpoints = Endpoints { tcp, unix, connections_max: http::CONNECTIONS_MAX };
     http::start(endpoints, mailboxes.clone(), settings.clone())?;
     listen_to_signals(sources, settings, level, mailboxes.home().clone())?;
+    let say = |text: &str| {
+        if format == LogFormat::Text {
+            say(text)
+        }
+    };
+    let (version, listeners) = (env!("CARGO_PKG_VERSION"), shown.join(", "));
+    tracing::info!(version, listeners, data = data.display().to_string(), "the broker serves");
     say(&welcome(&shown, &data));
     let ended = running.wait();
     // It is only there while a broker is.
     let _ = std::fs::remove_file(&socket);
     ended?;
+    tracing::info!("the broker has stopped in order");
     say("stopped in order\n");
     Ok(())
 }

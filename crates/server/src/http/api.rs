@@ -1,8 +1,11 @@
 //! The administration API: JSON in, one request to the engine, JSON out.
 
+use super::audit::{Change, Shared};
 use super::listings;
 use super::mailboxes::State;
-use super::request_types::{BindingBody, Declaration, PermissionBody, QuotaBody, UserBody};
+use super::request_types::{
+    AdministratorBody, BindingBody, Declaration, PasswordBody, PermissionBody, QuotaBody, UserBody,
+};
 use super::subjects::SubjectsBody;
 use super::views;
 use super::warnings::{self, Note};
@@ -66,7 +69,6 @@ impl IntoResponse for Failure {
 }
 
 type Answer = Result<Json<Value>, Failure>;
-type Shared = axum::extract::State<State>;
 type Name = Path<String>;
 /// A virtual host, and a name in it.
 type Pair = Path<(String, String)>;
@@ -95,7 +97,9 @@ pub(super) fn routes() -> Router<State> {
         .route("/vhosts", get(|state: Shared| view(state, views::vhosts)))
         .route("/vhosts/{vhost}", put(create_vhost).delete(delete_vhost))
         .route("/users", get(|state: Shared| view(state, views::users)))
-        .route("/users/{user}", put(put_user).delete(delete_user))
+        .route("/users/{user}", put(create_user).delete(delete_user))
+        .route("/users/{user}/password", put(change_password))
+        .route("/users/{user}/administrator", put(change_administrator))
         .route("/users/{user}/quota", put(set_quota))
         .route("/permissions", get(|state: Shared| view(state, views::permissions)))
         .route("/permissions/{vhost}/{user}", put(set_permissions).delete(clear_permissions))
@@ -129,13 +133,18 @@ async fn view(state: Shared, look: impl FnOnce(&mut Shard) -> Value + Send + 'st
     Ok(Json(state.mailboxes.home().ask(look).await?))
 }
 
-async fn carry_out(state: &State, vhost: &str, request: Request) -> Answer {
+async fn carry_out(state: &Shared, vhost: &str, request: Request) -> Answer {
+    let change = Change::of(&request, vhost);
     let vhost = vhost.to_owned();
     let reply = state.mailboxes.home().ask_later(move |shard, answer| {
         // The caller may have gone.
         shard.administer(&vhost, request, |reply| drop(answer.send(reply)));
     });
-    Ok(Json(match reply.await?? {
+    let reply = reply.await?;
+    if let Some(change) = change {
+        change.log(&state.administrator, reply.as_ref().err().map(|refusal| refusal.text.as_str()));
+    }
+    Ok(Json(match reply? {
         Reply::Queue { name, messages, consumers } => {
             json!({ "name": name, "ready": messages, "consumers": consumers })
         }
@@ -146,7 +155,7 @@ async fn carry_out(state: &State, vhost: &str, request: Request) -> Answer {
 
 /// Carries a request out, and adds a note of home to its answer.
 async fn carry_out_noted(
-    state: &State,
+    state: &Shared,
     vhost: &str,
     request: Request,
     note: impl FnOnce(&mut Shard) -> Option<Note> + Send + 'static,
@@ -199,17 +208,36 @@ async fn delete_vhost(state: Shared, Path(name): Name) -> Answer {
     carry_out(&state, ANY_VHOST, Request::DeleteVhost { name }).await
 }
 
-async fn put_user(state: Shared, Path(name): Name, Body(body): Body<UserBody>) -> Answer {
-    let password_hash = match body.password {
-        Some(password) => hashed(password).await?,
-        None => NO_PASSWORD.to_owned(),
-    };
+async fn create_user(state: Shared, Path(name): Name, Body(body): Body<UserBody>) -> Answer {
+    let password_hash = hash_of(body.password).await?;
     let user = name.clone();
-    let request = Request::PutUser { name, password_hash, administrator: body.administrator };
+    let request = Request::CreateUser { name, password_hash, administrator: body.administrator };
     carry_out_noted(&state, ANY_VHOST, request, move |shard| warnings::user(shard, &user)).await
 }
 
-async fn hashed(password: String) -> Result<String, Failure> {
+async fn change_password(
+    state: Shared,
+    Path(name): Name,
+    Body(body): Body<PasswordBody>,
+) -> Answer {
+    let password_hash = Some(hash_of(body.password).await?);
+    let request = Request::ChangeUser { name, password_hash, administrator: None };
+    carry_out(&state, ANY_VHOST, request).await
+}
+
+async fn change_administrator(
+    state: Shared,
+    Path(name): Name,
+    Body(body): Body<AdministratorBody>,
+) -> Answer {
+    let administrator = Some(body.administrator);
+    let request = Request::ChangeUser { name, password_hash: None, administrator };
+    carry_out(&state, ANY_VHOST, request).await
+}
+
+/// What is stored of a password, or of none.
+async fn hash_of(password: Option<String>) -> Result<String, Failure> {
+    let Some(password) = password else { return Ok(NO_PASSWORD.to_owned()) };
     let hashed = tokio::task::spawn_blocking(move || authenticate::hash(&password)).await;
     let failed = |text| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, text);
     hashed.map_err(|error| failed(error.to_string()))?.map_err(failed)
@@ -288,12 +316,15 @@ async fn close_connection(state: Shared, Path(id): Name, asked: Asked) -> Answer
     let reason = asked.0.reason.unwrap_or_else(|| "closed by an operator".into());
     let none = || Failure::new(StatusCode::NOT_FOUND, format!("no connection {id}"));
     let number: u64 = id.parse().map_err(|_| none())?;
+    let by = state.administrator.clone();
     let closed = state.mailboxes.of_connection(number).ask(move |shard| {
         let (now, node) = (shard.now, &mut shard.node);
         let connection = node.connection_of(number);
         let is_closed = connection.is_some_and(|it| node.close_connection(now, it, &reason));
         if is_closed {
-            tracing::info!(connection = number, reason, "an operator closes a connection");
+            let (user, from) = (by.user.as_deref(), by.from.as_str());
+            let action = "close connection";
+            tracing::info!(user, from, action, connection = number, reason, "administration");
         }
         is_closed
     });

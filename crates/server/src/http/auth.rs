@@ -2,6 +2,7 @@
 //! for others with a password.
 
 use super::api::Failure;
+use super::audit::Administrator;
 use super::mailboxes::State;
 use super::views;
 use angarium_protocol::Credentials;
@@ -18,7 +19,10 @@ use std::net::IpAddr;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Caller {
     /// Through the Unix socket that only the operator can open.
-    Operator,
+    Operator {
+        /// The user of the operating system.
+        uid: Option<u32>,
+    },
     /// Over TCP.
     Remote(IpAddr),
 }
@@ -27,7 +31,7 @@ impl Caller {
     /// Its address; none for the operator.
     pub(crate) fn address(self) -> Option<IpAddr> {
         match self {
-            Caller::Operator => None,
+            Caller::Operator { .. } => None,
             Caller::Remote(address) => Some(address),
         }
     }
@@ -37,14 +41,21 @@ impl Caller {
 pub(super) async fn authorize(
     axum::extract::State(state): axum::extract::State<State>,
     axum::Extension(caller): axum::Extension<Caller>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
-    let Caller::Remote(address) = caller else { return next.run(request).await };
-    match check(&state, address, request.headers()).await {
-        Ok(()) => next.run(request).await,
-        Err(failure) => challenge(failure),
-    }
+    let administrator = match caller {
+        Caller::Operator { uid } => {
+            let from = uid.map_or_else(String::new, |uid| format!(", uid {uid}"));
+            Administrator { user: None, from: format!("admin.sock{from}") }
+        }
+        Caller::Remote(address) => match check(&state, address, request.headers()).await {
+            Ok(user) => Administrator { user: Some(user), from: address.to_string() },
+            Err(failure) => return challenge(failure),
+        },
+    };
+    request.extensions_mut().insert(administrator);
+    next.run(request).await
 }
 
 /// Asks for a password where one was missing or wrong.
@@ -57,10 +68,15 @@ pub(super) fn challenge(failure: Failure) -> Response {
     }
 }
 
-async fn check(state: &State, address: IpAddr, headers: &HeaderMap) -> Result<(), Failure> {
+/// The administrator's name.
+async fn check(state: &State, address: IpAddr, headers: &HeaderMap) -> Result<String, Failure> {
     match log_in(state, address, headers).await? {
-        User { is_administrator: true, .. } => Ok(()),
-        _ => Err(Failure::new(StatusCode::FORBIDDEN, "only administrators may")),
+        User { is_administrator: true, name } => Ok(name),
+        User { name, .. } => {
+            let why = format!("user '{}' from {address} is no administrator", name.escape_debug());
+            state.mailboxes.home().tell(move |shard| shard.complain(&why))?;
+            Err(Failure::new(StatusCode::FORBIDDEN, "only administrators may"))
+        }
     }
 }
 
@@ -87,6 +103,9 @@ pub(super) async fn log_in(
     let known = home.ask_later(move |shard, answer| {
         let credentials = Credentials::Password { user, password };
         shard.authenticate(credentials, address.to_string(), |shard, login| {
+            if let Err(why) = &login {
+                shard.complain(why);
+            }
             let user = login.ok().map(|identity| identity.user);
             // The caller may have gone.
             let _ = answer.send(user.map(|name| {

@@ -3,6 +3,7 @@
 //! Asks the shards by mailbox and never touches what they own.
 
 mod api;
+mod audit;
 mod auth;
 mod hosts;
 mod listings;

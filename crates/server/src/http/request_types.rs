@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// The field of a quota that says what becomes of slow clients.
 const SLOW_CONSUMER_POLICY: &str = "slow_consumer_policy";
 
-/// A user to be created or changed.
+/// A user to be created.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UserBody {
@@ -19,6 +19,22 @@ pub(super) struct UserBody {
     #[serde(deserialize_with = "Option::deserialize")]
     pub(super) password: Option<String>,
     #[serde(default)]
+    pub(super) administrator: bool,
+}
+
+/// A user's new password.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PasswordBody {
+    /// An explicit null: it has none any more.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub(super) password: Option<String>,
+}
+
+/// Whether a user may administer.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AdministratorBody {
     pub(super) administrator: bool,
 }
 

@@ -87,7 +87,10 @@ async fn serve(endpoints: Endpoints, state: State) {
     let unix = endpoints.unix.map(UnixListener::from_std);
     if let Some(listener) = opened(unix, "cannot serve administration") {
         let accept = move |cx: &mut Context<'_>| {
-            listener.poll_accept(cx).map_ok(|(stream, _)| (stream, Caller::Operator))
+            listener.poll_accept(cx).map_ok(|(stream, _)| {
+                let uid = stream.peer_cred().map(|peer| peer.uid()).ok();
+                (stream, Caller::Operator { uid })
+            })
         };
         tasks.spawn(serve_each(accept, slots(), state));
     }
@@ -203,7 +206,10 @@ async fn ready(state: axum::extract::State<State>) -> (StatusCode, String) {
     let answer = home.ask(|shard| (shard.is_serving(), shard.node.journal().state().clone()));
     match answer.await {
         Ok((true, Journal::Ready)) => (StatusCode::OK, "ready\n".to_owned()),
-        Ok((true, state)) => (StatusCode::SERVICE_UNAVAILABLE, format!("journal: {state:?}\n")),
+        Ok((true, Journal::Full)) => (StatusCode::SERVICE_UNAVAILABLE, "the disk is full\n".into()),
+        Ok((true, Journal::Failed(why))) => {
+            (StatusCode::SERVICE_UNAVAILABLE, format!("the disk failed: {why}\n"))
+        }
         Ok((false, _)) | Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n".to_owned()),
     }
 }

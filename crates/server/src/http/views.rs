@@ -9,6 +9,7 @@ use angarium_engine::{
     Durability, PermissionListing, QUEUE_OPTIONS, QueueListing, QueueOptions, UserListing,
     Value as Typed,
 };
+use angarium_journal::State;
 use angarium_node::WaitsFor;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -53,10 +54,16 @@ pub(super) fn overview(shard: &mut Shard, connections: u64, messages: &[(u64, u6
     let counters = shard.node.engine().counters();
     let ready: u64 = messages.iter().map(|(ready, _)| ready).sum();
     let unsettled: u64 = messages.iter().map(|(_, unsettled)| unsettled).sum();
+    let (journal, failure) = match shard.node.journal().state() {
+        State::Ready => ("ready", None),
+        State::Full => ("full", None),
+        State::Failed(why) => ("failed", Some(why.as_str())),
+    };
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "serving": shard.is_serving(),
-        "journal": format!("{:?}", shard.node.journal().state()),
+        "journal": journal,
+        "journal_failure": failure,
         "connections": connections,
         "queues": messages.len(),
         "messages_ready": ready,

@@ -58,7 +58,8 @@ impl Shard {
         if let Err((refusal, why)) = self.may_begin() {
             self.counters.refused += 1;
             if let Some(held_back) = self.complaints.pass(Instant::now()) {
-                tracing::warn!(held_back, "refused a client: {why}");
+                let peer = peer.address.as_str();
+                tracing::warn!(peer, why, held_back, "client refused");
             }
             if kind.transport != Transport::Tls {
                 // It may have gone by now.
@@ -170,6 +171,13 @@ impl Shard {
         self.clients.name(index, id);
     }
 
+    /// Logs that a TLS handshake failed, at most once a second.
+    pub(super) fn log_failed_handshake(&mut self, peer: Option<String>, error: &str) {
+        if let Some(held_back) = self.complaints.pass(Instant::now()) {
+            tracing::info!(peer, error, held_back, "TLS handshake failed");
+        }
+    }
+
     /// What a client sent is not TLS, or its certificate is not trusted. The alert for it is sent already.
     pub(super) fn tls_failed(&mut self, index: usize, error: &str) {
         let Some(client) = self.clients.get(index) else { return };
@@ -182,7 +190,7 @@ impl Shard {
                 }
                 Phase::Lingering { .. } => None,
             };
-            tracing::info!(peer, error, "TLS handshake failed");
+            self.log_failed_handshake(peer, error);
         }
         self.linger(index);
     }

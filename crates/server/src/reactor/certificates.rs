@@ -132,8 +132,9 @@ impl Certificates {
             Ok((acceptance, contents)) => {
                 (self.acceptance, self.contents) = (acceptance, contents);
                 let Files { chain, authorities, .. } = &self.files;
-                let authorities = authorities.as_ref().map(tracing::field::debug);
-                tracing::info!(?chain, authorities, "changed certificates in use");
+                let chain = chain.display().to_string();
+                let authorities = authorities.as_ref().map(|path| path.display().to_string());
+                tracing::info!(chain, authorities, "changed certificates in use");
             }
             Err(error) => tracing::warn!(%error, "certificates not replaced"),
         }

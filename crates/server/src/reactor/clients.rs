@@ -390,7 +390,8 @@ impl Shard {
         if let Some(client) = self.clients.get(index)
             && let Phase::Handshaking(peer) = &client.phase
         {
-            tracing::info!(peer = ?peer.address, "TLS handshake took too long");
+            let (peer, why) = (peer.address.clone(), "TLS handshake took too long");
+            self.log_failed_handshake(Some(peer), why);
             self.counters.handshakes_failed += 1;
         }
         self.drop_client(index);
@@ -422,7 +423,7 @@ impl Shard {
             peer = address,
             user = info.user,
             encrypted,
-            ?reason,
+            reason,
             "{what}"
         );
     }

@@ -78,9 +78,9 @@ impl Shard {
     }
 
     /// Logs why a login was refused, at most once a second.
-    pub(super) fn complain(&mut self, why: &str) {
+    pub(crate) fn complain(&mut self, why: &str) {
         if let Some(held_back) = self.complaints.pass(Instant::now()) {
-            tracing::warn!(%why, held_back, "login refused");
+            tracing::warn!(why, held_back, "login refused");
         }
     }
 }

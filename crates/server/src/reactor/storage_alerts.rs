@@ -69,8 +69,8 @@ impl StorageAlerts {
             .collect();
         for (vhost, queue, position) in stopped.difference(&self.stopped) {
             tracing::error!(
-                ?vhost,
-                ?queue,
+                vhost,
+                queue,
                 at = place(*position),
                 "a queue has stopped at a message that cannot be read back, and its consumers were \
                  cancelled; nothing was dropped: restore the file and start the broker again, or \

@@ -196,7 +196,7 @@ impl Shard {
         if u128::from(processor) >= GRAVE.as_micros() {
             log!(warn);
         } else {
-            log!(info);
+            log!(debug);
         }
     }
 

@@ -312,8 +312,8 @@ settings! {
     nats_lame_duck("nats-lame-duck"): Span = Span(Duration::from_millis(500)), Restart,
         between(seconds(0), DAY);
     /// The least severe level that is logged, to standard error.
-    log("log"): LogLevel = LogLevel::Warn, Now;
-    /// How a log line is written.
+    log("log"): LogLevel = LogLevel::Info, Now;
+    /// How a log line is written. With `json` nothing is written to standard output.
     log_format("log-format"): LogFormat = LogFormat::Text, Restart;
 }
 

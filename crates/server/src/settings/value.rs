@@ -146,7 +146,7 @@ choice! {
         Error = "error",
         /// And what an operator should look at.
         Warn = "warn",
-        /// And what happens seldom: starts, stops, reloads.
+        /// And starts, stops, reloads, and what administrators do.
         Info = "info",
         /// And every connection.
         Debug = "debug",

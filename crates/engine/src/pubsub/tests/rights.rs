@@ -133,7 +133,7 @@ fn who_may_no_longer_subscribe_is_told_and_hears_nothing_more() {
     check_change("a permit ann ^$ ^$ ^amq\\.topic$", &[], &heard);
     check_change("a forbid ann", &all, &[]);
     check_change("a delete-user ann", &all, &[]);
-    check_change("a user ann other", &[], &heard);
+    check_change("a change-user ann other", &[], &heard);
     check_change("a forbid bob", &[], &heard);
 }
 

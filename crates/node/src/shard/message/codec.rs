@@ -2,7 +2,7 @@
 
 use crate::connection::key::ConnectionKey;
 use crate::flow::publisher_stall::Pace;
-use angarium_engine::{ChannelId, Confirm, ConnectionId, Deletion, Outcome, SessionLoss, Settle};
+use angarium_engine::{ChannelId, Confirm, ConnectionId, Outcome, Revocation, SessionLoss, Settle};
 
 /// Bytes before each message: how many follow.
 const LENGTH_BYTES: usize = 4;
@@ -182,16 +182,30 @@ impl<'a> Field<'a> for &'a str {
     }
 }
 
-impl<'a> Field<'a> for Deletion<&'a str> {
+impl<'a> Field<'a> for Revocation<&'a str> {
     fn put(self, out: &mut Vec<u8>) {
-        let (Deletion::User(name) | Deletion::Vhost(name)) = self;
-        matches!(self, Deletion::User(_)).put(out);
+        let (kind, name, vhost) = match self {
+            Revocation::User(name) => (0, name, ""),
+            Revocation::Vhost(name) => (1, name, ""),
+            Revocation::Password(name) => (2, name, ""),
+            Revocation::Permissions { user, vhost } => (3, user, vhost),
+        };
+        out.push(kind);
         name.put(out);
+        vhost.put(out);
     }
 
     fn take(bytes: &mut &'a [u8]) -> Option<Self> {
-        let kind = if bool::take(bytes)? { Deletion::User } else { Deletion::Vhost };
-        <&str>::take(bytes).map(kind)
+        let (kind, rest) = bytes.split_first()?;
+        *bytes = rest;
+        let (name, vhost) = (<&str>::take(bytes)?, <&str>::take(bytes)?);
+        Some(match kind {
+            0 => Revocation::User(name),
+            1 => Revocation::Vhost(name),
+            2 => Revocation::Password(name),
+            3 => Revocation::Permissions { user: name, vhost },
+            _ => return None,
+        })
     }
 }
 

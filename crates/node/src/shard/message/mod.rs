@@ -12,8 +12,8 @@ use self::codec::{Field, messages, put_batch_item, structs};
 use crate::connection::key::ConnectionKey;
 use crate::flow::publisher_stall::Pace;
 use angarium_engine::{
-    Annotations, Bytes, ChannelId, Confirm, ConnectionId, Deletion, Forward, MessageView, Refusal,
-    Reply, Request, SessionLoss, Settle, is_body_apart,
+    Annotations, Bytes, ChannelId, Confirm, ConnectionId, Forward, MessageView, Refusal, Reply,
+    Request, Revocation, SessionLoss, Settle, is_body_apart,
 };
 use angarium_protocol::{ConnectionQuery, QueryResult};
 use std::collections::VecDeque;
@@ -175,7 +175,7 @@ messages! {
         /// Nobody took a request that a connection of the receiver has emitted.
         9 Undelivered { publisher: ConnectionId, subject: &'a str, reply: &'a str },
         /// Connections that use what is to be deleted end, whether or not it can be.
-        10 Ended { deletion: Deletion<&'a str> },
+        10 Ended { revocation: Revocation<&'a str> },
         /// What a user whose rate is bounded has sent to the sender since its last message of this kind.
         11 Spent { user: &'a str, messages: u64, bytes: u64 },
         /// A connection of the sender asks for those of the receiver; its value says which.

@@ -86,6 +86,17 @@ pub enum DecodeError {
     Malformed(Malformed),
 }
 
+impl std::fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            DecodeError::Unknown { class, id } => {
+                write!(f, "no method has the number {class}.{id}")
+            }
+            DecodeError::Malformed(why) => why.fmt(f),
+        }
+    }
+}
+
 /// The name of a method, for error texts.
 #[must_use]
 pub fn name(class: u16, id: u16) -> &'static str {

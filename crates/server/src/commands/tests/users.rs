@@ -1,0 +1,67 @@
+//! Users: made, changed one thing at a time, and who is still connected then.
+
+use super::*;
+
+#[test]
+fn what_is_changed_of_a_user_is_asked_for_alone() {
+    asks(
+        "angarium user password ada",
+        "PUT",
+        "/api/users/ada/password",
+        Some(json!({ "password": "from-stdin" })),
+    );
+    asks(
+        "angarium user administrator ada no",
+        "PUT",
+        "/api/users/ada/administrator",
+        Some(json!({ "administrator": false })),
+    );
+}
+
+#[test]
+fn who_adds_a_user_hears_that_it_has_no_rights_until_it_has_some() {
+    let running = Running::start();
+    let broker = running.broker("guest");
+    let put = |path: &str, body: Value| broker.ask("PUT", path, Some(&body)).unwrap();
+    let user = json!({ "password": "secret" });
+    let added = administer::said(&put("/api/users/ada", user.clone()));
+    assert!(added.starts_with("done\nuser 'ada' has no rights yet"), "{added}");
+    assert!(added.contains("angarium permission set ada --vhost /"), "{added}");
+    put("/api/permissions/%2F/ada", json!({ "read": ".*" }));
+    let again = ask(&broker, "angarium user add ada").unwrap_err();
+    assert_eq!(again, "there is a user 'ada' already");
+    assert_eq!(administer::said(&put("/api/users/ada/password", user)), "done\n");
+    let nkey = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4";
+    for (name, is_mistyped) in [(nkey, false), (&nkey.replace("UD", "UE"), true)] {
+        let answer = put(&format!("/api/users/{name}"), json!({ "password": null }));
+        let warning = answer["warning"].as_str();
+        let is_said = warning.is_some_and(|warning| warning.contains("check sum is wrong"));
+        assert_eq!(is_said, is_mistyped, "{answer}");
+    }
+}
+
+#[test]
+fn a_new_password_ends_those_who_logged_in_by_the_old_one_and_changes_nothing_else() {
+    let running = Running::start();
+    let mut client = running.client();
+    let operator = Broker::Socket(running.folder.path().join("admin.sock"));
+    let users = || ask(&operator, "angarium user list").unwrap();
+    let before = users();
+    let next = json!({ "password": "next" });
+    operator.ask("PUT", "/api/users/guest/password", Some(&next)).unwrap();
+    assert_eq!(users(), before, "it is an administrator still");
+    let ended = client.declare("q").unwrap_err();
+    assert!(ended.contains("320"), "{ended}");
+    let Err(refused) = Client::connect(&Target {
+        uri: running.uri(),
+        socket: None,
+        authorities: None,
+        password_file: None,
+    }) else {
+        panic!("the old password is of no use");
+    };
+    assert!(refused.starts_with("cannot log in as 'guest'"), "{refused}");
+    ask(&running.broker("next"), "angarium user administrator guest no").unwrap();
+    let refused = ask(&running.broker("next"), "angarium user list").unwrap_err();
+    assert_eq!(refused, "only administrators may");
+}
