@@ -118,6 +118,7 @@ fn with_consumer(presettled: bool) -> (Engine, Sink) {
         exclusive: false,
         priority: 0,
         credit: Credit::default(),
+        settle_timeout: None,
     };
     engine.request(now, channel(1), Request::Consume(consume), &mut fx);
     (engine, fx)

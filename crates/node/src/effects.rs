@@ -76,6 +76,8 @@ pub(crate) struct NodeEffects {
     pub(crate) dirty: Vec<ConnectionId>,
     /// Answers that were not handed to their connections yet.
     pub(crate) replies: VecDeque<Answer>,
+    /// Channels of this shard that the engine has closed, and why; their handlers learn it within the call.
+    pub(crate) failed_channels: Vec<(ChannelId, Refusal)>,
     pub(crate) in_process: InProcess,
     /// The last news with which a channel of another shard was told that it lost a session.
     pub(crate) session_notices: u64,
@@ -401,6 +403,13 @@ impl Effects for NodeEffects {
 
     fn subscription_revoked(&mut self, channel: ChannelId, subscribed: &Subscribe<'_>) {
         self.touch(channel.connection).subscription_revoked(subscribed);
+    }
+
+    fn channel_failed(&mut self, channel: ChannelId, why: Refusal) {
+        if self.name_of(channel).is_some() {
+            return self.fail_remote_channel(channel, why);
+        }
+        self.failed_channels.push((channel, why));
     }
 
     fn session_lost(&mut self, channel: ChannelId, session: &str, why: SessionLoss) {

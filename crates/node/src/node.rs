@@ -349,6 +349,9 @@ impl Node {
     pub fn expire(&mut self, now: Time) {
         if self.engine.deadline().is_some_and(|due| due <= now) {
             self.engine.expire(now, &mut self.effects);
+            for (channel, why) in std::mem::take(&mut self.effects.failed_channels) {
+                self.tell_failed(now, channel, why);
+            }
         }
         if self.connections.next_sweep.is_some_and(|due| due <= now) {
             self.sweep(now);

@@ -14,6 +14,7 @@ mod rates;
 mod read_pause;
 mod rights;
 mod sessions;
+mod settle_timeouts;
 mod shards;
 mod slot_reuse;
 mod slow_consumers;

@@ -112,6 +112,9 @@ pub trait ProtocolHandler {
         _refusal: Refusal,
     ) {
     }
+    /// The engine has closed a channel for what the client did not do.
+    fn channel_failed(&mut self, _context: &mut Context<impl Host>, _id: ChannelId, _why: Refusal) {
+    }
     /// Whether it takes no input before an answer arrives.
     fn is_waiting(&self) -> bool;
     /// The broker can (`None`) or cannot (why) take persistent messages now. Called when that

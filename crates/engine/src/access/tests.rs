@@ -156,6 +156,7 @@ fn each_request_takes_exactly_its_rights() {
         exclusive: false,
         priority: 0,
         credit: crate::Credit::default(),
+        settle_timeout: None,
     };
     check(&Request::Consume(consume), &[(Read, "q")]);
     check(&Request::SelectConfirms, &[]);

@@ -13,7 +13,6 @@ use crate::consumer::unsettled::Unsettled;
 use crate::interface::refusal::refuse;
 use crate::pubsub::Subscribers;
 use crate::{ChannelId, Position, Refusal, Reply, Time};
-use std::collections::BTreeSet;
 
 /// A connection: who it is, and its channels.
 #[derive(Debug)]
@@ -53,9 +52,6 @@ pub(crate) struct Channel {
     pub(crate) inbox: Option<Box<Inbox>>,
     /// How often it waits for one message of a queue.
     pub(crate) gets: u32,
-    /// Tags of deliveries that were requeued after their settle timeout; a late settle of one
-    /// is ignored.
-    pub(crate) timed_out: BTreeSet<u64>,
     /// When the timer for settles goes off.
     pub(crate) settle_timer: Option<Time>,
     /// What tells it from an earlier channel of its number, where home knows it; else 0.

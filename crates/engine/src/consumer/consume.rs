@@ -31,6 +31,7 @@ impl Engine {
             presettled: consume.presettled,
             exclusive: consume.exclusive,
             priority: consume.priority,
+            settle_timeout: consume.settle_timeout,
             account: Account { credit: consume.credit, ..Account::default() },
             is_able: false,
             is_started: false,

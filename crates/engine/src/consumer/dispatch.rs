@@ -370,13 +370,13 @@ impl Engine {
         tag: u64,
         entry: Entry,
     ) {
+        let timeout = self.settle_timeout(slot, consumer.map(|(consumer, _)| consumer));
         let channel = &mut self.clients.channels[channel_slot];
         let queue = &mut self.queues[slot];
         queue.unsettled += 1;
         if consumer.is_some() {
             channel.account.take(entry.bytes);
         }
-        let timeout = queue.options.settle_timeout.unwrap_or(self.options.limits.settle_timeout);
         let (deadline, queue_number) = (now.plus(timeout), queue.number);
         let delivered = Delivered { entry, queue: slot, queue_number, consumer, deadline };
         channel.unsettled.push(tag, delivered);

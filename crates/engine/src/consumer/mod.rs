@@ -7,9 +7,11 @@ mod dispatch;
 pub(crate) mod drain_pacing;
 mod rights;
 mod settle;
+mod settle_timeout;
 pub(crate) mod unsettled;
 
 use self::credit::Account;
+use std::time::Duration;
 
 /// A channel's wish to take messages from a queue.
 #[derive(Debug)]
@@ -25,6 +27,8 @@ pub(crate) struct Consumer {
     pub(crate) exclusive: bool,
     pub(crate) priority: i32,
     pub(crate) account: Account,
+    /// How long its deliveries may stay unsettled, where it says so itself.
+    pub(crate) settle_timeout: Option<Duration>,
     /// It is in its queue's list of those able to take messages.
     pub(crate) is_able: bool,
     /// It is served from the next dispatch on, so that the answer to its request comes first.

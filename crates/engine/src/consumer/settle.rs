@@ -2,20 +2,16 @@
 
 use crate::consumer::unsettled::{Delivered, Unsettled};
 use crate::engine::Engine;
-use crate::foundation::timers::Timer;
 use crate::interface::refusal::refuse;
 use crate::queue::entry::Entry;
 use crate::storage::record;
 use crate::storage::record::{Kind, Record, Requeued};
 use crate::{ChannelId, DeathReason, Effects, Outcome, Position, Refusal, Settle, Time};
-use std::time::Duration;
 
 /// Settled messages of one queue that one record holds at most.
 const RECORD_SETTLES_MAX: u32 = 1024;
 /// Requeued messages that one record holds at most.
 const RECORD_REQUEUES_MAX: usize = 1024;
-/// The interval in which settle timeouts are checked.
-const TIMEOUT_STEP: Duration = Duration::from_secs(1);
 
 impl Engine {
     /// Settles deliveries. Refused: unknown tag (`PreconditionFailed`).
@@ -50,20 +46,12 @@ impl Engine {
         self.check_tag(slot, settle)?;
         let channel = &mut self.clients.channels[slot];
         if !settle.multiple {
-            match channel.unsettled.take(settle.tag) {
-                Some(delivered) => {
-                    self.settle_one(now, Some(slot), delivered, settle.outcome, fx);
-                }
-                None => {
-                    channel.timed_out.remove(&settle.tag);
-                }
+            if let Some(delivered) = channel.unsettled.take(settle.tag) {
+                self.settle_one(now, Some(slot), delivered, settle.outcome, fx);
             }
             return Ok(());
         }
         let up_to = if settle.tag == 0 { u64::MAX } else { settle.tag };
-        if !channel.timed_out.is_empty() {
-            channel.timed_out = channel.timed_out.split_off(&up_to.saturating_add(1));
-        }
         self.settle_up_to(now, slot, up_to, settle.outcome, fx);
         Ok(())
     }
@@ -91,10 +79,9 @@ impl Engine {
         let is_known = if settle.multiple {
             tag == 0
                 || (tag < channel.next_tag
-                    && (channel.unsettled.first().is_some_and(|first| first <= tag)
-                        || channel.timed_out.first().is_some_and(|first| *first <= tag)))
+                    && channel.unsettled.first().is_some_and(|first| first <= tag))
         } else {
-            channel.unsettled.contains(tag) || channel.timed_out.contains(&tag)
+            channel.unsettled.contains(tag)
         };
         if !is_known {
             refuse!(PreconditionFailed, "unknown delivery tag {tag}");
@@ -286,27 +273,5 @@ impl Engine {
     pub(crate) fn unsettled(&self) -> impl Iterator<Item = &Unsettled> {
         let settling = self.agenda.settling.iter().map(|settling| &settling.deliveries);
         self.clients.channels.iter().map(|(_, channel)| &channel.unsettled).chain(settling)
-    }
-
-    /// Returns deliveries that were not settled in time.
-    pub(crate) fn time_out_settles<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
-        let most = self.options.limits.unsettled_max as usize;
-        let Some(channel) = self.clients.channels.get_mut(slot) else { return };
-        channel.settle_timer = None;
-        let late = channel.unsettled.iter().filter(|(_, delivered)| delivered.deadline <= now);
-        for tag in late.map(|(tag, _)| tag).collect::<Vec<_>>() {
-            let channel = &mut self.clients.channels[slot];
-            let Some(delivered) = channel.unsettled.take(tag) else { continue };
-            channel.timed_out.insert(tag);
-            if channel.timed_out.len() > most {
-                channel.timed_out.pop_first();
-            }
-            self.counters.settle_timeouts += 1;
-            self.settle_one(now, Some(slot), delivered, Outcome::Requeue, fx);
-        }
-        let channel = &mut self.clients.channels[slot];
-        let next = channel.unsettled.iter().map(|(_, delivered)| delivered.deadline).min();
-        let at = next.map(|next| next.max(now.plus(TIMEOUT_STEP)));
-        self.timers.reset(&mut channel.settle_timer, at, Timer::Settle(slot));
     }
 }

@@ -56,6 +56,6 @@ pub struct Counters {
     pub session_takeovers: u64,
     /// Sessions whose time passed while they were detached.
     pub session_expiries: u64,
-    /// Deliveries that returned because they were not settled in time.
+    /// Channels closed because they did not settle a delivery in time.
     pub settle_timeouts: u64,
 }

@@ -42,6 +42,9 @@ pub trait Effects: Hints {
     /// Tells a channel that it does not hold a session any more: once, and before the reply to the claim that
     /// took it. Not where the channel gave it up itself.
     fn session_lost(&mut self, _channel: ChannelId, _session: &str, _why: SessionLoss) {}
+    /// Tells a client that the engine has closed one of its channels, and why. What the channel asks for
+    /// afterwards is refused as on one that was never open.
+    fn channel_failed(&mut self, _channel: ChannelId, _why: Refusal) {}
     /// Answers a [`crate::Request`]; exactly once for each, in order per channel.
     fn reply(&mut self, channel: ChannelId, reply: Result<Reply, Refusal>);
     /// Whether the connection's output has room for another delivery. Where not, the host calls

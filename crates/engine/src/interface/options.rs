@@ -141,7 +141,7 @@ pub const QUEUE_OPTIONS: &[OptionDefinition<QueueOptions>] = options! {
     11 "delivery-limit" delivery_limit: OptionType::Count { min: i64::MIN, max: i64::MAX },
         "requeues after which a message is dead-lettered; negative: no limit of its own";
     12 "consumer-timeout" settle_timeout: OptionType::Millis { min: 1 },
-        "how long a delivery may stay unsettled, in milliseconds";
+        "how long a delivery may stay unsettled before its channel is closed, in milliseconds";
     13 "queue-type" queue_type: OptionType::Choice(QueueType::NAMES),
         "what its declarer asks for; all types are kept on one node";
 };

@@ -215,7 +215,7 @@ pub struct QueueOptions {
     pub single_active: bool,
     /// Requeues after which a message is dead-lettered; `None`: the default limit.
     pub delivery_limit: Option<u32>,
-    /// How long a delivery may stay unsettled; `None`: the default.
+    /// How long a delivery may stay unsettled before its channel is closed; `None`: the default.
     pub settle_timeout: Option<Duration>,
     /// What its declarer asks for.
     pub queue_type: QueueType,
@@ -260,6 +260,8 @@ pub struct Consume {
     pub priority: i32,
     /// Credit of this consumer.
     pub credit: Credit,
+    /// How long its deliveries may stay unsettled; `None`: as the queue says.
+    pub settle_timeout: Option<Duration>,
 }
 
 /// What a user may do in a virtual host: patterns over names.

@@ -163,44 +163,6 @@ fn a_delayed_message_that_memory_has_no_room_for_is_spooled() {
 }
 
 #[test]
-fn a_delivery_is_settled_in_time_or_returns() {
-    let limits = Limits { settle_timeout: Duration::from_millis(100), ..Limits::default() };
-    let host = check_in(
-        TestHost::with(limits),
-        "a queue q
-         > a queue q 0 0
-         a queue own timeout=200
-         > a queue own 0 0
-         a publish - q 1
-         a publish - q 2
-         a publish - own 3
-         a get q
-         > a deliver  #1 1
-         > a got, 1 left
-         a get q
-         > a deliver  #2 2
-         > a got, 0 left
-         a get own
-         > a deliver  #3 3
-         > a got, 0 left
-         time 99
-         a accept 1
-         a passive q
-         > a queue q 0 0
-         time 1
-         a passive q
-         > a queue q 1 0
-         time 99
-         a passive own
-         > a queue own 0 0
-         time 1000
-         a passive own
-         > a queue own 1 0",
-    );
-    assert_eq!(host.engine.counters().settle_timeouts, 2);
-}
-
-#[test]
 fn names_fit_a_byte() {
     let at = "n".repeat(NAME_BYTES_MAX);
     let above = "n".repeat(NAME_BYTES_MAX + 1);

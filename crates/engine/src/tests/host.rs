@@ -522,6 +522,7 @@ fn consume(words: &Words<'_>) -> Consume {
             messages: words.number("credit").unwrap_or(0),
             bytes: words.number("bytes").unwrap_or(0),
         },
+        settle_timeout: words.millis("timeout"),
     }
 }
 

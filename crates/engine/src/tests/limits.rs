@@ -261,30 +261,6 @@ fn rejected_messages_may_go_round_and_expired_ones_may_not() {
 }
 
 #[test]
-fn late_settles_return_the_message_and_are_then_ignored() {
-    check(
-        "a queue q timeout=5000
-         > a queue q 0 0
-         a publish - q 1
-         a get q
-         > a deliver  #1 1
-         > a got, 0 left
-         time 4999
-         a passive q
-         > a queue q 0 0
-         time 1
-         a passive q
-         > a queue q 1 0
-         a accept 1
-         a accept 1
-         > a refused PreconditionFailed: unknown delivery tag 1
-         a get q
-         > a deliver  #2 1 redelivered count=1
-         > a got, 0 left",
-    );
-}
-
-#[test]
 fn delayed_messages_come_when_due() {
     check(
         "a exchange x direct delaying

@@ -27,6 +27,7 @@ mod records;
 mod recovery;
 mod redelivered;
 mod sessions;
+mod settle_timeouts;
 mod topology;
 
 use crate::interface::limits::Limits;

@@ -182,6 +182,9 @@ impl Effects for Recorder {
         let group = subscribed.group.map_or(String::new(), |group| format!(" group={group}"));
         self.line(channel, &format!("forbidden {}{group}", subscribed.subject));
     }
+    fn channel_failed(&mut self, channel: ChannelId, why: Refusal) {
+        self.line(channel, &format!("failed {:?}: {}", why.kind, why.text));
+    }
     fn session_lost(&mut self, channel: ChannelId, session: &str, why: SessionLoss) {
         self.line(channel, &format!("lost {session} {why:?}"));
     }

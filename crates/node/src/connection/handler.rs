@@ -95,6 +95,7 @@ impl ProtocolHandler for AnyHandler {
             &mut self,
             context: &mut Context<impl Host>, id: ChannelId, settle: Option<Settle>, refusal: Refusal
         );
+        fn channel_failed(&mut self, context: &mut Context<impl Host>, id: ChannelId, why: Refusal);
         fn blocked(&mut self, context: &mut Context<impl Host>, why: Option<&str>);
         fn spill_drained(&mut self, context: &mut Context<impl Host>);
         fn reading_paused(&mut self, now: Time);

@@ -110,6 +110,7 @@ impl Node {
                 self.effects.session_lost_here(name.id, session, why);
             }
             FromHome::Reply { name } => self.take_reply(now, name, values),
+            FromHome::Failed { name } => self.take_failure(now, name, values),
             FromHome::Refused { name, settle } => self.take_refusal(now, name, settle, values),
             FromHome::Admitted { key, is_admitted } => self.admitted(now, key, is_admitted),
             FromHome::Stores { name } => {
@@ -169,6 +170,21 @@ impl Node {
         }
     }
 
+    fn take_failure(&mut self, now: Time, name: ChannelName, values: &mut VecDeque<Value>) {
+        let Some(Value::Reply(Err(why))) = values.pop_front() else { return };
+        if self.is_here(name) {
+            self.tell_failed(now, name.id, why);
+        }
+    }
+
+    /// Tells a handler that the engine has closed one of its channels.
+    pub(crate) fn tell_failed(&mut self, now: Time, id: ChannelId, why: Refusal) {
+        self.resume_with(now, id.connection, |handler, context| {
+            handler.channel_failed(context, id, why);
+            Ok(())
+        });
+    }
+
     fn take_refusal(
         &mut self,
         now: Time,
@@ -189,6 +205,16 @@ impl Node {
 // ---- at home ----
 
 impl NodeEffects {
+    /// A channel of a remote connection has failed: its shard learns why, and what it still asks for is
+    /// ignored.
+    pub(crate) fn fail_remote_channel(&mut self, channel: ChannelId, why: Refusal) {
+        let Some((shard, name)) = self.name_of(channel) else { return };
+        self.links.say_with(shard, FromHome::Failed { name }, Value::Reply(Err(why)));
+        if let Some(remote) = self.remote_mut(channel.connection) {
+            remote.failed(channel.number);
+        }
+    }
+
     /// The shard and name of a channel that is a remote connection's.
     #[inline]
     pub(crate) fn name_of(&self, channel: ChannelId) -> Option<(ShardId, ChannelName)> {

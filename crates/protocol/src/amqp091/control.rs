@@ -329,6 +329,7 @@ impl Handler {
                     exclusive,
                     priority: mapping::consumer_priority(&queue, &self.vhost, arguments)?,
                     credit: self.channels.all[index].consumer_credit,
+                    settle_timeout: mapping::consumer_timeout(&queue, &self.vhost, arguments)?,
                     queue,
                 };
                 let answer = Answer::Consuming(subscribe.name.clone());

@@ -288,6 +288,15 @@ impl Handler {
     }
 }
 
+impl Handler {
+    /// A channel has failed: whatever it has asked for since is not answered.
+    fn forget_request(&mut self, channel: u16) {
+        self.waiting.take_if(
+            |waiting| matches!(waiting, Waiting::Reply(pending) if pending.channel == channel),
+        );
+    }
+}
+
 impl ProtocolHandler for Handler {
     fn receive(&mut self, context: &mut Context<impl Host>, input: &[u8]) -> Result<usize, Close> {
         let mut used = 0;
@@ -373,10 +382,7 @@ impl ProtocolHandler for Handler {
         refusal: Refusal,
     ) {
         let channel = id.number;
-        // Whatever the channel has asked for since is not answered.
-        self.waiting.take_if(
-            |waiting| matches!(waiting, Waiting::Reply(pending) if pending.channel == channel),
-        );
+        self.forget_request(channel);
         let fault = match settle {
             None => mapping::fault(refusal),
             Some(settle) => mapping::settle_fault(settle.tag, refusal),
@@ -390,6 +396,12 @@ impl ProtocolHandler for Handler {
             }
         };
         self.fail_now(context, channel, fault);
+    }
+
+    fn channel_failed(&mut self, context: &mut Context<impl Host>, id: ChannelId, why: Refusal) {
+        self.forget_request(id.number);
+        self.current = (0, 0);
+        self.fail_now(context, id.number, mapping::fault(why));
     }
 
     fn is_waiting(&self) -> bool {

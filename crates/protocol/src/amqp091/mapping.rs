@@ -162,6 +162,23 @@ pub(super) fn consumer_priority(queue: &str, vhost: &str, table: Table<'_>) -> R
     }
 }
 
+/// How long a consumer's deliveries may stay unsettled, where the arguments of basic.consume say so.
+pub(super) fn consumer_timeout(
+    queue: &str,
+    vhost: &str,
+    table: Table<'_>,
+) -> Result<Option<Duration>, Fault> {
+    let what = Declared { noun: "queue", name: queue, vhost };
+    match table.get("x-consumer-timeout") {
+        None => Ok(None),
+        Some(FieldValue::Int(millis)) => match u64::try_from(millis) {
+            Ok(millis @ 1..) => Ok(Some(Duration::from_millis(millis))),
+            _ => Err(what.invalid("x-consumer-timeout", "must be at least 1")),
+        },
+        Some(_) => Err(what.invalid("x-consumer-timeout", "must be an integer")),
+    }
+}
+
 /// The time to live in the expiration property: decimal milliseconds.
 pub(super) fn expiration(digits: &[u8]) -> Result<Duration, Fault> {
     let text = str::from_utf8(digits).unwrap_or("");

@@ -290,7 +290,8 @@ settings! {
     transaction_operations_max("transaction-operations-max"): u64 = 100_000, Restart, between(1, 100_000_000);
     /// Message bodies that one transaction holds until it is committed.
     transaction_bytes_max("transaction-bytes-max"): ByteCount = mib(128), Restart, at_least(kib(1));
-    /// How long a delivery may stay unsettled before it returns to its queue.
+    /// How long a delivery may stay unsettled before its channel is closed and all it holds goes back to its
+    /// queue, for queues and consumers without a time of their own.
     settle_timeout("settle-timeout"): Span = seconds(30 * 60), Restart, between(SECOND, YEAR);
     /// Longest time a message may be delayed.
     delay_max("delay-max"): Span = YEAR, Restart;

@@ -243,6 +243,8 @@ messages! {
         13 Yield { yields: bool },
         /// Most of its last messages reached nobody; whether that disturbs others at home.
         14 Flood { name: ChannelName, disturbs: bool },
+        /// Home has closed the channel; its value says why.
+        15 Failed { name: ChannelName },
     }
 }
 

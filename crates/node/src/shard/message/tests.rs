@@ -73,6 +73,7 @@ fn shard_messages_from_home_come_back() {
         FromHome::Blocked { why: None },
         FromHome::Congested { is_congested: true },
         FromHome::Yield { yields: true },
+        FromHome::Failed { name },
     ];
     check_messages(&answers.map(ShardMessage::from));
 }

@@ -173,7 +173,7 @@ def one_tag_is_one_consumer(world):
 
 
 @case(ours=True)
-def a_delivery_that_is_never_settled_returns_to_its_queue(world):
+def who_never_settles_a_delivery_loses_the_channel_and_is_told(world):
     channel = world.channel()
     queue = world.queue(channel, {"x-consumer-timeout": 300})
     publish(channel, queue, b"x")
@@ -181,11 +181,16 @@ def a_delivery_that_is_never_settled_returns_to_its_queue(world):
     slow.basic_qos(prefetch_count=1)
     slow_inbox = Inbox(slow, queue)
     slow_inbox.wait(1)
+    wait_for(slow.connection, lambda: not slow.is_open, "the end of the channel")
+    reason = slow._impl._closing_reason
+    assert reason.reply_code == 406, reason
+    assert reason.reply_text.startswith(
+        "PRECONDITION_FAILED - delivery acknowledgement on channel 1 timed out."
+    ), reason
+    assert len(slow_inbox.got) == 1 and slow.connection.is_open
     other = Inbox(channel, queue)
     other.wait(1)
     assert other.got[0][0].redelivered
-    # Its channel stays open: other work on it is not punished.
-    assert slow.is_open and slow.connection.is_open
 
 
 @case()
