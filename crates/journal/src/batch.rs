@@ -1,6 +1,7 @@
 //! Records on their way to the disk. A batch becomes one block, written from the buffer that the records
 //! were copied into; large parts are copied into it by the thread that writes it.
 
+use std::io;
 use std::ops::{Deref, DerefMut};
 
 use bytes::Bytes;
@@ -151,11 +152,15 @@ impl Batch {
     }
 
     /// Copies the large parts to their places, the last one first, so that each byte behind one moves once.
-    pub(crate) fn assemble(&mut self) {
+    ///
+    /// # Errors
+    /// There is no memory for them.
+    pub(crate) fn assemble(&mut self) -> io::Result<()> {
         if self.shared.is_empty() {
-            return;
+            return Ok(());
         }
         let (mut from, mut to) = (self.bytes.len(), self.len());
+        self.bytes.bytes.try_reserve(to - from)?;
         self.bytes.resize(to);
         self.absent_bytes = 0;
         while let Some(Shared { at, bytes }) = self.shared.pop() {
@@ -166,6 +171,7 @@ impl Batch {
             self.bytes[to..to + bytes.len()].copy_from_slice(&bytes);
         }
         debug_assert_eq!(from, to);
+        Ok(())
     }
 
     /// Frees a large buffer once it is written: that takes long, and happens on the thread that writes.

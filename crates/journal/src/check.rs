@@ -1,11 +1,13 @@
 //! Checks a journal without changing it: what is in it, and what is damaged.
 
-use crate::checkpoint::{self, Checkpoint};
+use crate::checkpoint::{self, Checkpoint, Lost};
 use crate::files::{self, SegmentFile};
-use crate::format::{NoBlock, records, verify_record};
+use crate::format::{NoBlock, Part, parts, verify_record};
+use crate::salvage::Region;
 use crate::scan::{self, Block, WHOLE, Walk};
 use crate::segments::Usage;
 use crate::storage::failed;
+use crate::tail::{Proof, Tail};
 use crate::{Position, Storage};
 
 /// What [`check`] found.
@@ -17,6 +19,8 @@ pub struct Report {
     pub segments: Vec<SegmentReport>,
     /// What is wrong. Empty: the journal is whole.
     pub problems: Vec<Problem>,
+    /// What costs nothing for all that is known: a missing copy, what lies behind the end of the log.
+    pub notes: Vec<String>,
     /// Where the log ends, if nothing is wrong: appends go on there.
     pub end: Position,
     /// Everything before this was flushed, according to the last block: a start finds damage there. Damage
@@ -68,18 +72,38 @@ pub struct Problem {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ProblemKind {
-    /// The newest checkpoint cannot be used.
+    /// The journal is of another version of the format.
+    Version,
+    /// No file of any checkpoint can be used.
     Checkpoint,
-    /// A segment with live records is gone or shorter than it was.
+    /// A file of a checkpoint cannot be used, and nothing is lost by it.
+    Copy,
+    /// A segment is gone or shorter than it was.
     Segment {
         id: u32,
         /// Its size before; 0: not known.
         bytes: u64,
     },
-    /// The chain of blocks breaks where `walk` ended, and continues with `resumes`.
-    Gap { walk: Walk, resumes: Block },
+    /// The chain of blocks breaks where `walk` ended.
+    Gap { walk: Walk, resumes: Resumption },
     /// Records before the checkpoint cannot be read: reading one returns an error.
-    Unreadable,
+    Unreadable(Region),
+}
+
+/// Where the chain of blocks goes on behind a gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resumption {
+    /// With this block.
+    Block(Block),
+    /// Nowhere: the last block is the damaged one, which ends here.
+    Nowhere(Position),
+}
+
+impl Report {
+    /// Whether the journal is of another version of the format, which nothing here can read.
+    pub fn is_of_another_version(&self) -> bool {
+        self.problems.iter().any(|problem| problem.kind == ProblemKind::Version)
+    }
 }
 
 impl Problem {
@@ -95,43 +119,54 @@ pub fn check(storage: &dyn Storage) -> Result<Report, String> {
     let names = storage.list().map_err(failed("list", "the journal"))?;
     let files = files::segments(storage, &names)?;
     let mut report = Report::default();
-    let newest = check_checkpoint(storage, &names, &mut report)?;
+    let newest = check_checkpoint(storage, &names, &mut report);
     if let Some(newest) = &newest {
         report.problems.extend(missing(newest, &files));
         check_chain(storage, newest, &files, &mut report)?;
     }
     let newest = newest.unwrap_or_default();
-    let mut given_up = Position(0);
     for &file in &files {
-        check_segment(storage, &newest, file, &mut given_up, &mut report)?;
+        check_segment(storage, &newest, file, &mut report)?;
     }
     Ok(report)
 }
 
-/// The newest checkpoint; the default one if there is none; `None` if it is corrupt.
+/// The newest checkpoint; the default one if there is none; `None` if none can be used.
 fn check_checkpoint(
     storage: &dyn Storage,
     names: &[String],
     report: &mut Report,
-) -> Result<Option<Checkpoint>, String> {
-    match checkpoint::newest(storage, names) {
-        Ok(None) => Ok(Some(Checkpoint::default())),
-        Ok(Some((newest, snapshot))) => {
-            report.checkpoint = Some(CheckpointReport {
-                name: files::checkpoint_name(newest.number),
-                start: newest.start,
-                snapshot_bytes: snapshot.len() as u64,
-                clean: checkpoint::is_clean(storage, names, &newest),
-            });
-            Ok(Some(newest))
+) -> Option<Checkpoint> {
+    let stored = match checkpoint::newest(storage, names) {
+        Ok(Some(stored)) => stored,
+        Ok(None) => return Some(Checkpoint::default()),
+        Err(lost) => {
+            let what = lost.to_string();
+            let (name, kind) = match lost {
+                Lost::Version(_) => ("checkpoint".to_owned(), ProblemKind::Version),
+                Lost::Damaged(name, _) => (name, ProblemKind::Checkpoint),
+            };
+            report.problems.push(Problem { name, offset: 0, what, kind });
+            return None;
         }
-        Err(what) => {
-            let number = names.iter().filter_map(|name| files::parse_checkpoint_name(name)).max();
-            let name = files::checkpoint_name(number.unwrap_or_default());
-            report.problems.push(Problem { name, offset: 0, what, kind: ProblemKind::Checkpoint });
-            Ok(None)
+    };
+    for flaw in &stored.flaws {
+        if flaw.what.is_none() {
+            report.notes.push(format!("{}: the next start writes it again", stored.cost(flaw)));
+            continue;
         }
+        let (name, what) = (flaw.name.clone(), stored.cost(flaw));
+        report.problems.push(Problem { name, offset: 0, what, kind: ProblemKind::Copy });
     }
+    let newest = stored.checkpoint.clone();
+    let [name, _] = files::checkpoint_names(newest.number);
+    report.checkpoint = Some(CheckpointReport {
+        name,
+        start: newest.start,
+        snapshot_bytes: stored.snapshot().len() as u64,
+        clean: checkpoint::is_clean(storage, names, &newest),
+    });
+    Some(newest)
 }
 
 /// Walks the log as a start does, and continues behind every gap.
@@ -150,24 +185,45 @@ fn check_chain(
             }
         }
         (report.end, report.flushed) = (walk.at, walk.durable);
-        let Some(resumes) = resumption(storage, &walk)? else {
+        let name = files::segment_name(walk.at.segment());
+        if let NoBlock::Version(_) = walk.end {
+            let (offset, what) = (walk.at.offset().into(), walk.end.to_string());
+            report.problems.push(Problem { name, offset, what, kind: ProblemKind::Version });
+            return Ok(());
+        }
+        let tail = Tail::look(storage, &walk, WHOLE)?;
+        let Some(proof) = tail.proof else {
+            report.problems.extend(walk.missing_file().map(missing_file));
+            report.notes.extend(tail.note(&walk));
             return Ok(());
         };
-        let to = resumes.header.position();
+        let resumes = resumption(storage, &walk, proof)?;
+        let (to, goes_on) = match resumes {
+            Resumption::Block(block) => {
+                let to = block.header.position();
+                (to, format!("the log goes on in {to}"))
+            }
+            Resumption::Nowhere(end) => (end, "the log ends with it".to_owned()),
+        };
         let (place, what) = walk.missing(storage, to)?;
+        let proof = proof.text();
         report.problems.push(Problem {
             name: files::segment_name(place.segment()),
             offset: place.offset().into(),
-            what: format!(
-                "{what}, though it was flushed once; the log goes on in {to}: whatever was between is \
-                 lost",
-            ),
+            what: format!("{what}, though {proof}; {goes_on}"),
             kind: ProblemKind::Gap { walk: walk.clone(), resumes },
         });
+        let Resumption::Block(block) = resumes else { return Ok(()) };
         walk.at = to;
-        walk.chain.sequence = resumes.header.sequence - 1;
-        walk.chain.checksum = resumes.header.previous;
+        walk.chain.sequence = block.header.sequence - 1;
+        walk.chain.checksum = block.header.previous;
     }
+}
+
+/// A segment between the end of the log and one prepared for later is gone.
+pub(crate) fn missing_file(file: SegmentFile) -> Problem {
+    let what = "missing, though a later segment is there: what it held, if anything, is lost";
+    Problem::segment(file.id, file.bytes, 0, what.to_owned())
 }
 
 fn cut_short(block: &Block, files: &[SegmentFile]) -> Option<Problem> {
@@ -208,82 +264,84 @@ pub(crate) fn missing(newest: &Checkpoint, files: &[SegmentFile]) -> Vec<Problem
     found
 }
 
-/// The first block behind the end of the walk that belongs to the log, if a later one proves that the end
-/// was flushed once. Blocks that an earlier process left behind have an older epoch than those.
-fn resumption(storage: &dyn Storage, walk: &Walk) -> Result<Option<Block>, String> {
+/// The first block behind the end of the walk that belongs to the log; `proof` says that something is
+/// missing before it. Blocks that an earlier process left behind have an older epoch than those that prove
+/// it.
+fn resumption(storage: &dyn Storage, walk: &Walk, proof: Proof) -> Result<Resumption, String> {
     let mut first: Option<Block> = None;
-    let mut proven = false;
     scan::search(storage, &walk.files, walk.at, WHOLE, |block, _| {
-        let newer = |first: &Block| {
+        let is_newer = |first: &Block| {
             block.header.epoch > first.header.epoch
                 && block.header.sequence <= first.header.sequence
         };
-        if block.header.epoch >= walk.epoch && block.header.sequence > walk.chain.sequence {
-            if first.is_none_or(|first| newer(&first)) {
-                first = Some(*block);
-            }
-            proven |= block.header.durable > walk.at;
+        if walk.precedes(&block.header) && first.is_none_or(|first| is_newer(&first)) {
+            first = Some(*block);
         }
         true
     })?;
-    Ok(first.filter(|_| proven))
+    match (first, walk.damaged(storage)?) {
+        (Some(block), _) => Ok(Resumption::Block(block)),
+        (None, Some((header, _))) => {
+            Ok(Resumption::Nowhere(Position(header.position().0 + header.padded() as u64)))
+        }
+        (None, None) => Err(format!("{} cannot be told from its end: {}", walk.at, proof.text())),
+    }
 }
 
-/// Counts a segment's blocks and verifies its records. A repair gave up what lies before `given_up`.
+/// Counts a segment's blocks and verifies its records.
 fn check_segment(
     storage: &dyn Storage,
     newest: &Checkpoint,
     file: SegmentFile,
-    given_up: &mut Position,
     report: &mut Report,
 ) -> Result<(), String> {
     let name = files::segment_name(file.id);
-    let at = |offset: u64| Position(Position::at(file.id, 0).0 + offset);
-    let live = newest.segments.iter().find(|usage| usage.id == file.id).map_or(0, |it| it.live);
-    let known = report.checkpoint.is_some().then_some(live);
+    let usage = newest.segments.iter().find(|usage| usage.id == file.id);
+    let live = usage.map_or(0, |usage| usage.live);
     let mut segment = SegmentReport {
         name: name.clone(),
         bytes: file.bytes,
         blocks: 0,
         records: 0,
         given_up: 0,
-        live: known,
+        live: report.checkpoint.is_some().then_some(live),
     };
+    // From the checkpoint's start on, the walk along the chain reports gaps.
+    let limit = match usage {
+        Some(usage) if live == 0 || usage.id > newest.start.segment() => 0,
+        Some(usage) => u64::from(usage.end).min(file.bytes),
+        None => 0,
+    };
+    let mut damaged = Vec::new();
     let mut expected = 0;
-    let mut note = |offset: u64, what: String| {
-        // From the checkpoint's start on, the walk along the chain reports gaps.
-        if at(offset) < newest.start && live > 0 {
-            let what = format!("{what}: live records here may be unreadable");
-            let kind = ProblemKind::Unreadable;
-            report.problems.push(Problem { name: name.clone(), offset, what, kind });
+    let mut note = |from: u64, to: u64| {
+        if from < to.min(limit) {
+            damaged.push(Region { id: file.id, from, to: to.min(limit) });
         }
     };
     scan::search(storage, &[file], Position::at(file.id, 0), WHOLE, |block, bytes| {
         let offset = u64::from(block.header.offset);
-        let hole = scan::hole_end(block, bytes);
-        // A gap that ends at a hole is the block in which the file was cut off.
-        if offset > expected && (at(offset) <= *given_up || hole.is_some()) {
-            segment.given_up += offset - expected;
-        } else if offset > expected {
-            note(expected, format!("no valid block up to offset {offset}"));
-        }
+        note(expected, offset);
         expected = offset + block.header.padded() as u64;
-        *given_up = hole.unwrap_or_default().max(*given_up);
         segment.blocks += 1;
-        for record in records(bytes, &block.header) {
-            segment.records += 1;
-            let valid = record.map(|(position, bytes)| verify_record(bytes, position).is_some());
-            if valid != Ok(true) {
-                note(offset, "a record's checksum is wrong".into());
+        for part in parts(bytes, &block.header) {
+            match part {
+                Part::Gap(_, bytes) => segment.given_up += bytes,
+                Part::Record(position, bytes) if verify_record(bytes, position).is_some() => {
+                    segment.records += 1;
+                }
+                Part::Record(..) | Part::Malformed(_) => note(offset, expected),
             }
         }
         true
     })?;
-    if expected < file.bytes && at(file.bytes) <= *given_up {
-        segment.given_up += file.bytes - expected;
-    } else if expected == 0 && live > 0 {
-        note(0, NoBlock::Absent.to_string());
-    }
+    note(expected, limit);
     report.segments.push(segment);
+    for region in damaged {
+        let salvaged = region.read(storage)?;
+        let what = format!("no valid block up to offset {}: {}", region.to, salvaged.text());
+        let kind = ProblemKind::Unreadable(region);
+        report.problems.push(Problem { name: name.clone(), offset: region.from, what, kind });
+    }
     Ok(())
 }

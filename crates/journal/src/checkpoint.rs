@@ -4,17 +4,22 @@
 //!  0      4        6        8       12      16       24          32        36       40
 //!  | AGJC | version| unused | number| epoch | start  | sequence  | previous| count  | snapshot n|
 //!  48: checksum u32, unused u32
-//!  56: count * | segment u32 | unused u32 | bytes u64 | live u64 | total u64 |, then the snapshot
+//!  56: count * | segment u32 | end u32 | bytes u64 | live u64 | total u64 |, then the snapshot
 //! ```
 //!
-//! Only the newest checkpoint is kept. The older one is removed before any segment that it needs, so that
-//! both are usable as long as both exist. A corrupt newest one still stops the start: it is never taken for
-//! an empty broker, nor silently replaced by an older one.
+//! `end` is where the log left the segment: everything before it was blocks.
+//!
+//! A checkpoint is kept in two files of the same content, since everything rests on it. Both are read back
+//! before those of the older one go, and these go before any segment that they need: as long as a
+//! checkpoint is there, so is everything it needs. So whichever file is whole will do, an older
+//! checkpoint's too, whose log leads to the same state. If none is, the start stops: it is never taken for
+//! an empty broker.
 
 use std::io;
 
+use crate::batch::Buffer;
 use crate::files::{self, CLEAN_NAME};
-use crate::format::{VERSION, u32_at, u64_at};
+use crate::format::{self, BLOCK_ALIGN, VERSION, u32_at, u64_at};
 use crate::segments::Usage;
 use crate::{Position, Storage, checksum};
 
@@ -24,6 +29,10 @@ const HEADER_BYTES: usize = 56;
 const CHECKSUM_AT: usize = 48;
 const ENTRY_BYTES: usize = 32;
 const CLEAN_BYTES: usize = 16;
+/// Most pages in which two damaged copies differ and are still merged.
+const MERGED_PAGES_MAX: usize = 8;
+/// Bytes read back at a time.
+const READ_BACK_BYTES: usize = 1 << 20;
 
 /// The end of the chain of blocks, which the next block refers to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,11 +55,14 @@ pub(crate) struct Checkpoint {
 }
 
 impl Checkpoint {
-    pub(crate) fn encode(&self, snapshot: &[Vec<u8>]) -> Vec<u8> {
+    /// # Errors
+    /// There is no memory for it.
+    pub(crate) fn encode(&self, snapshot: &[Vec<u8>]) -> io::Result<Vec<u8>> {
         let entries = self.segments.len() * ENTRY_BYTES;
         let snapshot_bytes: usize = snapshot.iter().map(Vec::len).sum();
-        let mut out = vec![0; HEADER_BYTES];
-        out.reserve_exact(entries + snapshot_bytes);
+        let mut out = Vec::new();
+        out.try_reserve_exact(HEADER_BYTES + entries + snapshot_bytes)?;
+        out.resize(HEADER_BYTES, 0);
         out[0..4].copy_from_slice(&MAGIC);
         out[4..6].copy_from_slice(&VERSION.to_le_bytes());
         out[8..12].copy_from_slice(&self.number.to_le_bytes());
@@ -61,7 +73,8 @@ impl Checkpoint {
         out[36..40].copy_from_slice(&(self.segments.len() as u32).to_le_bytes());
         out[40..48].copy_from_slice(&(snapshot_bytes as u64).to_le_bytes());
         for usage in &self.segments {
-            out.extend_from_slice(&u64::from(usage.id).to_le_bytes());
+            out.extend_from_slice(&usage.id.to_le_bytes());
+            out.extend_from_slice(&usage.end.to_le_bytes());
             out.extend_from_slice(&usage.bytes.to_le_bytes());
             out.extend_from_slice(&usage.live.to_le_bytes());
             out.extend_from_slice(&usage.total.to_le_bytes());
@@ -71,28 +84,29 @@ impl Checkpoint {
         }
         let checksum = file_checksum(&out);
         out[CHECKSUM_AT..CHECKSUM_AT + 4].copy_from_slice(&checksum.to_le_bytes());
-        out
+        Ok(out)
     }
 
     /// The checkpoint and where in `bytes` its snapshot begins.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<(Checkpoint, usize), String> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<(Checkpoint, usize), Unusable> {
+        let damaged = |what: &str| Err(Unusable::Damaged(what.to_owned()));
         if bytes.len() < HEADER_BYTES {
-            return Err(format!("only {} bytes long", bytes.len()));
+            return Err(Unusable::Damaged(format!("it is only {} bytes long", bytes.len())));
         }
         if bytes[0..4] != MAGIC {
-            return Err("not a checkpoint".into());
+            return damaged("it does not begin as a checkpoint does");
+        }
+        if file_checksum(bytes) != u32_at(bytes, CHECKSUM_AT) {
+            return damaged("its checksum is wrong");
         }
         let version = u16::from_le_bytes([bytes[4], bytes[5]]);
         if version != VERSION {
-            return Err(format!("unknown format version {version}"));
-        }
-        if file_checksum(bytes) != u32_at(bytes, CHECKSUM_AT) {
-            return Err("checksum wrong".into());
+            return Err(Unusable::Version(version));
         }
         let entries = (u32_at(bytes, 36) as usize).saturating_mul(ENTRY_BYTES);
         let snapshot_at = HEADER_BYTES.saturating_add(entries);
         if bytes.len() as u64 != (snapshot_at as u64).saturating_add(u64_at(bytes, 40)) {
-            return Err("length wrong".into());
+            return damaged("its length is wrong");
         }
         let segments = bytes[HEADER_BYTES..snapshot_at]
             .chunks_exact(ENTRY_BYTES)
@@ -101,6 +115,7 @@ impl Checkpoint {
                 bytes: u64_at(entry, 8),
                 live: u64_at(entry, 16),
                 total: u64_at(entry, 24),
+                end: u32_at(entry, 4),
             })
             .collect();
         let checkpoint = Checkpoint {
@@ -120,11 +135,38 @@ fn file_checksum(bytes: &[u8]) -> u32 {
     checksum::append(head, &bytes[CHECKSUM_AT + 4..])
 }
 
+/// Gives a file that a test changed the right checksum.
+#[cfg(test)]
+pub(crate) fn reseal(bytes: &mut [u8]) {
+    let checksum = file_checksum(bytes);
+    bytes[CHECKSUM_AT..CHECKSUM_AT + 4].copy_from_slice(&checksum.to_le_bytes());
+}
+
 /// Reads a whole small file.
 pub(crate) fn read_file(storage: &dyn Storage, name: &str) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; storage.size(name)? as usize];
+    let size = storage.size(name)? as usize;
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(size)?;
+    bytes.resize(size, 0);
     storage.read(name, 0, &mut bytes)?;
     Ok(bytes)
+}
+
+/// Reads a file back from the disk and compares it with what was written.
+pub(crate) fn read_back(storage: &dyn Storage, name: &str, written: &[u8]) -> io::Result<()> {
+    let mut buffer = Buffer::with_capacity(READ_BACK_BYTES);
+    for (at, chunk) in written.chunks(READ_BACK_BYTES).enumerate() {
+        buffer.resize(0);
+        buffer.resize(chunk.len());
+        storage.read_past_cache(name, (at * READ_BACK_BYTES) as u64, &mut buffer)?;
+        if *buffer != *chunk {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "what was written reads back otherwise",
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The content of the file `clean` for a checkpoint.
@@ -146,22 +188,188 @@ pub(crate) fn is_clean(storage: &dyn Storage, names: &[String], newest: &Checkpo
             .is_ok_and(|mark| mark == clean_mark(newest.number, newest.epoch))
 }
 
-/// The newest checkpoint among the files, with its snapshot.
-pub(crate) fn newest(
-    storage: &dyn Storage,
-    names: &[String],
-) -> Result<Option<(Checkpoint, Vec<u8>)>, String> {
-    let Some(number) = names.iter().filter_map(|name| files::parse_checkpoint_name(name)).max()
-    else {
-        return Ok(None);
-    };
-    let name = files::checkpoint_name(number);
-    let mut bytes = read_file(storage, &name).map_err(|error| format!("{name}: {error}"))?;
-    let (checkpoint, snapshot_at) =
-        Checkpoint::decode(&bytes).map_err(|why| format!("{name} is corrupt: {why}"))?;
-    if checkpoint.number != number {
-        return Err(format!("{name} is corrupt: it says that it is number {}", checkpoint.number));
+/// Why a file cannot be used as a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unusable {
+    /// It is whole and of another version of the format.
+    Version(u16),
+    /// What is wrong with it.
+    Damaged(String),
+}
+
+/// A checkpoint file that is not as it should be, though nothing is lost by it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Flaw {
+    pub(crate) name: String,
+    /// `None`: it is missing.
+    pub(crate) what: Option<String>,
+}
+
+impl Flaw {
+    /// The flaw as part of a sentence.
+    pub(crate) fn text(&self) -> String {
+        match &self.what {
+            None => format!("{} is missing", self.name),
+            Some(what) => format!("{} is damaged: {what}", self.name),
+        }
     }
-    bytes.drain(..snapshot_at);
-    Ok(Some((checkpoint, bytes)))
+}
+
+/// The checkpoint that a start uses.
+#[derive(Clone, Debug)]
+pub(crate) struct Stored {
+    pub(crate) checkpoint: Checkpoint,
+    /// The whole file.
+    pub(crate) bytes: Vec<u8>,
+    /// Where in `bytes` the snapshot begins.
+    pub(crate) snapshot_at: usize,
+    /// Files of it, or of newer ones, that cannot be used.
+    pub(crate) flaws: Vec<Flaw>,
+    /// The highest number that a file of any checkpoint has.
+    pub(crate) last_number: u32,
+}
+
+impl Stored {
+    pub(crate) fn snapshot(&self) -> &[u8] {
+        &self.bytes[self.snapshot_at..]
+    }
+
+    /// Whether a file is one of the two of this checkpoint.
+    pub(crate) fn is_its_own(&self, name: &str) -> bool {
+        files::checkpoint_names(self.checkpoint.number).iter().any(|own| own == name)
+    }
+
+    /// A flaw, and why it costs nothing.
+    pub(crate) fn cost(&self, flaw: &Flaw) -> String {
+        let own = self.flaws.iter().filter(|flaw| self.is_its_own(&flaw.name)).count();
+        let since = match self.is_its_own(&flaw.name) {
+            false => "the checkpoint before it is whole, and the log since",
+            true if own > 1 => "the two copies together are whole",
+            true => "its copy is whole",
+        };
+        format!("{}; nothing is lost, since {since}", flaw.text())
+    }
+}
+
+/// Why there are checkpoint files and none can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// They are of another version of the format.
+    Version(u16),
+    /// The newest one's file, and what is wrong with all.
+    Damaged(String, String),
+}
+
+impl std::fmt::Display for Lost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Lost::Version(version) => f.write_str(&format::other_version(*version)),
+            Lost::Damaged(_, what) => f.write_str(what),
+        }
+    }
+}
+
+/// The newest checkpoint among the files of which anything is whole; `None` if there are no files of any.
+pub(crate) fn newest(storage: &dyn Storage, names: &[String]) -> Result<Option<Stored>, Lost> {
+    let mut numbers: Vec<u32> =
+        names.iter().filter_map(|name| files::parse_checkpoint_name(name)).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let Some(&last_number) = numbers.last() else { return Ok(None) };
+    let mut flaws = Vec::new();
+    for &number in numbers.iter().rev() {
+        let pair = files::checkpoint_names(number).map(|name| {
+            let is_there = names.contains(&name);
+            is_there.then(|| read_file(storage, &name).map_err(|error| error.to_string()))
+        });
+        let stored = whole(number, pair, &mut flaws)?;
+        if let Some((checkpoint, bytes, snapshot_at)) = stored {
+            return Ok(Some(Stored { checkpoint, bytes, snapshot_at, flaws, last_number }));
+        }
+    }
+    let what: Vec<String> = flaws.iter().map(Flaw::text).collect();
+    Err(Lost::Damaged(flaws[0].name.clone(), what.join("; ")))
+}
+
+/// A file that is not there, cannot be read, or its bytes.
+type File = Option<Result<Vec<u8>, String>>;
+
+/// What is whole of a checkpoint in two files: either of them, or both together.
+fn whole(
+    number: u32,
+    pair: [File; 2],
+    flaws: &mut Vec<Flaw>,
+) -> Result<Option<(Checkpoint, Vec<u8>, usize)>, Lost> {
+    let mut found: Option<(Checkpoint, Vec<u8>, usize)> = None;
+    let mut damaged: Vec<Vec<u8>> = Vec::new();
+    for (name, file) in files::checkpoint_names(number).into_iter().zip(pair) {
+        let Some(file) = file else {
+            flaws.push(Flaw { name, what: None });
+            continue;
+        };
+        let decoded =
+            file.map_err(Unusable::Damaged).and_then(|bytes| match Checkpoint::decode(&bytes) {
+                Ok((checkpoint, at)) if checkpoint.number == number => Ok((checkpoint, bytes, at)),
+                Ok((other, _)) => {
+                    Err(Unusable::Damaged(format!("it says that it is number {}", other.number)))
+                }
+                Err(why) => {
+                    damaged.push(bytes);
+                    Err(why)
+                }
+            });
+        match decoded {
+            // One that was written again may differ from its copy: what begins later has less to replay.
+            Ok(new) if found.as_ref().is_none_or(|old| new.0.start > old.0.start) => {
+                if found.replace(new).is_some() {
+                    let [first, _] = files::checkpoint_names(number);
+                    flaws.push(Flaw { name: first, what: Some("its copy is newer".to_owned()) });
+                }
+            }
+            Ok(new) if found.as_ref().is_some_and(|old| new.1 == old.1) => {}
+            Ok(_) => flaws.push(Flaw { name, what: Some("it is older than its copy".to_owned()) }),
+            Err(Unusable::Version(version)) => return Err(Lost::Version(version)),
+            Err(Unusable::Damaged(what)) => flaws.push(Flaw { name, what: Some(what) }),
+        }
+    }
+    if let ([first, second], None) = (&damaged[..], &found) {
+        if let Some(version) = claimed_by_both(first, second) {
+            return Err(Lost::Version(version));
+        }
+        let merged = merge(first, second);
+        found = merged.and_then(|bytes| {
+            let (checkpoint, at) = Checkpoint::decode(&bytes).ok()?;
+            Some((checkpoint, bytes, at))
+        });
+    }
+    Ok(found)
+}
+
+/// Another version that both files claim to be of: one that has its checksum elsewhere.
+fn claimed_by_both(first: &[u8], second: &[u8]) -> Option<u16> {
+    let version = |bytes: &[u8]| {
+        let is_ours = bytes.len() >= HEADER_BYTES && bytes[0..4] == MAGIC;
+        is_ours.then(|| u16::from_le_bytes([bytes[4], bytes[5]]))
+    };
+    let claimed = version(first).filter(|claimed| *claimed != VERSION);
+    claimed.filter(|_| claimed == version(second))
+}
+
+/// The whole file of which these are two copies damaged in different places: tries every choice among the
+/// pages that differ, since only the right one has the right checksum.
+fn merge(first: &[u8], second: &[u8]) -> Option<Vec<u8>> {
+    let pages = || first.chunks(BLOCK_ALIGN).zip(second.chunks(BLOCK_ALIGN)).enumerate();
+    let differ: Vec<usize> = pages().filter(|(_, (a, b))| a != b).map(|(at, _)| at).collect();
+    if first.len() != second.len() || differ.len() > MERGED_PAGES_MAX {
+        return None;
+    }
+    (0..1_u32 << differ.len()).find_map(|choice| {
+        let mut bytes = first.to_vec();
+        for (_, page) in differ.iter().enumerate().filter(|(bit, _)| choice >> bit & 1 == 1) {
+            let at = page * BLOCK_ALIGN;
+            let end = bytes.len().min(at + BLOCK_ALIGN);
+            bytes[at..end].copy_from_slice(&second[at..end]);
+        }
+        Checkpoint::decode(&bytes).is_ok().then_some(bytes)
+    })
 }

@@ -23,7 +23,7 @@ impl Pending {
 /// Checkpoints of a journal.
 #[derive(Debug, Default)]
 pub(crate) struct Checkpointing {
-    /// Number of the newest one on the disk; 0: none.
+    /// The highest number of one on the disk; 0: none.
     newest: u32,
     pub(crate) pending: Option<Pending>,
     /// One is being written.
@@ -53,7 +53,7 @@ impl Checkpointing {
 
     /// Makes `checkpoint` the pending one, in place of another. Its number is given when it is written.
     pub(crate) fn begin(&mut self, checkpoint: Checkpoint, chained: bool, clean: bool) {
-        let write = WriteCheckpoint { checkpoint, snapshot: Vec::new(), older: None, clean };
+        let write = WriteCheckpoint { checkpoint, snapshot: Vec::new(), clean };
         self.pending = Some(Pending { write, chained, complete: false });
         self.appended_bytes = 0;
     }
@@ -84,7 +84,6 @@ impl Checkpointing {
         let is_ready = |it: &mut Pending| it.complete && it.chained && it.start() <= durable;
         let mut write = self.pending.take_if(is_ready)?.write;
         write.checkpoint.number = self.newest + 1;
-        write.older = (self.newest > 0).then_some(self.newest);
         self.writing = true;
         Some(write)
     }

@@ -1,9 +1,9 @@
 //! Storage in a real folder, locked against a second process.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, IoSlice, Read, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
 use rustix::io::Errno;
 
-use crate::Storage;
 use crate::format::BLOCK_ALIGN;
+use crate::{Storage, checksum};
 
 /// Most files that are kept open. Those of the lowest segments are closed first.
 const FILES_MAX: usize = 128;
@@ -25,16 +25,25 @@ const PARTS_MAX: usize = 256;
 pub struct Disk {
     folder: PathBuf,
     handle: File,
+    boot: u32,
     _lock: File,
     files: Mutex<BTreeMap<String, Arc<Open>>>,
     /// Set once the file system refused a transfer past the page cache.
     only_cached: AtomicBool,
 }
 
+/// What tells a file or folder from any other of the same path: device and inode.
+type Identity = (u64, u64);
+
+fn identity(metadata: &Metadata) -> Identity {
+    (metadata.dev(), metadata.ino())
+}
+
 /// An open file.
 #[derive(Debug)]
 struct Open {
     cached: File,
+    identity: Identity,
     /// The file opened past the page cache, once one is needed; `None` if that is not possible.
     direct: OnceLock<Option<File>>,
 }
@@ -57,7 +66,8 @@ impl Disk {
         lock.set_len(0)?;
         writeln!(lock, "{}", std::process::id())?;
         let handle = File::open(&folder)?;
-        Ok(Disk { folder, handle, _lock: lock, files: Mutex::default(), only_cached: false.into() })
+        let (files, only_cached) = (Mutex::default(), false.into());
+        Ok(Disk { folder, handle, boot: boot(), _lock: lock, files, only_cached })
     }
 
     /// The folder.
@@ -74,8 +84,7 @@ impl Disk {
         if let Some(file) = files.get(name) {
             return Ok(Arc::clone(file));
         }
-        let path = self.folder.join(name);
-        let file = Arc::new(Open { cached: writable().open(path)?, direct: OnceLock::new() });
+        let file = Arc::new(Open::new(writable().open(self.folder.join(name))?)?);
         if files.len() >= FILES_MAX {
             files.pop_first();
         }
@@ -132,15 +141,39 @@ impl Disk {
             }
             result => result?,
         }
-        let open = Open { cached: file, direct: OnceLock::new() };
-        self.files().insert(name.to_owned(), Arc::new(open));
+        self.files().insert(name.to_owned(), Arc::new(Open::new(file)?));
         Ok(())
+    }
+
+    /// An error unless the folder is still the one that was opened: what is written to one that was removed
+    /// or replaced is lost with it, and the one in its place is not ours to change.
+    fn expect_folder(&self) -> io::Result<()> {
+        expect(&self.folder, identity(&self.handle.metadata()?))
     }
 
     fn write_new(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let mut file = writable().create(true).truncate(true).open(self.folder.join(name))?;
         file.write_all(bytes)?;
         file.sync_all()
+    }
+}
+
+impl Open {
+    fn new(cached: File) -> io::Result<Open> {
+        let identity = identity(&cached.metadata()?);
+        Ok(Open { cached, identity, direct: OnceLock::new() })
+    }
+}
+
+/// An error unless the path leads to this file or folder.
+fn expect(path: &Path, known: Identity) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(found) if identity(&found) == known => Ok(()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            format!("'{}' was removed or replaced while the broker used it", path.display()),
+        )),
     }
 }
 
@@ -167,6 +200,7 @@ impl Storage for Disk {
         Ok(self.file(name)?.cached.metadata()?.len())
     }
     fn create(&self, name: &str, bytes: u64) -> io::Result<()> {
+        self.expect_folder()?;
         let result = self.allocate(name, bytes);
         if let Err(error) = &result
             && error.kind() != io::ErrorKind::AlreadyExists
@@ -198,7 +232,10 @@ impl Storage for Disk {
         Ok(())
     }
     fn sync(&self, name: &str) -> io::Result<()> {
-        self.file(name)?.cached.sync_data()
+        let file = self.file(name)?;
+        file.cached.sync_data()?;
+        // A flush of a file that nobody finds again keeps nothing.
+        expect(&self.folder.join(name), file.identity)
     }
     fn read(&self, name: &str, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.file(name)?.cached.read_exact_at(buffer, offset)
@@ -213,6 +250,7 @@ impl Storage for Disk {
         file.cached.read_exact_at(&mut buffer[read..], offset + read as u64)
     }
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.expect_folder()?;
         let temporary = format!("{name}.preparing");
         if let Err(error) = self.write_new(&temporary, bytes) {
             let _ = fs::remove_file(self.folder.join(&temporary));
@@ -221,6 +259,7 @@ impl Storage for Disk {
         self.rename(&temporary, name)
     }
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.expect_folder()?;
         fs::rename(self.folder.join(from), self.folder.join(to))?;
         let mut files = self.files();
         files.remove(to);
@@ -231,8 +270,80 @@ impl Storage for Disk {
         self.handle.sync_all()
     }
     fn remove(&self, name: &str) -> io::Result<()> {
+        self.expect_folder()?;
         self.files().remove(name);
         fs::remove_file(self.folder.join(name))?;
         self.handle.sync_all()
+    }
+    fn boot(&self) -> u32 {
+        self.boot
+    }
+}
+
+/// A number for the machine's current boot, which the kernel names; 0 where it does not.
+fn boot() -> u32 {
+    let id = fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    if id.is_empty() { 0 } else { checksum::of(&id).max(1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What happens to a folder or its file in use, and whether its file may still be flushed.
+    fn check(change: impl FnOnce(&Path), is_kept: bool) {
+        let base = tempfile::tempdir().unwrap();
+        let folder = base.path().join("journal");
+        let disk = Disk::open(&folder).unwrap();
+        disk.create("00000001.segment", 8192).unwrap();
+        disk.write("00000001.segment", 0, &[1; 4096]).unwrap();
+        disk.sync("00000001.segment").unwrap();
+        change(&folder);
+        disk.write("00000001.segment", 0, &[2; 4096]).unwrap();
+        let outcome = disk.sync("00000001.segment").map_err(|error| error.to_string());
+        assert_eq!(outcome.is_ok(), is_kept, "{outcome:?}");
+        if let Err(why) = outcome {
+            assert!(why.contains("removed or replaced"), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_flush_of_what_was_removed_or_replaced_fails() {
+        let file = |folder: &Path| folder.join("00000001.segment");
+        check(|_| {}, true);
+        check(|folder| fs::remove_dir_all(folder).unwrap(), false);
+        check(|folder| fs::rename(folder, folder.with_extension("old")).unwrap(), false);
+        check(|folder| fs::remove_file(file(folder)).unwrap(), false);
+        check(
+            |folder| {
+                fs::rename(folder, folder.with_extension("old")).unwrap();
+                fs::create_dir(folder).unwrap();
+                fs::copy(file(&folder.with_extension("old")), file(folder)).unwrap();
+            },
+            false,
+        );
+        check(
+            |folder| {
+                let bytes = fs::read(file(folder)).unwrap();
+                fs::remove_file(file(folder)).unwrap();
+                fs::write(file(folder), bytes).unwrap();
+            },
+            false,
+        );
+    }
+
+    #[test]
+    fn a_folder_in_place_of_ours_is_not_changed() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = base.path().join("journal");
+        let disk = Disk::open(&folder).unwrap();
+        fs::rename(&folder, base.path().join("old")).unwrap();
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("00000001.segment"), "theirs").unwrap();
+        assert!(disk.remove("00000001.segment").is_err());
+        assert!(disk.rename("00000001.segment", "00000002.segment").is_err());
+        assert!(disk.replace("clean", b"ours").is_err());
+        assert!(disk.create("00000003.segment", 4096).is_err());
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
     }
 }

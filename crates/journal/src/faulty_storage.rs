@@ -36,8 +36,11 @@ struct MemoryDisk {
     planned: Option<PlannedFault>,
     fail_sync: bool,
     lies: bool,
+    corrupts_replaced: bool,
     read_bytes: u64,
     capacity: Option<u64>,
+    /// How often the machine started.
+    boots: u32,
 }
 
 /// A fault that comes with the operation of this number.
@@ -90,6 +93,10 @@ impl FaultyStorage {
     pub fn read_bytes(&self) -> u64 {
         self.disk().read_bytes
     }
+    /// Makes the next replaced file read otherwise than it was written.
+    pub fn corrupt_next_replace(&self) {
+        self.disk().corrupts_replaced = true;
+    }
     /// Ends every fault except flushes that lie.
     pub fn heal(&self) {
         self.disk().heal();
@@ -109,7 +116,12 @@ impl FaultyStorage {
         for file in files.values_mut() {
             file.crash(random);
         }
+        disk.boots += 1;
         disk.heal();
+    }
+    /// Starts the machine anew; the disk keeps everything.
+    pub fn reboot(&self) {
+        self.disk().boots += 1;
     }
     /// Inverts bits of one byte, durably.
     pub fn flip(&self, name: &str, offset: u64, mask: u8) {
@@ -130,8 +142,9 @@ impl FaultyStorage {
     /// A disk with the same files and no faults.
     pub fn copy(&self) -> FaultyStorage {
         let disk = self.disk();
-        let copy =
-            MemoryDisk { files: disk.files.clone(), random: disk.random, ..MemoryDisk::default() };
+        let MemoryDisk { random, boots, .. } = *disk;
+        let files = disk.files.clone();
+        let copy = MemoryDisk { files, random, boots, ..MemoryDisk::default() };
         FaultyStorage { disk: Mutex::new(copy) }
     }
 }
@@ -255,8 +268,8 @@ impl Storage for FaultyStorage {
         let MemoryDisk { files, random, .. } = &mut *disk;
         let file = files.get_mut(name).ok_or(io::ErrorKind::NotFound)?;
         if outcome.is_err() {
-            // As in a kernel's page cache: bytes that did not reach the disk count as clean, can be read, and
-            // are never written again.
+            // As in a kernel's page cache: bytes that did not reach the disk count as clean, can be read,
+            // and are never written again.
             let seen = file.seen.clone();
             file.crash(random);
             file.seen = seen;
@@ -279,8 +292,14 @@ impl Storage for FaultyStorage {
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let mut disk = self.disk();
         disk.operate()?;
+        let mut bytes = bytes.to_vec();
+        if std::mem::take(&mut disk.corrupts_replaced)
+            && let Some(last) = bytes.last_mut()
+        {
+            *last ^= 1;
+        }
         // The old file takes space until the new one is complete.
-        disk.add(name, bytes.to_vec())
+        disk.add(name, bytes)
     }
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let mut disk = self.disk();
@@ -293,5 +312,8 @@ impl Storage for FaultyStorage {
         let mut disk = self.disk();
         disk.operate()?;
         disk.files.remove(name).map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+    fn boot(&self) -> u32 {
+        1 + self.disk().boots
     }
 }

@@ -4,6 +4,7 @@ use crate::Storage;
 
 const SEGMENT_SUFFIX: &str = ".segment";
 const CHECKPOINT_PREFIX: &str = "checkpoint-";
+const COPY_SUFFIX: &str = ".copy";
 /// Ends the names of unfinished files.
 pub(crate) const PREPARING_SUFFIX: &str = ".preparing";
 /// Exists after an orderly shutdown, until the next start.
@@ -15,17 +16,22 @@ pub(crate) fn segment_name(id: u32) -> String {
 pub(crate) fn preparing_name(id: u32) -> String {
     format!("{id:08}{SEGMENT_SUFFIX}{PREPARING_SUFFIX}")
 }
-pub(crate) fn checkpoint_name(number: u32) -> String {
-    format!("{CHECKPOINT_PREFIX}{number:08}")
+/// The two files of a checkpoint, which have the same content.
+pub(crate) fn checkpoint_names(number: u32) -> [String; 2] {
+    let name = format!("{CHECKPOINT_PREFIX}{number:08}");
+    let copy = format!("{name}{COPY_SUFFIX}");
+    [name, copy]
 }
 /// The number in a name made by [`segment_name`]; `None` for any other name.
 pub(crate) fn parse_segment_name(name: &str) -> Option<u32> {
     let id = name.strip_suffix(SEGMENT_SUFFIX)?.parse().ok()?;
     (segment_name(id) == name).then_some(id)
 }
+/// The number in a name made by [`checkpoint_names`].
 pub(crate) fn parse_checkpoint_name(name: &str) -> Option<u32> {
-    let number = name.strip_prefix(CHECKPOINT_PREFIX)?.parse().ok()?;
-    (checkpoint_name(number) == name).then_some(number)
+    let number = name.strip_prefix(CHECKPOINT_PREFIX)?;
+    let number = number.strip_suffix(COPY_SUFFIX).unwrap_or(number).parse().ok()?;
+    checkpoint_names(number).iter().any(|known| known == name).then_some(number)
 }
 
 /// A segment file.

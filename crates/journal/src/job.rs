@@ -1,7 +1,9 @@
 //! Jobs for the disk and their results. A job runs on any thread and touches only the storage.
 
+use std::io;
+
 use crate::batch::Batch;
-use crate::checkpoint::{Chain, Checkpoint, clean_mark};
+use crate::checkpoint::{Chain, Checkpoint, clean_mark, read_back};
 use crate::files::{self, CLEAN_NAME};
 use crate::format::{self, BlockHeader, HEADER_BYTES};
 use crate::space::{Space, explain};
@@ -49,6 +51,7 @@ pub(crate) struct Flush {
     /// The chain before the first batch; after [`Job::run`], after the last.
     pub(crate) chain: Chain,
     pub(crate) epoch: u32,
+    pub(crate) boot: u32,
     pub(crate) durable: Position,
     /// Where a pending checkpoint starts: it needs the chain there.
     pub(crate) mark: Position,
@@ -60,8 +63,6 @@ pub(crate) struct WriteCheckpoint {
     pub(crate) checkpoint: Checkpoint,
     /// In consecutive pieces; freed once it is written.
     pub(crate) snapshot: Vec<Vec<u8>>,
-    /// The older one, to be removed once this one is durable.
-    pub(crate) older: Option<u32>,
     /// Written by an orderly shutdown.
     pub(crate) clean: bool,
 }
@@ -113,7 +114,7 @@ impl Done {
 impl Flush {
     /// No space is a failure here: segments are made with their space.
     fn run(&mut self, storage: &dyn Storage) -> Result<(), String> {
-        self.seal();
+        self.seal().map_err(failed("make", "a block"))?;
         let adjoins = |a: &Batch, b: &Batch| a.end() == b.start;
         for adjoining in self.batches.chunk_by(adjoins) {
             let start = adjoining[0].start;
@@ -133,9 +134,9 @@ impl Flush {
     }
 
     /// Writes the blocks' headers and checksums.
-    fn seal(&mut self) {
+    fn seal(&mut self) -> io::Result<()> {
         for batch in &mut self.batches {
-            batch.assemble();
+            batch.assemble()?;
             let header = BlockHeader {
                 flags: 0,
                 segment: batch.start.segment(),
@@ -147,6 +148,8 @@ impl Flush {
                 previous: self.chain.checksum,
                 durable: self.durable,
                 segment_bytes: batch.segment_bytes,
+                boot: self.boot,
+                mended: None,
             };
             let checksum = format::seal_block(&mut batch.bytes, &header);
             self.chain = Chain { sequence: header.sequence, checksum };
@@ -154,20 +157,26 @@ impl Flush {
                 self.chain_at_mark = Some(self.chain);
             }
         }
+        Ok(())
     }
 }
 
 impl WriteCheckpoint {
     fn run(&mut self, storage: &dyn Storage) -> Result<(), JobError> {
         let number = self.checkpoint.number;
-        let name = files::checkpoint_name(number);
+        let names = files::checkpoint_names(number);
         // Freeing the snapshot takes long, and this thread may take long.
         let bytes = self.checkpoint.encode(&std::mem::take(&mut self.snapshot));
-        explain("write", &name, storage.replace(&name, &bytes))?;
-        if let Some(older) = self.older {
-            // Before any segment that it needs is removed: see `checkpoint`.
-            let name = files::checkpoint_name(older);
-            explain("remove", &name, storage.remove(&name))?;
+        let bytes = explain("make", &names[0], bytes)?;
+        for name in &names {
+            explain("write", name, storage.replace(name, &bytes))?;
+            explain("read back", name, read_back(storage, name, &bytes))?;
+        }
+        // The older ones go before any segment that they need: see `checkpoint`.
+        for name in explain("list", "the journal", storage.list())? {
+            if files::parse_checkpoint_name(&name).is_some_and(|other| other < number) {
+                explain("remove", &name, storage.remove(&name))?;
+            }
         }
         if self.clean {
             let mark = clean_mark(number, self.checkpoint.epoch);

@@ -14,8 +14,8 @@ use crate::{Options, Position, Read};
 /// Most bytes of one flush, unless one batch is larger: bounds how long a confirm waits behind a backlog.
 pub(crate) const FLUSH_BYTES_MAX: usize = 8 << 20;
 
-/// Backlog in bytes from which on records that need no flush are written without delay: a write of that size
-/// is efficient.
+/// Backlog in bytes from which on records that need no flush are written without delay: a write of that
+/// size is efficient.
 const DEFERRED_BYTES_MAX: u64 = 256 << 10;
 
 /// Mean bytes of the last flushes above which new segments are not overwritten with zeros first:
@@ -63,6 +63,15 @@ pub struct Stats {
     pub live_references: u64,
 }
 
+/// What blocks say of the process that wrote them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opening {
+    /// Counts openings of the journal.
+    pub(crate) epoch: u32,
+    /// The machine's boot.
+    pub(crate) boot: u32,
+}
+
 /// The log.
 #[derive(Debug)]
 pub struct Journal {
@@ -91,6 +100,16 @@ pub struct Journal {
     epoch: u32,
     written: Position,
     durable: Position,
+    /// The highest `durable` that a block on the disk carries.
+    proven: Position,
+    /// The machine's boot.
+    boot: u32,
+    /// What there was no space for, while the state is `Full`.
+    shortage: String,
+    /// What the start found that lost nothing for certain, in sentences.
+    notes: Vec<String>,
+    /// The part of the log that was replayed has gaps that a repair made.
+    pub(crate) mended: bool,
     /// Segments written to since they were last flushed.
     unsynced: Vec<u32>,
     pub(crate) segments: Segments,
@@ -118,6 +137,11 @@ impl Journal {
             epoch: 0,
             written: Position(0),
             durable: Position(0),
+            proven: Position(0),
+            boot: 0,
+            shortage: String::new(),
+            notes: Vec::new(),
+            mended: false,
             unsynced: Vec::new(),
             segments,
             checkpoints: Checkpointing::new(checkpoint),
@@ -125,15 +149,46 @@ impl Journal {
         }
     }
 
-    /// Appends go on at `end`, before which everything is durable.
-    pub(crate) fn continue_at(&mut self, end: Position, chain: Chain, epoch: u32, replayed: u64) {
+    /// Appends go on at `end`, before which everything is durable, and blocks show it up to `proven`.
+    pub(crate) fn continue_at(
+        &mut self,
+        end: Position,
+        proven: Position,
+        chain: Chain,
+        opening: Opening,
+    ) {
+        let Opening { epoch, boot } = opening;
+        self.boot = boot;
+        self.segments.reached(end.offset());
+        self.proven = proven;
         self.open.start = end;
         self.sealed_end = end;
         self.written = end;
         self.durable = end;
         self.chain = chain;
         self.epoch = epoch;
-        self.checkpoints.appended_bytes += replayed;
+    }
+    pub(crate) fn replayed(&mut self, bytes: u64) {
+        self.checkpoints.appended_bytes += bytes;
+    }
+
+    /// What the start found beside a whole log, in sentences: damage that cost nothing, and what lay behind
+    /// the end.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+    /// Adds to the notes.
+    pub fn note(&mut self, text: String) {
+        self.notes.push(text);
+    }
+    /// Whether the part of the log that was replayed, so far as it was, has gaps that a repair made: later
+    /// records may refer to what was in them.
+    pub fn is_mended(&self) -> bool {
+        self.mended
+    }
+    /// What there is no space for, while the state is [`State::Full`].
+    pub fn shortage(&self) -> &str {
+        &self.shortage
     }
 
     // ---- appending ----
@@ -192,7 +247,7 @@ impl Journal {
         let mut start = self.open.start;
         let mut size = self.segments.bytes(start.segment());
         if u64::from(start.offset()) + block as u64 > size {
-            start = Position::at(self.segments.advance(block as u64), 0);
+            start = Position::at(self.segments.advance(start.offset(), block as u64), 0);
             size = self.segments.bytes(start.segment());
             self.open.start = start;
         }
@@ -205,9 +260,12 @@ impl Journal {
 
     /// Ends the current batch, if it has records.
     fn seal(&mut self) {
-        if self.open.is_empty() {
-            return;
+        if !self.open.is_empty() {
+            self.seal_open();
         }
+    }
+
+    fn seal_open(&mut self) {
         let end = self.open.seal();
         self.sealed_end = end;
         let buffer = self.spare.pop().unwrap_or_default();
@@ -240,6 +298,24 @@ impl Journal {
     #[inline]
     pub fn release(&mut self, position: Position, count: u32) {
         self.segments.release(position.segment(), count.into());
+    }
+
+    /// Whether the last flush is proven by no block on the disk: if its bytes rot, and power is lost, they
+    /// look like a write that was cut off.
+    #[inline]
+    pub fn is_unproven(&self) -> bool {
+        self.proven < self.durable
+    }
+
+    /// Writes a block without records that proves the last flush; the host calls it a while after that
+    /// flush if no other followed.
+    pub fn prove_flush(&mut self) {
+        let is_idle = self.state == State::Ready && self.backlog_bytes() == 0;
+        if is_idle && self.is_unproven() {
+            self.make_room(0);
+            self.seal_open();
+            self.write_soon = true;
+        }
     }
 
     // ---- progress ----
@@ -358,6 +434,7 @@ impl Journal {
             sync,
             chain: self.chain,
             epoch: self.epoch,
+            boot: self.boot,
             durable: self.durable,
             mark,
             chain_at_mark: None,
@@ -370,9 +447,9 @@ impl Journal {
         match (work, &result) {
             (Work::Flush(flush), _) => self.flush_finished(flush, result.is_ok()),
             (Work::Space(space), Ok(())) => self.segments.done(&space),
-            (Work::Space(space), Err(JobError::Full)) => self.segments.full(&space),
+            (Work::Space(space), Err(JobError::Full(_))) => self.segments.full(&space),
             (Work::Checkpoint(write), Ok(())) => self.checkpoint_written(&write),
-            (Work::Checkpoint(_), Err(JobError::Full)) => {
+            (Work::Checkpoint(_), Err(JobError::Full(_))) => {
                 // The older one stays. A checkpoint, which frees segments, needs the space more than the
                 // reserve for records does.
                 let gave_up = self.segments.give_up_reserve();
@@ -380,8 +457,10 @@ impl Journal {
             }
             (_, Err(JobError::Failed(_))) => {}
         }
-        if let Err(JobError::Failed(why)) = result {
-            self.fail(why);
+        match result {
+            Ok(()) => {}
+            Err(JobError::Full(why)) => self.shortage = why,
+            Err(JobError::Failed(why)) => self.fail(why),
         }
         self.update_state();
     }
@@ -405,6 +484,9 @@ impl Journal {
         self.chain = flush.chain;
         if let Some(chain) = flush.chain_at_mark {
             self.checkpoints.chained_at(flush.mark, chain);
+        }
+        if !flush.batches.is_empty() {
+            self.proven = flush.durable;
         }
         self.stats.flushes += 1;
         self.stats.unsynced += u64::from(!flush.sync);
@@ -483,6 +565,7 @@ impl Journal {
         }
         self.seal();
         let start = self.sealed_end;
+        self.segments.reached(start.offset());
         let checkpoint = Checkpoint {
             // Known when it is written.
             number: 0,

@@ -35,10 +35,12 @@ mod position;
 mod read;
 mod recovery;
 mod repair;
+mod salvage;
 mod scan;
 mod segments;
 mod space;
 mod storage;
+mod tail;
 #[cfg(test)]
 mod tests;
 

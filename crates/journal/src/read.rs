@@ -14,11 +14,11 @@ use crate::{Position, Storage};
 /// Most bytes of one read where the wanted records lie close together: 512 KiB of messages with the framing
 /// of their records.
 const WINDOW_BYTES: u64 = 1 << 20;
-/// Largest distance from one wanted record to the next within a read. What lies between is one large record,
-/// or is read in vain to save a second request to the disk.
+/// Largest distance from one wanted record to the next within a read. What lies between is one large
+/// record, or is read in vain to save a second request to the disk.
 const GAP_BYTES: u64 = 256 << 10;
-/// Bytes read from where the last wanted record begins, since its length is not known: a page of 1024 places
-/// has some 10 KiB.
+/// Bytes read from where the last wanted record begins, since its length is not known: a page of 1024
+/// places has some 10 KiB.
 const LAST_BYTES: u64 = 16 << 10;
 /// Bytes of records after which the reading thread yields, so that others on its processor do not wait for
 /// hundreds of microseconds.
@@ -52,7 +52,8 @@ struct Window {
 }
 
 impl Read {
-    /// Reads the records, in the order of the positions. An unreadable one is an error that names it.
+    /// Reads the records, in the order of the positions. An unreadable one is an error that names it; one
+    /// that a repair gave up has no bytes.
     /// `buffer` may have been used for other reads.
     pub fn run(
         self,
@@ -110,6 +111,9 @@ fn read_one(
         window.fill(storage, position, ahead(positions), size)?;
     }
     let header = window.slice(position, RECORD_HEADER_BYTES).expect("the window begins here");
+    if format::is_gap(header) {
+        return Ok(Arc::from([]));
+    }
     let length = format::record_bytes(header);
     if offset + length as u64 > size {
         return Err(corrupt("its length is impossible"));

@@ -1,20 +1,22 @@
 //! Opens an existing log: the checkpoint, then the records after it, one block in memory at a time.
 //!
 //! The log ends where the chain of blocks ends. The blocks behind the end tell why. Every block carries the
-//! position before which everything was flushed when it was made. If a valid block behind the end shows that
-//! the end was flushed, the bytes at the end are damaged: the start is refused. Otherwise they were never
-//! flushed, hence never confirmed, and are dropped silently as the torn tail of a crash.
+//! position before which everything was flushed when it was made. If a valid block behind the end shows
+//! that the end was flushed, or was written in this boot of the machine, the bytes at the end are damaged:
+//! the start is refused. Otherwise they are dropped as the torn tail of a crash, and the journal's notes
+//! say what was there.
 
 use std::collections::VecDeque;
 
 use crate::check::{self, Problem};
-use crate::checkpoint::{self, Chain, Checkpoint};
+use crate::checkpoint::{self, Chain, Checkpoint, Lost, Stored};
 use crate::files::{self, CLEAN_NAME, PREPARING_SUFFIX, SegmentFile};
-use crate::format::{BlockHeader, NoBlock, RECORD_HEADER_BYTES, records};
-use crate::journal::FLUSH_BYTES_MAX;
+use crate::format::{NoBlock, Part, RECORD_HEADER_BYTES, parts};
+use crate::journal::{FLUSH_BYTES_MAX, Opening};
 use crate::scan::{self, Block, Walk};
 use crate::segments::{Segments, Usage};
-use crate::storage::failed;
+use crate::storage::{failed, is_full};
+use crate::tail::{Proof, Tail};
 use crate::{Journal, Options, Position, Storage};
 
 const HINT: &str = "nothing was changed; run `angarium journal check` to see what is damaged";
@@ -25,7 +27,7 @@ pub struct Recovery {
     options: Options,
     names: Vec<String>,
     files: Vec<SegmentFile>,
-    checkpoint: Option<(Checkpoint, Vec<u8>)>,
+    checkpoint: Option<Stored>,
     clean: bool,
 }
 
@@ -35,9 +37,11 @@ impl Recovery {
     pub fn open(storage: &dyn Storage, options: Options) -> Result<Recovery, String> {
         let names = storage.list().map_err(failed("list", "the journal"))?;
         let files = files::segments(storage, &names)?;
-        let checkpoint =
-            checkpoint::newest(storage, &names).map_err(|why| format!("{why}; {HINT}"))?;
-        let newest = checkpoint.as_ref().map(|(newest, _)| newest.clone()).unwrap_or_default();
+        let checkpoint = checkpoint::newest(storage, &names).map_err(|lost| match lost {
+            Lost::Version(_) => lost.to_string(),
+            Lost::Damaged(..) => format!("{lost}; {HINT}"),
+        })?;
+        let newest = checkpoint.as_ref().map(|it| it.checkpoint.clone()).unwrap_or_default();
         if let Some(Problem { name, offset, what, .. }) = check::missing(&newest, &files).first() {
             return Err(format!("{name} is damaged at offset {offset}: {what}; {HINT}"));
         }
@@ -50,7 +54,7 @@ impl Recovery {
 
     /// The snapshot in the checkpoint, if there is one.
     pub fn snapshot(&self) -> Option<&[u8]> {
-        self.checkpoint.as_ref().map(|(_, snapshot)| snapshot.as_slice())
+        self.checkpoint.as_ref().map(Stored::snapshot)
     }
     /// Whether the last process shut the journal down in an orderly way (`Journal::close`).
     pub fn clean(&self) -> bool {
@@ -65,19 +69,19 @@ impl Recovery {
         mut apply: impl FnMut(&mut Journal, Position, &[u8]) -> Result<(), String>,
     ) -> Result<Journal, String> {
         let Recovery { options, names, files, checkpoint, clean } = self;
-        let newest = checkpoint.map(|(newest, _)| newest).unwrap_or_default();
+        let newest = checkpoint.as_ref().map(|it| it.checkpoint.clone()).unwrap_or_default();
+        let last_number = checkpoint.as_ref().map_or(0, |stored| stored.last_number);
         let mut walk = Walk::new(files.clone(), &newest);
         // Segments behind the checkpoint are added when replay reaches them.
         let segments = known_segments(&options, &newest, &files);
-        let mut journal = Journal::new(options.clone(), segments, newest.number);
-        let mut replay_bytes = 0;
+        let mut journal = Journal::new(options.clone(), segments, last_number);
         let mut buffer = Vec::new();
         let mut tail = VecDeque::new();
         while let Some(block) = walk.next(storage, &mut buffer)? {
-            replay_bytes += block.header.padded() as u64;
+            journal.replayed(block.header.padded() as u64);
             let bytes = size_of(&files, block.header.segment);
             whole(&block, bytes)?;
-            journal.reach(block.header.segment, bytes);
+            journal.reach(&block, bytes);
             apply_block(&mut journal, &block, &buffer, &mut apply)?;
             tail.push_back(block);
             while tail.front().is_some_and(|block| block.end() <= walk.durable) {
@@ -86,13 +90,39 @@ impl Recovery {
         }
         let mut epoch = walk.epoch;
         if !clean {
-            epoch = judge_end(storage, &walk, search_gap(&options))?;
+            let end = judge_end(storage, &walk, search_gap(&options))?;
+            epoch = end.epoch;
+            end.note(&walk).into_iter().for_each(|note| journal.note(note));
             settle_tail(storage, &files, tail)?;
         }
         tidy(storage, &names, newest.number)?;
-        journal.begin(&walk, &files, replay_bytes, epoch + 1);
+        if let Some(stored) = &checkpoint {
+            restore_files(storage, stored)?.into_iter().for_each(|note| journal.note(note));
+        }
+        journal.begin(&walk, &files, epoch + 1, storage.boot());
         Ok(journal)
     }
+}
+
+/// Writes the files of the checkpoint again that are damaged or missing. Returns what was wrong with them.
+fn restore_files(storage: &dyn Storage, stored: &Stored) -> Result<Vec<String>, String> {
+    let mut notes = Vec::new();
+    for flaw in &stored.flaws {
+        let text = stored.cost(flaw);
+        let written = if stored.is_its_own(&flaw.name) {
+            storage.replace(&flaw.name, &stored.bytes)
+        } else {
+            Ok(())
+        };
+        notes.push(match written {
+            Err(error) if is_full(&error) => format!("{text}; it cannot be written again: {error}"),
+            result => {
+                result.map_err(failed("write", &flaw.name))?;
+                text
+            }
+        });
+    }
+    Ok(notes)
 }
 
 /// Refuses a segment that is shorter than its blocks say: records at its end are gone.
@@ -127,11 +157,18 @@ fn apply_block(
     bytes: &[u8],
     apply: &mut impl FnMut(&mut Journal, Position, &[u8]) -> Result<(), String>,
 ) -> Result<(), String> {
-    for record in records(bytes, &block.header) {
-        let (position, record) =
-            record.map_err(|position| format!("the record in {position} is malformed; {HINT}"))?;
-        apply(journal, position, &record[RECORD_HEADER_BYTES..])
-            .map_err(|why| format!("the record in {position} cannot be replayed: {why}"))?;
+    journal.mended |= block.header.mended.is_some();
+    for part in parts(bytes, &block.header) {
+        match part {
+            Part::Gap(..) => {}
+            Part::Malformed(position) => {
+                return Err(format!("the record in {position} is malformed; {HINT}"));
+            }
+            Part::Record(position, record) => {
+                apply(journal, position, &record[RECORD_HEADER_BYTES..])
+                    .map_err(|why| format!("the record in {position} cannot be replayed: {why}"))?;
+            }
+        }
     }
     Ok(())
 }
@@ -147,39 +184,36 @@ fn search_gap(options: &Options) -> u64 {
     (FLUSH_BYTES_MAX + options.block_bytes_max()) as u64
 }
 
-/// Refuses the start if the bytes at the end of the walk were flushed. Returns the highest epoch seen.
-fn judge_end(storage: &dyn Storage, walk: &Walk, gap: u64) -> Result<u32, String> {
+/// Refuses the start if the bytes at the end of the walk are damaged.
+fn judge_end(storage: &dyn Storage, walk: &Walk, gap: u64) -> Result<Tail, String> {
     if let NoBlock::Version(_) = walk.end {
-        return Err(format!("{}: {}", walk.at, walk.end));
+        return Err(walk.end.to_string());
     }
-    let mut epoch = walk.epoch;
-    let mut proof: Option<BlockHeader> = None;
-    scan::search(storage, &walk.files, walk.at, gap, |block, _| {
-        epoch = epoch.max(block.header.epoch);
-        if block.header.durable > walk.at {
-            proof = Some(block.header);
+    let tail = Tail::look(storage, walk, gap)?;
+    let (resumes, proof) = match tail.proof {
+        None => {
+            return match walk.missing_file().map(check::missing_file) {
+                Some(Problem { name, what, .. }) => Err(format!("{name} is {what}; {HINT}")),
+                None => Ok(tail),
+            };
         }
-        proof.is_none()
-    })?;
-    let Some(later) = proof else {
-        return Ok(epoch);
+        Some(proof @ (Proof::Flushed(place) | Proof::Behind(place))) => (place, proof),
+        Some(proof @ Proof::Complete) => (Position(u64::MAX), proof),
     };
-    let later = later.position();
-    Err(match walk.missing(storage, later)? {
+    let proof = proof.text();
+    Err(match walk.missing(storage, resumes)? {
         (Position(0), _) => format!(
-            "the beginning of the journal is missing, and there is no checkpoint: a valid block is in \
-             {later}; {HINT}"
+            "the beginning of the journal is missing, and there is no checkpoint: {proof}; {HINT}"
         ),
-        (place, what) => format!(
-            "the journal is damaged in {place}: {what}, though it was flushed once: a valid block \
-             follows in {later}; {HINT}"
-        ),
+        (place, what) => {
+            format!("the journal is damaged in {place}: {what}, though {proof}; {HINT}")
+        }
     })
 }
 
 /// Writes and flushes again the blocks that were read but perhaps never flushed. After a failed flush the
-/// page cache may show bytes that the disk does not have, and another flush alone would not write them. They
-/// must be durable, since every later block says that everything before it is.
+/// page cache may show bytes that the disk does not have, and another flush alone would not write them.
+/// They must be durable, since every later block says that everything before it is.
 fn settle_tail(
     storage: &dyn Storage,
     files: &[SegmentFile],
@@ -219,15 +253,17 @@ fn tidy(storage: &dyn Storage, names: &[String], newest: u32) -> Result<(), Stri
 }
 
 impl Journal {
-    /// Replay reaches a block in this segment.
-    fn reach(&mut self, id: u32, bytes: u64) {
+    /// Replay reaches a block in a segment of this size.
+    fn reach(&mut self, block: &Block, bytes: u64) {
+        let id = block.header.segment;
         if self.segments.bytes(id) == 0 {
-            self.segments.restore(Usage { id, bytes, live: 0, total: 0 });
+            self.segments.restore(Usage { id, bytes, live: 0, total: 0, end: 0 });
         }
+        self.segments.reached(block.end().offset());
     }
 
     /// Replay is over: appends continue behind the last block.
-    fn begin(&mut self, walk: &Walk, files: &[SegmentFile], replay_bytes: u64, epoch: u32) {
+    fn begin(&mut self, walk: &Walk, files: &[SegmentFile], epoch: u32, boot: u32) {
         // Where nothing was ever written, all existing segments are unused.
         let end = if walk.chain == Chain::default() { Position(0) } else { walk.at };
         for &file in files {
@@ -240,6 +276,7 @@ impl Journal {
                 self.segments.restore_free(file);
             }
         }
-        self.continue_at(end, walk.chain, epoch, replay_bytes);
+        let proven = if walk.is_proven { end } else { walk.durable };
+        self.continue_at(end, proven, walk.chain, Opening { epoch, boot });
     }
 }

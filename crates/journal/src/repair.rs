@@ -2,66 +2,83 @@
 
 use std::io;
 
-use crate::check::ProblemKind;
-use crate::checkpoint::{Chain, Checkpoint, read_file};
+use crate::check::{Problem, ProblemKind, Resumption};
+use crate::checkpoint::{self, Checkpoint};
 use crate::files;
-use crate::format::{self, BLOCK_ALIGN};
-use crate::scan::{self, Block, Walk};
+use crate::format::Mended;
+use crate::salvage::{Link, Region};
+use crate::scan::Walk;
 use crate::storage::failed;
-use crate::{Position, Report, Storage};
+use crate::{Report, Storage};
 
 /// Bytes copied at a time.
 const COPY_BYTES: u64 = 1 << 20;
 
-/// Gives up what `report` found damaged, and nothing else. Returns one sentence for each thing that was given
-/// up or left. A damaged checkpoint can hide further damage: check again afterwards.
+/// Gives up what `report` found damaged, and nothing else. Returns one sentence for each thing that was
+/// given up or restored. Damage can hide further damage: check again afterwards.
 ///
 /// # Errors
-/// What cannot be repaired, in words; what comes before it in the report is repaired.
+/// What cannot be repaired, in words; what comes before it in the report is repaired. Nothing is changed in
+/// a journal of another format version.
 pub fn repair(storage: &dyn Storage, report: &Report) -> Result<Vec<String>, String> {
-    let mut dropped = Vec::new();
+    let of_other_version = |problem: &&Problem| problem.kind == ProblemKind::Version;
+    if let Some(problem) = report.problems.iter().find(of_other_version) {
+        return Err(problem.what.clone());
+    }
+    // The sizes of segments come first: the other problems may lie in what they lack.
+    let is_size = |problem: &Problem| matches!(problem.kind, ProblemKind::Segment { .. });
+    let sizes_first = report.problems.iter().any(is_size);
+    let mut done = Vec::new();
     for problem in &report.problems {
         let name = &problem.name;
-        dropped.push(match &problem.kind {
-            ProblemKind::Checkpoint => drop_checkpoint(storage, name)?,
-            ProblemKind::Segment { id, bytes } => {
-                fill_up(storage, *id, *bytes, problem.offset).map_err(failed("repair", name))?
-            }
-            ProblemKind::Gap { walk, resumes } => bridge(storage, walk, resumes)?,
-            ProblemKind::Unreadable => format!(
-                "left as it is: {name} from offset {}; live records there that cannot be read are \
-                 lost, and reported when they are asked for",
-                problem.offset
+        if sizes_first && !is_size(problem) {
+            continue;
+        }
+        match &problem.kind {
+            ProblemKind::Version => {}
+            ProblemKind::Checkpoint => done.push(drop_checkpoints(storage, name)?),
+            ProblemKind::Copy => done.push(restore_copy(storage, name)?),
+            ProblemKind::Segment { id, bytes } => done.push(
+                fill_up(storage, *id, *bytes, problem.offset).map_err(failed("repair", name))?,
             ),
-        });
+            ProblemKind::Gap { walk, resumes } => done.extend(bridge(storage, walk, *resumes)?),
+            ProblemKind::Unreadable(region) => {
+                let mut salvaged = region.read(storage)?;
+                done.push(salvaged.mended());
+                salvaged.mend(storage, None).map_err(failed("repair", name))?;
+            }
+        }
     }
-    Ok(dropped)
+    Ok(done)
 }
 
-/// Removes the newest checkpoint, if the log can be replayed without it.
-fn drop_checkpoint(storage: &dyn Storage, name: &str) -> Result<String, String> {
+/// Removes all checkpoints, none of which is whole, if the log can be replayed without.
+fn drop_checkpoints(storage: &dyn Storage, name: &str) -> Result<String, String> {
     let names = storage.list().map_err(|error| error.to_string())?;
-    let older = names.iter().rev().find(|other| {
-        files::parse_checkpoint_name(other).is_some()
-            && *other != name
-            && read_file(storage, other).is_ok_and(|bytes| Checkpoint::decode(&bytes).is_ok())
-    });
-    let instead = match older {
-        Some(older) => format!("{older} takes its place, which needs no segment that is gone"),
-        None => {
-            let files = files::segments(storage, &names)?;
-            let mut walk = Walk::new(files, &Checkpoint::default());
-            if walk.next(storage, &mut Vec::new())?.is_none() {
-                return Err(format!(
-                    "{name} cannot be repaired: there is no older checkpoint, and the beginning of \
-                     the log is no longer there; restore the data from a copy"
-                ));
-            }
-            "the log is there from its beginning and is replayed whole".to_owned()
-        }
+    let files = files::segments(storage, &names)?;
+    let mut walk = Walk::new(files, &Checkpoint::default());
+    if walk.next(storage, &mut Vec::new())?.is_none() {
+        return Err(format!(
+            "{name} cannot be repaired: neither its copy nor an older checkpoint is whole, and the \
+             beginning of the log is no longer there; restore the data from a copy"
+        ));
+    }
+    for name in names.iter().filter(|name| files::parse_checkpoint_name(name).is_some()) {
+        storage.remove(name).map_err(failed("remove", name))?;
+    }
+    Ok(format!("dropped {name}: the log is there from its beginning and is replayed whole"))
+}
+
+/// Writes a file of the checkpoint again, or removes one of a newer checkpoint that is lost.
+fn restore_copy(storage: &dyn Storage, name: &str) -> Result<String, String> {
+    let names = storage.list().map_err(|error| error.to_string())?;
+    let stored = checkpoint::newest(storage, &names).map_err(|lost| lost.to_string())?;
+    let Some(stored) = stored.filter(|stored| stored.is_its_own(name)) else {
+        storage.remove(name).map_err(failed("remove", name))?;
+        return Ok(format!("removed {name}: an older checkpoint takes its place"));
     };
-    storage.remove(name).map_err(failed("remove", name))?;
-    Ok(format!("dropped {name}: {instead}"))
+    storage.replace(name, &stored.bytes).map_err(failed("write", name))?;
+    Ok(format!("wrote {name} again from what is whole"))
 }
 
 /// Restores a segment's size, with zeros for what is gone.
@@ -84,50 +101,62 @@ fn fill_up(storage: &dyn Storage, id: u32, bytes: u64, there: u64) -> io::Result
         storage.write(&preparing, at, &chunk)?;
         at += chunk.len() as u64;
     }
-    let from = format::align(there as usize) as u64;
-    if from < bytes {
-        let end = Position(Position::at(id, 0).0 + bytes);
-        let hole = scan::hole(Position::at(id, from as u32), None, end, Chain::default());
-        storage.write(&preparing, from, &hole)?;
-    }
     storage.sync(&preparing)?;
     storage.rename(&preparing, &name)?;
-    Ok(format!("gave up {name} from offset {there} to its end at {bytes}: records there are lost"))
+    Ok(format!("restored the size of {name}, {bytes} bytes: what lay from {there} on is lost"))
 }
 
-/// Writes a hole block that leads the chain over the gap.
-fn bridge(storage: &dyn Storage, walk: &Walk, resumes: &Block) -> Result<String, String> {
-    let to = resumes.header.position();
-    let chain = Chain { sequence: resumes.header.sequence - 1, checksum: resumes.header.previous };
-    let blocks = chain.sequence - walk.chain.sequence;
-    let at = place(storage, walk, to)?;
-    let name = files::segment_name(at.segment());
-    let hole = scan::hole(at, Some(walk), to, chain);
-    let written = storage.write(&name, at.offset().into(), &hole);
-    written.and_then(|()| storage.sync(&name)).map_err(failed("repair", &name))?;
-    Ok(format!(
-        "gave up everything from {} up to {to}: {blocks} blocks with their records",
-        walk.at
-    ))
+/// Mends the blocks of a gap, so that the chain leads over it.
+fn bridge(storage: &dyn Storage, walk: &Walk, resumes: Resumption) -> Result<Vec<String>, String> {
+    let regions = regions(storage, walk, resumes)?;
+    let Some(last) = regions.len().checked_sub(1) else {
+        return Err(format!("the gap behind {} has no room for a repair", walk.at));
+    };
+    let mut walk = walk.clone();
+    let mut done = Vec::new();
+    for (at, region) in regions.into_iter().enumerate() {
+        let name = files::segment_name(region.id);
+        let mut salvaged = region.read(storage)?;
+        // Only the last one leads to where the log goes on; those before it stand for no block.
+        let mended = match resumes {
+            Resumption::Block(block) if at == last => Mended {
+                checksum: block.header.previous,
+                blocks: (block.header.sequence - 1 - walk.chain.sequence) as u32,
+            },
+            Resumption::Nowhere(_) if at == last => Mended { checksum: 0, blocks: 1 },
+            _ => Mended { checksum: 0, blocks: 0 },
+        };
+        done.push(salvaged.mended());
+        let link = Link { walk: &walk, mended };
+        salvaged.mend(storage, Some(link)).map_err(failed("repair", &name))?;
+        walk.chain.sequence += u64::from(mended.blocks);
+        walk.chain.checksum = mended.checksum;
+    }
+    Ok(done)
 }
 
-/// A place for a block within the gap behind the walk.
-fn place(storage: &dyn Storage, walk: &Walk, to: Position) -> Result<Position, String> {
-    let room = BLOCK_ALIGN as u64;
-    let from = walk.at.segment();
-    for file in walk.files.iter().filter(|file| (from..=to.segment()).contains(&file.id)) {
-        let offset = if file.id == from { walk.at.offset() } else { 0 };
-        let end = if file.id == to.segment() { to.offset().into() } else { file.bytes };
-        if u64::from(offset) + room <= end {
-            return Ok(Position::at(file.id, offset));
+/// What lies in the gap behind the walk. Segments that are gone are made again: records may have been in
+/// them.
+fn regions(storage: &dyn Storage, walk: &Walk, resumes: Resumption) -> Result<Vec<Region>, String> {
+    let to = match resumes {
+        Resumption::Block(block) => block.header.position(),
+        Resumption::Nowhere(end) => end,
+    };
+    let from = walk.at;
+    let size = |id: u32| walk.files.iter().find(|file| file.id == id).map_or(0, |file| file.bytes);
+    let mut regions = Vec::new();
+    for id in from.segment().max(1)..=to.segment() {
+        let mut bytes = size(id);
+        if bytes == 0 && id != from.segment() {
+            bytes = size(to.segment());
+            let name = files::segment_name(id);
+            fill_up(storage, id, bytes, 0).map_err(failed("create", &name))?;
+        }
+        let start = if id == from.segment() { from.offset().into() } else { 0 };
+        let end = if id == to.segment() { to.offset().into() } else { bytes };
+        if start < end {
+            regions.push(Region { id, from: start, to: end });
         }
     }
-    let is_there = |id: &u32| walk.files.iter().any(|file| file.id == *id && file.bytes > 0);
-    let id = (from + 1..to.segment())
-        .find(|id| !is_there(id))
-        .ok_or_else(|| format!("the gap between {} and {to} has no room for a repair", walk.at))?;
-    let (preparing, name) = (files::preparing_name(id), files::segment_name(id));
-    let created = storage.create(&preparing, room);
-    created.and_then(|()| storage.rename(&preparing, &name)).map_err(failed("create", &name))?;
-    Ok(Position::at(id, 0))
+    Ok(regions)
 }

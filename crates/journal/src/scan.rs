@@ -2,9 +2,7 @@
 
 use crate::checkpoint::{Chain, Checkpoint};
 use crate::files::{self, SegmentFile};
-use crate::format::{
-    self, BLOCK_ALIGN, BlockHeader, FLAG_HOLE, HEADER_BYTES, NoBlock, u32_at, u64_at,
-};
+use crate::format::{self, BLOCK_ALIGN, BlockHeader, HEADER_BYTES, Mended, NoBlock};
 use crate::{Position, Storage};
 
 /// Bytes of the first read of a block, which suffices for small ones.
@@ -24,53 +22,16 @@ impl Block {
     pub(crate) fn end(&self) -> Position {
         Position(self.header.position().0 + self.header.padded() as u64)
     }
-    /// Where the log continues behind this block, and the chain there. `bytes` are the block's.
-    fn next(&self, bytes: &[u8]) -> (Position, Chain) {
-        let chain = Chain { sequence: self.header.sequence, checksum: self.checksum };
-        match bytes.get(HEADER_BYTES..HEADER_BYTES + HOLE_BYTES) {
-            Some(hole) if self.header.flags & FLAG_HOLE != 0 => (
-                Position(u64_at(hole, 0)),
-                Chain { sequence: u64_at(hole, 8), checksum: u32_at(hole, 16) },
-            ),
-            _ => (self.end(), chain),
+    /// The chain behind this block.
+    fn chain(&self) -> Chain {
+        let BlockHeader { sequence, .. } = self.header;
+        match self.header.mended {
+            None => Chain { sequence, checksum: self.checksum },
+            Some(Mended { checksum, blocks }) => {
+                Chain { sequence: sequence + u64::from(blocks) - 1, checksum }
+            }
         }
     }
-}
-
-/// Bytes of a hole behind its header: where the log continues, and the chain there.
-const HOLE_BYTES: usize = 20;
-
-/// Where the log continues, if the block is a hole.
-pub(crate) fn hole_end(block: &Block, bytes: &[u8]) -> Option<Position> {
-    (block.header.flags & FLAG_HOLE != 0).then(|| block.next(bytes).0)
-}
-
-/// A hole behind the end of `walk` that continues the log at `resumes`. Without a walk it is not part of the
-/// chain, and says that everything in between was given up.
-pub(crate) fn hole(at: Position, walk: Option<&Walk>, resumes: Position, chain: Chain) -> Vec<u8> {
-    // A block outside the chain proves nothing.
-    let (sequence, epoch, previous, durable) = walk.map_or_else(Default::default, |walk| {
-        (walk.chain.sequence + 1, walk.epoch, walk.chain.checksum, at)
-    });
-    let mut bytes = vec![0; BLOCK_ALIGN];
-    let content = &mut bytes[HEADER_BYTES..HEADER_BYTES + HOLE_BYTES];
-    content[..8].copy_from_slice(&resumes.0.to_le_bytes());
-    content[8..16].copy_from_slice(&chain.sequence.to_le_bytes());
-    content[16..].copy_from_slice(&chain.checksum.to_le_bytes());
-    let header = BlockHeader {
-        flags: FLAG_HOLE,
-        segment: at.segment(),
-        offset: at.offset(),
-        sequence,
-        epoch,
-        length: HOLE_BYTES as u32,
-        records: 0,
-        previous,
-        durable,
-        segment_bytes: 0,
-    };
-    format::seal_block(&mut bytes, &header);
-    bytes
 }
 
 fn read(storage: &dyn Storage, id: u32, offset: u64, buffer: &mut [u8]) -> Result<(), String> {
@@ -151,13 +112,23 @@ pub(crate) struct Walk {
     pub(crate) end: NoBlock,
     /// The `durable` of the last block.
     pub(crate) durable: Position,
+    /// No record lies in the last block, so that no later one need prove that it was flushed.
+    pub(crate) is_proven: bool,
 }
 
 impl Walk {
     /// A walk behind a checkpoint.
     pub(crate) fn new(files: Vec<SegmentFile>, newest: &Checkpoint) -> Walk {
         let Checkpoint { start, chain, epoch, .. } = *newest;
-        Walk { files, at: start, chain, epoch, end: NoBlock::Absent, durable: start }
+        Walk {
+            files,
+            at: start,
+            chain,
+            epoch,
+            end: NoBlock::Absent,
+            durable: start,
+            is_proven: true,
+        }
     }
 
     /// The files from the one that the walk is in on.
@@ -179,7 +150,8 @@ impl Walk {
             let offset = if is_here { self.at.offset() } else { 0 };
             match read_block(storage, file, offset.into(), buffer)? {
                 Ok(block) if self.follows(&block.header) => {
-                    (self.at, self.chain) = block.next(buffer);
+                    (self.at, self.chain) = (block.end(), block.chain());
+                    self.is_proven = block.header.records == 0;
                     self.epoch = block.header.epoch;
                     self.durable = block.header.durable;
                     return Ok(Some(block));
@@ -213,6 +185,40 @@ impl Walk {
         Ok((self.at, self.end))
     }
 
+    /// The segment behind the one in which the walk ended, if it is gone although a later one is there:
+    /// segments are made in order, and those behind the log are not removed.
+    pub(crate) fn missing_file(&self) -> Option<SegmentFile> {
+        let here = self.at.segment();
+        let next = self.files_ahead().iter().find(|file| file.id > here)?;
+        (next.id > here + 1).then_some(SegmentFile { id: here + 1, bytes: next.bytes })
+    }
+
+    /// Whether a block belongs behind the missing one.
+    pub(crate) fn precedes(&self, header: &BlockHeader) -> bool {
+        header.epoch >= self.epoch && header.sequence > self.chain.sequence
+    }
+
+    /// The damaged block at the end of the walk that would continue the chain, and its bytes; `None` if its
+    /// header does not say that there is one.
+    pub(crate) fn damaged(
+        &self,
+        storage: &dyn Storage,
+    ) -> Result<Option<(BlockHeader, Vec<u8>)>, String> {
+        let here = self.files.iter().find(|file| file.id == self.at.segment());
+        let first = self.files_ahead().iter().find(|file| file.id > self.at.segment());
+        for (file, at) in [(here, self.at.offset()), (first, 0)] {
+            let Some(&file) = file else { continue };
+            let mut bytes = Vec::new();
+            if read_block(storage, file, at.into(), &mut bytes)? == Err(NoBlock::Checksum)
+                && let Ok(header) = BlockHeader::decode(&bytes, Position::at(file.id, at))
+                && self.follows(&header)
+            {
+                return Ok(Some((header, bytes)));
+            }
+        }
+        Ok(None)
+    }
+
     /// Whether a block continues the chain. Blocks that an earlier process left behind the end of its log
     /// have an older epoch or another predecessor.
     fn follows(&self, header: &BlockHeader) -> bool {
@@ -236,8 +242,8 @@ struct Horizon {
 
 impl Horizon {
     /// Moves the end on where this segment was written: not where zeros are, nor bytes of a leftover block.
-    /// Other bytes are of a block whose header, and so its length, cannot be read; only in the first page is
-    /// it certain that the block begins there.
+    /// Other bytes are of a block whose header, and so its length, cannot be read; only in the first page
+    /// is it certain that the block begins there.
     fn look(&mut self, page: &[u8], place: Position, header: &Result<BlockHeader, NoBlock>) {
         if self.gap == WHOLE {
             return;

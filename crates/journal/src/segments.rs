@@ -7,8 +7,8 @@ use crate::Options;
 use crate::files::SegmentFile;
 use crate::space::{Space, ZERO_BYTES};
 
-/// Segments that are prepared beside the one being written: the next one, and one in reserve so that settles
-/// can be written while there is no space for more.
+/// Segments that are prepared beside the one being written: the next one, and one in reserve so that
+/// settles can be written while there is no space for more.
 pub(crate) const READY_SEGMENTS: usize = 2;
 /// Segments may take this many times the bytes that are live in them before records are moved.
 const SPARSE_FACTOR: u64 = 2;
@@ -24,6 +24,8 @@ pub(crate) struct Usage {
     pub(crate) live: u64,
     /// References ever added.
     pub(crate) total: u64,
+    /// Where the log left it, or is in it now.
+    pub(crate) end: u32,
 }
 
 /// A segment with records, the one that takes the next ones, or one that is prepared for later.
@@ -40,7 +42,7 @@ impl Segment {
     /// A segment without references.
     fn new(file: SegmentFile, made: bool) -> Segment {
         let SegmentFile { id, bytes } = file;
-        Segment { usage: Usage { id, bytes, live: 0, total: 0 }, made, moving: false }
+        Segment { usage: Usage { id, bytes, live: 0, total: 0, end: 0 }, made, moving: false }
     }
     fn file(&self) -> SegmentFile {
         SegmentFile { id: self.usage.id, bytes: self.usage.bytes }
@@ -92,8 +94,8 @@ pub(crate) struct Segments {
     /// The work that is being done.
     out: Option<Space>,
     pause: Pause,
-    /// Something needed found no space and is not made yet. True during every pause, so that the caller knows
-    /// when to call `retry`.
+    /// Something needed found no space and is not made yet. True during every pause, so that the caller
+    /// knows when to call `retry`.
     pub(crate) short: bool,
     readers: Arc<()>,
     retired: VecDeque<Retired>,
@@ -106,7 +108,7 @@ impl Segments {
     pub(crate) fn new(options: &Options) -> Segments {
         Segments {
             segment_bytes: options.segment_bytes.into(),
-            first_bytes: options.first_segment_bytes().into(),
+            first_bytes: options.first_segment_bytes.into(),
             free_max: options.free_segments_max(),
             next_id: 1,
             ..Segments::default()
@@ -121,11 +123,9 @@ impl Segments {
         self.dead += usize::from(usage.live == 0);
         self.used.push(Segment { usage, made: true, moving: false });
     }
-    /// Adds a segment without records, made by an earlier process for later.
+    /// Adds a segment without records, made by an earlier process for later. All of them stay so, since a
+    /// start expects the one behind the end of the log to be there if any later one is.
     pub(crate) fn restore_next(&mut self, file: SegmentFile) {
-        if file.bytes != self.segment_bytes || self.next.len() >= READY_SEGMENTS {
-            return self.restore_free(file);
-        }
         self.next_id = self.next_id.max(file.id + 1);
         self.next.push_back(Segment::new(file, true));
     }
@@ -144,24 +144,41 @@ impl Segments {
         self.find(id).is_some_and(|at| self.used[at].made)
     }
 
-    /// Moves on to a segment with room for a block of `block` bytes.
-    pub(crate) fn advance(&mut self, block: u64) -> u32 {
-        if self.used.is_empty() && self.next.is_empty() {
-            self.plan(self.first_bytes.max(block));
-        } else if block > self.segment_bytes {
-            // Ids must ascend along the log, so the prepared ones are skipped; their files are reused under a
-            // later id.
-            let passed = self.next.drain(..).filter(|next| next.made);
-            self.free.extend(passed.map(|next| next.file()));
+    /// The log leaves the segment that it is in at the offset `end`, for one with room for a block of
+    /// `block` bytes.
+    pub(crate) fn advance(&mut self, end: u32, block: u64) -> u32 {
+        self.reached(end);
+        // Ids must ascend along the log, so prepared ones that are too small are passed. They stay until a
+        // checkpoint, since a start expects the one behind the end of the log to be there.
+        let is_small = |next: &Segment| next.usage.bytes < block;
+        while self.next.front().is_some_and(is_small) {
+            self.used.extend(self.next.pop_front());
+            self.dead += 1;
         }
         if self.next.is_empty() {
-            self.plan(block.max(self.segment_bytes));
+            self.plan(self.bytes_of_next().max(block));
         }
         let next = self.next.pop_front().expect("one was planned");
         let id = next.usage.id;
         self.used.push(next);
         self.dead += 1;
         id
+    }
+
+    /// The log is at the offset `end` of the segment that is being written.
+    pub(crate) fn reached(&mut self, end: u32) {
+        if let Some(last) = self.used.last_mut() {
+            last.usage.end = end;
+        }
+    }
+
+    /// Bytes of the next segment to plan: a small store has small segments, each twice as large as the one
+    /// before.
+    fn bytes_of_next(&self) -> u64 {
+        let before = self.next.back().or(self.used.last()).map(|before| before.usage.bytes);
+        before.map_or(self.first_bytes, |before| {
+            (2 * before).max(self.first_bytes).min(self.segment_bytes)
+        })
     }
 
     fn plan(&mut self, bytes: u64) {
@@ -211,8 +228,8 @@ impl Segments {
         self.dead
     }
 
-    /// A checkpoint with these counts that starts in segment `start` is durable. Retires the segments before
-    /// it that had no references then and have none now.
+    /// A checkpoint with these counts that starts in segment `start` is durable. Retires the segments
+    /// before it that had no references then and have none now.
     pub(crate) fn checkpointed(&mut self, start: u32, counted: &[Usage]) {
         let dead = |id: u32| {
             let at = counted.binary_search_by_key(&id, |usage| usage.id);
@@ -292,10 +309,19 @@ impl Segments {
         self.pause(Pause::Making);
         let free = self.free.iter().rposition(|file| !self.is_reused(file.id));
         let file = free.and_then(|at| self.free.remove(at)).map(|file| file.id);
-        let next = self.next.iter().rposition(|next| next.made);
-        let file = file.or_else(|| Some(self.next.remove(next?)?.usage.id));
+        let file = file.or_else(|| self.give_up_prepared());
         self.discard.extend(file);
         file.is_some()
+    }
+    /// Gives up the last prepared segment; its number is given again, so that none is missing in between.
+    fn give_up_prepared(&mut self) -> Option<u32> {
+        if self.out.is_some() || self.making.is_some() {
+            return None;
+        }
+        let at = self.next.iter().rposition(|next| next.made)?;
+        self.next_id = self.next[at].usage.id;
+        self.next.truncate(at);
+        Some(self.next_id)
     }
     /// Whether that file is being renamed to become another segment.
     fn is_reused(&self, id: u32) -> bool {
@@ -362,7 +388,7 @@ impl Segments {
             return Some(used.file());
         }
         while !self.used.is_empty() && self.next.len() < READY_SEGMENTS {
-            self.plan(self.segment_bytes);
+            self.plan(self.bytes_of_next());
         }
         self.next.iter().find(|next| !next.made).map(Segment::file)
     }
@@ -404,7 +430,7 @@ impl Segments {
         let mut segments = self.used.iter_mut().chain(&mut self.next);
         match segments.find(|segment| segment.usage.id == id) {
             Some(segment) => segment.made = true,
-            // It was skipped for a larger one while it was made.
+            // A checkpoint passed it.
             None => self.free.push_back(SegmentFile { id, bytes }),
         }
     }
@@ -451,8 +477,9 @@ mod tests {
 
     #[test]
     fn a_file_that_is_being_reused_is_not_given_up() {
-        let mut segments = Segments::new(&Options { segment_bytes: BYTES, ..Options::default() });
-        segments.restore(Usage { id: 1, bytes: BYTES.into(), live: 1, total: 1 });
+        let mut segments =
+            Segments::new(&Options { segment_bytes: BYTES, ..Options::default() }.rounded());
+        segments.restore(Usage { id: 1, bytes: BYTES.into(), live: 1, total: 1, end: 0 });
         segments.restore_free(SegmentFile { id: 2, bytes: BYTES.into() });
         let job = segments.next_job(false).expect("segments are lacking");
         assert!(matches!(job, Space::Reuse { from: 2, .. }), "{job:?}");

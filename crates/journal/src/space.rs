@@ -75,10 +75,11 @@ fn rename(storage: &dyn Storage, name: &str, to: u32) -> Result<(), JobError> {
     explain("rename", name, storage.rename(name, &files::segment_name(to)))
 }
 
-/// Tells a lack of space from all other failures.
-pub(crate) fn explain(what: &str, name: &str, result: io::Result<()>) -> Result<(), JobError> {
-    result.map_err(|error| match is_full(&error) {
-        true => JobError::Full,
-        false => JobError::Failed(failed(what, name)(error)),
+/// Tells a lack of space or memory from all other failures.
+pub(crate) fn explain<T>(what: &str, name: &str, result: io::Result<T>) -> Result<T, JobError> {
+    result.map_err(|error| {
+        let is_full = is_full(&error);
+        let why = failed(what, name)(error);
+        if is_full { JobError::Full(why) } else { JobError::Failed(why) }
     })
 }

@@ -30,19 +30,25 @@ pub trait Storage: Send + Sync {
     fn read_past_cache(&self, name: &str, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.read(name, offset, buffer)
     }
-    /// Replaces a whole small file atomically and durably (temporary file, sync, rename, sync of the folder).
+    /// Replaces a whole small file atomically and durably (temporary file, sync, rename, sync of the
+    /// folder).
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
     /// Renames a file, durably.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Removes a file, durably.
     fn remove(&self, name: &str) -> io::Result<()>;
+    /// A number for the machine's current boot; 0: not known. As long as it is the same, everything that
+    /// was written can be read, flushed or not, and of an interrupted write the beginning.
+    fn boot(&self) -> u32 {
+        0
+    }
 }
 
 /// Why a job failed.
 #[derive(Debug)]
 pub(crate) enum JobError {
-    /// No space: can be tried again.
-    Full,
+    /// No space, or no memory: can be tried again. The text says for what.
+    Full(String),
     /// Anything else.
     Failed(String),
 }
@@ -52,10 +58,11 @@ pub(crate) fn failed(what: &str, name: &str) -> impl Fn(io::Error) -> String {
     move |error| format!("cannot {what} {name}: {error}")
 }
 
-/// Whether an error says that there is no space (or quota, or file handle) left: what was written before is
-/// not affected, and it can be tried again later.
+/// Whether an error says that there is no space (or quota, file handle, memory or size of a file) left:
+/// what was written before is not affected, and it can be tried again later.
 pub(crate) fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, OutOfMemory, QuotaExceeded, StorageFull};
     // ENFILE and EMFILE have no stable `ErrorKind`.
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge | OutOfMemory)
         || matches!(error.raw_os_error(), Some(23 | 24))
 }

@@ -34,6 +34,7 @@ fn options(shard: usize, shards: usize) -> Options {
     Options {
         journal: angarium_journal::Options {
             segment_bytes: 16 << 20,
+            first_segment_bytes: 1 << 20,
             checkpoint_bytes: 64 << 20,
             backlog_bytes_max: 32 << 20,
         },

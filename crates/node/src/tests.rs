@@ -34,6 +34,7 @@ use std::time::Duration;
 fn small_journal() -> angarium_journal::Options {
     angarium_journal::Options {
         segment_bytes: 64 << 10,
+        first_segment_bytes: 64 << 10,
         checkpoint_bytes: 64 << 10,
         backlog_bytes_max: 128 << 10,
     }

@@ -128,7 +128,7 @@ fn fill(host: &mut Host, storage: &FaultyStorage) {
 #[test]
 fn settles_still_work_without_space_and_give_space_back() {
     let storage = FaultyStorage::new(1);
-    storage.set_capacity(Some(20 * (64 << 10) + 10_000));
+    storage.set_capacity(Some(20 * (64 << 10) + 30_000));
     let mut host = Host::open(&storage, small()).unwrap();
     for _ in 0..3 {
         fill(&mut host, &storage);

@@ -3,12 +3,17 @@
 use super::read;
 use crate::{FaultyStorage, Options, Recovery, Storage, check};
 
-const SEGMENT: &[u8] = include_bytes!("golden/v1.segment");
-const CHECKPOINT: &[u8] = include_bytes!("golden/v1.checkpoint");
-const CLEAN: &[u8] = include_bytes!("golden/v1.clean");
+const SEGMENT: &[u8] = include_bytes!("golden/v2.segment");
+const CHECKPOINT: &[u8] = include_bytes!("golden/v2.checkpoint");
+const CLEAN: &[u8] = include_bytes!("golden/v2.clean");
 
 fn options() -> Options {
-    Options { segment_bytes: 16 << 10, checkpoint_bytes: 1 << 20, backlog_bytes_max: 1 << 20 }
+    Options {
+        segment_bytes: 16 << 10,
+        checkpoint_bytes: 1 << 20,
+        backlog_bytes_max: 1 << 20,
+        ..Options::default()
+    }
 }
 
 /// Two blocks: the first with records of 5 and 0 bytes, the second with one behind the checkpoint.
@@ -35,18 +40,19 @@ fn write(storage: &FaultyStorage) {
 const USED_BYTES: usize = 8 << 10;
 
 #[test]
-fn what_is_written_is_what_version_1_wrote() {
+fn what_is_written_is_what_version_2_wrote() {
     let storage = FaultyStorage::new(1);
     write(&storage);
     let segment = storage.content("00000001.segment").unwrap();
     assert_eq!(segment[..USED_BYTES], *SEGMENT);
     assert!(segment[USED_BYTES..].iter().all(|byte| *byte == 0));
     assert_eq!(storage.content("checkpoint-00000001").unwrap(), CHECKPOINT);
+    assert_eq!(storage.content("checkpoint-00000001.copy").unwrap(), CHECKPOINT);
     assert_eq!(storage.content("clean").unwrap(), CLEAN);
 }
 
 #[test]
-fn what_version_1_wrote_is_read() {
+fn what_version_2_wrote_is_read() {
     let storage = FaultyStorage::new(1);
     storage.create("00000001.segment", 16 << 10).unwrap();
     storage.write("00000001.segment", 0, SEGMENT).unwrap();
@@ -72,7 +78,7 @@ fn what_version_1_wrote_is_read() {
 fn write_the_golden_files() {
     let storage = FaultyStorage::new(1);
     write(&storage);
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tests/golden/v1");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tests/golden/v2");
     let segment = storage.content("00000001.segment").unwrap();
     std::fs::write(format!("{folder}.segment"), &segment[..USED_BYTES]).unwrap();
     let checkpoint = storage.content("checkpoint-00000001").unwrap();

@@ -3,6 +3,7 @@
 mod basics;
 mod crash;
 mod damage;
+mod every_block;
 mod faults;
 mod golden;
 mod tail_search;
@@ -16,7 +17,12 @@ use crate::{FaultyStorage, Journal, Options, Position, ReadBuffer, Recovery, Sha
 
 /// Small segments, so that a test fills many.
 pub(super) fn small() -> Options {
-    Options { segment_bytes: 64 << 10, checkpoint_bytes: 256 << 10, backlog_bytes_max: 1 << 20 }
+    Options {
+        segment_bytes: 64 << 10,
+        checkpoint_bytes: 256 << 10,
+        backlog_bytes_max: 1 << 20,
+        ..Options::default()
+    }
 }
 
 /// Opens a log and replays the number of each record (its first eight bytes) into a map.

@@ -10,7 +10,12 @@ const MIB: usize = 1 << 20;
 
 /// Segments that are much larger than the part that is searched in prepared ones.
 fn large() -> Options {
-    Options { segment_bytes: 16 << 20, checkpoint_bytes: 32 << 20, backlog_bytes_max: 64 << 20 }
+    Options {
+        segment_bytes: 16 << 20,
+        checkpoint_bytes: 32 << 20,
+        backlog_bytes_max: 64 << 20,
+        first_segment_bytes: 16 << 20,
+    }
 }
 
 /// A log of flushed blocks with one record each, of these lengths; and the records' positions.
@@ -103,9 +108,9 @@ fn a_missing_first_block_of_a_segment_is_noticed_whatever_its_damage() {
     // The last one is larger than the search of a segment without a sign of a block.
     for bytes in [100, 900_000, 12 * MIB] {
         let storage = FaultyStorage::new(1);
-        // The second one fills the second segment.
+        // The first two fill a segment each.
         let fills = large().segment_bytes as usize - 72;
-        let (_, positions) = log(&storage, &[700_000, fills, bytes, 100]);
+        let (_, positions) = log(&storage, &[fills, fills, bytes, 100]);
         let first = positions[2];
         assert_eq!((first.segment(), first.offset()), (3, 64), "{bytes}");
         for (what, rot) in ROTS {
@@ -125,7 +130,7 @@ fn a_missing_first_block_of_a_segment_is_noticed_whatever_its_damage() {
 #[test]
 fn a_missing_large_block_is_noticed_by_the_remains_of_its_header() {
     let storage = FaultyStorage::new(1);
-    log(&storage, &[900_000, 12 * MIB, 100]);
+    log(&storage, &[12 * MIB, 12 * MIB, 100]);
     storage.edit("00000002.segment", |bytes| {
         bytes[1] ^= 4;
         bytes[BLOCK_ALIGN..12 * MIB].fill(0);
@@ -136,8 +141,8 @@ fn a_missing_large_block_is_noticed_by_the_remains_of_its_header() {
 #[test]
 fn the_last_block_of_a_torn_flush_is_proof_enough() {
     let storage = FaultyStorage::new(1);
-    let (mut host, positions) = log(&storage, &[500_000, 400_000]);
-    let flushed = positions[1];
+    let (mut host, positions) = log(&storage, &[15 * MIB, 500_000, 400_000]);
+    let flushed = positions[2];
     // A flush of the largest size, the first in the second segment. Only its last block reached the disk,
     // and the block flushed before it is damaged.
     let blocks: Vec<_> = (0..8).map(|_| host.publish(MIB - BLOCK_ALIGN, true).1).collect();
@@ -145,12 +150,13 @@ fn the_last_block_of_a_torn_flush_is_proof_enough() {
     let (first, last) = (blocks[0], blocks[7]);
     assert_eq!((first.segment(), last.segment()), (2, 2));
     storage.edit("00000002.segment", |bytes| bytes[..last.offset() as usize - 64].fill(0));
+    storage.reboot();
     let torn = storage.copy();
     storage.flip("00000001.segment", u64::from(flushed.offset()) + 100, 1);
     let why = open(&storage, large()).map(drop).expect_err("it was flushed once");
     assert!(why.contains("00000001.segment at offset"), "{why}");
     // Without the damage it is an ordinary crash.
-    assert_eq!(open(&torn, large()).unwrap().1.len(), 2);
+    assert_eq!(open(&torn, large()).unwrap().1.len(), 3);
 }
 
 #[test]
@@ -160,13 +166,14 @@ fn a_block_left_behind_in_a_later_segment_is_never_used() {
     for life in 0..4 {
         let mut host = Host::open(&storage, large()).unwrap();
         assert_eq!(host.live.len(), 1, "life {life}");
-        // Each time, of two blocks that were never flushed only the second one reached the disk; in the end,
-        // none did.
+        // Each time, of two blocks that were never flushed only the second one reached the disk; in the
+        // end, none did.
         let (_, lost) = host.publish(200_000, false);
         host.run(&storage);
         if life < 3 {
             host.publish(1_000_000, false);
             host.run(&storage);
+            storage.reboot();
             let at = lost.offset() as usize - 64;
             storage.edit("00000001.segment", |bytes| bytes[at..at + 200_000].fill(0));
         }

@@ -272,6 +272,8 @@ impl World {
             limits,
             journal: angarium_journal::Options {
                 segment_bytes: sizes.segment_bytes,
+                // Some stores grow their segments.
+                first_segment_bytes: sizes.segment_bytes >> (seed % 3),
                 checkpoint_bytes: sizes.checkpoint_bytes,
                 backlog_bytes_max: sizes.backlog_bytes_max,
             },
