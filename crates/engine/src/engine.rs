@@ -15,6 +15,7 @@ use crate::publish::Placement;
 use crate::publish::delay::Delays;
 use crate::pubsub::Direct;
 use crate::queue::dead_letter::Refused;
+use crate::queue::given_up::GivenUp;
 use crate::queue::page_in::Arrival;
 use crate::queue::page_out::Loading;
 use crate::queue::queues::Queues;
@@ -166,6 +167,8 @@ pub(crate) struct Storage {
     pub(crate) resident: u64,
     /// Live references to records that do not survive a restart, by segment.
     pub(crate) transient_references: BTreeMap<u32, u64>,
+    /// What was found gone because a repair gave it up, to be named.
+    pub(crate) given_up: Vec<GivenUp>,
 }
 
 /// Buffers that are kept between calls for their memory.

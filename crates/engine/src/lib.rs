@@ -61,3 +61,4 @@ pub use access::revocation::Revocation;
 pub use bytes::Bytes;
 pub use engine::{Engine, Options, StorageState};
 pub use queue::QueueCounters;
+pub use queue::given_up::GivenUp;

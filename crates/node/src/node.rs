@@ -215,7 +215,8 @@ impl Node {
         self.effects.outbox[id.0 as usize].pending()
     }
 
-    /// What is to be sent to the connection part by part, these ones first, where it lies in several places.
+    /// What is to be sent to the connection part by part, these ones first, where it lies in several
+    /// places.
     pub fn outgoing_parts(&self, id: ConnectionId) -> Option<impl Iterator<Item = &[u8]>> {
         let outbox = &self.effects.outbox[id.0 as usize];
         outbox.has_pieces().then(|| outbox.parts())
@@ -340,7 +341,8 @@ impl Node {
     pub fn deadline(&self) -> Option<Time> {
         let closing = self.connections.closing.first().map(|(due, _)| *due);
         let pauses = [self.flow.slowed.deadline(), self.effects.stalls.deadline()];
-        let others = [self.flow.rates.deadline(), self.storage.writes.due];
+        let StorageStatus { writes, proof, .. } = &self.storage;
+        let others = [self.flow.rates.deadline(), writes.due, proof.due];
         let all = [self.engine.deadline(), self.connections.next_sweep, closing].into_iter();
         all.chain(pauses).chain(others).flatten().min()
     }

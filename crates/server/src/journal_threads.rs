@@ -21,27 +21,39 @@ struct Lane {
     thread: JoinHandle<()>,
 }
 
-/// The lanes of one journal; each thread starts with its first work. Dropping this waits for their end, so
-/// that another broker can take the storage.
+/// The lanes of one journal; the thread for flushes is there from the beginning, each other one starts with
+/// its first work. Where the system refuses one, flushes share their thread with its work until it does
+/// not. Dropping this waits for their end, so that another broker can take the storage.
 pub(crate) struct JournalThreads {
     storage: Arc<dyn Storage>,
     mailbox: Mailbox,
     lanes: [Option<Lane>; 4],
+    /// A thread was refused, and that was said.
+    is_short: bool,
     /// Jobs and reads whose results are not back.
     outstanding: usize,
 }
 
+/// The lane for flushes.
+const FLUSHES: usize = 0;
 const LANES: [&str; 4] = ["journal-flush", "journal-space", "checkpoint", "journal-read"];
 
 impl JournalThreads {
-    pub(crate) fn new(storage: Arc<dyn Storage>, mailbox: Mailbox) -> JournalThreads {
-        JournalThreads { storage, mailbox, lanes: [const { None }; 4], outstanding: 0 }
+    /// # Errors
+    /// The system refuses a thread.
+    pub(crate) fn new(
+        storage: Arc<dyn Storage>,
+        mailbox: Mailbox,
+    ) -> Result<JournalThreads, String> {
+        let mut lanes = [const { None }; 4];
+        lanes[FLUSHES] = Some(Lane::start(FLUSHES, &storage, &mailbox)?);
+        Ok(JournalThreads { storage, mailbox, lanes, is_short: false, outstanding: 0 })
     }
 
     /// Has a job carried out.
     pub(crate) fn start(&mut self, job: Job) {
         let lane = match job.kind() {
-            JobKind::Flush => 0,
+            JobKind::Flush => FLUSHES,
             JobKind::Space => 1,
             JobKind::Checkpoint => 2,
         };
@@ -65,16 +77,29 @@ impl JournalThreads {
 
     fn hand_over(&mut self, lane: usize, work: Work) {
         self.outstanding += 1;
-        let lane = self.lanes[lane].get_or_insert_with(|| {
-            let (work, receiver) = channel();
-            let storage = Arc::clone(&self.storage);
-            let mailbox = self.mailbox.clone();
-            let run = move || work_off(&receiver, &*storage, &mailbox);
-            let thread = threads::spawn(LANES[lane], run);
-            let thread = thread.expect("the machine has room for one of four threads");
-            Lane { work, thread }
-        });
+        if self.lanes[lane].is_none() {
+            match Lane::start(lane, &self.storage, &self.mailbox) {
+                Ok(started) => self.lanes[lane] = Some(started),
+                Err(error) if !self.is_short => {
+                    self.is_short = true;
+                    let thread = LANES[lane];
+                    tracing::warn!(thread, error, "its work is done by the thread for flushes");
+                }
+                Err(_) => {}
+            }
+        }
+        let lane = self.lanes[lane].as_ref().or(self.lanes[FLUSHES].as_ref());
+        let lane = lane.expect("the one for flushes is there");
         lane.work.send(work).expect("a lane ends only after its sender");
+    }
+}
+
+impl Lane {
+    fn start(lane: usize, storage: &Arc<dyn Storage>, mailbox: &Mailbox) -> Result<Lane, String> {
+        let (work, receiver) = channel();
+        let (storage, mailbox) = (Arc::clone(storage), mailbox.clone());
+        let run = move || work_off(&receiver, &*storage, &mailbox);
+        Ok(Lane { work, thread: threads::spawn(LANES[lane], run)? })
     }
 }
 

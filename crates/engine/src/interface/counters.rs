@@ -36,6 +36,8 @@ pub struct Counters {
     /// Records found that cannot be read back: messages, or runs of a queue's index. A queue stops at
     /// such a one.
     pub unreadable: u64,
+    /// Messages that were gone when they were read, because a repair of the journal had given them up.
+    pub given_up: u64,
     /// Times a queue stopped at such a record while consumers or gets wanted its messages.
     pub queue_stops: u64,
     /// Direct messages that clients published.

@@ -234,6 +234,13 @@ impl Engine {
             match record.and_then(|record| checked_message(record, &self.options.limits)) {
                 Some(blob) if self.publish_delayed(now, *key, &blob, fx) => {}
                 Some(_) => return,
+                None if record.is_some_and(|record| record.is_empty()) => {
+                    // A repair of the journal had to give it up.
+                    if let Some(held) = self.take_delayed(*key) {
+                        self.counters.given_up += 1;
+                        self.release_held(held, fx);
+                    }
+                }
                 None => {
                     if let Some(held) = self.delays.waiting.remove(key) {
                         self.delays.unreadable.insert(*key, held);

@@ -177,6 +177,10 @@ impl Engine {
                 queue.resident += cost;
                 self.storage.resident += cost;
             } else if let Some(entry) = queue.lanes[lane].find(*seq) {
+                if record.is_some_and(|record| record.is_empty()) {
+                    self.give_up(slot, *seq, fx);
+                    continue;
+                }
                 entry.fetch = Fetch::Failed;
                 self.counters.unreadable += 1;
             }
@@ -211,6 +215,11 @@ impl Engine {
         let first = queue.lanes.get_mut(lane).and_then(|lane| lane.pages.front_mut());
         let Some(known) = first.filter(|page| page.position == position) else { return };
         let records = records.unwrap_or_default();
+        if records.first().is_some_and(|record| record.is_empty()) {
+            let messages = known.count.into();
+            self.note_given_up(slot, position, messages);
+            return self.drop_page_at(slot, lane, position, fx);
+        }
         let entries = match records.first().map(|record| Record::parse(record)) {
             Some(Ok(Record::Page { queue: number, entries, .. })) if number == queue.number => {
                 entries
@@ -264,6 +273,11 @@ impl Engine {
             Some(blob) => {
                 let dying = Dying::of(queue, &entry, reason);
                 self.dead_letter_blob(now, slot, &blob, dying, entry, fx);
+            }
+            None if record.is_some_and(|record| record.is_empty()) => {
+                self.snapshot_first_in_slot(slot, &entry);
+                self.note_given_up(slot, entry.position, 1);
+                self.drop_entry(entry, fx);
             }
             None => {
                 self.counters.unreadable += 1;

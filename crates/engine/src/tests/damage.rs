@@ -105,6 +105,88 @@ fn another_start_tries_again() {
 }
 
 #[test]
+fn what_a_repair_gave_up_is_skipped_and_named() {
+    for start in ["snapshot", "time 0"] {
+        let scenario = format!(
+            "a queue q durable
+             > a queue q 0 0
+             a publish - q 1 persistent
+             a publish - q 2 persistent
+             a publish - q 3 persistent
+             damage 2
+             b consume q c
+             > b consuming c
+             > b deliver c #1 1
+             > b cancelled c
+             {start}
+             repair drop
+             restart
+             b consume q c presettled
+             > b consuming c
+             > b deliver c #1 1 redelivered
+             > b deliver c #2 3 redelivered"
+        );
+        let mut host = check_in(forgetful(), &scenario);
+        let is_known = start == "snapshot";
+        assert_eq!(host.engine.counters().given_up, u64::from(is_known));
+        let given_up = host.engine.take_given_up();
+        assert_eq!(given_up.len(), usize::from(is_known));
+        assert!(given_up.iter().all(|it| it.queue == "q" && it.messages == 1), "{given_up:?}");
+        assert!(host.fx.references.is_empty(), "{:?}", host.fx.references);
+    }
+}
+
+#[test]
+fn a_page_that_a_repair_gave_up_takes_its_messages_along() {
+    let mut host = forgetful();
+    host.run("a queue q durable");
+    for number in 0..3_000 {
+        host.act_on(&format!("a publish - q {number} persistent"));
+    }
+    host.settle_down();
+    host.run("snapshot");
+    host.run("damage pages");
+    host.run("repair drop");
+    host.run("restart");
+    host.fx.quiet = true;
+    host.run("b consume q c presettled");
+    let delivered = host.fx.delivered.len() as u64;
+    assert_eq!(delivered + host.engine.counters().given_up, 3_000);
+    assert!(host.fx.references.is_empty(), "{:?}", host.fx.references);
+}
+
+#[test]
+fn dead_letters_and_delayed_messages_that_a_repair_gave_up_are_gone() {
+    for start in ["time 99", "snapshot"] {
+        let mut host = check_in(
+            forgetful(),
+            "a queue dead durable
+             > a queue dead 0 0
+             a queue q durable ttl=100 dlx=- dlk=dead
+             > a queue q 0 0
+             a exchange x direct durable delaying
+             > a ok
+             a bind x dead k
+             > a ok
+             a publish - q 1 persistent
+             a publish x k 2 persistent delay=100
+             damage 1
+             damage 2",
+        );
+        host.run(start);
+        host.run("repair drop");
+        if start == "snapshot" {
+            host.run("restart");
+        }
+        host.run("time 200");
+        assert_eq!(host.run("a passive dead"), ["a queue dead 0 0"], "{start}");
+        assert_eq!(host.run("a passive q"), ["a queue q 0 0"], "{start}");
+        assert_eq!(host.engine.counters().given_up, 2, "{start}");
+        assert!(host.fx.references.is_empty(), "{:?}", host.fx.references);
+    }
+}
+
+#[test]
 fn one_of_many_in_a_load_is_told_from_the_others() {
     for damaged in [0, 1, 100, 128, 255, 256, 299] {
         let mut host = forgetful();

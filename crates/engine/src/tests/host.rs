@@ -156,6 +156,7 @@ impl TestHost {
             "loads" => self.hold_loads = rest.has("hold"),
             "damage" if rest.has("pages") => self.fx.damage_pages(),
             "damage" => self.fx.damage(rest.0[0]),
+            "repair" if rest.has("drop") => self.fx.give_up_damaged(),
             "repair" => self.fx.damaged.clear(),
             "snapshot" => self.take_snapshot(),
             "checkpoint" => self.begin_snapshot(),
@@ -271,6 +272,10 @@ impl TestHost {
         }
         for index in from..kept {
             let record = self.fx.records[index].clone();
+            if record.is_empty() {
+                // A repair gave it up.
+                continue;
+            }
             let position = Recorder::position_of(index);
             self.engine.replay(position, &record, &mut self.fx).unwrap();
             assert_eq!(self.fx.records.len(), kept, "a replay appends nothing");

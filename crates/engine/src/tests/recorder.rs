@@ -86,6 +86,13 @@ impl Recorder {
         self.damaged.extend(found.map(|(index, _)| index));
     }
 
+    /// Gives up every damaged record, as a repair of the journal does.
+    pub(crate) fn give_up_damaged(&mut self) {
+        for index in std::mem::take(&mut self.damaged) {
+            self.records[index].clear();
+        }
+    }
+
     fn line(&mut self, channel: ChannelId, text: &str) {
         let name = self.names.get(&channel).map_or("?", String::as_str);
         self.lines.push(format!("{name} {text}"));

@@ -24,6 +24,11 @@ impl Node {
         self.effects.journal.as_ref().expect("only home is asked for the journal")
     }
 
+    /// Messages that were gone when they were read, since a repair of the journal had given them up.
+    pub fn take_given_up(&mut self) -> Vec<angarium_engine::GivenUp> {
+        self.engine.take_given_up()
+    }
+
     /// The next work for the disk, if any; its result comes back by [`Node::job_done`].
     pub fn next_job(&mut self) -> Option<Job> {
         let is_put_off = self.storage.writes.due.is_some() && self.is_unhurried();
@@ -79,9 +84,17 @@ impl Node {
         if self.storage.state == State::Full && self.connections.next_sweep.is_none() {
             self.connections.next_sweep = Some(now.plus(SWEEP_INTERVAL));
         }
+        let journal = self.effects.journal.as_ref();
+        let shortage = journal.map(|journal| journal.shortage()).filter(|why| !why.is_empty());
         let (state, why) = match &self.storage.state {
             State::Ready => (StorageState::Ready, None),
-            State::Full => (StorageState::Full, Some("the disk is full".to_owned())),
+            State::Full => (
+                StorageState::Full,
+                Some(shortage.map_or_else(
+                    || "the disk is full".to_owned(),
+                    |why| format!("the disk is full: {why}"),
+                )),
+            ),
             State::Failed(why) => (StorageState::Failed, Some(format!("the disk failed: {why}"))),
         };
         self.engine.storage_changed(state, &mut self.effects);
@@ -149,9 +162,16 @@ impl Node {
         true
     }
 
-    /// Ends a turn for the disk: makes a due checkpoint and defers writes that nothing waits for.
+    /// Ends a turn for the disk: makes a due checkpoint, proves the last flush, and defers writes that
+    /// nothing waits for.
     pub(crate) fn end_turn_of_disk(&mut self, now: Time) {
         self.make_due_checkpoint();
+        if let Some(journal) = self.effects.journal.as_mut().filter(|_| !self.storage.is_closing) {
+            let unproven = journal.is_unproven().then(|| journal.durable().0);
+            if self.storage.proof.end_turn(now, unproven) {
+                journal.prove_flush();
+            }
+        }
         let is_unhurried = self.is_unhurried();
         self.storage.writes.end_turn(now, is_unhurried);
     }

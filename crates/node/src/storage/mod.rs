@@ -17,6 +17,7 @@ pub(crate) struct StorageStatus {
     /// At home: when the spill logs, which have made room, may write again.
     pub(crate) spill_resumes: Option<Time>,
     pub(crate) writes: writes::Writes,
+    pub(crate) proof: writes::FlushProof,
     /// The journal has more than the disk takes, as all shards know.
     pub(crate) is_congested: bool,
     /// The last checkpoint is made: no other begins.

@@ -10,6 +10,9 @@ use angarium_engine::{
 use angarium_journal::{Journal, Position, Recovery, Storage};
 use angarium_protocol as protocol;
 
+/// Most records that are named one by one because they could not be applied.
+const SKIPPED_NAMED_MAX: usize = 20;
+
 /// Recovers engine and journal. Errors say what is wrong with which file.
 pub(crate) fn recover(
     options: &Options,
@@ -22,9 +25,23 @@ pub(crate) fn recover(
     if let Some(snapshot) = recovery.snapshot() {
         engine.restore(snapshot)?;
     }
-    let journal = recovery.replay(storage, |journal, position, record| {
-        engine.replay(engine::Position(position.0), record, &mut Replay { journal })
+    let mut skipped = Vec::new();
+    let mut journal = recovery.replay(storage, |journal, position, record| {
+        let is_mended = journal.is_mended();
+        match engine.replay(engine::Position(position.0), record, &mut Replay { journal }) {
+            // It refers to what a repair had to give up.
+            Err(why) if is_mended => skipped.push(format!("the record in {position}: {why}")),
+            result => result?,
+        }
+        Ok(())
     })?;
+    if !skipped.is_empty() {
+        journal.note(format!(
+            "{} records could not be applied, since they refer to what a repair gave up: {}",
+            skipped.len(),
+            skipped[..skipped.len().min(SKIPPED_NAMED_MAX)].join("; ")
+        ));
+    }
     let mut effects = NodeEffects::new(Some(journal), options);
     engine.end_recovery(now, is_clean, &mut effects);
     Ok((engine, effects))

@@ -23,9 +23,57 @@ impl Writes {
     }
 }
 
+/// How long after a flush that no other followed a block is written that proves it.
+const PROOF_DELAY: Duration = Duration::from_secs(1);
+
+/// When the last flush is proven: by the next block otherwise, but if none follows, its bytes could rot and
+/// look like a write that was cut off.
+#[derive(Debug, Default)]
+pub(crate) struct FlushProof {
+    /// Up to where it flushed.
+    of: u64,
+    /// When that is due, if it is.
+    pub(crate) due: Option<Time>,
+}
+
+impl FlushProof {
+    /// Ends a turn, up to where an unproven flush went, if there is one. Whether it is time to prove it.
+    pub(crate) fn end_turn(&mut self, now: Time, unproven: Option<u64>) -> bool {
+        match unproven {
+            None => self.due = None,
+            Some(of) if of != self.of => {
+                *self = FlushProof { of, due: Some(now.plus(PROOF_DELAY)) };
+            }
+            Some(_) if self.due.is_some_and(|due| due <= now) => {
+                self.due = None;
+                return true;
+            }
+            Some(_) => {}
+        }
+        false
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_flush_is_proven_once_no_other_follows_for_a_second() {
+        let mut proof = FlushProof::default();
+        let mut turn =
+            |millis: u64, unproven| (proof.end_turn(Time(millis * 1_000), unproven), proof.due);
+        let due = |millis: u64| Some(Time(millis * 1_000));
+        assert_eq!(turn(0, None), (false, None));
+        assert_eq!(turn(10, Some(5)), (false, due(1_010)));
+        assert_eq!(turn(900, Some(6)), (false, due(1_900)));
+        assert_eq!(turn(1_899, Some(6)), (false, due(1_900)));
+        assert_eq!(turn(1_900, Some(6)), (true, None));
+        // If that was not possible it is not asked for again and again.
+        assert_eq!(turn(1_901, Some(6)), (false, None));
+        assert_eq!(turn(1_902, Some(7)), (false, due(2_902)));
+        assert_eq!(turn(1_903, None), (false, None));
+    }
 
     /// Plays turns, each with its time in milliseconds and whether what there is to write may wait; says of
     /// which of them it is put off.

@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 /// The folder of the journal within the data folder.
 pub(super) const FOLDER: &str = "journal";
 
+/// Most times in a row that a repair is followed by another, for what it made visible.
+const REPAIRS_MAX: usize = 8;
+
 /// Checks or repairs a stopped broker's journal
 #[derive(Args, Debug)]
 pub(super) struct Journal {
@@ -40,21 +43,30 @@ pub(super) fn run(arguments: &Journal) -> Result<(), String> {
         return Err(format!("no journal in '{}'", folder.display()));
     }
     let disk = Disk::open(&folder).map_err(|error| hints::in_data_folder(&folder, &error))?;
-    let report = check(&disk)?;
+    let mut report = check(&disk)?;
     output::put(shown(&report))?;
     let problems = report.problems.len();
     match arguments.verb {
         _ if problems == 0 => Ok(()),
+        _ if report.is_of_another_version() => Err("nothing was changed".into()),
         Verb::Check => Err(advice(problems, data)),
         Verb::Repair { drop_damaged: false } => Err(
             "nothing was changed; copy the folder, then --drop-damaged gives up what is damaged"
                 .into(),
         ),
         Verb::Repair { drop_damaged: true } => {
-            for dropped in repair(&disk, &report)? {
-                output::put(format!("{dropped}\n"))?;
+            // What lay behind the damage shows only once it is mended.
+            for _ in 0..REPAIRS_MAX {
+                for done in repair(&disk, &report)? {
+                    output::put(format!("{done}\n"))?;
+                }
+                report = check(&disk)?;
+                if report.problems.is_empty() {
+                    return output::put(shown(&report)).map(drop);
+                }
             }
-            output::put("check again: what lay behind the damage shows only now\n").map(drop)
+            output::put(shown(&report))?;
+            Err("some of it cannot be repaired: restore the data from a copy".into())
         }
     }
 }
@@ -90,6 +102,9 @@ pub(super) fn shown(report: &Report) -> String {
             text += &format!(", {} bytes given up by a repair", segment.given_up);
         }
         text.push('\n');
+    }
+    for note in &report.notes {
+        text += &format!("NOTE {note}\n");
     }
     for problem in &report.problems {
         text +=

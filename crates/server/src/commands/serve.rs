@@ -34,6 +34,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
     let settings = sources.read()?;
     let format = settings.log_format;
     let level = logs::start(settings.log, format);
+    signals::survive_file_limits()?;
     let data = settings.data.clone();
     let private = DirBuilder::new().recursive(true).mode(0o700).create(&data);
     private.map_err(|error| hints::in_data_folder(&data, &error))?;
@@ -227,6 +228,9 @@ fn nats_settings(settings: &Settings, server_id: &[u8; 8]) -> nats::Settings {
 /// Recovers a node; one without any user gets the default one.
 pub(crate) fn recover(options: Options, storage: &dyn Storage, now: Time) -> Result<Node, String> {
     let mut node = Node::recover(options, storage, now)?;
+    for note in node.journal().notes() {
+        tracing::warn!("the journal: {note}");
+    }
     if node.engine().list_users().next().is_some() {
         return Ok(node);
     }

@@ -53,6 +53,7 @@ pub(super) const COUNTERS: &[Series] = &[
     ("angarium_messages_spooled", "Written for memory.", |it| it.engine.spooled),
     ("angarium_messages_not_stored", "Refused by the disk.", |it| it.engine.not_stored),
     ("angarium_records_unreadable", "Not read back.", |it| it.engine.unreadable),
+    ("angarium_messages_given_up", "Gone by a repair.", |it| it.engine.given_up),
     ("angarium_queue_stops", "Queues stopped by those.", |it| it.engine.queue_stops),
     ("angarium_journal_records", "Records appended.", |it| it.journal.records),
     ("angarium_journal_flushes", "Flushes.", |it| it.journal.flushes),

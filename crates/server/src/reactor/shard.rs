@@ -193,10 +193,15 @@ impl Shard {
     }
 
     /// Opens the journal's storage and the listeners for clients of all shards.
-    pub(super) fn open(&mut self, storage: Arc<dyn Storage>, listeners: Vec<Listener>) {
-        self.journal = Some(JournalThreads::new(storage, self.mailbox.clone()));
+    pub(super) fn open(
+        &mut self,
+        storage: Arc<dyn Storage>,
+        listeners: Vec<Listener>,
+    ) -> Result<(), String> {
+        self.journal = Some(JournalThreads::new(storage, self.mailbox.clone())?);
         self.listeners = listeners;
         self.watch_listeners(true);
+        Ok(())
     }
 
     /// Whether it takes clients.
@@ -239,8 +244,8 @@ impl Shard {
                 handled = 0;
             }
             handled += self.turn(&events[handled..]);
-            // The rest may be for a client that is gone by then, with another one in its slot: epoll reports
-            // the end of a client again.
+            // The rest may be for a client that is gone by then, with another one in its slot: epoll
+            // reports the end of a client again.
             for event in &mut events[handled..] {
                 let flags = event.flags;
                 event.flags = flags & (epoll::EventFlags::IN | epoll::EventFlags::OUT);
@@ -271,8 +276,8 @@ impl Shard {
         self.inbox.wake_up();
     }
 
-    /// Polls for events and letters for a moment if an answer is likely to come; says whether there were any.
-    /// Other shards take it to be awake and need not wake it.
+    /// Polls for events and letters for a moment if an answer is likely to come; says whether there were
+    /// any. Other shards take it to be awake and need not wake it.
     fn poll(&mut self, events: &mut Vec<epoll::Event>) -> bool {
         let Some(span) = self.busy_poll.span() else { return false };
         if self.deadline().is_some_and(|due| due <= self.clock.now()) {
@@ -350,7 +355,7 @@ impl Shard {
         self.node.end_turn(self.now);
         self.watch_step(Step::EndTurn);
         if self.node.is_home() {
-            self.storage_alerts.look(&self.node);
+            self.storage_alerts.look(&mut self.node);
         }
         self.slow_consumers.look(&mut self.node);
         self.hand_out();
@@ -372,9 +377,9 @@ impl Shard {
     /// Opens letters that have come; says whether there were any.
     fn open_letters(&mut self) -> bool {
         let mut weight = 0;
-        // Further letters are for the next turn, as are those after a full batch of another shard, which may
-        // go to as many subscribers as input of a client, or after a task: a long listing sends one task
-        // after the other.
+        // Further letters are for the next turn, as are those after a full batch of another shard, which
+        // may go to as many subscribers as input of a client, or after a task: a long listing sends one
+        // task after the other.
         for at in 0..LETTERS_PER_TURN {
             let Some(letter) = self.inbox.next() else { return at > 0 };
             weight += match &letter {

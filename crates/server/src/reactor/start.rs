@@ -157,6 +157,6 @@ fn open_home(
     let mut shard = Shard::new(node, settings.clone(), inbox, directory, clock, spill.clone())?;
     let listeners = listeners::listen_all(bound, &settings)?;
     let shown = listeners.iter().map(|listener| listener.shown.clone()).collect();
-    shard.open(storage, listeners);
+    shard.open(storage, listeners)?;
     Ok((shard, Opened { shown, introduction, spill, spill_thread }))
 }

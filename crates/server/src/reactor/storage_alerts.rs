@@ -1,7 +1,7 @@
-//! Logs what is wrong with the disk and what to do: that it is full or has failed, and what the engine could
-//! not read back.
+//! Logs what is wrong with the disk and what to do: that it is full or has failed, and what the engine
+//! could not read back.
 
-use angarium_engine::{Engine, Position};
+use angarium_engine::{Engine, GivenUp, Position};
 use angarium_journal::State;
 use angarium_node::Node;
 use std::collections::BTreeSet;
@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 pub(super) struct StorageAlerts {
     journal: State,
     unreadable: u64,
+    given_up: u64,
     queue_stops: u64,
     /// Stopped queues, by virtual host, name and place.
     stopped: BTreeSet<(String, String, Position)>,
@@ -18,9 +19,13 @@ pub(super) struct StorageAlerts {
 
 impl StorageAlerts {
     /// Compares the journal's state and the engine's counters with the last ones, and logs changes.
-    pub(super) fn look(&mut self, node: &Node) {
+    pub(super) fn look(&mut self, node: &mut Node) {
+        if node.engine().counters().given_up > self.given_up {
+            self.given_up = node.engine().counters().given_up;
+            tell_given_up(node);
+        }
         let (state, engine) = (node.journal().state(), node.engine());
-        if let Some(news) = self.news(state) {
+        if let Some(news) = self.news(state, node.journal().shortage()) {
             match state {
                 State::Failed(_) => tracing::error!("{news}"),
                 State::Ready | State::Full => tracing::warn!("{news}"),
@@ -43,18 +48,17 @@ impl StorageAlerts {
     }
 
     /// What a change of the journal's state means to the operator.
-    fn news(&mut self, state: &State) -> Option<String> {
+    fn news(&mut self, state: &State, shortage: &str) -> Option<String> {
         if *state == self.journal {
             return None;
         }
         self.journal = state.clone();
         Some(match state {
             State::Ready => "the disk has space again: persistent messages are taken".to_owned(),
-            State::Full => {
-                "the disk is full: persistent messages are refused until there is space; \
-                            consumers are served"
-                    .to_owned()
-            }
+            State::Full => format!(
+                "the disk is full: {shortage}; persistent messages are refused until there is space; \
+                 consumers are served"
+            ),
             State::Failed(why) => format!(
                 "the disk failed: {why}; persistent messages are refused, consumers are served: \
                  see to the disk and start the broker again"
@@ -81,6 +85,14 @@ impl StorageAlerts {
     }
 }
 
+/// Names messages that were gone because a repair of the journal had given them up.
+fn tell_given_up(node: &mut Node) {
+    for GivenUp { vhost, queue, position, messages } in node.take_given_up() {
+        let at = place(position);
+        tracing::error!(vhost, queue, at, messages, "lost: a repair of the journal gave them up");
+    }
+}
+
 /// A place in the journal, as `angarium journal check` names it.
 fn place(position: Position) -> String {
     let offset = position.0 & u64::from(u32::MAX);
@@ -97,13 +109,13 @@ mod tests {
         let failed = State::Failed("cannot flush 00000001.segment: Input/output error".to_owned());
         for (state, told) in [
             (State::Ready, None),
-            (State::Full, Some("the disk is full")),
+            (State::Full, Some("the disk is full: cannot create a file; persistent")),
             (State::Full, None),
             (State::Ready, Some("the disk has space again")),
             (failed.clone(), Some("the disk failed: cannot flush 00000001.segment")),
             (failed, None),
         ] {
-            let news = alerts.news(&state);
+            let news = alerts.news(&state, "cannot create a file");
             assert_eq!(news.is_some(), told.is_some(), "{state:?}: {news:?}");
             assert!(news.unwrap_or_default().starts_with(told.unwrap_or_default()), "{state:?}");
         }
