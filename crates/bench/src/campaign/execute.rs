@@ -11,6 +11,7 @@ use crate::load::{
 };
 use crate::measure::latency::Summary;
 use crate::measure::process::Cost;
+use crate::peer::Level;
 use crate::preset::Work;
 use crate::report::{Measurement, Run};
 use std::time::Duration;
@@ -360,12 +361,14 @@ fn isolated(outcome: &isolation::Isolation) -> Measurement {
 }
 
 fn killed(plan: &Plan, kill_after: Duration, side: &mut Side) -> Result<Measurement, Stop> {
-    let said_to_flush = side.level() == crate::peer::Level::Flushed;
+    let level = side.level();
+    let survives_kills = !matches!(level, Level::AtMostOnce | Level::Memory);
     let Some(peer) = side.peer_mut() else {
         return Err(Stop::Refused("only a broker that this tool started can be killed".to_owned()));
     };
     let outcome = durability::measure(plan, kill_after, peer)?;
-    let faults = outcome.faults(said_to_flush);
+    let faults = outcome.faults(survives_kills, level == Level::Flushed);
+    let loss = outcome.loss().filter(|_| !survives_kills);
     let mut found = found(format!("{}, killed", plan.describe()), outcome.verdict);
     found
         .set("confirmed", outcome.confirmed as f64)
@@ -377,5 +380,9 @@ fn killed(plan: &Plan, kill_after: Duration, side: &mut Side) -> Result<Measurem
         let count = outcome.unconfirmed_kept;
         notes.push(format!("{count} messages that it had not confirmed were there, too"));
     }
-    Ok(Measurement { persistent: true, faults, notes, closed_loop: true, ..found })
+    if let Some(loss) = loss {
+        notes.push(format!("{loss}, as its confirms allow: they mean '{}'", level.name()));
+    }
+    let loss_allowed = !survives_kills;
+    Ok(Measurement { persistent: true, loss_allowed, faults, notes, closed_loop: true, ..found })
 }

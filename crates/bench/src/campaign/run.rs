@@ -223,7 +223,10 @@ fn cases_of(task: &Task, side: &Side, drain: Duration) -> Vec<Case> {
     let Some(target) = side.target() else { return cases_of_any(task) };
     let broker = Broker { target, targets: side.targets() };
     let mut cases = task.preset.cases(&task.parameters, &broker);
-    cases.iter_mut().for_each(|case| case.work.set_drain(drain));
+    for case in &mut cases {
+        case.work.set_drain(drain);
+        case.work.add_durable_queue_arguments(side.durable_queue_arguments());
+    }
     cases
 }
 

@@ -148,6 +148,23 @@ impl Side {
         }
     }
 
+    /// Arguments that its durable queues need.
+    pub(super) fn durable_queue_arguments(&self) -> &'static [(&'static str, &'static str)] {
+        match (&self.origin, self.target()) {
+            (Origin::Started { kind, .. }, Some(target)) => {
+                kind.durable_queue_arguments(target.protocol())
+            }
+            _ => &[],
+        }
+    }
+
+    fn means(&self) -> &'static str {
+        match (&self.origin, self.target()) {
+            (Origin::Started { kind, .. }, Some(target)) => kind.means(target.protocol()),
+            _ => "",
+        }
+    }
+
     /// Turns flushing of persistent messages on or off, if it was started here and is slower with it even for
     /// direct messages. Returns whether that makes a difference.
     pub(super) fn set_durable(&mut self, durable: bool) -> Result<bool, Error> {
@@ -173,6 +190,7 @@ impl Side {
             version: peer.map_or("", Peer::version).to_owned(),
             target: self.target().map_or(String::new(), ToString::to_string),
             level: self.level(),
+            means: self.means().to_owned(),
             configuration: peer.map_or("as it runs", Peer::configuration).to_owned(),
         }
     }

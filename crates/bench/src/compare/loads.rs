@@ -3,11 +3,13 @@
 use super::Comparison;
 use super::disk_share::{self, Flushed, Share};
 use super::relay::Relay;
-use super::runs::{Runs, broker_ns, rate_of, unit};
+use super::runs::{Runs, broker_mib, broker_ns, rate_of, unit};
 use super::side::{OURS, Side, text};
 use super::table::{Check, Section, median, spread};
+use crate::client::amqp091::Argument;
 use crate::load::idle::{self, IdleCost, IdlePlan};
 use crate::load::{self, End, Outcome, Plan, Verdict};
+use crate::peer::QUORUM;
 use std::time::Duration;
 
 /// The targets of a load on our side.
@@ -125,6 +127,8 @@ const PERSISTENT_BYTES: usize = 1_024;
 fn persistent(plan: &mut Plan) {
     (plan.producers, plan.queues, plan.consumers) = (10, 10, 0);
     (plan.size_bytes, plan.persistent, plan.window) = (PERSISTENT_BYTES, true, 1_000);
+    let (name, value) = QUORUM;
+    plan.queue_arguments = vec![(name.to_owned(), Argument::from_text(value))];
 }
 
 /// Idle connections, and their targets.
@@ -189,6 +193,7 @@ impl Comparison<'_> {
         found.show(&mut section, "msgs/s", unit("", 0), rate_of);
         found.show(&mut section, "broker CPU", unit(" ns", 0), broker_ns);
         found.show(&mut section, "tool CPU", unit(" ns", 0), |it| it.tool.cpu_ns_per_message);
+        found.show(&mut section, "memory", unit(" MiB", 0), broker_mib);
         for it in &found.0 {
             let lost: u64 = it.runs.iter().flat_map(|it| &it.verdict).map(|it| it.lost).sum();
             if lost > 0 {

@@ -13,6 +13,7 @@ mod rabbitmq;
 mod relay;
 mod runs;
 mod side;
+mod starts;
 mod table;
 
 use crate::campaign::Folder;
@@ -21,7 +22,6 @@ use crate::load::{Misbehaving, idle};
 use crate::output;
 use clap::{Args, ValueEnum};
 pub(crate) use isolation::octets;
-use side::RABBITMQ;
 pub(crate) use side::Side;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,6 +40,9 @@ pub(crate) struct CompareArguments {
     /// The folder with PerfTest's jar files; without it that section is left out
     #[arg(long)]
     perf_test: Option<PathBuf>,
+    /// RabbitMQ's start script [default: that of Debian's package]
+    #[arg(long)]
+    rabbitmq: Option<PathBuf>,
     /// nats-server's program
     #[arg(long, default_value = "nats-server")]
     nats_server: PathBuf,
@@ -153,21 +156,15 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<bool, String> {
 }
 
 fn with_rabbitmq(arguments: &CompareArguments, folder: &Path) -> Result<Report, String> {
-    let mut report = Report::new(RABBITMQ);
-    let effort = arguments.effort();
-    {
-        let mut sides = arguments.ours(Protocol::Amqp091, folder)?;
-        if !arguments.alone {
-            sides.push(Side::rabbitmq(folder)?);
-        }
-        let comparison = Comparison { arguments, sides: &sides, effort, folder };
-        let misbehaving = arguments.misbehaving_on_queues();
-        rabbitmq::run(&comparison, arguments.perf_test.as_deref(), misbehaving, &mut report)?;
+    let mut sides = arguments.ours(Protocol::Amqp091, folder)?;
+    if !arguments.alone {
+        sides.push(Side::rabbitmq(arguments.rabbitmq.as_deref(), folder)?);
     }
-    if arguments.wants("start") {
-        let (program, rounds) = (arguments.broker.as_deref(), effort.rounds);
-        report.add(rabbitmq::starts(program, !arguments.alone, folder, rounds)?);
-    }
+    let mut report = Report::new(theirs(&sides, side::RABBITMQ));
+    let comparison = Comparison { arguments, sides: &sides, effort: arguments.effort(), folder };
+    let misbehaving = arguments.misbehaving_on_queues();
+    rabbitmq::run(&comparison, arguments.perf_test.as_deref(), misbehaving, &mut report)?;
+    add_starts(arguments, sides, &mut report, folder)?;
     Ok(report)
 }
 
@@ -178,11 +175,32 @@ fn with_nats_server(arguments: &CompareArguments, folder: &Path) -> Result<Repor
     if !arguments.alone {
         sides.push(Side::nats(&arguments.nats_server, folder)?);
     }
-    let theirs = sides.iter().map(|side| side.name.as_str()).find(|name| *name != side::OURS);
-    let mut report = Report::new(theirs.unwrap_or("nats-server"));
+    let mut report = Report::new(theirs(&sides, "nats-server"));
     let comparison = Comparison { arguments, sides: &sides, effort: arguments.effort(), folder };
     nats::run(&comparison, arguments.nats_bench.as_deref(), &mut report)?;
+    add_starts(arguments, sides, &mut report, folder)?;
     Ok(report)
+}
+
+/// The peer's name in the report; `otherwise` if it is left out.
+fn theirs<'a>(sides: &'a [Side], otherwise: &'a str) -> &'a str {
+    let mut names = sides.iter().map(|side| side.name.as_str());
+    names.find(|name| *name != side::OURS).unwrap_or(otherwise)
+}
+
+/// Measures starts, once the brokers of the other loads have ended.
+fn add_starts(
+    arguments: &CompareArguments,
+    sides: Vec<Side>,
+    report: &mut Report,
+    folder: &Path,
+) -> Result<(), String> {
+    if arguments.wants("start") {
+        let theirs = report.theirs().to_owned();
+        drop(sides);
+        report.add(starts::measure(arguments, &theirs, folder, arguments.effort().rounds)?);
+    }
+    Ok(())
 }
 
 #[cfg(test)]

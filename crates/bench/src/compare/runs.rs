@@ -127,6 +127,11 @@ pub(super) fn rate_of(outcome: &Outcome) -> f64 {
     }
 }
 
+/// Broker memory at its most, in MiB.
+pub(super) fn broker_mib(outcome: &Outcome) -> f64 {
+    outcome.broker.as_ref().map_or(0.0, |broker| broker.rss_peak_kib as f64 / 1024.0)
+}
+
 /// Broker CPU nanoseconds a message.
 pub(super) fn broker_ns(outcome: &Outcome) -> f64 {
     outcome.broker.as_ref().map_or(0.0, |broker| broker.cpu_ns_per_message)

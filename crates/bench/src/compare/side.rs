@@ -4,6 +4,7 @@ use crate::client::{Protocol, Target};
 pub(crate) use crate::output::text;
 use crate::peer::{CommandBroker, Kind, Peer, Programs, RabbitMq, free_port};
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -30,8 +31,8 @@ enum Broker {
 
 /// The name of our side.
 pub(crate) const OURS: &str = "Angarium";
-/// The name of the other side, with the version that Debian 12 packages.
-pub(crate) const RABBITMQ: &str = "RabbitMQ 3.10.8";
+/// The name of RabbitMQ, before its version.
+pub(crate) const RABBITMQ: &str = "RabbitMQ";
 
 impl Side {
     /// Starts our broker.
@@ -53,13 +54,13 @@ impl Side {
         Ok(Side { name: OURS.to_owned(), uri, broker: Broker::Program(broker) })
     }
 
-    /// Starts RabbitMQ.
-    pub(crate) fn rabbitmq(folder: &Path) -> Result<Side, String> {
+    /// Starts RabbitMQ by that script, or Debian's.
+    pub(crate) fn rabbitmq(program: Option<&Path>, folder: &Path) -> Result<Side, String> {
         let folder = folder.join("rabbitmq");
         fs::create_dir_all(&folder).map_err(text)?;
-        let broker = RabbitMq::start(&folder, false).map_err(text)?;
-        let uri = broker.uri().clone();
-        Ok(Side { name: RABBITMQ.to_owned(), uri, broker: Broker::RabbitMq(broker) })
+        let broker = RabbitMq::start(program, &folder, false).map_err(text)?;
+        let (name, uri) = (format!("{RABBITMQ} {}", broker.version()), broker.uri().clone());
+        Ok(Side { name, uri, broker: Broker::RabbitMq(broker) })
     }
 
     /// Starts nats-server.
@@ -85,14 +86,22 @@ impl Side {
         Ok(Side { name: "nats-server".to_owned(), uri, broker: Broker::Program(broker) })
     }
 
-    /// Has our broker, whose data is in `folder`, carry out a command of its command line.
+    /// Has our broker, whose data is in `folder`, carry out a command of its command line; what follows ` <<< ` is
+    /// its standard input.
     pub(crate) fn administer(program: &Path, folder: &Path, command: &str) -> Result<(), String> {
-        let output = Command::new(program)
-            .args(command.split_whitespace())
+        let (words, input) = command.split_once(" <<< ").unwrap_or((command, ""));
+        let mut child = Command::new(program)
+            .args(words.split_whitespace())
             .arg("--data")
             .arg(our_data(folder))
-            .output()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
             .map_err(text)?;
+        // A command that reads nothing may have ended.
+        let _ = child.stdin.take().map(|mut stdin| stdin.write_all(input.as_bytes()));
+        let output = child.wait_with_output().map_err(text)?;
         if output.status.success() {
             return Ok(());
         }

@@ -82,6 +82,11 @@ impl Report {
         Report { theirs: theirs.to_owned(), sections: Vec::new() }
     }
 
+    /// The peer's name.
+    pub(crate) fn theirs(&self) -> &str {
+        &self.theirs
+    }
+
     /// Adds a section at the end.
     pub(crate) fn add(&mut self, section: Section) {
         self.sections.push(section);

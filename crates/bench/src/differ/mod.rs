@@ -88,7 +88,7 @@ pub(crate) fn run(arguments: &DifferArguments) -> Result<bool, String> {
         With::Amqp091 => {
             let scenarios = wanted(amqp091::SCENARIOS, &arguments.only)?;
             let ours = Side::ours(&arguments.broker, Protocol::Amqp091, folder.path())?;
-            let start = || Side::rabbitmq(folder.path());
+            let start = || Side::rabbitmq(None, folder.path());
             play_beside::<amqp091::Frames>(scenarios, &ours, arguments.peer.as_ref(), start)?
         }
         With::Nats => {

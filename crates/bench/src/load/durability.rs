@@ -59,13 +59,17 @@ pub struct Durability {
 }
 
 impl Durability {
-    /// What the broker fails at, given whether its confirms are documented to wait for the disk.
-    pub fn faults(&self, documented_to_flush: bool) -> Vec<String> {
-        let mut faults = Vec::new();
-        if self.confirmed_lost > 0 {
-            let (lost, confirmed) = (self.confirmed_lost, self.confirmed);
-            faults.push(format!("{lost} of {confirmed} confirmed messages did not survive a kill"));
-        }
+    /// How many confirmed messages the kill took, if it took any.
+    pub fn loss(&self) -> Option<String> {
+        let (lost, confirmed) = (self.confirmed_lost, self.confirmed);
+        (lost > 0)
+            .then(|| format!("{lost} of {confirmed} confirmed messages did not survive a kill"))
+    }
+
+    /// What the broker fails at, given whether its confirms mean that messages survive a kill, and whether
+    /// they are documented to wait for the disk.
+    pub fn faults(&self, survives_kills: bool, documented_to_flush: bool) -> Vec<String> {
+        let mut faults: Vec<String> = self.loss().filter(|_| survives_kills).into_iter().collect();
         if let Some(flushes) = self.flushes_per_confirm
             && documented_to_flush
             && flushes < FLUSHED_MIN

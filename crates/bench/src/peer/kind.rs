@@ -58,6 +58,9 @@ pub enum Kind {
     Redis,
 }
 
+/// The argument that makes a queue one that RabbitMQ flushes before it confirms.
+pub const QUORUM: (&str, &str) = ("x-queue-type", "quorum");
+
 /// Brokers that users may ask for but this tool has no driver for.
 pub const FOREIGN: [(&str, &str); 1] = [("kafka", "a protocol of its own")];
 
@@ -144,12 +147,64 @@ impl Kind {
     pub fn level(self, protocol: Protocol) -> Level {
         match (self, protocol) {
             (_, Protocol::Nats) => Level::AtMostOnce,
+            // STOMP and MQTT get classic queues, which RabbitMQ 4 does not flush.
+            (Kind::RabbitMq, Protocol::Stomp | Protocol::Mqtt) => Level::PageCache,
             (Kind::Angarium | Kind::RabbitMq | Kind::Artemis | Kind::ActiveMq, _) => Level::Flushed,
-            // It writes its store now and then, and never before it confirms.
+            // It writes its store every second, and never before it confirms.
             (Kind::Mosquitto, _) => Level::Memory,
             // For streams; channels and subjects store and confirm nothing.
             (Kind::Redis, _) | (Kind::Nats, Protocol::JetStream) => Level::Flushed,
             (Kind::Nats, _) => Level::AtMostOnce,
+        }
+    }
+}
+
+impl Kind {
+    /// Arguments of durable queues without which a confirm would mean less than [`Kind::level`] says.
+    pub fn durable_queue_arguments(
+        self,
+        protocol: Protocol,
+    ) -> &'static [(&'static str, &'static str)] {
+        match (self, protocol) {
+            (Kind::RabbitMq, Protocol::Amqp091) => &[QUORUM],
+            _ => &[],
+        }
+    }
+
+    /// The same in words, with the setting that it rests on.
+    pub fn means(self, protocol: Protocol) -> &'static str {
+        match (self, protocol) {
+            (_, Protocol::Nats) => "nothing: messages are not confirmed",
+            (Kind::Angarium, _) => {
+                "the message is written and flushed (fdatasync); messages share flushes"
+            }
+            (Kind::RabbitMq, Protocol::Stomp | Protocol::Mqtt) => {
+                "the message is written to the files of a classic queue, which RabbitMQ 4 does not flush"
+            }
+            (Kind::RabbitMq, _) => {
+                "the message is in the log of a quorum queue of one member and flushed; messages share \
+                 flushes. Durable queues are declared with x-queue-type=quorum: RabbitMQ 4 confirms what \
+                 classic queues, its default, have written and not flushed"
+            }
+            (Kind::Nats, _) => {
+                "the message is written and flushed by itself (sync_interval: always); by default \
+                 nats-server flushes every two minutes"
+            }
+            (Kind::Mosquitto, _) => {
+                "the message is in memory; the store is written to the disk every second \
+                 (autosave_interval 1), so a kill takes what was confirmed since"
+            }
+            (Kind::Artemis, _) => {
+                "the message is in the journal and flushed (journal-datasync, its default); flushes wait \
+                 for journal-buffer-timeout, which `create` set by this disk"
+            }
+            (Kind::ActiveMq, _) => {
+                "the message is in KahaDB's journal and flushed (journalDiskSyncStrategy=always)"
+            }
+            (Kind::Redis, _) => {
+                "the command is in the append-only file and flushed (appendfsync always); commands share \
+                 flushes"
+            }
         }
     }
 }

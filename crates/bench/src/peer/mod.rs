@@ -11,7 +11,7 @@ mod running;
 mod setup;
 
 pub use command::CommandBroker;
-pub use kind::{FOREIGN, Kind, Level, unknown};
+pub use kind::{FOREIGN, Kind, Level, QUORUM, unknown};
 pub use port::free_port;
 pub use programs::Programs;
 pub use rabbitmq::RabbitMq;

@@ -1,7 +1,7 @@
 //! Where the brokers' programs are, and which versions they have.
 
 use super::kind::{Kind, unknown};
-use super::rabbitmq::RabbitMq;
+use super::rabbitmq::{self, RabbitMq};
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,7 +21,7 @@ impl Kind {
                 let beside = own.with_file_name("angarium");
                 beside.exists().then_some(beside).or_else(|| on_path("angarium"))
             }
-            Kind::RabbitMq => RabbitMq::is_installed().then(|| PathBuf::from("rabbitmq-server")),
+            Kind::RabbitMq => RabbitMq::is_installed().then(|| PathBuf::from(rabbitmq::SCRIPT)),
             _ => on_path(&self.broker().program),
         }
     }

@@ -1,4 +1,4 @@
-//! RabbitMQ as packaged by Debian, on loopback, with all its files in one folder.
+//! RabbitMQ on loopback, with all its files in one folder: that of Debian's package, or of another script.
 //!
 //! Its start script forks and leaves a name server (`epmd`) running, so the processes to stop are found
 //! by their ports.
@@ -7,7 +7,7 @@ use super::command::{self, RETRY, wait_until_open};
 use super::configuration::{self, Start};
 use super::kind::Kind;
 use super::port::free_port;
-use crate::client::{Error, Link, Target};
+use crate::client::{Error, Link, Target, amqp091};
 use crate::measure::process::{command_line, listener_pid};
 use crate::process_reaper;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -21,12 +21,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The start script of Debian's package.
-const SCRIPT: &str = "/usr/lib/rabbitmq/bin/rabbitmq-server";
+pub(super) const SCRIPT: &str = "/usr/lib/rabbitmq/bin/rabbitmq-server";
 
 /// A running RabbitMQ; stopped when dropped.
 #[derive(Debug)]
 pub struct RabbitMq {
     script: Child,
+    program: PathBuf,
     folder: PathBuf,
     ports: Ports,
     processes: Processes,
@@ -64,12 +65,13 @@ impl RabbitMq {
         Path::new(SCRIPT).exists()
     }
 
-    /// Starts one in `folder`, which must be empty, with the STOMP and MQTT plugins or without, and waits
-    /// until it answers.
-    pub fn start(folder: &Path, plugins: bool) -> Result<RabbitMq, Error> {
-        if !RabbitMq::is_installed() {
-            let hint = Kind::RabbitMq.hint();
-            return Err(io::Error::other(format!("RabbitMQ is not installed; {hint}")).into());
+    /// Starts one by its script `program`, or Debian's, in `folder`, which must be empty, with the STOMP and
+    /// MQTT plugins or without, and waits until it answers.
+    pub fn start(program: Option<&Path>, folder: &Path, plugins: bool) -> Result<RabbitMq, Error> {
+        let program = program.unwrap_or(Path::new(SCRIPT)).to_owned();
+        if !program.exists() {
+            let (hint, program) = (Kind::RabbitMq.hint(), program.display());
+            return Err(io::Error::other(format!("there is no {program}; {hint}")).into());
         }
         let ports = || Ok::<_, io::Error>(PluginPorts { stomp: free_port()?, mqtt: free_port()? });
         let plugins = plugins.then(ports).transpose()?;
@@ -78,10 +80,10 @@ impl RabbitMq {
         fs::create_dir_all(folder.join("base"))?;
         fs::write(folder.join("rabbitmq.conf"), ports.configuration())?;
         fs::write(folder.join("enabled_plugins"), ports.enabled())?;
-        let mut script = spawn(folder, &ports)?;
+        let mut script = spawn(&program, folder, &ports)?;
         let processes = wait(&mut script, &ports)?;
         let folder = folder.to_owned();
-        Ok(RabbitMq { script, folder, ports, processes, uri: ports.uri() })
+        Ok(RabbitMq { script, program, folder, ports, processes, uri: ports.uri() })
     }
 
     /// Kills its process by SIGKILL.
@@ -98,14 +100,20 @@ impl RabbitMq {
 
     /// Starts it again with the same data and ports, and waits until it answers.
     pub fn restart(&mut self) -> Result<(), Error> {
-        self.script = spawn(&self.folder, &self.ports)?;
+        self.script = spawn(&self.program, &self.folder, &self.ports)?;
         self.processes = wait(&mut self.script, &self.ports)?;
         Ok(())
     }
 
     /// Its variables, command lines and configuration files.
     pub fn configuration(&self) -> String {
-        describe(&self.folder, &self.ports, env::vars_os(), &command_line(self.processes.machine))
+        let running = command_line(self.processes.machine);
+        describe(&self.program, &self.folder, &self.ports, env::vars_os(), &running)
+    }
+
+    /// The version that it reports to clients.
+    pub fn version(&self) -> String {
+        amqp091::server_version(&self.uri).unwrap_or_else(|| "of unknown version".to_owned())
     }
 
     /// All addresses: AMQP 0-9-1 first, then those of the plugins.
@@ -196,6 +204,7 @@ fn environment(folder: &Path, ports: &Ports) -> Vec<(&'static str, OsString)> {
 /// Describes its variables, command lines and files, given this process's variables and its own command
 /// line.
 fn describe(
+    program: &Path,
     folder: &Path,
     ports: &Ports,
     inherited: impl Iterator<Item = (OsString, OsString)>,
@@ -209,13 +218,13 @@ fn describe(
     all.extend(set.iter().map(|(name, value)| ((*name).to_owned(), text(value))));
     let (file, enabled) = (ports.configuration(), ports.enabled());
     let files = format!("# rabbitmq.conf\n{file}# enabled_plugins\n{enabled}");
-    let command = [SCRIPT.to_owned()];
+    let command = [program.to_string_lossy().into_owned()];
     Start { environment: all, command: &command, running, files: Some(&files) }.describe()
 }
 
-fn spawn(folder: &Path, ports: &Ports) -> io::Result<Child> {
+fn spawn(program: &Path, folder: &Path, ports: &Ports) -> io::Result<Child> {
     let log = fs::File::create(folder.join("start.log"))?;
-    let mut script = Command::new(SCRIPT);
+    let mut script = Command::new(program);
     script.envs(environment(folder, ports)).stdout(log.try_clone()?).stderr(log);
     command::start(&mut script)
 }
@@ -278,7 +287,7 @@ mod tests {
         ];
         let inherited = inherited.map(|(name, value)| (name.into(), value.into())).into_iter();
         let running = ["beam.smp", "-W", "w", "-s", "prelaunch"].map(str::to_owned);
-        let text = describe(Path::new("/data"), &ports, inherited, &running);
+        let text = describe(Path::new(SCRIPT), Path::new("/data"), &ports, inherited, &running);
         assert_eq!(
             text,
             "RABBITMQ_IO_THREAD_POOL_SIZE=4\nHOME=/data\nRABBITMQ_BASE=/data/base\n\

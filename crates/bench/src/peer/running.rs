@@ -53,18 +53,18 @@ impl Peer {
             io::Error::other(format!("{} is not installed; {}", kind.name(), kind.hint()))
         })?;
         fs::create_dir_all(folder)?;
-        let version = kind.version(&program);
         if kind == Kind::RabbitMq {
-            let broker = RabbitMq::start(folder, true)?;
+            let broker = RabbitMq::start(Some(&program), folder, true)?;
             return Ok(Peer {
                 kind,
-                version,
+                version: broker.version(),
                 configuration: broker.configuration(),
                 targets: broker.targets(),
                 folder: folder.to_owned(),
                 process: Process::RabbitMq(broker),
             });
         }
+        let version = kind.version(&program);
         let Foreground { command, targets, files } =
             foreground(kind.setup(scheme), &program, folder)?;
         let log = File::create(folder.join("start.log"))?;

@@ -1,5 +1,6 @@
 //! The work of a case as a value.
 
+use crate::client::amqp091::Argument;
 use crate::client::{Protocol, Target};
 use crate::exchange::ExchangePlan;
 use crate::load::Plan;
@@ -86,6 +87,24 @@ impl Work {
             Work::Fastest(plans) => plans.iter().all(in_memory),
             Work::Stored { .. } => true,
             _ => false,
+        }
+    }
+
+    /// Adds arguments to durable queues for persistent messages.
+    pub(crate) fn add_durable_queue_arguments(&mut self, arguments: &[(&str, &str)]) {
+        let plans = match self {
+            Work::Load(plan) | Work::Spool(plan) | Work::Durability { plan, .. } => {
+                std::slice::from_mut(plan)
+            }
+            Work::Fastest(plans) => plans,
+            _ => return,
+        };
+        for plan in plans.iter_mut().filter(|plan| plan.persistent && plan.durable_queues) {
+            plan.queue_arguments.extend(
+                arguments
+                    .iter()
+                    .map(|(name, value)| ((*name).to_owned(), Argument::from_text(value))),
+            );
         }
     }
 

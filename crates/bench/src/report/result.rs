@@ -55,6 +55,9 @@ pub(crate) struct SideInfo {
     pub(crate) target: String,
     /// What its confirms of persistent messages mean.
     pub(crate) level: Level,
+    /// The same in words, if the tool started it.
+    #[serde(default)]
+    pub(crate) means: String,
     /// Its variables, command line and files, if the tool started it.
     pub(crate) configuration: String,
 }
@@ -124,6 +127,10 @@ pub(crate) struct Measurement {
     pub(crate) unjudged: Option<String>,
     /// Whether loss is a failure whatever the speed: messages were persistent.
     pub(crate) persistent: bool,
+    /// Whether loss is what the broker's confirms allow: it was killed, and they do not mean that messages
+    /// survive that.
+    #[serde(default)]
+    pub(crate) loss_allowed: bool,
     /// Failures other than the verdict.
     pub(crate) faults: Vec<String>,
     /// Its bottleneck.
@@ -166,7 +173,7 @@ impl Measurement {
         let lost_only = |verdict: &Verdict| {
             verdict.duplicated + verdict.reordered + verdict.invented + verdict.corrupt == 0
         };
-        let allowed = !self.persistent
+        let allowed = (!self.persistent || self.loss_allowed)
             && self.faults.is_empty()
             && self.verdict.as_ref().is_some_and(lost_only);
         if allowed { "LOSS" } else { "FAIL" }

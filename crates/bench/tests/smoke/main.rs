@@ -322,7 +322,7 @@ fn a_broker_that_forgets_what_it_confirmed_is_caught() {
         assert!(outcome.confirmed > 0, "{outcome:?}");
         let lost = if forgets { outcome.confirmed } else { 0 };
         assert_eq!(outcome.confirmed_lost, lost, "{outcome:?}");
-        assert_eq!(outcome.faults(false).len(), usize::from(forgets));
+        assert_eq!(outcome.faults(true, false).len(), usize::from(forgets));
         let Verdict { expected, delivered, lost, .. } = outcome.verdict;
         assert_eq!((expected, delivered, lost), (delivered + lost, expected - lost, lost));
         assert!(expected >= outcome.confirmed && outcome.verdict.is_clean() != forgets);
@@ -348,6 +348,6 @@ fn a_broker_that_confirms_before_it_flushes_is_caught_if_it_says_otherwise() {
     for (flushes, said, faults) in
         [(Some(0.0), true, 1), (Some(0.0), false, 0), (Some(1.0), true, 0), (None, true, 0)]
     {
-        assert_eq!(outcome(flushes).faults(said).len(), faults, "{flushes:?} {said}");
+        assert_eq!(outcome(flushes).faults(true, said).len(), faults, "{flushes:?} {said}");
     }
 }

@@ -105,7 +105,7 @@ pub(crate) fn check_kill(kept: Plan, peer: &mut Peer) {
     let kill_after = Duration::from_millis(300);
     let found = durability::measure(&plan, kill_after, peer).expect("it comes back");
     assert!(found.confirmed > 0 && found.confirmed_lost == 0, "{found:?}");
-    assert_eq!(found.faults(true), Vec::<String>::new());
+    assert_eq!(found.faults(true, true), Vec::<String>::new());
 }
 
 /// An empty folder, removed with its content on drop.

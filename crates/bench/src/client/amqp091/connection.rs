@@ -38,6 +38,11 @@ pub struct Connection {
     frame_bytes_max: u32,
 }
 
+/// The version of the broker there, if it tells one.
+pub(crate) fn server_version(target: &Target) -> Option<String> {
+    Connection::version(target).ok().flatten()
+}
+
 impl Connection {
     /// Connects, authenticates by PLAIN, opens the virtual host and channel 1. Asks for no
     /// heartbeats.
@@ -52,6 +57,19 @@ impl Connection {
         connection.call(0, &open)?;
         connection.call(CHANNEL, &Method::ChannelOpen { out_of_band: "" })?;
         Ok(connection)
+    }
+
+    /// Asks a broker for its version, which it tells before the login.
+    fn version(target: &Target) -> Result<Option<String>, Error> {
+        let (wire, content) = (Wire::open(target)?, Content::default());
+        let mut connection = Connection { wire, content, frame_bytes_max: 4096 };
+        connection.wire.send(&PROTOCOL_HEADER)?;
+        connection.expect(0, |method| match Method::decode(method)? {
+            Method::ConnectionStart { server_properties, .. } => {
+                Ok(Some(server_properties.text("version").map(str::to_owned)))
+            }
+            _ => Ok(None),
+        })
     }
 
     fn authenticate(&mut self, target: &Target) -> Result<(), Error> {

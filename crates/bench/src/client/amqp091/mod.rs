@@ -6,6 +6,7 @@ mod fake_broker;
 mod message;
 
 pub use connection::Connection;
+pub(crate) use connection::server_version;
 pub(super) use fake_broker::fake_broker;
 pub use message::Argument;
 
