@@ -136,6 +136,12 @@ impl Engine {
         self.access.user(user).map(|user| user.password_hash.as_str())
     }
 
+    /// Whether a user may administer.
+    #[must_use]
+    pub fn is_administrator(&self, user: &str) -> bool {
+        self.access.user(user).is_some_and(|user| user.administrator)
+    }
+
     /// The virtual host of a user that names none: the only one where it has rights, or else the default.
     #[must_use]
     pub fn usual_vhost<'a>(&'a self, user: &str, default: &'a str) -> &'a str {

@@ -5,6 +5,7 @@
 
 mod backoff;
 mod cache;
+mod checks;
 mod nkey;
 mod password;
 #[cfg(test)]
@@ -13,31 +14,55 @@ mod threads;
 
 pub use nkey::is_mistyped as is_mistyped_nkey;
 pub use password::{GUEST, NO_PASSWORD, hash};
-pub use threads::{Check, Threads};
+pub use threads::Logins;
 
 use angarium_protocol::{Authentication, Credentials, Identity};
 use backoff::Backoff;
 use cache::Cache;
-use std::time::Duration;
+use checks::{Check, CheckKey, Checks, Lane, Waiter};
+use std::time::{Duration, Instant};
 
-/// Everything one shard remembers about credentials.
-#[derive(Debug, Default)]
+/// For how long the time that the last check took says how long one takes.
+const RECENT: Duration = Duration::from_secs(10);
+
+/// Somebody tries to log in.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// What was said.
+    pub credentials: Credentials,
+    /// The hash of the user that is named; none where there is no such user.
+    pub stored: Option<String>,
+    /// Where it comes from, without its port.
+    pub address: String,
+    /// That user may administer, or it comes by a Unix socket of this host: others do not hold it up.
+    pub comes_first: bool,
+}
+
+/// What becomes of an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It is answered at once.
+    Answered(Authentication),
+    /// It is refused for that reason, and hears so when it would if its password had been checked: that takes
+    /// about so long.
+    Refused(String, Duration),
+    /// Its password has to be checked ([`Logins::check`]).
+    ToCheck,
+}
+
+/// Everything the broker remembers about credentials.
+#[derive(Default)]
 pub struct Authenticator {
     cache: Cache,
     backoff: Backoff,
+    checks: Checks,
+    /// How long the last check took, with its wait, and when it ended.
+    last_check: Option<(Duration, Instant)>,
 }
 
 impl Authenticator {
-    /// Decides about credentials. `None`: the password has to be hashed, on a thread where that may take its
-    /// time. `address` is where the client comes from, without its port; `stored` the user's hash; `now`
-    /// counts from any fixed moment.
-    pub fn decide(
-        &mut self,
-        credentials: &Credentials,
-        address: &str,
-        stored: Option<&str>,
-        now: Duration,
-    ) -> Option<Authentication> {
+    fn decide(&mut self, attempt: &Attempt, now: Duration) -> Decision {
+        let Attempt { credentials, stored, address, .. } = attempt;
         let user = credentials.user();
         let shown = user.escape_debug();
         let (is_right, why) = match credentials {
@@ -52,34 +77,110 @@ impl Authenticator {
                 stored.is_some() && nkey::is_signed(user_key, nonce, signature),
                 format!("no nkey '{shown}', or not its signature, from {address}"),
             ),
-            Credentials::Password { password, .. } if self.cache.holds(user, password, stored) => {
-                (true, String::new())
-            }
-            Credentials::Password { .. } => {
-                let seconds = self.backoff.remaining(address, user, now)?.as_secs() + 1;
-                let many = format!("too many wrong passwords for user '{shown}' from {address}");
-                (false, format!("{many}: refused for {seconds} s"))
+            Credentials::Password { password, .. } => {
+                return self.decide_password(attempt, user, password, now);
             }
         };
-        Some(if is_right { Ok(Identity { user: user.to_owned() }) } else { Err(why) })
+        let identity = || Identity { user: user.to_owned() };
+        Decision::Answered(if is_right { Ok(identity()) } else { Err(why) })
     }
 
-    /// Remembers how a check ended and words the answer.
-    pub fn checked(
+    fn decide_password(
+        &mut self,
+        attempt: &Attempt,
+        user: &str,
+        password: &str,
+        now: Duration,
+    ) -> Decision {
+        let address = attempt.address.as_str();
+        let Some(stored) = attempt.stored.as_deref().filter(|it| *it != NO_PASSWORD) else {
+            self.backoff.unknown(address, now);
+            return Decision::Refused(wrong(user, address), self.usual_duration());
+        };
+        let key = self.key(user, password, stored);
+        if self.cache.holds(&key) {
+            self.backoff.known(address, user);
+            return Decision::Answered(Ok(Identity { user: user.to_owned() }));
+        }
+        if !self.checks.has_room(self.lane(attempt, user, now), &key) {
+            let why = "too many password checks wait already".to_owned();
+            return Decision::Refused(why, self.usual_duration());
+        }
+        if self.checks.has(&key) {
+            return Decision::ToCheck;
+        }
+        if let Err(left) = self.backoff.begin(address, user, now) {
+            let (user, seconds) = (user.escape_debug(), left.as_secs() + 1);
+            let why = format!("too many wrong passwords for user '{user}' from {address}");
+            let why = format!("{why}: refused for {seconds} s");
+            return Decision::Refused(why, self.usual_duration());
+        }
+        Decision::ToCheck
+    }
+
+    /// Has an attempt wait for the check of its password.
+    fn wait(&mut self, attempt: Attempt, now: Duration, waiter: Waiter) {
+        let lane = self.lane(&attempt, attempt.credentials.user(), now);
+        let Attempt { credentials: Credentials::Password { user, password }, stored, .. } = attempt
+        else {
+            return (waiter.then)(Err("only passwords are checked".to_owned()));
+        };
+        let key = self.key(&user, &password, &stored.unwrap_or_default());
+        self.checks.add(lane, Check { key, password, began: Instant::now() }, waiter);
+    }
+
+    fn next_check(&mut self) -> Option<Check> {
+        self.checks.next()
+    }
+
+    /// Remembers how a check ended; returns the answer, and who waits for it.
+    fn checked(
         &mut self,
         check: &Check,
         is_right: bool,
-        address: &str,
-        now: Duration,
-    ) -> Authentication {
-        let Check { user, password, stored } = check;
-        if let (true, Some(stored)) = (is_right, stored) {
-            self.cache.keep(user, password, stored);
-            self.backoff.succeeded(address, user);
-            return Ok(Identity { user: user.clone() });
+        ended: Instant,
+    ) -> (Authentication, Vec<Waiter>) {
+        self.last_check = Some((ended.duration_since(check.began), ended));
+        let waiters = self.checks.take_waiters(&check.key);
+        let user = &check.key.user;
+        if !is_right {
+            let first = waiters.first().map_or("", |waiter| &waiter.address);
+            return (Err(wrong(user, first)), waiters);
         }
-        self.backoff.failed(address, user, now);
-        let user = user.escape_debug();
-        Err(format!("wrong user name or password for '{user}' from {address}"))
+        for (index, waiter) in waiters.iter().enumerate() {
+            // The first one was counted as a try.
+            match index {
+                0 => self.backoff.succeeded(&waiter.address, user),
+                _ => self.backoff.known(&waiter.address, user),
+            }
+        }
+        self.cache.keep(&check.key);
+        (Ok(Identity { user: user.clone() }), waiters)
     }
+
+    fn key(&self, user: &str, password: &str, stored: &str) -> CheckKey {
+        let tag = self.cache.tag(user, password);
+        CheckKey { user: user.to_owned(), tag, stored: stored.to_owned() }
+    }
+
+    fn lane(&self, attempt: &Attempt, user: &str, now: Duration) -> Lane {
+        let address = attempt.address.as_str();
+        if attempt.comes_first || self.backoff.knows(address, user) {
+            Lane::First
+        } else if self.backoff.is_suspect(address, now) {
+            Lane::Last
+        } else {
+            Lane::Usual
+        }
+    }
+
+    /// How long a check takes at present, with its wait.
+    fn usual_duration(&self) -> Duration {
+        let last = self.last_check.filter(|(_, ended)| ended.elapsed() < RECENT);
+        last.map_or(Duration::ZERO, |(took, _)| took)
+    }
+}
+
+fn wrong(user: &str, address: &str) -> String {
+    format!("wrong user name or password for '{}' from {address}", user.escape_debug())
 }

@@ -8,139 +8,228 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-fn password(user: &str, password: &str) -> Credentials {
-    Credentials::Password { user: user.into(), password: password.into() }
+fn attempt(user: &str, password: &str, stored: Option<&str>) -> Attempt {
+    Attempt {
+        credentials: Credentials::Password { user: user.into(), password: password.into() },
+        stored: stored.map(str::to_owned),
+        address: "a".into(),
+        comes_first: false,
+    }
 }
 
-fn check(user: &str, password: &str, stored: Option<&str>) -> Check {
-    Check { user: user.into(), password: password.into(), stored: stored.map(str::to_owned) }
+fn waiter() -> Waiter {
+    Waiter { address: "a".into(), then: Box::new(|_| ()) }
 }
 
-/// Has the authenticator take the end of a check.
-fn checked(
-    authenticator: &mut Authenticator,
-    (user, password, stored): (&str, &str, Option<&str>),
-) -> Authentication {
-    let is_right = is_right(password, stored);
-    authenticator.checked(&check(user, password, stored), is_right, "a", seconds(0))
+/// An authenticator whose checks are carried out when a test says so: the hash of user `u` is `hash of u`,
+/// and the right password `right`.
+#[derive(Default)]
+struct Tried {
+    authenticator: Authenticator,
+    now: Duration,
+}
+
+impl Tried {
+    fn begin(&mut self, user: &str, password: &str, address: &str) -> Decision {
+        self.begin_as(user, password, address, false)
+    }
+
+    fn begin_as(
+        &mut self,
+        user: &str,
+        password: &str,
+        address: &str,
+        comes_first: bool,
+    ) -> Decision {
+        let stored = (!user.starts_with("no")).then(|| format!("hash of {user}"));
+        let attempt = Attempt {
+            address: address.into(),
+            comes_first,
+            ..attempt(user, password, stored.as_deref())
+        };
+        let decision = self.authenticator.decide(&attempt, self.now);
+        if decision == Decision::ToCheck {
+            let waiter = Waiter { address: address.into(), ..waiter() };
+            self.authenticator.wait(attempt, self.now, waiter);
+        }
+        decision
+    }
+
+    /// Carries out the next check; returns whose it was, and how many waited for it.
+    fn check(&mut self) -> Option<(String, usize)> {
+        let check = self.authenticator.next_check()?;
+        let is_right = check.password == "right";
+        let (answer, waiters) = self.authenticator.checked(&check, is_right, Instant::now());
+        assert_eq!(answer.is_ok(), is_right);
+        Some((check.key.user, waiters.len()))
+    }
+
+    fn check_all(&mut self) {
+        while self.check().is_some() {}
+    }
+}
+
+fn is_in(decision: &Decision) -> bool {
+    matches!(decision, Decision::Answered(Ok(_)))
+}
+
+fn refusal(decision: Decision) -> String {
+    match decision {
+        Decision::Refused(why, _) => why,
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
 fn a_hash_fits_its_password_alone() {
     let stored = hash("correct horse").unwrap();
-    assert!(is_right("correct horse", Some(&stored)));
-    assert!(!is_right("correct horsf", Some(&stored)));
-    assert!(!is_right("", Some(&stored)));
-    assert!(!is_right("correct horse", Some("not a hash")));
-    assert!(!is_right("correct horse", None));
+    assert!(is_right("correct horse", &stored));
+    assert!(!is_right("correct horsf", &stored));
+    assert!(!is_right("", &stored));
+    assert!(!is_right("correct horse", "not a hash"));
     assert_ne!(stored, hash("correct horse").unwrap(), "salted");
 }
 
 #[test]
 fn the_default_user_has_the_password_guest() {
-    assert!(is_right("guest", Some(GUEST)));
-    assert!(!is_right("guess", Some(GUEST)));
+    assert!(is_right("guest", GUEST));
+    assert!(!is_right("guess", GUEST));
 }
 
 #[test]
 fn who_has_no_password_comes_in_by_other_means_alone() {
-    let stored = Some(NO_PASSWORD);
     for guess in ["", "guest", NO_PASSWORD] {
-        assert!(!is_right(guess, stored), "{guess}");
+        assert!(!is_right(guess, NO_PASSWORD), "{guess}");
     }
     let mut authenticator = Authenticator::default();
-    let guess = password("ann", "");
-    assert!(authenticator.decide(&guess, "a", stored, seconds(0)).is_none());
-    checked(&mut authenticator, ("ann", "", stored)).unwrap_err();
-    let certificate = Credentials::Certificate { user: "ann".into() };
-    let answer = authenticator.decide(&certificate, "a", stored, seconds(0));
-    assert!(answer.unwrap().is_ok());
-    let answer = authenticator.decide(&certificate, "a", None, seconds(0));
-    assert!(answer.unwrap().is_err());
+    let guess = attempt("ann", "", Some(NO_PASSWORD));
+    let refused = refusal(authenticator.decide(&guess, seconds(0)));
+    assert_eq!(refused, "wrong user name or password for 'ann' from a");
+    let credentials = Credentials::Certificate { user: "ann".into() };
+    let certificate = Attempt { credentials, ..guess };
+    assert!(is_in(&authenticator.decide(&certificate, seconds(0))));
+    let unknown = Attempt { stored: None, ..certificate };
+    let answer = authenticator.decide(&unknown, seconds(0));
+    assert!(matches!(answer, Decision::Answered(Err(_))), "{answer:?}");
 }
 
 #[test]
 fn a_right_password_is_remembered_until_the_stored_hash_changes() {
-    let mut authenticator = Authenticator::default();
-    let guest = password("guest", "guest");
-    assert!(authenticator.decide(&guest, "a", Some(GUEST), seconds(0)).is_none());
-    let answer = checked(&mut authenticator, ("guest", "guest", Some(GUEST)));
-    assert_eq!(answer.unwrap().user, "guest");
-    let again = authenticator.decide(&guest, "b", Some(GUEST), seconds(0));
-    assert!(again.unwrap().is_ok());
-    let wrong = password("guest", "gues");
-    assert!(authenticator.decide(&wrong, "a", Some(GUEST), seconds(0)).is_none());
-    assert!(authenticator.decide(&guest, "a", Some("$new"), seconds(0)).is_none());
-    assert!(authenticator.decide(&guest, "a", None, seconds(0)).is_none());
+    let mut tried = Tried::default();
+    assert_eq!(tried.begin("ann", "right", "a"), Decision::ToCheck);
+    assert_eq!(tried.check(), Some(("ann".into(), 1)));
+    assert!(is_in(&tried.begin("ann", "right", "b")));
+    assert_eq!(tried.begin("ann", "wrong", "b"), Decision::ToCheck);
+    let changed = attempt("ann", "right", Some("$new"));
+    assert_eq!(tried.authenticator.decide(&changed, seconds(0)), Decision::ToCheck);
+    let deleted = attempt("ann", "right", None);
+    refusal(tried.authenticator.decide(&deleted, seconds(0)));
 }
 
 #[test]
-fn guessing_is_slowed_down_for_that_user_and_address_only() {
-    let mut backoff = Backoff::default();
-    for _ in 0..4 {
-        backoff.failed("a", "u", seconds(10));
+fn guesses_at_once_are_counted_as_they_come() {
+    let mut tried = Tried::default();
+    let decisions: Vec<Decision> = (0..400)
+        .map(|number| tried.begin("ada", if number == 399 { "right" } else { "wrong" }, "a"))
+        .collect();
+    // Those with the same wrong password wait for one check.
+    assert!(decisions[..399].iter().all(|decision| *decision == Decision::ToCheck));
+    let mut tried = Tried::default();
+    for number in 0..400 {
+        let guess = if number == 399 { "right".to_owned() } else { format!("wrong {number}") };
+        let decision = tried.begin("ada", &guess, "a");
+        match number {
+            0..5 => assert_eq!(decision, Decision::ToCheck, "{number}"),
+            _ => assert_eq!(
+                refusal(decision),
+                "too many wrong passwords for user 'ada' from a: refused for 2 s"
+            ),
+        }
     }
-    assert_eq!(backoff.remaining("a", "u", seconds(10)), None);
-    backoff.failed("a", "u", seconds(10));
-    assert_eq!(backoff.remaining("a", "u", seconds(10)), Some(seconds(1)));
-    assert_eq!(backoff.remaining("a", "u", seconds(11)), None);
-    assert_eq!(backoff.remaining("b", "u", seconds(10)), None);
-    assert_eq!(backoff.remaining("a", "v", seconds(10)), None);
-    for _ in 0..20 {
-        backoff.failed("a", "u", seconds(20));
-    }
-    assert_eq!(backoff.remaining("a", "u", seconds(20)), Some(seconds(60)));
-    backoff.succeeded("a", "u");
-    assert_eq!(backoff.remaining("a", "u", seconds(20)), None);
+    tried.check_all();
+    assert_eq!(tried.begin("ada", "right", "b"), Decision::ToCheck);
 }
 
 #[test]
-fn failures_are_forgotten_and_bounded() {
-    let mut backoff = Backoff::default();
-    for _ in 0..5 {
-        backoff.failed("a", "u", seconds(0));
+fn many_who_come_at_once_with_a_right_password_cost_one_check() {
+    let mut tried = Tried::default();
+    for number in 0..500 {
+        let decision = tried.begin("ada", "right", &format!("host-{}", number % 7));
+        assert_eq!(decision, Decision::ToCheck);
     }
-    backoff.failed("a", "u", seconds(601));
-    assert_eq!(backoff.remaining("a", "u", seconds(601)), None);
-    for number in 0..30_000 {
-        backoff.failed(&number.to_string(), "u", seconds(1_000));
-    }
-    assert!(format!("{backoff:?}").len() < 10_001 * 120);
-}
-
-#[test]
-fn a_guesser_is_refused_without_hashing() {
-    let mut authenticator = Authenticator::default();
-    for _ in 0..5 {
-        assert!(checked(&mut authenticator, ("guest", "x", Some(GUEST))).is_err());
-    }
-    let next = authenticator.decide(&password("guest", "guest"), "a", Some(GUEST), seconds(0));
-    assert_eq!(
-        next.unwrap().unwrap_err(),
-        "too many wrong passwords for user 'guest' from a: refused for 2 s"
+    assert_eq!(tried.check(), Some(("ada".into(), 500)));
+    assert_eq!(tried.check(), None);
+    assert!(
+        (0..7).all(|number| tried.authenticator.backoff.knows(&format!("host-{number}"), "ada"))
     );
 }
 
 #[test]
-fn a_certificate_logs_in_the_user_it_names() {
-    let mut authenticator = Authenticator::default();
-    let named = Credentials::Certificate { user: "ada".into() };
-    let known = authenticator.decide(&named, "a", Some(GUEST), seconds(0));
-    assert_eq!(known.unwrap().unwrap().user, "ada");
-    assert!(authenticator.decide(&named, "a", None, seconds(0)).unwrap().is_err());
+fn a_flood_of_unknown_users_costs_no_check_and_holds_nobody_up() {
+    let mut tried = Tried::default();
+    assert_eq!(tried.begin("cached", "right", "a"), Decision::ToCheck);
+    assert_eq!(tried.begin("seen", "right", "a"), Decision::ToCheck);
+    tried.check_all();
+    for number in 0..10_000 {
+        let refused = refusal(tried.begin(&format!("nobody {number}"), "x", "a"));
+        assert!(refused.starts_with("wrong user name or password"), "{refused}");
+    }
+    assert!(is_in(&tried.begin("cached", "right", "a")));
+    for (user, password, comes_first) in
+        [("bob", "right", false), ("seen", "other", false), ("admin", "right", true)]
+    {
+        assert_eq!(tried.begin_as(user, password, "a", comes_first), Decision::ToCheck, "{user}");
+    }
+    assert_eq!(tried.begin("elsewhere", "right", "b"), Decision::ToCheck);
+    let order: Vec<String> = std::iter::from_fn(|| Some(tried.check()?.0)).collect();
+    assert_eq!(order, ["seen", "admin", "elsewhere", "bob"]);
+    // One try for each user, from there.
+    assert_eq!(tried.begin("carl", "wrong", "a"), Decision::ToCheck);
+    let refused = refusal(tried.begin("carl", "wrong too", "a"));
+    assert!(refused.starts_with("too many wrong passwords for user 'carl' from a"), "{refused}");
+}
+
+#[test]
+fn who_is_refused_without_a_check_waits_as_long_as_one_takes() {
+    let mut tried = Tried::default();
+    tried.begin("ann", "wrong", "a");
+    let check = tried.authenticator.next_check().unwrap();
+    let ended = check.began + Duration::from_millis(1_700);
+    assert!(tried.authenticator.checked(&check, false, ended).0.is_err());
+    for user in ["nobody", "no such user"] {
+        let decision = tried.begin(user, "x", "a");
+        assert!(matches!(decision, Decision::Refused(_, took) if took.as_millis() == 1_700));
+    }
+}
+
+#[test]
+fn too_many_who_wait_are_refused() {
+    let mut tried = Tried::default();
+    for number in 0..4_096 {
+        let host = format!("host-{number}");
+        assert_eq!(tried.begin(&format!("u{number}"), "right", &host), Decision::ToCheck);
+    }
+    assert_eq!(
+        refusal(tried.begin("one more", "right", "a")),
+        "too many password checks wait already"
+    );
+    assert_eq!(tried.begin_as("admin", "right", "a", true), Decision::ToCheck);
 }
 
 #[test]
 fn threads_answer_each_check() {
-    let mut threads = Threads::new(2);
+    let logins = Logins::new(2);
     let (sender, receiver) = mpsc::channel();
-    for (password, right) in [("guest", true), ("wrong", false), ("guest", true)] {
+    for (password, right) in [("guest", true), ("wrong", false)] {
         let sender = sender.clone();
-        let then = move |_, is_right| sender.send((is_right, right)).unwrap();
-        threads.check(check("guest", password, Some(GUEST)), then);
+        let attempt = attempt("guest", password, Some(GUEST));
+        assert_eq!(logins.decide(&attempt, seconds(0)), Decision::ToCheck);
+        let then = move |answer: Authentication| sender.send((answer.is_ok(), right)).unwrap();
+        logins.check(attempt, seconds(0), then);
     }
-    for _ in 0..3 {
-        let (is_right, right) = receiver.recv().unwrap();
-        assert_eq!(is_right, Some(right));
+    for _ in 0..2 {
+        let (is_in, right) = receiver.recv().unwrap();
+        assert_eq!(is_in, right);
     }
+    assert!(is_in(&logins.decide(&attempt("guest", "guest", Some(GUEST)), seconds(0))));
 }

@@ -1,70 +1,89 @@
-//! Threads that hash passwords, started with the first check; the number of threads and of waiting checks is
-//! limited.
+//! Threads that hash passwords for all shards, started with the first check; their number is limited.
 
-use super::password;
+use super::checks::Waiter;
+use super::{Attempt, Authenticator, Decision, password};
 use crate::threads;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex};
+use angarium_protocol::Authentication;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
-/// Checks that wait for a thread; clients beyond it are refused.
-const WAITING_MAX: usize = 4_096;
+/// What all shards share of logins. Clones are the same.
+#[derive(Clone)]
+pub struct Logins(Arc<Shared>);
 
-/// A password to be checked.
-#[derive(Clone, Debug)]
-pub struct Check {
-    /// The user it is said to belong to.
-    pub user: String,
-    /// The password.
-    pub password: String,
-    /// The user's hash, if there is such a user.
-    pub stored: Option<String>,
+struct Shared {
+    state: Mutex<State>,
+    /// A check has come.
+    wake: Condvar,
 }
 
-/// Gets a check, and whether the password was right; nothing if too many wait already.
-type Then = Box<dyn FnOnce(Check, Option<bool>) + Send>;
-
-/// The threads.
-#[derive(Debug)]
-pub struct Threads {
-    count: u64,
-    queue: Option<SyncSender<(Check, Then)>>,
+struct State {
+    authenticator: Authenticator,
+    /// Threads to be started with the first check.
+    to_start: u64,
 }
 
-impl Threads {
-    /// At most `count` of them, started with the first check.
-    pub fn new(count: u64) -> Threads {
-        Threads { count, queue: None }
+impl std::fmt::Debug for Logins {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Logins").finish_non_exhaustive()
+    }
+}
+
+impl Logins {
+    /// With at most `threads` threads.
+    pub fn new(threads: u64) -> Logins {
+        let state = State { authenticator: Authenticator::default(), to_start: threads };
+        Logins(Arc::new(Shared { state: Mutex::new(state), wake: Condvar::new() }))
     }
 
-    /// Has a password checked. `then` gets whether it was right, on one of the threads; it gets nothing, on
-    /// this one, if too many wait already.
-    pub fn check(&mut self, check: Check, then: impl FnOnce(Check, Option<bool>) + Send + 'static) {
-        let queue = self.queue.get_or_insert_with(|| start(self.count));
-        if let Err(refused) = queue.try_send((check, Box::new(then))) {
-            let (TrySendError::Full((check, then)) | TrySendError::Disconnected((check, then))) =
-                refused;
-            then(check, None);
+    /// Decides about an attempt at `now`, which counts from any fixed moment.
+    pub fn decide(&self, attempt: &Attempt, now: Duration) -> Decision {
+        self.lock().authenticator.decide(attempt, now)
+    }
+
+    /// Has an attempt checked that was decided to need it; `then` gets the answer, on one of the threads.
+    pub fn check(
+        &self,
+        attempt: Attempt,
+        now: Duration,
+        then: impl FnOnce(Authentication) + Send + 'static,
+    ) {
+        let mut state = self.lock();
+        let waiter = Waiter { address: attempt.address.clone(), then: Box::new(then) };
+        state.authenticator.wait(attempt, now, waiter);
+        let to_start = std::mem::take(&mut state.to_start);
+        drop(state);
+        self.0.wake.notify_one();
+        for number in 0..to_start {
+            let logins = self.clone();
+            let started = threads::spawn(format!("password-{number}"), move || logins.work());
+            if let Err(error) = started {
+                tracing::error!(%error, "no thread for password checks");
+                // The next check tries again.
+                self.lock().to_start += 1;
+            }
         }
     }
-}
 
-fn start(count: u64) -> SyncSender<(Check, Then)> {
-    let (sender, receiver) = sync_channel(WAITING_MAX);
-    let receiver = Arc::new(Mutex::new(receiver));
-    for number in 0..count {
-        let receiver = Arc::clone(&receiver);
-        if let Err(error) = threads::spawn(format!("password-{number}"), move || work(&receiver)) {
-            tracing::error!(%error, "no thread for password checks");
-        }
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().expect("no holder panics")
     }
-    sender
-}
 
-fn work(receiver: &Mutex<Receiver<(Check, Then)>>) {
-    loop {
-        let next = receiver.lock().expect("no holder panics").recv();
-        let Ok((check, then)) = next else { return };
-        let right = password::is_right(&check.password, check.stored.as_deref());
-        then(check, Some(right));
+    fn work(&self) {
+        let mut state = self.lock();
+        loop {
+            let Some(check) = state.authenticator.next_check() else {
+                state = self.0.wake.wait(state).expect("no holder panics");
+                continue;
+            };
+            drop(state);
+            let is_right = password::is_right(&check.password, &check.key.stored);
+            let (answer, waiters) =
+                self.lock().authenticator.checked(&check, is_right, Instant::now());
+            for waiter in waiters {
+                (waiter.then)(answer.clone());
+            }
+            state = self.lock();
+        }
     }
 }

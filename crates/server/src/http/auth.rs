@@ -4,7 +4,6 @@
 use super::api::Failure;
 use super::audit::Administrator;
 use super::mailboxes::State;
-use super::views;
 use angarium_protocol::Credentials;
 use axum::extract::Request;
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
@@ -109,7 +108,7 @@ pub(super) async fn log_in(
             let user = login.ok().map(|identity| identity.user);
             // The caller may have gone.
             let _ = answer.send(user.map(|name| {
-                let is_administrator = views::is_administrator(shard, &name);
+                let is_administrator = shard.node.engine().is_administrator(&name);
                 User { name, is_administrator }
             }));
         });

@@ -37,11 +37,6 @@ pub(super) struct QueueView {
     pub(super) stopped_at: Option<Value>,
 }
 
-/// Whether a user may administer.
-pub(super) fn is_administrator(shard: &mut Shard, user: &str) -> bool {
-    shard.node.engine().list_users().any(|found| found.name == user && found.administrator)
-}
-
 /// Messages that wait in queues, and those that are out of them.
 pub(super) fn messages(shard: &mut Shard, places: Range<usize>) -> Part<(u64, u64)> {
     let engine = shard.node.engine();

@@ -6,7 +6,7 @@ use super::clock::Clock;
 use super::connection_rate::ConnectionRate;
 use super::histogram::Histogram;
 use super::listeners::Listener;
-use super::logins::Logins;
+use super::logins::Refusals;
 use super::mailbox::{Inbox, Letter, Mailbox};
 use super::watchdog::{Step, Watchdog};
 use crate::journal_threads::JournalThreads;
@@ -103,7 +103,7 @@ pub struct Shard {
     journal: Option<JournalThreads>,
     spill: SpillThread,
     pub(super) admin_replies: AdminReplies,
-    pub(super) logins: Logins,
+    pub(super) refusals: Refusals,
     /// Clients that are sent to, each once; empty between turns.
     flushing: Vec<ConnectionId>,
     /// Clients with much unsent output, in the order in which they are sent some of it.
@@ -152,9 +152,6 @@ impl Shard {
         let watch = |data| epoll::EventData::new_u64(data);
         epoll::add(&epoll, &inbox, watch(INBOX), epoll::EventFlags::IN)
             .map_err(|error| format!("cannot watch the mailbox: {error}"))?;
-        // The setting is for all shards; each has at least one.
-        let shards = directory.count() as u64;
-        let password_checks_max = settings.password_checks_max.div_ceil(shards);
         Ok(Shard {
             node,
             now: clock.now(),
@@ -179,7 +176,7 @@ impl Shard {
             helpers: parallel_send::helpers(directory.count()),
             directory,
             admin_replies: AdminReplies::default(),
-            logins: Logins::new(password_checks_max),
+            refusals: Refusals::default(),
             flushing: Vec::new(),
             bulky: VecDeque::new(),
             coalescing: InputCoalescing::default(),
@@ -307,10 +304,8 @@ impl Shard {
     fn deadline(&self) -> Option<Time> {
         let drained_at = if let Stage::Draining(at) = self.stage { Some(at) } else { None };
         let named_at = self.watchdog.deadline();
-        [self.node.deadline(), self.clients.deadline(), self.accept_again_at, drained_at, named_at]
-            .into_iter()
-            .flatten()
-            .min()
+        let others = [self.accept_again_at, drained_at, named_at, self.refusals.deadline()];
+        [self.node.deadline(), self.clients.deadline()].into_iter().chain(others).flatten().min()
     }
 
     /// Handles events, as many as there is time for, and what follows from them. Returns how many.
@@ -438,6 +433,7 @@ impl Shard {
         if is_due {
             self.node.expire(self.now);
         }
+        self.refuse_due();
         while let Some(index) = self.clients.next_overdue(self.now) {
             self.overdue(index);
         }

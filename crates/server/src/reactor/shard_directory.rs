@@ -3,6 +3,7 @@
 use super::Shard;
 use super::mailbox::{Letter, Mailbox};
 use super::placement;
+use crate::authenticate::Logins;
 use crate::settings::Placement;
 use angarium_engine::ShardId;
 use std::sync::Arc;
@@ -18,13 +19,19 @@ pub(super) struct ShardDirectory {
     clients: Arc<[AtomicUsize]>,
     /// How many clients the limit of open files allows.
     clients_max: u64,
+    /// What all shards remember of logins.
+    pub(super) logins: Logins,
 }
 
 impl ShardDirectory {
     /// The directory of the first shard.
-    pub(super) fn new(mailboxes: Arc<[Mailbox]>, clients_max: u64) -> ShardDirectory {
+    pub(super) fn new(
+        mailboxes: Arc<[Mailbox]>,
+        clients_max: u64,
+        logins: Logins,
+    ) -> ShardDirectory {
         let clients = mailboxes.iter().map(|_| AtomicUsize::new(0)).collect();
-        ShardDirectory { here: ShardId::HOME, mailboxes, clients, clients_max }
+        ShardDirectory { here: ShardId::HOME, mailboxes, clients, clients_max, logins }
     }
 
     /// The directory of another shard.

@@ -5,6 +5,7 @@ use super::descriptors;
 use super::listeners;
 use super::mailbox::{Inbox, Mailbox, mailbox};
 use super::shard::{SPILL_FOLDER, Shard};
+use crate::authenticate::Logins;
 use crate::reactor::shard_directory::ShardDirectory;
 use crate::settings::Settings;
 use crate::spill_thread::SpillThread;
@@ -65,7 +66,8 @@ pub fn start(start: Start) -> Result<Running, String> {
              connections-max"
         );
     }
-    let directory = ShardDirectory::new(mailboxes.into(), clients_max);
+    let logins = Logins::new(settings.password_checks_max);
+    let directory = ShardDirectory::new(mailboxes.into(), clients_max, logins);
     let (ended, endings) = channel();
     let (ready, is_ready) = channel();
     let clock = Clock::start();

@@ -222,7 +222,8 @@ settings! {
     /// PINGs that a NATS client may leave unanswered; instead of a further one it is disconnected
     /// (nats-server: `ping_max`).
     nats_pings_out_max("nats-pings-out-max"): u64 = 2, Restart, between(1, 1_000);
-    /// Password checks at once, each on its own thread with 19 MiB of memory while it runs.
+    /// Password checks at once, of all shards together, each on its own thread with 19 MiB of memory while it
+    /// runs.
     password_checks_max("password-checks-max"): u64 = 2, Restart, between(1, 64);
 
     /// Largest message body.

@@ -2,7 +2,8 @@
 
 import sys
 
-import memory  # noqa: F401  (each module registers its cases)
+import logins  # noqa: F401  (each module registers its cases)
+import memory  # noqa: F401
 from attack import run
 
 sys.exit(1 if run() else 0)
