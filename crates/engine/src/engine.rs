@@ -1,6 +1,7 @@
 //! The engine's options, state and construction. Its rules, each with its public functions, are in
 //! the other modules.
 
+use crate::access::definitions::Definitions;
 use crate::access::{Access, Grant};
 use crate::channel::{Channel, Connection};
 use crate::consumer::Consumer;
@@ -77,6 +78,7 @@ pub enum StorageState {
 pub struct Engine {
     pub(crate) options: Options,
     pub(crate) access: Access,
+    pub(crate) definitions: Definitions,
     pub(crate) topology: Topology,
     pub(crate) queues: Queues,
     pub(crate) clients: Clients,
@@ -246,6 +248,7 @@ impl Engine {
         let mut random = Random::new(options.seed);
         let mut engine = Engine {
             access: Access::new(&options.conventions.names),
+            definitions: Definitions::default(),
             pubsub: Direct::new(random.next()),
             work_budget: WorkBudget::new(options.limits.handed_at_once),
             options,

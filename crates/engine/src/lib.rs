@@ -40,6 +40,7 @@ pub use crate::interface::limits;
 pub use crate::interface::listings::{
     BindingListing, ExchangeListing, QueueListing, SessionListing, UserListing, VhostListing,
 };
+pub use crate::interface::memory::{HeldMemory, MemoryKind};
 pub use crate::interface::message::{
     Annotations, Content, Death, DeathReason, Format, MessageView, is_body_apart,
 };

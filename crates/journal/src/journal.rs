@@ -336,7 +336,8 @@ impl Journal {
     pub fn congested(&self) -> bool {
         self.backlog_bytes() > self.options.backlog_bytes_max
     }
-    fn backlog_bytes(&self) -> u64 {
+    /// Bytes of records that are not written yet.
+    pub fn backlog_bytes(&self) -> u64 {
         let open = if self.open.is_empty() { 0 } else { self.open.len() };
         (self.sealed_bytes + self.out_bytes + open) as u64
     }

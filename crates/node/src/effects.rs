@@ -72,6 +72,8 @@ pub(crate) struct NodeEffects {
     pub(crate) caught_up: Vec<ConnectionId>,
     /// Dropped messages, by channel and tag of the subscription.
     pub(crate) lost: BTreeMap<(ChannelId, u64), Lost>,
+    /// Connections with much unsent output, each once.
+    pub(crate) large_outputs: Vec<ConnectionId>,
     /// Connections with output, each once.
     pub(crate) dirty: Vec<ConnectionId>,
     /// Answers that were not handed to their connections yet.
@@ -425,11 +427,12 @@ impl Effects for NodeEffects {
     fn has_room(&self, connection: ConnectionId) -> bool {
         let outbox = &self.outbox[connection.0 as usize];
         if let Some(remote) = &outbox.remote {
-            let has_room = remote.underway < RemoteConnection::underway_max(self.outbox_bytes_max);
+            let most = RemoteConnection::underway_max(self.outbox_bytes_max);
+            let has_room = remote.underway < most && !outbox.is_short;
             remote.wants_room.set(remote.wants_room.get() || !has_room);
             return has_room;
         }
-        let has_room = outbox.unsent() < self.outbox_bytes_max;
+        let has_room = outbox.unsent() < self.outbox_bytes_max && !outbox.is_short;
         if !has_room {
             outbox.wants_room.set(true);
         }

@@ -9,6 +9,7 @@ use crate::connection::table::Connections;
 use crate::effects::NodeEffects;
 use crate::flow::FlowControl;
 use crate::flow::throttle::HomeSaid;
+use crate::memory::account::{Account, OUTPUT_BYTES};
 use crate::options::Options;
 use crate::shard::inbox::InboxBatch;
 use crate::storage::StorageStatus;
@@ -43,6 +44,12 @@ pub struct Stats {
     pub throttled: u64,
     /// Times a connection was not read from for a moment because it flooded others.
     pub floods_paused: u64,
+    /// Connections ended because they took nothing of their output for long.
+    pub stalled_disconnected: u64,
+    /// Times a connection was not read from because of what it held in memory.
+    pub memory_pauses: u64,
+    /// Times its unfinished messages were refused after that.
+    pub memory_refusals: u64,
     /// Clients whose credentials were wrong.
     pub authentications_failed: u64,
 }
@@ -55,6 +62,7 @@ pub struct Node {
     pub(crate) effects: NodeEffects,
     pub(crate) connections: Connections,
     pub(crate) flow: FlowControl,
+    pub(crate) memory: Account,
     pub(crate) storage: StorageStatus,
     pub(crate) administration: Administration,
     /// Shard batches of other shards that are not processed yet, oldest first.
@@ -86,6 +94,7 @@ impl Node {
         effects.reset(ConnectionId(0));
         Node {
             flow: FlowControl::new(&options),
+            memory: Account::new(options.memory),
             options,
             engine,
             effects,
@@ -152,6 +161,8 @@ impl Node {
             metered: None,
             traffic: Traffic::default(),
             is_active: true,
+            has_taken: false,
+            taken_at: now,
         }));
         self.apply_quota(id);
         if let Some(why) = self.connections.stopping.clone() {
@@ -178,6 +189,7 @@ impl Node {
     /// Makes a slot free, whose connection has gone.
     pub(crate) fn free_slot(&mut self, id: ConnectionId) {
         self.effects.replies.retain(|answer| answer.channel.connection != id);
+        self.memory.remove(id);
         self.effects.reset(id);
         self.connections.free.push(id);
     }
@@ -228,6 +240,7 @@ impl Node {
         if let Some(connection) = self.connections.get_mut(id) {
             connection.traffic.bytes_sent += bytes as u64;
             connection.is_active = true;
+            connection.has_taken |= bytes > 0;
         }
         if self.effects.sent(id, bytes) {
             self.engine.writable(id);
@@ -286,6 +299,9 @@ impl Node {
             let outbox = &mut self.effects.outbox[id.0 as usize];
             outbox.is_dirty = false;
             outbox.part();
+            if outbox.unsent() >= OUTPUT_BYTES && !std::mem::replace(&mut outbox.is_large, true) {
+                self.effects.large_outputs.push(id);
+            }
             into.push(id);
         }
     }
@@ -321,6 +337,7 @@ impl Node {
         self.forget_outran();
         self.tell_congestion();
         self.tell_spent();
+        self.reckon_turn(now);
         self.effects.links.acknowledge();
         self.end_turn_of_disk(now);
     }
@@ -491,6 +508,8 @@ impl Node {
         self.effects.spill.sweep();
         self.end_episodes(now);
         for id in self.slots() {
+            self.sweep_memory(now, id);
+            self.end_if_stalled(now, id);
             let proves_nothing = self.proves_nothing(id);
             let Some(connection) = self.connections.get_mut(id) else { continue };
             if proves_nothing {
@@ -506,6 +525,7 @@ impl Node {
         self.resume_spill_when_due(now);
         let has_cause =
             is_full || self.storage.spill_resumes.is_some() || self.stats.connections > 0;
+        let has_cause = has_cause || self.holds_memory();
         self.connections.next_sweep = has_cause.then(|| now.plus(SWEEP_INTERVAL));
     }
 

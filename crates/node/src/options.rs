@@ -1,10 +1,12 @@
 //! What a node is made with.
 
+use crate::memory::account::MemoryLimits;
 use crate::spill::SpillOptions;
 use angarium_engine::limits::Limits;
 use angarium_engine::{Quota, ShardId};
 use angarium_protocol::{amqp091, nats};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a node is made with.
 #[derive(Clone, Debug)]
@@ -23,6 +25,10 @@ pub struct Options {
     pub outbox_bytes_max: usize,
     /// What everybody may use; quotas of users and what connections say themselves come first.
     pub quota: Quota,
+    /// What peers may make the broker hold in memory.
+    pub memory: MemoryLimits,
+    /// How long a client may take nothing of its output; `None`: for ever.
+    pub send_timeout: Option<Duration>,
     /// The log of direct messages that wait for connections that are too slow.
     pub spill: SpillOptions,
     /// Users that may only connect from this very host.
@@ -44,6 +50,8 @@ impl Options {
             nats: nats::Settings::default().into(),
             outbox_bytes_max: 256 << 10,
             quota: Quota::default(),
+            memory: MemoryLimits::NONE,
+            send_timeout: Some(Duration::from_secs(30)),
             spill: SpillOptions::default(),
             local_users: Vec::new(),
             shard: ShardId::HOME,

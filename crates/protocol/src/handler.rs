@@ -122,6 +122,10 @@ pub trait ProtocolHandler {
     fn blocked(&mut self, _context: &mut Context<impl Host>, _why: Option<&str>) {}
     /// All spilled messages of the connection are written to its output.
     fn spill_drained(&mut self, _context: &mut Context<impl Host>) {}
+    /// Bytes of input that it keeps: messages that have not arrived whole.
+    fn held_bytes(&self) -> usize;
+    /// Memory is short, and has been for a while: refuses the messages that have not arrived whole.
+    fn refuse_unfinished(&mut self, context: &mut Context<impl Host>) -> Result<(), Close>;
     /// The host did not read from the peer until `now`: its silence until then does not count.
     fn reading_paused(&mut self, now: Time);
     /// The broker closes the connection: shutdown, or on request of an operator.

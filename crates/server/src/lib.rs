@@ -9,6 +9,7 @@ pub mod http;
 mod journal_threads;
 pub mod logs;
 mod memory;
+mod memory_available;
 pub mod reactor;
 pub mod settings;
 pub mod signals;

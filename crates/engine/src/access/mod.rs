@@ -2,6 +2,8 @@
 //!
 //! Password hashes are opaque here: the host checks them.
 
+pub(crate) mod definitions;
+pub(crate) mod held;
 pub(crate) mod quota;
 pub(crate) mod revocation;
 mod subjects;

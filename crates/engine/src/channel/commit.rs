@@ -12,6 +12,7 @@ impl Engine {
     /// A publish waits for the commit. That its exchange is there is checked now.
     pub(crate) fn hold_publish(&mut self, slot: u32, publish: &Publish<'_>) -> Result<(), Refusal> {
         self.vhost_of(slot).check_exchange(publish.exchange)?;
+        self.check_may_hold_more(self.clients.channels[slot].id.connection)?;
         self.room_to_hold(slot, cost(publish))?;
         let mut room = std::mem::take(&mut self.scratch.blob);
         let held = HeldPublish::of(publish, &mut room);

@@ -118,8 +118,8 @@ impl Engine {
         if self.clients.connections.len() <= index {
             self.clients.connections.resize_with(index + 1, || None);
         }
-        let connection =
-            Connection { grant, vhost, channels: Vec::new(), is_counted, is_at_home: false };
+        let (channels, is_at_home, is_short) = (Vec::new(), false, false);
+        let connection = Connection { grant, vhost, channels, is_counted, is_short, is_at_home };
         let before = self.clients.connections[index].replace(connection);
         debug_assert!(before.is_none(), "the host reuses slots after disconnect");
     }

@@ -82,6 +82,16 @@ impl Operations {
     }
 }
 
+impl Transaction {
+    /// About how much memory it takes.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.bytes + (self.operations.len() * (size_of::<Operation>() + NAMES_BYTES)) as u64
+    }
+}
+
+/// What the names of a publish that waits take, or less.
+const NAMES_BYTES: usize = 96;
+
 #[derive(Debug)]
 pub(super) enum Operation {
     Publish(HeldPublish),

@@ -21,6 +21,7 @@ impl Engine {
             consume.name
         };
         self.check_consumer(slot, queue_slot, &name, consume.exclusive)?;
+        self.check_may_hold_more(self.clients.channels[slot].id.connection)?;
         let incarnation = self.clients.next_incarnation;
         self.clients.next_incarnation = self.clients.next_incarnation.wrapping_add(1);
         let consumer = self.clients.consumers.insert(Consumer {

@@ -152,6 +152,7 @@ impl Engine {
     fn open_inbox(&mut self, slot: u32, name: String) -> Result<Reply, Refusal> {
         check_name("an inbox", &name)?;
         let prefix = self.names().inbox_prefix;
+        self.check_may_hold_more(self.clients.channels[slot].id.connection)?;
         let channel = &mut self.clients.channels[slot];
         if channel.inbox.is_some() {
             refuse!(PreconditionFailed, "the channel has an inbox already");
@@ -308,7 +309,9 @@ impl Engine {
     /// Takes a virtual host out that has nothing in it any more but subscribers of channels that have gone.
     pub(crate) fn remove_vhost(&mut self, slot: u32) {
         self.pubsub.vhost_left(slot);
-        let vhost = self.topology.vhosts.remove(slot).expect("the caller looked it up");
+        let mut vhost = self.topology.vhosts.remove(slot).expect("the caller looked it up");
+        vhost.router.tally.all_went();
+        self.definitions.take(&mut vhost.router.tally);
         self.topology.vhost_slots.remove(&vhost.name);
         self.access.vhost_deleted(&vhost.name);
         drop_elsewhere(vhost);

@@ -9,8 +9,8 @@ use crate::queue::Queue;
 use crate::routing::{Change, QueueKey, Router};
 use crate::storage::record::{BindingRecord, Record, Seqs};
 use crate::{
-    Binding, BindingTarget, Declared, Effects, Mismatch, QueueOptions, Refusal, RefusalKind, Reply,
-    Request, StorageState, Time,
+    Binding, BindingTarget, ConnectionId, Declared, Effects, Mismatch, QueueOptions, Refusal,
+    RefusalKind, Reply, Request, StorageState, Time,
 };
 
 impl Engine {
@@ -22,6 +22,8 @@ impl Engine {
         fx: &mut F,
     ) -> Result<Reply, Refusal> {
         let vhost = self.clients.channels[slot].vhost;
+        let connection = self.clients.channels[slot].id.connection;
+        self.begin_change(connection, vhost, &request)?;
         match request {
             Request::DeclareExchange { name, options: None } => {
                 self.router(vhost).exchange(&name)?;
@@ -83,6 +85,25 @@ impl Engine {
         &mut self.topology.vhosts[vhost].router
     }
 
+    /// The connection's user is who declares what comes next in a virtual host. Refused: what would make it
+    /// hold more memory, where it holds too much.
+    fn begin_change(
+        &mut self,
+        connection: ConnectionId,
+        vhost: u32,
+        request: &Request,
+    ) -> Result<(), Refusal> {
+        let by = self.declarer(connection);
+        let router = self.router(vhost);
+        router.tally.by = by;
+        let is_there = match request {
+            Request::DeclareExchange { name, options: Some(_) } => router.exchange(name).is_ok(),
+            Request::Bind(binding) => router.is_bound(binding),
+            _ => true,
+        };
+        if is_there { Ok(()) } else { self.check_may_hold_more(connection) }
+    }
+
     fn vhost_name(&self, vhost: u32) -> String {
         self.topology.vhosts[vhost].name.clone()
     }
@@ -96,6 +117,7 @@ impl Engine {
         record: &Record<'_>,
         fx: &mut F,
     ) {
+        self.definitions.take(&mut self.topology.vhosts[vhost].router.tally);
         if change.changed && change.durable {
             self.append_record(record, fx);
         }
@@ -194,9 +216,11 @@ impl Engine {
     ) -> Result<Reply, Refusal> {
         let Channel { id, vhost, .. } = self.clients.channels[slot];
         self.check_queue(vhost, &name, &options)?;
+        self.check_may_hold_more(id.connection)?;
         let number = self.queues.next_number();
         let mut queue = Queue::new(number, vhost, name.clone(), options);
         queue.owner = queue.options.exclusive.then_some(id.connection);
+        queue.by = self.declarer(id.connection);
         self.check_kept(queue.durable)?;
         if queue.durable {
             let vhost_name = self.vhost_name(vhost);
@@ -242,6 +266,8 @@ impl Engine {
         let vhost = &mut self.topology.vhosts[queue.vhost];
         vhost.router.queue_added(&queue.name, QueueKey(slot), queue.durable);
         vhost.queues += 1;
+        vhost.router.tally.came(queue.by, queue.definition_bytes());
+        self.definitions.take(&mut vhost.router.tally);
         self.queues.insert(queue)
     }
 
@@ -282,6 +308,8 @@ impl Engine {
         let vhost = &mut self.topology.vhosts[queue.vhost];
         vhost.queues -= 1;
         let change = vhost.router.queue_removed(QueueKey(slot));
+        vhost.router.tally.went(queue.by, queue.definition_bytes());
+        self.definitions.take(&mut vhost.router.tally);
         if queue.durable {
             self.append_record(&Record::QueueDeleted { number: queue.number }, fx);
         }

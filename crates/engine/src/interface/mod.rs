@@ -7,6 +7,7 @@ pub(crate) mod effects;
 pub(crate) mod ids;
 pub mod limits;
 pub(crate) mod listings;
+pub(crate) mod memory;
 pub(crate) mod message;
 pub(crate) mod options;
 pub(crate) mod refusal;

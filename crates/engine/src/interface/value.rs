@@ -44,3 +44,21 @@ impl Value {
         }
     }
 }
+
+/// What an entry of a map costs beside its text.
+const ENTRY_BYTES: usize = 96;
+
+/// About how much memory arguments take.
+pub(crate) fn arguments_bytes(arguments: &BTreeMap<String, Value>) -> usize {
+    arguments.iter().map(|(name, value)| ENTRY_BYTES + name.len() + value_bytes(value)).sum()
+}
+
+fn value_bytes(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        Value::List(values) => values.iter().map(|it| size_of::<Value>() + value_bytes(it)).sum(),
+        Value::Map(values) => arguments_bytes(values),
+        _ => 0,
+    }
+}

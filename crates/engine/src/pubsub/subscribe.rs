@@ -39,12 +39,29 @@ pub(crate) struct Subscriber {
     pub(super) slow_consumer_policy: Option<SlowConsumerPolicy>,
     /// Subjects that its pattern matches and that it may not hear.
     pub(super) exceptions: Box<[String]>,
+    /// About how much memory it takes.
+    bytes: u32,
+}
+
+/// What a subscription takes beside its names and its words: itself and its places in tables.
+const SUBSCRIPTION_BYTES: usize = 320;
+/// What each word of a subject may take beside its text, in the index of subjects.
+const WORD_BYTES: usize = 96;
+
+/// About how much memory a subscription takes.
+fn subscription_bytes(subscribe: &Subscribe<'_>) -> u32 {
+    let Subscribe { subject, group, name, .. } = subscribe;
+    let words = subject.bytes().filter(|byte| *byte == b'.').count() + 1;
+    let names = 2 * subject.len() + group.unwrap_or_default().len() + name.len();
+    u32::try_from(SUBSCRIPTION_BYTES + names + words * WORD_BYTES).unwrap_or(u32::MAX)
 }
 
 /// Those who subscribe for one channel, found by their names.
 #[derive(Debug, Default)]
 pub(crate) struct Subscribers {
     pub(super) slots: Table<u32>,
+    /// About how much memory they take.
+    pub(crate) bytes: u64,
     /// As [`Subscriber`] has it, once it has subscribed to anything.
     pub(super) whose: Option<u32>,
 }
@@ -147,9 +164,12 @@ impl Engine {
             return Ok(());
         }
         self.may_subscribe_to_more(id, known.len())?;
+        self.check_may_hold_more(id.connection)?;
         let user = self.clients.user(id.connection).cloned();
         let channel = &mut self.clients.channels[slot];
         let vhost = channel.vhost;
+        let bytes = subscription_bytes(&subscribe);
+        channel.subscribers.bytes += u64::from(bytes);
         let whose = *channel
             .subscribers
             .whose
@@ -170,6 +190,7 @@ impl Engine {
             tag: u64::from(self.pubsub.subscribed) << 32 | u64::from(subscriber),
             slow_consumer_policy: subscribe.slow_consumer_policy,
             exceptions,
+            bytes,
         });
         let Direct { subscribers, hasher, .. } = &self.pubsub;
         channel.subscribers.slots.insert_unique(hash, subscriber, |slot| {
@@ -269,10 +290,12 @@ impl Engine {
         let Some(subscriber) = self.pubsub.subscribers.get(slot) else { return };
         let hash = self.pubsub.hasher.hash_one(&*subscriber.name);
         let by = subscriber.id.connection;
+        let bytes = u64::from(subscriber.bytes);
         if let Some(channel) = self.channel_slot(subscriber.id)
             && let Some(channel) = self.clients.channels.get_mut(channel)
             && channel.subscribers.slots.remove(hash, |other| *other == slot).is_some()
         {
+            channel.subscribers.bytes -= bytes;
             self.count_out(by, 1);
         }
         self.forget_subscriber(slot, Some(by), fx);

@@ -19,10 +19,15 @@ use self::entry::Entry;
 use self::lane::{Front, Lane};
 use self::page::Page;
 use self::ranges::Ranges;
+use crate::access::definitions::Declarer;
 use crate::consumer::drain_pacing::Share;
+use crate::interface::value::arguments_bytes;
 use crate::storage::codec::Malformed;
 use crate::{ChannelId, ConnectionId, Durability, Position, QueueOptions, Time};
 use std::collections::{BTreeMap, VecDeque};
+
+/// What a queue takes in the tables in which it is found.
+const QUEUE_PLACES_BYTES: usize = 192;
 
 /// A queue. Its rules are in the modules beside this one.
 #[derive(Debug, Default)]
@@ -40,6 +45,8 @@ pub(crate) struct Queue {
     pub(crate) flushes: bool,
     /// The connection that has it to itself.
     pub(crate) owner: Option<ConnectionId>,
+    /// Who declared it.
+    pub(crate) by: Declarer,
     pub(crate) lanes: Vec<Lane>,
     pub(crate) next_seq: u64,
     /// Messages that wait for a consumer, and their body bytes.
@@ -128,6 +135,15 @@ impl Queue {
             next_seq: 1,
             ..Queue::default()
         }
+    }
+
+    /// About how much memory it takes without messages and bindings.
+    pub(crate) fn definition_bytes(&self) -> u64 {
+        let own = size_of::<Queue>() + self.lanes.len() * size_of::<Lane>();
+        let names = [&self.options.dead_letter_exchange, &self.options.dead_letter_routing_key];
+        let names = names.into_iter().flatten().map(String::len).sum::<usize>();
+        let arguments = arguments_bytes(&self.options.other);
+        (own + QUEUE_PLACES_BYTES + 2 * self.name.len() + names + arguments) as u64
     }
 
     /// Which lane a message of that priority belongs to.

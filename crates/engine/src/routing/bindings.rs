@@ -7,8 +7,10 @@
 use super::QueueKey;
 use super::patterns::NONE;
 use crate::Arguments;
+use crate::access::definitions::Declarer;
 use crate::foundation::slab::Slab;
 use crate::foundation::table::Table;
+use crate::interface::value::arguments_bytes;
 use crate::storage::codec::{Codec, Writer};
 use foldhash::fast::FixedState;
 use std::hash::BuildHasher;
@@ -46,7 +48,23 @@ pub(super) struct Binding {
     pub(super) target: Target,
     pub(super) key: Box<str>,
     pub(super) arguments: Option<Box<Arguments>>,
+    /// Who bound.
+    pub(super) by: Declarer,
     links: [Links; 3],
+}
+
+/// What a binding takes in memory beside its key and arguments: itself and its places in tables.
+const BINDING_BYTES: usize = 160;
+/// What each word of its key may take beside its text, in an index of patterns.
+const WORD_BYTES: usize = 96;
+
+impl Binding {
+    /// About how much memory it takes.
+    pub(super) fn bytes(&self) -> u64 {
+        let words = self.key.bytes().filter(|byte| *byte == b'.').count() + 1;
+        let arguments = self.arguments.as_deref().map_or(0, arguments_bytes);
+        (BINDING_BYTES + 2 * self.key.len() + words * WORD_BYTES + arguments) as u64
+    }
 }
 
 /// All bindings of a virtual host.
@@ -116,9 +134,11 @@ impl Bindings {
         target: Target,
         key: &str,
         arguments: Option<Box<Arguments>>,
+        by: Declarer,
     ) -> u32 {
         let hash = identity(&self.hasher, source, target, key, arguments.as_deref());
-        let binding = Binding { source, target, key: key.into(), arguments, links: [UNLINKED; 3] };
+        let (key, links) = (key.into(), [UNLINKED; 3]);
+        let binding = Binding { source, target, key, arguments, by, links };
         let id = self.slots.insert(binding);
         let (slots, hasher) = (&self.slots, &self.hasher);
         self.unique.insert_unique(hash, id, |&other| {

@@ -2,6 +2,7 @@
 
 use super::bindings::ExchangeKey;
 use super::patterns::{NONE, Patterns};
+use crate::access::definitions::Declarer;
 use crate::foundation::slab::Slab;
 use crate::{ExchangeKind, ExchangeOptions};
 use foldhash::fast::FixedState;
@@ -22,7 +23,12 @@ pub(super) struct Exchange {
     pub(super) patterns: Option<Box<Patterns>>,
     /// The number of the last route that passed here.
     pub(super) seen: u64,
+    /// Who declared it.
+    pub(super) by: Declarer,
 }
+
+/// What an exchange takes in memory beside its names, with an empty index of patterns.
+const EXCHANGE_BYTES: usize = 512;
 
 impl Exchange {
     pub(super) fn new(name: &str, options: ExchangeOptions, seed: u64) -> Exchange {
@@ -35,7 +41,14 @@ impl Exchange {
             incoming: NONE,
             patterns: topic.then(|| Box::new(Patterns::new(seed))),
             seen: 0,
+            by: Declarer::default(),
         }
+    }
+
+    /// About how much memory it takes, without its bindings.
+    pub(super) fn bytes(&self) -> u64 {
+        let alternate = self.options.alternate.as_ref().map_or(0, String::len);
+        (EXCHANGE_BYTES + 2 * self.name.len() + alternate) as u64
     }
 }
 

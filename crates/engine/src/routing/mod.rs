@@ -11,6 +11,7 @@ mod resolve;
 mod topology;
 pub(crate) mod vhost;
 
+use crate::access::definitions::Tally;
 use crate::interface::limits::Limits;
 use crate::{
     Arguments, ExchangeKind, ExchangeOptions, Names, PredeclaredExchange, Refusal, RefusalKind,
@@ -135,6 +136,8 @@ pub(crate) struct Router {
     /// The queue that was last found by its name: publishers name one repeatedly.
     last_named: Option<(Arc<str>, QueueKey)>,
     bindings: Bindings,
+    /// What exchanges and bindings take in memory, by who declared them.
+    pub(crate) tally: Tally,
     cache: RouteCache,
     scratch: Scratch,
 }
@@ -177,6 +180,7 @@ impl Router {
             queue_names: HashMap::with_hasher(FixedState::with_seed(seed)),
             last_named: None,
             bindings: Bindings::new(seed),
+            tally: Tally::default(),
             cache: RouteCache::new(seed),
             scratch: Scratch::default(),
         }

@@ -38,7 +38,10 @@ impl Router {
             );
         }
         self.check_kept(durable)?;
-        self.exchanges.add(Exchange::new(name, options.clone(), self.seed));
+        let by = self.tally.by;
+        let exchange = Exchange { by, ..Exchange::new(name, options.clone(), self.seed) };
+        self.tally.came(by, exchange.bytes());
+        self.exchanges.add(exchange);
         self.generation += 1;
         Ok(Change { changed: true, durable, ..Change::default() })
     }
@@ -129,7 +132,9 @@ impl Router {
             );
         }
         self.check_kept(durable)?;
-        let id = self.bindings.add(from, to, key, arguments);
+        let by = self.tally.by;
+        let id = self.bindings.add(from, to, key, arguments, by);
+        self.tally.came(by, self.bindings.get(id).bytes());
         self.relink(id, true);
         Ok(Change { changed: true, ..change })
     }
@@ -157,6 +162,16 @@ impl Router {
             self.auto_delete(vec![source], &mut change);
         }
         Ok(change)
+    }
+
+    /// Whether there is such a binding.
+    pub(crate) fn is_bound(&self, binding: &crate::Binding) -> bool {
+        let crate::Binding { source, target, key, arguments } = binding;
+        let (Some(from), Ok(to)) = (self.exchanges.find(source), self.target(target)) else {
+            return false;
+        };
+        let arguments = (!arguments.is_empty()).then_some(arguments);
+        self.bindings.find(from, to, key, arguments).is_some()
     }
 
     fn check_not_reserved(&self, name: &str) -> Result<(), Refusal> {
@@ -222,7 +237,9 @@ impl Router {
     /// Takes a binding out; returns where it led from.
     fn drop_binding(&mut self, id: u32) -> ExchangeKey {
         self.relink(id, false);
-        self.bindings.remove(id).source
+        let binding = self.bindings.remove(id);
+        self.tally.went(binding.by, binding.bytes());
+        binding.source
     }
 
     fn incoming_mut(&mut self, target: Target) -> &mut u32 {
@@ -251,7 +268,9 @@ impl Router {
             change.bindings_removed += 1;
         }
         self.generation += 1;
-        self.exchanges.remove(key)
+        let exchange = self.exchanges.remove(key);
+        self.tally.went(exchange.by, exchange.bytes());
+        exchange
     }
 
     /// Drops those of `sources` that are to go with their last binding and have none left, and what

@@ -97,11 +97,16 @@ impl ProtocolHandler for AnyHandler {
         );
         fn channel_failed(&mut self, context: &mut Context<impl Host>, id: ChannelId, why: Refusal);
         fn blocked(&mut self, context: &mut Context<impl Host>, why: Option<&str>);
+        fn refuse_unfinished(&mut self, context: &mut Context<impl Host>) -> Result<(), Close>;
         fn spill_drained(&mut self, context: &mut Context<impl Host>);
         fn reading_paused(&mut self, now: Time);
         fn close(&mut self, context: &mut Context<impl Host>, why: &str);
         fn disconnected(&mut self, context: &mut Context<impl Host>);
         fn expire(&mut self, context: &mut Context<impl Host>) -> Result<(), Close>;
+    }
+
+    fn held_bytes(&self) -> usize {
+        each!(self, handler => handler.held_bytes())
     }
 
     fn is_waiting(&self) -> bool {

@@ -60,4 +60,8 @@ pub(crate) struct Connection {
     pub(crate) traffic: Traffic,
     /// Something was received or sent since the last sweep; buffers of idle connections are freed.
     pub(crate) is_active: bool,
+    /// Some of its output was sent since the last sweep.
+    pub(crate) has_taken: bool,
+    /// When some was last sent, or there was none.
+    pub(crate) taken_at: Time,
 }

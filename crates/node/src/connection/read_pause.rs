@@ -27,6 +27,8 @@ pub enum WaitsFor {
     Queues,
     /// Other shards do not know its subscriptions yet, or home has not processed its requests.
     Shards,
+    /// It or its user holds too much memory in unfinished messages.
+    Memory,
     /// It does not read its output.
     Room,
     /// It asked for much at once: others have their turns.
@@ -48,6 +50,7 @@ impl WaitsFor {
             WaitsFor::Disk => "the disk",
             WaitsFor::Queues => "the queues' shard",
             WaitsFor::Shards => "other shards",
+            WaitsFor::Memory => "memory",
             WaitsFor::Room => "its own reading",
             WaitsFor::NextTurn => "its next turn",
             WaitsFor::Answer => "an answer",
@@ -79,6 +82,7 @@ impl Node {
             (connection.uses_home && links.is_behind(ShardId::HOME), WaitsFor::Queues),
             (!connection.carry.is_empty() && !links.is_settled(id), WaitsFor::Shards),
             (links.is_far_ahead(id), WaitsFor::Shards),
+            (self.effects.outbox[id.0 as usize].memory.paused_since.is_some(), WaitsFor::Memory),
             (self.is_choked(id), WaitsFor::Room),
             (connection.is_resting, WaitsFor::NextTurn),
             (connection.handler.is_waiting(), WaitsFor::Answer),

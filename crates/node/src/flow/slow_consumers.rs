@@ -25,6 +25,7 @@ impl NodeEffects {
         unsent_max: usize,
     ) {
         let outbox = &mut self.outbox[id.0 as usize];
+        outbox.unsent_allowed = unsent_max;
         outbox.unsent_max = unsent_max;
         outbox.next_policy = Some(policy);
         outbox.choose_path(self.outbox_bytes_max);
@@ -257,6 +258,15 @@ impl Node {
 }
 
 impl Outbox {
+    /// Sets how much the connection may hold in memory: no more than that is kept for it unsent.
+    pub(crate) fn set_ceiling(&mut self, bytes: u64, outbox_bytes_max: usize) {
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let unsent_max = self.unsent_allowed.min(bytes);
+        if std::mem::replace(&mut self.unsent_max, unsent_max) != unsent_max {
+            self.choose_path(outbox_bytes_max);
+        }
+    }
+
     /// Unsent bytes from which on messages are spooled.
     fn spool_at(&self) -> usize {
         SPOOL_AT_BYTES.min(self.unsent_max)

@@ -221,6 +221,7 @@ impl Node {
         else {
             return;
         };
+        self.count_input(now, slot, bytes);
         if !self.is_waste(before) {
             self.flow.company.note(now, slot);
             return;

@@ -12,6 +12,7 @@ mod tests;
 use self::oldest::Droppable;
 use self::piece::Piece;
 use crate::flow::publisher_stall::WaitingPublishers;
+use crate::memory::account::MemoryWait;
 use crate::shard::remote_connection::RemoteConnection;
 use angarium_engine::{SlowConsumerPolicy, drop_elsewhere};
 use angarium_protocol::Writer;
@@ -65,6 +66,14 @@ pub(crate) struct Outbox {
     pub(crate) next_policy: Option<SlowConsumerPolicy>,
     /// Unsent bytes beyond which its policy applies.
     pub(crate) unsent_max: usize,
+    /// What [`Outbox::unsent_max`] is where memory is not short.
+    pub(crate) unsent_allowed: usize,
+    /// Its connection holds as much memory as it may: it gets no deliveries of queues.
+    pub(crate) is_short: bool,
+    /// It is in `NodeEffects::large_outputs`.
+    pub(crate) is_large: bool,
+    /// Whether its connection waits for memory.
+    pub(crate) memory: MemoryWait,
     /// It is too far behind for direct messages, and to be ended for that.
     pub(crate) is_given_up: bool,
     /// Unsent bytes up to which direct messages are written without a look at the policy.
@@ -237,7 +246,8 @@ impl Outbox {
     /// Resets it for the next connection in its slot, which may be listed as dirty already.
     pub(crate) fn renew(&mut self) {
         self.drop_pieces();
-        *self = Outbox { is_dirty: self.is_dirty, ..Outbox::default() };
+        let Outbox { is_dirty, is_large, .. } = *self;
+        *self = Outbox { is_dirty, is_large, ..Outbox::default() };
     }
 
     /// Drops all that is unsent: its peer is not waited for.

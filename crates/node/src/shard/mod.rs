@@ -74,6 +74,7 @@ impl Node {
             ShardMessage::Spent { user, messages, bytes } => {
                 self.spent_elsewhere(now, user, messages, bytes);
             }
+            ShardMessage::Held { user, bytes } => self.memory.set_elsewhere(from, user, bytes),
             ShardMessage::ConnectionQuery { asker } => {
                 let Some(Value::ConnectionQuery(query)) = values.pop_front() else { return };
                 self.connections.connection_queries.look_for(from, asker, *query);

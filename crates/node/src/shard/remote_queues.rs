@@ -3,7 +3,7 @@
 
 use crate::connection::Connection;
 use crate::effects::NodeEffects;
-use crate::node::Node;
+use crate::node::{Node, SWEEP_INTERVAL};
 use crate::shard::message::{CarriedBody, ChannelName, FromHome, ToHome, UNDERSTOOD, Value};
 use crate::shard::remote_connection::RemoteConnection;
 use angarium_engine::{
@@ -250,6 +250,7 @@ impl Node {
     ) {
         match *request {
             ToHome::Connect { connection, user, vhost } => {
+                self.connections.next_sweep.get_or_insert(now.plus(SWEEP_INTERVAL));
                 self.connect_remote(from, connection, user, vhost);
             }
             ToHome::Open { name: ChannelName { id, opening } } => {

@@ -185,10 +185,15 @@ impl Spill {
         }
     }
 
+    /// Bytes in memory that are not stored yet.
+    pub(crate) fn unwritten_bytes(&self) -> u64 {
+        (self.open.len() + self.unwritten) as u64
+    }
+
     /// What it has done.
     pub fn stats(&self) -> SpillStats {
         let all = || self.options.bytes.load(Ordering::Relaxed);
-        let in_memory = (self.open.len() + self.unwritten) as u64;
+        let in_memory = self.unwritten_bytes();
         SpillStats {
             slow_consumers: self.slow_consumers.len() as u64,
             bytes: in_memory + if self.is_home { all() } else { 0 },

@@ -101,6 +101,18 @@ impl Channels {
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }
+    /// Bytes of unfinished messages, and what each channel takes besides.
+    pub(super) fn held_bytes(&self) -> usize {
+        let contents = self.all.iter().filter_map(|channel| channel.content.as_ref());
+        let bytes = |it: &Content| it.method.len() + it.properties.len() + it.body.len();
+        size_of::<Channel>() * self.all.len()
+            + contents.map(|content| bytes(content)).sum::<usize>()
+    }
+    /// The numbers of channels with an unfinished message.
+    pub(super) fn unfinished(&self) -> Vec<u16> {
+        let unfinished = self.all.iter().filter(|channel| channel.content.is_some());
+        unfinished.map(|channel| channel.number).collect()
+    }
     /// Octets of body that unfinished messages have announced.
     pub(super) fn announced_bytes(&self) -> u64 {
         let contents = self.all.iter().filter_map(|channel| channel.content.as_ref());

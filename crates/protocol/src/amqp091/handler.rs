@@ -420,6 +420,19 @@ impl ProtocolHandler for Handler {
         }
     }
 
+    fn held_bytes(&self) -> usize {
+        self.channels.held_bytes()
+    }
+
+    fn refuse_unfinished(&mut self, context: &mut Context<impl Host>) -> Result<(), Close> {
+        self.current = BASIC_PUBLISH;
+        for channel in self.channels.unfinished() {
+            let text = "memory is short: the message was given up before it had arrived whole";
+            self.fail_now(context, channel, Fault::new(Code::CONTENT_TOO_LARGE, text));
+        }
+        Ok(())
+    }
+
     fn reading_paused(&mut self, now: Time) {
         self.last_input = self.last_input.max(now);
     }

@@ -52,7 +52,7 @@ pub(super) fn fault(refusal: Refusal) -> Fault {
         RefusalKind::AccessRefused | RefusalKind::NotAllowed => Code::ACCESS_REFUSED,
         RefusalKind::ResourceLocked => Code::RESOURCE_LOCKED,
         RefusalKind::NotImplemented => Code::NOT_IMPLEMENTED,
-        RefusalKind::StorageUnavailable => Code::RESOURCE_ERROR,
+        RefusalKind::StorageUnavailable | RefusalKind::MemoryShort => Code::RESOURCE_ERROR,
         RefusalKind::Internal => Code::INTERNAL_ERROR,
     };
     let text = refusal.mismatch.map_or(refusal.text, |mismatch| mismatch::text(&mismatch));

@@ -27,6 +27,9 @@ pub const TOO_FAST_CONNECTIONS: &str = "Connection throttling is active. Please 
 /// A subscription beyond the limit.
 pub const TOO_MANY_SUBSCRIPTIONS: &str = "maximum subscriptions exceeded";
 
+/// More memory than the connection or its user may hold.
+pub const TOO_MUCH_MEMORY: &str = "maximum memory exceeded";
+
 /// The error for bytes that are no operation. Each ends the connection.
 #[must_use]
 pub fn text(malformed: Malformed) -> &'static str {

@@ -410,6 +410,18 @@ impl ProtocolHandler for Handler {
         Ok(())
     }
 
+    fn held_bytes(&self) -> usize {
+        let payload = self.reassembly.as_ref().map_or(0, |it| it.held_bytes());
+        payload + self.scratch.capacity() + self.subject.capacity()
+    }
+
+    fn refuse_unfinished(&mut self, context: &mut Context<impl Host>) -> Result<(), Close> {
+        if self.reassembly.is_none() {
+            return Ok(());
+        }
+        Err(self.fail(context, fault::TOO_MUCH_MEMORY))
+    }
+
     fn reading_paused(&mut self, now: Time) {
         self.last_input = self.last_input.max(now);
     }

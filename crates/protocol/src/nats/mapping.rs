@@ -257,6 +257,7 @@ pub(super) fn subscription_refused(refusal: &Refusal, violation: impl Fn() -> St
     match refusal.kind {
         RefusalKind::AccessRefused | RefusalKind::NotAllowed => violation(),
         RefusalKind::LimitExceeded => fault::TOO_MANY_SUBSCRIPTIONS.to_owned(),
+        RefusalKind::MemoryShort => fault::TOO_MUCH_MEMORY.to_owned(),
         _ => fault::INVALID_SUBJECT.to_owned(),
     }
 }

@@ -21,6 +21,13 @@ pub(super) struct Reassembly {
     payload_bytes: usize,
 }
 
+impl Reassembly {
+    /// Bytes of it that are kept.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.line.len() + self.payload.len()
+    }
+}
+
 impl Handler {
     /// Begins the incomplete message at the start of `input`, if its payload is large. Returns how many bytes
     /// of `input` were used.

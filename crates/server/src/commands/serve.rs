@@ -14,7 +14,7 @@ use crate::signals;
 use angarium_engine::limits::Limits;
 use angarium_engine::{self as engine, Quota, Time};
 use angarium_journal::{Disk, Storage};
-use angarium_node::{Node, Options, SpillOptions};
+use angarium_node::{MemoryLimits, Node, Options, SpillOptions};
 use angarium_protocol::{amqp091, nats};
 use clap::ArgMatches;
 use std::fs::{DirBuilder, Permissions};
@@ -23,6 +23,12 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
+
+/// The part of all memory for peers that bodies of queues' messages may take.
+const RESIDENT_PART: u64 = 4;
+/// The part of it that delayed messages may, and what each takes.
+const DELAYED_PART: u64 = 8;
+const DELAYED_BYTES: u64 = 80;
 
 /// The user that exists from the first start on, and its virtual host.
 const DEFAULT_USER: &str = "guest";
@@ -136,6 +142,9 @@ fn random<const BYTES: usize>() -> Result<[u8; BYTES], String> {
 pub(crate) fn options(settings: &Settings, shards: usize) -> Result<Options, String> {
     let (seed, server_id) = (random::<32>()?, random::<8>()?);
     let count = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+    let memory = settings.memory_max.bytes();
+    let resident_max = memory / RESIDENT_PART;
+    let delayed_max = memory / DELAYED_PART / DELAYED_BYTES;
     let narrow = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
     Ok(Options {
         limits: Limits {
@@ -151,11 +160,11 @@ pub(crate) fn options(settings: &Settings, shards: usize) -> Result<Options, Str
             body_bytes_max: settings.body_bytes_max.0,
             transaction_operations_max: count(settings.transaction_operations_max),
             transaction_bytes_max: settings.transaction_bytes_max.0,
-            resident_bytes_max: settings.resident_bytes_max.0,
-            queue_resident_bytes_max: settings.queue_resident_bytes_max.0,
+            resident_bytes_max: settings.resident_bytes_max.0.min(resident_max),
+            queue_resident_bytes_max: settings.queue_resident_bytes_max.0.min(resident_max),
             backlog_bytes_per_second: settings.backlog_bytes_per_second.bytes(),
             delay_max: settings.delay_max.0,
-            delayed_max: count(settings.delayed_messages),
+            delayed_max: count(settings.delayed_messages.min(delayed_max)),
             settle_timeout: settings.settle_timeout.0,
             delivery_limit: settings.delivery_limit.map(narrow),
             ..Limits::default()
@@ -172,6 +181,12 @@ pub(crate) fn options(settings: &Settings, shards: usize) -> Result<Options, Str
         }),
         nats: Arc::new(nats_settings(settings, &server_id)),
         quota: quota(settings),
+        memory: MemoryLimits {
+            all: memory,
+            user: settings.user_memory_max.map_or(u64::MAX, |bytes| bytes.0),
+            connection: settings.connection_memory_max.map_or(u64::MAX, |bytes| bytes.0),
+        },
+        send_timeout: settings.send_timeout.map(|timeout| timeout.0),
         spill: SpillOptions { bytes_max: settings.spool_bytes_max.0, ..SpillOptions::default() },
         local_users: settings.loopback_users.clone(),
         shards,

@@ -55,7 +55,9 @@ impl From<Refusal> for Failure {
             RefusalKind::ResourceLocked => StatusCode::LOCKED,
             RefusalKind::LimitExceeded => StatusCode::TOO_MANY_REQUESTS,
             RefusalKind::NotImplemented => StatusCode::NOT_IMPLEMENTED,
-            RefusalKind::StorageUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+            RefusalKind::StorageUnavailable | RefusalKind::MemoryShort => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             RefusalKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Failure::new(status, refusal.text)

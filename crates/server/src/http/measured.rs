@@ -1,6 +1,7 @@
 //! What metrics show, except single queues: counted by each shard, named in one row each.
 
 use crate::reactor::{self, Shard};
+use angarium_engine::HeldMemory;
 use angarium_journal::State;
 use angarium_node::{SpillLoss, SpillStats};
 
@@ -20,6 +21,10 @@ pub(super) struct Measured {
     /// Clients that are too slow now.
     pub(super) slow_consumers: u64,
     pub(super) slow_consumer_episodes: u64,
+    /// What clients hold in memory, by kind.
+    pub(super) held: HeldMemory,
+    /// Connections that hold more than they may.
+    pub(super) memory_short: u64,
 }
 
 /// A metric: its name, what it counts, and its value.
@@ -27,6 +32,7 @@ pub(super) type Series = (&'static str, &'static str, fn(&Measured) -> u64);
 
 /// A name that is longer than the others.
 const SLOW_STEPS: &str = "angarium_reactor_slow_steps_microseconds";
+const STALLED: &str = "angarium_stalled_disconnected";
 const DISCONNECTED: &str = "angarium_slow_consumers_disconnected";
 
 /// What has happened. Names are without the `_total` that the format appends.
@@ -71,6 +77,9 @@ pub(super) const COUNTERS: &[Series] = &[
         it.slow_consumer_episodes
     }),
     (DISCONNECTED, "Disconnected for it.", |it| it.node.slow_consumers_disconnected),
+    (STALLED, "Disconnected: took nothing for long.", |it| it.node.stalled_disconnected),
+    ("angarium_memory_pauses", "Times a client waited for memory.", |it| it.node.memory_pauses),
+    ("angarium_memory_refusals", "Times it was refused then.", |it| it.node.memory_refusals),
     ("angarium_spill_messages", "Messages spooled for slow clients.", |it| it.spill.messages),
     ("angarium_spill_failures", "Chunks of them lost by the disk.", |it| it.spill.failures),
     ("angarium_throttled", "Times a client was read from later.", |it| it.node.throttled),
@@ -84,6 +93,7 @@ pub(super) const GAUGES: &[Series] = &[
     ("angarium_journal_backlog_bytes", "Not yet written.", |it| it.journal.backlog_bytes),
     ("angarium_journal_disk_bytes", "Size of its files.", |it| it.journal.disk_bytes),
     ("angarium_journal_segments", "Files with records.", |it| it.journal.segments),
+    ("angarium_memory_short_connections", "Hold more than they may.", |it| it.memory_short),
     ("angarium_slow_consumers", "Clients that are too slow now.", |it| it.slow_consumers),
     ("angarium_spill_slow_consumers", "Clients with spooled messages.", |it| {
         it.spill.slow_consumers
@@ -107,5 +117,7 @@ pub(super) fn measured(shard: &mut Shard) -> Measured {
         queues: node.engine().list_vhosts().map(|vhost| vhost.queues).sum(),
         slow_consumers,
         slow_consumer_episodes,
+        held: node.held_memory(),
+        memory_short: node.memory_short_connections(),
     }
 }

@@ -8,6 +8,7 @@ use super::measured::{COUNTERS, GAUGES, Measured, measured};
 use super::views::{self, QueueView};
 use crate::reactor::Shard;
 use crate::settings::MetricsAccess;
+use angarium_engine::MemoryKind;
 use angarium_journal::State as Journal;
 use angarium_node::SpillLoss;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
@@ -37,7 +38,9 @@ pub(super) async fn metrics(
         let shards = state.mailboxes.ask_all(measured).await?;
         let look = |shard: &mut Shard, places| views::queues(shard, places, None);
         let queues = listings::rows(std::slice::from_ref(state.mailboxes.home()), look).await?;
-        let scrape = Scrape { shards, queues, shows_names, resident_bytes: resident_bytes() };
+        let memory_max = state.mailboxes.home().ask(|shard| shard.node.memory_limits().all).await?;
+        let resident_bytes = resident_bytes();
+        let scrape = Scrape { shards, queues, shows_names, resident_bytes, memory_max };
         Ok::<_, Failure>(([(CONTENT_TYPE, FORMAT)], scrape.written()))
     };
     page.await.map_or_else(auth::challenge, IntoResponse::into_response)
@@ -78,6 +81,7 @@ struct Scrape {
     /// Each queue is shown, and not only all together.
     shows_names: bool,
     resident_bytes: u64,
+    memory_max: u64,
 }
 
 impl Collector for Scrape {
@@ -94,6 +98,7 @@ impl Collector for Scrape {
         let (name, text) = ("angarium_memory_resident_bytes", "Memory of the process.");
         let family = encoder.encode_descriptor(name, text, None, MetricType::Gauge)?;
         ConstGauge::new(self.resident_bytes).encode(family)?;
+        self.encode_held(&mut encoder)?;
         self.encode_journal(&mut encoder)?;
         self.encode_totals(&mut encoder)?;
         if self.shows_names { self.encode_queues(&mut encoder) } else { Ok(()) }
@@ -124,6 +129,19 @@ impl Scrape {
             ConstCounter::new(messages).encode(family.encode_family(&label)?)?;
         }
         Ok(())
+    }
+
+    /// One series for each kind of memory.
+    fn encode_held(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let (name, text) = ("angarium_memory_held_bytes", "Held for clients, by kind.");
+        let mut family = encoder.encode_descriptor(name, text, None, MetricType::Gauge)?;
+        for (kind, name) in MemoryKind::NAMES {
+            let bytes = self.sum(|shard| shard.held.get(kind));
+            ConstGauge::new(bytes).encode(family.encode_family(&[("kind", name)])?)?;
+        }
+        let (name, text) = ("angarium_memory_max_bytes", "What they may hold together.");
+        let family = encoder.encode_descriptor(name, text, None, MetricType::Gauge)?;
+        ConstGauge::new(self.memory_max).encode(family)
     }
 
     /// One series for each state of the journal, 1 for the present one; and the times of its flushes.
@@ -199,7 +217,7 @@ mod tests {
     use super::*;
 
     fn page(shards: Vec<Measured>, queues: Vec<QueueView>) -> String {
-        Scrape { shards, queues, shows_names: true, resident_bytes: 5 }.written()
+        Scrape { shards, queues, shows_names: true, resident_bytes: 5, memory_max: 9 }.written()
     }
 
     #[test]
@@ -217,6 +235,15 @@ mod tests {
             let line = format!("angarium_spill_missed_total{{reason=\"{reason}\"}} {value}\n");
             assert!(page.contains(&line), "{line}: {page}");
         }
+    }
+
+    #[test]
+    fn memory_is_shown_by_kind() {
+        let mut shard = Measured::default();
+        shard.held.add(MemoryKind::Transactions, 7);
+        let page = page(vec![shard.clone(), shard], Vec::new());
+        let line = "angarium_memory_held_bytes{kind=\"transactions\"} 14\n";
+        assert!(page.contains(line) && page.contains("angarium_memory_max_bytes 9\n"), "{page}");
     }
 
     #[test]
@@ -246,7 +273,9 @@ mod tests {
             |name: &str, ready| QueueView { name: name.to_owned(), ready, ..Default::default() };
         let queues = vec![queue("secret", 2), queue("other", 3)];
         let shards = vec![Measured::default()];
-        let page = Scrape { shards, queues, shows_names: false, resident_bytes: 5 }.written();
+        let scrape =
+            Scrape { shards, queues, shows_names: false, resident_bytes: 5, memory_max: 9 };
+        let page = scrape.written();
         assert!(page.contains("angarium_messages_ready 5\n"), "{page}");
         assert!(!page.contains("secret") && !page.contains("angarium_queue_messages"), "{page}");
     }

@@ -3,7 +3,7 @@
 
 use super::value::{
     BacklogRate, Bounds, ByteCount, CertificateUser, Encryption, HostPort, LogFormat, LogLevel,
-    MetricsAccess, SettingValue, ShardCount, Span, at_least, between,
+    MemoryLimit, MetricsAccess, SettingValue, ShardCount, Span, at_least, between,
 };
 use angarium_engine::SlowConsumerPolicy;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -112,6 +112,7 @@ const SECOND: Span = seconds(1);
 const DAY: Span = seconds(86_400);
 const YEAR: Span = seconds(365 * 86_400);
 const COUNT: Bounds<Option<u64>> = at_least(Some(1)).or(None);
+const MEMORY: Bounds<Option<ByteCount>> = at_least(Some(mib(1))).or(None);
 const BYTES: Bounds<Option<ByteCount>> = at_least(Some(ByteCount(1))).or(None);
 
 /// The data folder where none is set: the user's own, so that commands find a running broker
@@ -226,6 +227,20 @@ settings! {
     /// runs.
     password_checks_max("password-checks-max"): u64 = 2, Restart, between(1, 64);
 
+    /// What clients may make the broker hold in memory, all together: unfinished messages, unsent output,
+    /// open transactions, unsettled deliveries, subscriptions, definitions with their arguments, messages of
+    /// queues. A connection may hold as much as is free, its user three times that: those that hold most
+    /// wait or are refused first. `auto`: half of the memory of the machine, or of the control group that the
+    /// broker runs in.
+    memory_max("memory-max"): MemoryLimit = MemoryLimit(None), Restart;
+    /// What the connections and definitions of one user may hold of that, whatever is free.
+    user_memory_max("user-memory-max"): Option<ByteCount> = None, Restart, MEMORY;
+    /// What one connection may hold of it, whatever is free.
+    connection_memory_max("connection-memory-max"): Option<ByteCount> = None, Restart, MEMORY;
+    /// How long a client may take nothing of what is sent to it, whether or not it sends heartbeats. Then it
+    /// is disconnected, unless it is a NATS client whose slow-consumer policy keeps it.
+    send_timeout("send-timeout"): Option<Span> = Some(seconds(30)), Restart, at_least(Some(SECOND)).or(None);
+
     /// Largest message body.
     body_bytes_max("body-bytes-max"): ByteCount = mib(128), Restart, at_least(kib(1));
     /// Largest payload of a NATS client, its headers included.
@@ -233,7 +248,8 @@ settings! {
     /// Longest control line of a NATS client, without its verb (nats-server: `max_control_line`).
     nats_control_line_bytes_max("nats-control-line-bytes-max"): ByteCount = kib(4), Restart,
         between(ByteCount(256), kib(64));
-    /// Bytes of message bodies that all queues together keep in memory; further bodies stay on disk only.
+    /// Bytes of message bodies that all queues together keep in memory; further bodies stay on disk only. A
+    /// quarter of `memory-max` at most.
     resident_bytes_max("resident-bytes-max"): ByteCount = mib(128), Restart, at_least(mib(1));
     /// Bytes of message bodies that one queue keeps in memory; further bodies stay on disk only.
     queue_resident_bytes_max("queue-resident-bytes-max"): ByteCount = mib(32), Restart, at_least(kib(64));
@@ -296,7 +312,8 @@ settings! {
     settle_timeout("settle-timeout"): Span = seconds(30 * 60), Restart, between(SECOND, YEAR);
     /// Longest time a message may be delayed.
     delay_max("delay-max"): Span = YEAR, Restart;
-    /// Delayed messages at once; each takes some 70 bytes of memory besides its body.
+    /// Delayed messages at once; each takes some 80 bytes of memory besides its body, and all together an
+    /// eighth of `memory-max` at most.
     delayed_messages("delayed-messages"): u64 = 4_000_000, Restart;
     /// Requeues after which a message is dead-lettered, for queues without a limit of their own.
     delivery_limit("delivery-limit"): Option<u64> = None, Restart,

@@ -1,5 +1,6 @@
 //! The types a setting can have, and bounds: how values are written, read back and refused.
 
+use crate::memory_available;
 use angarium_engine::SlowConsumerPolicy;
 use angarium_engine::limits::SHARDS_MAX;
 use std::net::SocketAddr;
@@ -272,6 +273,40 @@ impl SettingValue for BacklogRate {
             _ if text == "auto" => Ok(BacklogRate(None)),
             Ok(bytes) if bytes >= BACKLOG_BYTES_LEAST => Ok(BacklogRate(Some(bytes))),
             _ => Err("expected auto or bytes such as 64MiB, 1MiB at least".into()),
+        }
+    }
+    fn show(&self) -> String {
+        self.0.map_or_else(|| "auto".into(), |bytes| bytes.show())
+    }
+}
+
+/// What peers may make the broker hold in memory. `None`, or `auto`: half of what the process may use; the
+/// rest is for what is not counted: the program, buffers of the kernel, what the allocator keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MemoryLimit(pub Option<ByteCount>);
+
+/// With less, some connections at once would hold too much.
+const MEMORY_LEAST: ByteCount = ByteCount(16 << 20);
+
+impl MemoryLimit {
+    /// How many bytes that is here.
+    pub fn bytes(self) -> u64 {
+        self.0.map_or_else(|| MemoryLimit::of_available(memory_available::bytes()), |bytes| bytes.0)
+    }
+
+    /// The limit of `auto` where the process may use that much.
+    pub(super) fn of_available(bytes: u64) -> u64 {
+        (bytes / 2).max(MEMORY_LEAST.0)
+    }
+}
+
+impl SettingValue for MemoryLimit {
+    const FORMS: &'static [&'static str] = &["BYTES", "auto"];
+    fn parse(text: &str) -> Result<Self, String> {
+        match ByteCount::parse(text) {
+            _ if text == "auto" => Ok(MemoryLimit(None)),
+            Ok(bytes) if bytes >= MEMORY_LEAST => Ok(MemoryLimit(Some(bytes))),
+            _ => Err("expected auto or bytes such as 512MiB, 16MiB at least".into()),
         }
     }
     fn show(&self) -> String {

@@ -138,7 +138,8 @@ class Amqp:
         self.expect(50, 11)
 
     def consume(self, queue, channel=1, no_ack=True):
-        self.send(method(channel, 60, 20, b"\0\0" + short(queue) + short("") + bytes([2 * no_ack]) + table({})))
+        fields = b"\0\0" + short(queue) + short("") + bytes([2 * no_ack]) + table({})
+        self.send(method(channel, 60, 20, fields))
         self.expect(60, 21)
 
     def delivered(self):

@@ -177,6 +177,7 @@ impl Engine {
         vhost.queues -= 1;
         vhost.router.hold_auto_delete(true);
         vhost.router.queue_removed(crate::routing::QueueKey(slot));
+        vhost.router.tally.went(queue.by, queue.definition_bytes());
     }
 
     fn replay_published<F: Effects>(
@@ -293,6 +294,7 @@ impl Engine {
     /// Ends recovery: forgets what was not durable; every message that may have been delivered
     /// before is marked redelivered, all of them unless `clean`.
     pub fn end_recovery<F: Effects>(&mut self, now: Time, clean: bool, fx: &mut F) {
+        self.count_definitions();
         for (segment, count) in std::mem::take(&mut self.storage.transient_references) {
             let position = Position(u64::from(segment) << 32);
             fx.release(position, u32::try_from(count).unwrap_or(u32::MAX));

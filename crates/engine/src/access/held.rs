@@ -1,0 +1,81 @@
+//! How much memory connections hold in the engine, and what is refused to those that hold too much.
+//!
+//! How much they may hold is the host's to say.
+
+use super::definitions::Declarer;
+use crate::channel::Channel;
+use crate::consumer::Consumer;
+use crate::consumer::unsettled::Delivered;
+use crate::engine::Engine;
+use crate::interface::refusal::refuse;
+use crate::{ConnectionId, HeldMemory, MemoryKind, Refusal};
+use std::sync::Arc;
+
+/// What a delayed message takes beside its bytes.
+const DELAYED_BYTES: u64 = 80;
+/// What a consumer takes beside itself: its name and its places in lists.
+const CONSUMER_PLACES_BYTES: usize = 96;
+
+impl Engine {
+    /// Adds what a connection holds here. Its definitions are its user's.
+    pub fn add_held(&self, id: ConnectionId, held: &mut HeldMemory) {
+        let Some(connection) = self.clients.connection(id) else { return };
+        for (_, slot) in &connection.channels {
+            let Some(channel) = self.clients.channels.get(*slot) else { continue };
+            let consumers =
+                channel.consumers.len() * (size_of::<Consumer>() + CONSUMER_PLACES_BYTES);
+            let unsettled = channel.unsettled.len() * size_of::<Delivered>();
+            let transaction = channel.transaction.as_ref().map_or(0, |it| it.held_bytes());
+            held.add(MemoryKind::Channels, (size_of::<Channel>() + consumers) as u64);
+            held.add(MemoryKind::Unsettled, unsettled as u64);
+            held.add(MemoryKind::Transactions, transaction);
+            held.add(MemoryKind::Subscriptions, channel.subscribers.bytes);
+        }
+    }
+
+    /// What messages take, those of queues and delayed ones.
+    #[must_use]
+    pub fn message_memory(&self) -> u64 {
+        let delayed = self.delays.len() as u64 * DELAYED_BYTES;
+        self.storage.resident + self.storage.loading_bytes + delayed
+    }
+
+    /// The next user whose definitions take more or less memory than when it was last returned here, with
+    /// the bytes; the empty name is for what nobody declared since the start.
+    pub fn next_change_of_definitions(&mut self) -> Option<(Arc<str>, u64)> {
+        self.definitions.next_change()
+    }
+
+    /// Whether what would make a connection hold more memory is refused from now on.
+    pub fn set_memory_short(&mut self, id: ConnectionId, is_short: bool) {
+        if let Some(connection) = self.clients.connection_mut(id) {
+            connection.is_short = is_short;
+        }
+    }
+
+    /// Refuses what would make a connection hold more memory, where it holds too much.
+    #[inline]
+    pub(crate) fn check_may_hold_more(&self, id: ConnectionId) -> Result<(), Refusal> {
+        let Some(connection) = self.clients.connection(id).filter(|it| it.is_short) else {
+            return Ok(());
+        };
+        let user = connection.grant.as_ref().map_or("", |grant| &grant.user);
+        refuse!(
+            MemoryShort,
+            "memory is short: the connection or all that user '{user}' has holds as much as it may"
+        );
+    }
+
+    /// The connection's user as one who declares.
+    pub(crate) fn declarer(&mut self, id: ConnectionId) -> Declarer {
+        let user = self.clients.connection(id).and_then(|connection| connection.grant.as_ref());
+        self.definitions.declarer(user.map_or("", |grant| &grant.user))
+    }
+
+    /// Counts what was recovered.
+    pub(crate) fn count_definitions(&mut self) {
+        for (_, vhost) in self.topology.vhosts.iter_mut() {
+            self.definitions.take(&mut vhost.router.tally);
+        }
+    }
+}
