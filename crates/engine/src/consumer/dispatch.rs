@@ -188,7 +188,12 @@ impl Engine {
                     return Some(candidate);
                 }
                 Some(why) => {
-                    self.queues[slot].able.remove(index);
+                    let queue = &mut self.queues[slot];
+                    queue.able.remove(index);
+                    if queue.able.is_empty() {
+                        // The first that is able is next: a channel changes the order of its consumers.
+                        queue.turn = 0;
+                    }
                     let consumer = &mut self.clients.consumers[candidate];
                     consumer.is_able = false;
                     if let HeldUp::Channel = why {
@@ -207,6 +212,10 @@ impl Engine {
         if !channel.flow || !fx.has_room(channel.id.connection) {
             return Some(HeldUp::Channel);
         }
+        // Presettled messages use no credit; what others have used of the channel's holds them up, too.
+        if !channel.account.allows(bytes) {
+            return Some(HeldUp::Channel);
+        }
         if consumer.presettled {
             return None;
         }
@@ -214,7 +223,7 @@ impl Engine {
             return Some(HeldUp::Itself);
         }
         let is_full = channel.unsettled.len() >= self.options.limits.unsettled_max as usize;
-        (is_full || !channel.account.allows(bytes)).then_some(HeldUp::Channel)
+        is_full.then_some(HeldUp::Channel)
     }
 
     /// A consumer may be able to take messages (again): lets its queue know.

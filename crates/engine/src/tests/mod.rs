@@ -5,6 +5,7 @@
 //! input the engine dispatches until it has no more work, and loads are answered.
 
 mod bounds;
+mod channel_credit;
 mod checkpoints;
 mod conventions;
 mod damage;
