@@ -69,15 +69,10 @@ static CONVENTIONS: Conventions = Conventions {
         extension_prefix: "x-",
     },
     read_headers,
-    read_deaths,
     read_further_keys,
 };
 
 fn read_headers(_: Format, _: &[u8], _: &mut dyn FnMut(&str, Value)) {}
-
-fn read_deaths(_: &Content<'_>) -> Vec<Death> {
-    Vec::new()
-}
 
 fn read_further_keys(_: &Content<'_>) -> Vec<String> {
     Vec::new()

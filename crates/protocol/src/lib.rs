@@ -17,7 +17,6 @@ mod advisory;
 pub mod amqp091;
 mod connection_query;
 mod conventions;
-mod death_history;
 pub mod format;
 mod handler;
 mod login_refusal;

@@ -1,6 +1,6 @@
 //! What the protocols define and the engine needs: well-known names, and how encoded properties are read.
 
-use crate::{Content, Death, ExchangeKind, Format, Value};
+use crate::{Content, ExchangeKind, Format, Value};
 
 /// Visits the headers (name, value) in properties of the given format. Called only where a headers
 /// exchange compares them.
@@ -13,8 +13,6 @@ pub struct Conventions {
     pub names: Names,
     /// How headers are read.
     pub read_headers: ReadHeaders,
-    /// Reads the dead-letter history that a publisher sent along in headers, most recent first.
-    pub read_deaths: fn(&Content<'_>) -> Vec<Death>,
     /// Reads the further routing keys in a message's headers, without those that are hidden from
     /// consumers.
     pub read_further_keys: fn(&Content<'_>) -> Vec<String>,

@@ -42,9 +42,6 @@ pub const ROUTE_CACHE_ENTRIES_MAX: usize = 4096;
 pub const ROUTE_CACHE_QUEUES_MAX: usize = 65_536;
 /// Dead letters that lead to dead letters at once, when full queues pass them on to each other.
 pub const DEAD_LETTER_DEPTH_MAX: u32 = 16;
-/// Entries of a dead letter's history that are taken over when it is published again: many more than
-/// a broker makes.
-pub const DEATHS_SENT_MAX: usize = 64;
 /// Bytes in a permission pattern.
 pub const PERMISSION_PATTERN_BYTES_MAX: usize = 4096;
 /// Bytes that a compiled permission pattern may take.

@@ -174,9 +174,6 @@ impl Engine {
         let own_key = queue.options.dead_letter_routing_key.clone();
         let vhost = queue.vhost;
         let mut annotations = incoming.annotations.clone();
-        if annotations.deaths.is_empty() {
-            annotations.deaths = (self.options.conventions.read_deaths)(&incoming.content);
-        }
         let named = || routing_keys(incoming, self.options.conventions);
         died(&mut annotations, incoming, named, &queue.name, reason, now);
         let keys = letter_keys(own_key.as_deref(), incoming.routing_key, incoming.also_to);
@@ -262,7 +259,6 @@ fn died(
     annotations.delivery_count = 0;
     let known =
         annotations.deaths.iter().position(|death| death.queue == queue && death.reason == reason);
-    let expired_own = reason == DeathReason::Expired && incoming.content.ttl.is_some();
     let death = match known {
         Some(index) => {
             let mut death = annotations.deaths.remove(index);
@@ -276,7 +272,7 @@ fn died(
             routing_keys: routing_keys(),
             count: 1,
             time: now,
-            original_ttl: incoming.content.ttl.filter(|_| expired_own),
+            original_ttl: incoming.content.ttl,
         },
     };
     annotations.deaths.insert(0, death);

@@ -1,6 +1,6 @@
 //! The names and readers that the engine's own tests run with: those that users see, without headers.
 
-use crate::{Content, Conventions, Death, ExchangeKind, Format, Names, PredeclaredExchange, Value};
+use crate::{Content, Conventions, ExchangeKind, Format, Names, PredeclaredExchange, Value};
 
 /// What the tests pass for the protocols.
 pub(crate) static CONVENTIONS: Conventions = Conventions {
@@ -23,15 +23,10 @@ pub(crate) static CONVENTIONS: Conventions = Conventions {
         extension_prefix: "x-",
     },
     read_headers,
-    read_deaths,
     read_further_keys,
 };
 
 fn read_headers(_: Format, _: &[u8], _: &mut dyn FnMut(&str, Value)) {}
-
-fn read_deaths(_: &Content<'_>) -> Vec<Death> {
-    Vec::new()
-}
 
 fn read_further_keys(_: &Content<'_>) -> Vec<String> {
     Vec::new()
