@@ -80,7 +80,7 @@ impl Handler {
             });
             table.text("product", &self.settings.product);
             table.text("version", &self.settings.version);
-            table.text("platform", "Rust");
+            table.text("platform", concat!("Angarium ", env!("CARGO_PKG_VERSION")));
             table.text("copyright", "The Angarium authors");
             table.text("information", "Licensed under the Apache License 2.0");
         });
@@ -271,12 +271,14 @@ fn within(name: &str, theirs: u32, ours: u32, min: u32) -> Result<(), Fault> {
     Err(Fault::new(Code::NOT_ALLOWED, text))
 }
 
-/// RFC 4616: authorization identity, name and password, parted by NUL.
+/// RFC 4616: authorization identity, name and password, parted by NUL. Nobody acts for another user.
 fn plain(response: &[u8]) -> Option<Credentials> {
     let mut parts = str::from_utf8(response).ok()?.split('\0');
-    let (_authorization, user, password) = (parts.next()?, parts.next()?, parts.next()?);
+    let (on_behalf_of, user, password) = (parts.next()?, parts.next()?, parts.next()?);
+    let is_itself = on_behalf_of.is_empty() || on_behalf_of == user;
+    let is_understood = is_itself && parts.next().is_none();
     let (user, password) = (user.to_owned(), password.to_owned());
-    parts.next().is_none().then_some(Credentials::Password { user, password })
+    is_understood.then_some(Credentials::Password { user, password })
 }
 
 /// The entries of a table with `LOGIN` and `PASSWORD`.

@@ -17,9 +17,10 @@ pub struct Settings {
     pub close_timeout: Duration,
     /// Largest message body.
     pub body_bytes_max: u64,
-    /// What we call ourselves to clients.
+    /// The broker that clients take us for: some choose by it what they do. `docs/protocols/clients.md` says
+    /// which, and why it is this one.
     pub product: String,
-    /// Our version.
+    /// Its version.
     pub version: String,
 }
 
@@ -32,8 +33,8 @@ impl Default for Settings {
             handshake_timeout: Duration::from_secs(10),
             close_timeout: Duration::from_secs(5),
             body_bytes_max: 128 << 20,
-            product: "Angarium".to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            product: "RabbitMQ".to_owned(),
+            version: "3.13.7".to_owned(),
         }
     }
 }

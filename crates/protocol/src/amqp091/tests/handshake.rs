@@ -10,7 +10,7 @@ const START: &str = "0 connection.start version_minor=9 \
     server_properties={capabilities:{publisher_confirms:true,exchange_exchange_bindings:true,\
     basic.nack:true,consumer_cancel_notify:true,connection.blocked:true,consumer_priorities:true,\
     authentication_failure_close:true,per_consumer_qos:true,direct_reply_to:true},\
-    product:Angarium,version:0.1.0,platform:Rust,copyright:\"The Angarium authors\",\
+    product:RabbitMQ,version:3.13.7,platform:\"Angarium 0.1.0\",copyright:\"The Angarium authors\",\
     information:\"Licensed under the Apache License 2.0\"} \
     mechanisms=\"PLAIN AMQPLAIN\" locales=en_US";
 const TUNE: &str = "0 connection.tune channel_max=2047 frame_max=131072 heartbeat=60";
