@@ -178,19 +178,18 @@ impl Handler {
                 arguments,
                 ..
             } => {
-                not_default(exchange)?;
+                let name = exchange_name(exchange)?;
                 let options = if passive {
                     None
                 } else {
-                    let told = mapping::exchange_options(kind, exchange, &self.vhost, arguments)?;
+                    let told = mapping::exchange_options(kind, &name, &self.vhost, arguments)?;
                     Some(ExchangeOptions { durable, auto_delete, internal, ..told })
                 };
-                let request = Request::DeclareExchange { name: exchange.to_owned(), options };
+                let request = Request::DeclareExchange { name, options };
                 Lowered::done(request, Method::ExchangeDeclareOk {}, no_wait)
             }
             Method::ExchangeDelete { exchange, if_unused, no_wait, .. } => {
-                not_default(exchange)?;
-                let request = Request::DeleteExchange { name: exchange.to_owned(), if_unused };
+                let request = Request::DeleteExchange { name: exchange_name(exchange)?, if_unused };
                 Lowered::done(request, Method::ExchangeDeleteOk {}, no_wait)
             }
             Method::ExchangeBind {
@@ -212,8 +211,9 @@ impl Handler {
     /// The queue's name; an empty one means the queue last declared on the channel (spec,
     /// `queue-name`).
     fn queue_name(&self, index: usize, name: &str) -> Result<String, Fault> {
+        let name = without_line_ends(name);
         if !name.is_empty() {
-            return Ok(name.to_owned());
+            return Ok(name);
         }
         let last = &self.channels.all[index].last_queue;
         if last.is_empty() {
@@ -232,14 +232,14 @@ impl Handler {
         key: &str,
         arguments: Table<'_>,
     ) -> Result<Binding, Fault> {
-        not_default(exchange)?;
+        let source = exchange_name(exchange)?;
         let name = self.queue_name(index, queue)?;
         let key = if queue.is_empty() && key.is_empty() { name.clone() } else { key.to_owned() };
         Ok(Binding {
-            source: exchange.to_owned(),
+            source,
             target: BindingTarget::Queue(name),
             key,
-            arguments: mapping::arguments(arguments),
+            arguments: mapping::binding_arguments(arguments),
         })
     }
 
@@ -265,11 +265,12 @@ impl Handler {
                 let request = if passive || is_inbox(queue) {
                     Request::DeclareQueue { name: self.queue_name(index, queue)?, options: None }
                 } else {
-                    not_reserved(queue)?;
-                    let options = mapping::queue_options(queue, &self.vhost, arguments)?;
+                    let name = without_line_ends(queue);
+                    not_reserved(&name)?;
+                    let options = mapping::queue_options(&name, &self.vhost, arguments)?;
                     let options = QueueOptions { durable, exclusive, auto_delete, ..options };
-                    mapping::check_quorum(queue, &self.vhost, &options)?;
-                    Request::DeclareQueue { name: queue.to_owned(), options: Some(options) }
+                    mapping::check_quorum(&name, &self.vhost, &options)?;
+                    Request::DeclareQueue { name, options: Some(options) }
                 };
                 Lowered::request(request, Answer::Declared, no_wait)
             }
@@ -502,13 +503,20 @@ fn response<'a>(answer: &'a Answer, reply: &'a Reply) -> Option<Method<'a>> {
     })
 }
 
-/// Refuses what makes no sense on the default exchange.
-fn not_default(exchange: &str) -> Result<(), Fault> {
-    if exchange.is_empty() {
+/// The name of an exchange, which is not the default one.
+fn exchange_name(name: &str) -> Result<String, Fault> {
+    let name = without_line_ends(name);
+    if name.is_empty() {
         let text = "operation not permitted on the default exchange";
         return Err(Fault::new(Code::ACCESS_REFUSED, text));
     }
-    Ok(())
+    Ok(name)
+}
+
+/// The name of a queue or exchange that a client declares or refers to, without line ends, as RabbitMQ takes
+/// it.
+fn without_line_ends(name: &str) -> String {
+    name.replace(['\r', '\n'], "")
 }
 
 /// The binding of an exchange that a method names.
@@ -518,13 +526,11 @@ fn exchange_binding(
     key: &str,
     arguments: Table<'_>,
 ) -> Result<Binding, Fault> {
-    not_default(source)?;
-    not_default(destination)?;
     Ok(Binding {
-        source: source.to_owned(),
-        target: BindingTarget::Exchange(destination.to_owned()),
+        source: exchange_name(source)?,
+        target: BindingTarget::Exchange(exchange_name(destination)?),
         key: key.to_owned(),
-        arguments: mapping::arguments(arguments),
+        arguments: mapping::binding_arguments(arguments),
     })
 }
 

@@ -230,7 +230,7 @@ impl Handler {
             _ => {
                 self.current = (0, 0);
                 let text = format!("heartbeat on channel {}", frame.channel);
-                Err(Fault::new(Code::FRAME_ERROR, text))
+                Err(Fault::new(Code::UNEXPECTED_FRAME, text))
             }
         };
         if let Err(fault) = taken {

@@ -13,7 +13,20 @@ use std::time::Duration;
 /// Visits the headers in a property list.
 pub(crate) fn read_headers(raw: &[u8], visit: &mut dyn FnMut(&str, Value)) {
     for entry in properties::headers(raw).unwrap_or_default().entries() {
-        visit(entry.name, value(entry.value));
+        visit(entry.name, comparable(entry.value));
+    }
+}
+
+/// The arguments of a binding, as headers exchanges compare them.
+pub(super) fn binding_arguments(table: Table<'_>) -> Arguments {
+    table.entries().map(|entry| (entry.name.to_owned(), comparable(entry.value))).collect()
+}
+
+/// A field value for comparison: bytes and a text of the same bytes are equal.
+fn comparable(field: FieldValue<'_>) -> Value {
+    match field {
+        FieldValue::Bytes(bytes) => value(FieldValue::LongStr(bytes)),
+        other => value(other),
     }
 }
 
@@ -156,8 +169,9 @@ pub(super) fn consumer_priority(queue: &str, vhost: &str, table: Table<'_>) -> R
     let what = Declared { noun: "queue", name: queue, vhost };
     match table.get("x-priority") {
         None => Ok(0),
-        Some(FieldValue::Int(priority)) => i32::try_from(priority)
-            .map_err(|_| what.invalid("x-priority", "does not fit in 32 bits")),
+        Some(FieldValue::Int(priority)) => {
+            Ok(priority.clamp(i32::MIN.into(), i32::MAX.into()) as i32)
+        }
         Some(_) => Err(what.invalid("x-priority", "must be an integer")),
     }
 }

@@ -398,6 +398,37 @@ fn recover_keeps_what_a_transaction_settles() {
 }
 
 #[test]
+fn names_lose_their_line_ends() {
+    check(
+        "> 1 queue.declare queue=\"q\\r\\n\"
+         < 1 queue.declare-ok queue=q
+         > 1 exchange.declare exchange=\"\\nx\" kind=fanout
+         < 1 exchange.declare-ok
+         > 1 queue.bind queue=q exchange=\"x\\n\"
+         < 1 queue.bind-ok
+         > 1 basic.publish exchange=x | \"x\"
+         > 1 basic.get queue=\"q\\n\"
+         < 1 basic.get-ok delivery_tag=1 exchange=x | \"x\"",
+    );
+}
+
+#[test]
+fn dead_letters_tell_the_expiration_that_they_had() {
+    check_dead_letters(
+        "> 1 basic.publish routing_key=q | expiration=60000 \"x\"
+         > 1 basic.get queue=q
+         < 1 basic.get-ok delivery_tag=1 routing_key=q | expiration=60000 \"x\"
+         > 1 basic.reject delivery_tag=1
+         > 1 basic.get queue=graves
+         < 1 basic.get-ok delivery_tag=2 routing_key=graves | headers={x-death:[{count:1,\
+           reason:rejected,queue:q,time:@1700000000,exchange:,routing-keys:[q],\
+           original-expiration:60000}],x-first-death-reason:rejected,x-first-death-queue:q,\
+           x-first-death-exchange:,x-last-death-reason:rejected,x-last-death-queue:q,\
+           x-last-death-exchange:} \"x\"",
+    );
+}
+
+#[test]
 fn made_up_names_are_remembered() {
     check(
         "> 1 queue.declare no_wait=true exclusive=true

@@ -31,7 +31,7 @@ fn words(line: &str) -> Vec<String> {
 }
 
 fn unquoted(text: &str) -> String {
-    text.replace('"', "").replace("\\0", "\0")
+    text.replace('"', "").replace("\\0", "\0").replace("\\r", "\r").replace("\\n", "\n")
 }
 
 /// The frames that a line stands for; bodies are split at `frame_max`.
