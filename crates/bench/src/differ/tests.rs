@@ -72,3 +72,50 @@ fn differences_are_accepted_only_with_a_reason_and_only_while_they_are_there() {
     assert_eq!(finding(&scenario, &other), Finding::Accepted);
     assert_eq!(beside(&lines("a\nb\nc"), &lines("a\nc\nd")), "    a\n  - b\n    c\n  + d\n");
 }
+
+const DIFFERENCES: &str = "\
+# What differs from RabbitMQ
+
+<!-- Generated from the scenarios in crates/bench/src/differ/amqp091 by
+     `cargo test -p angarium-bench differ` with ANGARIUM_WRITE_DOCS=1; a test keeps it fresh. -->
+
+`cargo xtask differ amqp091` gives Angarium and an installed RabbitMQ (compared last: 4.3.6) the same
+frames, and compares all that they answer, frame by frame; only the explanations in error texts may be in
+other words. This is all in which the answers differ, on purpose. `%` stands for several values, `$q` for a
+queue of that scenario.
+
+| reason | scenarios |
+|---|---|
+";
+
+/// The page about differences: a row for each reason, in the order of the scenarios.
+fn differences() -> String {
+    let mut rows: Vec<(String, Vec<String>)> = Vec::new();
+    for (file, text) in amqp091::SCENARIOS {
+        for scenario in text.split("\n## ").skip(1) {
+            let name = scenario.lines().next().unwrap_or_default();
+            let name = name.replace(": %", "").replace('|', "\\|");
+            let Some(reason) = scenario.lines().find_map(|line| line.strip_prefix("= ")) else {
+                continue;
+            };
+            let place = format!("{file}: {name}");
+            match rows.iter_mut().find(|(known, _)| known == reason) {
+                Some((_, places)) => places.push(place),
+                None => rows.push((reason.to_owned(), vec![place])),
+            }
+        }
+    }
+    let rows =
+        rows.iter().map(|(reason, places)| format!("| {reason} | {} |\n", places.join("; ")));
+    DIFFERENCES.to_owned() + &rows.collect::<String>()
+}
+
+#[test]
+fn the_page_about_differences_is_fresh() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protocols/differences.md");
+    if std::env::var_os("ANGARIUM_WRITE_DOCS").is_some() {
+        std::fs::write(path, differences()).unwrap();
+    }
+    let written = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(written == differences(), "run this test with ANGARIUM_WRITE_DOCS=1");
+}
