@@ -52,7 +52,7 @@ pub use crate::interface::request::{
     Arguments, Binding, BindingTarget, ClaimSession, Consume, Credit, Durability, Emit,
     ExchangeKind, ExchangeOptions, Outcome, Overflow, PermissionListing, Publish, QueueOptions,
     QueueType, Reached, Reply, Request, SessionExpiry, SessionLoss, Settle, SubjectPermissions,
-    SubjectRules, Subscribe,
+    SubjectRules, Subscribe, SubscriptionListing,
 };
 pub use crate::interface::time::Time;
 pub use crate::interface::value::Value;

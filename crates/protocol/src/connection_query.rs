@@ -41,6 +41,10 @@ pub enum Order {
     Subjects,
     /// The most bytes unsent.
     Unsent,
+    /// The latest sign of life.
+    LastInput,
+    /// The longest without any.
+    Idle,
     /// The most messages from the client.
     MessagesReceived,
     /// The most messages to the client.
@@ -73,6 +77,8 @@ pub struct Figures {
     pub number: u64,
     /// When it connected.
     pub connected_at: Time,
+    /// When it last sent anything.
+    pub last_input: Time,
     /// Unsent bytes.
     pub unsent_bytes: u64,
     /// What it has sent and received.
@@ -127,9 +133,10 @@ impl Order {
     /// The sort key of a connection.
     #[must_use]
     pub fn key(self, figures: &Figures) -> SortKey {
-        let Figures { number, connected_at, unsent_bytes, traffic } = *figures;
+        let Figures { number, connected_at, last_input, unsent_bytes, traffic } = *figures;
         let most = match self {
-            Order::Number | Order::Oldest => 0,
+            Order::Number | Order::Oldest | Order::Idle => 0,
+            Order::LastInput => last_input.0,
             Order::Subjects => traffic.subjects,
             Order::Unsent => unsent_bytes,
             Order::MessagesReceived => traffic.messages_received,
@@ -137,7 +144,11 @@ impl Order {
             Order::BytesReceived => traffic.bytes_received,
             Order::BytesSent => traffic.bytes_sent,
         };
-        let since = if self == Order::Oldest { connected_at } else { Time(0) };
+        let since = match self {
+            Order::Oldest => connected_at,
+            Order::Idle => last_input,
+            _ => Time(0),
+        };
         (Reverse(most), since, number)
     }
 }
@@ -176,7 +187,13 @@ mod tests {
         let traffic = Traffic { messages_sent: number, ..Traffic::default() };
         let (connected_at, unsent_bytes) = (Time(1_000 - number), number % 3);
         ConnectionRow {
-            figures: Figures { number, connected_at, unsent_bytes, traffic },
+            figures: Figures {
+                number,
+                connected_at,
+                last_input: Time(2_000 + number),
+                unsent_bytes,
+                traffic,
+            },
             protocol: "NATS",
             address: String::new(),
             user: String::new(),
@@ -207,6 +224,8 @@ mod tests {
         check(Order::Number, (8, 9), &[8, 9]);
         check(Order::Number, (usize::MAX, 3), &[]);
         check(Order::Oldest, (0, 2), &[9, 8]);
+        check(Order::Idle, (0, 2), &[0, 1]);
+        check(Order::LastInput, (0, 2), &[9, 8]);
         check(Order::MessagesSent, (1, 2), &[8, 7]);
         check(Order::Unsent, (0, 5), &[2, 5, 8, 1, 4]);
     }

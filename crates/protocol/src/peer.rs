@@ -1,7 +1,7 @@
 //! The other end of a connection: its protocol, where it comes from, how it authenticates, and what listings
 //! show of it.
 
-use angarium_engine::SlowConsumerPolicy;
+use angarium_engine::{SlowConsumerPolicy, Time};
 
 /// The protocol of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -130,4 +130,6 @@ pub struct ConnectionInfo<'a> {
     pub heartbeat_seconds: u16,
     /// The protocol.
     pub protocol: &'static str,
+    /// When it last sent anything.
+    pub last_input: Time,
 }

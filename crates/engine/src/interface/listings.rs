@@ -5,7 +5,7 @@ use crate::engine::Engine;
 use crate::routing::TargetView;
 use crate::{
     Arguments, ConnectionId, Counters, ExchangeOptions, PermissionListing, Position, QueueCounters,
-    QueueOptions, Quota, SessionExpiry, SubjectPermissions, Time,
+    QueueOptions, Quota, SessionExpiry, SubjectPermissions, SubscriptionListing, Time,
 };
 use std::ops::Range;
 
@@ -202,6 +202,14 @@ impl Engine {
     /// Those subjects, as patterns, in no particular order; one as often as it subscribes to it.
     pub fn subscribed_subjects(&self, id: ConnectionId) -> impl Iterator<Item = &str> {
         self.channels_of(id).flat_map(|channel| self.subjects_of(&channel.subscribers))
+    }
+
+    /// The subscriptions of a connection, in no particular order.
+    pub fn list_subscriptions(
+        &self,
+        id: ConnectionId,
+    ) -> impl Iterator<Item = SubscriptionListing<'_>> {
+        self.channels_of(id).flat_map(|channel| self.subscriptions_of(&channel.subscribers))
     }
 
     fn channels_of(&self, id: ConnectionId) -> impl Iterator<Item = &Channel> {

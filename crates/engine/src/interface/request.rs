@@ -68,6 +68,21 @@ impl Reached {
     }
 }
 
+/// A subscription to subjects as listings show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SubscriptionListing<'a> {
+    /// The pattern.
+    pub subject: &'a str,
+    /// Its group, if it is in one.
+    pub group: Option<&'a str>,
+    /// What the client calls it.
+    pub name: &'a str,
+    /// Messages that it was handed.
+    pub delivered: u64,
+    /// After how many it ends, if after a number of them.
+    pub until: Option<u64>,
+}
+
 /// A subscription of a channel to the direct messages of a subject.
 #[derive(Clone, Copy, Debug)]
 pub struct Subscribe<'a> {

@@ -12,7 +12,7 @@ use crate::pubsub::fanout::Emission;
 use crate::pubsub::subscribers::{Channels, Part, TAKEN_OUT_MAX};
 use crate::{
     Bound, ChannelId, ConnectionId, DirectMessage, Effects, Lost, Refusal, SendOutcome,
-    SlowConsumerPolicy, Subscribe,
+    SlowConsumerPolicy, Subscribe, SubscriptionListing,
 };
 use std::hash::BuildHasher;
 
@@ -140,6 +140,26 @@ impl Engine {
             let subscriber =
                 self.pubsub.subscribers.get(slot).expect("channels know their subscribers");
             self.topology.vhosts[subscriber.vhost].interest.place(subscriber.place).0
+        })
+    }
+
+    /// Subscriptions of a channel.
+    pub(crate) fn subscriptions_of(
+        &self,
+        subscribers: &Subscribers,
+    ) -> impl Iterator<Item = SubscriptionListing<'_>> {
+        subscribers.slots.iter().map(|&slot| {
+            let subscriber =
+                self.pubsub.subscribers.get(slot).expect("channels know their subscribers");
+            let interest = &self.topology.vhosts[subscriber.vhost].interest;
+            let (subject, group, _) = interest.place(subscriber.place);
+            SubscriptionListing {
+                subject,
+                group,
+                name: &subscriber.name,
+                delivered: subscriber.heard,
+                until: Some(subscriber.until).filter(|until| *until < u64::MAX),
+            }
         })
     }
 

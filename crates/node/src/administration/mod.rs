@@ -7,6 +7,7 @@ pub(crate) mod revocations;
 
 use crate::connection::read_pause::WaitsFor;
 use crate::node::Node;
+use crate::options::Options;
 use crate::outbox::SlowConsumerInfo;
 use angarium_engine::{ChannelId, ConnectionId, Refusal, Reply, Request, Time};
 use angarium_protocol::{self as protocol, Figures, Traffic};
@@ -127,6 +128,11 @@ impl Node {
         self.administration.answers.push_back((ticket, answer));
     }
 
+    /// What it was made with.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
     /// How many slots there are for connections; a connection keeps its own.
     pub fn connection_places(&self) -> usize {
         self.connections.slots.len()
@@ -169,6 +175,7 @@ impl Node {
         let figures = Figures {
             number: self.options.number_of(connection.serial),
             connected_at: connection.connected_at,
+            last_input: info.last_input,
             unsent_bytes: outbox.unsent() as u64,
             traffic,
         };

@@ -169,6 +169,7 @@ impl Handler {
             frame_bytes_max: self.frame_bytes_max,
             heartbeat_seconds: self.heartbeat_seconds,
             protocol: "AMQP 0-9-1",
+            last_input: self.last_input,
         }
     }
 

@@ -148,6 +148,7 @@ impl Handler {
             heartbeat_seconds: u16::try_from(self.settings.ping_interval.as_secs())
                 .unwrap_or(u16::MAX),
             protocol: "NATS",
+            last_input: self.last_input,
         }
     }
 

@@ -6,6 +6,7 @@ pub mod frame;
 mod handler;
 mod handshake;
 mod mapping;
+pub mod monitoring;
 mod publish;
 mod reassembly;
 mod settings;

@@ -5,17 +5,15 @@
 //! subjects that it may not publish to.
 
 use super::codec::Publish;
+use super::monitoring::{connection_row, date, order, without_empty};
 use super::publish::published;
 use super::settings::Settings;
 use super::{mapping, subject};
-use crate::connection_query::{
-    ConnectionQuery, ConnectionRow, Figures, Order, QueryResult, SUBJECT_BYTES_MAX,
-};
+use crate::connection_query::{ConnectionQuery, ConnectionRow, QueryResult, SUBJECT_BYTES_MAX};
 use crate::nats::handler::Handler;
 use crate::{Context, Host};
 use angarium_engine::{Content, Emit, SubjectPermissions, SubjectRules, Time};
 use serde_json::{Map, Value, json};
-use std::time::{Duration, UNIX_EPOCH};
 
 /// The prefix of the subjects.
 const PREFIX: &str = "$SYS.REQ.";
@@ -227,7 +225,14 @@ impl Asked {
             "state" => self.only_ended = number()? == ENDED,
             "user" => query.user = some(text()?),
             "filter_subject" => query.subject = some(text()?),
-            "sort" => query.order = order(text()?)?,
+            "sort" => {
+                let name = text()?;
+                let unknown = || {
+                    let description = format!("invalid sorting option: {name}");
+                    Mistake { code: 500, description }
+                };
+                query.order = order(name).ok_or_else(unknown)?;
+            }
             _ => {}
         }
         Ok(())
@@ -240,7 +245,7 @@ impl Asked {
             let bytes: usize = found.subjects.iter().map(String::len).sum();
             let left = subject_bytes.checked_sub(bytes).filter(|_| bytes > 0);
             subject_bytes = left.unwrap_or(subject_bytes);
-            let mut row = row(found, now);
+            let mut row = connection_row(found, now);
             row["authorized_user"] = json!(self.with_users.then_some(&found.user));
             row["account"] = json!(self.with_users.then_some(vhost));
             row["subscriptions_list"] = json!(left.map(|_| &found.subjects));
@@ -261,24 +266,6 @@ fn some(text: &str) -> Option<String> {
     Some(text.to_owned()).filter(|text| !text.is_empty())
 }
 
-/// The order of a name, as nats-server has them.
-fn order(name: &str) -> Result<Order, Mistake> {
-    Ok(match name {
-        "" | "cid" | "start" => Order::Number,
-        "uptime" => Order::Oldest,
-        "subs" => Order::Subjects,
-        "pending" => Order::Unsent,
-        "msgs_from" => Order::MessagesReceived,
-        "msgs_to" => Order::MessagesSent,
-        "bytes_from" => Order::BytesReceived,
-        "bytes_to" => Order::BytesSent,
-        _ => {
-            let description = format!("invalid sorting option: {name}");
-            return Err(Mistake { code: 500, description });
-        }
-    })
-}
-
 /// Whether an option that says which servers are asked means this one, as far as that option goes.
 fn is_meant_by(name: &str, value: &Value, settings: &Settings) -> bool {
     let Value::String(wanted) = value else { return name != "tags" || *value == Value::Null };
@@ -290,41 +277,9 @@ fn is_meant_by(name: &str, value: &Value, settings: &Settings) -> bool {
     }
 }
 
-/// An object without the members that are null or empty.
-fn without_empty(mut object: Value) -> Value {
-    if let Value::Object(members) = &mut object {
-        members.retain(|_, it| *it != Value::Null && *it != json!([]) && *it != json!({}));
-    }
-    object
-}
-
 /// Which subjects a client may use.
 fn rules(rules: &SubjectRules) -> Value {
     without_empty(json!({ "allow": rules.allow, "deny": rules.deny }))
-}
-
-/// One connection, in nats-server's words.
-fn row(row: &ConnectionRow, now: Time) -> Value {
-    let Figures { number, connected_at, unsent_bytes, traffic } = row.figures;
-    let (host, port) = row.address.rsplit_once(':').unwrap_or((&row.address, "0"));
-    json!({
-        "cid": number,
-        "kind": "Client",
-        "type": row.protocol.to_ascii_lowercase(),
-        "ip": host.trim_matches(['[', ']']),
-        "port": port.parse().unwrap_or(0u16),
-        "start": date(connected_at),
-        "uptime": uptime(now.since(connected_at)),
-        "pending_bytes": unsent_bytes,
-        "in_msgs": traffic.messages_received,
-        "out_msgs": traffic.messages_sent,
-        "in_bytes": traffic.bytes_received,
-        "out_bytes": traffic.bytes_sent,
-        "subscriptions": traffic.subjects,
-        "name": row.client.connection_name,
-        "lang": row.client.platform,
-        "version": row.client.version,
-    })
 }
 
 /// What the connections of a virtual host have sent and received together.
@@ -341,18 +296,4 @@ fn sums(vhost: &str, found: &QueryResult) -> Value {
         "received": { "msgs": traffic.messages_received, "bytes": traffic.bytes_received },
         "slow_consumers": found.slow_consumers,
     })
-}
-
-/// An instant as RFC 3339 writes it.
-fn date(time: Time) -> String {
-    humantime::format_rfc3339_micros(UNIX_EPOCH + Duration::from_micros(time.0)).to_string()
-}
-
-/// A time as nats-server writes it: days, hours, minutes and seconds, from the first that is not 0 on.
-fn uptime(time: Duration) -> String {
-    let seconds = time.as_secs();
-    let parts = [(seconds / 86_400, 'd'), (seconds / 3_600 % 24, 'h'), (seconds / 60 % 60, 'm')];
-    let shown = parts.iter().skip_while(|(count, _)| *count == 0);
-    let shown: String = shown.map(|(count, unit)| format!("{count}{unit}")).collect();
-    format!("{shown}{}s", seconds % 60)
 }

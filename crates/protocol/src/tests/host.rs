@@ -436,7 +436,13 @@ impl TestHost {
             found.connections += 1;
             found.traffic.add(&traffic);
             found.rows.push(ConnectionRow {
-                figures: Figures { number, connected_at: START, unsent_bytes: 7, traffic },
+                figures: Figures {
+                    number,
+                    connected_at: START,
+                    last_input: START,
+                    unsent_bytes: 7,
+                    traffic,
+                },
                 protocol: info.protocol,
                 address: info.peer.address.clone(),
                 user: info.user.to_owned(),

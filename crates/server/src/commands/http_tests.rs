@@ -25,12 +25,12 @@ fn get(running: &Running, path: &str, fields: &str) -> String {
 }
 
 /// The field that logs a user in.
-fn login(user: &str, password: &str) -> String {
+pub(super) fn login(user: &str, password: &str) -> String {
     let encoded = BASE64_STANDARD.encode(format!("{user}:{password}"));
     format!("\r\nAuthorization: Basic {encoded}")
 }
 
-fn status(answer: &str) -> u16 {
+pub(super) fn status(answer: &str) -> u16 {
     answer.split(' ').nth(1).unwrap_or_default().parse().unwrap_or_default()
 }
 

@@ -10,6 +10,8 @@ mod http_client;
 #[cfg(test)]
 mod http_tests;
 mod journal;
+#[cfg(test)]
+mod nats_monitor_tests;
 mod output;
 mod publish;
 mod serve;

@@ -47,6 +47,10 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
     let folder = data.join(journal::FOLDER);
     let disk = Disk::open(&folder).map_err(|error| hints::in_data_folder(&folder, &error))?;
     let tcp = settings.http.map(|address| listeners::bind("http", address)).transpose()?;
+    let monitoring = settings
+        .nats_monitoring
+        .map(|address| listeners::bind("nats-monitoring", address))
+        .transpose()?;
     memory::start()?;
     let start = start(settings.clone(), Arc::new(disk))?;
     // The socket exists before any port is open.
@@ -59,7 +63,13 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
     if let Some(address) = tcp.as_ref().and_then(|listener| listener.local_addr().ok()) {
         shown.push(format!("http on {address}"));
     }
-    let endpoints = Endpoints { tcp, unix, connections_max: http::CONNECTIONS_MAX };
+    let nats_monitoring = monitoring.map(Bound::listen).transpose()?;
+    if let Some(address) = nats_monitoring.as_ref().and_then(|listener| listener.local_addr().ok())
+    {
+        shown.push(format!("nats-monitoring on {address}"));
+    }
+    let connections_max = http::CONNECTIONS_MAX;
+    let endpoints = Endpoints { tcp, nats_monitoring, unix, connections_max };
     http::start(endpoints, mailboxes.clone(), settings.clone())?;
     listen_to_signals(sources, settings, level, mailboxes.home().clone())?;
     let say = |text: &str| {

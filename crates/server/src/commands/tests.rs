@@ -23,8 +23,9 @@ pub(super) struct Running {
     mailbox: Mailbox,
     shards: Option<reactor::Running>,
     amqp: String,
-    nats: String,
+    pub(super) nats: String,
     pub(super) http: String,
+    pub(super) nats_monitoring: String,
     pub(super) folder: tempfile::TempDir,
 }
 
@@ -84,10 +85,18 @@ impl Running {
         let _ = std::fs::remove_file(&socket);
         let unix = UnixListener::bind(socket).unwrap();
         unix.set_nonblocking(true).unwrap();
-        let endpoints = Endpoints { tcp: Some(tcp), unix: Some(unix), connections_max: 8 };
+        let monitoring = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        monitoring.set_nonblocking(true).unwrap();
+        let nats_monitoring = monitoring.local_addr().unwrap().to_string();
+        let endpoints = Endpoints {
+            tcp: Some(tcp),
+            nats_monitoring: Some(monitoring),
+            unix: Some(unix),
+            connections_max: 8,
+        };
         http::start(endpoints, mailboxes.clone(), http_settings).unwrap();
         let mailbox = mailboxes.home().clone();
-        Running { mailbox, shards: Some(broker), amqp, nats, http, folder }
+        Running { mailbox, shards: Some(broker), amqp, nats, http, nats_monitoring, folder }
     }
 
     fn uri(&self) -> String {

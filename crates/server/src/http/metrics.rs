@@ -47,7 +47,7 @@ pub(super) async fn metrics(
 }
 
 /// Whether a caller sees each queue with its name, or totals alone; the error: it may not see metrics.
-async fn may_see_names(
+pub(super) async fn may_see_names(
     state: &State,
     caller: Caller,
     headers: &HeaderMap,

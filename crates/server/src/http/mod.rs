@@ -10,6 +10,7 @@ mod listings;
 mod mailboxes;
 mod measured;
 mod metrics;
+mod nats_monitor;
 mod request_types;
 mod serve;
 mod slots;

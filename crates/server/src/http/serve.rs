@@ -5,6 +5,7 @@ use super::auth::{self, Caller};
 use super::hosts;
 use super::mailboxes::{Mailboxes, State};
 use super::metrics;
+use super::nats_monitor::{self, Monitor};
 use super::slots::{Slot, Slots};
 use crate::settings::Settings;
 use crate::threads;
@@ -51,6 +52,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub struct Endpoints {
     /// For administrators, with their passwords.
     pub tcp: Option<std::net::TcpListener>,
+    /// For NATS's monitoring.
+    pub nats_monitoring: Option<std::net::TcpListener>,
     /// For the operator, who may open the file.
     pub unix: Option<std::os::unix::net::UnixListener>,
     /// Connections at once to each; further ones take the room of those that stall.
@@ -73,8 +76,13 @@ pub fn start(endpoints: Endpoints, mailboxes: Mailboxes, settings: Settings) -> 
 async fn serve(endpoints: Endpoints, state: State) {
     let mut tasks = tokio::task::JoinSet::new();
     let slots = || Slots::new(endpoints.connections_max);
-    let tcp = endpoints.tcp.map(TcpListener::from_std);
-    if let Some(listener) = opened(tcp, "cannot serve HTTP") {
+    let monitor = Arc::new(Monitor::new());
+    let monitoring = nats_monitor_router(state.clone(), monitor);
+    for (socket, router) in
+        [(endpoints.tcp, router(state.clone())), (endpoints.nats_monitoring, monitoring)]
+    {
+        let tcp = socket.map(TcpListener::from_std);
+        let Some(listener) = opened(tcp, "cannot serve HTTP") else { continue };
         let accept = move |cx: &mut Context<'_>| {
             listener.poll_accept(cx).map_ok(|(stream, address)| {
                 // A connection without this limit works too.
@@ -82,7 +90,7 @@ async fn serve(endpoints: Endpoints, state: State) {
                 (stream, Caller::Remote(address.ip().to_canonical()))
             })
         };
-        tasks.spawn(serve_each(accept, slots(), state.clone()));
+        tasks.spawn(serve_each(accept, slots(), router));
     }
     let unix = endpoints.unix.map(UnixListener::from_std);
     if let Some(listener) = opened(unix, "cannot serve administration") {
@@ -92,7 +100,7 @@ async fn serve(endpoints: Endpoints, state: State) {
                 (stream, Caller::Operator { uid })
             })
         };
-        tasks.spawn(serve_each(accept, slots(), state));
+        tasks.spawn(serve_each(accept, slots(), router(state)));
     }
     while tasks.join_next().await.is_some() {}
 }
@@ -105,7 +113,7 @@ fn opened<L>(listener: Option<io::Result<L>>, otherwise: &str) -> Option<L> {
 async fn serve_each<S>(
     mut accept: impl FnMut(&mut Context<'_>) -> Poll<io::Result<(S, Caller)>>,
     slots: Slots,
-    state: State,
+    router: Router,
 ) where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
@@ -113,7 +121,7 @@ async fn serve_each<S>(
         match std::future::poll_fn(&mut accept).await {
             Ok((stream, caller)) => {
                 let slot = Arc::new(slots.take(caller.address()));
-                let served = connection(stream, state.clone(), caller, slot.clone());
+                let served = connection(stream, router.clone(), caller, slot.clone());
                 slot.runs(tokio::spawn(served).abort_handle());
             }
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
@@ -121,11 +129,11 @@ async fn serve_each<S>(
     }
 }
 
-async fn connection<S>(stream: S, state: State, caller: Caller, slot: Arc<Slot>)
+async fn connection<S>(stream: S, router: Router, caller: Caller, slot: Arc<Slot>)
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
-    let router = router(state).layer(Extension(caller)).layer(Extension(slot));
+    let router = router.layer(Extension(caller)).layer(Extension(slot));
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
@@ -171,6 +179,20 @@ async fn limit_body(request: Request, next: Next) -> Response {
     let text = format!("a body of {announced} bytes is too large: at most {BODY_BYTES_MAX}");
     let refused = api::Failure::new(StatusCode::PAYLOAD_TOO_LARGE, text);
     ([(header::CONNECTION, "close")], refused).into_response()
+}
+
+/// Every address of NATS's monitoring.
+fn nats_monitor_router(state: State, monitor: Arc<Monitor>) -> Router {
+    nats_monitor::guarded()
+        .fallback(|| async { (StatusCode::NOT_FOUND, "no such address; / lists what is here\n") })
+        .layer(middleware::from_fn_with_state(state.clone(), hosts::check))
+        // Monitoring may call the process by any name: this answer says nothing about clients.
+        .merge(nats_monitor::health())
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(middleware::from_fn(limit_body))
+        .layer(middleware::from_fn(limit_time))
+        .layer(Extension(monitor))
+        .with_state(state)
 }
 
 /// Every address served.

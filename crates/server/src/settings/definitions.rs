@@ -108,6 +108,7 @@ const fn seconds(seconds: u64) -> Span {
 /// The least that a client may have unsent before it is too slow: some messages, whatever their size.
 pub const DIRECT_BYTES_LEAST: ByteCount = kib(64);
 
+const MOMENT: Span = Span(Duration::from_millis(50));
 const SECOND: Span = seconds(1);
 const DAY: Span = seconds(86_400);
 const YEAR: Span = seconds(365 * 86_400);
@@ -205,6 +206,9 @@ settings! {
     metrics_access("metrics-access"): MetricsAccess = MetricsAccess::Totals, Restart;
     /// Users that may see all of `/metrics` without being administrators.
     metrics_users("metrics-users"): Vec<String> = Vec::new(), Restart;
+    /// Where NATS's monitoring is served as nats-server does on port 8222: `/varz`, `/connz`, `/subsz`,
+    /// `/healthz`. `metrics-access` says who sees totals and names.
+    nats_monitoring("nats-monitoring"): Option<SocketAddr> = None, Restart;
 
     /// Users that can log in from this host only.
     loopback_users("loopback-users"): Vec<String> = vec!["guest".into()], Restart;
@@ -217,9 +221,9 @@ settings! {
     /// How long a client may take to complete the TLS handshake.
     handshake_timeout("handshake-timeout"): Span = seconds(10), Now, between(SECOND, DAY);
     /// How long a NATS client may take to log in (nats-server: `timeout` of `authorization`).
-    nats_login_timeout("nats-login-timeout"): Span = seconds(10), Restart, between(SECOND, DAY);
+    nats_login_timeout("nats-login-timeout"): Span = seconds(10), Restart, between(MOMENT, DAY);
     /// How long a NATS client may be silent before it gets PING.
-    nats_ping_interval("nats-ping-interval"): Span = seconds(120), Restart, between(SECOND, DAY);
+    nats_ping_interval("nats-ping-interval"): Span = seconds(120), Restart, between(MOMENT, DAY);
     /// PINGs that a NATS client may leave unanswered; instead of a further one it is disconnected
     /// (nats-server: `ping_max`).
     nats_pings_out_max("nats-pings-out-max"): u64 = 2, Restart, between(1, 1_000);
@@ -244,7 +248,8 @@ settings! {
     /// Largest message body.
     body_bytes_max("body-bytes-max"): ByteCount = mib(128), Restart, at_least(kib(1));
     /// Largest payload of a NATS client, its headers included.
-    nats_payload_bytes_max("nats-payload-bytes-max"): ByteCount = mib(1), Restart, between(kib(1), mib(64));
+    nats_payload_bytes_max("nats-payload-bytes-max"): ByteCount = mib(1), Restart,
+        between(ByteCount(1), mib(64));
     /// Longest control line of a NATS client, without its verb (nats-server: `max_control_line`).
     nats_control_line_bytes_max("nats-control-line-bytes-max"): ByteCount = kib(4), Restart,
         between(ByteCount(256), kib(64));

@@ -89,7 +89,7 @@ fn wrong_ones_are_named_with_the_nearest_right_name() {
         "--handshake-timeout: '10': expected a time with its unit such as 500ms, 30s, 10m, 2h, 7d",
     );
     for (name, value, allowed) in [
-        ("nats-payload-bytes-max", "65MiB", "must lie between 1KiB and 64MiB"),
+        ("nats-payload-bytes-max", "65MiB", "must lie between 1 and 64MiB"),
         ("spool-bytes-max", "1MiB", "must be at least 4MiB, or 0"),
         ("delivery-limit", "0", "must lie between 1 and 4294967295, or off"),
     ] {
