@@ -53,11 +53,11 @@ enum BenchCommand {
     Idle(IdleArguments),
     /// Start a broker; the time until its first message is delivered
     Start(StartArguments),
-    /// The limit of the sockets: bare TCP through a relay, and without one
+    /// The sockets alone: bare TCP through a relay, and without one
     Raw(RawArguments),
     /// The tool's own cost: CPU per message of each driver's producer and consumer, beside bare sockets
     Drivers(DriversArguments),
-    /// The limit of the disk: plain sequential writes, each with fdatasync
+    /// The disk alone: plain sequential writes, each with fdatasync
     Disk(DiskArguments),
     /// Our broker beside RabbitMQ or nats-server, under the same loads in turn, against targets
     Compare(CompareArguments),

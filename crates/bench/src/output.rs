@@ -20,3 +20,19 @@ pub(crate) fn text(error: impl std::fmt::Display) -> String {
 pub(crate) fn line(text: &str) {
     put(&format!("{text}\n"));
 }
+
+/// A whole number with commas between thousands.
+pub(crate) fn grouped(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0
+            && (digits.len() - index).is_multiple_of(3)
+            && digits.as_bytes()[index - 1] != b'-'
+        {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

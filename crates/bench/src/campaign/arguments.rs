@@ -176,10 +176,12 @@ pub(crate) fn run(arguments: &PresetArguments, json: bool) -> Result<bool, Strin
 
 /// Prints the result as text.
 fn show(report: &Report, output: &Path, html: &Path) {
+    let down = report.down();
     for preset in &report.presets {
         output::put(&report::preset_table(report, preset));
     }
-    if report.presets.len() > 1 {
+    down.iter().for_each(|line| output::line(line));
+    if report.presets.len() > 1 && down.len() < report.sides.len() {
         output::put(&format!("\n{}", report::summary(report)));
     }
     output::line(&format!("\n{}", report.machine.describe()));

@@ -330,7 +330,7 @@ fn stock_exchange(plan: &ExchangePlan, side: &mut Side) -> Result<Measurement, S
         .set("quotes_out", outcome.quotes_out)
         .set("gateway_cores", outcome.gateway_share)
         .set("engine_cores", outcome.engine_share)
-        .set("segments", segments.sent as f64)
+        .set("segments_each", segments.sent as f64 / plan.orders.max(1) as f64)
         .set("segment_bytes", segments.mean_bytes())
         .set("segment_gap_us", span_s * 1e6 / segments.sent.max(1) as f64);
     found.schedule = outcome.lag.map(|lag| load::Schedule {

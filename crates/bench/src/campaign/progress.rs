@@ -62,6 +62,11 @@ impl Progress {
         }
     }
 
+    /// A run that is left out.
+    pub(crate) fn skip(&mut self) {
+        self.bar.inc(1);
+    }
+
     /// Something that needs a line of its own.
     pub(crate) fn note(&self, text: &str) {
         self.bar.suspend(|| eprintln!("{text}"));

@@ -9,12 +9,14 @@ use crate::measure::bare_sockets::SocketSpeed;
 use crate::measure::{bare_sockets, disk};
 use crate::peer::Programs;
 use crate::preset::{Baseline, Broker, Case, Parameters, Preset};
-use crate::report::{CaseResult, DIED, Measurement, PresetResult, Raw, Report, Run, figure};
+use crate::report::{
+    Absent, CaseResult, DIED, Measurement, PresetResult, Raw, Report, Run, figure,
+};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long each physical limit is measured; the disk for twice that.
+/// How long the bare machine is measured, each thing alone; the disk for twice that.
 const LIMIT_SPAN: Duration = Duration::from_millis(400);
 /// Octets of a flush of the bare disk: about one flush of a journal under load.
 const FLUSH_BYTES: u64 = 256 * 1024;
@@ -74,7 +76,7 @@ impl Campaign<'_> {
         cases_of_any(task).len() * self.sides.len() * rounds(&task.parameters)
     }
 
-    /// Measures the physical limits of all message sizes of the campaign.
+    /// Measures the bare machine with all message sizes of the campaign.
     fn limits(&self, report: &mut Report) {
         // The sockets of this machine are no limit for loads of other machines.
         let wanted = |baseline: Baseline| {
@@ -121,8 +123,12 @@ impl Campaign<'_> {
             quick: task.quick,
             parameters: task.parameters.all().clone(),
             cases: Vec::new(),
+            absent: Vec::new(),
         });
         let result = report.presets.last_mut().expect("it was pushed just now");
+        for (side, why) in self.sides.iter().enumerate().map(|(index, it)| (index, &it.dead)) {
+            result.absent.extend(why.clone().map(|why| Absent { side, why }));
+        }
         // The cases of each side: a broker may have cases of its own.
         let cases: Vec<Vec<Case>> =
             self.sides.iter().map(|side| cases_of(task, side, self.drain)).collect();
@@ -161,13 +167,12 @@ impl Campaign<'_> {
         progress: &mut Progress,
     ) {
         let side = &mut self.sides[index];
-        let at = format!("{} {}", case.series, case.x);
-        let what = format!("{} {} {}", task.preset.name, at.trim(), side.label());
-        if let Some(why) = &side.dead {
-            place.sides[index].push(Run::Failed(why.clone()));
-            progress.end(&what, "not run: the broker has ended");
+        if side.dead.is_some() {
+            progress.skip();
             return;
         }
+        let at = task.preset.place(&case.series, case.x);
+        let what = format!("{} {at} {}", task.preset.name, side.label());
         progress.begin(&what);
         let run = execute::run(&case.work, side, self.workers, self.drain);
         if interrupt::requested() {

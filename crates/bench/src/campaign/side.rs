@@ -1,6 +1,6 @@
 //! The brokers of a campaign: those that it starts, and those that run already.
 
-use crate::client::{Error, Target};
+use crate::client::{Error, Link, Target};
 use crate::measure::process;
 use crate::peer::{Kind, Level, Peer, Programs, unknown};
 use crate::report::SideInfo;
@@ -86,7 +86,12 @@ impl Side {
     /// Starts it if it is not running; if `fresh`, restarts it on an empty folder.
     pub(super) fn ready(&mut self, programs: &Programs, fresh: bool) -> Result<(), String> {
         let was_dead = self.dead.take().is_some();
-        let Origin::Started { kind, scheme } = &self.origin else { return Ok(()) };
+        let (kind, scheme) = match &self.origin {
+            Origin::Started { kind, scheme } => (kind, scheme),
+            Origin::Running { target, .. } => {
+                return Link::open(target).and_then(Link::close).map_err(|error| error.to_string());
+            }
+        };
         let (kind, scheme) = (*kind, *scheme);
         if fresh || was_dead {
             self.stop();

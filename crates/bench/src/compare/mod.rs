@@ -198,7 +198,17 @@ fn add_starts(
     if arguments.wants("start") {
         let theirs = report.theirs().to_owned();
         drop(sides);
-        report.add(starts::measure(arguments, &theirs, folder, arguments.effort().rounds)?);
+        let (protocol, peer) = match arguments.protocol {
+            With::Amqp091 => (Protocol::Amqp091, arguments.rabbitmq.as_deref()),
+            With::Nats => (Protocol::Nats, Some(arguments.nats_server.as_path())),
+        };
+        let starts = starts::Starts {
+            ours: arguments.broker.as_deref(),
+            protocol,
+            peer,
+            theirs: (!arguments.alone).then_some(theirs.as_str()),
+        };
+        report.add(starts::measure(&starts, folder, arguments.effort().rounds)?);
     }
     Ok(())
 }

@@ -86,8 +86,8 @@ impl Side {
         Ok(Side { name: "nats-server".to_owned(), uri, broker: Broker::Program(broker) })
     }
 
-    /// Has our broker, whose data is in `folder`, carry out a command of its command line; what follows ` <<< ` is
-    /// its standard input.
+    /// Has our broker, whose data is in `folder`, carry out a command of its command line; what follows
+    /// ` <<< ` is its standard input.
     pub(crate) fn administer(program: &Path, folder: &Path, command: &str) -> Result<(), String> {
         let (words, input) = command.split_once(" <<< ").unwrap_or((command, ""));
         let mut child = Command::new(program)

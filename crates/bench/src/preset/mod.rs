@@ -10,6 +10,7 @@ pub(crate) use metric::{Better, metric};
 pub(crate) use parameters::{Parameters, Setting};
 pub(crate) use work::{Broker, Case, Work};
 
+use crate::output::grouped;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -61,6 +62,12 @@ pub(crate) struct Preset {
     /// Whether place 0 means `as fast as it goes`, which has no place on the axis.
     #[serde(default)]
     pub(crate) zero_is_free: bool,
+    /// Names of places on the axis, where the text has names for them.
+    #[serde(default)]
+    places: BTreeMap<String, String>,
+    /// The figure that stands for it in an overview; without it the first column at the last place.
+    #[serde(default)]
+    pub(crate) overview: Option<Headline>,
     /// Its metrics, the most important first.
     #[serde(default)]
     pub(crate) columns: Vec<String>,
@@ -70,7 +77,7 @@ pub(crate) struct Preset {
     parameters: Parameters,
     /// The parameters that a quick run changes, with their values.
     quick: BTreeMap<String, String>,
-    /// The physical limit that its rates are compared with.
+    /// What its rates are measured beside.
     #[serde(default)]
     pub(crate) baseline: Baseline,
     /// Whether each broker is started anew for it.
@@ -81,7 +88,22 @@ pub(crate) struct Preset {
     pub(crate) history: Vec<History>,
 }
 
-/// A physical limit.
+/// A metric at a place of a series.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Headline {
+    /// The metric.
+    pub(crate) metric: String,
+    /// The series; empty for any.
+    #[serde(default)]
+    pub(crate) series: String,
+    /// The place; the last one without it, or where there is none.
+    pub(crate) x: Option<f64>,
+    /// The best of all cases, in these words, instead of one case.
+    pub(crate) best: Option<String>,
+}
+
+/// What its rates are measured beside.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Baseline {
@@ -119,6 +141,9 @@ pub(crate) struct History {
     pub(crate) series: String,
     /// The metric.
     pub(crate) metric: String,
+    /// Places where the text has a typo, and the figure here is corrected.
+    #[serde(default)]
+    pub(crate) corrected: Vec<f64>,
     /// The figures.
     #[serde(flatten)]
     pub(crate) points: Points,
@@ -157,6 +182,48 @@ impl Preset {
         parameters
     }
 
+    /// A place of a series in words: `queue, transacted producer`, `1 KB, 50 subscribers`.
+    pub(crate) fn place(&self, series: &str, x: f64) -> String {
+        let place = match self.places.get(&x.to_string()) {
+            Some(name) => name.clone(),
+            None if self.zero_is_free && x == 0.0 => "unlimited".to_owned(),
+            None => format!("{} {}", shown_place(x), self.unit(x == 1.0)),
+        };
+        if series.is_empty() { place } else { format!("{series}, {place}") }
+    }
+
+    /// A place alone, as a cell of the axis's column.
+    pub(crate) fn place_cell(&self, x: f64) -> String {
+        self.places.get(&x.to_string()).cloned().unwrap_or_else(|| shown_place(x))
+    }
+
+    /// What the axis counts, of one or of several.
+    fn unit(&self, is_one: bool) -> &str {
+        // What stands in brackets is about places that have no number.
+        let axis = self.axis.split(" (").next().unwrap_or_default();
+        let axis = axis.strip_prefix("message ").unwrap_or(axis);
+        let singular = axis.strip_suffix('s').filter(|it| !it.ends_with('/') && is_one);
+        singular.unwrap_or(axis)
+    }
+
+    /// The parameters of a run that differ from the text's, of which its printed figures are: name, the
+    /// text's value, and the run's. Lists are places, and how long and how often is no matter.
+    pub(crate) fn changed<'a>(
+        &'a self,
+        parameters: &'a BTreeMap<String, String>,
+    ) -> impl Iterator<Item = (&'a str, &'a str, &'a str)> {
+        const OF_THE_RUN: [&str; 4] = ["runs", "seconds", "warm_up", "settle"];
+        let is_list = |value: &str| value.contains([',']) || value.contains("..");
+        let texts =
+            self.parameters.all().iter().filter(move |(name, value)| {
+                !OF_THE_RUN.contains(&name.as_str()) && !is_list(value)
+            });
+        texts.filter_map(|(name, text)| {
+            let value = parameters.get(name)?;
+            (value != text).then_some((name.as_str(), text.as_str(), value.as_str()))
+        })
+    }
+
     /// Its charts.
     pub(crate) fn plots(&self) -> &[Plot] {
         self.plots.as_deref().unwrap_or_default()
@@ -172,6 +239,11 @@ impl Preset {
         }
         systems
     }
+}
+
+/// A place on an axis.
+fn shown_place(x: f64) -> String {
+    if x.fract() == 0.0 { grouped(x) } else { x.to_string() }
 }
 
 /// All presets, in the order in which `all` runs them.

@@ -16,6 +16,8 @@ fn names_are_unique_and_metrics_exist() {
         assert!(names.insert(&preset.name), "{} is there twice", preset.name);
         assert!(!preset.about.is_empty() && !preset.columns.is_empty(), "{}", preset.name);
         let drawn = preset.history.iter().map(|history| &history.metric);
+        let overview = preset.overview.iter().map(|overview| &overview.metric);
+        assert!(overview.clone().all(|key| preset.columns.contains(key)), "{}", preset.name);
         for key in preset.columns.iter().chain(drawn) {
             assert_eq!(metric(key).key, *key, "{}", preset.name);
         }

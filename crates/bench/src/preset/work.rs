@@ -28,7 +28,7 @@ pub(crate) struct Case {
     pub(crate) series: String,
     /// The place on the axis.
     pub(crate) x: f64,
-    /// Octets of a message, for the physical limit.
+    /// Octets of a message, for the bare machine beside it.
     pub(crate) size_bytes: usize,
     /// The work.
     pub(crate) work: Work,

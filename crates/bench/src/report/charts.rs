@@ -20,7 +20,7 @@ pub(super) struct Key {
     pub(super) name: String,
     /// Index of the colour, modulo [`COLORS`].
     pub(super) color: usize,
-    /// A printed figure or a physical limit rather than a run.
+    /// A printed figure or the bare machine rather than a run.
     pub(super) dashed: bool,
 }
 
@@ -47,6 +47,8 @@ pub(super) struct Chart {
     /// Whether the x axis is logarithmic where its values allow it. The y axis decides by its values.
     pub(super) x_log: bool,
     pub(super) lines: Vec<Line>,
+    /// The values of all charts that share the scale of the y axis; of this one without it.
+    pub(super) shared: Option<Extent>,
 }
 
 /// A chart as `page.js` reads it.
@@ -72,6 +74,9 @@ struct XAxis<'a> {
 struct YAxis<'a> {
     label: &'a str,
     log: bool,
+    /// The least and the greatest value of all charts with this scale.
+    low: f64,
+    high: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -90,6 +95,34 @@ impl Chart {
         }
         self.lines.retain(|line| !line.points.is_empty());
         (!self.lines.is_empty()).then_some(self)
+    }
+
+    /// Its values.
+    fn extent(&self) -> Extent {
+        Extent::of(self.lines.iter().flat_map(|line| &line.points).map(|point| point.y))
+    }
+
+    /// Gives charts of the same kind the scale of all their values.
+    pub(super) fn share_scale(charts: &mut [Chart]) {
+        let ends = charts.iter().map(Chart::extent).flat_map(|it| [it.low, it.high]);
+        let shared = Extent::of(ends.collect::<Vec<f64>>());
+        charts.iter_mut().for_each(|chart| chart.shared = Some(shared));
+    }
+
+    /// The same as bars, if there is one place only: points alone show nothing.
+    pub(super) fn as_bars(&self) -> Option<Bars> {
+        let places = distinct(self.lines.iter().flat_map(|line| &line.points));
+        if places.len() > 1 {
+            return None;
+        }
+        let bar = |line: &Line| Some(Bar { key: line.key.clone(), value: line.points.last()?.y });
+        let place = places.first().map(|x| format!(", {} {}", full(*x), self.x_label));
+        Some(Bars {
+            title: self.title.clone() + &place.unwrap_or_default(),
+            unit: self.y_label.clone(),
+            bars: self.lines.iter().filter_map(bar).collect(),
+            shared: None,
+        })
     }
 
     /// The figure; of a chart that is [`Self::drawable`].
@@ -112,7 +145,7 @@ impl Chart {
         for line in &self.lines {
             data.push(places.iter().map(|x| value(line, *x)).collect());
         }
-        let y = Extent::of(points().map(|point| point.y));
+        let y = self.shared.unwrap_or_else(|| self.extent());
         let series = self.lines.iter().map(|line| Series {
             name: &line.key.name,
             color: line.key.color % COLORS,
@@ -122,7 +155,12 @@ impl Chart {
         });
         ChartData {
             x: self.x_axis(&places),
-            y: YAxis { label: &self.y_label, log: y.low > 0.0 && y.high / y.low > LOG_FROM },
+            y: YAxis {
+                label: &self.y_label,
+                log: y.low > 0.0 && y.high / y.low > LOG_FROM,
+                low: y.low,
+                high: y.high,
+            },
             series: series.collect(),
             data,
         }
@@ -168,8 +206,10 @@ pub(super) struct Bar {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Bars {
     pub(super) title: String,
-    pub(super) unit: &'static str,
+    pub(super) unit: String,
     pub(super) bars: Vec<Bar>,
+    /// The values of all figures that share the scale; of this one without it.
+    pub(super) shared: Option<Extent>,
 }
 
 impl Bars {
@@ -179,10 +219,21 @@ impl Bars {
         (!self.bars.is_empty()).then_some(self)
     }
 
+    /// Its values that a logarithmic scale can show.
+    fn extent(&self) -> Extent {
+        Extent::of(self.bars.iter().map(|bar| bar.value).filter(|value| *value > 0.0))
+    }
+
+    /// Gives figures of the same kind the scale of all their values.
+    pub(super) fn share_scale(figures: &mut [Bars]) {
+        let ends = figures.iter().map(Bars::extent).flat_map(|it| [it.low, it.high]);
+        let shared = Extent::of(ends.filter(|end| end.is_finite()).collect::<Vec<f64>>());
+        figures.iter_mut().for_each(|bars| bars.shared = Some(shared));
+    }
+
     /// The figure; of bars that are [`Self::drawable`].
     pub(super) fn figure(&self) -> Markup {
-        let values = self.bars.iter().map(|bar| bar.value);
-        let Extent { low, high } = Extent::of(values.filter(|value| *value > 0.0));
+        let Extent { low, high } = self.shared.unwrap_or_else(|| self.extent());
         let log = high / low > LOG_FROM;
         let percent = |value: f64| match value {
             value if value <= 0.0 => 0.0,
@@ -229,6 +280,7 @@ pub(super) fn legend<'a>(keys: impl Iterator<Item = &'a Key>) -> Markup {
 
 fn full(value: f64) -> String {
     match value.abs() {
+        _ if value.fract() == 0.0 => super::grouped(value),
         it if it >= 1_000.0 => super::grouped(value),
         it if it >= 10.0 => format!("{value:.1}"),
         _ => format!("{value:.3}"),
@@ -248,7 +300,7 @@ mod tests {
 
     fn chart(lines: Vec<Line>) -> Chart {
         let (title, x_label, y_label) = ("a < b".to_owned(), "x".to_owned(), "y".to_owned());
-        Chart { title, x_label, y_label, x_log: true, lines }
+        Chart { title, x_label, y_label, x_log: true, lines, shared: None }
     }
 
     #[test]
@@ -278,6 +330,36 @@ mod tests {
     }
 
     #[test]
+    fn charts_of_one_kind_have_one_scale() {
+        let mut charts = [
+            chart(vec![line("a", &[(1.0, 2.0), (2.0, 3.0)])]),
+            chart(vec![line("a", &[(1.0, 200.0), (2.0, 300.0)])]),
+        ];
+        Chart::share_scale(&mut charts);
+        for chart in &charts {
+            let data = chart.data();
+            assert_eq!((data.y.log, data.y.low, data.y.high), (true, 2.0, 300.0));
+        }
+        let bar = |value| Bar { key: line("b", &[]).key, value };
+        let figure = |value| {
+            let (title, unit) = ("t".to_owned(), String::new());
+            Bars { title, unit, bars: vec![bar(value)], shared: None }
+        };
+        let mut figures = [figure(2.0), figure(4.0)];
+        Bars::share_scale(&mut figures);
+        assert!(figures[0].figure().into_string().contains("width:50.0%"));
+    }
+
+    #[test]
+    fn one_place_alone_is_drawn_as_bars() {
+        let alone = chart(vec![line("a", &[(1.0, 2.0)]), line("b", &[(1.0, 4.0)])]);
+        let values: Vec<f64> =
+            alone.as_bars().expect("bars").bars.iter().map(|bar| bar.value).collect();
+        assert_eq!(values, [2.0, 4.0]);
+        assert!(chart(vec![line("a", &[(1.0, 2.0), (2.0, 2.0)])]).as_bars().is_none());
+    }
+
+    #[test]
     fn what_cannot_be_drawn_is_left_out() {
         let bad = line("bad", &[(f64::NAN, 1.0), (1.0, f64::INFINITY)]);
         assert_eq!(chart(vec![bad.clone(), line("none", &[])]).drawable(), None);
@@ -298,7 +380,8 @@ mod tests {
         let bar = |value| Bar { key: line("b", &[]).key, value };
         let bars = |values: &[f64]| Bars {
             title: "t".to_owned(),
-            unit: "us",
+            unit: "us".to_owned(),
+            shared: None,
             bars: values.iter().copied().map(bar).collect(),
         };
         let text = bars(&[1.0, 1_000.0, 0.0]).figure().into_string();

@@ -55,6 +55,7 @@ fn head(report: &Report) -> Markup {
             }
             p { (date(report.started_unix_s)) " · " (format!("{:.0}", report.took_s)) " s · "
                 (report.machine.describe()) }
+            @for line in report.down() { p.state.bad { (line) } }
             @if let Some(why) = &report.partial {
                 p.state.bad { "PARTIAL: " (why) }
             } @else if report.is_clean() {
@@ -91,38 +92,40 @@ fn date(unix_s: u64) -> String {
     format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", seconds / 3_600, seconds / 60 % 60)
 }
 
-/// One row for each preset: its first metric at its last place, and the verdict of each side.
+/// One row for each preset: the figure that stands for it, and the verdict of each side.
 fn overview(report: &Report) -> Markup {
     if report.presets.len() < 2 {
         return Markup::default();
     }
     let row = |result: &PresetResult| {
-        let (preset, case) = (preset::find(&result.name)?, result.cases.last()?);
-        let metric = metric(&preset.columns[0]);
+        let preset = preset::find(&result.name)?;
+        let figures = table::overview_row(report, result, preset)?;
         Some(html! {
             tr {
                 td { a href={ "#" (preset.name) } { (preset.name) } }
-                td { (case.place()) " " (preset.axis) }
-                td { (metric.title()) }
-                @for side in 0..report.sides.len() {
+                td { (figures.place) }
+                td { (figures.metric) }
+                @for (side, cell) in figures.cells.iter().enumerate() {
                     @let word = worst_word(result, side);
                     td.n.bad[word.starts_with("FAIL")].warn[word == "LOSS"] {
-                        (table::cell(case, side, &metric.key))
+                        (cell)
                         @if !word.is_empty() { " " b { (word) } }
                     }
                 }
+                td.bad { @if table::is_unlike(report, result) { (table::NOT_COMPARABLE) } }
             }
         })
     };
     html! {
         section {
             h2 { "Overview" }
-            p { "The first figure of each measurement at its last place; click a name for the rest." }
+            p { "One figure of each measurement; click a name for the rest." }
             table {
                 thead {
                     tr {
                         th { "measurement" } th { "place" } th { "figure" }
                         @for side in &report.sides { th.n { (side.label) } }
+                        th {}
                     }
                 }
                 tbody { @for row in report.presets.iter().filter_map(row) { (row) } }
@@ -149,8 +152,15 @@ fn worst_word(result: &PresetResult, side: usize) -> &'static str {
 }
 
 fn section(report: &Report, result: &PresetResult, preset: &Preset) -> Markup {
-    let is_bad =
-        |remark: &str| ["FAIL", "LOSS", "NOT COMPARABLE"].iter().any(|word| remark.contains(word));
+    let is_bad = |remark: &str| {
+        ["FAIL", "LOSS", table::NOT_COMPARABLE, "not measured"]
+            .iter()
+            .any(|word| remark.contains(word))
+    };
+    if result.present(report.sides.len()).next().is_none() {
+        // That no broker is there is said once, at the top.
+        return Markup::default();
+    }
     html! {
         section id=(preset.name) {
             h2 { (preset.name) }
@@ -203,6 +213,9 @@ fn how(report: &Report) -> Markup {
                 details {
                     summary { (side.label) " " (side.version) ": " (side.target) ", a confirm means: "
                         (side.level.name()) }
+                    @if !side.means.is_empty() {
+                        p { "A confirm of a persistent message means: " (side.means) "." }
+                    }
                     pre { (side.configuration) }
                 }
             }
@@ -212,8 +225,10 @@ fn how(report: &Report) -> Markup {
             }
             p.soft { "Load average before: " (report.machine.load_before) ". Figures are medians, with "
                 "least and most where a case ran several times. Dashed lines and pale bars are printed "
-                "figures of the texts, or a physical limit. Where a rate was asked for, latencies count "
-                "from when each message was due." }
+                "figures of the texts, or what the bare machine did for a moment before (a relay, a round "
+                "trip, the disk): where a broker goes beyond that, it is no limit. Figures of one kind have "
+                "one scale within a measurement. Where a rate was asked for, latencies count from when each "
+                "message was due." }
         }
     }
 }

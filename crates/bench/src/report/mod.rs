@@ -11,14 +11,16 @@ mod runs;
 mod table;
 mod text_table;
 
+pub(crate) use crate::output::grouped;
 pub(crate) use drivers::drivers;
 pub(crate) use html::page;
 pub(crate) use machine::Machine;
 pub(crate) use result::{
-    CaseResult, DIED, Extent, FORMAT, Measurement, PresetResult, Raw, Report, Run, SideInfo, median,
+    Absent, CaseResult, DIED, Extent, FORMAT, Measurement, PresetResult, Raw, Report, Run,
+    SideInfo, median,
 };
 pub(crate) use result_diff::{diff, noise};
-pub(crate) use runs::{disk, grouped, idle, isolation, load, round_trips, sockets, start};
+pub(crate) use runs::{disk, idle, isolation, load, round_trips, sockets, start};
 pub(crate) use table::{figure, preset as preset_table, summary};
 
 #[cfg(test)]

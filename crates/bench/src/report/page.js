@@ -65,6 +65,10 @@
     const around = (low, high) => [low / 1.3, high * 1.3];
     const [first, last] = [chart.data[0][0], chart.data[0].at(-1)];
     const isWhole = (low, high) => low == null || (low <= first && high >= last);
+    const values = chart.data.slice(1).flat().filter((value) => value != null);
+    const [least, most] = [Math.min(...values), Math.max(...values)];
+    // All charts of a kind have one scale, until one of them is zoomed or a series hidden.
+    const common = (low, high) => (low <= least && high >= most ? [y.low, y.high] : [low, high]);
     return {
       width, height: HEIGHT, hooks,
       legend: { show: false },
@@ -77,7 +81,8 @@
         },
         y: {
           distr: y.log ? 3 : 1,
-          range: (u, low, high) => (low == null ? [1, 10] : (y.log ? around : aboveAll)(low, high)),
+          range: (u, low, high) =>
+            low == null ? [1, 10] : (y.log ? around : aboveAll)(...common(low, high)),
         },
       },
       axes: [axis(x, { size: 26, ...marked(x) }), axis(y, { size: 52, ...marked(y) })],

@@ -1,7 +1,7 @@
 //! Which charts and bars the page shows of a preset's results.
 
 use super::charts::{Bar, Bars, COLORS, Chart, Key, Line, Point, legend};
-use super::result::{CaseResult, Measurement, PresetResult, Report, place};
+use super::result::{CaseResult, Measurement, PresetResult, Report};
 use super::table;
 use crate::load::Second;
 use crate::preset::{Plot, Points, Preset, metric};
@@ -10,11 +10,26 @@ use maud::{Markup, html};
 /// Columns of which bars are drawn where there is no axis to draw lines over.
 const BAR_COLUMNS: usize = 4;
 
-/// The legend, the charts and the bars of a preset.
+/// The legend, the charts and the bars of a preset. Figures of one kind have one scale.
 pub(super) fn plots(report: &Report, result: &PresetResult, preset: &Preset) -> Markup {
     let plots = Plots { report, result, preset };
-    let charts: Vec<Chart> = plots.charts().into_iter().filter_map(Chart::drawable).collect();
-    let bars: Vec<Bars> = plots.bars().into_iter().filter_map(Bars::drawable).collect();
+    let (mut charts, mut bars) = (Vec::new(), Vec::new());
+    for kind in plots.charts() {
+        let drawable: Vec<Chart> = kind.into_iter().filter_map(Chart::drawable).collect();
+        let alone = drawable.iter().filter_map(Chart::as_bars).collect();
+        let mut lines: Vec<Chart> =
+            drawable.into_iter().filter(|chart| chart.as_bars().is_none()).collect();
+        Chart::share_scale(&mut lines);
+        charts.extend(lines);
+        bars.push(alone);
+    }
+    bars.extend(plots.bars());
+    let figures = bars.into_iter().flat_map(|kind: Vec<Bars>| {
+        let mut drawable: Vec<Bars> = kind.into_iter().filter_map(Bars::drawable).collect();
+        Bars::share_scale(&mut drawable);
+        drawable
+    });
+    let bars: Vec<Bars> = figures.collect();
     let lines = charts.iter().flat_map(|chart| &chart.lines).map(|line| &line.key);
     let keys = lines.chain(bars.iter().flat_map(|bars| &bars.bars).map(|bar| &bar.key));
     html! {
@@ -33,35 +48,47 @@ struct Plots<'a> {
 }
 
 impl Plots<'_> {
-    fn charts(&self) -> Vec<Chart> {
-        let mut charts = Vec::new();
+    /// The charts of each kind.
+    fn charts(&self) -> Vec<Vec<Chart>> {
+        let mut kinds = Vec::new();
         for plot in self.preset.plots() {
             match plot {
                 Plot::Against(key) => {
-                    charts.extend(self.series().into_iter().filter_map(|it| self.against(key, it)));
+                    let series = self.series().into_iter();
+                    kinds.push(series.filter_map(|it| self.against(key, it)).collect());
                 }
-                Plot::Travels => charts.extend(self.result.cases.iter().map(|it| self.travels(it))),
+                Plot::Travels => {
+                    kinds.push(self.result.cases.iter().map(|it| self.travels(it)).collect());
+                }
                 Plot::Seconds => {
-                    charts.extend(self.result.cases.iter().flat_map(|it| self.seconds(it)));
+                    let mut three = [Vec::new(), Vec::new(), Vec::new()];
+                    for case in &self.result.cases {
+                        let charts = self.seconds(case);
+                        three.iter_mut().zip(charts).for_each(|(kind, chart)| kind.push(chart));
+                    }
+                    kinds.extend(three);
                 }
             }
         }
-        charts
+        kinds
     }
 
-    /// Bars of the first columns where there is no axis, else of the cases that have no place on it.
-    fn bars(&self) -> Vec<Bars> {
+    /// Bars of the first columns where there is no axis, else of the cases that have no place on it; those of
+    /// each column are of one kind.
+    fn bars(&self) -> Vec<Vec<Bars>> {
         let cases = &self.result.cases;
         if self.preset.plots().is_empty() || cases.len() == 1 {
             let columns = self.preset.columns.iter().take(BAR_COLUMNS);
-            return columns.flat_map(|key| cases.iter().map(|it| self.bars_of(it, key))).collect();
+            return columns
+                .map(|key| cases.iter().map(|it| self.bars_of(it, key)).collect())
+                .collect();
         }
         let keys = self.preset.plots().iter().filter_map(|plot| match plot {
             Plot::Against(key) => Some(key),
             Plot::Travels | Plot::Seconds => None,
         });
         let free = || cases.iter().filter(|case| self.is_free(case));
-        keys.flat_map(|key| free().map(move |it| self.bars_of(it, key))).collect()
+        keys.map(|key| free().map(|it| self.bars_of(it, key)).collect()).collect()
     }
 
     /// The series of the result, in order.
@@ -73,6 +100,10 @@ impl Plots<'_> {
             }
         }
         series
+    }
+
+    fn place(&self, case: &CaseResult) -> String {
+        self.preset.place(&case.series, case.x)
     }
 
     /// Whether this is the case without a pace, which has no place on the axis.
@@ -104,8 +135,8 @@ impl Plots<'_> {
         sides.collect()
     }
 
-    /// A metric against the axis: a line for each side, dashed ones for the text's systems and for the
-    /// physical limit.
+    /// A metric against the axis: a line for each side, dashed ones for the text's systems and for the bare
+    /// machine.
     fn against(&self, key: &str, series: &str) -> Option<Chart> {
         let (report, preset) = (self.report, self.preset);
         let on_axis = |case: &&CaseResult| case.series == series && !self.is_free(case);
@@ -127,8 +158,8 @@ impl Plots<'_> {
             lines.push(Line { key: self.system_key(&history.system), points });
         }
         let limit =
-            |it: &CaseResult| Some(Point { x: it.x, y: table::limit(report, preset, it, key)? });
-        let name = table::limit_name(preset.baseline).to_owned();
+            |it: &CaseResult| Some(Point { x: it.x, y: table::bare(report, preset, it, key)? });
+        let name = table::bare_name(preset.baseline).to_owned();
         let points = cases().filter_map(limit).collect();
         lines.push(Line { key: Key { name, color: COLORS - 1, dashed: true }, points });
         let metric = metric(key);
@@ -139,7 +170,7 @@ impl Plots<'_> {
         // What stands in brackets is about places that are not drawn here.
         let x_label = preset.axis.split(" (0:").next().unwrap_or_default().to_owned();
         let y_label = metric.unit.clone();
-        Some(Chart { title, x_label, y_label, x_log: preset.axis_log, lines })
+        Some(Chart { title, x_label, y_label, x_log: preset.axis_log, lines, shared: None })
     }
 
     fn travels(&self, case: &CaseResult) -> Chart {
@@ -151,23 +182,25 @@ impl Plots<'_> {
         let mut runs = (0..self.report.sides.len()).filter_map(|side| case.done(side).next());
         let group = runs.next_back().map_or(0, |it| it.travel_group);
         Chart {
-            title: format!("travel time, {}", case.place()),
+            title: format!("travel time, {}", self.place(case)),
             x_label: format!("groups of {group} deliveries"),
             y_label: "ms".to_owned(),
             x_log: false,
             lines,
+            shared: None,
         }
     }
 
     fn seconds(&self, case: &CaseResult) -> [Chart; 3] {
         let chart = |what: &str, unit: &str, value: fn(&Second) -> f64| Chart {
-            title: format!("{what}, {}", case.place()),
+            title: format!("{what}, {}", self.place(case)),
             x_label: "seconds".to_owned(),
             y_label: unit.to_owned(),
             x_log: false,
             lines: self.side_lines(case, |it| {
                 it.seconds.iter().map(|it| Point { x: it.at_s, y: value(it) }).collect()
             }),
+            shared: None,
         };
         [
             chart("deliveries", "msg/s", |second| second.delivered),
@@ -191,9 +224,9 @@ impl Plots<'_> {
         let metric = metric(key);
         let at = match self.result.cases.len() {
             1 => String::new(),
-            _ if self.is_free(case) => format!(", {}, unlimited", case.series),
-            _ => format!(" {} {}", case.series, place(case.x)),
+            _ => format!(", {}", self.place(case)),
         };
-        Bars { title: format!("{}{at}", metric.label), unit: &metric.unit, bars }
+        let title = format!("{}{at}", metric.label);
+        Bars { title, unit: metric.unit.clone(), bars, shared: None }
     }
 }

@@ -1,7 +1,7 @@
 //! The result of a campaign, with everything that is needed to repeat it, as the JSON file holds it. Text and
 //! pages are made from it alone.
 
-use super::{Machine, grouped};
+use super::Machine;
 use crate::load::{Bottleneck, Schedule, Second, Verdict};
 use crate::measure::disk::DiskSpeed;
 use crate::peer::Level;
@@ -36,9 +36,9 @@ pub(crate) struct Report {
     pub(crate) workers: Vec<String>,
     /// The brokers.
     pub(crate) sides: Vec<SideInfo>,
-    /// The limit of the bare sockets, by octets of a message.
+    /// The bare sockets, by octets of a message.
     pub(crate) raw: BTreeMap<u64, Raw>,
-    /// The limit of the bare disk.
+    /// The bare disk.
     pub(crate) disk: Option<DiskSpeed>,
     /// The measurements.
     pub(crate) presets: Vec<PresetResult>,
@@ -62,7 +62,7 @@ pub(crate) struct SideInfo {
     pub(crate) configuration: String,
 }
 
-/// The limit of the bare sockets with messages of one size.
+/// The bare sockets with messages of one size.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Raw {
     /// Messages per second through a relay.
@@ -86,6 +86,18 @@ pub(crate) struct PresetResult {
     pub(crate) parameters: BTreeMap<String, String>,
     /// Its cases in order.
     pub(crate) cases: Vec<CaseResult>,
+    /// Brokers that could not be measured at all.
+    #[serde(default)]
+    pub(crate) absent: Vec<Absent>,
+}
+
+/// A broker that a preset could not measure.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Absent {
+    /// Its index among the report's sides.
+    pub(crate) side: usize,
+    /// Why.
+    pub(crate) why: String,
 }
 
 /// One place of one series.
@@ -181,11 +193,6 @@ impl Measurement {
 }
 
 impl CaseResult {
-    /// Its series and its place, as texts name them.
-    pub(crate) fn place(&self) -> String {
-        format!("{} {}", self.series, place(self.x)).trim().to_owned()
-    }
-
     /// The runs of a side.
     pub(crate) fn runs(&self, side: usize) -> impl Iterator<Item = &Run> {
         self.sides.get(side).into_iter().flatten()
@@ -215,15 +222,15 @@ impl CaseResult {
     }
 }
 
-/// A place on an axis.
-pub(super) fn place(x: f64) -> String {
-    if x.fract() == 0.0 { grouped(x) } else { x.to_string() }
-}
-
 impl PresetResult {
     /// The case at a place of a series.
     pub(crate) fn case(&self, series: &str, x: f64) -> Option<&CaseResult> {
         self.cases.iter().find(|case| case.series == series && case.x == x)
+    }
+
+    /// The indices of the sides that could be measured.
+    pub(crate) fn present(&self, sides: usize) -> impl Iterator<Item = usize> {
+        (0..sides).filter(|side| self.absent.iter().all(|absent| absent.side != *side))
     }
 
     /// The complete runs of a side in all cases.
@@ -263,7 +270,11 @@ impl Report {
             let runs: Vec<&Run> = cases().flat_map(|case| case.runs(side)).collect();
             let failed = |run: &&&Run| matches!(run, Run::Failed(_));
             let died = |run: &&Run| matches!(run, Run::Failed(why) if why.starts_with(DIED));
+            let is_absent = |it: &PresetResult| it.absent.iter().any(|absent| absent.side == side);
             match runs.iter().filter(failed).count() {
+                0 if self.presets.iter().any(is_absent) => {
+                    Some(format!("{} was not measured", info.label))
+                }
                 0 => None,
                 _ if runs.iter().any(died) => Some(format!("{} died", info.label)),
                 failed => Some(format!("{failed} of {} runs of {} failed", runs.len(), info.label)),
@@ -273,8 +284,25 @@ impl Report {
         (!lacks.is_empty()).then(|| lacks.join(", "))
     }
 
-    /// Whether no run failed and no verdict is `FAIL`.
+    /// The brokers that no preset could measure, a line each.
+    pub(crate) fn down(&self) -> Vec<String> {
+        let why = |side: usize| {
+            let absent = |it: &PresetResult| {
+                it.absent.iter().find(|absent| absent.side == side).map(|absent| absent.why.clone())
+            };
+            let all: Option<Vec<String>> = self.presets.iter().map(absent).collect();
+            all?.into_iter().next()
+        };
+        let sides = self.sides.iter().enumerate();
+        let down = sides.filter_map(|(side, info)| Some(format!("{}: {}", info.label, why(side)?)));
+        down.map(|line| format!("not measured: {line}")).collect()
+    }
+
+    /// Whether every broker was measured, no run failed and no verdict is `FAIL`.
     pub(crate) fn is_clean(&self) -> bool {
+        if self.presets.iter().any(|preset| !preset.absent.is_empty()) {
+            return false;
+        }
         let cases = self.presets.iter().flat_map(|preset| &preset.cases);
         let mut runs = cases.flat_map(|case| case.sides.iter().flatten());
         runs.all(|run| match run {
@@ -297,7 +325,7 @@ pub(crate) fn median(values: &[f64]) -> Option<f64> {
 }
 
 /// The least and the greatest of some values.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Extent {
     /// The least; infinite if there is none.
     pub(crate) low: f64,

@@ -1,7 +1,7 @@
 //! The difference of two results: which figures changed by more than the noise, and why results are not
 //! comparable.
 
-use super::result::{CaseResult, Extent, PresetResult, Report};
+use super::result::{Absent, CaseResult, Extent, PresetResult, Report};
 use super::table::figure;
 use super::text_table::{Layout, text_table};
 use crate::preset::{self, Better, Preset, metric};
@@ -9,8 +9,6 @@ use std::fmt::Write;
 
 /// Differences below this part are noise even if the runs differ less: shared machines are no better.
 const NOISE_MIN: f64 = 0.05;
-/// Columns of a preset that are compared.
-const COLUMNS: usize = 3;
 
 /// Two results beside each other.
 #[derive(Debug)]
@@ -40,10 +38,16 @@ pub(crate) fn diff(a: &Report, b: &Report) -> Diff {
     let noise = noise(a).into_iter().chain(noise(b)).fold(NOISE_MIN, f64::max);
     line(&format!("differences below {:.0}% are taken for noise", noise * 100.0));
     for before in &a.presets {
-        let Some(after) = b.presets.iter().find(|it| it.name == before.name) else { continue };
         let Some(preset) = preset::find(&before.name) else { continue };
+        let Some(after) = b.presets.iter().find(|it| it.name == before.name) else {
+            text += &format!("\n{}\n  only in A\n", preset.name);
+            continue;
+        };
         text += &format!("\n{}\n", preset.name);
         text += &PresetDiff { a, b, before, after, preset, noise }.text();
+    }
+    for after in b.presets.iter().filter(|it| a.presets.iter().all(|is| is.name != it.name)) {
+        text += &format!("\n{}\n  only in B\n", after.name);
     }
     Diff { text, both: both(a, b) }
 }
@@ -76,8 +80,9 @@ struct PresetDiff<'a> {
 
 impl PresetDiff<'_> {
     fn text(&self) -> String {
-        if self.before.parameters != self.after.parameters {
-            return "  not compared: other parameters\n".to_owned();
+        let differences = self.other_parameters();
+        if !differences.is_empty() {
+            return format!("  not compared: other parameters: {}\n", differences.join(", "));
         }
         let mut text = String::new();
         let mut rows = Vec::new();
@@ -97,12 +102,27 @@ impl PresetDiff<'_> {
         text + &text_table(Layout { indent: 2, left_columns: 3 }, rows)
     }
 
+    /// The parameters whose difference makes figures incomparable: not how often something ran, and not lists
+    /// of places, of which those are compared that both have.
+    fn other_parameters(&self) -> Vec<String> {
+        let (before, after) = (&self.before.parameters, &self.after.parameters);
+        let names = before.keys().chain(after.keys().filter(|name| !before.contains_key(*name)));
+        let is_list = |value: &str| value.contains(',') || value.contains("..");
+        let differs = |name: &String| {
+            let [one, two] = [before, after].map(|it| it.get(name).map_or("-", String::as_str));
+            let matters = *name != "runs" && !is_list(one) && !is_list(two);
+            (matters && one != two).then(|| format!("{name} {one} / {two}"))
+        };
+        names.filter_map(differs).collect()
+    }
+
     fn rows(&self, sides: &SidePair) -> Vec<Vec<String>> {
         let mut rows = Vec::new();
         for case in &self.before.cases {
             let Some(after) = self.after.case(&case.series, case.x) else { continue };
-            let columns = self.preset.columns.iter().take(COLUMNS);
-            rows.extend(columns.filter_map(|key| self.row(case, after, sides, key)));
+            rows.extend(
+                self.preset.columns.iter().filter_map(|key| self.row(case, after, sides, key)),
+            );
         }
         rows
     }
@@ -126,7 +146,7 @@ impl PresetDiff<'_> {
         };
         Some(vec![
             self.a.sides[sides.a].label.clone(),
-            before.place(),
+            self.preset.place(&before.series, before.x),
             metric.label.clone(),
             figure(key, one),
             "->".to_owned(),
@@ -191,6 +211,10 @@ fn both(a: &Report, b: &Report) -> Report {
     both.command = vec![a.command.join(" "), "\n".to_owned(), b.command.join(" ")];
     for result in &mut both.presets {
         let other = b.presets.iter().find(|other| other.name == result.name);
+        let absent = other.into_iter().flat_map(|other| &other.absent);
+        result.absent.extend(
+            absent.map(|absent| Absent { side: absent.side + a.sides.len(), ..absent.clone() }),
+        );
         for case in &mut result.cases {
             let same = other.and_then(|other| other.case(&case.series, case.x));
             let runs = same.map(|it| it.sides.clone());

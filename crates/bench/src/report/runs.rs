@@ -8,6 +8,7 @@ use crate::load::{Outcome, Schedule, Verdict};
 use crate::measure::bare_sockets::SocketSpeed;
 use crate::measure::disk::DiskSpeed;
 use crate::measure::latency::Summary;
+use crate::output::grouped;
 use std::fmt::Write;
 
 /// How busy the whole machine was during the run; `None` where that is not known.
@@ -239,22 +240,6 @@ fn quantiles(summary: &Summary) -> String {
         "p50 {:.1}  p90 {:.1}  p99 {:.1}  p99.9 {:.1}  max {:.1} us",
         summary.p50_us, summary.p90_us, summary.p99_us, summary.p999_us, summary.max_us
     )
-}
-
-/// A whole number with commas between thousands.
-pub(crate) fn grouped(value: f64) -> String {
-    let digits = format!("{value:.0}");
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0
-            && (digits.len() - index).is_multiple_of(3)
-            && digits.as_bytes()[index - 1] != b'-'
-        {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]

@@ -1,12 +1,15 @@
 //! A preset's results as tables for terminals, in the terms of its text: a row for each case, a column for
-//! each broker and each system of the text, and the physical limit. Also the remarks beside them.
+//! each broker and each system of the text, and the bare machine. Also the remarks beside them.
 
 use super::grouped;
-use super::result::{CaseResult, Extent, Measurement, PresetResult, Report, Run, place};
+use super::result::{CaseResult, Extent, Measurement, PresetResult, Report, Run};
 use super::text_table::{Layout, text_table};
 use crate::load::{Checked, Verdict};
-use crate::preset::{self, Baseline, Better, Preset, metric};
+use crate::preset::{self, Baseline, Better, History, Preset, metric};
 use std::collections::BTreeMap;
+
+/// The mark of a printed figure that is corrected here.
+const CORRECTED: &str = "*";
 
 /// A figure with the decimals of its metric.
 pub(crate) fn figure(key: &str, value: f64) -> String {
@@ -30,8 +33,8 @@ pub(super) fn cell(case: &CaseResult, side: usize, key: &str) -> String {
     format!("{text} [{}..{}]", figure(key, low), figure(key, high))
 }
 
-/// The physical limit of a case in terms of a metric, if there is one.
-pub(super) fn limit(report: &Report, preset: &Preset, case: &CaseResult, key: &str) -> Option<f64> {
+/// What the bare machine does in a case in terms of a metric, if that was measured.
+pub(super) fn bare(report: &Report, preset: &Preset, case: &CaseResult, key: &str) -> Option<f64> {
     let raw = report.raw.get(&case.size_bytes);
     match (preset.baseline, key) {
         // Not the publish rate: messages in socket buffers count as published.
@@ -50,8 +53,8 @@ pub(super) fn limit(report: &Report, preset: &Preset, case: &CaseResult, key: &s
     }
 }
 
-/// The name of the physical limit.
-pub(super) fn limit_name(baseline: Baseline) -> &'static str {
+/// The name of the same.
+pub(super) fn bare_name(baseline: Baseline) -> &'static str {
     match baseline {
         Baseline::None => "",
         Baseline::Relay => "bare relay",
@@ -74,46 +77,50 @@ pub(super) fn grid(
     key: &str,
 ) -> Option<Grid> {
     let measured = |case: &CaseResult| {
-        (0..report.sides.len()).any(|side| !case.values(side, key).is_empty() || case.failed(side))
+        let mut sides = result.present(report.sides.len());
+        sides.any(|side| !case.values(side, key).is_empty() || case.failed(side))
     };
     if !result.cases.iter().any(measured) {
         return None;
     }
     let has_series = result.cases.iter().any(|case| !case.series.is_empty());
     let systems = preset.systems(Some(key));
-    let limited = result.cases.iter().any(|case| limit(report, preset, case, key).is_some());
+    let has_bare = result.cases.iter().any(|case| bare(report, preset, case, key).is_some());
+    let present: Vec<usize> = result.present(report.sides.len()).collect();
     let mut head = Vec::new();
     if has_series {
         head.push("series".to_owned());
     }
     head.push(preset.axis.clone());
-    head.extend(report.sides.iter().map(|side| side.label.clone()));
+    head.extend(present.iter().map(|side| report.sides[*side].label.clone()));
     head.extend(systems.iter().map(|system| (*system).to_owned()));
-    if limited {
-        head.extend([limit_name(preset.baseline).to_owned(), "first to it".to_owned()]);
+    if has_bare {
+        head.extend([bare_name(preset.baseline).to_owned(), "first to it".to_owned()]);
     }
     let row = |case: &CaseResult| {
         let mut row = Vec::new();
         if has_series {
             row.push(case.series.clone());
         }
-        row.push(place(case.x));
-        row.extend((0..report.sides.len()).map(|side| cell(case, side, key)));
+        row.push(preset.place_cell(case.x));
+        row.extend(present.iter().map(|side| cell(case, *side, key)));
         row.extend(systems.iter().map(|system| {
-            let own = preset.history.iter().filter(|it| it.system == *system && it.metric == key);
-            let value = own.filter_map(|it| it.at(&case.series, case.x)).next();
-            value.map_or("-".to_owned(), |value| figure(key, value))
+            let mut own =
+                preset.history.iter().filter(|it| it.system == *system && it.metric == key);
+            let found = own.find_map(|it| Some((it.at(&case.series, case.x)?, it)));
+            let mark = |it: &History| if it.corrected.contains(&case.x) { CORRECTED } else { "" };
+            found.map_or("-".to_owned(), |(value, it)| figure(key, value) + mark(it))
         }));
-        if limited {
-            row.extend(limit_cells(report, preset, case, key));
+        if has_bare {
+            row.extend(bare_cells(report, preset, case, key));
         }
         row
     };
     Some(Grid { head, rows: result.cases.iter().map(row).collect() })
 }
 
-fn limit_cells(report: &Report, preset: &Preset, case: &CaseResult, key: &str) -> [String; 2] {
-    let Some(limit) = limit(report, preset, case, key) else { return ["-".into(), "-".into()] };
+fn bare_cells(report: &Report, preset: &Preset, case: &CaseResult, key: &str) -> [String; 2] {
+    let Some(limit) = bare(report, preset, case, key) else { return ["-".into(), "-".into()] };
     let ratio = case.median(0, key).map(|value| match metric(key).better {
         Better::Higher => format!("{:.2}", value / limit),
         Better::Lower => format!("{:.2}x", value / limit),
@@ -127,6 +134,10 @@ pub(crate) fn preset(report: &Report, result: &PresetResult) -> String {
         return format!("{}: this version does not know it\n", result.name);
     };
     let mut text = format!("\n{}  {}\n  ({})\n", preset.name, preset.about, preset.text);
+    if result.present(report.sides.len()).next().is_none() {
+        // That they are down is said once, for all presets.
+        return String::new();
+    }
     let quick = if result.quick { "quick: " } else { "" };
     text += &format!("  {quick}{}\n", result.parameters(" "));
     for key in &preset.columns {
@@ -148,8 +159,8 @@ fn align(grid: Grid) -> String {
     text_table(Layout { indent: 4, left_columns: 0 }, rows)
 }
 
-/// Remarks beside the figures: failures, losses, refusals, different durability, and the bottleneck of a run
-/// if it was not the broker.
+/// Remarks beside the figures: failures, losses, refusals, different durability, what printed figures are of,
+/// and the bottleneck of a run if it was not the broker.
 pub(crate) fn remarks(report: &Report, result: &PresetResult) -> Vec<String> {
     let mut remarks: Vec<String> = Vec::new();
     let mut add = |remark: String| {
@@ -157,11 +168,19 @@ pub(crate) fn remarks(report: &Report, result: &PresetResult) -> Vec<String> {
             remarks.push(remark);
         }
     };
+    let Some(preset) = preset::find(&result.name) else { return remarks };
+    let down = report.down();
+    for absent in &result.absent {
+        let line = format!("not measured: {}: {}", report.sides[absent.side].label, absent.why);
+        if !down.contains(&line) {
+            add(line);
+        }
+    }
     let mut limits: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (index, side) in report.sides.iter().enumerate() {
         let label = &side.label;
         for case in &result.cases {
-            let at = case.place();
+            let at = preset.place(&case.series, case.x);
             for run in case.runs(index) {
                 let measurement = match run {
                     Run::Done(measurement) => measurement,
@@ -188,6 +207,17 @@ pub(crate) fn remarks(report: &Report, result: &PresetResult) -> Vec<String> {
     for (limit, labels) in limits.iter().filter(|(limit, _)| !limit.is_empty()) {
         add(format!("limited by {limit}: {}", labels.join(", ")));
     }
+    add_times(report, result, &mut add);
+    add_bare(report, result, preset, &mut add);
+    add_printed(result, preset, &mut add);
+    if let Some(unlike) = unlike_levels(report, result) {
+        add(unlike);
+    }
+    remarks
+}
+
+/// How times came about.
+fn add_times(report: &Report, result: &PresetResult, add: &mut impl FnMut(String)) {
     let mut add_times = |remark: &str, is_so: fn(&Measurement) -> bool| {
         let timed = |it: &Measurement| is_so(it) && it.metrics.contains_key("p50_us");
         let sides = report.sides.iter().enumerate();
@@ -205,10 +235,65 @@ pub(crate) fn remarks(report: &Report, result: &PresetResult) -> Vec<String> {
         "publishers kept no pace and waited for no answer: times are those of the queue before the consumers",
         |it| it.saturated,
     );
-    if let Some(unlike) = unlike_levels(report, result) {
-        add(unlike);
+}
+
+/// Brokers that do better than the bare machine did: it is no limit then.
+fn add_bare(report: &Report, result: &PresetResult, preset: &Preset, add: &mut impl FnMut(String)) {
+    let mut beyond: Vec<&str> = Vec::new();
+    // What the tool takes of the processor has nothing to do with a relay's.
+    for key in preset.columns.iter().filter(|key| *key != "tool_us") {
+        for case in &result.cases {
+            let Some(bare) = bare(report, preset, case, key) else { continue };
+            for (side, info) in report.sides.iter().enumerate() {
+                let is_beyond =
+                    case.median(side, key).is_some_and(|value| match metric(key).better {
+                        Better::Higher => value > bare,
+                        Better::Lower => value < bare,
+                    });
+                if is_beyond && !beyond.contains(&info.label.as_str()) {
+                    beyond.push(&info.label);
+                }
+            }
+        }
     }
-    remarks
+    let why = match preset.baseline {
+        Baseline::None => return,
+        Baseline::Relay => {
+            "one thread hands on what comes, piece by piece, measured for a moment before"
+        }
+        Baseline::RoundTrip => {
+            "the machine was measured for a moment before, and changes its speed"
+        }
+        Baseline::Disk => {
+            "flushes of 256 KiB, one after the other, measured for a moment before: larger ones take more"
+        }
+    };
+    if !beyond.is_empty() {
+        let (name, labels) = (bare_name(preset.baseline), beyond.join(", "));
+        add(format!("the {name} is no limit: {labels} went beyond it ({why})"));
+    }
+}
+
+/// What printed figures are of, where that differs from what was run, and which are corrected.
+fn add_printed(result: &PresetResult, preset: &Preset, add: &mut impl FnMut(String)) {
+    if preset.history.is_empty() {
+        return;
+    }
+    let changed = preset.changed(&result.parameters);
+    let changed: Vec<String> =
+        changed.map(|(name, text, here)| format!("{name}={text}, here {here}")).collect();
+    if !changed.is_empty() {
+        add(format!("printed figures are of the text's {}", changed.join("; ")));
+    }
+    for history in &preset.history {
+        for x in &history.corrected {
+            let (system, at) = (&history.system, preset.place(&history.series, *x));
+            add(format!(
+                "{CORRECTED} corrected: the text's figure of {system} at {at} is a typo; this one fits those \
+                 beside it"
+            ));
+        }
+    }
 }
 
 /// Remarks on one run.
@@ -266,24 +351,68 @@ fn unlike_levels(report: &Report, result: &PresetResult) -> Option<String> {
         sides.iter().map(|(_, side)| format!("{} {}", side.label, side.level.name())).collect();
     let unlike = sides.iter().any(|(_, side)| side.level != first.level);
     Some(match unlike {
-        true => format!("NOT COMPARABLE, confirms mean different things: {}", levels.join(", ")),
+        true => format!("{NOT_COMPARABLE}, confirms mean different things: {}", levels.join(", ")),
         false => format!("a confirm means: {}", levels.join(", ")),
     })
 }
 
-/// All presets in one line each: the first metric of the last case.
+/// The mark of a preset whose sides' confirms mean different things.
+pub(super) const NOT_COMPARABLE: &str = "NOT COMPARABLE";
+
+/// Whether persistent figures of a preset cannot be compared.
+pub(super) fn is_unlike(report: &Report, result: &PresetResult) -> bool {
+    unlike_levels(report, result).is_some_and(|text| text.starts_with(NOT_COMPARABLE))
+}
+
+/// A preset's row in an overview.
+pub(super) struct Row {
+    /// Where its figures are from.
+    pub(super) place: String,
+    /// The metric, with its unit.
+    pub(super) metric: String,
+    /// The figure of each side.
+    pub(super) cells: Vec<String>,
+}
+
+/// The row of a preset; `None` if it has no case.
+pub(super) fn overview_row(report: &Report, result: &PresetResult, preset: &Preset) -> Option<Row> {
+    let wanted = preset.overview.as_ref();
+    let key = wanted.map_or(preset.columns[0].as_str(), |it| it.metric.as_str());
+    let sides = 0..report.sides.len();
+    let metric = metric(key).title();
+    if let Some(best) = wanted.and_then(|it| it.best.as_ref()) {
+        let of_side = |side: usize| {
+            let medians = result.cases.iter().filter_map(|case| case.median(side, key));
+            medians.reduce(f64::max).map_or("-".to_owned(), |value| figure(key, value))
+        };
+        return Some(Row { place: best.clone(), metric, cells: sides.map(of_side).collect() });
+    }
+    let has_it = |case: &&CaseResult| sides.clone().any(|side| !case.values(side, key).is_empty());
+    let series = wanted.map_or("", |it| it.series.as_str());
+    let of_series = |case: &&CaseResult| series.is_empty() || case.series == series;
+    let at = |case: &&CaseResult| wanted.and_then(|it| it.x).is_none_or(|x| case.x == x);
+    let cases = || result.cases.iter().rev();
+    let found = cases().find(|case| of_series(case) && at(case) && has_it(case));
+    let found = found.or_else(|| cases().find(|case| of_series(case) && has_it(case)));
+    let case = found.or_else(|| cases().find(has_it)).or_else(|| result.cases.last())?;
+    let place = preset.place(&case.series, case.x);
+    Some(Row { place, metric, cells: sides.map(|side| cell(case, side, key)).collect() })
+}
+
+/// All presets in one line each: the figure that stands for each.
 pub(crate) fn summary(report: &Report) -> String {
     let mut head = vec!["preset".to_owned(), "case".to_owned(), "metric".to_owned()];
     head.extend(report.sides.iter().map(|side| side.label.clone()));
+    head.push(String::new());
     let mut rows = Vec::new();
     for result in &report.presets {
         let Some(preset) = preset::find(&result.name) else { continue };
-        let key = &preset.columns[0];
-        if let Some(case) = result.cases.last() {
-            let mut row = vec![preset.name.clone(), case.place(), metric(key).title()];
-            row.extend((0..report.sides.len()).map(|side| cell(case, side, key)));
-            rows.push(row);
-        }
+        let Some(figures) = overview_row(report, result, preset) else { continue };
+        let mut row = vec![preset.name.clone(), figures.place, figures.metric];
+        row.extend(figures.cells);
+        let remark = if is_unlike(report, result) { NOT_COMPARABLE } else { "" };
+        row.push(remark.to_owned());
+        rows.push(row);
     }
     align(Grid { head, rows })
 }

@@ -1,6 +1,6 @@
 //! Results on values: words, medians, tables, pages.
 
-use super::result::{CaseResult, Measurement, PresetResult, Report, Run, SideInfo};
+use super::result::{Absent, CaseResult, Measurement, PresetResult, Report, Run, SideInfo};
 use super::result_diff::Diff;
 use super::{Raw, diff, median, page, preset_table};
 use crate::load::Verdict;
@@ -103,6 +103,79 @@ fn unlike_durability_is_marked() {
 }
 
 #[test]
+fn a_broker_that_is_down_is_one_line() {
+    let mut report = report(&[&[5e5], &[1e5]]);
+    for case in &mut report.presets[0].cases {
+        case.sides[1].clear();
+    }
+    let why = "127.0.0.1:1: Connection refused".to_owned();
+    report.presets[0].absent = vec![Absent { side: 1, why }];
+    let line = "not measured: side-1: 127.0.0.1:1: Connection refused";
+    assert_eq!(report.down(), [line]);
+    assert!(!report.is_clean());
+    assert_eq!(report.lacks().as_deref(), Some("side-1 was not measured"));
+    let text = preset_table(&report, &report.presets[0]);
+    assert!(!text.contains("side-1") && text.contains("side-0"), "{text}");
+    assert_eq!(page(&report).matches(line).count(), 1);
+    // Another preset could measure it: then it is not down, and this one says so.
+    report.presets.push(PresetResult { absent: Vec::new(), ..report.presets[0].clone() });
+    assert_eq!(report.down(), Vec::<String>::new());
+    assert!(preset_table(&report, &report.presets[0]).contains(line));
+    // None is there.
+    let why = "no".to_owned();
+    report.presets.truncate(1);
+    report.presets[0].absent.push(Absent { side: 0, why });
+    assert_eq!(preset_table(&report, &report.presets[0]), "");
+}
+
+#[test]
+fn an_overview_says_what_cannot_be_compared_and_shows_the_figure_that_is_chosen() {
+    let mut report = report(&[&[5e5], &[1e5]]);
+    report.sides[1].level = Level::Memory;
+    for run in report.presets[0].cases.iter_mut().flat_map(|case| case.sides.iter_mut()).flatten() {
+        let Run::Done(measurement) = run else { continue };
+        measurement.persistent = true;
+    }
+    let text = super::summary(&report);
+    assert!(text.contains("1,024 octets") && text.contains("NOT COMPARABLE"), "{text}");
+    report.presets.push(report.presets[0].clone());
+    assert_eq!(page(&report).matches("<td class=\"bad\">NOT COMPARABLE</td>").count(), 2);
+}
+
+#[test]
+fn what_printed_figures_are_of_is_said() {
+    let mut report = report(&[&[5e5, 6e5, 4e5], &[2e6]]);
+    report.presets[0].parameters = [("groups", "5"), ("runs", "1"), ("sizes", "100")]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into();
+    let text = preset_table(&report, &report.presets[0]);
+    assert!(text.contains("printed figures are of the text's groups=20, here 5\n"), "{text}");
+    // 2,000,000 are more than the 1,000,000 of the relay.
+    assert!(text.contains("the bare relay is no limit: side-1 went beyond it"), "{text}");
+    report.presets[0].name = "solace-t3".to_owned();
+    for case in &mut report.presets[0].cases {
+        case.series = "1 KB".to_owned();
+        case.x = if case.x == 100.0 { 1.0 } else { 2.0 };
+    }
+    let text = preset_table(&report, &report.presets[0]);
+    assert!(text.contains("1,040,000*") && text.contains("VMR at 1 KB, 2 subscribers"), "{text}");
+    assert!(text.contains(" 784,000 "), "{text}");
+}
+
+#[test]
+fn places_have_the_names_of_the_text() {
+    let place = |name: &str, series: &str, x: f64| {
+        crate::preset::find(name).expect("there is one").place(series, x)
+    };
+    assert_eq!(place("joram", "queue", 2.0), "queue, transacted producer");
+    assert_eq!(place("solace-t3", "1 KB", 50.0), "1 KB, 50 subscribers");
+    assert_eq!(place("pang-2", "", 1.0), "1 pair");
+    assert_eq!(place("solace-t4", "", 1_024.0), "1,024 octets");
+    assert_eq!(place("latency", "", 1.0), "1 messages/s");
+    assert_eq!(place("stock-exchange", "coalescing", 0.0), "coalescing, unlimited");
+}
+
+#[test]
 fn how_times_came_about_is_said() {
     let said = |change: fn(&mut Measurement)| {
         let mut report = report(&[&[5e5]]);
@@ -165,6 +238,14 @@ fn two_results_are_compared_where_they_can_be() {
     other.presets[0].parameters.insert("groups".to_owned(), "3".to_owned());
     let text = diff(&a, &other).text;
     assert!(text.contains("other machines") && text.contains("other parameters"), "{text}");
+    // Lists of places and the number of runs may differ: what both have is compared.
+    let mut more = b.clone();
+    more.presets[0].parameters.insert("sizes".to_owned(), "100,1024,2048".to_owned());
+    more.presets[0].parameters.insert("runs".to_owned(), "9".to_owned());
+    assert_eq!(diff(&a, &more).text.matches("BETTER").count(), 2);
+    more.presets[0].name = "solace-t4".to_owned();
+    let text = diff(&a, &more).text;
+    assert!(text.contains("only in A") && text.contains("solace-t4\n  only in B"), "{text}");
     let mut weaker = b;
     weaker.sides[0].level = Level::Memory;
     assert!(diff(&a, &weaker).text.contains("not compared: flushed / in memory"));
