@@ -8,6 +8,7 @@ mod direct_host;
 mod host;
 mod identical_shards;
 mod large;
+mod memory;
 mod publisher_stall;
 mod quotas;
 mod rates;

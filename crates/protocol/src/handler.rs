@@ -122,6 +122,10 @@ pub trait ProtocolHandler {
     fn blocked(&mut self, _context: &mut Context<impl Host>, _why: Option<&str>) {}
     /// All spilled messages of the connection are written to its output.
     fn spill_drained(&mut self, _context: &mut Context<impl Host>) {}
+    /// Whether it drops what comes, until the peer has closed the connection.
+    fn drops_input(&self) -> bool {
+        false
+    }
     /// Bytes of input that it keeps: messages that have not arrived whole.
     fn held_bytes(&self) -> usize;
     /// Memory is short, and has been for a while: refuses the messages that have not arrived whole.

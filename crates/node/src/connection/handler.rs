@@ -105,6 +105,10 @@ impl ProtocolHandler for AnyHandler {
         fn expire(&mut self, context: &mut Context<impl Host>) -> Result<(), Close>;
     }
 
+    fn drops_input(&self) -> bool {
+        each!(self, handler => handler.drops_input())
+    }
+
     fn held_bytes(&self) -> usize {
         each!(self, handler => handler.held_bytes())
     }

@@ -33,6 +33,7 @@ impl Node {
         }
         self.slow_flood(now, id, bytes.len(), before);
         self.count_input(now, id, bytes.len());
+        self.slow_dropped(now, id, bytes.len());
     }
 
     /// Presents kept input with as much of `bytes` behind it as it takes to complete it, and the rest

@@ -5,6 +5,7 @@ use crate::connection::read_pause::WaitsFor;
 use crate::node::Node;
 use crate::shard::message::FromHome;
 use angarium_engine::{ConnectionId, Time};
+use angarium_protocol::ProtocolHandler;
 use std::time::Duration;
 
 /// How long such a connection is not read from while no other is active. With 64 KiB read at once, or 32
@@ -196,6 +197,18 @@ impl Node {
         if floods_home.is_none() && !self.is_flood(bytes, before) {
             self.flow.company.note(now, id);
         } else if floods_home == Some(true) || self.flow.company.is_there(now, id) {
+            self.slow_down(now, id, WaitsFor::Flooded);
+        }
+    }
+
+    /// After `bytes` of input that were dropped because the connection is being closed: it is read from as
+    /// slowly as a flood.
+    #[inline]
+    pub(crate) fn slow_dropped(&mut self, now: Time, id: ConnectionId, bytes: usize) {
+        if bytes >= FLOOD_BYTES
+            && let Some(connection) = self.connections.get(id)
+            && connection.handler.drops_input()
+        {
             self.slow_down(now, id, WaitsFor::Flooded);
         }
     }

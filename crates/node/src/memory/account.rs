@@ -31,7 +31,7 @@ pub(crate) const CONNECTION_LEAST: u64 = 128 << 10;
 const USER_LEAST: u64 = 1 << 20;
 /// How many times what is free a user may hold.
 const USER_TIMES: u64 = 3;
-/// The part of the limit in all by which a user's sum changes before other shards learn of it.
+/// The part of the limit in all, or of users, by which a user's sum changes before other shards learn of it.
 const TOLD_PART: u64 = 1024;
 /// The least such change.
 const TOLD_LEAST: u64 = 16 << 10;
@@ -157,7 +157,7 @@ impl Account {
         if before == after {
             return;
         }
-        let step = (self.limits.all / TOLD_PART).max(TOLD_LEAST);
+        let step = (self.limits.all.min(self.limits.user) / TOLD_PART).max(TOLD_LEAST);
         let it = &mut self.users[user];
         it.here = it.here.saturating_sub(before).saturating_add(after);
         let is_much = it.here.abs_diff(it.told) >= step || (it.here == 0 && it.told > 0);

@@ -421,6 +421,10 @@ impl ProtocolHandler for Handler {
         }
     }
 
+    fn drops_input(&self) -> bool {
+        matches!(self.state, State::Closing | State::Deaf)
+    }
+
     fn held_bytes(&self) -> usize {
         self.channels.held_bytes()
     }

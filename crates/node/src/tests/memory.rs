@@ -1,0 +1,121 @@
+//! What clients hold in memory: those that hold too much wait or are refused, and others go on.
+
+use super::broker::Broker;
+use super::host::{Host, message};
+use crate::memory::account::{Account, MemoryLimits};
+use crate::{Node, WaitsFor};
+use angarium_engine::{HeldMemory, SlowConsumerPolicy};
+use std::time::Duration;
+
+const MIB: u64 = 1 << 20;
+
+fn limit(nodes: &mut [Node], limits: MemoryLimits) {
+    for node in nodes {
+        node.options.memory = limits;
+        node.memory = Account::new(limits);
+    }
+}
+
+#[test]
+fn subscriptions_that_hold_too_much_are_refused_wherever_the_user_is() {
+    const REFUSED: &str = "-ERR 'maximum memory exceeded'";
+    for shards in [1, 2] {
+        let mut broker = Broker::new(shards);
+        let (all, connection) = (64 * MIB, u64::MAX);
+        limit(&mut broker.nodes, MemoryLimits { all, user: MIB, connection });
+        broker.connect("a", 0);
+        broker.connect("b", shards - 1);
+        broker.say("b", "SUB before 1\r\nPING\r\n");
+        assert!(!broker.heard("b").contains("-ERR"));
+        for at in 0..200 {
+            broker.say("a", &format!("SUB {at}.{} {at}\r\n", "a".repeat(3_900)));
+        }
+        broker.pass(Duration::from_secs(1));
+        let refused = broker.heard("a").matches(REFUSED).count();
+        assert!((40..120).contains(&refused), "{refused} of 200");
+        broker.say("b", "SUB after 2\r\nPING\r\n");
+        let heard = broker.heard("b");
+        assert!(heard.contains(REFUSED) && heard.contains("PONG"), "{heard}");
+        // What was there is there: it gets messages, whoever holds too much.
+        broker.say("a", "PUB before 1\r\nx\r\n");
+        assert!(broker.heard("b").contains("MSG before 1 1"));
+        broker.disconnect("a");
+        broker.pass(Duration::from_secs(1));
+        broker.say("b", "SUB after 2\r\nPING\r\n");
+        assert!(!broker.heard("b").contains("-ERR"));
+        broker.disconnect("b");
+        broker.pass(Duration::from_secs(2));
+        for node in &broker.nodes {
+            assert_eq!(node.held_memory(), HeldMemory::default(), "{shards} shards");
+        }
+    }
+}
+
+#[test]
+fn an_unfinished_message_waits_for_memory_and_is_then_refused() {
+    for shards in [1, 2] {
+        let mut host = Host::new(shards);
+        limit(&mut host.nodes, MemoryLimits { connection: MIB, ..MemoryLimits::NONE });
+        let (client, other) = (host.client(), host.client());
+        host.declare(other, "q");
+        host.transcript(client);
+        let whole = message("q", &vec![7; 8 << 20], false);
+        host.send_bytes(client, &whole[..3 << 20]);
+        assert_eq!(host.waits_for(client), Some(WaitsFor::Memory));
+        host.publish(other, "q", b"goes on", false);
+        assert_eq!(host.count(other, "q"), 1);
+        host.wait(Duration::from_secs(6));
+        let heard = host.transcript(client).join("\n");
+        assert!(heard.contains("311"), "{heard}");
+        assert_eq!(host.waits_for(client), None);
+        assert!(!host.is_closed(client));
+    }
+}
+
+#[test]
+fn who_takes_nothing_for_long_is_disconnected_though_it_sends_heartbeats() {
+    let mut host = Host::new(1);
+    let (stalled, reader) = (host.client(), host.client());
+    host.declare(stalled, "q");
+    for client in [stalled, reader] {
+        host.consume(client, "q", 0);
+    }
+    host.set_deaf(stalled, true);
+    for _ in 0..10 {
+        host.publish(reader, "q", b"never read", false);
+    }
+    for _ in 0..28 {
+        host.heartbeat(stalled);
+        host.wait(Duration::from_secs(1));
+    }
+    assert!(!host.is_closed(stalled));
+    for _ in 0..4 {
+        host.heartbeat(stalled);
+        host.wait(Duration::from_secs(1));
+    }
+    assert!(host.is_closed(stalled));
+    assert!(!host.is_closed(reader));
+    assert_eq!(host.node().stats().stalled_disconnected, 1);
+}
+
+#[test]
+fn a_client_whose_policy_keeps_it_may_take_nothing() {
+    for (policy, stays) in
+        [(SlowConsumerPolicy::DropOldest, true), (SlowConsumerPolicy::Disconnect, false)]
+    {
+        let mut broker = Broker::new(1);
+        for name in ["slow", "p"] {
+            broker.connect(name, 0);
+        }
+        let name = policy.name();
+        broker.say("slow", &format!("SUB $SLOW_CONSUMER.{name}.s 1\r\nPING\r\n"));
+        broker.set_deaf("slow", true);
+        for _ in 0..100 {
+            broker.say("p", &format!("PUB s 1000\r\n{}\r\n", "x".repeat(1_000)));
+        }
+        for _ in 0..80 {
+            broker.pass(Duration::from_millis(500));
+        }
+        assert_eq!(broker.is_connected("slow"), stays, "{name}");
+    }
+}
