@@ -108,6 +108,8 @@ pub struct Journal {
     shortage: String,
     /// What the start found that lost nothing for certain, in sentences.
     notes: Vec<String>,
+    /// A checkpoint, with which records of a sparse segment are moved, would give space back.
+    may_compact: bool,
     /// The part of the log that was replayed has gaps that a repair made.
     pub(crate) mended: bool,
     /// Segments written to since they were last flushed.
@@ -141,6 +143,7 @@ impl Journal {
             boot: 0,
             shortage: String::new(),
             notes: Vec::new(),
+            may_compact: false,
             mended: false,
             unsynced: Vec::new(),
             segments,
@@ -390,7 +393,7 @@ impl Journal {
             || self.open.durable
             || self.sealed.iter().any(|batch| batch.durable);
         let is_little = (1..DEFERRED_BYTES_MAX).contains(&self.backlog_bytes());
-        self.state == State::Ready && !is_due && is_little
+        !matches!(self.state, State::Failed(_)) && !is_due && is_little
     }
 
     fn next_flush(&mut self) -> Option<Flush> {
@@ -517,6 +520,7 @@ impl Journal {
     pub fn retry(&mut self) {
         self.segments.retry();
         self.checkpoints.blocked = false;
+        self.may_compact = self.segments.can_compact(self.open.start.offset());
         self.update_state();
     }
 
@@ -532,7 +536,7 @@ impl Journal {
             State::Failed(_) => false,
             _ if self.segments.is_discarding() => false,
             _ if self.checkpoints.owed => true,
-            State::Full => dead > 1,
+            State::Full => dead > 1 || self.may_compact,
             State::Ready => {
                 let segment_bytes = u64::from(self.options.segment_bytes);
                 self.checkpoints.appended_bytes >= self.options.checkpoint_bytes
@@ -564,6 +568,7 @@ impl Journal {
         if matches!(self.state, State::Failed(_)) {
             return;
         }
+        self.may_compact = false;
         self.seal();
         let start = self.sealed_end;
         self.segments.reached(start.offset());

@@ -10,8 +10,10 @@ use crate::space::{Space, ZERO_BYTES};
 /// Segments that are prepared beside the one being written: the next one, and one in reserve so that
 /// settles can be written while there is no space for more.
 pub(crate) const READY_SEGMENTS: usize = 2;
-/// Segments may take this many times the bytes that are live in them before records are moved.
-const SPARSE_FACTOR: u64 = 2;
+/// Records are moved once the segments take more than this many quarters of the bytes that are live in them: half
+/// of it is dead, or without space, a fifth.
+const SPARSE_QUARTERS: u64 = 8;
+const SPARSE_QUARTERS_SHORT: u64 = 5;
 /// Fewer segments than this are left as they are.
 const SPARSE_SEGMENTS_MIN: usize = 3;
 
@@ -268,6 +270,7 @@ impl Segments {
 
     /// A sealed segment with so few live records that moving them gives most of its space back.
     pub(crate) fn sparse(&mut self) -> Option<u32> {
+        let quarters = if self.short { SPARSE_QUARTERS_SHORT } else { SPARSE_QUARTERS };
         let sealed = self.used.len().saturating_sub(1);
         let used = &mut self.used[..sealed];
         if used.len() < SPARSE_SEGMENTS_MIN {
@@ -278,16 +281,29 @@ impl Segments {
         };
         let taken: u128 = used.iter().map(|used| u128::from(used.usage.bytes)).sum();
         let live: u128 = used.iter().map(|used| live_bytes(&used.usage)).sum();
-        if taken <= live * u128::from(SPARSE_FACTOR) {
+        if 4 * taken <= live * u128::from(quarters) {
             return None;
         }
         let sparse = used
             .iter_mut()
             .filter(|used| !used.moving && used.usage.live > 0)
-            .filter(|used| used.usage.live * SPARSE_FACTOR <= used.usage.total)
+            .filter(|used| used.usage.live * quarters <= 4 * used.usage.total)
             .min_by_key(|used| live_bytes(&used.usage) * 1024 / u128::from(used.usage.bytes))?;
         sparse.moving = true;
         Some(sparse.usage.id)
+    }
+
+    /// Without space: whether moving the records of a sparse segment gives some back, and what is prepared has
+    /// room for them. The log is at the offset `end`.
+    pub(crate) fn can_compact(&mut self, end: u32) -> bool {
+        let Some(sparse) = self.sparse() else { return false };
+        let Some(at) = self.find(sparse) else { return false };
+        self.used[at].moving = false;
+        let Usage { bytes, live, total, .. } = self.used[at].usage;
+        let needed = u128::from(bytes) * u128::from(live) / u128::from(total.max(1));
+        let rest = self.used.last().map_or(0, |last| last.usage.bytes - u64::from(end));
+        let prepared = self.next.iter().filter(|next| next.made).map(|next| next.usage.bytes);
+        prepared.chain([rest]).any(|room| u128::from(room) > needed + needed / 8)
     }
 
     // ---- space ----

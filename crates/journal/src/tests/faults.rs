@@ -152,6 +152,49 @@ fn settles_still_work_without_space_and_give_space_back() {
     assert_eq!(open(&storage, small()).unwrap().1, host.live);
 }
 
+/// Appends the live records of a sparse segment again.
+fn compact(host: &mut Host) {
+    let Some(segment) = host.journal.sparse_segment() else { return };
+    let there: Vec<_> = host.live.iter().filter(|it| it.1.segment() == segment).collect();
+    let there: Vec<(u64, Position)> = there.into_iter().map(|it| (*it.0, *it.1)).collect();
+    for (number, before) in there {
+        let position = host.journal.append(&[&super::payload(number, 5_000)], false);
+        host.journal.retain(position, 1);
+        host.journal.release(before, 1);
+        host.live.insert(number, position);
+    }
+}
+
+#[test]
+fn a_full_disk_is_left_once_a_part_of_every_segment_is_settled() {
+    for settled_of_12 in [4, 6, 9] {
+        let storage = FaultyStorage::new(1);
+        storage.set_capacity(Some(20 * (64 << 10) + 30_000));
+        let mut host = Host::open(&storage, small()).unwrap();
+        fill(&mut host, &storage);
+        let numbers: Vec<_> = host.live.keys().copied().collect();
+        for number in numbers.into_iter().filter(|number| number % 12 < settled_of_12) {
+            host.settle(number);
+        }
+        host.run(&storage);
+        let mut seconds = 0;
+        while *host.journal.state() == State::Full {
+            seconds += 1;
+            assert!(seconds < 30, "{settled_of_12} of 12 are settled, and it is full for ever");
+            host.journal.retry();
+            host.run(&storage);
+            for _ in 0..5 {
+                if host.journal.checkpoint_due() {
+                    compact(&mut host);
+                    host.checkpoint();
+                    host.run(&storage);
+                }
+            }
+        }
+        assert_eq!(open(&storage, small()).unwrap().1, host.live);
+    }
+}
+
 #[test]
 fn space_that_comes_back_is_found_by_trying_again() {
     let storage = FaultyStorage::new(1);

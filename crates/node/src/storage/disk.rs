@@ -173,7 +173,8 @@ impl Node {
             }
         }
         let is_unhurried = self.is_unhurried();
-        self.storage.writes.end_turn(now, is_unhurried);
+        let is_full = self.storage.state == State::Full;
+        self.storage.writes.end_turn(now, is_unhurried, is_full);
     }
 
     /// Begins to hand the engine's state to the journal, where that is due, and moves stragglers out of a

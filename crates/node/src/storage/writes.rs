@@ -8,6 +8,9 @@ use std::time::Duration;
 /// redelivered, where the process is killed.
 const DELAY: Duration = Duration::from_millis(5);
 
+/// The same while the disk is full: every write takes a page of the reserve.
+const DELAY_WITHOUT_SPACE: Duration = Duration::from_millis(50);
+
 /// When it is to write.
 #[derive(Debug, Default)]
 pub(crate) struct Writes {
@@ -16,9 +19,11 @@ pub(crate) struct Writes {
 }
 
 impl Writes {
-    /// Ends a turn. `is_unhurried`: there is something to write, and nobody waits for it.
-    pub(crate) fn end_turn(&mut self, now: Time, is_unhurried: bool) {
-        let due = self.due.unwrap_or_else(|| now.plus(DELAY));
+    /// Ends a turn. `is_unhurried`: there is something to write, and nobody waits for it. `is_full`: the disk has no
+    /// space.
+    pub(crate) fn end_turn(&mut self, now: Time, is_unhurried: bool, is_full: bool) {
+        let delay = if is_full { DELAY_WITHOUT_SPACE } else { DELAY };
+        let due = self.due.unwrap_or_else(|| now.plus(delay));
         self.due = (is_unhurried && now < due).then_some(due);
     }
 }
@@ -81,7 +86,7 @@ mod tests {
     fn check(turns: &[(u64, bool, bool)]) {
         let mut writes = Writes::default();
         for (at, &(now, is_unhurried, is_put_off)) in turns.iter().enumerate() {
-            writes.end_turn(Time(now * 1_000), is_unhurried);
+            writes.end_turn(Time(now * 1_000), is_unhurried, false);
             assert_eq!(writes.due.is_some(), is_put_off, "context {at} of {turns:?}");
         }
     }
