@@ -8,7 +8,7 @@ use crate::http::{self, Endpoints, Mailboxes};
 use crate::logs::{self, LevelSwitch};
 use crate::memory;
 use crate::reactor::listeners::Bound;
-use crate::reactor::{self, Mailbox, Start, listeners};
+use crate::reactor::{self, Clock, Mailbox, Start, listeners};
 use crate::settings::{self, Encryption, LogFormat, Settings, Sources};
 use crate::signals;
 use angarium_engine::limits::Limits;
@@ -52,7 +52,9 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
         .map(|address| listeners::bind("nats-monitoring", address))
         .transpose()?;
     memory::start()?;
-    let start = start(settings.clone(), Arc::new(disk))?;
+    // It is dropped after the broker has ended.
+    let (clock, _time_keeper) = Clock::of(&data)?;
+    let start = Start { clock, ..start(settings.clone(), Arc::new(disk))? };
     // The socket exists before any port is open.
     let unix = administration(&data);
     let socket = data.join(SOCKET_NAME);
@@ -136,6 +138,7 @@ pub(crate) fn start(settings: Settings, storage: Arc<dyn Storage>) -> Result<Sta
     Ok(Start {
         settings,
         shards,
+        clock: Clock::start(),
         storage,
         recover: Box::new(move |storage, now| recover(home, storage, now)),
         join: Arc::new(join),

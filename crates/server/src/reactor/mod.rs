@@ -35,6 +35,7 @@ mod tests;
 mod tls;
 mod watchdog;
 
+pub use clock::Clock;
 pub use histogram::Histogram;
 pub(crate) use mailbox::Letter;
 pub use mailbox::{Gone, Mailbox};

@@ -29,6 +29,8 @@ pub struct Start {
     pub settings: Settings,
     /// How many shards.
     pub shards: usize,
+    /// The broker's time.
+    pub clock: Clock,
     /// Where the journal lies.
     pub storage: Arc<dyn Storage>,
     /// Makes home's node; runs on its thread.
@@ -70,7 +72,7 @@ pub fn start(start: Start) -> Result<Running, String> {
     let directory = ShardDirectory::new(mailboxes.into(), clients_max, logins);
     let (ended, endings) = channel();
     let (ready, is_ready) = channel();
-    let clock = Clock::start();
+    let clock = start.clock;
 
     let inbox = inboxes.next().ok_or("a broker needs a shard")?;
     let home = directory.clone();
