@@ -1,4 +1,6 @@
-//! Plain counters, from which metrics are made.
+//! Plain counters, from which metrics are made, and what is named beside them.
+
+use crate::Position;
 
 /// What happened since the engine was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,4 +62,17 @@ pub struct Counters {
     pub session_expiries: u64,
     /// Channels closed because they did not settle a delivery in time.
     pub settle_timeouts: u64,
+}
+
+/// Messages of a queue that were gone when they were read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenUp {
+    /// The queue's virtual host.
+    pub vhost: String,
+    /// The queue.
+    pub queue: String,
+    /// Where the record was that held the message, or a part of the queue's index.
+    pub position: Position,
+    /// How many messages it was.
+    pub messages: u64,
 }

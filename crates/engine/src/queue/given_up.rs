@@ -2,23 +2,10 @@
 //! named. What is damaged and not repaired stops its queue instead.
 
 use crate::engine::Engine;
-use crate::{Effects, Position};
+use crate::{Effects, GivenUp, Position};
 
 /// Most that is kept to be named.
 const NAMED_MAX: usize = 1_000;
-
-/// Messages of a queue that were gone when they were read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GivenUp {
-    /// The queue's virtual host.
-    pub vhost: String,
-    /// The queue.
-    pub queue: String,
-    /// Where the record was that held the message, or a part of the queue's index.
-    pub position: Position,
-    /// How many messages it was.
-    pub messages: u64,
-}
 
 impl Engine {
     /// A message is gone.

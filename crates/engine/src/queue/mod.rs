@@ -5,7 +5,7 @@ pub(crate) mod dead_letter;
 mod entries;
 pub(crate) mod entry;
 mod expiry;
-pub(crate) mod given_up;
+mod given_up;
 pub(crate) mod lane;
 pub(crate) mod page;
 pub(crate) mod page_in;

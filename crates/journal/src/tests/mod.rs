@@ -6,6 +6,7 @@ mod damage;
 mod every_block;
 mod faults;
 mod golden;
+mod rot;
 mod tail_search;
 
 use std::collections::BTreeMap;
