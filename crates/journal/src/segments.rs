@@ -10,8 +10,8 @@ use crate::space::{Space, ZERO_BYTES};
 /// Segments that are prepared beside the one being written: the next one, and one in reserve so that
 /// settles can be written while there is no space for more.
 pub(crate) const READY_SEGMENTS: usize = 2;
-/// Records are moved once the segments take more than this many quarters of the bytes that are live in them: half
-/// of it is dead, or without space, a fifth.
+/// Records are moved once the segments take more than this many quarters of the bytes that are live in them:
+/// half of it is dead, or without space, a fifth.
 const SPARSE_QUARTERS: u64 = 8;
 const SPARSE_QUARTERS_SHORT: u64 = 5;
 /// Fewer segments than this are left as they are.
@@ -293,8 +293,8 @@ impl Segments {
         Some(sparse.usage.id)
     }
 
-    /// Without space: whether moving the records of a sparse segment gives some back, and what is prepared has
-    /// room for them. The log is at the offset `end`.
+    /// Without space: whether moving the records of a sparse segment gives some back, and what is prepared
+    /// has room for them. The log is at the offset `end`.
     pub(crate) fn can_compact(&mut self, end: u32) -> bool {
         let Some(sparse) = self.sparse() else { return false };
         let Some(at) = self.find(sparse) else { return false };

@@ -19,8 +19,8 @@ pub(crate) struct Writes {
 }
 
 impl Writes {
-    /// Ends a turn. `is_unhurried`: there is something to write, and nobody waits for it. `is_full`: the disk has no
-    /// space.
+    /// Ends a turn. `is_unhurried`: there is something to write, and nobody waits for it. `is_full`: the disk
+    /// has no space.
     pub(crate) fn end_turn(&mut self, now: Time, is_unhurried: bool, is_full: bool) {
         let delay = if is_full { DELAY_WITHOUT_SPACE } else { DELAY };
         let due = self.due.unwrap_or_else(|| now.plus(delay));
