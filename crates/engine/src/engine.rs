@@ -14,6 +14,7 @@ use crate::interface::counters::{Counters, GivenUp};
 use crate::interface::limits::Limits;
 use crate::publish::Placement;
 use crate::publish::delay::Delays;
+use crate::publish::fanouts::WideFanouts;
 use crate::pubsub::Direct;
 use crate::queue::dead_letter::Refused;
 use crate::queue::page_in::Arrival;
@@ -92,6 +93,8 @@ pub struct Engine {
     pub(crate) dead_letter_depth: u32,
     pub(crate) random: Random,
     pub(crate) counters: Counters,
+    /// Nodes, bindings and exchanges that were looked at to find routes, ever.
+    pub(crate) looked_at_for_routes: u64,
     pub(crate) scratch: Scratch,
 }
 
@@ -142,6 +145,8 @@ pub(crate) struct Agenda {
     pub(crate) overdue: Vec<u32>,
     /// Queues that have a page to be written in a further turn.
     pub(crate) unpaged: VecDeque<u32>,
+    /// Messages that have not reached all of their very many recipients.
+    pub(crate) wide: WideFanouts,
     /// Messages that full queues refused within the group; their queues are overdue.
     pub(crate) refused: Vec<Refused>,
 }
@@ -262,6 +267,7 @@ impl Engine {
             dead_letter_depth: 0,
             random,
             counters: Counters::default(),
+            looked_at_for_routes: 0,
             scratch: Scratch::default(),
         };
         engine.add_vhost("/");

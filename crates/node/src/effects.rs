@@ -263,6 +263,13 @@ impl NodeEffects {
 }
 
 impl Hints for NodeEffects {
+    fn fanned_out(&mut self, now: Time, publisher: ConnectionId, is_slow: bool) {
+        if is_slow {
+            self.stall_here(now, publisher);
+        } else {
+            self.stalls.note_quick(publisher);
+        }
+    }
     fn send_direct_batch(
         &mut self,
         message: &DirectMessage<'_>,

@@ -23,6 +23,9 @@ use std::time::Duration;
 /// How often idle connections are looked at: heartbeats, handshake timeouts, unused buffers.
 pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
 
+/// How many connections go on with their input in a turn of which each uses up its work budget.
+const RESTING_BUDGETS: usize = 2;
+
 /// A connection with this many times [`Options::outbox_bytes_max`] unsent, beyond what direct messages may
 /// take, is not read from: answers to its requests are written whether or not it reads them.
 const CHOKED: usize = 4;
@@ -321,7 +324,7 @@ impl Node {
             self.end_some_connections(now);
             self.answer(now);
         }
-        self.connections.resumable.append(&mut self.connections.resting);
+        self.let_resting_go_on(now);
         while let Some(id) = self.connections.resumable.pop() {
             self.drive_carry(now, id);
             self.answer(now);
@@ -340,6 +343,20 @@ impl Node {
         self.reckon_turn(now);
         self.effects.links.acknowledge();
         self.end_turn_of_disk(now);
+    }
+
+    /// Connections with much work go on with it in turn, as many as there is time for.
+    fn let_resting_go_on(&mut self, now: Time) {
+        let mut budgets = RESTING_BUDGETS;
+        for _ in 0..self.connections.resting.len() {
+            if budgets == 0 {
+                break;
+            }
+            let Some(id) = self.connections.resting.pop_front() else { break };
+            self.drive_carry(now, id);
+            self.answer(now);
+            budgets -= usize::from(self.engine.is_step_over());
+        }
     }
 
     /// Whether the node would go on at once: the host does not sleep before the next turn.

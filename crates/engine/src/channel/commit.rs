@@ -66,7 +66,7 @@ impl Engine {
             refuse!(StorageUnavailable, "the journal cannot store the transaction's messages");
         }
         self.record_settled(fx);
-        let (bytes, records) = self.group_size(slot, &operations);
+        let (bytes, records) = self.group_size(slot, &operations)?;
         fx.reserve(bytes, records);
         self.storage.in_group = true;
         let mut last: Option<Position> = None;
@@ -92,15 +92,24 @@ impl Engine {
         Ok(None)
     }
 
-    /// At most how many bytes in how many records the operations lead to.
-    fn group_size(&mut self, slot: u32, operations: &Operations) -> (usize, usize) {
+    /// At most how many bytes in how many records the operations lead to. Refused: they would put messages
+    /// into more queues than is done in one step.
+    fn group_size(
+        &mut self,
+        slot: u32,
+        operations: &Operations,
+    ) -> Result<(usize, usize), Refusal> {
+        let most = self.options.limits.transaction_operations_max;
         let (mut bytes, mut records) = (EXTRA_BYTES_MAX, 1);
+        let mut placements = 0;
         let mut up_to = 0;
         let mut settles = false;
         for operation in operations.iter() {
             match operation {
                 Operation::Publish(publish) => {
-                    bytes += publish.with(|publish| self.publish_bytes(slot, publish));
+                    let (size, queues) = publish.with(|publish| self.publish_size(slot, publish));
+                    bytes += size;
+                    placements += queues;
                     records += 2;
                 }
                 Operation::Settle(settle) => {
@@ -127,18 +136,26 @@ impl Engine {
         }
         for (queue, message) in dying {
             if self.queues.get(queue).is_some() {
-                bytes += self.dead_letter_bytes(queue, &message);
+                let (size, queues) = self.dead_letter_size(queue, &message);
+                bytes += size;
+                placements += queues;
             }
         }
-        (bytes, records)
+        if placements > most {
+            refuse!(
+                LimitExceeded,
+                "a transaction that puts messages into {placements} queues; the limit is {most}"
+            );
+        }
+        Ok((bytes, records))
     }
 
-    /// At most how many bytes the records of a publish take.
-    fn publish_bytes(&mut self, slot: u32, publish: &Publish<'_>) -> usize {
+    /// At most how many bytes the records of a publish take, and how many queues it goes to.
+    fn publish_size(&mut self, slot: u32, publish: &Publish<'_>) -> (usize, usize) {
         let vhost = self.clients.channels[slot].vhost;
         let vhost = &mut self.topology.vhosts[vhost];
         let (read, targets) = (self.options.conventions.read_headers, &mut self.scratch.targets);
         vhost.route(read, Way::of(publish), &publish.content, targets);
-        record::bytes_max(cost(publish) as usize, targets.len())
+        (record::bytes_max(cost(publish) as usize, targets.len()), targets.len())
     }
 }

@@ -95,6 +95,7 @@ impl Engine {
             let channel = ChannelId { connection: id, number: *number };
             self.close(now, channel, fx);
         }
+        self.agenda.wide.publisher_left(id);
         self.delete_queues(|queue| queue.owner == Some(id), fx);
         let ended = self.clients.connections.get_mut(id.0 as usize).and_then(Option::take);
         if ended.as_ref().is_some_and(|connection| connection.is_at_home) {
@@ -154,6 +155,7 @@ impl Engine {
         }
         self.requeue_all(now, slot, &queues, fx);
         self.tell_confirms_of(id, fx);
+        self.agenda.wide.channel_left(id);
         let mut channel = self.clients.channels.remove(slot).expect("a channel's slot is in use");
         if channel.gets > 0 {
             for (_, queue) in self.queues.iter_mut().filter(|(_, queue)| !queue.gets.is_empty()) {

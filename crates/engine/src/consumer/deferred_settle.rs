@@ -80,7 +80,11 @@ impl Engine {
 
     /// Goes on with what [`Engine::settle_up_to`] left.
     pub(crate) fn settle_some<F: Effects>(&mut self, now: Time, fx: &mut F) {
+        let looked_at = self.looked_at_for_routes;
         for _ in 0..self.options.limits.settles_at_once {
+            if self.letters_are_much(looked_at) {
+                break;
+            }
             let Some(settling) = self.agenda.settling.front_mut() else { break };
             let (channel, outcome) = (settling.channel, settling.outcome);
             if let Some(delivered) = settling.deliveries.take_first(u64::MAX) {

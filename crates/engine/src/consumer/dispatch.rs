@@ -39,13 +39,15 @@ impl Engine {
             || !self.agenda.departures.is_empty()
             || !self.storage.arrivals.is_empty()
             || !self.agenda.unpaged.is_empty()
+            || !self.agenda.wide.is_empty()
             || self.pubsub.has_work()
     }
 
-    /// Whether settles that clients asked for are still being carried out.
+    /// Whether settles that clients asked for are still being carried out, or messages have not reached all
+    /// of their very many recipients.
     #[must_use]
     pub fn is_settling(&self) -> bool {
-        !self.agenda.settling.is_empty()
+        !self.agenda.settling.is_empty() || !self.agenda.wide.is_empty()
     }
 
     /// Ends a turn: records settles, sends confirms, and serves consumers that became able to
@@ -66,6 +68,9 @@ impl Engine {
         }
         if !self.agenda.unpaged.is_empty() {
             self.page_some_out(fx);
+        }
+        if !self.agenda.wide.is_empty() {
+            self.fan_out_some(now, fx);
         }
         self.settle_some_subscribers(fx);
         self.serve_queues(now, fx);

@@ -309,6 +309,7 @@ impl Engine {
     /// Takes a virtual host out that has nothing in it any more but subscribers of channels that have gone.
     pub(crate) fn remove_vhost(&mut self, slot: u32) {
         self.pubsub.vhost_left(slot);
+        self.agenda.wide.vhost_left(slot);
         let mut vhost = self.topology.vhosts.remove(slot).expect("the caller looked it up");
         vhost.router.tally.all_went();
         self.definitions.take(&mut vhost.router.tally);

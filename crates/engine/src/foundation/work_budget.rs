@@ -10,6 +10,9 @@ const PASSED_TIMES: u64 = 4;
 /// What it counts for in bytes where the queue stores it.
 const STORED_BYTES: u64 = 4 << 10;
 
+/// What looking at a node, a binding or an exchange counts for in bytes.
+const ROUTING_BYTES: u64 = 512;
+
 /// What a message's place in a page of the journal counts for in bytes.
 const PAGED_BYTES: u64 = 256;
 
@@ -52,6 +55,17 @@ impl WorkBudget {
     #[inline]
     pub(crate) fn count_paged(&mut self, entries: usize) {
         self.done += entries as u64 * PAGED_BYTES;
+    }
+
+    /// Nodes, bindings and exchanges were looked at to find where a message goes.
+    #[inline]
+    pub(crate) fn count_routing(&mut self, looked_at: u64) {
+        self.done += looked_at * ROUTING_BYTES;
+    }
+
+    /// Nothing more is to be done in this turn.
+    pub(crate) fn spend(&mut self) {
+        self.done = self.done.max(self.most);
     }
 
     /// What may still be done.

@@ -2,7 +2,7 @@
 
 use crate::{
     ChannelId, ConnectionId, Forward, MessageView, Position, Publish, Refusal, Reply, Request,
-    SessionLoss, Settle, Shards, SlowConsumerPolicy, Subscribe,
+    SessionLoss, Settle, Shards, SlowConsumerPolicy, Subscribe, Time,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -83,6 +83,8 @@ pub trait Hints {
     }
     /// The last appended record is to be written without delay although no confirm waits for it.
     fn write_soon(&mut self) {}
+    /// A message to very many subscribers has reached the last of them. `is_slow`: none of them keeps up.
+    fn fanned_out(&mut self, _: Time, _publisher: ConnectionId, _is_slow: bool) {}
     /// A queue grows faster than its consumers take from it: the host may pause reading from the publisher.
     fn consumers_outrun(&mut self) {}
 }

@@ -28,10 +28,12 @@ pub const SESSION_NAME_BYTES_MAX: usize = 1024;
 pub const SESSION_STATE_BYTES_MAX: usize = 1024;
 /// Highest message priority a queue can be declared with.
 pub const PRIORITY_MAX: u8 = 255;
-/// Words in a pattern of a topic exchange, and in a subject that is subscribed to. A routing key has no
-/// such bound of its own: its length has one, and matching costs no more than words times matching
-/// nodes.
+/// Words in a pattern of a topic exchange: as many as fit a name. A routing key has no such bound of its
+/// own.
 pub const TOPIC_WORDS_MAX: usize = 128;
+/// Bindings with arguments of one exchange whose kind does not compare arguments: they may differ in
+/// nothing else.
+pub const ARGUED_BINDINGS_MAX: usize = 131_072;
 /// How deep values of arguments may be nested in each other.
 pub const VALUE_DEPTH_MAX: usize = 64;
 /// Exchanges a message passes from exchange to exchange before routing stops.
@@ -77,6 +79,11 @@ limits! {
     consumers_max: usize = 10_000,
     /// Connections of one user.
     user_connections_max: u64 = u64::MAX,
+    /// Words of a subject that is subscribed to; all that fit into its bytes, unless an operator sets less.
+    pattern_words_max: usize = 2_048,
+    /// What the patterns of one topic exchange, or of one user's subscriptions in a virtual host, may make a
+    /// match look at, counted by their different forms ([`crate::routing::forms`]).
+    pattern_states_max: u64 = 8_192,
     /// Subjects that one channel subscribes to.
     subscriptions_max: usize = 1_000_000,
     /// Subjects that all channels of one user subscribe to.
@@ -108,6 +115,10 @@ limits! {
     /// message; where a consumer takes it immediately, for four times the body, or 1 KiB if
     /// that is more.
     handed_at_once: u64 = 4 << 20,
+    /// Queues that a message reaches at once; to more of them it goes over several turns, as far in each.
+    queues_at_once: usize = 1_024,
+    /// Subscribers that a direct message reaches at once, as [`Limits::queues_at_once`].
+    subscribers_at_once: usize = 4_096,
     /// Bytes of a message body.
     body_bytes_max: u64 = 128 << 20,
     /// Bytes from which a body is large: all holders of the message share it.

@@ -5,6 +5,7 @@
 
 use crate::engine::Engine;
 use crate::foundation::timers::Timer;
+use crate::publish::fanouts::Then;
 use crate::publish::held::{DelayKey, Held};
 use crate::publish::taken::Taken;
 use crate::queue::blob::{Blob, ENTRY_COST};
@@ -268,11 +269,9 @@ impl Engine {
         let content = stored.content;
         let keys = Keys { routing_key: stored.routing_key, also_to: &also_to };
         let mut targets = Vec::new();
-        let vhost = &mut self.topology.vhosts[held.vhost];
         // Where the exchange was deleted meanwhile, the message has nowhere to go.
         let way = Way { exchange: stored.exchange, keys };
-        let read_headers = self.options.conventions.read_headers;
-        let routed = vhost.route(read_headers, way, &content, &mut targets);
+        let routed = self.find_queues(held.vhost, way, &content, &mut targets);
         let fits = |key: &QueueKey| self.fits(key.0, content.priority, blob.len());
         if self.storage.state == StorageState::Full && !held.persistent && !targets.iter().all(fits)
         {
@@ -283,23 +282,46 @@ impl Engine {
         let redelivered = self.delays.may_have_been_delivered(key);
         let annotations = stored.annotations(0);
         let incoming = stored.incoming(&also_to, redelivered, &annotations);
-        if held.persistent {
-            fx.reserve(record::bytes_max(blob.len(), targets.len()), 3);
+        let is_wide = self.is_wide(targets.len());
+        if is_wide {
+            let then = Then::EndDelay(key);
+            self.place_wide(None, held.vhost, &incoming, false, then);
+            // The others wait for it.
+            self.delays.is_loading = true;
+        } else {
+            if held.persistent {
+                fx.reserve(record::bytes_max(blob.len(), targets.len()), 3);
+            }
+            self.storage.in_group = true;
+            self.place(now, &incoming, &targets, false, fx);
         }
-        self.storage.in_group = true;
-        self.place(now, &incoming, &targets, false, fx);
         if routed.is_some_and(|routed| routed.has_subjects) {
-            self.publish_to_subscribers(held.vhost, &incoming, fx);
+            self.publish_to_subscribers(held.vhost, &incoming, None, fx);
         }
-        self.take_delayed(key);
+        if is_wide {
+            return false;
+        }
+        self.end_delay(key, fx);
+        self.storage.in_group = false;
+        self.run_overdue(now, fx);
+        true
+    }
+
+    /// A delayed message is where it was to go.
+    fn end_delay<F: Effects>(&mut self, key: DelayKey, fx: &mut F) {
+        let Some(held) = self.take_delayed(key) else { return };
         if held.persistent {
             Record::DelayEnded { number: key.number }.write(&mut self.scratch.record);
             fx.append(&[&self.scratch.record], false);
         }
         self.release_held(held, fx);
-        self.storage.in_group = false;
-        self.run_overdue(now, fx);
-        true
+    }
+
+    /// A delayed message is in all of its very many queues.
+    pub(crate) fn end_wide_delayed<F: Effects>(&mut self, now: Time, key: DelayKey, fx: &mut F) {
+        self.delays.is_loading = false;
+        self.end_delay(key, fx);
+        self.set_delay_timer(now.plus(Duration::from_micros(1)));
     }
 
     /// Takes one out, its message included.

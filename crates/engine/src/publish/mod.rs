@@ -1,14 +1,17 @@
 //! The way of a message in: checked, routed, placed in queues or handed straight to a consumer.
 
 pub(crate) mod delay;
+pub(crate) mod fanouts;
 pub(crate) mod held;
 mod route;
 pub(crate) mod taken;
+pub(crate) mod wide;
 
 use crate::engine::{Engine, Storage};
 use crate::foundation::shared_body::copy_for_queues;
 use crate::interface::limits::NAME_BYTES_MAX;
 use crate::interface::refusal::refuse;
+use crate::publish::fanouts::Then;
 use crate::publish::taken::Taken;
 use crate::queue::Queue;
 use crate::queue::blob::{Blob, ENTRY_COST, Encoded};
@@ -19,8 +22,8 @@ use crate::routing::QueueKey;
 use crate::storage::record;
 use crate::storage::record::{Kind, Place};
 use crate::{
-    ChannelId, Content, DeathReason, Effects, Overflow, Position, Publish, Refusal, StorageState,
-    Time,
+    ChannelId, ConnectionId, Content, DeathReason, Effects, Overflow, Position, Publish, Refusal,
+    StorageState, Time,
 };
 
 /// Where one queue puts a message that is being published.
@@ -182,15 +185,26 @@ impl Engine {
                 let mut incoming = Incoming::of(publish);
                 let copy = copy_for_queues(&publish.content, targets.len());
                 incoming.content.shared = copy.as_ref().or(incoming.content.shared);
+                let id = self.clients.channels[slot].id;
                 let mut taken = Taken::default();
-                if !targets.is_empty() {
+                let is_wide = self.is_wide(targets.len());
+                if is_wide {
+                    let (by, then) = (Some(id.connection), Then::Confirm(Some(id)));
+                    self.place_wide(by, vhost_slot, &incoming, wants_flush, then);
+                } else if !targets.is_empty() {
                     taken = self.place(now, &incoming, &targets, wants_flush, fx);
                 }
                 // A key of the default exchange that names no queue may be a subject.
                 let is_subject = publish.exchange.is_empty() && targets.is_empty();
+                let by = Some(id.connection);
                 let is_heard = (has_subjects || is_subject)
                     && self.may_be_delivered(slot, publish)
-                    && self.publish_to_subscribers(vhost_slot, &incoming, fx);
+                    && self.publish_to_subscribers(vhost_slot, &incoming, by, fx);
+                if is_wide {
+                    self.scratch.targets = targets;
+                    self.counters.published += 1;
+                    return Ok(taken);
+                }
                 (taken, is_heard || !targets.is_empty())
             }
         };
@@ -203,11 +217,13 @@ impl Engine {
         Ok(taken)
     }
 
-    /// Routes and places a direct message; returns how many queues and inboxes took it.
+    /// Routes and places a direct message; returns how many queues and inboxes took it. `by`: the connection
+    /// that published it, if it is on this shard.
     pub(crate) fn place_caught<F: Effects>(
         &mut self,
         now: Time,
         vhost: u32,
+        by: Option<ConnectionId>,
         publish: &Publish<'_>,
         fx: &mut F,
     ) -> u32 {
@@ -219,6 +235,10 @@ impl Engine {
             }
             Ok(Route::Queues { .. }) if self.cannot_store(publish, &targets) => {
                 self.counters.not_stored += 1;
+            }
+            Ok(Route::Queues { .. }) if self.is_wide(targets.len()) => {
+                self.place_wide(by, vhost, &Incoming::of(publish), false, Then::Nothing);
+                caught = u32::try_from(targets.len()).unwrap_or(u32::MAX);
             }
             Ok(Route::Queues { .. }) if !targets.is_empty() => {
                 caught = self.place(now, &Incoming::of(publish), &targets, false, fx).queues;
@@ -242,7 +262,7 @@ impl Engine {
 
     /// Gives a publish its number, in confirm mode, and has it told when it is safe.
     #[inline]
-    fn count_confirm<F: Effects>(&mut self, slot: u32, taken: Taken, fx: &mut F) {
+    pub(crate) fn count_confirm<F: Effects>(&mut self, slot: u32, taken: Taken, fx: &mut F) {
         let channel = &mut self.clients.channels[slot];
         let Some(confirms) = &mut channel.confirms else { return };
         let number = confirms.count();
@@ -301,7 +321,8 @@ impl Engine {
         // After the message itself: it may be for one of its own queues, whose numbers come in order.
         for slot in refused {
             if self.queues[slot].options.overflow == Overflow::RejectPublishDeadLetter {
-                self.dead_letter_incoming(now, slot, incoming, DeathReason::MaxLength, fx);
+                let (reason, then) = (DeathReason::MaxLength, Then::Nothing);
+                self.dead_letter_incoming(now, slot, incoming, reason, then, fx);
             }
         }
         taken

@@ -4,7 +4,7 @@ use super::Route;
 use crate::engine::Engine;
 use crate::routing::vhost::{Way, is_internal};
 use crate::routing::{QueueKey, Routed};
-use crate::{Publish, Refusal};
+use crate::{Content, Publish, Refusal};
 
 impl Engine {
     #[inline]
@@ -42,8 +42,33 @@ impl Engine {
         publish: &Publish<'_>,
         targets: &mut Vec<QueueKey>,
     ) -> Option<Routed> {
-        let read_headers = self.options.conventions.read_headers;
+        self.find_queues(vhost, Way::of(publish), &publish.content, targets)
+    }
+
+    /// Whether a message to that number of queues reaches them over several turns. A group of records is one
+    /// step.
+    #[inline]
+    pub(crate) fn is_wide(&self, queues: usize) -> bool {
+        queues > self.options.limits.queues_at_once && !self.storage.in_group
+    }
+
+    /// Puts the queues that a message goes to into `targets`, and counts the work of finding them; `None`
+    /// where there is no such exchange.
+    #[inline]
+    pub(crate) fn find_queues(
+        &mut self,
+        vhost: u32,
+        way: Way<'_>,
+        content: &Content<'_>,
+        targets: &mut Vec<QueueKey>,
+    ) -> Option<Routed> {
         let vhost = &mut self.topology.vhosts[vhost];
-        vhost.route(read_headers, Way::of(publish), &publish.content, targets)
+        let routed = vhost.route(self.options.conventions.read_headers, way, content, targets);
+        let looked_at = vhost.router.take_looked_at();
+        if looked_at > 0 {
+            self.looked_at_for_routes += looked_at;
+            self.work_budget.count_routing(looked_at);
+        }
+        routed
     }
 }

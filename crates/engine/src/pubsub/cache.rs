@@ -5,7 +5,7 @@
 
 use super::interest::Dialect;
 use crate::interface::limits::{
-    SUBJECT_CACHE_ENTRIES_MAX, SUBJECT_CACHE_LEAVES_MAX, SUBJECT_CHANGES_KEPT,
+    NAME_BYTES_MAX, SUBJECT_CACHE_ENTRIES_MAX, SUBJECT_CACHE_LEAVES_MAX, SUBJECT_CHANGES_KEPT,
 };
 use std::collections::VecDeque;
 
@@ -152,6 +152,10 @@ impl Cache {
             return false;
         }
         if entry.leaves.len() > ENTRY_LEAVES_MAX || self.leaves > SUBJECT_CACHE_LEAVES_MAX {
+            return false;
+        }
+        // A long one costs less to look up than to compare with several patterns.
+        if behind > 1 && entry.subject.len() > NAME_BYTES_MAX {
             return false;
         }
         for missed in self.changes.iter().skip(self.changes.len() - behind as usize) {

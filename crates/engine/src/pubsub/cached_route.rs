@@ -198,6 +198,9 @@ impl Engine {
         let Direct { leaves, emissions: number, .. } = &self.pubsub;
         let &[leaf] = &leaves[..] else { return None };
         let found = self.topology.vhosts.get(vhost)?.interest.leaf(leaf)?;
+        if found.all.len() > self.options.limits.subscribers_at_once {
+            return None;
+        }
         let has_subscribers = !found.all.is_empty() || !found.shards().is_empty();
         (has_subscribers && !found.has_groups()).then_some(CachedRoute {
             vhost,

@@ -1,15 +1,16 @@
 //! Emits direct messages: to subscribers, and to queues that are bound to the subject.
 
 use super::forward::{Audience, Forward, Subjects, emitted};
-use super::group::Turn;
 use super::{Direct, QUEUE_SUBJECT_PREFIX};
 use crate::access::Right;
 use crate::engine::Engine;
 use crate::interface::limits::{NAME_BYTES_MAX, SUBJECT_BYTES_MAX};
 use crate::interface::refusal::refuse;
 use crate::pubsub::cached_route::CachedRoute;
-use crate::pubsub::fanout::{Emission, Fanout, Members, PartTurn};
+use crate::pubsub::fanout::{Emission, Fanout, Members, PartTurn, ToGroup};
 use crate::pubsub::subscribe::Subscriber;
+use crate::pubsub::to_subscribers::Wide;
+use crate::pubsub::wide::{shards, width};
 use crate::queue::stored::Incoming;
 use crate::routing::vhost::Vhost;
 use crate::{
@@ -54,7 +55,8 @@ impl Engine {
         let subjects = Subjects::one(emit.subject);
         let mut reached = self.announce(vhost, subjects, Some(publisher), addressed, message, fx);
         if self.is_caught(vhost, emit.subject) {
-            reached.queues = self.put_into_queues(now, vhost, emit.subject, emit.content, fx);
+            let by = Some(id.connection);
+            reached.queues = self.put_into_queues(now, vhost, emit.subject, by, emit.content, fx);
         } else if addressed.is_empty() {
             *cached_route = self.find_cached_route(vhost);
         }
@@ -109,6 +111,7 @@ impl Engine {
         now: Time,
         vhost: u32,
         subject: &str,
+        by: Option<ConnectionId>,
         content: Content<'_>,
         fx: &mut F,
     ) -> u32 {
@@ -128,7 +131,7 @@ impl Engine {
             delay: None,
             content,
         };
-        self.place_caught(now, vhost, &publish, fx)
+        self.place_caught(now, vhost, by, &publish, fx)
     }
 
     /// Hands a direct message of another shard, for which everything is looked up, to those it is for;
@@ -158,7 +161,7 @@ impl Engine {
                 priority: 0,
                 ttl: None,
             };
-            reached.queues = self.put_into_queues(now, vhost, subject, content, fx);
+            reached.queues = self.put_into_queues(now, vhost, subject, None, content, fx);
         } else {
             *cached_route = self.find_cached_route(vhost);
         }
@@ -166,12 +169,13 @@ impl Engine {
     }
 
     /// Hands a message that came through exchanges, and that they lead to subjects, to those who subscribe;
-    /// says whether anybody does.
+    /// says whether anybody does. `by`: the connection that waits if they are very many.
     #[inline]
     pub(crate) fn publish_to_subscribers<F: Effects>(
         &mut self,
         vhost: u32,
         incoming: &Incoming<'_>,
+        by: Option<ConnectionId>,
         fx: &mut F,
     ) -> bool {
         if self.topology.vhosts[vhost].interest.is_empty() {
@@ -179,7 +183,12 @@ impl Engine {
         }
         let mut room = Vec::new();
         let subjects = Subjects::several(incoming.routing_key, incoming.also_to, &mut room);
-        self.announce(vhost, subjects, None, Shards::NONE, &incoming.view(), fx).subscribers > 0
+        let begun = self.last_wide();
+        let reached = self.announce(vhost, subjects, None, Shards::NONE, &incoming.view(), fx);
+        if self.last_wide() > begun {
+            self.agenda.wide.hold_last(by);
+        }
+        reached.subscribers > 0
     }
 
     /// Whether subscribers may receive a message that came through another exchange than that
@@ -205,7 +214,7 @@ impl Engine {
     #[inline]
     fn announce<F: Effects>(
         &mut self,
-        vhost: u32,
+        slot: u32,
         subjects: Subjects<'_>,
         publisher: Option<Publisher>,
         also: Shards,
@@ -217,9 +226,18 @@ impl Engine {
         let emission = Emission { number: self.pubsub.next_emission(), cached_route: 0, message };
         let Direct { subscribers, channels, leaves, parts, spent, .. } = &mut self.pubsub;
         leaves.clear();
-        let Vhost { name: vhost, interest, .. } = &mut self.topology.vhosts[vhost];
+        let Vhost { name: vhost, interest, .. } = &mut self.topology.vhosts[slot];
         let visited = interest.find_any(subjects, leaves);
         let silent = publisher.filter(|publisher| !publisher.echo).map(|it| it.connection);
+        let width = width(interest, leaves);
+        if width > self.options.limits.subscribers_at_once {
+            let publisher = publisher.map(|publisher| publisher.connection);
+            let elsewhere = also.and(shards(interest, leaves));
+            let number = emission.number;
+            let to =
+                Wide { vhost: slot, subjects, number, publisher, silent, to_groups: true, width };
+            return self.begin_wide(to, message, elsewhere, fx);
+        }
         let is_deaf = |subscriber: &Subscriber| subscriber.is_deaf(subjects, silent, channels);
         let (mut elsewhere, mut has_groups) = (also, false);
         for leaf in leaves.iter().filter_map(|leaf| interest.leaf(*leaf)) {
@@ -249,24 +267,11 @@ impl Engine {
         let Subjects { first: subject, further } = subjects;
         let forward = Forward::new(origin, publisher, vhost, subject, *message);
         let forward = Forward { asks, further, ..forward };
+        let members = &mut Members { subscribers, spent };
+        let to = ToGroup { emission, forward, echo };
         let mut rest = &parts[..];
         while let Some(group) = interest.next_group(&mut rest) {
-            let (next, tried) = match interest.turn(group, origin) {
-                Turn::Elsewhere(shard) => (Some(shard), Shards::NONE),
-                Turn::Here(first) => {
-                    let turn = PartTurn { parts: group, first };
-                    let members = &mut Members { subscribers, spent };
-                    let offered = fanout.offer(interest, turn, members, is_deaf, emission, fx);
-                    let after = fanout.after(offered, interest, group, Shards::one(origin));
-                    (after, Shards::one(origin))
-                }
-            };
-            if let Some(to) = next.map(Shards::one) {
-                let audience =
-                    Audience::Group { name: interest.name(group), tried: tried.and(to), echo };
-                let forward = Forward { audience, ..forward };
-                fanout.count(fx.forward_to_shards(to, &forward, body));
-            }
+            fanout.hand_to_group(interest, group, members, is_deaf, to, fx);
         }
         if !elsewhere.is_empty() {
             fanout.count(fx.forward_to_shards(elsewhere, &forward, body));
@@ -290,6 +295,14 @@ impl Engine {
         leaves.clear();
         let interest = &mut self.topology.vhosts[vhost].interest;
         fanout.looked_at += (interest.find_any(subjects, leaves) + leaves.len()) as u64;
+        let here = leaves.iter().filter_map(|leaf| interest.leaf(*leaf));
+        let width = here.map(|leaf| leaf.all.len()).sum();
+        if width > self.options.limits.subscribers_at_once && only.is_none() {
+            let number = emission.number;
+            let (publisher, silent, to_groups) = (None, None, false);
+            let to = Wide { vhost, subjects, number, publisher, silent, to_groups, width };
+            return self.begin_wide(to, message, Shards::NONE, fx);
+        }
         let is_deaf = |subscriber: &Subscriber| {
             only.is_some_and(|only| only != subscriber.id)
                 || subscriber.is_deaf(subjects, None, channels)
@@ -351,7 +364,7 @@ impl Engine {
     }
 
     #[inline]
-    fn end_fanout<F: Effects>(
+    pub(super) fn end_fanout<F: Effects>(
         &mut self,
         fanout: &Fanout,
         message: &MessageView<'_>,

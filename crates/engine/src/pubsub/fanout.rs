@@ -1,6 +1,7 @@
 //! Hands one direct message to its subscribers, and counts what became of it.
 
-use super::group::Part;
+use super::forward::{Audience, Forward};
+use super::group::{Part, Turn};
 use super::interest::Interest;
 use crate::foundation::shared_body::copy_for;
 use crate::foundation::slab::Slab;
@@ -28,6 +29,16 @@ pub(super) struct PartTurn<'a> {
     pub(super) parts: &'a [Part],
     /// The index of the part that is offered a message first.
     pub(super) first: usize,
+}
+
+/// A message of this shard that is handed to a group.
+#[derive(Clone, Copy)]
+pub(super) struct ToGroup<'a> {
+    pub(super) emission: Emission<'a>,
+    /// As other shards get it.
+    pub(super) forward: Forward<'a>,
+    /// Its publisher's own subscribers hear it too.
+    pub(super) echo: bool,
 }
 
 /// What became of a message that was offered to the members of a group.
@@ -148,6 +159,34 @@ impl Fanout {
             }
         }
         offered
+    }
+
+    /// Hands the message to the member of a group whose turn it is, here or on another shard.
+    pub(super) fn hand_to_group<F: Effects>(
+        &mut self,
+        interest: &mut Interest,
+        parts: &[Part],
+        members: &mut Members<'_>,
+        is_deaf: impl Fn(&Subscriber) -> bool,
+        to: ToGroup<'_>,
+        fx: &mut F,
+    ) {
+        let ToGroup { emission, forward, echo } = to;
+        let origin = forward.origin;
+        let (next, tried) = match interest.turn(parts, origin) {
+            Turn::Elsewhere(shard) => (Some(shard), Shards::NONE),
+            Turn::Here(first) => {
+                let turn = PartTurn { parts, first };
+                let offered = self.offer(interest, turn, members, is_deaf, emission, fx);
+                (self.after(offered, interest, parts, Shards::one(origin)), Shards::one(origin))
+            }
+        };
+        if let Some(to) = next.map(Shards::one) {
+            let name = interest.name(parts);
+            let audience = Audience::Group { name, tried: tried.and(to), echo };
+            let forward = Forward { audience, ..forward };
+            self.count(fx.forward_to_shards(to, &forward, &[emission.message.body]));
+        }
     }
 
     /// Where a message to a group goes on to, once it was offered here and on all shards `tried`.

@@ -42,6 +42,18 @@ impl Groups {
         places.filter(|(_, group)| !group.is_empty())
     }
 
+    /// How many have members.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.live
+    }
+
+    /// The first with members from a place on.
+    pub(super) fn next_from(&self, place: u32) -> Option<(u32, &Group)> {
+        let places = (place..).zip(self.list.get(place as usize..)?);
+        places.into_iter().find(|(_, group)| !group.is_empty())
+    }
+
     /// The place of the group of that name.
     pub(super) fn find(&self, name: &str, hash: u64) -> Option<u32> {
         let is_it = |group: &Group| group.hash == hash && *group.name == *name;

@@ -8,10 +8,13 @@ use super::forward::Subjects;
 use super::group::Group;
 use super::groups::Groups;
 use crate::foundation::slab::Slab;
+use crate::routing::forms::{Forms, signs};
 use crate::routing::patterns::{MatchScratch, NONE, NodeId, Patterns, Syntax, TOPIC, Word};
 use crate::{ShardId, Shards};
 use foldhash::fast::FixedState;
+use hashbrown::HashMap;
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
 /// Subjects as [`crate::Subscribe`] has them.
 const SUBJECT: Syntax = Syntax { separator: '.', one: "*", many: None, some: Some(">") };
@@ -70,6 +73,9 @@ pub(crate) struct Interest {
     leaves: Slab<Leaf>,
     cache: Cache,
     scratch: MatchScratch,
+    /// The forms of patterns that count, by the user who subscribes.
+    forms: HashMap<Arc<str>, Forms, FixedState>,
+    seed: u64,
     hasher: FixedState,
 }
 
@@ -80,6 +86,8 @@ impl Interest {
             leaves: Slab::default(),
             cache: Cache::default(),
             scratch: MatchScratch::default(),
+            forms: HashMap::with_hasher(FixedState::with_seed(seed)),
+            seed,
             hasher: FixedState::with_seed(seed),
         }
     }
@@ -153,6 +161,31 @@ impl Interest {
         groups.next().is_some_and(|(_, group)| group.members.is_empty()) && groups.next().is_none()
     }
 
+    /// Counts a pattern for a user, if all that it subscribes to here make a match look at no more than
+    /// `most` states then; says whether they do.
+    pub(super) fn admit(&mut self, user: &Arc<str>, pattern: &str, most: u64) -> bool {
+        let Some(signs) = signs(SUBJECT.pattern(pattern), self.seed) else { return true };
+        let seed = self.seed;
+        let forms = self.forms.entry(Arc::clone(user)).or_insert_with(|| Forms::new(seed));
+        let is_admitted = forms.admit(&signs, most);
+        if forms.is_empty() {
+            self.forms.remove(user);
+        }
+        is_admitted
+    }
+
+    /// A subscription that was admitted has ended.
+    fn release(&mut self, user: &str, leaf: u32) {
+        let leaf = self.leaves.get(leaf).expect("subscribers are listed in leaves in use");
+        let Some(signs) = signs(SUBJECT.pattern(&leaf.pattern), self.seed) else { return };
+        if let Some(forms) = self.forms.get_mut(user) {
+            forms.remove(&signs);
+            if forms.is_empty() {
+                self.forms.remove(user);
+            }
+        }
+    }
+
     /// Lists a subscriber.
     pub(super) fn add(&mut self, pattern: &str, group: Option<&str>, subscriber: u32) -> Place {
         let (leaf, group) = self.grow_group(pattern, group);
@@ -162,9 +195,13 @@ impl Interest {
         Place { leaf, group, index }
     }
 
-    /// Takes a subscriber out. Returns the subscriber that is now in its place, if another one is.
-    pub(super) fn remove(&mut self, place: Place) -> Option<u32> {
+    /// Takes a subscriber of that user out. Returns the subscriber that is now in its place, if another one
+    /// is.
+    pub(super) fn remove(&mut self, place: Place, user: Option<&str>) -> Option<u32> {
         let Place { leaf, group, index } = place;
+        if let Some(user) = user {
+            self.release(user, leaf);
+        }
         let listed = self.leaf_mut(leaf);
         let members = listed.members(group);
         members.swap_remove(index as usize);

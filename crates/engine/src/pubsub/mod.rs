@@ -16,6 +16,8 @@ mod interest_sync;
 mod rights_review;
 pub(crate) mod subscribe;
 mod subscribers;
+mod to_subscribers;
+mod wide;
 
 use crate::foundation::slab::Slab;
 use foldhash::fast::FixedState;
@@ -24,6 +26,7 @@ pub use crate::pubsub::cached_route::{BatchRoom, CachedRoute};
 pub(crate) use crate::pubsub::subscribe::Subscribers;
 pub use forward::Forward;
 pub(crate) use interest::Interest;
+pub(crate) use to_subscribers::ToSubscribers;
 
 /// What all virtual hosts share of direct messaging.
 #[derive(Debug, Default)]
@@ -52,6 +55,12 @@ impl Direct {
     #[inline]
     pub(crate) fn has_work(&self) -> bool {
         self.channels.is_unsettled
+    }
+
+    /// Whether there is no subscriber.
+    #[cfg(test)]
+    pub(crate) fn has_none(&self) -> bool {
+        self.subscribers.len() == 0
     }
 
     /// A virtual host goes that no channel is in any more.

@@ -6,7 +6,7 @@ use super::interest::Place;
 use crate::access::{check_pattern, covers};
 use crate::engine::Engine;
 use crate::foundation::table::Table;
-use crate::interface::limits::{SUBJECT_BYTES_MAX, TOPIC_WORDS_MAX};
+use crate::interface::limits::SUBJECT_BYTES_MAX;
 use crate::interface::refusal::refuse;
 use crate::pubsub::fanout::Emission;
 use crate::pubsub::subscribers::{Channels, Part, TAKEN_OUT_MAX};
@@ -172,7 +172,7 @@ impl Engine {
         fx: &mut F,
     ) -> Result<(), Refusal> {
         let slot = self.channel_slot(id).ok_or_else(|| Engine::no_channel(id))?;
-        check_subscribe(&subscribe)?;
+        check_subscribe(&subscribe, self.options.limits.pattern_words_max)?;
         let exceptions = match self.clients.grant(id.connection) {
             Some(grant) => grant.check_subscribe(&self.access, subscribe.subject)?.into(),
             None => Box::default(),
@@ -188,13 +188,22 @@ impl Engine {
         let user = self.clients.user(id.connection).cloned();
         let channel = &mut self.clients.channels[slot];
         let vhost = channel.vhost;
+        let interest = &mut self.topology.vhosts[vhost].interest;
+        let most = self.options.limits.pattern_states_max;
+        if let Some(user) = &user
+            && !interest.admit(user, subscribe.subject, most)
+        {
+            refuse!(
+                LimitExceeded,
+                "user '{user}' subscribes to patterns with wildcards in too many different places"
+            );
+        }
         let bytes = subscription_bytes(&subscribe);
         channel.subscribers.bytes += u64::from(bytes);
         let whose = *channel
             .subscribers
             .whose
             .get_or_insert_with(|| self.pubsub.channels.come(user.clone(), vhost));
-        let interest = &mut self.topology.vhosts[vhost].interest;
         let subscriber = self.pubsub.subscribers.next_slot();
         let place = interest.add(subscribe.subject, subscribe.group, subscriber);
         self.pubsub.subscribed = self.pubsub.subscribed.wrapping_add(1);
@@ -311,6 +320,7 @@ impl Engine {
         let hash = self.pubsub.hasher.hash_one(&*subscriber.name);
         let by = subscriber.id.connection;
         let bytes = u64::from(subscriber.bytes);
+        let user = self.pubsub.channels.user_of(subscriber.whose);
         if let Some(channel) = self.channel_slot(subscriber.id)
             && let Some(channel) = self.clients.channels.get_mut(channel)
             && channel.subscribers.slots.remove(hash, |other| *other == slot).is_some()
@@ -318,7 +328,7 @@ impl Engine {
             channel.subscribers.bytes -= bytes;
             self.count_out(by, 1);
         }
-        self.forget_subscriber(slot, Some(by), fx);
+        self.forget_subscriber(slot, Some(by), user.as_deref(), fx);
     }
 
     /// No subscriber of a channel that is being closed hears anything any more. They count for nothing from
@@ -344,13 +354,13 @@ impl Engine {
     #[cold]
     fn take_out_some_subscribers<F: Effects>(&mut self, fx: &mut F) -> bool {
         let (parts, has_time) = self.pubsub.channels.next_leaving();
-        for Part { slots, is_homeless } in parts {
+        for Part { slots, user, is_homeless } in parts {
             for slot in slots {
                 if is_homeless {
                     self.pubsub.subscribers.remove(slot);
                 } else {
                     // No later connection in the same place has to wait.
-                    self.forget_subscriber(slot, None, fx);
+                    self.forget_subscriber(slot, None, user.as_deref(), fx);
                 }
             }
         }
@@ -358,11 +368,17 @@ impl Engine {
     }
 
     /// `by`: who waits for the other shards to know.
-    fn forget_subscriber<F: Effects>(&mut self, slot: u32, by: Option<ConnectionId>, fx: &mut F) {
+    fn forget_subscriber<F: Effects>(
+        &mut self,
+        slot: u32,
+        by: Option<ConnectionId>,
+        user: Option<&str>,
+        fx: &mut F,
+    ) {
         let Some(subscriber) = self.pubsub.subscribers.remove(slot) else { return };
         let Subscriber { vhost, place, .. } = subscriber;
         self.tell_subscribing(by, vhost, place, false, fx);
-        if let Some(moved) = self.topology.vhosts[vhost].interest.remove(place)
+        if let Some(moved) = self.topology.vhosts[vhost].interest.remove(place, user)
             && let Some(moved) = self.pubsub.subscribers.get_mut(moved)
         {
             moved.place = place;
@@ -371,11 +387,11 @@ impl Engine {
 }
 
 /// Whether its subject and names can be used. Refused: what is wrong with them.
-fn check_subscribe(subscribe: &Subscribe<'_>) -> Result<(), Refusal> {
+fn check_subscribe(subscribe: &Subscribe<'_>, words_max: usize) -> Result<(), Refusal> {
     check_pattern(subscribe.subject)?;
     let words = subscribe.subject.split('.').count();
-    if words > TOPIC_WORDS_MAX {
-        refuse!(PreconditionFailed, "a subject of {words} words has more than {TOPIC_WORDS_MAX}");
+    if words > words_max {
+        refuse!(PreconditionFailed, "a subject of {words} words has more than {words_max}");
     }
     if subscribe.group.unwrap_or_default().len().max(subscribe.name.len()) > SUBJECT_BYTES_MAX {
         refuse!(

@@ -44,6 +44,8 @@ enum State {
 /// Some of the subscribers of a channel that has gone.
 pub(super) struct Part {
     pub(super) slots: Vec<u32>,
+    /// Whose they are.
+    pub(super) user: Option<Arc<str>>,
     /// Their virtual host has gone, too, and with it all that it knew of them.
     pub(super) is_homeless: bool,
 }
@@ -68,6 +70,11 @@ impl Channels {
     #[inline]
     pub(super) fn present(&self, whose: u32) -> Option<&Member> {
         self.members.get(whose).filter(|member| member.state == State::Present)
+    }
+
+    /// The user of one that is there, or that subscribers are still there of.
+    pub(super) fn user_of(&self, whose: u32) -> Option<Arc<str>> {
+        self.members.get(whose)?.user.clone()
     }
 
     /// Whether one has gone that subscribers are still there of.
@@ -129,13 +136,14 @@ impl Channels {
         let whose = subscribers.whose.expect("those who leave have subscribed");
         let slots = subscribers.slots.take_part().into_iter().flatten().collect();
         let is_last = subscribers.slots.len() == 0;
-        let is_homeless =
-            self.members.get(whose).is_some_and(|member| member.state == State::Homeless);
+        let member = self.members.get(whose);
+        let is_homeless = member.is_some_and(|member| member.state == State::Homeless);
+        let user = self.user_of(whose);
         if is_last {
             self.members.remove(whose);
             self.leaving.pop_front();
         }
-        Some(Part { slots, is_homeless })
+        Some(Part { slots, user, is_homeless })
     }
 
     /// How many are known.

@@ -214,13 +214,17 @@ fn what_is_no_pattern_is_refused() {
         ));
     }
     let words = |count| vec!["a"; count].join(".");
-    check(&format!(
-        "a subscribe {} one
-         a subscribe {} two
-         > a refused PreconditionFailed: a subject of 129 words has more than 128",
-        words(128),
-        words(129)
-    ));
+    let limits = Limits { pattern_words_max: 128, ..Limits::default() };
+    check_in(
+        TestHost::with(limits),
+        &format!(
+            "a subscribe {} one
+             a subscribe {} two
+             > a refused PreconditionFailed: a subject of 129 words has more than 128",
+            words(128),
+            words(129)
+        ),
+    );
     let limits = Limits { subscriptions_max: 2, ..Limits::default() };
     check_in(
         TestHost::with(limits),
@@ -431,4 +435,41 @@ fn what_is_looked_at_in_vain_counts_for_the_step() {
         said += 1;
     }
     assert!(said < 20, "{said} messages, each compared with a thousand patterns");
+}
+
+#[test]
+fn a_match_looks_at_a_bounded_number_of_patterns_whatever_is_subscribed_to() {
+    let limits = Limits { pattern_states_max: 1_000, ..Limits::default() };
+    let mut host = TestHost::with(limits);
+    host.run("a user ann hash");
+    host.run("a permit ann .* .* .*");
+    host.run("login b ann");
+    let mut refused = 0;
+    for number in 0..1 << 12 {
+        let words: String =
+            (0..12).map(|bit| if number >> bit & 1 == 1 { "*." } else { "a." }).collect();
+        host.act_on(&format!("b subscribe {words}end{number} {number}"));
+        let lines = std::mem::take(&mut host.fx.lines);
+        refused += lines.iter().filter(|line| line.contains("refused LimitExceeded")).count();
+    }
+    assert!(refused > 2_000, "{refused}");
+    // Ordinary patterns are taken whatever else is there, and who has the forms already may have more.
+    for line in ["b subscribe a.*.b.> x", "b subscribe *.*.c y", "b subscribe >  z"] {
+        host.act_on(line);
+        assert_eq!(std::mem::take(&mut host.fx.lines), [""; 0], "{line}");
+    }
+    let interest = &mut host.engine.topology.vhosts[0].interest;
+    let mut leaves = Vec::new();
+    for subject in [["a"; 12].join("."), ["a"; 40].join("."), format!("{}.no", ["a"; 12].join("."))]
+    {
+        let looked_at = interest.find(&subject, &mut leaves);
+        // Those that count, and the simple ones.
+        assert!(looked_at <= 1_000 + 1_500, "{looked_at} for {subject}");
+    }
+    host.act_on("b disconnect");
+    host.settle_down();
+    assert!(host.engine.topology.vhosts[0].interest.is_empty());
+    host.run("login b ann");
+    host.act_on("b subscribe *.*.*.*.*.*.*.*.*.*.*.end one");
+    assert_eq!(std::mem::take(&mut host.fx.lines), [""; 0], "nothing of the old ones counts");
 }

@@ -7,12 +7,15 @@ use super::lane::Front;
 use super::stored::Incoming;
 use crate::engine::Engine;
 use crate::interface::limits::DEAD_LETTER_DEPTH_MAX;
+use crate::publish::fanouts::Then;
 use crate::queue::Queue;
-use crate::queue::page_out::Wanted;
+use crate::queue::page_out::{Loading, Wanted};
 use crate::routing::vhost::Way;
 use crate::routing::{Keys, QueueKey};
 use crate::storage::record;
-use crate::{Annotations, Content, Conventions, Death, DeathReason, Effects, Overflow, Time};
+use crate::{
+    Annotations, Content, Conventions, Death, DeathReason, Effects, LoadId, Overflow, Time,
+};
 
 /// Why an entry leaves its queue.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +49,9 @@ impl Engine {
             let Some(queue) = self.queues.get_mut(slot) else { return };
             // Where the new ones are refused, what was taken stays: a requeue may exceed the limit.
             if queue.options.overflow != Overflow::DropHead || !queue.is_over_limit() {
+                return;
+            }
+            if self.agenda.wide.has_many_letters() && queue.options.dead_letter_exchange.is_some() {
                 return;
             }
             if let Front::Page(page) = queue.front() {
@@ -127,23 +133,66 @@ impl Engine {
     ) {
         let stored = blob.stored();
         let (annotations, also_to) = (stored.annotations(0), stored.also_to());
-        let opens_group = entry.durable && !self.storage.in_group;
-        if opens_group {
-            self.record_settled_of(slot, false, fx);
-            fx.reserve(self.dead_letter_bytes(slot, blob), 3);
-            self.storage.in_group = true;
-        }
         let incoming = stored.incoming(&also_to, dying.redelivered, &annotations);
-        self.dead_letter_incoming(now, slot, &incoming, dying.reason, fx);
-        self.forget(slot, entry, fx);
+        let mut opens_group = entry.durable && !self.storage.in_group;
+        if opens_group {
+            let (bytes, queues) = self.dead_letter_size(slot, blob);
+            opens_group = !self.is_wide(queues);
+            if opens_group {
+                self.record_settled_of(slot, false, fx);
+                fx.reserve(bytes, 3);
+                self.storage.in_group = true;
+            }
+        }
+        let load = LoadId(self.storage.next_load);
+        let then = Then::Leave(load);
+        if self.dead_letter_incoming(now, slot, &incoming, dying.reason, then, fx) {
+            self.keep_dying(slot, load, entry, dying.reason);
+        } else {
+            self.forget(slot, entry, fx);
+        }
         if opens_group {
             self.record_settled_of(slot, false, fx);
             self.storage.in_group = false;
         }
     }
 
-    /// At most how many bytes the records take that make a message of `slot`'s queue a dead letter.
-    pub(crate) fn dead_letter_bytes(&mut self, slot: u32, blob: &Blob) -> usize {
+    /// A message has begun to become a dead letter in very many queues. It is its queue's until it is in all
+    /// of them.
+    #[cold]
+    fn keep_dying(&mut self, slot: u32, load: LoadId, entry: Entry, reason: DeathReason) {
+        let queue = &mut self.queues[slot];
+        queue.unsettled += 1;
+        queue.loads += 1;
+        let wanted = Wanted::DeadLetter { entry: Box::new(entry), reason };
+        let loading = Loading { queue: slot, number: queue.number, bytes: 0, wanted };
+        self.storage.loads.insert(load, loading);
+        self.storage.next_load += 1;
+    }
+
+    /// A dead letter is in all of its queues: the message leaves the one that it was in.
+    pub(crate) fn end_wide_letter<F: Effects>(&mut self, now: Time, load: LoadId, fx: &mut F) {
+        let Some(loading) = self.storage.loads.remove(&load) else { return };
+        let Wanted::DeadLetter { entry, .. } = loading.wanted else { return };
+        let slot = loading.queue;
+        let queue = self.queues.get_mut(slot).filter(|queue| queue.number == loading.number);
+        let Some(queue) = queue else {
+            self.snapshot_first(loading.number, &entry);
+            return self.drop_entry(*entry, fx);
+        };
+        queue.loads -= 1;
+        queue.unsettled -= 1;
+        self.forget(slot, *entry, fx);
+        self.agenda.overdue.push(slot);
+        self.run_overdue(now, fx);
+        self.refill(slot, fx);
+        self.watch_head(slot);
+        self.mark_dirty(slot);
+    }
+
+    /// At most how many bytes the records take that make a message of `slot`'s queue a dead letter, and how
+    /// many queues it goes to.
+    pub(crate) fn dead_letter_size(&mut self, slot: u32, blob: &Blob) -> (usize, usize) {
         let stored = blob.stored();
         let also_to = stored.also_to();
         let queue = &self.queues[slot];
@@ -153,24 +202,26 @@ impl Engine {
         let vhost = &mut self.topology.vhosts[queue.vhost];
         let mut targets = Vec::new();
         vhost.route(self.options.conventions.read_headers, way, &stored.content, &mut targets);
-        record::bytes_max(blob.len(), targets.len())
+        (record::bytes_max(blob.len(), targets.len()), targets.len())
     }
 
-    /// Publishes a dead letter of `slot`'s queue.
+    /// Publishes a dead letter of `slot`'s queue. Says whether it goes to very many queues and has only begun
+    /// to; `then` follows when all have it.
     pub(crate) fn dead_letter_incoming<F: Effects>(
         &mut self,
         now: Time,
         slot: u32,
         incoming: &Incoming<'_>,
         reason: DeathReason,
+        then: Then,
         fx: &mut F,
-    ) {
+    ) -> bool {
         if self.dead_letter_depth >= DEAD_LETTER_DEPTH_MAX {
             self.counters.dead_letter_cycles += 1;
-            return;
+            return false;
         }
         let queue = &self.queues[slot];
-        let Some(exchange) = queue.options.dead_letter_exchange.clone() else { return };
+        let Some(exchange) = queue.options.dead_letter_exchange.clone() else { return false };
         let own_key = queue.options.dead_letter_routing_key.clone();
         let vhost = queue.vhost;
         let mut annotations = incoming.annotations.clone();
@@ -184,10 +235,14 @@ impl Engine {
         };
         let mut targets = Vec::new();
         let way = Way { exchange: &exchange, keys };
-        let Conventions { read_headers: read, ref names, .. } = *self.options.conventions;
-        let routing = &mut self.topology.vhosts[vhost];
-        let Some(routed) = routing.route(read, way, &content, &mut targets) else { return };
-        self.leave_cycles(&annotations, &mut targets);
+        let names = &self.options.conventions.names;
+        let Some(routed) = self.find_queues(vhost, way, &content, &mut targets) else {
+            return false;
+        };
+        let is_wide = self.is_wide(targets.len());
+        if !is_wide {
+            self.leave_cycles(&annotations, &mut targets);
+        }
         let letter = Incoming {
             exchange: &exchange,
             routing_key: keys.routing_key,
@@ -197,9 +252,14 @@ impl Engine {
             annotations: &annotations,
         };
         self.dead_letter_depth += 1;
+        if is_wide {
+            self.place_wide(None, vhost, &letter, false, then);
+        }
         // Placing uses the list of placements, which an outer publish may be using.
         let outer = std::mem::take(&mut self.scratch.placements);
-        self.place(now, &letter, &targets, false, fx);
+        if !is_wide {
+            self.place(now, &letter, &targets, false, fx);
+        }
         self.scratch.placements = outer;
         // Declaring the queue took the right to answer where its own routing key says so, and none to
         // other subjects that the default exchange leads to.
@@ -208,14 +268,15 @@ impl Engine {
             targets.is_empty() && own_key.is_some_and(|key| names.is_answer_address(key))
         };
         if routed.has_subjects || (exchange.is_empty() && answers()) {
-            self.publish_to_subscribers(vhost, &letter, fx);
+            self.publish_to_subscribers(vhost, &letter, None, fx);
         }
         self.dead_letter_depth -= 1;
+        is_wide
     }
 
     /// Takes out queues the message has already left in a cycle without anybody having rejected it:
     /// it would go round for ever.
-    fn leave_cycles(&mut self, annotations: &Annotations, targets: &mut Vec<QueueKey>) {
+    pub(crate) fn leave_cycles(&mut self, annotations: &Annotations, targets: &mut Vec<QueueKey>) {
         let (deaths, queues) = (&annotations.deaths, &self.queues);
         let before = targets.len();
         targets.retain(|key| {

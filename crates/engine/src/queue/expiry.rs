@@ -5,9 +5,15 @@ use super::lane::Front;
 use crate::engine::Engine;
 use crate::foundation::timers::Timer;
 use crate::{DeathReason, Effects, Time};
+use std::time::Duration;
 
 /// Messages of one queue that expire before others get their turn.
 const EXPIRIES_MAX: usize = 256;
+/// Nodes, bindings and exchanges that are looked at to find the queues of dead letters before others get
+/// their turn.
+const LETTERS_LOOKED_AT_MAX: u64 = 16_384;
+/// How long a queue's messages then wait.
+const LETTERS_PAUSE: Duration = Duration::from_millis(1);
 
 impl Engine {
     /// When [`Engine::expire`] is due next.
@@ -76,7 +82,11 @@ impl Engine {
         if let Some(queue) = self.queues.get_mut(slot) {
             queue.head_timer = None;
         }
+        let looked_at = self.looked_at_for_routes;
         for _ in 0..EXPIRIES_MAX {
+            if self.letters_are_much(looked_at) {
+                break;
+            }
             let Some(queue) = self.queues.get(slot) else { return };
             let Front::Entry(entry) = queue.front() else { break };
             if entry.expires > now || entry.is_unreadable() {
@@ -85,7 +95,18 @@ impl Engine {
             self.expire_head(now, slot, fx);
         }
         self.refill(slot, fx);
+        if self.letters_are_much(looked_at) {
+            return self.set_head_timer(slot, now.plus(LETTERS_PAUSE));
+        }
         self.watch_head(slot);
+    }
+
+    /// Whether to find the queues of dead letters was so much work that others get their turn, or very many
+    /// wait for the turn of theirs. `looked_at`: what was looked at before the first.
+    #[inline]
+    pub(crate) fn letters_are_much(&self, looked_at: u64) -> bool {
+        self.looked_at_for_routes - looked_at > LETTERS_LOOKED_AT_MAX
+            || self.agenda.wide.has_many_letters()
     }
 
     /// The first message of the queue, which is in memory, has expired.
@@ -116,7 +137,11 @@ impl Engine {
 
     /// Runs due timers: message and queue expiry, delays, settle timeouts.
     pub fn expire<F: Effects>(&mut self, now: Time, fx: &mut F) {
-        while let Some(timer) = self.timers.pop(now) {
+        let looked_at = self.looked_at_for_routes;
+        // With many other letters, it is queues' timers alone that are put off.
+        while self.looked_at_for_routes - looked_at <= LETTERS_LOOKED_AT_MAX
+            && let Some(timer) = self.timers.pop(now)
+        {
             match timer {
                 Timer::Head(slot) => self.expire_messages(now, slot, fx),
                 Timer::Queue(slot) => self.expire_queue(now, slot, fx),

@@ -1,6 +1,7 @@
 //! The exchanges of a virtual host, by key and by name.
 
-use super::bindings::ExchangeKey;
+use super::bindings::{ExchangeKey, Target};
+use super::forms::Forms;
 use super::patterns::{NONE, Patterns};
 use crate::access::definitions::Declarer;
 use crate::foundation::slab::Slab;
@@ -21,6 +22,12 @@ pub(super) struct Exchange {
     pub(super) incoming: u32,
     /// Where patterns are compared: the index of them.
     pub(super) patterns: Option<Box<Patterns>>,
+    /// The forms of those patterns that count; none where there never was one.
+    pub(super) forms: Option<Box<Forms>>,
+    /// Where every binding takes every message: what they lead to, each once.
+    pub(super) all_targets: Option<Box<Targets>>,
+    /// Bindings that have arguments.
+    pub(super) with_arguments: usize,
     /// The number of the last route that passed here.
     pub(super) seen: u64,
     /// Who declared it.
@@ -33,6 +40,7 @@ const EXCHANGE_BYTES: usize = 512;
 impl Exchange {
     pub(super) fn new(name: &str, options: ExchangeOptions, seed: u64) -> Exchange {
         let topic = options.kind == ExchangeKind::Topic;
+        let fanout = options.kind == ExchangeKind::Fanout;
         Exchange {
             name: name.into(),
             options,
@@ -40,6 +48,9 @@ impl Exchange {
             outgoing_count: 0,
             incoming: NONE,
             patterns: topic.then(|| Box::new(Patterns::new(seed))),
+            forms: None,
+            all_targets: fanout.then(|| Box::new(Targets::new(seed))),
+            with_arguments: 0,
             seen: 0,
             by: Declarer::default(),
         }
@@ -49,6 +60,51 @@ impl Exchange {
     pub(super) fn bytes(&self) -> u64 {
         let alternate = self.options.alternate.as_ref().map_or(0, String::len);
         (EXCHANGE_BYTES + 2 * self.name.len() + alternate) as u64
+    }
+}
+
+/// Targets, each once however many bindings lead to it.
+#[derive(Debug)]
+pub(super) struct Targets {
+    list: Vec<Target>,
+    /// Where in the list each is, and how many bindings lead to it.
+    places: HashMap<Target, (u32, u32), FixedState>,
+}
+
+impl Targets {
+    fn new(seed: u64) -> Targets {
+        Targets { list: Vec::new(), places: HashMap::with_hasher(FixedState::with_seed(seed)) }
+    }
+
+    pub(super) fn list(&self) -> &[Target] {
+        &self.list
+    }
+
+    /// A binding to a target comes.
+    pub(super) fn add(&mut self, target: Target) {
+        let next = u32::try_from(self.list.len()).expect("limits keep bindings below 2^32");
+        let (_, bindings) = self.places.entry(target).or_insert((next, 0));
+        *bindings += 1;
+        if *bindings == 1 {
+            self.list.push(target);
+        }
+    }
+
+    /// A binding to a target goes.
+    pub(super) fn remove(&mut self, target: Target) {
+        let Some((place, bindings)) = self.places.get_mut(&target) else { return };
+        *bindings -= 1;
+        if *bindings > 0 {
+            return;
+        }
+        let place = *place;
+        self.places.remove(&target);
+        self.list.swap_remove(place as usize);
+        if let Some(moved) = self.list.get(place as usize)
+            && let Some((at, _)) = self.places.get_mut(moved)
+        {
+            *at = place;
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 mod bindings;
 mod cache;
 mod exchanges;
+pub(crate) mod forms;
 mod headers;
 pub(crate) mod patterns;
 mod resolve;
@@ -117,6 +118,7 @@ pub(crate) struct Router {
     names: &'static Names,
     exchanges_max: usize,
     bindings_max: usize,
+    pattern_states_max: u64,
     seed: u64,
     /// Counts up with every change that can alter a remembered route. What only the default exchange
     /// sees is none: routes through it are looked up, not remembered, so that queues may come and go
@@ -140,6 +142,8 @@ pub(crate) struct Router {
     pub(crate) tally: Tally,
     cache: RouteCache,
     scratch: Scratch,
+    /// Nodes, bindings and exchanges looked at since the host last asked; nothing for remembered routes.
+    looked_at: u64,
 }
 
 /// The default exchange: it leads to each queue by the queue's name.
@@ -169,6 +173,7 @@ impl Router {
             names,
             exchanges_max: limits.exchanges_max,
             bindings_max: limits.bindings_max,
+            pattern_states_max: limits.pattern_states_max,
             seed,
             generation: 0,
             hold_auto_delete: false,
@@ -183,6 +188,7 @@ impl Router {
             tally: Tally::default(),
             cache: RouteCache::new(seed),
             scratch: Scratch::default(),
+            looked_at: 0,
         }
     }
 
@@ -231,6 +237,12 @@ impl Router {
     /// Begins, or ceases, to note which patterns lead from the exchange of subjects.
     pub(crate) fn watch_subjects(&mut self, is_watched: bool) {
         self.subject_changes = is_watched.then(Vec::new);
+    }
+
+    /// How much was looked at to find routes since the last call.
+    #[inline]
+    pub(crate) fn take_looked_at(&mut self) -> u64 {
+        std::mem::take(&mut self.looked_at)
     }
 
     /// Takes the patterns that have come (true) or gone since the last call.

@@ -134,6 +134,8 @@ pub(crate) struct Patterns {
 pub(crate) struct MatchScratch {
     current: Vec<u32>,
     next: Vec<u32>,
+    /// Heads of patterns that match whatever follows.
+    ended: Vec<u32>,
     /// The `many` nodes reached so far; each stays reached to the end of the key.
     reached: HashTable<u32>,
 }
@@ -205,18 +207,20 @@ impl Patterns {
     /// The nodes that the words so far lead to are kept as a set and carried on word by word. A node
     /// has one parent and one way to be reached from it, except a `many` node, which also is reached
     /// from itself and therefore is counted in once; so no node is looked at twice for a word, and
-    /// however many `#` a pattern chains, the work is at most nodes times words.
+    /// however many `#` a pattern chains, the work is at most words times nodes that are in the set at
+    /// once. How many these can be is bounded where patterns come in ([`super::forms`]).
     pub(crate) fn matches<'k>(
         &self,
         key: impl Iterator<Item = &'k str>,
         scratch: &mut MatchScratch,
         mut visit: impl FnMut(u32),
     ) -> usize {
-        let MatchScratch { current, next, reached, .. } = scratch;
+        let MatchScratch { current, next, ended, reached } = scratch;
         current.clear();
+        ended.clear();
         reached.clear();
         current.push(ROOT);
-        self.reach_many(current, reached);
+        self.reach_many(current, reached, ended);
         let mut visited = current.len();
         for word in key {
             let symbol = self.words.find(&self.hasher, word);
@@ -233,7 +237,7 @@ impl Patterns {
                     next.push(id);
                 }
             }
-            self.reach_many(next, reached);
+            self.reach_many(next, reached, ended);
             std::mem::swap(current, next);
             visited += current.len();
             if current.is_empty() {
@@ -246,11 +250,13 @@ impl Patterns {
                 visit(head);
             }
         }
-        visited
+        ended.iter().copied().for_each(visit);
+        visited + ended.len()
     }
 
-    /// Adds to `nodes` what `many` edges lead to without taking a word.
-    fn reach_many(&self, nodes: &mut Vec<u32>, reached: &mut HashTable<u32>) {
+    /// Adds to `nodes` what `many` edges lead to without taking a word. Where nothing follows, the rest of
+    /// the key matches, whatever it is.
+    fn reach_many(&self, nodes: &mut Vec<u32>, reached: &mut HashTable<u32>, ended: &mut Vec<u32>) {
         let mut at = 0;
         while at < nodes.len() {
             let many = self.node(nodes[at]).many;
@@ -259,7 +265,10 @@ impl Patterns {
                 let entry = reached.entry(hash(&many), |id| *id == many, hash);
                 if let Entry::Vacant(entry) = entry {
                     entry.insert(many);
-                    nodes.push(many);
+                    match *self.node(many) {
+                        Node { children: 0, head, .. } if head != NONE => ended.push(head),
+                        _ => nodes.push(many),
+                    }
                 }
             }
             at += 1;

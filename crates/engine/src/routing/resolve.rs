@@ -149,15 +149,14 @@ impl Router {
 
     /// Finds the targets of all bindings of one exchange that take the message.
     fn find_targets(&mut self, own: ExchangeKey, keys: Keys<'_>, headers: Option<&Headers>) {
-        let Router { exchanges, bindings, names, scratch, .. } = self;
+        let Router { exchanges, bindings, names, scratch, looked_at, .. } = self;
         let Scratch { targets, matching, .. } = scratch;
         let exchange = exchanges.get(own);
         targets.clear();
         let keys = std::iter::once(keys.routing_key).chain(keys.also_to.iter().copied());
         match exchange.options.kind {
             ExchangeKind::Fanout => {
-                let all = bindings.list(List::Source, exchange.outgoing);
-                targets.extend(all.map(|binding| binding.target));
+                targets.extend(exchange.all_targets.iter().flat_map(|all| all.list()));
             }
             ExchangeKind::Direct => {
                 for key in keys {
@@ -168,10 +167,11 @@ impl Router {
             ExchangeKind::Topic => {
                 let Some(patterns) = &exchange.patterns else { return };
                 for key in keys {
-                    patterns.matches(TOPIC.words(key), matching, |head| {
+                    let visited = patterns.matches(TOPIC.words(key), matching, |head| {
                         let leaf = bindings.list(List::Leaf, head);
                         targets.extend(leaf.map(|binding| binding.target));
                     });
+                    *looked_at += visited as u64;
                 }
             }
             ExchangeKind::Headers => {
@@ -180,8 +180,10 @@ impl Router {
                 let takes = |arguments| headers::matches(names, arguments, headers);
                 let taking = all.filter(|binding| takes(binding.arguments.as_deref()));
                 targets.extend(taking.map(|binding| binding.target));
+                *looked_at += exchange.outgoing_count as u64;
             }
         }
+        *looked_at += 1 + targets.len() as u64;
     }
 }
 

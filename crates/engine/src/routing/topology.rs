@@ -2,9 +2,10 @@
 
 use super::bindings::{Binding, ExchangeKey, List, Target};
 use super::exchanges::Exchange;
+use super::forms::{Forms, signs};
 use super::patterns::{NONE, TOPIC};
 use super::{Change, DeletedExchange, QueueEntry, QueueKey, Router, headers};
-use crate::interface::limits::{NAME_BYTES_MAX, TOPIC_WORDS_MAX};
+use crate::interface::limits::{ARGUED_BINDINGS_MAX, NAME_BYTES_MAX, TOPIC_WORDS_MAX};
 use crate::interface::refusal::refuse;
 use crate::{Arguments, BindingTarget, Declared, ExchangeKind, ExchangeOptions, Mismatch, Refusal};
 use std::sync::Arc;
@@ -132,6 +133,7 @@ impl Router {
             );
         }
         self.check_kept(durable)?;
+        self.count_in(from, key, arguments.is_some())?;
         let by = self.tally.by;
         let id = self.bindings.add(from, to, key, arguments, by);
         self.tally.came(by, self.bindings.get(id).bytes());
@@ -228,6 +230,9 @@ impl Router {
         } else if exchange.options.kind == ExchangeKind::Direct {
             self.bindings.relink_by_key(id, comes);
         }
+        if let Some(targets) = &mut exchange.all_targets {
+            if comes { targets.add(target) } else { targets.remove(target) }
+        }
         exchange.outgoing = self.bindings.relink(List::Source, exchange.outgoing, id, comes);
         let incoming = *self.incoming_mut(target);
         *self.incoming_mut(target) = self.bindings.relink(List::Target, incoming, id, comes);
@@ -239,7 +244,55 @@ impl Router {
         self.relink(id, false);
         let binding = self.bindings.remove(id);
         self.tally.went(binding.by, binding.bytes());
-        binding.source
+        let Binding { source, key, arguments, .. } = binding;
+        let exchange = self.exchanges.get_mut(source);
+        exchange.with_arguments -= usize::from(arguments.is_some());
+        if let Some(forms) = &mut exchange.forms
+            && let Some(signs) = signs(TOPIC.pattern(&key), self.seed)
+        {
+            forms.remove(&signs);
+        }
+        source
+    }
+
+    /// Counts a binding that comes against what bounds the work of routing a message. Refused: a topic
+    /// pattern whose form makes matching too much work; too many bindings that differ in arguments which
+    /// mean nothing to the exchange.
+    fn count_in(&mut self, from: ExchangeKey, key: &str, argued: bool) -> Result<(), Refusal> {
+        let (seed, is_held) = (self.seed, self.hold_auto_delete);
+        let most = if is_held { u64::MAX } else { self.pattern_states_max };
+        let exchange = self.exchanges.get_mut(from);
+        let kind = exchange.options.kind;
+        if argued
+            && !is_held
+            && kind != ExchangeKind::Headers
+            && exchange.with_arguments >= ARGUED_BINDINGS_MAX
+        {
+            refuse!(
+                LimitExceeded,
+                "cannot bind to exchange '{}' in vhost '{}' with arguments: limit of \
+                 {ARGUED_BINDINGS_MAX} such bindings reached",
+                exchange.name,
+                self.vhost
+            );
+        }
+        if kind == ExchangeKind::Topic
+            && let Some(signs) = signs(TOPIC.pattern(key), seed)
+        {
+            let forms = exchange.forms.get_or_insert_with(|| Box::new(Forms::new(seed)));
+            if !forms.admit(&signs, most) {
+                refuse!(
+                    LimitExceeded,
+                    "cannot bind to exchange '{}' in vhost '{}' by '{key}': its patterns have their \
+                     wildcards in too many different places (pattern-states-max); patterns with fewer \
+                     wildcards are taken",
+                    exchange.name,
+                    self.vhost
+                );
+            }
+        }
+        exchange.with_arguments += usize::from(argued);
+        Ok(())
     }
 
     fn incoming_mut(&mut self, target: Target) -> &mut u32 {

@@ -30,6 +30,7 @@ mod redelivered;
 mod sessions;
 mod settle_timeouts;
 mod topology;
+mod wide;
 
 use crate::interface::limits::Limits;
 

@@ -86,6 +86,10 @@ impl Node {
             if connection.handler.is_waiting() || is_throttled {
                 return used;
             }
+            if self.engine.is_fanning_out(id) {
+                self.rest(id);
+                return used;
+            }
             if is_choked {
                 connection.waits_for_room = true;
                 return used;
@@ -135,7 +139,7 @@ impl Node {
     fn rest(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         if !std::mem::replace(&mut connection.is_resting, true) {
-            self.connections.resting.push(id);
+            self.connections.resting.push_back(id);
         }
     }
 

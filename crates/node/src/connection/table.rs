@@ -20,7 +20,7 @@ pub(crate) struct Connections {
     /// Connections that may go on with kept input.
     pub(crate) resumable: Vec<ConnectionId>,
     /// Connections that go on with kept input in the next turn.
-    pub(crate) resting: Vec<ConnectionId>,
+    pub(crate) resting: VecDeque<ConnectionId>,
     /// Connections that are closing, and when they end at the latest. Entries of connections that have gone
     /// are ignored.
     pub(crate) closing: BTreeSet<(Time, ConnectionId)>,

@@ -168,6 +168,8 @@ pub(crate) fn options(settings: &Settings, shards: usize) -> Result<Options, Str
             consumers_max: count(settings.consumers_max),
             user_connections_max: settings.user_connections_max.unwrap_or(u64::MAX),
             subscriptions_max: count(settings.subscriptions_max),
+            pattern_words_max: count(settings.pattern_words_max),
+            pattern_states_max: settings.pattern_states_max,
             user_subscriptions_max: settings.user_subscriptions_max.unwrap_or(u64::MAX),
             unsettled_max: narrow(settings.unsettled_max),
             body_bytes_max: settings.body_bytes_max.0,

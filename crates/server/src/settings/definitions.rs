@@ -276,6 +276,14 @@ settings! {
     consumers_max("consumers-max"): u64 = 10_000, Restart, between(1, 1_000_000);
     /// Subscriptions of one connection, unless its user's quota says otherwise. Queues do not count.
     subscriptions_max("subscriptions-max"): u64 = 1_000_000, Restart, between(1, 100_000_000);
+    /// Words of a pattern that is subscribed to. The default is what a subject's 4,096 bytes hold, as in
+    /// nats-server. Topic bindings hold 128 words, as in RabbitMQ.
+    pattern_words_max("pattern-words-max"): u64 = 2_048, Restart, between(1, 2_048);
+    /// How many index nodes a message may be compared with because of the patterns of one user's
+    /// subscriptions in a virtual host, or of one topic exchange's bindings. Only patterns with many
+    /// wildcards count, and only by where these are. A further one is refused. A processor compares about ten
+    /// thousand per millisecond.
+    pattern_states_max("pattern-states-max"): u64 = 8_192, Restart, between(128, 10_000_000);
     /// Unsent bytes from which on a client is a slow consumer.
     direct_bytes_max("direct-bytes-max"): ByteCount = mib(64), Restart, at_least(DIRECT_BYTES_LEAST);
     /// What happens to direct messages of a slow consumer. `spool`: from 1 MiB of unsent bytes on they wait

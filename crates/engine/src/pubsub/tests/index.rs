@@ -41,7 +41,7 @@ fn remembered_subjects_follow_what_comes_and_goes() {
             1 if !listed.is_empty() => {
                 let subscriber = *listed.keys().nth(random(listed.len())).unwrap();
                 let (_, place) = listed.remove(&subscriber).unwrap();
-                if let Some(moved) = interest.remove(place) {
+                if let Some(moved) = interest.remove(place, None) {
                     listed.get_mut(&moved).unwrap().1 = place;
                 }
             }
@@ -61,7 +61,7 @@ fn remembered_subjects_follow_what_comes_and_goes() {
         }
     }
     while let Some((_, (_, place))) = listed.pop_first() {
-        if let Some(moved) = interest.remove(place) {
+        if let Some(moved) = interest.remove(place, None) {
             listed.get_mut(&moved).unwrap().1 = place;
         }
     }
@@ -86,7 +86,7 @@ fn check_groups(names: usize, members_max: usize, seed: u64) {
         } else if !listed.is_empty() {
             let member = *listed.keys().nth(random(listed.len())).unwrap();
             let (_, _, place) = listed.remove(&member).unwrap();
-            if let Some(moved) = interest.remove(place) {
+            if let Some(moved) = interest.remove(place, None) {
                 listed.get_mut(&moved).unwrap().2 = place;
             }
         }
@@ -101,7 +101,7 @@ fn check_groups(names: usize, members_max: usize, seed: u64) {
         }
     }
     while let Some((_, (_, _, place))) = listed.pop_first() {
-        if let Some(moved) = interest.remove(place) {
+        if let Some(moved) = interest.remove(place, None) {
             listed.get_mut(&moved).unwrap().2 = place;
         }
     }
@@ -140,7 +140,7 @@ fn groups_that_went_leave_their_places_to_others() {
         (0..1_000).map(|at| interest.add("s", Some(&format!("g{at}")), at)).collect();
     for round in 0..20_000_u32 {
         let place = places.swap_remove(round as usize * 7 % places.len());
-        interest.remove(place);
+        interest.remove(place, None);
         places.push(interest.add("s", Some(&format!("h{round}")), 1_000 + round));
     }
     let mut leaves = Vec::new();
@@ -148,10 +148,10 @@ fn groups_that_went_leave_their_places_to_others() {
     let kept = |interest: &Interest| interest.leaf(leaves[0]).unwrap().groups().unwrap().size();
     assert_eq!(kept(&interest), (1_000, 0));
     interest.add("s", None, 0);
-    places.drain(1..).for_each(|place| assert_eq!(interest.remove(place), None));
+    places.drain(1..).for_each(|place| assert_eq!(interest.remove(place, None), None));
     let (groups, vacant) = kept(&interest);
     assert!(groups <= 1_000 && vacant < 1_000, "{groups} {vacant}");
-    interest.remove(places[0]);
+    interest.remove(places[0], None);
     assert!(!interest.leaf(leaves[0]).unwrap().has_groups());
 }
 

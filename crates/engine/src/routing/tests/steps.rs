@@ -138,3 +138,67 @@ fn routing_looks_at_no_binding_that_does_not_match() {
         assert!(more.1.0 <= 100 && more.1.1 <= 12, "{costs:?}");
     }
 }
+
+/// Binds as many of these patterns as are taken; how many those are.
+fn bind_all(host: &mut TestHost, patterns: impl Iterator<Item = String>) -> usize {
+    let bind = |pattern: &String| {
+        host.router.bind("amq.topic", &target("q0"), pattern, Arguments::new()).is_ok()
+    };
+    patterns.filter(bind).count()
+}
+
+/// The most nodes that one of these keys has a match look at.
+fn worst(host: &mut TestHost, keys: &[String]) -> usize {
+    let mut found = Vec::new();
+    let cost = |key: &String| {
+        let keys = Keys { routing_key: key, also_to: &[key] };
+        let route = |host: &mut TestHost| {
+            host.router.route("amq.topic", keys, &mut |_| (), &mut found).unwrap();
+        };
+        // It was looked up twice.
+        steps(host, "amq.topic", route).0 / 2
+    };
+    keys.iter().map(cost).max().unwrap_or(0)
+}
+
+#[test]
+fn whatever_is_bound_a_match_takes_a_bounded_number_of_steps() {
+    let mut random = patterns::Random::new(3);
+    let keys: Vec<String> = [
+        ["a"; 120].join("."),
+        ["a"; 14].join("."),
+        (0..60).map(|word| format!("w{word}")).collect::<Vec<_>>().join("."),
+        format!("{}.z", ["a"; 20].join(".")),
+    ]
+    .into();
+    // Near misses; random ones of 100 words; literal words that lie anywhere.
+    let near = (0..1 << 14).map(|number| {
+        let words = (0..14).map(|bit| if number >> bit & 1 == 1 { "*." } else { "a." });
+        format!("{}end{number}", words.collect::<String>())
+    });
+    let wild = (0..2_000).map(|number| {
+        let words: Vec<_> = (0..100).map(|_| random.pick(&["*", "#", "*", "#", "a"])).collect();
+        format!("{}.e{number}", words.join("."))
+    });
+    let pairs = (0..60).flat_map(|one| (0..60).map(move |other| (one, other)));
+    let scattered = pairs.map(|(one, other)| format!("#.w{one}.#.w{other}.#.x"));
+    let all: [(&str, Box<dyn Iterator<Item = String>>, usize); 3] = [
+        ("near", Box::new(near), 30_000),
+        ("wild", Box::new(wild), 60_000),
+        ("scattered", Box::new(scattered), 60_000),
+    ];
+    for (what, patterns, most) in all {
+        let mut host = TestHost::new(&["q0"]);
+        let taken = bind_all(&mut host, patterns);
+        let steps = worst(&mut host, &keys);
+        assert!(steps <= most, "{what}: {steps} steps, {taken} bindings");
+        // Ordinary patterns are taken nevertheless.
+        host.bind(&[("amq.topic", "q0", "a.*.c.#"), ("amq.topic", "q0", "#.error")]);
+        // Those that go leave room for others.
+        let bound: Vec<String> = host.router.bindings().map(|it| it.key.to_owned()).collect();
+        for key in &bound {
+            host.unbind("amq.topic", "q0", key);
+        }
+        host.bind(&[("amq.topic", "q0", "*.*.*.*.*.#.z")]);
+    }
+}

@@ -1,0 +1,181 @@
+//! Messages that have not reached all of their very many recipients: which go on, which wait, and what
+//! follows when they have. Independent of how they reach them.
+
+use crate::publish::held::DelayKey;
+use crate::publish::taken::Taken;
+use crate::pubsub::ToSubscribers;
+use crate::queue::blob::Blob;
+use crate::routing::QueueKey;
+use crate::{ChannelId, ConnectionId, LoadId};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Fan-outs that are carried out in turn; the others wait, and know their message alone. One of them is of
+/// no client's publish at most.
+const ACTIVE_MAX: usize = 8;
+/// Dead letters to very many queues that may wait before queues keep what they would let go of.
+const LETTERS_MAX: usize = 256;
+
+/// The fan-outs that have not reached all yet.
+#[derive(Debug, Default)]
+pub(crate) struct WideFanouts {
+    pub(crate) active: VecDeque<Fanout>,
+    /// Those of clients, of which each has one or two, and dead letters and delayed messages.
+    published: VecDeque<Fanout>,
+    letters: VecDeque<Fanout>,
+    is_letter_active: bool,
+    /// Connections whose further input waits, and for how many fan-outs.
+    holding: BTreeMap<ConnectionId, usize>,
+    /// Numbers them.
+    pub(crate) begun: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Fanout {
+    pub(crate) number: u64,
+    /// The publisher.
+    pub(crate) by: Option<ConnectionId>,
+    is_letter: bool,
+    pub(crate) work: Work,
+}
+
+#[derive(Debug)]
+pub(crate) enum Work {
+    Queues(Box<ToQueues>),
+    Subscribers(Box<ToSubscribers>),
+}
+
+/// A message on its way to queues.
+#[derive(Debug)]
+pub(crate) struct ToQueues {
+    pub(crate) vhost: u32,
+    pub(crate) message: Blob,
+    pub(crate) redelivered: bool,
+    /// With their numbers: another queue may have the slot by the time. `None`: it has not begun.
+    pub(crate) targets: Option<Vec<(QueueKey, u64)>>,
+    pub(crate) next: usize,
+    pub(crate) wants_flush: bool,
+    pub(crate) taken: Taken,
+    pub(crate) then: Then,
+}
+
+/// What follows when all queues have it.
+#[derive(Debug)]
+pub(crate) enum Then {
+    /// Its publisher gets a confirm, if its channel is still open.
+    Confirm(Option<ChannelId>),
+    Nothing,
+    /// The message leaves the queue that it was a dead letter of; names it among those that wait to become
+    /// dead letters.
+    Leave(LoadId),
+    /// It is not delayed any more.
+    EndDelay(DelayKey),
+}
+
+impl WideFanouts {
+    /// Whether there are none.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.active.is_empty()
+    }
+
+    /// Whether a connection's last message has not reached all.
+    #[inline]
+    pub(crate) fn hold(&self, connection: ConnectionId) -> bool {
+        !self.active.is_empty() && self.holding.contains_key(&connection)
+    }
+
+    pub(crate) fn begin(&mut self, by: Option<ConnectionId>, is_letter: bool, work: Work) {
+        self.begun += 1;
+        if let Some(by) = by {
+            *self.holding.entry(by).or_default() += 1;
+        }
+        let fanout = Fanout { number: self.begun, by, is_letter, work };
+        if is_letter { &mut self.letters } else { &mut self.published }.push_back(fanout);
+        self.activate();
+    }
+
+    /// The one that began last is a connection's.
+    pub(crate) fn hold_last(&mut self, by: Option<ConnectionId>) {
+        let (Some(by), number) = (by, self.begun) else { return };
+        let last = self.all_mut().find(|it| it.number == number && it.by.is_none());
+        if last.map(|last| last.by = Some(by)).is_some() {
+            *self.holding.entry(by).or_default() += 1;
+        }
+    }
+
+    /// Begins with those that wait, as far as there is room.
+    fn activate(&mut self) {
+        if !self.is_letter_active
+            && let Some(letter) = self.letters.pop_front()
+        {
+            self.is_letter_active = true;
+            self.active.push_back(letter);
+        }
+        while self.active.len() < ACTIVE_MAX
+            && let Some(published) = self.published.pop_front()
+        {
+            self.active.push_back(published);
+        }
+    }
+
+    /// All has reached all.
+    pub(crate) fn ended(&mut self, fanout: &Fanout) {
+        self.is_letter_active &= !fanout.is_letter;
+        if let Some(by) = fanout.by
+            && let Some(count) = self.holding.get_mut(&by)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.holding.remove(&by);
+            }
+        }
+        self.activate();
+    }
+
+    /// Whether queues are to keep for the time being what would become a dead letter.
+    #[inline]
+    pub(crate) fn has_many_letters(&self) -> bool {
+        self.letters.len() >= LETTERS_MAX
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Fanout> {
+        self.active.iter().chain(&self.published).chain(&self.letters)
+    }
+
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut Fanout> {
+        self.active.iter_mut().chain(&mut self.published).chain(&mut self.letters)
+    }
+
+    /// A connection goes. What it has published still reaches all.
+    pub(crate) fn publisher_left(&mut self, connection: ConnectionId) {
+        if self.holding.remove(&connection).is_none() {
+            return;
+        }
+        for fanout in self.all_mut().filter(|it| it.by == Some(connection)) {
+            fanout.by = None;
+        }
+    }
+
+    /// A channel goes: nobody gets the confirm.
+    pub(crate) fn channel_left(&mut self, id: ChannelId) {
+        for fanout in self.all_mut() {
+            if let Work::Queues(work) = &mut fanout.work
+                && let Then::Confirm(channel) = &mut work.then
+                && *channel == Some(id)
+            {
+                *channel = None;
+            }
+        }
+    }
+
+    /// A virtual host goes.
+    pub(crate) fn vhost_left(&mut self, vhost: u32) {
+        for fanout in self.all_mut() {
+            match &mut fanout.work {
+                Work::Queues(work) if work.vhost == vhost => work.targets = Some(Vec::new()),
+                Work::Subscribers(work) if work.vhost == vhost => work.end(),
+                _ => {}
+            }
+        }
+    }
+}

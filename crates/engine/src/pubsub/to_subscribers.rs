@@ -1,0 +1,179 @@
+//! A direct message on its way to very many subscribers, and which of them are next.
+
+use super::forward::Subjects;
+use super::group::Part;
+use super::interest::Interest;
+use crate::foundation::shared_body::copy_for;
+use crate::{Annotations, Bytes, ConnectionId, Format, MessageView};
+
+/// Such a message.
+#[derive(Debug)]
+pub(crate) struct ToSubscribers {
+    pub(crate) vhost: u32,
+    pub(super) message: OwnedMessage,
+    /// As [`Subjects`] has them.
+    pub(super) subject: Box<str>,
+    pub(super) further: Box<[u8]>,
+    /// The publisher's connection, if it is on this shard.
+    pub(super) publisher: Option<ConnectionId>,
+    /// A connection that does not hear it.
+    pub(super) silent: Option<ConnectionId>,
+    /// Groups get it as well.
+    pub(super) to_groups: bool,
+    /// How many subscribers there had been. Those who came later do not get it.
+    pub(super) since: u32,
+    pub(super) number: u64,
+    /// The patterns that match; the first `at` have been handed out.
+    pub(super) leaves: Vec<u32>,
+    pub(super) at: usize,
+    /// The subscribers of the next pattern, once it is begun, and how many of them have it.
+    pub(super) slots: Option<Vec<u32>>,
+    pub(super) next: usize,
+    /// The place of the next group of that pattern.
+    pub(super) group: u32,
+    pub(super) has_free: bool,
+    pub(super) heard: u64,
+}
+
+/// A message that outlives the publisher's input.
+#[derive(Debug)]
+pub(super) struct OwnedMessage {
+    exchange: Box<str>,
+    routing_key: Box<str>,
+    format: Format,
+    properties: Box<[u8]>,
+    body: Bytes,
+    is_shared: bool,
+    persistent: bool,
+    annotations: Annotations,
+}
+
+impl OwnedMessage {
+    fn of(message: &MessageView<'_>, receivers: usize) -> OwnedMessage {
+        let copy = message.shared.cloned().or_else(|| copy_for(message.body, receivers));
+        let is_shared = copy.is_some();
+        OwnedMessage {
+            exchange: message.exchange.into(),
+            routing_key: message.routing_key.into(),
+            format: message.format,
+            properties: message.properties.into(),
+            body: copy.unwrap_or_else(|| Bytes::copy_from_slice(message.body)),
+            is_shared,
+            persistent: message.persistent,
+            annotations: message.annotations.clone(),
+        }
+    }
+
+    pub(super) fn view(&self) -> MessageView<'_> {
+        MessageView {
+            exchange: &self.exchange,
+            routing_key: &self.routing_key,
+            format: self.format,
+            properties: &self.properties,
+            body: &self.body,
+            shared: self.is_shared.then_some(&self.body),
+            persistent: self.persistent,
+            annotations: &self.annotations,
+        }
+    }
+}
+
+impl ToSubscribers {
+    /// `since`: how many subscribers there have been; `leaves`: the patterns that match.
+    pub(super) fn new(
+        to: Wide<'_>,
+        message: &MessageView<'_>,
+        since: u32,
+        leaves: Vec<u32>,
+    ) -> ToSubscribers {
+        let Wide { vhost, subjects, number, publisher, silent, to_groups, width } = to;
+        ToSubscribers {
+            vhost,
+            message: OwnedMessage::of(message, width),
+            subject: subjects.first.into(),
+            further: subjects.further.into(),
+            publisher,
+            silent,
+            to_groups,
+            since,
+            number,
+            leaves,
+            at: 0,
+            slots: None,
+            next: 0,
+            group: 0,
+            has_free: false,
+            heard: 0,
+        }
+    }
+
+    /// Nobody else gets it.
+    pub(crate) fn end(&mut self) {
+        self.leaves.clear();
+        self.slots = None;
+    }
+
+    /// Whether the subscriber with that tag came after the message.
+    pub(super) fn is_later(&self, tag: u64) -> bool {
+        ((tag >> 32) as u32).wrapping_sub(self.since).cast_signed() > 0
+    }
+
+    /// The next subscribers of the pattern that is handed out, at most `most`.
+    pub(super) fn next_slots(
+        &mut self,
+        interest: &Interest,
+        most: usize,
+    ) -> Option<std::ops::Range<usize>> {
+        let leaf = *self.leaves.get(self.at)?;
+        let slots = self
+            .slots
+            .get_or_insert_with(|| interest.leaf(leaf).map_or(Vec::new(), |leaf| leaf.all.clone()));
+        let end = slots.len().min(self.next + most);
+        let part = self.next..end;
+        self.next = end;
+        (!part.is_empty()).then_some(part)
+    }
+
+    /// The next group of that pattern, unless an earlier one has it too: all its parts.
+    pub(super) fn next_group(&mut self, interest: &Interest, parts: &mut Vec<Part>) -> NextGroup {
+        let Some(&leaf) = self.leaves.get(self.at).filter(|_| self.to_groups) else {
+            return NextGroup::None;
+        };
+        let groups = interest.leaf(leaf).and_then(|leaf| leaf.groups());
+        let Some((place, group)) = groups.and_then(|groups| groups.next_from(self.group)) else {
+            return NextGroup::None;
+        };
+        self.group = place + 1;
+        let is_in = |leaf: &u32| {
+            let groups = interest.leaf(*leaf).and_then(|leaf| leaf.groups());
+            groups.is_some_and(|groups| groups.find(&group.name, group.hash).is_some())
+        };
+        if self.leaves[..self.at].iter().any(is_in) {
+            return NextGroup::Done;
+        }
+        interest.gather_named(&self.leaves, &group.name, parts);
+        NextGroup::Some
+    }
+}
+
+/// What is to be done about a group.
+pub(super) enum NextGroup {
+    Some,
+    /// It has had the message.
+    Done,
+    /// There are no more.
+    None,
+}
+
+/// Who gets a message, and how.
+#[derive(Clone, Copy)]
+pub(super) struct Wide<'a> {
+    pub(super) vhost: u32,
+    pub(super) subjects: Subjects<'a>,
+    pub(super) number: u64,
+    pub(super) publisher: Option<ConnectionId>,
+    pub(super) silent: Option<ConnectionId>,
+    pub(super) to_groups: bool,
+    /// Subscribers and groups.
+    pub(super) width: usize,
+}
