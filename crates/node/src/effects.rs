@@ -74,6 +74,8 @@ pub(crate) struct NodeEffects {
     pub(crate) lost: BTreeMap<(ChannelId, u64), Lost>,
     /// Connections with much unsent output, each once.
     pub(crate) large_outputs: Vec<ConnectionId>,
+    /// Messages that others have taken the place of, which the engine does not know yet.
+    pub(crate) conflated: u64,
     /// Connections with output, each once.
     pub(crate) dirty: Vec<ConnectionId>,
     /// Answers that were not handed to their connections yet.
@@ -128,6 +130,7 @@ impl NodeEffects {
             let waiting = outbox.waiting.take();
             self.end_stalls(waiting);
             self.refill(connection);
+            self.refill_conflated(connection);
         }
         if has_ended_piece {
             // The host sends what comes next as it does other output.
@@ -488,7 +491,8 @@ impl Host for NodeEffects {
     }
 
     fn has_spilled_messages(&self, connection: ConnectionId) -> bool {
-        self.outbox[connection.0 as usize].spooled.is_some()
+        let outbox = &self.outbox[connection.0 as usize];
+        outbox.spooled.is_some() || outbox.conflated.is_some()
     }
 
     #[inline]

@@ -15,15 +15,18 @@ pub enum SlowConsumerPolicy {
     /// The client is disconnected.
     #[default]
     Disconnect,
+    /// The client gets the last message of each subject, and misses those before it.
+    Conflate,
 }
 
 impl SlowConsumerPolicy {
     /// Every policy with its name, in the order of their numbers in records.
-    pub const NAMES: [(SlowConsumerPolicy, &'static str); 4] = [
+    pub const NAMES: [(SlowConsumerPolicy, &'static str); 5] = [
         (SlowConsumerPolicy::Spool, "spool"),
         (SlowConsumerPolicy::DropOldest, "drop-oldest"),
         (SlowConsumerPolicy::DropNew, "drop-new"),
         (SlowConsumerPolicy::Disconnect, "disconnect"),
+        (SlowConsumerPolicy::Conflate, "conflate"),
     ];
 
     /// Its name, the same in settings, commands and protocols.

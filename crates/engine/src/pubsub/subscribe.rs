@@ -270,6 +270,12 @@ impl Engine {
         }
     }
 
+    /// Counts messages that subscribers were handed and that others for them have taken the place of. Those say
+    /// so.
+    pub fn conflated(&mut self, messages: u64) {
+        self.counters.missed += messages;
+    }
+
     /// Notes messages that a subscriber was handed and its client will not get: the next one
     /// that it receives says so. `tag` is that of its deliveries.
     pub fn missed(&mut self, id: ChannelId, tag: u64, lost: Lost) {

@@ -90,7 +90,7 @@ impl Node {
             let outbox = &self.effects.outbox[id.0 as usize];
             let is_quiet = std::mem::replace(&mut episode.seen, outbox.lag) == outbox.lag;
             let has_room = outbox.unsent() < self.options.outbox_bytes_max;
-            if is_quiet && has_room && outbox.spooled.is_none() {
+            if is_quiet && has_room && outbox.spooled.is_none() && outbox.conflated.is_none() {
                 ended.push(*id);
             }
         }

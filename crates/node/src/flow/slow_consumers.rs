@@ -48,7 +48,11 @@ impl NodeEffects {
         }
         let policy = match message.slow_consumer_policy.unwrap_or(outbox.slow_consumer_policy) {
             // Messages whose deliveries are counted can neither be taken out nor come later.
-            SlowConsumerPolicy::Spool | SlowConsumerPolicy::DropOldest if message.emission == 0 => {
+            SlowConsumerPolicy::Spool
+            | SlowConsumerPolicy::DropOldest
+            | SlowConsumerPolicy::Conflate
+                if message.emission == 0 =>
+            {
                 SlowConsumerPolicy::DropNew
             }
             policy => policy,
@@ -58,6 +62,12 @@ impl NodeEffects {
                 if outbox.spooled.is_some() || unsent >= outbox.spool_at() =>
             {
                 self.spool(message)
+            }
+            SlowConsumerPolicy::Conflate
+                if outbox.conflated.is_some()
+                    || unsent >= outbox.conflate_at(self.outbox_bytes_max) =>
+            {
+                self.conflate(message)
             }
             SlowConsumerPolicy::DropOldest => self.send_droppable(message),
             SlowConsumerPolicy::Disconnect | SlowConsumerPolicy::DropNew if is_late => {
@@ -158,6 +168,58 @@ impl NodeEffects {
         SendOutcome::Congested
     }
 
+    /// Keeps a message as the last one of its subject. No publisher waits for a consumer that gets only those.
+    fn conflate(&mut self, message: &DirectMessage<'_>) -> SendOutcome {
+        let id = message.channel.connection;
+        let outbox = &mut self.outbox[id.0 as usize];
+        let unsent = outbox.unsent();
+        let conflated = outbox.conflated.get_or_insert_default();
+        let mut missed = 0;
+        if conflated.keep(message) {
+            self.conflated += 1;
+            missed += 1;
+        }
+        // More subjects than there is room for: those that have waited longest go.
+        while unsent + conflated.bytes() > outbox.unsent_max
+            && let Some((whose, lost)) = conflated.drop_first()
+        {
+            *self.lost.entry(whose).or_default() += lost;
+            missed += 1;
+        }
+        outbox.choose_path(self.outbox_bytes_max);
+        if missed > 0 {
+            self.note_missed(id, SlowConsumerPolicy::Conflate, missed);
+        }
+        SendOutcome::Congested
+    }
+
+    /// Writes the last messages of subjects that a connection waits for into its output, as far as there is
+    /// room.
+    pub(crate) fn refill_conflated(&mut self, id: ConnectionId) {
+        let most = self.outbox_bytes_max;
+        let outbox = &mut self.outbox[id.0 as usize];
+        let Some(mut conflated) = outbox.conflated.take() else { return };
+        let mut has_output = false;
+        while self.outbox[id.0 as usize].unsent() < most
+            && let Some(kept) = conflated.take_first()
+        {
+            let outbox = &mut self.outbox[id.0 as usize];
+            outbox.writer.send_direct(&kept.message());
+            outbox.end_with_large();
+            has_output = true;
+        }
+        let outbox = &mut self.outbox[id.0 as usize];
+        if conflated.is_empty() {
+            self.caught_up.push(id);
+        } else {
+            outbox.conflated = Some(conflated);
+        }
+        outbox.choose_path(most);
+        if has_output {
+            self.touch(id);
+        }
+    }
+
     /// Writes what a connection has in the spill log into its output, as far as there is room; returns how
     /// many bytes were looked at.
     pub(crate) fn refill(&mut self, id: ConnectionId) -> usize {
@@ -218,6 +280,7 @@ impl NodeEffects {
         while let Some(((channel, tag), count)) = self.lost.pop_first() {
             engine.missed(channel, tag, count);
         }
+        engine.conflated(std::mem::take(&mut self.conflated));
     }
 }
 
@@ -272,10 +335,16 @@ impl Outbox {
         SPOOL_AT_BYTES.min(self.unsent_max)
     }
 
+    /// Unsent bytes from which on the last message of each subject is kept.
+    fn conflate_at(&self, outbox_bytes_max: usize) -> usize {
+        outbox_bytes_max.min(self.unsent_max)
+    }
+
     /// Sets the unsent bytes up to which direct messages are written without a look at the policy.
     fn choose_path(&mut self, outbox_bytes_max: usize) {
-        // While something waits in the spill log, what comes after it has to go there too.
+        // While something waits in the spill log or in memory, what comes after it has to go there too.
         if self.spooled.is_none()
+            && self.conflated.is_none()
             && let Some(slow_consumer_policy) = self.next_policy.take()
         {
             self.slow_consumer_policy = slow_consumer_policy;
@@ -284,6 +353,8 @@ impl Outbox {
             _ if self.is_given_up => 0,
             SlowConsumerPolicy::Spool if self.spooled.is_some() => 0,
             SlowConsumerPolicy::Spool => self.spool_at().min(outbox_bytes_max),
+            SlowConsumerPolicy::Conflate if self.conflated.is_some() => 0,
+            SlowConsumerPolicy::Conflate => self.conflate_at(outbox_bytes_max),
             SlowConsumerPolicy::DropOldest => 0,
             SlowConsumerPolicy::DropNew | SlowConsumerPolicy::Disconnect => self.unsent_max,
         };

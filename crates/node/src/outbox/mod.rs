@@ -3,12 +3,14 @@
 //! Independent of what a message looks like in a protocol.
 
 pub(crate) mod batch;
+pub(crate) mod conflated;
 mod marks;
 mod oldest;
 mod piece;
 #[cfg(test)]
 mod tests;
 
+use self::conflated::Conflated;
 use self::oldest::Droppable;
 use self::piece::Piece;
 use crate::flow::publisher_stall::WaitingPublishers;
@@ -82,6 +84,8 @@ pub(crate) struct Outbox {
     pub(crate) lag: SlowConsumerInfo,
     /// Its number in the spill log, where it has something there.
     pub(crate) spooled: Option<u32>,
+    /// The last messages of subjects that wait for room; none where none does.
+    pub(crate) conflated: Option<Box<Conflated>>,
     /// What may be taken out of the output, where something may.
     droppable: Option<Box<Droppable>>,
     /// Publishers that are not read from before some of this is sent.
@@ -256,6 +260,7 @@ impl Outbox {
         self.drop_pieces();
         self.sent = 0;
         self.droppable = None;
+        self.conflated = None;
     }
 
     /// Drops all pieces; many of them on another thread.

@@ -111,7 +111,7 @@ fn quota_command() -> Command {
         };
         value(name, "N", help)
     });
-    let policies = "spool|drop-oldest|drop-new|disconnect";
+    let policies = "spool|drop-oldest|drop-new|conflate|disconnect";
     let policy = "What becomes of direct messages for which its clients are too slow";
     verb("quota", "Sets what a user may use; what is not said is as for everybody")
         .args([name("NAME"), value(SLOW_CONSUMER_POLICY, policies, policy)])

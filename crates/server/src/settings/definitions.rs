@@ -288,6 +288,7 @@ settings! {
     direct_bytes_max("direct-bytes-max"): ByteCount = mib(64), Restart, at_least(DIRECT_BYTES_LEAST);
     /// What happens to direct messages of a slow consumer. `spool`: from 1 MiB of unsent bytes on they wait
     /// on the disk. `drop-oldest`, `drop-new`: it misses the oldest or the new ones, and learns how many.
+    /// `conflate`: it gets the last message of each subject, and learns how many came before that.
     /// `disconnect`: it is disconnected. A user's quota and the client itself can choose another policy.
     slow_consumer_policy("slow-consumer-policy"): SlowConsumerPolicy =
         SlowConsumerPolicy::Disconnect, Restart;

@@ -205,7 +205,8 @@ choice! {
 }
 
 impl SettingValue for SlowConsumerPolicy {
-    const FORMS: &'static [&'static str] = &["spool", "drop-oldest", "drop-new", "disconnect"];
+    const FORMS: &'static [&'static str] =
+        &["spool", "drop-oldest", "drop-new", "conflate", "disconnect"];
     fn parse(text: &str) -> Result<Self, String> {
         SlowConsumerPolicy::named(text).ok_or_else(|| format!("expected one of {}", Self::form()))
     }

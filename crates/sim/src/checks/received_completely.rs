@@ -36,7 +36,9 @@ fn judge(subscriptions: &Subscriptions<'_>, subscriber: &Subscriber<'_>) -> Resu
             is_last && !missed(subscriptions, subscriber).iter().any(is_final)
         }
         SlowConsumerPolicy::Spool => subscriptions.is_final(message),
-        SlowConsumerPolicy::DropNew | SlowConsumerPolicy::Disconnect => true,
+        SlowConsumerPolicy::DropNew
+        | SlowConsumerPolicy::Disconnect
+        | SlowConsumerPolicy::Conflate => true,
     };
     // Where the disk keeps very little, final messages may get lost themselves with none after
     // them; and a message dropped for others of the same read is counted once all of these are

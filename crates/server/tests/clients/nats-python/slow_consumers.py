@@ -258,3 +258,24 @@ async def a_subscriber_of_advisories_gets_them(world):
     assert began.endswith(".BEGAN") and ended.endswith(".ENDED"), told
     assert about["policy"] == "drop-new" and about["missed"] > 0, about
     user.delete()
+
+
+@case(ours=True, needs=PROGRAM)
+async def who_conflates_gets_the_last_value_of_each_subject(world):
+    user, subject = User(world, "--slow-consumer-policy", "conflate"), world.name()
+    relay, subscription = await stalled(world, user, subject + ".*")
+    publisher = await world.connect()
+    for number in range(MANY):
+        for name in ("a", "b", "c"):
+            await publisher.publish(f"{subject}.{name}", b"%06d" % number + bytes(BYTES))
+        await publisher.flush()
+    relay.resume()
+    last, missed, count = {}, 0, 0
+    while last != {f"{subject}.{name}": MANY - 1 for name in ("a", "b", "c")}:
+        message = await within(subscription.next_msg(timeout=10))
+        assert last.get(message.subject, -1) < int(message.data[:6]), (message.subject, last)
+        last[message.subject] = int(message.data[:6])
+        missed += int((message.headers or {}).get("Angarium-Missed", 0))
+        count += 1
+    assert missed > 0 and count + missed == 3 * MANY, (count, missed)
+    user.delete()
