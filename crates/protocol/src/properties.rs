@@ -32,6 +32,8 @@ pub(crate) fn reason_name(reason: DeathReason) -> &'static str {
     DEATH_REASONS[reason as usize].1
 }
 
+/// The header in which it says how many messages a full queue has dropped from its head before this one.
+pub(crate) const DROPPED_HEADER: &str = "x-dropped-count";
 /// The header in which it says how often a message was requeued.
 pub(crate) const DELIVERY_COUNT_HEADER: &str = "x-delivery-count";
 /// The header for further routing keys.
@@ -107,6 +109,7 @@ pub(crate) fn is_plain(annotations: &Annotations) -> bool {
         && !annotations.ttl_removed
         && !annotations.further_keys_removed
         && !annotations.delayed
+        && annotations.dropped == 0
 }
 
 /// A message's properties as the broker has changed them since they were published, in the same format:
@@ -130,6 +133,9 @@ pub(crate) fn withdrawn(annotations: &Annotations) -> Vec<&'static str> {
     // A publisher's own stay where the broker has nothing to say instead.
     if annotations.delivery_count > 0 {
         names.push(DELIVERY_COUNT_HEADER);
+    }
+    if annotations.dropped > 0 {
+        names.push(DROPPED_HEADER);
     }
     if !annotations.deaths.is_empty() {
         names.extend(DEATH_HEADERS);

@@ -8,8 +8,8 @@ use crate::queue::entry::Entry;
 use crate::queue::lane::Front;
 use crate::queue::stored::Incoming;
 use crate::{
-    ConnectionId, Delivery, DirectMessage, Effects, GetAnswer, MessageView, Publish, Refusal,
-    RefusalKind, Reply, SendOutcome, StorageState, Time,
+    Annotations, ConnectionId, Delivery, DirectMessage, Effects, GetAnswer, MessageView, Publish,
+    Refusal, RefusalKind, Reply, SendOutcome, StorageState, Time,
 };
 
 /// What all queues together hand out in one turn; the last of them may exceed it by its share.
@@ -337,16 +337,18 @@ impl Engine {
     ) -> (u64, bool) {
         let consumer = &self.clients.consumers[taker];
         let channel = &mut self.clients.channels[consumer.channel];
-        self.queues[consumer.queue].counters.delivered += 1;
+        let queue = &mut self.queues[consumer.queue];
+        queue.counters.delivered += 1;
         self.counters.delivered += 1;
         let tag = channel.take_tag();
-        fx.deliver(&Delivery {
-            channel: channel.id,
-            consumer: &consumer.name,
-            tag,
-            redelivered,
-            message: *message,
-        });
+        let (id, name) = (channel.id, &*consumer.name);
+        let delivery =
+            Delivery { channel: id, consumer: name, tag, redelivered, message: *message };
+        if queue.dropped > 0 {
+            deliver_after_dropped(&delivery, std::mem::take(&mut queue.dropped), fx);
+        } else {
+            fx.deliver(&delivery);
+        }
         (tag, consumer.presettled)
     }
 
@@ -405,6 +407,7 @@ impl Engine {
         let queue = &mut self.queues[slot];
         let entry = queue.pop().expect("its front is an entry");
         let messages_left = queue.ready;
+        let dropped = std::mem::take(&mut queue.dropped);
         queue.counters.delivered += 1;
         self.counters.delivered += 1;
         let blob = entry.message.clone().expect("only messages in memory are handed out");
@@ -415,7 +418,7 @@ impl Engine {
             tag,
             redelivered: entry.redelivered,
             messages_left,
-            message: stored.view(&stored.annotations(entry.requeues)),
+            message: stored.view(&Annotations { dropped, ..stored.annotations(entry.requeues) }),
         });
         if get.presettled {
             self.counters.accepted += 1;
@@ -483,4 +486,12 @@ impl Engine {
         self.counters.accepted += 1;
         true
     }
+}
+
+/// Delivers the first message after `dropped` others, which tells of them.
+#[cold]
+fn deliver_after_dropped<F: Effects>(delivery: &Delivery<'_>, dropped: u64, fx: &mut F) {
+    let annotations = Annotations { dropped, ..delivery.message.annotations.clone() };
+    let message = MessageView { annotations: &annotations, ..delivery.message };
+    fx.deliver(&Delivery { message, ..*delivery });
 }

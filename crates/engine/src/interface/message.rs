@@ -63,6 +63,8 @@ pub struct Annotations {
     pub further_keys_removed: bool,
     /// It was held back as long as its publisher asked for.
     pub delayed: bool,
+    /// Messages that its full queue has dropped from its head since the last delivery.
+    pub dropped: u64,
 }
 
 /// One entry of a message's dead-letter history.
@@ -105,6 +107,7 @@ pub(crate) static NO_ANNOTATIONS: Annotations = Annotations {
     ttl_removed: false,
     further_keys_removed: false,
     delayed: false,
+    dropped: 0,
 };
 
 /// The flag of a message on its way to another shard whose body, which is large, goes along beside the bytes

@@ -64,11 +64,13 @@ impl Engine {
                     return;
                 }
                 self.counters.dropped += u64::from(page.count);
+                queue.dropped += u64::from(page.count);
                 let lane = queue.first_lane().expect("its front is in a lane");
                 self.drop_page_at(slot, lane, page.position, fx);
                 continue;
             }
             let Some(entry) = queue.pop() else { return };
+            queue.dropped += 1;
             self.counters.dropped += 1;
             let has_exchange = self.queues[slot].options.dead_letter_exchange.is_some();
             self.counters.let_go += u64::from(!has_exchange);

@@ -52,6 +52,8 @@ pub(crate) struct Queue {
     /// Messages that wait for a consumer, and their body bytes.
     pub(crate) ready: u64,
     pub(crate) ready_bytes: u64,
+    /// Messages that were dropped from its head since the last delivery, which says so.
+    pub(crate) dropped: u64,
     /// Messages that are out and not settled.
     pub(crate) unsettled: u64,
     /// Channels of which many messages are on their way back: until then nothing is handed out.

@@ -244,6 +244,7 @@ impl<'a> Stored<'a> {
             ttl_removed: self.flags & TTL_REMOVED != 0,
             further_keys_removed: self.flags & FURTHER_KEYS_REMOVED != 0,
             delayed: self.flags & DELAYED != 0,
+            dropped: 0,
         }
     }
 

@@ -58,6 +58,7 @@ impl<'a> MessageView<'a> {
         }
         if is_annotated {
             writer.u32(annotations.delivery_count);
+            writer.varint(annotations.dropped);
             write_deaths(&mut writer, &annotations.deaths);
         }
     }
@@ -79,6 +80,7 @@ impl<'a> MessageView<'a> {
         if has(ANNOTATED) {
             *annotations = Annotations {
                 delivery_count: reader.u32()?,
+                dropped: reader.varint()?,
                 deaths: read_deaths(&mut reader)?,
                 ttl_removed: has(TTL_REMOVED),
                 further_keys_removed: has(FURTHER_KEYS_REMOVED),
@@ -218,6 +220,7 @@ mod tests {
             ttl_removed: true,
             further_keys_removed: false,
             delayed: true,
+            dropped: 300,
         };
         for annotations in [Annotations::default(), known] {
             let message = MessageView {

@@ -291,7 +291,7 @@ fn a_full_queue_pushes_out_what_cannot_be_read() {
          > a queue dead 0 0
          b consume q c presettled
          > b consuming c
-         > b deliver c #1 2
+         > b deliver c #1 2 dropped=1
          > b deliver c #2 3",
     );
 }

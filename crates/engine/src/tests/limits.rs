@@ -17,11 +17,42 @@ fn drop_head_keeps_the_newest() {
          a passive q
          > a queue q 2 0
          a get q presettled
-         > a deliver  #1 2
+         > a deliver  #1 2 dropped=1
          > a got, 1 left
          a get q presettled
          > a deliver  #2 3
          > a got, 0 left",
+    );
+}
+
+#[test]
+fn consumers_learn_how_many_a_full_queue_has_dropped() {
+    check(
+        "a queue q length=2
+         > a queue q 0 0
+         a publish - q 1
+         a publish - q 2
+         a publish - q 3
+         a publish - q 4
+         a publish - q 5
+         b consume q c presettled
+         > b consuming c
+         > b deliver c #1 4 dropped=3
+         > b deliver c #2 5
+         a publish - q 6
+         > b deliver c #3 6
+         b cancel c
+         > b ok
+         a queue none length=0
+         > a queue none 0 0
+         a publish - none 7
+         a publish - none 8
+         b consume none c presettled
+         > b consuming c
+         a publish - none 9
+         > b deliver c #4 9 dropped=2
+         a publish - none 10
+         > b deliver c #5 10",
     );
 }
 
@@ -120,7 +151,7 @@ fn what_is_pushed_out_is_dead_lettered() {
          > a deliver  #1 1 died=MaxLength:q:1
          > a got, 0 left
          a get q presettled
-         > a deliver  #2 2
+         > a deliver  #2 2 dropped=1
          > a got, 0 left",
     );
 }

@@ -148,6 +148,9 @@ impl Effects for Recorder {
         if annotations.delivery_count > 0 {
             write!(text, " count={}", annotations.delivery_count).unwrap();
         }
+        if annotations.dropped > 0 {
+            write!(text, " dropped={}", annotations.dropped).unwrap();
+        }
         for death in &annotations.deaths {
             write!(text, " died={:?}:{}:{}", death.reason, death.queue, death.count).unwrap();
         }

@@ -583,7 +583,7 @@ fn a_queue_that_had_dropped_messages_keeps_its_limit() {
              loads
              load
              a get q presettled
-             > a deliver  #1 two redelivered
+             > a deliver  #1 two redelivered dropped=1
              > a got, 0 left"
         ));
     }

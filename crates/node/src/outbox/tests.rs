@@ -93,6 +93,7 @@ fn delivery<'a>(tag: u64, body: &'a [u8], shared: Option<&'a Bytes>) -> Delivery
         ttl_removed: false,
         further_keys_removed: false,
         delayed: false,
+        dropped: 0,
     };
     Delivery {
         channel: ChannelId { connection: ConnectionId(0), number: 1 },

@@ -18,6 +18,7 @@ static NO_ANNOTATIONS: Annotations = Annotations {
     ttl_removed: false,
     further_keys_removed: false,
     delayed: false,
+    dropped: 0,
 };
 
 /// A subscription that a message waits for.

@@ -8,7 +8,9 @@ use super::codec::wire::truncated;
 use super::translate::translated;
 use super::{frame, mapping};
 use crate::output::{Output, ProtocolWriter};
-use crate::properties::{DELAY_HEADER, DELIVERY_COUNT_HEADER, is_plain, reason_name, withdrawn};
+use crate::properties::{
+    DELAY_HEADER, DELIVERY_COUNT_HEADER, DROPPED_HEADER, is_plain, reason_name, withdrawn,
+};
 use crate::shared_body::SharedBody;
 use angarium_engine::{
     Annotations, Bytes, ChannelId, Confirm, Death, Delivery, DirectMessage, GetAnswer, MessageView,
@@ -165,6 +167,9 @@ fn shown(message: &MessageView<'_>, frame_bytes_max: u32) -> Vec<u8> {
 fn put_own_headers(headers: &mut TableWriter<'_>, annotations: &Annotations) {
     if annotations.delivery_count > 0 {
         headers.int(DELIVERY_COUNT_HEADER, annotations.delivery_count.into());
+    }
+    if annotations.dropped > 0 {
+        headers.int(DROPPED_HEADER, i64::try_from(annotations.dropped).unwrap_or(i64::MAX));
     }
     if let Some(last) = annotations.deaths.first() {
         headers.value("x-death").array(&annotations.deaths, |value, death| {

@@ -16,6 +16,20 @@ def a_full_queue_drops_its_oldest(world):
     assert drain(channel, queue) == [b"3", b"4", b"5"]
 
 
+@case(ours=True)
+def the_next_delivery_says_how_many_were_dropped(world):
+    channel = world.channel(confirms=True)
+    queue = world.queue(channel, {"x-max-length": 2})
+    publish(channel, queue, b"1", b"2", b"3", b"4", b"5")
+    count_until(channel, queue, 2)
+    told = []
+    for expected in (b"4", b"5"):
+        _, properties, body = get_until(channel, queue)
+        assert body == expected
+        told.append((properties.headers or {}).get("x-dropped-count"))
+    assert told == [3, None], told
+
+
 @case()
 def a_queue_full_by_bytes_drops_its_oldest(world):
     channel = world.channel(confirms=True)
