@@ -2,6 +2,7 @@
 
 mod batches;
 mod broker;
+mod conflation;
 mod connection_query;
 mod direct_batches;
 mod direct_host;

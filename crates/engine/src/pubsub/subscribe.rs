@@ -270,8 +270,8 @@ impl Engine {
         }
     }
 
-    /// Counts messages that subscribers were handed and that others for them have taken the place of. Those say
-    /// so.
+    /// Counts messages that subscribers were handed and that others for them have taken the place of. Those
+    /// say so.
     pub fn conflated(&mut self, messages: u64) {
         self.counters.missed += messages;
     }

@@ -168,7 +168,8 @@ impl NodeEffects {
         SendOutcome::Congested
     }
 
-    /// Keeps a message as the last one of its subject. No publisher waits for a consumer that gets only those.
+    /// Keeps a message as the last one of its subject. No publisher waits for a consumer that gets only
+    /// those.
     fn conflate(&mut self, message: &DirectMessage<'_>) -> SendOutcome {
         let id = message.channel.connection;
         let outbox = &mut self.outbox[id.0 as usize];

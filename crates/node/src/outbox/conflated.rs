@@ -1,5 +1,5 @@
-//! The last direct message of each subject that waits for a slow consumer (policy `conflate`): a new one takes
-//! the place of the one before it.
+//! The last direct message of each subject that waits for a slow consumer (policy `conflate`): a new one
+//! takes the place of the one before it.
 //!
 //! Independent of what a message looks like in a protocol, and of when it is written.
 

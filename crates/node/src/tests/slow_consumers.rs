@@ -11,14 +11,17 @@ use angarium_protocol::nats::codec::ServerOp;
 use std::time::Duration;
 
 /// What is to be unsent at most.
-const UNSENT_MAX: u64 = 4 * EGRESS_BYTES_MAX as u64;
+pub(super) const UNSENT_MAX: u64 = 4 * EGRESS_BYTES_MAX as u64;
 
 fn everybody(slow_consumer_policy: SlowConsumerPolicy) -> impl FnOnce(&mut Options) {
     move |options| options.quota.slow_consumer_policy = Some(slow_consumer_policy)
 }
 
 /// A host with a client that takes nothing, subscribed to `subject`, and a publisher.
-fn behind(slow_consumer_policy: SlowConsumerPolicy, subject: &str) -> (TestHost, usize, usize) {
+pub(super) fn behind(
+    slow_consumer_policy: SlowConsumerPolicy,
+    subject: &str,
+) -> (TestHost, usize, usize) {
     let mut host = TestHost::new(everybody(slow_consumer_policy));
     let (slow, publisher) = (host.connect(""), host.connect(""));
     host.send(slow, &format!("SUB {subject} 1\r\n"));
@@ -27,7 +30,7 @@ fn behind(slow_consumer_policy: SlowConsumerPolicy, subject: &str) -> (TestHost,
 }
 
 #[track_caller]
-fn in_order(numbers: &[u64]) {
+pub(super) fn in_order(numbers: &[u64]) {
     assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "{numbers:?}");
 }
 
@@ -541,81 +544,4 @@ fn who_is_disconnected_is_told_of_in_its_virtual_host_alone() {
     assert!(heard[1].1.contains("\"disconnected\":true"), "{heard:?}");
     assert_eq!(advisories(&host, stranger), []);
     assert_eq!(host.node.slow_consumer_episodes(), (0, 1));
-}
-
-/// The numbers of the messages to a subject in a client's input, and of how many missed ones they tell.
-fn last_values(host: &TestHost, client: usize, subject: &str) -> (Vec<u64>, u64) {
-    let mut host = host.clients[client].input.clone();
-    let (mut numbers, mut missed) = (Vec::new(), 0);
-    let rest = std::mem::take(&mut host);
-    let text = String::from_utf8_lossy(&rest).into_owned();
-    let mut lines = text.split("\r\n").peekable();
-    while let Some(line) = lines.next() {
-        let words: Vec<&str> = line.split(' ').collect();
-        if !matches!(words[..], ["MSG" | "HMSG", of, ..] if of == subject) {
-            continue;
-        }
-        for line in lines.by_ref() {
-            if let Some(count) = line.strip_prefix("Angarium-Missed: ") {
-                missed += count.parse::<u64>().unwrap();
-            } else if let Ok(number) = line.trim().parse() {
-                numbers.push(number);
-                break;
-            }
-        }
-    }
-    (numbers, missed)
-}
-
-#[test]
-fn conflate_keeps_the_last_message_of_each_subject() {
-    let (mut host, slow, publisher) = behind(SlowConsumerPolicy::Conflate, "price.*");
-    let subjects = ["price.a", "price.b", "price.c"];
-    // One subject's messages fill what may be unsent; then others come, too.
-    host.publish(publisher, "price.a", 0..100);
-    for round in 0..100 {
-        for subject in subjects {
-            host.publish(publisher, subject, round..round + 1);
-        }
-    }
-    let slot = host.clients[slow].slot.unwrap();
-    assert!(host.node.unsent(slot) <= EGRESS_BYTES_MAX + 2_000, "{}", host.node.unsent(slot));
-    let info = host.node.slow_consumer_info(slot).expect("it is slow");
-    assert_eq!(info.policy, SlowConsumerPolicy::Conflate);
-    assert!(host.is_connected(slow));
-    host.takes(slow, usize::MAX);
-    host.turns();
-    let mut missed_in_all = 0;
-    for (subject, sent) in subjects.into_iter().zip([200, 100, 100]) {
-        let (numbers, missed) = last_values(&host, slow, subject);
-        assert_eq!(numbers.last(), Some(&99), "{subject}");
-        assert_eq!(numbers.len() as u64 + missed, sent, "{subject}: {numbers:?}");
-        missed_in_all += missed;
-    }
-    assert_eq!(host.node.engine().counters().missed, missed_in_all, "each is counted once");
-    // One that keeps up gets everything again.
-    host.publish(publisher, "price.b", 500..520);
-    let (numbers, missed) = last_values(&host, slow, "price.b");
-    assert_eq!(numbers[numbers.len() - 20..], (500..520).collect::<Vec<u64>>());
-    assert_eq!(missed, 99);
-    host.turns();
-    assert!(host.node.effects.outbox[slot.0 as usize].conflated.is_none());
-}
-
-#[test]
-fn of_more_subjects_than_there_is_room_for_the_oldest_are_missed() {
-    let (mut host, slow, publisher) = behind(SlowConsumerPolicy::Conflate, "price.*");
-    for number in 0..1_000 {
-        host.publish(publisher, &format!("price.{number}"), number..number + 1);
-    }
-    let slot = host.clients[slow].slot.unwrap();
-    let kept = host.node.effects.outbox[slot.0 as usize].conflated.as_ref().unwrap().bytes();
-    assert!(kept <= UNSENT_MAX as usize, "{kept}");
-    host.takes(slow, usize::MAX);
-    host.turns();
-    host.publish(publisher, "price.end", 1_000..1_001);
-    let got = host.got(slow, "1");
-    in_order(&got.numbers);
-    assert_eq!(got.numbers.len() as u64 + got.missed, 1_001);
-    assert_eq!(got.numbers[got.numbers.len() - 2..], [999, 1_000]);
 }
