@@ -38,7 +38,8 @@ impl Node {
         if let Some(connection) = self.connections.get(id) {
             let input = connection.carry.capacity() + connection.handler.held_bytes();
             held.add(MemoryKind::Input, input as u64);
-            held.add(MemoryKind::Output, self.effects.outbox[id.0 as usize].unsent() as u64);
+            let outbox = &self.effects.outbox[id.0 as usize];
+            held.add(MemoryKind::Output, outbox.unsent_and_kept() as u64);
         }
         held
     }
