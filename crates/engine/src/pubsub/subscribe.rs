@@ -2,7 +2,7 @@
 
 use super::Direct;
 use super::forward::Subjects;
-use super::interest::Place;
+use super::interest::{Interest, Place};
 use crate::access::{check_pattern, covers};
 use crate::engine::Engine;
 use crate::foundation::table::Table;
@@ -15,6 +15,7 @@ use crate::{
     SlowConsumerPolicy, Subscribe, SubscriptionListing,
 };
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
 /// One who subscribes.
 #[derive(Debug)]
@@ -190,14 +191,7 @@ impl Engine {
         let vhost = channel.vhost;
         let interest = &mut self.topology.vhosts[vhost].interest;
         let most = self.options.limits.pattern_states_max;
-        if let Some(user) = &user
-            && !interest.admit(user, subscribe.subject, most)
-        {
-            refuse!(
-                LimitExceeded,
-                "user '{user}' subscribes to patterns with wildcards in too many different places"
-            );
-        }
+        admit(interest, user.as_ref(), subscribe.subject, most)?;
         let bytes = subscription_bytes(&subscribe);
         channel.subscribers.bytes += u64::from(bytes);
         let whose = *channel
@@ -390,6 +384,23 @@ impl Engine {
             moved.place = place;
         }
     }
+}
+
+/// Counts a pattern for its user. Refused: its user's patterns would make a match look at more than `most`
+/// states.
+fn admit(
+    interest: &mut Interest,
+    user: Option<&Arc<str>>,
+    pattern: &str,
+    most: u64,
+) -> Result<(), Refusal> {
+    let Some(user) = user.filter(|user| !interest.admit(user, pattern, most)) else {
+        return Ok(());
+    };
+    refuse!(
+        LimitExceeded,
+        "user '{user}' subscribes to patterns with wildcards in too many different places"
+    );
 }
 
 /// Whether its subject and names can be used. Refused: what is wrong with them.
