@@ -132,7 +132,7 @@ pub(crate) struct Agenda {
     pub(crate) unrecorded: Vec<u32>,
     /// Requeues of durable messages that no record has yet.
     pub(crate) requeued: Vec<Requeued>,
-    /// Channels with confirms, or a commit, to tell or to wait for.
+    /// Channels with confirms, answers or cancelled consumers to tell, or to wait for.
     pub(crate) confirming: Vec<u32>,
     /// Consumers that begin with the next dispatch.
     pub(crate) starting: Vec<u32>,

@@ -192,9 +192,13 @@ impl Engine {
 
     /// Answers a request once the record at `position` is flushed.
     pub(crate) fn answer_once_flushed(&mut self, slot: u32, position: Position, reply: Reply) {
-        let channel = &mut self.clients.channels[slot];
-        channel.unanswered = Some((position, reply));
-        if !std::mem::replace(&mut channel.is_confirming, true) {
+        self.clients.channels[slot].unanswered = Some((position, reply));
+        self.wait_to_tell(slot);
+    }
+
+    /// A channel has something to tell, or to wait for.
+    pub(crate) fn wait_to_tell(&mut self, slot: u32) {
+        if !std::mem::replace(&mut self.clients.channels[slot].is_confirming, true) {
             self.agenda.confirming.push(slot);
         }
     }
@@ -207,12 +211,16 @@ impl Engine {
         }
     }
 
-    /// Sends confirms that are ready; keeps those that wait for a flush.
+    /// Sends confirms that are ready, and tells of consumers that were cancelled; keeps what waits for a
+    /// flush.
     pub(crate) fn tell_confirms<F: Effects>(&mut self, fx: &mut F) {
         let mut confirming = std::mem::take(&mut self.agenda.confirming);
         confirming.retain(|slot| {
             let Some(channel) = self.clients.channels.get_mut(*slot) else { return false };
             channel.is_confirming = channel.unanswered.is_some();
+            if !channel.is_confirming {
+                channel.tell_cancelled(fx);
+            }
             if let Some(confirms) = &mut channel.confirms {
                 self.counters.confirmed += confirms.tell(channel.id, fx);
                 channel.is_confirming |= confirms.is_waiting();
@@ -249,6 +257,7 @@ impl Engine {
         for slot in std::mem::take(&mut self.agenda.confirming) {
             let Some(channel) = self.clients.channels.get_mut(slot) else { continue };
             channel.is_confirming = false;
+            channel.tell_cancelled(fx);
             if let Some(confirms) = &mut channel.confirms {
                 self.counters.confirmed += confirms.fail(channel.id, fx);
             }

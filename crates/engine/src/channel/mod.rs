@@ -12,7 +12,7 @@ use crate::consumer::credit::Account;
 use crate::consumer::unsettled::Unsettled;
 use crate::interface::refusal::refuse;
 use crate::pubsub::Subscribers;
-use crate::{ChannelId, Position, Refusal, Reply, Time};
+use crate::{ChannelId, Effects, Position, Refusal, Reply, Time};
 
 /// A connection: who it is, and its channels.
 #[derive(Debug)]
@@ -51,6 +51,8 @@ pub(crate) struct Channel {
     pub(crate) transaction: Option<Box<Transaction>>,
     /// What is answered once this is flushed: a commit, or a change that has to survive a restart.
     pub(crate) unanswered: Option<(Position, Reply)>,
+    /// Names of consumers that have ended with their queues, which it has not been told yet.
+    pub(crate) cancelled: Vec<String>,
     pub(crate) inbox: Option<Box<Inbox>>,
     /// How often it waits for one message of a queue.
     pub(crate) gets: u32,
@@ -71,6 +73,13 @@ pub(crate) struct Inbox {
 impl Channel {
     pub(crate) fn new(id: ChannelId, vhost: u32) -> Channel {
         Channel { id, vhost, next_tag: 1, flow: true, ..Channel::default() }
+    }
+
+    /// Tells of its consumers that have ended with their queues.
+    pub(crate) fn tell_cancelled(&mut self, fx: &mut impl Effects) {
+        for consumer in std::mem::take(&mut self.cancelled) {
+            fx.consumer_cancelled(self.id, &consumer);
+        }
     }
 
     /// Its transaction; refused where it has none.

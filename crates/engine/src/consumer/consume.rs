@@ -127,12 +127,14 @@ impl Engine {
         }
     }
 
-    /// A consumer ends because its queue goes, or can go on no more.
-    pub(crate) fn cancel_consumer<F: Effects>(&mut self, slot: u32, fx: &mut F) {
+    /// A consumer ends because its queue goes, or can go on no more. Its channel hears of it at the end of
+    /// the turn: after the answer, where it deletes the queue itself.
+    pub(crate) fn cancel_consumer(&mut self, slot: u32) {
         let Some(consumer) = self.clients.consumers.remove(slot) else { return };
         if let Some(channel) = self.clients.channels.get_mut(consumer.channel) {
             channel.consumers.retain(|other| *other != slot);
-            fx.consumer_cancelled(channel.id, &consumer.name);
+            channel.cancelled.push(consumer.name);
+            self.wait_to_tell(consumer.channel);
         }
     }
 }

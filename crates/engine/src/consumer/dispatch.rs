@@ -453,7 +453,7 @@ impl Engine {
         queue.able.clear();
         queue.turn = 0;
         for consumer in std::mem::take(&mut queue.consumers) {
-            self.cancel_consumer(consumer, fx);
+            self.cancel_consumer(consumer);
         }
     }
 

@@ -295,7 +295,7 @@ impl Engine {
         let Some(queue) = self.queues.get_mut(slot) else { return 0 };
         let ready = queue.ready;
         for consumer in std::mem::take(&mut queue.consumers) {
-            self.cancel_consumer(consumer, fx);
+            self.cancel_consumer(consumer);
         }
         while let Some(get) = self.take_get(slot) {
             let text = format!("queue '{}' was deleted", self.queues[slot].name);

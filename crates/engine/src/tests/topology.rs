@@ -33,8 +33,8 @@ fn a_deleted_queue_cancels_its_consumers() {
          a delete q if-empty
          > a refused PreconditionFailed: queue 'q' holds 1 messages
          a delete q
-         > b cancelled c
          > a messages 1
+         > b cancelled c
          b accept 1
          a delete q
          > a messages 0",
