@@ -5,6 +5,7 @@ mod compare;
 mod layout;
 mod network;
 mod process;
+mod run_guard;
 mod simulate;
 mod test;
 mod tidy;
@@ -34,16 +35,28 @@ cargo xtask COMMAND
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let result = match arguments.split_first() {
-        Some((command, rest)) => run(command, rest),
+        Some((command, [mark])) if command == run_guard::REAP => done(run_guard::reap(mark)),
+        // These start brokers and clients.
+        Some((command, _)) if STARTS.contains(&command.as_str()) && !run_guard::is_run() => {
+            run_guard::supervise(&arguments)
+        }
+        Some((command, rest)) => done(run(command, rest)),
         None => Err(HELP.to_string()),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(why) => {
             eprintln!("{why}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// Commands that start other programs, which end with them.
+const STARTS: [&str; 4] = ["test", "sim", "compare", "differ"];
+
+fn done(result: Result<(), String>) -> Result<ExitCode, String> {
+    result.map(|()| ExitCode::SUCCESS)
 }
 
 fn run(command: &str, arguments: &[String]) -> Result<(), String> {

@@ -85,6 +85,14 @@ mod tests {
     }
 
     #[test]
+    fn the_readme_names_every_tool() {
+        let readme = include_str!("../../../README.md").replace('\n', " ");
+        for tool in plan().tool.values() {
+            assert!(readme.contains(&tool.name), "{}", tool.name);
+        }
+    }
+
+    #[test]
     fn every_tool_has_one_way_of_installation() {
         for tool in plan().tool.values() {
             assert!(tool.packages.is_empty() != tool.install.is_empty(), "{}", tool.name);

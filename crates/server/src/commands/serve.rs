@@ -17,6 +17,7 @@ use angarium_journal::{Disk, Storage};
 use angarium_node::{MemoryLimits, Node, Options, SpillOptions};
 use angarium_protocol::{amqp091, nats};
 use clap::ArgMatches;
+use std::ffi::OsString;
 use std::fs::{DirBuilder, Permissions};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -33,6 +34,8 @@ const DELAYED_BYTES: u64 = 80;
 /// The user that exists from the first start on, and its virtual host.
 const DEFAULT_USER: &str = "guest";
 const DEFAULT_VHOST: &str = "/";
+/// The program's name.
+const NAME: &str = "angarium";
 
 /// Serves until a signal or request stops it.
 pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
@@ -81,7 +84,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
     };
     let (version, listeners) = (env!("CARGO_PKG_VERSION"), shown.join(", "));
     tracing::info!(version, listeners, data = data.display().to_string(), "the broker serves");
-    say(&welcome(&shown, &data));
+    say(&welcome(&program(std::env::args_os().next()), &shown, &data));
     let ended = running.wait();
     // It is only there while a broker is.
     let _ = std::fs::remove_file(&socket);
@@ -304,8 +307,14 @@ fn reload(settings: &mut Settings, after: &Settings, level: &LevelSwitch, mailbo
     let _ = mailbox.tell(move |shard| shard.reload(reloaded));
 }
 
-/// What the operator reads first.
-fn welcome(shown: &[String], data: &Path) -> String {
+/// How this program is called: by its name where the shell found it so, else by the path that was given.
+fn program(called: Option<OsString>) -> String {
+    let called = called.and_then(|called| called.into_string().ok());
+    called.filter(|called| called.contains('/')).unwrap_or_else(|| NAME.to_owned())
+}
+
+/// What the operator reads first; `program` is how to call it.
+fn welcome(program: &str, shown: &[String], data: &Path) -> String {
     let mut text = format!("Angarium {} serves\n", env!("CARGO_PKG_VERSION"));
     for listener in shown {
         text += &format!("  {listener}\n");
@@ -313,19 +322,19 @@ fn welcome(shown: &[String], data: &Path) -> String {
     text += &format!("  data in {}\n", data.display());
     text += "Try next, in another terminal:\n";
     if let Some(way) = way_in(shown) {
-        text += &format!("  angarium publish{way} --queue hello --declare 'good day'\n");
-        text += &format!("  angarium consume{way} hello --count 1\n");
+        text += &format!("  {program} publish{way} --queue hello --declare 'good day'\n");
+        text += &format!("  {program} consume{way} hello --count 1\n");
     }
     let is_default = data == Settings::default().data;
     let folder = if is_default { String::new() } else { format!(" --data {}", data.display()) };
-    text += &format!("  angarium queue list{folder}\n");
+    text += &format!("  {program} queue list{folder}\n");
     if let Some(way) = nats_way_in(shown) {
         text += "Over NATS, with its own tool, in two more:\n";
         text += &format!("  nats{way} subscribe hello\n");
         text += &format!("  nats{way} publish hello 'good day'\n");
     }
-    text +=
-        "Clients on this host connect as guest with password guest. `angarium help` tells more.\n";
+    let help = format!("`{program} help` tells more.");
+    text += &format!("Clients on this host connect as guest with password guest. {help}\n");
     text
 }
 
@@ -377,10 +386,24 @@ mod tests {
     }
 
     #[test]
+    fn the_program_is_called_as_it_was() {
+        for (called, shown) in [
+            (Some("angarium"), "angarium"),
+            (Some("target/release/angarium"), "target/release/angarium"),
+            (Some("/usr/bin/angarium"), "/usr/bin/angarium"),
+            (None, "angarium"),
+        ] {
+            assert_eq!(program(called.map(Into::into)), shown);
+        }
+        let text = welcome("target/release/angarium", &[], Path::new("/srv/mq"));
+        assert!(text.contains("  target/release/angarium queue list --data /srv/mq\n"), "{text}");
+    }
+
+    #[test]
     fn the_welcome_leads_to_where_it_listens() {
         let check = |shown: &[&str], data: &Path, expected: &[&str]| {
             let shown: Vec<String> = shown.iter().map(|&listener| listener.to_owned()).collect();
-            let text = welcome(&shown, data);
+            let text = welcome(NAME, &shown, data);
             let tried: Vec<&str> = text
                 .lines()
                 .filter_map(|line| line.strip_prefix("  "))
