@@ -219,7 +219,7 @@ impl Engine {
             let Some(channel) = self.clients.channels.get_mut(*slot) else { return false };
             channel.is_confirming = channel.unanswered.is_some();
             if !channel.is_confirming {
-                channel.tell_cancelled(fx);
+                tell_cancelled(channel, fx);
             }
             if let Some(confirms) = &mut channel.confirms {
                 self.counters.confirmed += confirms.tell(channel.id, fx);
@@ -257,7 +257,7 @@ impl Engine {
         for slot in std::mem::take(&mut self.agenda.confirming) {
             let Some(channel) = self.clients.channels.get_mut(slot) else { continue };
             channel.is_confirming = false;
-            channel.tell_cancelled(fx);
+            tell_cancelled(channel, fx);
             if let Some(confirms) = &mut channel.confirms {
                 self.counters.confirmed += confirms.fail(channel.id, fx);
             }
@@ -266,5 +266,12 @@ impl Engine {
                 fx.reply(channel.id, Err(Refusal::new(RefusalKind::StorageUnavailable, text)));
             }
         }
+    }
+}
+
+/// Tells a channel of its consumers that have ended with their queues.
+fn tell_cancelled(channel: &mut Channel, fx: &mut impl Effects) {
+    for consumer in std::mem::take(&mut channel.cancelled) {
+        fx.consumer_cancelled(channel.id, &consumer);
     }
 }

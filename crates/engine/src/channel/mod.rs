@@ -12,7 +12,7 @@ use crate::consumer::credit::Account;
 use crate::consumer::unsettled::Unsettled;
 use crate::interface::refusal::refuse;
 use crate::pubsub::Subscribers;
-use crate::{ChannelId, Effects, Position, Refusal, Reply, Time};
+use crate::{ChannelId, Position, Refusal, Reply, Time};
 
 /// A connection: who it is, and its channels.
 #[derive(Debug)]
@@ -73,13 +73,6 @@ pub(crate) struct Inbox {
 impl Channel {
     pub(crate) fn new(id: ChannelId, vhost: u32) -> Channel {
         Channel { id, vhost, next_tag: 1, flow: true, ..Channel::default() }
-    }
-
-    /// Tells of its consumers that have ended with their queues.
-    pub(crate) fn tell_cancelled(&mut self, fx: &mut impl Effects) {
-        for consumer in std::mem::take(&mut self.cancelled) {
-            fx.consumer_cancelled(self.id, &consumer);
-        }
     }
 
     /// Its transaction; refused where it has none.

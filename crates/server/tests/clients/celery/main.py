@@ -25,9 +25,10 @@ START_S = 6 * PATIENCE_S
 def worker(*options):
     """A worker of one thread, ready to work."""
     name = f"w-{uuid.uuid4().hex[:8]}@here"
-    command = [sys.executable, "-m", "celery", "-A", "tasks", "worker", "-n", name, "-c", "1", "-P", "threads"]
+    command = [sys.executable, "-m", "celery", "-A", "tasks", "worker", "-n", name]
     here = os.path.dirname(os.path.abspath(__file__))
-    process = subprocess.Popen([*command, "-l", "warning", *options], cwd=here)
+    options = ["-c", "1", "-P", "threads", "-l", "warning", *options]
+    process = subprocess.Popen([*command, *options], cwd=here)
     try:
         assert echo.delay("ready").get(timeout=START_S) == "ready"
         yield name
