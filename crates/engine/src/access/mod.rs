@@ -6,6 +6,7 @@ pub(crate) mod definitions;
 pub(crate) mod held;
 pub(crate) mod quota;
 pub(crate) mod revocation;
+pub(crate) mod stored;
 mod subjects;
 mod subscription_counts;
 mod usage;
@@ -112,6 +113,13 @@ pub(crate) struct Access {
     names: &'static Names,
     users: BTreeMap<String, User>,
     quotas: BTreeMap<String, Quota>,
+    vhost_quotas: BTreeMap<String, Quota>,
+    /// One of them bounds stored bytes.
+    bounds_stored: bool,
+    /// What users have declared, by user.
+    owned: BTreeMap<String, stored::Owned>,
+    /// Connections by virtual host.
+    pub(crate) in_vhosts: subscription_counts::SubscriptionCounts,
     /// Counts up with every change to them.
     quota_changes: u64,
     /// Connections by user.
@@ -130,6 +138,10 @@ impl Access {
             names,
             users: BTreeMap::new(),
             quotas: BTreeMap::new(),
+            vhost_quotas: BTreeMap::new(),
+            bounds_stored: false,
+            owned: BTreeMap::new(),
+            in_vhosts: subscription_counts::SubscriptionCounts::default(),
             quota_changes: 0,
             connections: BTreeMap::new(),
             subscribing: subscription_counts::SubscriptionCounts::default(),
@@ -231,6 +243,7 @@ impl Access {
 
     /// Takes all permissions in a virtual host away.
     pub(crate) fn vhost_deleted(&mut self, vhost: &str) {
+        self.vhost_quotas.remove(vhost);
         self.generation += 1;
         for of_user in self.permissions.values_mut() {
             of_user.remove(vhost);
@@ -408,6 +421,7 @@ impl Grant {
             | Request::SetPermissions { .. }
             | Request::SetSubjectPermissions { .. }
             | Request::SetQuota { .. }
+            | Request::SetVhostQuota { .. }
             | Request::ClearPermissions { .. } => self.require_administrator(access),
             Request::ClaimSession(_) => self.require_permissions(access),
             Request::CancelConsumer { .. }

@@ -1,4 +1,5 @@
-//! What one user may use, and what becomes of its clients that are too slow for direct messages.
+//! What one user, or all in a virtual host, may use, and what becomes of clients that are too slow for direct
+//! messages.
 //!
 //! The engine keeps these values and holds to those that it can count itself (connections, subjects
 //! subscribed to); rates and unsent bytes are the host's to count.
@@ -62,11 +63,15 @@ pub enum Bound {
     ConnectionBytes,
     /// Subjects that all of them together subscribe to.
     Subscriptions,
+    /// Queues: those that the user declared, or those of the virtual host.
+    Queues,
+    /// Bytes of messages that wait in these queues.
+    StoredBytes,
 }
 
 impl Bound {
     /// All of them with their names. Records have them in this order: new ones come last.
-    pub const NAMES: [(Bound, &'static str); 8] = [
+    pub const NAMES: [(Bound, &'static str); 10] = [
         (Bound::Connections, "connections"),
         (Bound::ConnectionSubscriptions, "connection-subscriptions"),
         (Bound::UnsentBytes, "unsent-bytes"),
@@ -75,10 +80,16 @@ impl Bound {
         (Bound::ConnectionMessages, "connection-messages-per-second"),
         (Bound::ConnectionBytes, "connection-bytes-per-second"),
         (Bound::Subscriptions, "subscriptions"),
+        (Bound::Queues, "queues"),
+        (Bound::StoredBytes, "stored-bytes"),
     ];
+
+    /// Those that the quota of a virtual host may have.
+    pub const OF_VHOSTS: [Bound; 5] =
+        [Bound::Connections, Bound::Queues, Bound::StoredBytes, Bound::Messages, Bound::Bytes];
 }
 
-/// What one user may use; what it says nothing of is as for everybody.
+/// What one user, or all in a virtual host together, may use; what it does not mention is as for everybody.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quota {
     /// What becomes of its clients that are too slow, unless they say so themselves.

@@ -1,6 +1,7 @@
-//! What users may use, and the connections that they have.
+//! What users and virtual hosts may use, and what they have: connections, queues, bytes in these.
 
 use super::Access;
+use super::stored::Stored;
 use crate::{Bound, Quota, Refusal, RefusalKind};
 
 impl Access {
@@ -14,7 +15,97 @@ impl Access {
         } else {
             self.quotas.insert(user.to_owned(), quota);
         }
+        self.quotas_changed();
         Ok(())
+    }
+
+    /// Sets what all in a virtual host may use, which is there.
+    pub(crate) fn set_vhost_quota(&mut self, vhost: &str, quota: Quota) {
+        self.quota_changes += 1;
+        self.in_vhosts.reconsider(vhost);
+        if quota == Quota::default() {
+            self.vhost_quotas.remove(vhost);
+        } else {
+            self.vhost_quotas.insert(vhost.to_owned(), quota);
+        }
+        self.quotas_changed();
+    }
+
+    pub(super) fn quotas_changed(&mut self) {
+        let mut all = self.quotas.values().chain(self.vhost_quotas.values());
+        self.bounds_stored = all.any(|quota| quota.get(Bound::StoredBytes).is_some());
+    }
+
+    /// What all in a virtual host may use.
+    pub(crate) fn vhost_quota(&self, vhost: &str) -> Quota {
+        self.vhost_quotas.get(vhost).copied().unwrap_or_default()
+    }
+
+    /// All virtual hosts that something is said of.
+    pub(crate) fn vhost_quotas(&self) -> impl Iterator<Item = (&str, &Quota)> + Clone {
+        self.vhost_quotas.iter().map(|(vhost, quota)| (vhost.as_str(), quota))
+    }
+
+    /// Whether some quota bounds stored bytes.
+    #[inline]
+    pub(crate) fn bounds_stored(&self) -> bool {
+        self.bounds_stored
+    }
+
+    /// Refused: a virtual host has as many connections as it may.
+    pub(crate) fn check_room_in(&self, vhost: &str) -> Result<(), Refusal> {
+        let most = self.vhost_quota(vhost).get(Bound::Connections);
+        let Some(most) = most.filter(|most| self.in_vhosts.everywhere(vhost) >= *most) else {
+            return Ok(());
+        };
+        let text =
+            format!("connection to vhost '{vhost}' refused: connection limit ({most}) is reached");
+        Err(Refusal::new(RefusalKind::LimitExceeded, text))
+    }
+
+    /// Refused: a user has declared as many queues as it may.
+    pub(crate) fn check_room_of(&self, user: &str, queue: &str) -> Result<(), Refusal> {
+        let has = self.owned.get(user).map_or(0, |owned| owned.queues);
+        let most = self.quota(user).get(Bound::Queues);
+        let Some(most) = most.filter(|most| has >= *most) else { return Ok(()) };
+        let text = format!(
+            "cannot declare queue '{queue}': queue limit of user '{user}' ({most}) is reached"
+        );
+        Err(Refusal::new(RefusalKind::LimitExceeded, text))
+    }
+
+    /// A queue comes that the user has declared; where its bytes count.
+    pub(crate) fn queue_declared(&mut self, user: &str) -> Stored {
+        let owned = self.owned.entry(user.to_owned()).or_default();
+        owned.queues += 1;
+        owned.stored.clone()
+    }
+
+    /// It is gone.
+    pub(crate) fn queue_gone(&mut self, user: &str) {
+        let Some(owned) = self.owned.get_mut(user) else { return };
+        owned.queues -= 1;
+        if owned.queues == 0 {
+            self.owned.remove(user);
+        }
+    }
+
+    /// Queues that a user has declared.
+    pub(crate) fn owned_queues(&self, user: &str) -> u64 {
+        self.owned.get(user).map_or(0, |owned| owned.queues)
+    }
+
+    /// Bytes that wait in them.
+    pub(crate) fn owned_bytes(&self, user: &str) -> u64 {
+        self.owned.get(user).map_or(0, |owned| owned.stored.bytes())
+    }
+
+    /// The next virtual host whose number of connections here other shards have to learn.
+    pub(crate) fn next_vhost_change(&mut self) -> Option<(String, u64)> {
+        let Access { vhost_quotas, in_vhosts, .. } = self;
+        in_vhosts.next_change(|vhost| {
+            vhost_quotas.get(vhost).is_some_and(|quota| quota.get(Bound::Connections).is_some())
+        })
     }
 
     /// How often a quota was set.

@@ -29,9 +29,18 @@ impl Engine {
         } else {
             Ok(())
         };
+        let room = self.access.check_room_in(vhost);
+        if room.is_err() && admitted.is_ok() && !self.is_away() {
+            self.access.left(user);
+        }
+        let admitted = admitted.and(room);
         self.counters.not_admitted += u64::from(admitted.is_err());
         admitted?;
         self.add_connection(connection, slot, Some(grant), !self.is_away());
+        if let Some(connection) = self.clients.connection_mut(connection) {
+            connection.is_in_vhost = true;
+            self.access.in_vhosts.begin(vhost);
+        }
         Ok(())
     }
 
@@ -101,6 +110,11 @@ impl Engine {
         if ended.as_ref().is_some_and(|connection| connection.is_at_home) {
             fx.call_home(Call::Disconnect(id));
         }
+        if let Some(vhost) = ended.as_ref().filter(|it| it.is_in_vhost).map(|it| it.vhost)
+            && let Some(vhost) = self.topology.vhosts.get(vhost)
+        {
+            self.access.in_vhosts.end(&vhost.name, 1);
+        }
         let counted = ended.filter(|connection| connection.is_counted);
         if let Some(grant) = counted.and_then(|connection| connection.grant) {
             self.access.left(&grant.user);
@@ -119,8 +133,15 @@ impl Engine {
         if self.clients.connections.len() <= index {
             self.clients.connections.resize_with(index + 1, || None);
         }
-        let (channels, is_at_home, is_short) = (Vec::new(), false, false);
-        let connection = Connection { grant, vhost, channels, is_counted, is_short, is_at_home };
+        let connection = Connection {
+            grant,
+            vhost,
+            channels: Vec::new(),
+            is_counted,
+            is_in_vhost: false,
+            is_short: false,
+            is_at_home: false,
+        };
         let before = self.clients.connections[index].replace(connection);
         debug_assert!(before.is_none(), "the host reuses slots after disconnect");
     }

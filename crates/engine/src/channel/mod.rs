@@ -24,6 +24,8 @@ pub(crate) struct Connection {
     pub(crate) channels: Vec<(u16, u32)>,
     /// It counts as one of its user's.
     pub(crate) is_counted: bool,
+    /// It counts as one of its virtual host's.
+    pub(crate) is_in_vhost: bool,
     /// It, or its user, holds as much memory as it may: what would make it hold more is refused.
     pub(crate) is_short: bool,
     /// Home knows it, where this is another shard.

@@ -1,5 +1,6 @@
 //! Control requests: checked against permissions, carried out, answered.
 
+use crate::access::stored::Stored;
 use crate::channel::Inbox;
 use crate::channel::transaction::Transaction;
 use crate::engine::Engine;
@@ -89,6 +90,7 @@ impl Engine {
             | Request::SetPermissions { .. }
             | Request::SetSubjectPermissions { .. }
             | Request::SetQuota { .. }
+            | Request::SetVhostQuota { .. }
             | Request::ClearPermissions { .. } => self.administer(now, request, fx)?,
             Request::ClaimSession(_)
             | Request::DetachSession { .. }
@@ -191,8 +193,8 @@ impl Engine {
         let mut router = Router::new(name, self.names(), &self.options.limits, seed);
         router.watch_subjects(self.has_others());
         let interest = Interest::new(seed);
-        let inboxes = BTreeMap::new();
-        let vhost = Vhost { name: name.to_owned(), router, interest, queues: 0, inboxes };
+        let (inboxes, stored) = (BTreeMap::new(), Stored::default());
+        let vhost = Vhost { name: name.to_owned(), router, interest, queues: 0, inboxes, stored };
         let slot = self.topology.vhosts.insert(vhost);
         self.topology.vhost_slots.insert(name.to_owned(), slot);
         slot
@@ -246,6 +248,11 @@ impl Engine {
             Request::SetQuota { user, quota } => {
                 self.access.set_quota(user, *quota)?;
                 self.append_access(&Record::QuotaSet { user, quota: *quota }, fx);
+            }
+            Request::SetVhostQuota { vhost, quota } => {
+                self.vhost_slot(vhost)?;
+                self.access.set_vhost_quota(vhost, *quota);
+                self.append_access(&Record::VhostQuotaSet { vhost, quota: *quota }, fx);
             }
             Request::ClearPermissions { user, vhost } => {
                 if self.access.clear_permissions(user, vhost) {

@@ -6,11 +6,12 @@ use crate::foundation::timers::Timer;
 use crate::interface::limits::{check_arguments, check_name};
 use crate::interface::refusal::refuse;
 use crate::queue::Queue;
+use crate::routing::vhost::Vhost;
 use crate::routing::{Change, QueueKey, Router};
 use crate::storage::record::{BindingRecord, Record, Seqs};
 use crate::{
-    Binding, BindingTarget, ConnectionId, Declared, Effects, Mismatch, QueueOptions, Refusal,
-    RefusalKind, Reply, Request, StorageState, Time,
+    Binding, BindingTarget, Bound, ConnectionId, Declared, Effects, Mismatch, QueueOptions,
+    Refusal, RefusalKind, Reply, Request, StorageState, Time,
 };
 
 impl Engine {
@@ -216,6 +217,10 @@ impl Engine {
     ) -> Result<Reply, Refusal> {
         let Channel { id, vhost, .. } = self.clients.channels[slot];
         self.check_queue(vhost, &name, &options)?;
+        let user = self.clients.user(id.connection).cloned();
+        if let Some(user) = &user {
+            self.access.check_room_of(user, &name)?;
+        }
         self.check_may_hold_more(id.connection)?;
         let number = self.queues.next_number();
         let mut queue = Queue::new(number, vhost, name.clone(), options);
@@ -228,7 +233,14 @@ impl Engine {
             let record = Record::QueueDeclared { number, vhost: &vhost_name, name: &name, options };
             self.append_record(&record, fx);
         }
+        let is_durable = queue.durable;
         let queue_slot = self.add_queue(queue);
+        if let Some(user) = &user {
+            if is_durable {
+                self.append_record(&Record::QueueDeclaredBy { queue: number, user }, fx);
+            }
+            self.set_declarer(queue_slot, user);
+        }
         self.queue_used(now, queue_slot);
         Ok(Reply::Queue { name, messages: 0, consumers: 0 })
     }
@@ -250,8 +262,14 @@ impl Engine {
             check_name("a dead-letter exchange or routing key", name)?;
         }
         check_arguments(&options.other)?;
-        if self.topology.vhosts[vhost].queues >= limits.queues_max {
+        let Vhost { name: vhost, queues, .. } = &self.topology.vhosts[vhost];
+        if *queues >= limits.queues_max {
             refuse!(LimitExceeded, "more than {} queues in a virtual host", limits.queues_max);
+        }
+        let most = self.access.vhost_quota(vhost).get(Bound::Queues);
+        if let Some(most) = most.filter(|most| *queues as u64 >= *most) {
+            let what = format!("cannot declare queue '{name}' in vhost '{vhost}'");
+            refuse!(LimitExceeded, "{what}: queue limit in vhost '{vhost}' ({most}) is reached");
         }
         if options.message_ttl.max(options.expires).is_some_and(|ttl| ttl > limits.ttl_max) {
             let most = limits.ttl_max.as_secs();
@@ -260,10 +278,28 @@ impl Engine {
         Ok(())
     }
 
+    /// A user has declared a queue: it counts as one of this user's.
+    pub(crate) fn set_declarer(&mut self, slot: u32, user: &str) {
+        let Some(queue) = self.queues.get_mut(slot).filter(|it| it.declared_by.is_none()) else {
+            return;
+        };
+        queue.declared_by = Some(user.into());
+        let stored = self.access.queue_declared(user);
+        queue.ready_bytes.count_in(&self.topology.vhosts[queue.vhost].stored, Some(&stored));
+    }
+
+    /// A queue is gone: its user may declare another one.
+    pub(crate) fn forget_declarer(&mut self, queue: &Queue) {
+        if let Some(user) = &queue.declared_by {
+            self.access.queue_gone(user);
+        }
+    }
+
     /// Takes a queue in, under the number it has.
-    pub(crate) fn add_queue(&mut self, queue: Queue) -> u32 {
+    pub(crate) fn add_queue(&mut self, mut queue: Queue) -> u32 {
         let slot = self.queues.next_slot();
         let vhost = &mut self.topology.vhosts[queue.vhost];
+        queue.ready_bytes.count_in(&vhost.stored, None);
         vhost.router.queue_added(&queue.name, QueueKey(slot), queue.durable);
         vhost.queues += 1;
         vhost.router.tally.came(queue.by, queue.definition_bytes());
@@ -305,6 +341,7 @@ impl Engine {
         let mut queue = self.queues.remove(slot).expect("it was found just now");
         self.timers.reset(&mut queue.head_timer, None, Timer::Head(slot));
         self.timers.reset(&mut queue.expires_at, None, Timer::Queue(slot));
+        self.forget_declarer(&queue);
         let vhost = &mut self.topology.vhosts[queue.vhost];
         vhost.queues -= 1;
         let change = vhost.router.queue_removed(QueueKey(slot));
@@ -349,7 +386,7 @@ impl Engine {
     pub(crate) fn drop_messages(&mut self, slot: u32) {
         let queue = &mut self.queues[slot];
         queue.ready = 0;
-        queue.ready_bytes = 0;
+        queue.ready_bytes.clear();
         self.storage.resident -= std::mem::take(&mut queue.resident);
         queue.requeued_in_pages.clear();
         for lane in &mut queue.lanes {

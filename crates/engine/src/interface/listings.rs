@@ -16,6 +16,12 @@ pub struct VhostListing<'a> {
     pub name: &'a str,
     /// How many queues it has.
     pub queues: usize,
+    /// How many bytes wait in them.
+    pub stored_bytes: u64,
+    /// How many connections of clients it has, as far as shards have told.
+    pub connections: u64,
+    /// What all in it may use together.
+    pub quota: Quota,
 }
 
 /// A user.
@@ -27,6 +33,10 @@ pub struct UserListing<'a> {
     pub administrator: bool,
     /// What it may use.
     pub quota: Quota,
+    /// How many queues it has declared.
+    pub queues: u64,
+    /// How many bytes wait in them.
+    pub stored_bytes: u64,
 }
 
 /// An exchange.
@@ -148,6 +158,12 @@ impl Engine {
         self.access.only_vhost(user).unwrap_or(default)
     }
 
+    /// What all in a virtual host may use together.
+    #[must_use]
+    pub fn vhost_quota(&self, vhost: &str) -> Quota {
+        self.access.vhost_quota(vhost)
+    }
+
     /// How often a quota was set: a change of it makes what was derived from quotas stale.
     #[must_use]
     pub fn quota_changes(&self) -> u64 {
@@ -163,7 +179,13 @@ impl Engine {
     /// All virtual hosts, by name.
     pub fn list_vhosts(&self) -> impl Iterator<Item = VhostListing<'_>> {
         let vhosts = self.topology.by_name();
-        vhosts.map(|vhost| VhostListing { name: &vhost.name, queues: vhost.queues })
+        vhosts.map(|vhost| VhostListing {
+            name: &vhost.name,
+            queues: vhost.queues,
+            stored_bytes: vhost.stored.bytes(),
+            connections: self.access.in_vhosts.everywhere(&vhost.name),
+            quota: self.access.vhost_quota(&vhost.name),
+        })
     }
 
     /// All users, by name.
@@ -172,6 +194,8 @@ impl Engine {
             name,
             administrator: user.administrator,
             quota: self.access.quota(name),
+            queues: self.access.owned_queues(name),
+            stored_bytes: self.access.owned_bytes(name),
         })
     }
 
@@ -237,7 +261,7 @@ impl Engine {
                 name: &queue.name,
                 options: &queue.options,
                 ready: queue.ready,
-                ready_bytes: queue.ready_bytes,
+                ready_bytes: queue.ready_bytes.get(),
                 unsettled: queue.unsettled,
                 resident_bytes: queue.resident,
                 consumers: queue.consumers.len(),

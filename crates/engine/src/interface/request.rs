@@ -438,6 +438,9 @@ pub enum Request {
     SetSubjectPermissions { user: String, vhost: String, subjects: SubjectPermissions },
     /// Sets what a user may use. Administrators. Reply: `Done`.
     SetQuota { user: String, quota: Quota },
+    /// Sets what all in a virtual host may use together: bounds of [`Bound::OF_VHOSTS`].
+    /// Administrators. Reply: `Done`.
+    SetVhostQuota { vhost: String, quota: Quota },
     /// Takes a user's permissions in a virtual host away. Administrators. Reply: `Done`.
     ClearPermissions { user: String, vhost: String },
 }

@@ -177,8 +177,13 @@ impl Engine {
             Ok(Route::Inbox(owner)) => {
                 (Taken::default(), self.deliver_to_inbox(owner, publish, fx))
             }
-            Ok(Route::Queues { .. }) if self.cannot_store(publish, &targets) => {
+            Ok(Route::Queues { .. }) if self.cannot_take(publish, &targets) => {
                 self.counters.not_stored += 1;
+                let refusal = if wants_flush { None } else { self.over_quota(&targets) };
+                if let Some(refusal) = refusal {
+                    self.scratch.targets = targets;
+                    return Err(refusal);
+                }
                 (Taken { refused: true, ..Taken::default() }, true)
             }
             Ok(Route::Queues { has_subjects }) => {
@@ -233,7 +238,7 @@ impl Engine {
             Ok(Route::Inbox(owner)) => {
                 caught = u32::from(self.deliver_to_inbox(owner, publish, fx));
             }
-            Ok(Route::Queues { .. }) if self.cannot_store(publish, &targets) => {
+            Ok(Route::Queues { .. }) if self.cannot_take(publish, &targets) => {
                 self.counters.not_stored += 1;
             }
             Ok(Route::Queues { .. }) if self.is_wide(targets.len()) => {
@@ -366,15 +371,6 @@ impl Engine {
         self.agenda.overdue.push(queue);
     }
 
-    /// Whether the message has to be stored and cannot be now.
-    #[inline]
-    fn cannot_store(&self, publish: &Publish<'_>, targets: &[QueueKey]) -> bool {
-        let is_durable = |key: &QueueKey| self.queues.get(key.0).is_some_and(|queue| queue.stores);
-        self.storage.state != StorageState::Ready
-            && publish.content.persistent
-            && targets.iter().any(is_durable)
-    }
-
     /// Decides what one queue does with a message; false where it refuses it. A consumer that
     /// takes it for settled gets it here.
     #[inline]
@@ -388,6 +384,10 @@ impl Engine {
     ) -> bool {
         let content = &incoming.content;
         let bytes = content.body.len() as u32;
+        if self.access.bounds_stored() && self.is_over_users_quota(slot) {
+            self.counters.not_stored += 1;
+            return true;
+        }
         let Some(queue) = self.queues.get_mut(slot) else { return true };
         let mut taker = None;
         if queue.ready == 0 && !queue.able.is_empty() {

@@ -4,7 +4,10 @@ use super::Route;
 use crate::engine::Engine;
 use crate::routing::vhost::{Way, is_internal};
 use crate::routing::{QueueKey, Routed};
-use crate::{Content, Publish, Refusal};
+use crate::{Bound, Content, Publish, Refusal, RefusalKind, StorageState};
+
+/// Queues of one message whose users' quotas are looked at before it is placed.
+const LOOKED_AT_MAX: usize = 64;
 
 impl Engine {
     #[inline]
@@ -71,4 +74,55 @@ impl Engine {
         }
         routed
     }
+
+    /// Whether the message has to be stored and cannot be now, or none of these queues may take more.
+    #[inline]
+    pub(super) fn cannot_take(&self, publish: &Publish<'_>, targets: &[QueueKey]) -> bool {
+        let is_durable = |key: &QueueKey| self.queues.get(key.0).is_some_and(|queue| queue.stores);
+        let cannot_store = self.storage.state != StorageState::Ready
+            && publish.content.persistent
+            && targets.iter().any(is_durable);
+        cannot_store || self.over_quota(targets).is_some()
+    }
+
+    /// The refusal for targets none of which may take more: their virtual host has as many bytes waiting as
+    /// its quota allows, or the users who declared them have. A full user holds up nobody whose message goes
+    /// to others too.
+    #[inline]
+    pub(super) fn over_quota(&self, targets: &[QueueKey]) -> Option<Refusal> {
+        if self.access.bounds_stored() { self.find_over_quota(targets) } else { None }
+    }
+
+    #[cold]
+    fn find_over_quota(&self, targets: &[QueueKey]) -> Option<Refusal> {
+        let queue = self.queues.get(targets.first()?.0)?;
+        let vhost = &self.topology.vhosts[queue.vhost];
+        let most = self.access.vhost_quota(&vhost.name).get(Bound::StoredBytes);
+        if let Some(most) = most.filter(|most| vhost.stored.bytes() >= *most) {
+            return Some(full(&format!("virtual host '{}'", vhost.name), most));
+        }
+        if targets.len() > LOOKED_AT_MAX
+            || !targets.iter().all(|key| self.is_over_users_quota(key.0))
+        {
+            return None;
+        }
+        let user = queue.declared_by.as_deref()?;
+        let most = self.access.quota(user).get(Bound::StoredBytes)?;
+        Some(full(&format!("the queues of user '{user}'"), most))
+    }
+
+    /// Whether the user who declared a queue has as many bytes waiting as its quota allows.
+    pub(crate) fn is_over_users_quota(&self, slot: u32) -> bool {
+        let queue = self.queues.get(slot);
+        queue.and_then(|queue| queue.declared_by.as_deref()).is_some_and(|user| {
+            let most = self.access.quota(user).get(Bound::StoredBytes);
+            most.is_some_and(|most| self.access.owned_bytes(user) >= most)
+        })
+    }
+}
+
+/// The refusal of a publish to what is full by its quota.
+fn full(what: &str, most: u64) -> Refusal {
+    let text = format!("the quota of stored bytes ({most}) of {what} is reached");
+    Refusal::new(RefusalKind::LimitExceeded, text)
 }

@@ -25,6 +25,8 @@ codec_enum! {
         2 Caught { vhost: &'a str, pattern: &'a str, is_caught: bool },
         /// How many subjects a user subscribes to there.
         3 UserSubscriptions { user: &'a str, count: u64 },
+        /// How many connections a virtual host has there.
+        4 VhostConnections { vhost: &'a str, count: u64 },
     }
 }
 
@@ -103,6 +105,11 @@ impl Engine {
                 fx.broadcast(None, &News::UserSubscriptions { user: &user, count }.bytes());
             }
         }
+        while let Some((vhost, count)) = self.access.next_vhost_change() {
+            if self.has_others() {
+                fx.broadcast(None, &News::VhostConnections { vhost: &vhost, count }.bytes());
+            }
+        }
     }
 
     /// What a shard that begins now has to be told: users, virtual hosts, and what queues catch.
@@ -170,6 +177,9 @@ impl Engine {
                     interest.set_caught(pattern, is_caught);
                 }
             }
+            News::VhostConnections { vhost, count } => {
+                self.access.in_vhosts.set_elsewhere(from, vhost, count);
+            }
             News::UserSubscriptions { user, count } => {
                 self.access.subscribing.set_elsewhere(from, user, count);
             }
@@ -195,6 +205,9 @@ impl Engine {
         }
         for (user, quota) in self.access.quotas() {
             visit(Record::QuotaSet { user, quota: *quota });
+        }
+        for (vhost, quota) in self.access.vhost_quotas() {
+            visit(Record::VhostQuotaSet { vhost, quota: *quota });
         }
     }
 }

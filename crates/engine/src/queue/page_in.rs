@@ -247,7 +247,8 @@ impl Engine {
         let page = queue.lanes[lane].open_page(position, live).expect("it was found just now");
         // Which of its messages are settled, and their bytes, was not known until now.
         queue.ready = queue.ready + count - u64::from(page.count);
-        queue.ready_bytes = queue.ready_bytes + bytes - page.bytes;
+        queue.ready_bytes.add(bytes);
+        queue.ready_bytes.take(page.bytes);
         queue.forget_settled_in(&page);
         let durable = queue.durable;
         for entry in gone {

@@ -1,5 +1,6 @@
 //! A virtual host: where its messages are routed to, and who subscribes in it.
 
+use crate::access::stored::Stored;
 use crate::pubsub::Interest;
 use crate::routing::{Keys, QueueKey, Routed, Router};
 use crate::{Content, Publish, ReadHeaders, Refusal, RefusalKind, Value};
@@ -29,6 +30,8 @@ pub(crate) struct Vhost {
     pub(crate) interest: Interest,
     /// Its queues.
     pub(crate) queues: usize,
+    /// Bytes that wait in them.
+    pub(crate) stored: Stored,
     /// Its inboxes: whose they are, in channel slots, by address.
     pub(crate) inboxes: BTreeMap<String, u32>,
 }

@@ -267,7 +267,8 @@ impl Engine {
         let old = std::mem::replace(known, Page { recovered, ..Page::of(position, &entries) });
         let new = &*known;
         queue.ready = queue.ready + u64::from(new.count) - u64::from(old.count);
-        queue.ready_bytes = queue.ready_bytes + new.bytes - old.bytes;
+        queue.ready_bytes.add(new.bytes);
+        queue.ready_bytes.take(old.bytes);
         queue.forget_settled_in(&old);
         fx.retain(position, 1);
         fx.release(page.position, 1);

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 /// The version of the layout; another one is refused.
-const VERSION: u8 = 8;
+const VERSION: u8 = 9;
 
 impl<'a> HeldRecord<'a> {
     pub(crate) fn of(key: DelayKey, held: &Held, topology: &'a Topology) -> HeldRecord<'a> {
@@ -57,6 +57,10 @@ impl Engine {
             writer.put(subjects);
         });
         writer.list(self.access.quotas(), |(user, quota)| (user, *quota));
+        writer.list(self.access.vhost_quotas(), |(vhost, quota)| (vhost, *quota));
+        let declared =
+            durable.clone().filter_map(|it| Some((it.number, it.declared_by.as_deref()?)));
+        writer.list(declared, |(number, user)| (number, user));
         // What may have been delivered before the last crash: an orderly end does not clear it up.
         writer.put(&self.delays.recovered.map(|before| (before.due, before.number)));
         let recovered = durable.filter(|queue| queue.recovered_before > 0);
@@ -184,6 +188,17 @@ impl Engine {
         for (user, quota) in reader.get::<Vec<(_, Quota)>>()? {
             self.access.set_quota(user, quota)?;
         }
+        for (vhost, quota) in reader.get::<Vec<(&str, Quota)>>()? {
+            self.vhost_slot(vhost)?;
+            self.access.set_vhost_quota(vhost, quota);
+        }
+        for (number, user) in reader.get::<Vec<(u64, &str)>>()? {
+            let slot = self.queues.slot_of(number);
+            self.set_declarer(
+                slot.ok_or_else(|| format!("there is no queue of number {number}"))?,
+                user,
+            );
+        }
         let recovered = reader.get::<Option<(Time, u64)>>()?;
         self.delays.recovered = recovered.map(|(due, number)| DelayKey { due, number });
         for (number, before) in reader.get::<Vec<(u64, u64)>>()? {
@@ -237,7 +252,7 @@ impl Engine {
             for _ in 0..reader.count()? {
                 let page = page::read_page(reader)?;
                 queue.ready += u64::from(page.count);
-                queue.ready_bytes += page.bytes;
+                queue.ready_bytes.add(page.bytes);
                 queue.lanes[lane].restore_page(page);
             }
             for entry in page::read_entries(reader)? {

@@ -509,7 +509,10 @@ fn access_request(word: &str, words: &Words<'_>) -> Request {
             for (bound, name) in Bound::NAMES {
                 quota.set(bound, words.number(name));
             }
-            Request::SetQuota { user: text(1), quota }
+            match words.value("of") {
+                Some("vhost") => Request::SetVhostQuota { vhost: text(1), quota },
+                _ => Request::SetQuota { user: text(1), quota },
+            }
         }
         other => panic!("unknown request '{other}'"),
     }

@@ -48,7 +48,7 @@ impl Engine {
                 }
             }
             assert_eq!(queue.ready, ready, "ready in {}", queue.name);
-            assert_eq!(queue.ready_bytes, bytes, "ready bytes in {}", queue.name);
+            assert_eq!(queue.ready_bytes.get(), bytes, "ready bytes in {}", queue.name);
             assert_eq!(queue.resident, queue_resident, "resident in {}", queue.name);
             resident += queue_resident;
             let out = self.out().filter(|(number, _)| *number == queue.number).count();

@@ -164,3 +164,164 @@ fn what_everybody_may_subscribe_to_is_what_a_user_may_whose_quota_says_nothing()
          a subscribe s 2",
     );
 }
+
+fn quota_of_vhost(host: &TestHost, name: &str) -> Quota {
+    host.engine.list_vhosts().find(|vhost| vhost.name == name).expect("it is there").quota
+}
+
+#[test]
+fn the_quota_of_a_virtual_host_survives_as_long_as_that() {
+    let mut host = TestHost::new();
+    host.run("a create-vhost v");
+    host.run("a quota v of=vhost queues=7 stored-bytes=1000");
+    let expected = Quota::default().with(Bound::Queues, 7).with(Bound::StoredBytes, 1_000);
+    assert_eq!(quota_of_vhost(&host, "v"), expected);
+    for (line, why) in [("restart", "from records"), ("restart clean", "from a snapshot")] {
+        host.run(line);
+        assert_eq!(quota_of_vhost(&host, "v"), expected, "{why}");
+        assert_eq!(quota_of_vhost(&host, "/"), Quota::default(), "{why}");
+    }
+    host.run("a quota v of=vhost");
+    assert_eq!(quota_of_vhost(&host, "v"), Quota::default());
+    host.run("a quota v of=vhost queues=1");
+    host.run("a delete-vhost v");
+    host.run("a create-vhost v");
+    assert_eq!(quota_of_vhost(&host, "v"), Quota::default());
+    let unknown = host.run("a quota nowhere of=vhost queues=1");
+    assert_eq!(unknown, ["a refused NotFound: no virtual host 'nowhere'"]);
+}
+
+#[test]
+fn a_virtual_host_has_no_more_connections_than_it_may() {
+    let mut host = TestHost::new();
+    for line in ["a user ann hash", "a permit ann .* .* .*", "a quota / of=vhost connections=2"] {
+        host.run(line);
+    }
+    let connection = |number: u32| ConnectionId(100 + number);
+    let connect = |host: &mut TestHost, number| {
+        host.engine.connect(connection(number), "ann", "/").map_err(|refusal| refusal.text)
+    };
+    let refused = "connection to vhost '/' refused: connection limit (2) is reached";
+    connect(&mut host, 0).unwrap();
+    connect(&mut host, 1).unwrap();
+    assert_eq!(connect(&mut host, 2), Err(refused.to_owned()));
+    host.engine.disconnect(host.now, connection(0), &mut host.fx);
+    connect(&mut host, 2).unwrap();
+    assert_eq!(connect(&mut host, 3), Err(refused.to_owned()));
+    // One that was refused counts for its user no more than for the virtual host.
+    host.run("a quota / of=vhost");
+    host.run("a quota ann connections=3");
+    connect(&mut host, 3).unwrap();
+}
+
+/// A host with a client `c` of ann.
+fn host_of_ann() -> TestHost {
+    let mut host = TestHost::new();
+    host.client("c");
+    host
+}
+
+#[test]
+fn users_and_virtual_hosts_have_no_more_queues_than_they_may() {
+    check_in(
+        host_of_ann(),
+        "a quota ann queues=2
+         > a ok
+         c queue one durable
+         flush
+         > c queue one 0 0
+         c queue two
+         > c queue two 0 0
+         c queue three
+         > c refused LimitExceeded: cannot declare queue 'three': queue limit of user 'ann' (2) is reached
+         c queue one durable
+         > c queue one 0 0
+         a queue others
+         > a queue others 0 0
+         a quota / of=vhost queues=3
+         > a ok
+         a queue more
+         > a refused LimitExceeded: cannot declare queue 'more' in vhost '/': \
+         queue limit in vhost '/' (3) is reached
+         c delete two
+         > c messages 0
+         c queue three
+         > c queue three 0 0",
+    );
+    let mut host = host_of_ann();
+    for line in ["c queue one durable", "flush", "a quota ann queues=1"] {
+        host.run(line);
+    }
+    for restart in ["restart", "restart clean"] {
+        host.run(restart);
+        let ann = host.engine.list_users().find(|user| user.name == "ann");
+        assert_eq!(ann.map(|user| user.queues), Some(1), "{restart}");
+    }
+}
+
+#[test]
+fn what_waits_is_bounded_by_virtual_host_and_by_who_declared_the_queue() {
+    check_in(
+        host_of_ann(),
+        "c queue hers
+         > c queue hers 0 0
+         a queue others
+         > a queue others 0 0
+         a quota ann stored-bytes=8
+         > a ok
+         a publish - hers 1.......
+         a publish - hers 2.......
+         > a refused LimitExceeded: the quota of stored bytes (8) of the queues of user 'ann' is reached
+         a publish - others 3.......
+         a quota / of=vhost stored-bytes=16
+         > a ok
+         a publish - others 4.......
+         > a refused LimitExceeded: the quota of stored bytes (16) of virtual host '/' is reached
+         b confirms
+         > b ok
+         b publish - others 5.......
+         > b nack 1
+         a quota / of=vhost
+         > a ok
+         a exchange x fanout
+         > a ok
+         a bind x hers k
+         > a ok
+         a bind x others k
+         > a ok
+         b publish x k 5.......
+         > b confirm 2
+         a purge others
+         > a messages 2
+         a quota / of=vhost stored-bytes=16
+         > a ok
+         a purge hers
+         > a messages 1
+         b publish - others 6.......
+         > b confirm 3",
+    );
+}
+
+#[test]
+fn bytes_that_wait_are_counted_whatever_becomes_of_them() {
+    let mut host = host_of_ann();
+    let stored = |host: &TestHost| {
+        let vhost = host.engine.list_vhosts().next().map(|vhost| vhost.stored_bytes);
+        let ann = host.engine.list_users().find(|user| user.name == "ann");
+        (vhost.unwrap_or_default(), ann.map_or(0, |user| user.stored_bytes))
+    };
+    for (line, expected) in [
+        ("c queue q durable", (0, 0)),
+        ("a queue other durable", (0, 0)),
+        ("a publish - q ten-bytes! persistent", (10, 10)),
+        ("a publish - other twenty-bytes-of-body persistent", (30, 10)),
+        ("flush", (30, 10)),
+        ("restart", (30, 10)),
+        ("restart clean", (30, 10)),
+        ("a purge other", (10, 10)),
+        ("a delete q", (0, 0)),
+    ] {
+        host.run(line);
+        assert_eq!(stored(&host), expected, "{line}");
+    }
+}

@@ -1,5 +1,6 @@
 //! Why a connection is not read from: for the host, which does not read, and for listings.
 
+use crate::flow::rate::RateOf;
 use crate::node::Node;
 use angarium_engine::{ConnectionId, ShardId, Time};
 use angarium_protocol::ProtocolHandler;
@@ -15,6 +16,8 @@ pub enum WaitsFor {
     Rate,
     /// Its user has.
     UserRate,
+    /// So have all in its virtual host together.
+    VhostRate,
     /// It floods the broker with messages that reach nobody while others are active.
     Flooded,
     /// It put more into a queue than its consumers get: so long as [`WaitsFor::Flooded`].
@@ -44,6 +47,7 @@ impl WaitsFor {
         match self {
             WaitsFor::Rate => "its rate",
             WaitsFor::UserRate => "its user's rate",
+            WaitsFor::VhostRate => "its virtual host's rate",
             WaitsFor::Flooded => "others it floods",
             WaitsFor::Consumers => "consumers it outruns",
             WaitsFor::Subscribers => "subscribers it outruns",
@@ -69,8 +73,11 @@ impl Node {
     fn waits_for(&self, id: ConnectionId) -> Option<WaitsFor> {
         let connection = self.connections.get(id)?;
         if let Some(metered) = connection.metered.as_ref().filter(|metered| metered.is_waiting()) {
-            let by_user = metered.waits_for_user;
-            return Some(if by_user { WaitsFor::UserRate } else { WaitsFor::Rate });
+            return Some(match metered.waits_for {
+                RateOf::Connection => WaitsFor::Rate,
+                RateOf::User => WaitsFor::UserRate,
+                RateOf::Vhost => WaitsFor::VhostRate,
+            });
         }
         if connection.is_slowed {
             return connection.last_slowed.map(|(why, _)| why);

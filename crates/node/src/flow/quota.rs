@@ -1,6 +1,6 @@
 //! Quotas of connections: those of their users, and the broker's where these set none.
 
-use crate::flow::rate::Metered;
+use crate::flow::rate::{Metered, Party};
 use crate::node::Node;
 use crate::shard::message::ShardMessage;
 use angarium_engine::{Bound, ConnectionId, Quota, Time};
@@ -58,11 +58,21 @@ impl Node {
 
     fn apply_rates(&mut self, id: ConnectionId, quota: &Quota) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let user = connection.handler.info().user.to_owned();
-        let (messages, bytes) = (quota.get(Bound::Messages), quota.get(Bound::Bytes));
-        let has_user = !user.is_empty() && self.flow.rates.set_user(&user, messages, bytes);
+        let info = connection.handler.info();
+        let of_vhost = self.engine.vhost_quota(info.vhost);
+        let shared = [
+            (Party::User(info.user.to_owned()), !info.user.is_empty(), quota),
+            (Party::Vhost(info.vhost.to_owned()), !info.vhost.is_empty(), &of_vhost),
+        ];
         let mut metered = connection.metered.take().unwrap_or_default();
-        metered.user = has_user.then_some(user);
+        metered.parties.clear();
+        for (party, is_there, quota) in shared {
+            let (messages, bytes) = (quota.get(Bound::Messages), quota.get(Bound::Bytes));
+            if is_there && self.flow.rates.set_party(&party, messages, bytes) {
+                metered.parties.push(party);
+            }
+        }
+        let is_shared = !metered.parties.is_empty();
         let messages = quota.get(Bound::ConnectionMessages);
         metered.own.set(messages, quota.get(Bound::ConnectionBytes));
         let goes_on = metered.is_waiting() || metered.own.is_idle();
@@ -70,7 +80,7 @@ impl Node {
             // What it sends next is measured anew.
             self.flow.rates.release(id, &mut metered);
         }
-        connection.metered = (has_user || !metered.own.is_idle()).then_some(metered);
+        connection.metered = (is_shared || !metered.own.is_idle()).then_some(metered);
         if goes_on {
             self.connections.resumable.push(id);
         }
@@ -82,7 +92,9 @@ impl Node {
         let connection = self.connections.get(id);
         match connection.and_then(|connection| connection.metered.as_deref()) {
             None => usize::MAX,
-            Some(metered) if self.flow.rates.is_user_in_debt(now, metered) => METERED_BYTES_IN_DEBT,
+            Some(metered) if self.flow.rates.is_party_in_debt(now, metered) => {
+                METERED_BYTES_IN_DEBT
+            }
             Some(_) => METERED_BYTES,
         }
     }
@@ -102,20 +114,25 @@ impl Node {
         self.stats.throttled += u64::from(waits && !was_waiting);
     }
 
-    /// Counts what a user has sent to another shard.
-    pub(crate) fn spent_elsewhere(&mut self, now: Time, user: &str, messages: u64, bytes: u64) {
+    /// Counts what all of a user, or in a virtual host, have sent to another shard.
+    pub(crate) fn spent_elsewhere(&mut self, now: Time, party: &Party, messages: u64, bytes: u64) {
         // It may come here next.
-        if !self.flow.rates.knows(user) {
-            let quota = self.engine.quota(user).or(&self.options.quota);
-            self.flow.rates.set_user(user, quota.get(Bound::Messages), quota.get(Bound::Bytes));
+        if !self.flow.rates.knows(party) {
+            let quota = match party {
+                Party::User(user) => self.engine.quota(user).or(&self.options.quota),
+                Party::Vhost(vhost) => self.engine.vhost_quota(vhost),
+            };
+            self.flow.rates.set_party(party, quota.get(Bound::Messages), quota.get(Bound::Bytes));
         }
-        self.flow.rates.spent_elsewhere(now, user, messages, bytes);
+        self.flow.rates.spent_elsewhere(now, party, messages, bytes);
     }
 
-    /// Tells the other shards what users have sent whose rates are bounded.
+    /// Tells the other shards what was sent by users and to virtual hosts whose rates are bounded.
     pub(crate) fn tell_spent(&mut self) {
-        while let Some((user, messages, bytes)) = self.flow.rates.next_untold() {
-            self.effects.links.say_to_all(ShardMessage::Spent { user: &user, messages, bytes });
+        while let Some((party, messages, bytes)) = self.flow.rates.next_untold() {
+            let (user, vhost) = party.names();
+            let spent = ShardMessage::Spent { user, vhost, messages, bytes };
+            self.effects.links.say_to_all(spent);
         }
     }
 

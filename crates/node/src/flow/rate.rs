@@ -1,4 +1,5 @@
-//! Publish rates: token buckets of connections and users, and the connections that are over their rate.
+//! Publish rates: token buckets of connections, users and virtual hosts, and the connections that are over
+//! their rate.
 //!
 //! What has arrived is always taken; a connection over its rate is not read from until it is paid for. Time
 //! is an argument.
@@ -41,7 +42,7 @@ impl Bucket {
     }
 }
 
-/// The buckets of one connection, or of one user.
+/// The buckets of one connection, or of all of a user or in a virtual host.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Meter {
     messages: Option<Bucket>,
@@ -80,18 +81,58 @@ impl Meter {
     }
 }
 
+/// Whose connections share a rate.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Party {
+    /// A user's.
+    User(String),
+    /// Those to a virtual host.
+    Vhost(String),
+}
+
+/// Whose rate a connection waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum RateOf {
+    #[default]
+    Connection,
+    User,
+    Vhost,
+}
+
+impl Party {
+    /// One of both, where the other name is empty.
+    pub(crate) fn of(user: &str, vhost: &str) -> Party {
+        if user.is_empty() { Party::Vhost(vhost.to_owned()) } else { Party::User(user.to_owned()) }
+    }
+
+    /// The names of the user and of the virtual host, of which one is empty.
+    pub(crate) fn names(&self) -> (&str, &str) {
+        match self {
+            Party::User(name) => (name, ""),
+            Party::Vhost(name) => ("", name),
+        }
+    }
+
+    fn rate_of(&self) -> RateOf {
+        match self {
+            Party::User(_) => RateOf::User,
+            Party::Vhost(_) => RateOf::Vhost,
+        }
+    }
+}
+
 /// What is measured of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Metered {
     pub(crate) own: Meter,
-    /// Its user, where the user is measured too.
-    pub(crate) user: Option<String>,
+    /// Its user and its virtual host, where these are measured too.
+    pub(crate) parties: Vec<Party>,
     /// Bytes that have come and were not counted yet.
     pub(crate) uncounted: usize,
     /// It is not read from before this time.
     waits_until: Option<Time>,
-    /// That is its user's rate, not its own.
-    pub(crate) waits_for_user: bool,
+    /// For whose rate.
+    pub(crate) waits_for: RateOf,
 }
 
 impl Metered {
@@ -100,26 +141,26 @@ impl Metered {
     }
 }
 
-/// What all connections of one user share.
+/// What all connections of one party share.
 #[derive(Debug, Default)]
-struct User {
+struct Shared {
     meter: Meter,
     /// What was taken here that other shards do not know of: messages and bytes.
     untold: (u64, u64),
 }
 
-/// The users' meters, and the connections that wait.
+/// The meters of users and virtual hosts, and the connections that wait.
 ///
-/// Each shard has a meter of each user that it has connections of, and tells the others what it took: so
+/// Each shard has a meter of each of them that it has connections of, and tells the others what it took: so
 /// all of them measure the same, except what is underway.
 #[derive(Debug, Default)]
 pub(crate) struct Rates {
-    users: BTreeMap<String, User>,
+    parties: BTreeMap<Party, Shared>,
     waiting: BTreeSet<(Time, ConnectionId)>,
     /// There are other shards.
     has_others: bool,
-    /// Users whose counts are to be sent to other shards.
-    untold: Vec<String>,
+    /// Those whose counts are to be sent to other shards.
+    untold: Vec<Party>,
 }
 
 impl Rates {
@@ -127,19 +168,19 @@ impl Rates {
         Rates { has_others: shards > 1, ..Rates::default() }
     }
 
-    /// Sets what a user may send in a second, all its connections together; says whether that is
-    /// bounded at all.
-    pub(crate) fn set_user(
+    /// Sets what all connections of a party together may send in a second; says whether that is bounded at
+    /// all.
+    pub(crate) fn set_party(
         &mut self,
-        user: &str,
+        party: &Party,
         messages: Option<u64>,
         bytes: Option<u64>,
     ) -> bool {
         if messages.is_none() && bytes.is_none() {
-            self.users.remove(user);
+            self.parties.remove(party);
             return false;
         }
-        self.users.entry(user.to_owned()).or_default().meter.set(messages, bytes);
+        self.parties.entry(party.clone()).or_default().meter.set(messages, bytes);
         true
     }
 
@@ -153,52 +194,54 @@ impl Rates {
         bytes: u64,
     ) -> bool {
         let own = metered.own.take(now, messages, bytes);
-        let mut until = own;
-        if let Some(name) = metered.user.as_deref()
-            && let Some(user) = self.users.get_mut(name)
-        {
-            until = until.max(user.meter.take(now, messages, bytes));
+        let (mut until, mut waits_for) = (own, RateOf::Connection);
+        for party in &metered.parties {
+            let Some(shared) = self.parties.get_mut(party) else { continue };
+            let due = shared.meter.take(now, messages, bytes);
+            if due > until {
+                (until, waits_for) = (due, party.rate_of());
+            }
             if self.has_others {
-                if user.untold == (0, 0) {
-                    self.untold.push(name.to_owned());
+                if shared.untold == (0, 0) {
+                    self.untold.push(party.clone());
                 }
-                user.untold.0 += messages;
-                user.untold.1 += bytes;
+                shared.untold.0 += messages;
+                shared.untold.1 += bytes;
             }
         }
         if until <= now || metered.is_waiting() {
             return metered.is_waiting();
         }
         metered.waits_until = Some(until);
-        metered.waits_for_user = until > own;
+        metered.waits_for = waits_for;
         self.waiting.insert((until, id));
         true
     }
 
-    /// Whether a user is measured here.
-    pub(crate) fn knows(&self, user: &str) -> bool {
-        self.users.contains_key(user)
+    /// Whether a party is measured here.
+    pub(crate) fn knows(&self, party: &Party) -> bool {
+        self.parties.contains_key(party)
     }
 
-    /// Whether the connection's user has sent more than it may, by whichever of its connections.
-    pub(crate) fn is_user_in_debt(&self, now: Time, metered: &Metered) -> bool {
-        let user = metered.user.as_deref().and_then(|name| self.users.get(name));
-        user.is_some_and(|user| user.meter.is_in_debt(now))
+    /// Whether all of the connection's user, or in its virtual host, have sent more than they may.
+    pub(crate) fn is_party_in_debt(&self, now: Time, metered: &Metered) -> bool {
+        let mut parties = metered.parties.iter().filter_map(|party| self.parties.get(party));
+        parties.any(|shared| shared.meter.is_in_debt(now))
     }
 
-    /// The next user whose counts are to be sent to other shards, with messages and bytes.
-    pub(crate) fn next_untold(&mut self) -> Option<(String, u64, u64)> {
-        let name = self.untold.pop()?;
-        let user = self.users.get_mut(&name);
-        let (messages, bytes) = user.map_or((0, 0), |user| std::mem::take(&mut user.untold));
-        Some((name, messages, bytes))
+    /// The next party whose counts are to be sent to other shards, with messages and bytes.
+    pub(crate) fn next_untold(&mut self) -> Option<(Party, u64, u64)> {
+        let party = self.untold.pop()?;
+        let shared = self.parties.get_mut(&party);
+        let (messages, bytes) = shared.map_or((0, 0), |it| std::mem::take(&mut it.untold));
+        Some((party, messages, bytes))
     }
 
-    /// So much of a user came to another shard.
-    pub(crate) fn spent_elsewhere(&mut self, now: Time, user: &str, messages: u64, bytes: u64) {
-        if let Some(user) = self.users.get_mut(user) {
+    /// So much of a party came to another shard.
+    pub(crate) fn spent_elsewhere(&mut self, now: Time, party: &Party, messages: u64, bytes: u64) {
+        if let Some(shared) = self.parties.get_mut(party) {
             // Who waits already goes on when that was due, and then waits for this too.
-            user.meter.take(now, messages, bytes);
+            shared.meter.take(now, messages, bytes);
         }
     }
 
@@ -225,6 +268,10 @@ mod tests {
 
     const START: Time = Time(1_000_000_000);
     const ID: ConnectionId = ConnectionId(1);
+
+    fn ann() -> Party {
+        Party::User("ann".to_owned())
+    }
 
     fn metered(messages: Option<u64>, bytes: Option<u64>) -> Metered {
         let mut metered = Metered::default();
@@ -285,12 +332,11 @@ mod tests {
     #[test]
     fn a_users_connections_share() {
         let mut rates = Rates::default();
-        assert!(rates.set_user("ann", Some(1_000), None));
-        let mut all: Vec<Metered> = (0..5)
-            .map(|_| Metered { user: Some("ann".to_owned()), ..Metered::default() })
-            .collect();
+        assert!(rates.set_party(&ann(), Some(1_000), None));
+        let mut all: Vec<Metered> =
+            (0..5).map(|_| Metered { parties: vec![ann()], ..Metered::default() }).collect();
         about(sent(&mut rates, &mut all, 1, 100), 10_100);
-        assert!(!rates.set_user("ann", None, None));
+        assert!(!rates.set_party(&ann(), None, None));
     }
 
     #[test]
@@ -299,8 +345,8 @@ mod tests {
             let mut all: Vec<(Rates, [Metered; 1])> = (0..shards)
                 .map(|_| {
                     let mut rates = Rates::new(shards);
-                    rates.set_user("ann", Some(1_000), Some(u64::MAX));
-                    (rates, [Metered { user: Some("ann".to_owned()), ..Metered::default() }])
+                    rates.set_party(&ann(), Some(1_000), Some(u64::MAX));
+                    (rates, [Metered { parties: vec![ann()], ..Metered::default() }])
                 })
                 .collect();
             let mut count = 0;
@@ -320,6 +366,21 @@ mod tests {
             }
             about(count, 10_100);
         }
+    }
+
+    #[test]
+    fn all_in_a_virtual_host_share() {
+        let mut rates = Rates::default();
+        let vhost = Party::Vhost("v".to_owned());
+        rates.set_party(&vhost, Some(1_000), None);
+        rates.set_party(&ann(), Some(300), None);
+        let of_ann = Metered { parties: vec![ann(), vhost.clone()], ..Metered::default() };
+        let others = (0..3).map(|_| Metered { parties: vec![vhost.clone()], ..Metered::default() });
+        let mut all: Vec<Metered> = others.chain([of_ann]).collect();
+        about(sent(&mut rates, &mut all, 1, 100), 10_100);
+        let waits_for: Vec<RateOf> = all.iter().map(|it| it.waits_for).collect();
+        assert!(waits_for.contains(&RateOf::Vhost), "{waits_for:?}");
+        about(sent(&mut Rates::default(), &mut [metered(Some(5), None)], 1, 1), 51);
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub(crate) mod message;
 pub(crate) mod remote_connection;
 pub(crate) mod remote_queues;
 
+use crate::flow::rate::Party;
 use crate::node::Node;
 use crate::shard::links::ShardLinks;
 use crate::shard::message::{
@@ -71,8 +72,9 @@ impl Node {
         let found = rows.cached_route.take();
         match *message {
             ShardMessage::News { news } => self.take_news(now, from, news),
-            ShardMessage::Spent { user, messages, bytes } => {
-                self.spent_elsewhere(now, user, messages, bytes);
+            ShardMessage::Spent { user, vhost, messages, bytes } => {
+                let party = Party::of(user, vhost);
+                self.spent_elsewhere(now, &party, messages, bytes);
             }
             ShardMessage::Held { user, bytes } => self.memory.set_elsewhere(from, user, bytes),
             ShardMessage::ConnectionQuery { asker } => {

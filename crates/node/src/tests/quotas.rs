@@ -149,3 +149,38 @@ fn who_is_gone_before_home_has_counted_it_takes_nobodys_place() {
     broker.connect("c", 2);
     assert!(broker.is_connected("b") && !broker.is_connected("c"));
 }
+
+#[test]
+fn connections_of_all_shards_to_a_virtual_host_are_counted_together() {
+    for shards in [1, 3] {
+        let mut broker = Broker::new(shards);
+        let quota = Quota::default().with(Bound::Connections, 2);
+        let vhost = "/".to_owned();
+        broker.administer("/", Request::SetVhostQuota { vhost, quota });
+        for (name, shard) in [("a", 1), ("b", 2)] {
+            broker.connect(name, shard);
+            assert!(broker.is_connected(name), "{shards} {name}");
+        }
+        for shard in 0..3 {
+            broker.connect("c", shard);
+            assert!(!broker.is_connected("c"), "{shards} {shard}");
+        }
+        broker.disconnect("a");
+        broker.connect("c", 0);
+        assert!(broker.is_connected("c"), "{shards}");
+    }
+}
+
+#[test]
+fn the_rate_of_a_virtual_host_is_that_of_its_connections_to_all_shards() {
+    let mut broker = Broker::new(3);
+    let quota = Quota::default().with(Bound::Messages, 100);
+    let vhost = "/".to_owned();
+    broker.administer("/", Request::SetVhostQuota { vhost, quota });
+    broker.connect("a", 1);
+    broker.connect("b", 2);
+    broker.say("a", &"PUB s 1\r\nx\r\n".repeat(30));
+    assert!(!broker.is_read("a"));
+    broker.say("b", "PUB s 1\r\nx\r\n");
+    assert!(!broker.is_read("b"));
+}

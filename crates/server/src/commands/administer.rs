@@ -22,6 +22,7 @@ pub(super) fn commands() -> Vec<Command> {
     let vhosts = [
         list(),
         verb("add", "Creates a virtual host").arg(name("NAME")),
+        vhost_quota_command(),
         verb("delete", "Deletes a virtual host and all in it").arg(name("NAME")),
     ];
     let permission = [
@@ -49,7 +50,7 @@ pub(super) fn commands() -> Vec<Command> {
         verb("status", "What a running broker does, in short"),
         group("user", "Users: list, add, password, administrator, quota, delete")
             .subcommands(user_commands()),
-        group("vhost", "Virtual hosts: list, add, delete").subcommands(vhosts),
+        group("vhost", "Virtual hosts: list, add, quota, delete").subcommands(vhosts),
         group("permission", "What users may do: list, set, clear").subcommands(permission),
         group("queue", "Queues: list, add, delete, purge").subcommands(queue_commands()),
         group("exchange", "Exchanges: list, add, delete").subcommands(exchange_commands()),
@@ -97,25 +98,37 @@ fn user_commands() -> [Command; 6] {
     ]
 }
 
+/// The flag of a bound.
+fn bound_flag(bound: Bound, name: &'static str) -> Arg {
+    let help = match bound {
+        Bound::Connections => "Connections at once",
+        Bound::Subscriptions => "Subscriptions of all its connections together",
+        Bound::ConnectionSubscriptions => "Subscriptions of each of its connections",
+        Bound::UnsentBytes => "Unsent bytes beyond which each is too slow",
+        Bound::Messages => "Messages published in a second by all its connections",
+        Bound::Bytes => "Bytes sent in a second by all its connections",
+        Bound::ConnectionMessages => "Messages that each connection publishes in a second",
+        Bound::ConnectionBytes => "Bytes that each connection sends in a second",
+        Bound::Queues => "Queues: those that the user declares, or those in the virtual host",
+        Bound::StoredBytes => "Bytes of messages that wait in these queues",
+    };
+    value(name, "N", help)
+}
+
 fn quota_command() -> Command {
-    let bounds = Bound::NAMES.into_iter().map(|(bound, name)| {
-        let help = match bound {
-            Bound::Connections => "Connections at once",
-            Bound::Subscriptions => "Subscriptions of all its connections together",
-            Bound::ConnectionSubscriptions => "Subscriptions of each of its connections",
-            Bound::UnsentBytes => "Unsent bytes beyond which each is too slow",
-            Bound::Messages => "Messages that it publishes in a second",
-            Bound::Bytes => "Bytes that it sends in a second",
-            Bound::ConnectionMessages => "Messages that each connection publishes in a second",
-            Bound::ConnectionBytes => "Bytes that each connection sends in a second",
-        };
-        value(name, "N", help)
-    });
+    let bounds = Bound::NAMES.into_iter().map(|(bound, name)| bound_flag(bound, name));
     let policies = "spool|drop-oldest|drop-new|conflate|disconnect";
     let policy = "What becomes of direct messages for which its clients are too slow";
     verb("quota", "Sets what a user may use; what is not said is as for everybody")
         .args([name("NAME"), value(SLOW_CONSUMER_POLICY, policies, policy)])
         .args(bounds)
+}
+
+fn vhost_quota_command() -> Command {
+    let bounds = Bound::NAMES.into_iter().filter(|(bound, _)| Bound::OF_VHOSTS.contains(bound));
+    verb("quota", "Sets what all in a virtual host may use together; what is not said has no bound")
+        .arg(name("NAME"))
+        .args(bounds.map(|(bound, name)| bound_flag(bound, name)))
 }
 
 fn subjects_command() -> Command {
@@ -362,7 +375,7 @@ pub(super) fn call(
             let is_one = asked.text("answer").is_some_and(|answer| answer == "yes");
             call("PUT", path() + "/administrator", Some(json!({ "administrator": is_one })))
         }
-        ("user", "quota") => call("PUT", path() + "/quota", Some(asked.quota()?)),
+        ("user" | "vhost", "quota") => call("PUT", path() + "/quota", Some(asked.quota()?)),
         ("permission", "subjects") => {
             let rules =
                 |allow, deny| json!({ "allow": asked.list(allow), "deny": asked.list(deny) });
@@ -483,8 +496,8 @@ impl Asked<'_> {
 /// What a listing shows to people.
 fn columns(command: &str) -> &'static str {
     match command {
-        "user" => "name administrator password quota",
-        "vhost" => "name queues",
+        "user" => "name administrator password queues stored_bytes quota",
+        "vhost" => "name queues stored_bytes connections quota",
         "permission" => "vhost user configure write read subjects",
         "queue" => "vhost name ready unsettled consumers bytes durability state",
         "exchange" => "vhost name type durable",

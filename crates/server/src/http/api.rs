@@ -98,6 +98,7 @@ pub(super) fn routes() -> Router<State> {
         .route("/overview", get(overview))
         .route("/vhosts", get(|state: Shared| view(state, views::vhosts)))
         .route("/vhosts/{vhost}", put(create_vhost).delete(delete_vhost))
+        .route("/vhosts/{vhost}/quota", put(set_vhost_quota))
         .route("/users", get(|state: Shared| view(state, views::users)))
         .route("/users/{user}", put(create_user).delete(delete_user))
         .route("/users/{user}/password", put(change_password))
@@ -248,6 +249,12 @@ async fn hash_of(password: Option<String>) -> Result<String, Failure> {
 async fn set_quota(state: Shared, Path(user): Name, Body(body): Body<QuotaBody>) -> Answer {
     let request = Request::SetQuota { user: user.clone(), quota: body.quota()? };
     carry_out_noted(&state, ANY_VHOST, request, move |shard| warnings::quota(shard, &user)).await
+}
+
+async fn set_vhost_quota(state: Shared, Path(vhost): Name, Body(body): Body<QuotaBody>) -> Answer {
+    let request = Request::SetVhostQuota { vhost: vhost.clone(), quota: body.of_vhost()? };
+    let note = move |shard: &mut Shard| warnings::vhost_quota(shard, &vhost);
+    carry_out_noted(&state, ANY_VHOST, request, note).await
 }
 
 async fn delete_user(state: Shared, Path(name): Name) -> Answer {

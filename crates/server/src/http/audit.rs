@@ -94,6 +94,11 @@ impl Change {
                 let now = QuotaBody::of(quota).described();
                 change("set quota", user, None, Some(now).filter(|it| !it.is_empty()))
             }
+            Request::SetVhostQuota { vhost, quota } => {
+                let now = QuotaBody::of(quota).described();
+                let now = Some(now).filter(|it| !it.is_empty());
+                change("set quota of virtual host", vhost, None, now)
+            }
             Request::DeclareExchange { name, options: Some(options) } => {
                 let kind = options.kind.name().to_owned();
                 change("declare exchange", name, here(), Some(kind))

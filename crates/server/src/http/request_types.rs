@@ -72,6 +72,19 @@ impl QuotaBody {
         self.0.iter().map(show).collect::<Vec<String>>().join(", ")
     }
 
+    /// As the quota of a virtual host.
+    pub(super) fn of_vhost(self) -> Result<Quota, String> {
+        let is_known = |field: &str| {
+            let mut names =
+                Bound::NAMES.into_iter().filter(|(it, _)| Bound::OF_VHOSTS.contains(it));
+            names.any(|(_, name)| name.replace('-', "_") == field)
+        };
+        match self.0.keys().find(|field| !is_known(field)) {
+            Some(field) => Err(format!("the quota of a virtual host has no field '{field}'")),
+            None => self.quota(),
+        }
+    }
+
     pub(super) fn quota(self) -> Result<Quota, String> {
         let mut quota = Quota::default();
         for (field, value) in self.0 {
@@ -114,6 +127,8 @@ fn least(bound: Bound) -> (u64, &'static str) {
         }
         // 0 is a way to forbid subscriptions.
         Bound::Subscriptions | Bound::ConnectionSubscriptions => (0, ""),
+        // 0 is a way to forbid queues.
+        Bound::Queues | Bound::StoredBytes => (0, ""),
     }
 }
 
@@ -241,7 +256,13 @@ mod tests {
             let least = if bound == Bound::UnsentBytes { 65_536 } else { 1 };
             assert_eq!(quota(least).unwrap().get(bound), Some(least));
             match (bound, quota(least - 1)) {
-                (Bound::Subscriptions | Bound::ConnectionSubscriptions, quota) => {
+                (
+                    Bound::Subscriptions
+                    | Bound::ConnectionSubscriptions
+                    | Bound::Queues
+                    | Bound::StoredBytes,
+                    quota,
+                ) => {
                     assert_eq!(quota.unwrap().get(bound), Some(0))
                 }
                 (_, quota) => {

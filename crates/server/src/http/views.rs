@@ -7,7 +7,7 @@ use crate::http::request_types::QuotaBody;
 use crate::reactor::Shard;
 use angarium_engine::{
     Durability, PermissionListing, QUEUE_OPTIONS, QueueListing, QueueOptions, UserListing,
-    Value as Typed,
+    Value as Typed, VhostListing,
 };
 use angarium_journal::State;
 use angarium_node::WaitsFor;
@@ -72,7 +72,16 @@ pub(super) fn overview(shard: &mut Shard, connections: u64, messages: &[(u64, u6
 /// All virtual hosts.
 pub(super) fn vhosts(shard: &mut Shard) -> Value {
     let vhosts = shard.node.engine().list_vhosts();
-    vhosts.map(|vhost| json!({ "name": vhost.name, "queues": vhost.queues })).collect()
+    let vhost = |vhost: VhostListing<'_>| {
+        json!({
+            "name": vhost.name,
+            "queues": vhost.queues,
+            "stored_bytes": vhost.stored_bytes,
+            "connections": vhost.connections,
+            "quota": QuotaBody::of(&vhost.quota),
+        })
+    };
+    vhosts.map(vhost).collect()
 }
 
 /// All users.
@@ -83,6 +92,8 @@ pub(super) fn users(shard: &mut Shard) -> Value {
             "name": user.name,
             "administrator": user.administrator,
             "password": engine.password_hash(user.name).is_some_and(|hash| hash != NO_PASSWORD),
+            "queues": user.queues,
+            "stored_bytes": user.stored_bytes,
             "quota": QuotaBody::of(&user.quota),
         })
     };

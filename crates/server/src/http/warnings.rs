@@ -41,6 +41,13 @@ pub(super) fn quota(shard: &mut Shard, name: &str) -> Option<Note> {
     Some(Note::Tells(format!("for user '{name}' this holds now: {now}")))
 }
 
+/// What all in a virtual host may use together now.
+pub(super) fn vhost_quota(shard: &mut Shard, name: &str) -> Option<Note> {
+    let now = QuotaBody::of(&shard.node.engine().vhost_quota(name)).described();
+    let now = if now.is_empty() { "nothing is bounded".to_owned() } else { now };
+    Some(Note::Tells(format!("for virtual host '{name}' this holds now: {now}")))
+}
+
 /// Which subjects a user may use now: each call sets all four lists.
 pub(super) fn subjects(shard: &mut Shard, user: &str, vhost: &str) -> Option<Note> {
     let engine = shard.node.engine();

@@ -143,6 +143,10 @@ codec_enum! {
         31 SessionDetached { number: u64, at: Time, expiry: SessionExpiry },
         /// It is gone.
         32 SessionEnded { number: u64 },
+        /// Who declared a durable queue, where it was a user.
+        33 QueueDeclaredBy { queue: u64, user: &'a str },
+        /// What all in a virtual host may use together.
+        34 VhostQuotaSet { vhost: &'a str, quota: Quota },
     }
 }
 

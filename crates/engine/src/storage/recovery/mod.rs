@@ -76,6 +76,11 @@ impl Engine {
                 let vhost = self.vhost_slot(vhost)?;
                 self.restore_queue(Queue::new(number, vhost, name.to_owned(), options))?;
             }
+            Record::QueueDeclaredBy { queue, user } => {
+                if let Some(slot) = self.queues.slot_of(queue) {
+                    self.set_declarer(slot, user);
+                }
+            }
             Record::QueueDeleted { number } => {
                 if let Some(slot) = self.queues.slot_of(number) {
                     self.forget_queue(slot, fx);
@@ -140,6 +145,10 @@ impl Engine {
             Record::QuotaSet { user, quota } => {
                 self.access.set_quota(user, *quota)?;
             }
+            Record::VhostQuotaSet { vhost, quota } => {
+                self.vhost_slot(vhost)?;
+                self.access.set_vhost_quota(vhost, *quota);
+            }
             Record::PermissionsCleared { user, vhost } => {
                 self.access.clear_permissions(user, vhost);
             }
@@ -173,6 +182,7 @@ impl Engine {
         self.drop_messages(slot);
         self.give_all_back(fx);
         let queue = self.queues.remove(slot).expect("the caller looked it up");
+        self.forget_declarer(&queue);
         let vhost = &mut self.topology.vhosts[queue.vhost];
         vhost.queues -= 1;
         vhost.router.hold_auto_delete(true);

@@ -177,7 +177,7 @@ messages! {
         /// Connections that use what is to be deleted end, whether or not it can be.
         10 Ended { revocation: Revocation<&'a str> },
         /// What a user whose rate is bounded has sent to the sender since its last message of this kind.
-        11 Spent { user: &'a str, messages: u64, bytes: u64 },
+        11 Spent { user: &'a str, vhost: &'a str, messages: u64, bytes: u64 },
         /// What a user holds in memory on the sender's shard.
         14 Held { user: &'a str, bytes: u64 },
         /// A connection of the sender asks for those of the receiver; its value says which.

@@ -31,7 +31,7 @@ fn shard_messages_come_back() {
         ShardMessage::Ended { revocation: Revocation::Vhost("/") },
         ShardMessage::Ended { revocation: Revocation::Password("guest") },
         ShardMessage::Ended { revocation: Revocation::Permissions { user: "guest", vhost: "/" } },
-        ShardMessage::Spent { user: "guest", messages: 3, bytes: u64::MAX },
+        ShardMessage::Spent { user: "guest", vhost: "", messages: 3, bytes: u64::MAX },
         ShardMessage::ConnectionQuery { asker: key },
         ShardMessage::QueryResult { asker: key },
         ShardMessage::Sync,

@@ -65,3 +65,29 @@ fn a_new_password_ends_those_who_logged_in_by_the_old_one_and_changes_nothing_el
     let refused = ask(&running.broker("next"), "angarium user list").unwrap_err();
     assert_eq!(refused, "only administrators may");
 }
+
+#[test]
+fn a_virtual_host_has_a_quota_that_is_shown_and_kept() {
+    asks(
+        "angarium vhost quota v --connections 5 --stored-bytes 1MiB",
+        "PUT",
+        "/api/vhosts/v/quota",
+        Some(json!({ "connections": 5, "stored_bytes": 1_048_576 })),
+    );
+    let running = Running::start();
+    let broker = running.broker("guest");
+    let quota = |body: Value| broker.ask("PUT", "/api/vhosts/%2F/quota", Some(&body));
+    let answer = quota(json!({ "stored_bytes": 4, "queues": 1 })).unwrap();
+    let said = administer::said(&answer);
+    assert_eq!(said, "done\nfor virtual host '/' this holds now: queues 1, stored-bytes 4\n");
+    let error = quota(json!({ "subscriptions": 4 })).unwrap_err();
+    assert_eq!(error, "the quota of a virtual host has no field 'subscriptions'");
+    publish(&running, "q --declare text").unwrap();
+    let refused = publish(&running, "q more").unwrap_err();
+    assert!(refused.contains("not confirmed") || refused.contains("refused"), "{refused}");
+    let refused = publish(&running, "other --declare text").unwrap_err();
+    assert!(refused.contains("queue limit in vhost '/' (1) is reached"), "{refused}");
+    let vhosts = ask(&broker, "angarium vhost list").unwrap();
+    let shown = (&vhosts[0]["queues"], &vhosts[0]["stored_bytes"], &vhosts[0]["quota"]);
+    assert_eq!(shown, (&json!(1), &json!(4), &json!({ "stored_bytes": 4, "queues": 1 })));
+}
