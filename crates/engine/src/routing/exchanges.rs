@@ -2,6 +2,7 @@
 
 use super::bindings::{ExchangeKey, Target};
 use super::forms::Forms;
+use super::header_index::HeaderIndex;
 use super::patterns::{NONE, Patterns};
 use crate::access::definitions::Declarer;
 use crate::foundation::slab::Slab;
@@ -24,6 +25,8 @@ pub(super) struct Exchange {
     pub(super) patterns: Option<Box<Patterns>>,
     /// The forms of those patterns that count; none where there never was one.
     pub(super) forms: Option<Box<Forms>>,
+    /// Where headers are compared: the bindings by these.
+    pub(super) by_header: Option<Box<HeaderIndex>>,
     /// Where every binding takes every message: what they lead to, each once.
     pub(super) all_targets: Option<Box<Targets>>,
     /// Bindings that have arguments.
@@ -40,6 +43,7 @@ const EXCHANGE_BYTES: usize = 512;
 impl Exchange {
     pub(super) fn new(name: &str, options: ExchangeOptions, seed: u64) -> Exchange {
         let topic = options.kind == ExchangeKind::Topic;
+        let headers = options.kind == ExchangeKind::Headers;
         let fanout = options.kind == ExchangeKind::Fanout;
         Exchange {
             name: name.into(),
@@ -49,6 +53,7 @@ impl Exchange {
             incoming: NONE,
             patterns: topic.then(|| Box::new(Patterns::new(seed))),
             forms: None,
+            by_header: headers.then(|| Box::new(HeaderIndex::new(seed))),
             all_targets: fanout.then(|| Box::new(Targets::new(seed))),
             with_arguments: 0,
             seen: 0,

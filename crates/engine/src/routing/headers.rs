@@ -45,13 +45,50 @@ pub(super) fn check(names: &Names, arguments: &Arguments) -> Result<(), Refusal>
     );
 }
 
+/// What of a binding's arguments is compared.
+#[derive(Clone, Copy)]
+pub(super) struct Compared<'a> {
+    names: &'static Names,
+    arguments: Option<&'a Arguments>,
+    /// Every argument has to match, else one is enough.
+    pub(super) all: bool,
+    with_x: bool,
+}
+
+impl<'a> Compared<'a> {
+    /// Those that headers are compared with.
+    pub(super) fn arguments(self) -> impl Iterator<Item = (&'a String, &'a Value)> {
+        let Compared { names, with_x, .. } = self;
+        self.arguments.into_iter().flatten().filter(move |(name, _)| {
+            *name != names.match_argument && (with_x || !name.starts_with(names.extension_prefix))
+        })
+    }
+
+    /// Whether the binding takes every message.
+    pub(super) fn takes_all(self) -> bool {
+        self.all && self.arguments().next().is_none()
+    }
+}
+
+/// What is compared; `None`: the arguments say nothing that a headers exchange knows.
+pub(super) fn compared<'a>(
+    names: &'static Names,
+    arguments: Option<&'a Arguments>,
+) -> Option<Compared<'a>> {
+    let Mode { all, with_x } = mode(names, arguments)?;
+    Some(Compared { names, arguments, all, with_x })
+}
+
 /// Whether a binding with these arguments takes a message with these headers. Without arguments to
 /// compare, `all` takes every message and `any` none.
-pub(super) fn matches(names: &Names, arguments: Option<&Arguments>, headers: &Headers) -> bool {
-    let Some(Mode { all, with_x }) = mode(names, arguments) else { return false };
-    let mut compared = arguments.into_iter().flatten().filter(|(name, _)| {
-        *name != names.match_argument && (with_x || !name.starts_with(names.extension_prefix))
-    });
+pub(super) fn matches(
+    names: &'static Names,
+    arguments: Option<&Arguments>,
+    headers: &Headers,
+) -> bool {
+    let Some(compared) = compared(names, arguments) else { return false };
+    let all = compared.all;
+    let mut compared = compared.arguments();
     let equal = |(name, wanted): (&String, &Value)| {
         headers.get(name).is_some_and(|value| *wanted == Value::Null || wanted == value)
     };

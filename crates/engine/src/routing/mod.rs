@@ -6,6 +6,7 @@ mod bindings;
 mod cache;
 mod exchanges;
 pub(crate) mod forms;
+mod header_index;
 mod headers;
 pub(crate) mod patterns;
 mod resolve;

@@ -175,12 +175,14 @@ impl Router {
                 }
             }
             ExchangeKind::Headers => {
-                let Some(headers) = headers else { return };
-                let all = bindings.list(List::Source, exchange.outgoing);
-                let takes = |arguments| headers::matches(names, arguments, headers);
-                let taking = all.filter(|binding| takes(binding.arguments.as_deref()));
-                targets.extend(taking.map(|binding| binding.target));
-                *looked_at += exchange.outgoing_count as u64;
+                let (Some(headers), Some(index)) = (headers, &exchange.by_header) else { return };
+                let found = index.find(headers, |alike| {
+                    let arguments = bindings.get(alike[0]).arguments.as_deref();
+                    if headers::matches(names, arguments, headers) {
+                        targets.extend(alike.iter().map(|id| bindings.get(*id).target));
+                    }
+                });
+                *looked_at += found as u64;
             }
         }
         *looked_at += 1 + targets.len() as u64;

@@ -3,6 +3,7 @@
 use super::bindings::{Binding, ExchangeKey, List, Target};
 use super::exchanges::Exchange;
 use super::forms::{Forms, signs};
+use super::header_index::NEAR_MISSES_MAX;
 use super::patterns::{NONE, TOPIC};
 use super::{Change, DeletedExchange, QueueEntry, QueueKey, Router, headers};
 use crate::interface::limits::{ARGUED_BINDINGS_MAX, NAME_BYTES_MAX, TOPIC_WORDS_MAX};
@@ -136,6 +137,16 @@ impl Router {
         self.count_in(from, key, arguments.is_some())?;
         let by = self.tally.by;
         let id = self.bindings.add(from, to, key, arguments, by);
+        if !self.index_headers(id) {
+            let argued = self.bindings.remove(id).arguments.is_some();
+            self.exchanges.get_mut(from).with_arguments -= usize::from(argued);
+            refuse!(
+                LimitExceeded,
+                "cannot bind to exchange '{source}' in vhost '{}': {NEAR_MISSES_MAX} bindings with other \
+                 arguments have the same headers; one with a header of its own is taken",
+                self.vhost
+            );
+        }
         self.tally.came(by, self.bindings.get(id).bytes());
         self.relink(id, true);
         Ok(Change { changed: true, ..change })
@@ -239,6 +250,18 @@ impl Router {
         self.generation += 1;
     }
 
+    /// Puts a new binding of a headers exchange into its index; false: it has no room for it.
+    fn index_headers(&mut self, id: u32) -> bool {
+        let most = if self.hold_auto_delete { usize::MAX } else { NEAR_MISSES_MAX };
+        let Router { exchanges, bindings, names, .. } = self;
+        let binding = bindings.get(id);
+        let arguments = binding.arguments.as_deref();
+        let Some(index) = &mut exchanges.get_mut(binding.source).by_header else { return true };
+        index.insert(id, headers::compared(names, arguments), most, |other| {
+            bindings.get(other).arguments.as_deref() == arguments
+        })
+    }
+
     /// Takes a binding out; returns where it led from.
     fn drop_binding(&mut self, id: u32) -> ExchangeKey {
         self.relink(id, false);
@@ -246,6 +269,9 @@ impl Router {
         self.tally.went(binding.by, binding.bytes());
         let Binding { source, key, arguments, .. } = binding;
         let exchange = self.exchanges.get_mut(source);
+        if let Some(index) = &mut exchange.by_header {
+            index.remove(id, headers::compared(self.names, arguments.as_deref()));
+        }
         exchange.with_arguments -= usize::from(arguments.is_some());
         if let Some(forms) = &mut exchange.forms
             && let Some(signs) = signs(TOPIC.pattern(&key), self.seed)

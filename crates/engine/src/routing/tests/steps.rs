@@ -202,3 +202,48 @@ fn whatever_is_bound_a_match_takes_a_bounded_number_of_steps() {
         host.bind(&[("amq.topic", "q0", "*.*.*.*.*.#.z")]);
     }
 }
+
+#[test]
+fn a_headers_exchange_compares_only_bindings_that_share_a_header() {
+    let mut host = TestHost::new(&["q0", "q1"]);
+    let bind = |host: &mut TestHost, pairs: &[(&str, Value)]| {
+        host.router.bind("amq.headers", &target("q0"), "", arguments(pairs)).is_ok()
+    };
+    // Each with a header of its own besides two common ones; then near misses without one.
+    for number in 0..20_000 {
+        let own = ("user", Value::Int(number));
+        let type_of = ("type", text(["a", "b"][(number % 2) as usize]));
+        assert!(bind(&mut host, &[type_of, own, ("x", Value::Null)]));
+    }
+    let near = |number: i64| {
+        (0..14).map(|bit| (format!("h{bit}"), Value::Bool(number >> bit & 1 == 1))).collect()
+    };
+    let taken = (0..1 << 14).filter(|number| {
+        let pairs: Arguments = near(*number);
+        host.router.bind("amq.headers", &target("q1"), "", pairs).is_ok()
+    });
+    let taken = taken.count();
+    for (headers, most, expected) in [
+        (
+            arguments(&[("type", text("a")), ("user", Value::Int(4)), ("x", text("y"))]),
+            4,
+            &["q0"][..],
+        ),
+        (arguments(&[("type", text("b")), ("user", Value::Int(4)), ("x", text("y"))]), 4, &[]),
+        (arguments(&[("type", text("a")), ("x", text("y"))]), 20_002, &[]),
+        (near(77), 14 * 8_192 + 14, &["q1"]),
+    ] {
+        host.router.take_looked_at();
+        assert_eq!(host.route_with("amq.headers", &["k"], &headers), expected, "{headers:?}");
+        let looked_at = host.router.take_looked_at();
+        assert!(looked_at <= most, "{looked_at} for {headers:?}, {taken} near misses");
+    }
+    let bound: Vec<Arguments> =
+        host.router.bindings().map(|it| it.arguments.cloned().unwrap()).collect();
+    for (number, pairs) in bound.iter().enumerate() {
+        let queue = if number < 20_000 { "q0" } else { "q1" };
+        host.router.unbind("amq.headers", &target(queue), "", pairs).unwrap();
+    }
+    assert_eq!(host.binding_count(), 0);
+    assert!(host.route_with("amq.headers", &["k"], &near(77)).is_empty());
+}
