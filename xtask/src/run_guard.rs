@@ -72,7 +72,7 @@ fn end_marked(mark: &str) -> Result<(), String> {
     }
 }
 
-/// The processes with that mark, but for those that have ended and nobody has waited for.
+/// The living processes with that mark.
 fn marked(mark: &str) -> Vec<String> {
     let wanted = format!("{MARK}={mark}");
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
