@@ -109,6 +109,7 @@ fn with_consumer(presettled: bool) -> (Engine, Sink) {
     let consume = Consume {
         queue: "queue".to_owned(),
         name: "consumer".to_owned(),
+        browses: false,
         presettled,
         exclusive: false,
         priority: 0,

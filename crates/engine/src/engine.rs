@@ -5,6 +5,7 @@ use crate::access::definitions::Definitions;
 use crate::access::{Access, Grant};
 use crate::channel::{Channel, Connection};
 use crate::consumer::Consumer;
+use crate::consumer::browsers::Browsers;
 use crate::consumer::deferred_settle::Settling;
 use crate::foundation::random::Random;
 use crate::foundation::slab::Slab;
@@ -85,6 +86,7 @@ pub struct Engine {
     pub(crate) sessions: Sessions,
     pub(crate) pubsub: Direct,
     pub(crate) delays: Delays,
+    pub(crate) browsers: Browsers,
     pub(crate) storage: Storage,
     pub(crate) agenda: Agenda,
     pub(crate) timers: Timers,
@@ -261,6 +263,7 @@ impl Engine {
             clients: Clients::default(),
             sessions: Sessions::new(),
             delays: Delays::default(),
+            browsers: Browsers::default(),
             storage: Storage::default(),
             agenda: Agenda::default(),
             timers: Timers::default(),

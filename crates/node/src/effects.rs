@@ -52,6 +52,9 @@ pub(crate) struct Answer {
     pub(crate) after: u64,
 }
 
+/// Queues without all of their copies that are remembered for the log between two turns.
+const LACKING_COPIES_MAX: usize = 16;
+
 /// The effects of a call into the engine or a protocol handler, and what waits for the host.
 #[derive(Debug, Default)]
 pub(crate) struct NodeEffects {
@@ -90,6 +93,8 @@ pub(crate) struct NodeEffects {
     pub(crate) credentials: Vec<(ConnectionId, Credentials)>,
     /// Connection queries that the node has not begun yet.
     pub(crate) connection_queries: Vec<(ConnectionId, ConnectionQuery)>,
+    /// Virtual hosts and names of queues that were created with fewer copies than asked for; some of many.
+    pub(crate) lacking_copies: Vec<(String, String)>,
     /// Why logins were refused, except those whose credentials the host found wrong.
     pub(crate) refused_logins: VecDeque<String>,
     /// Something was stored in a queue during this call into a handler.
@@ -422,6 +427,12 @@ impl Effects for NodeEffects {
             return self.fail_remote_channel(channel, why);
         }
         self.failed_channels.push((channel, why));
+    }
+
+    fn lacks_copies(&mut self, vhost: &str, queue: &str) {
+        if self.lacking_copies.len() < LACKING_COPIES_MAX {
+            self.lacking_copies.push((vhost.to_owned(), queue.to_owned()));
+        }
     }
 
     fn session_lost(&mut self, channel: ChannelId, session: &str, why: SessionLoss) {

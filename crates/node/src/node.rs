@@ -114,6 +114,11 @@ impl Node {
         &self.engine
     }
 
+    /// Virtual host and name of a queue that was created with fewer copies than it is to have, for the log.
+    pub fn next_lacking_copies(&mut self) -> Option<(String, String)> {
+        self.effects.lacking_copies.pop()
+    }
+
     /// Whether this is the shard with the queues and the journal.
     pub fn is_home(&self) -> bool {
         self.options.shard == ShardId::HOME

@@ -152,6 +152,7 @@ fn each_request_takes_exactly_its_rights() {
     let consume = Consume {
         queue: "q".into(),
         name: String::new(),
+        browses: false,
         presettled: false,
         exclusive: false,
         priority: 0,

@@ -174,6 +174,7 @@ impl Engine {
         for consumer in consumers {
             self.end_consumer(now, consumer, fx);
         }
+        self.end_browsers_of(id);
         self.requeue_all(now, slot, &queues, fx);
         self.tell_confirms_of(id, fx);
         self.agenda.wide.channel_left(id);

@@ -18,10 +18,14 @@ impl Engine {
         let name = if consume.name.is_empty() {
             self.make_up(self.names().consumer_prefix)
         } else {
-            consume.name
+            consume.name.clone()
         };
-        self.check_consumer(slot, queue_slot, &name, consume.exclusive)?;
+        self.check_consumer(slot, queue_slot, &name, &consume)?;
         self.check_may_hold_more(self.clients.channels[slot].id.connection)?;
+        if consume.browses {
+            self.browse(now, slot, queue_slot, name.clone())?;
+            return Ok(Reply::Consuming { name });
+        }
         let incarnation = self.clients.next_incarnation;
         self.clients.next_incarnation = self.clients.next_incarnation.wrapping_add(1);
         let consumer = self.clients.consumers.insert(Consumer {
@@ -51,7 +55,7 @@ impl Engine {
         slot: u32,
         queue_slot: u32,
         name: &str,
-        exclusive: bool,
+        consume: &Consume,
     ) -> Result<(), Refusal> {
         let most = self.options.limits.consumers_max;
         let channel = &self.clients.channels[slot];
@@ -60,10 +64,17 @@ impl Engine {
         }
         check_name("a consumer", name)?;
         let is_inbox = channel.inbox.as_ref().is_some_and(|inbox| inbox.name == name);
-        if is_inbox || self.consumer_named(slot, name).is_some() {
+        if is_inbox
+            || self.consumer_named(slot, name).is_some()
+            || self.has_browser(channel.id, name)
+        {
             refuse!(NotAllowed, "consumer '{name}' exists in this channel");
         }
-        let queue = &self.queues[queue_slot];
+        // Browsers take nothing from anybody.
+        if consume.browses {
+            return Ok(());
+        }
+        let (queue, exclusive) = (&self.queues[queue_slot], consume.exclusive);
         let is_taken = queue.consumers.iter().any(|slot| self.clients.consumers[*slot].exclusive);
         if is_taken || (exclusive && !queue.consumers.is_empty()) {
             let name = &queue.name;
@@ -92,6 +103,10 @@ impl Engine {
         if let Some(inbox) = channel.inbox.take_if(|inbox| inbox.name == name) {
             let vhost = channel.vhost;
             return self.remove_inbox(vhost, &inbox);
+        }
+        let id = channel.id;
+        if self.end_browser(id, name) {
+            return;
         }
         if let Some(consumer) = self.consumer_named(slot, name) {
             self.end_consumer(now, consumer, fx);

@@ -41,6 +41,7 @@ impl Engine {
             || !self.agenda.unpaged.is_empty()
             || !self.agenda.wide.is_empty()
             || self.pubsub.has_work()
+            || self.browsers.has_work()
     }
 
     /// Whether settles that clients asked for are still being carried out, or messages have not reached all
@@ -74,6 +75,9 @@ impl Engine {
         }
         self.settle_some_subscribers(fx);
         self.serve_queues(now, fx);
+        if self.browsers.has_work() {
+            self.serve_browsers(now, fx);
+        }
         self.record_settled(fx);
         self.tell_confirms(fx);
         self.tell_subscribers(fx);
@@ -264,6 +268,11 @@ impl Engine {
     fn reconsider_all(&mut self, slot: u32) {
         let Some(channel) = self.clients.channels.get_mut(slot) else { return };
         channel.is_held_up = false;
+        if !self.browsers.is_empty() {
+            let id = channel.id;
+            self.browsers.wake_all(|browser| browser.channel == id);
+        }
+        let Some(channel) = self.clients.channels.get_mut(slot) else { return };
         // A different one is first each time, so that none starves.
         if channel.consumers.len() > 1 {
             channel.consumers.rotate_left(1);

@@ -1,5 +1,7 @@
 //! Consumers: who takes from which queue, and how much may be out.
 
+mod browse;
+pub(crate) mod browsers;
 mod consume;
 pub(crate) mod credit;
 pub(crate) mod deferred_settle;

@@ -151,7 +151,7 @@ impl Engine {
         entry.mark = self.storage.mark;
         entry.redelivered = true;
         let queue = &mut self.queues[slot];
-        let limit = queue.options.delivery_limit.or(self.options.limits.delivery_limit);
+        let limit = queue.delivery_limit(self.options.limits.delivery_limit);
         if limit.is_some_and(|limit| requeues > limit) {
             // It keeps its count: until the dead letter is stored it is as if it were out still.
             self.dead_letter(now, slot, entry, DeathReason::DeliveryLimit, fx);

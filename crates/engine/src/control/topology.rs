@@ -10,8 +10,8 @@ use crate::routing::vhost::Vhost;
 use crate::routing::{Change, QueueKey, Router};
 use crate::storage::record::{BindingRecord, Record, Seqs};
 use crate::{
-    Binding, BindingTarget, Bound, ConnectionId, Declared, Effects, Mismatch, QueueOptions,
-    Refusal, RefusalKind, Reply, Request, StorageState, Time,
+    Binding, BindingTarget, Bound, ConnectionId, Declared, DiscardReason, Effects, Mismatch,
+    QueueOptions, QueueType, Refusal, RefusalKind, Reply, Request, StorageState, Time,
 };
 
 impl Engine {
@@ -233,6 +233,9 @@ impl Engine {
             let record = Record::QueueDeclared { number, vhost: &vhost_name, name: &name, options };
             self.append_record(&record, fx);
         }
+        if queue.options.queue_type == QueueType::Quorum {
+            fx.lacks_copies(&self.topology.vhosts[vhost].name, &name);
+        }
         let is_durable = queue.durable;
         let queue_slot = self.add_queue(queue);
         if let Some(user) = &user {
@@ -333,11 +336,13 @@ impl Engine {
         for consumer in std::mem::take(&mut queue.consumers) {
             self.cancel_consumer(consumer);
         }
+        self.cancel_browsers(slot, fx);
         while let Some(get) = self.take_get(slot) {
             let text = format!("queue '{}' was deleted", self.queues[slot].name);
             fx.reply(get.channel, Err(Refusal::new(RefusalKind::NotFound, text)));
         }
         self.drop_messages(slot);
+        self.counters.discarded.add(DiscardReason::QueueDeleted, ready);
         let mut queue = self.queues.remove(slot).expect("it was found just now");
         self.timers.reset(&mut queue.head_timer, None, Timer::Head(slot));
         self.timers.reset(&mut queue.expires_at, None, Timer::Queue(slot));
@@ -370,6 +375,7 @@ impl Engine {
             fx.write_soon();
         }
         self.drop_messages(slot);
+        self.count_discarded(slot, DiscardReason::Purged, ready);
         ready
     }
 

@@ -2,6 +2,103 @@
 
 use crate::Position;
 
+use crate::DeathReason;
+
+/// Why a message is gone for good: no consumer accepted it, and it became no dead letter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiscardReason {
+    /// Its time to live passed.
+    Expired,
+    /// A full queue let go of its oldest.
+    MaxLength,
+    /// A full queue refused it.
+    QueueFull,
+    /// A consumer did not want it.
+    Rejected,
+    /// It went back to its queue too often.
+    DeliveryLimit,
+    /// Its queue was purged.
+    Purged,
+    /// Its queue was deleted, or expired.
+    QueueDeleted,
+    /// No queue took it as a dead letter.
+    DeadLetterNotTaken,
+    /// As a dead letter it went round in a cycle.
+    DeadLetterCycle,
+}
+
+impl DiscardReason {
+    /// All of them.
+    pub const ALL: [DiscardReason; 9] = [
+        DiscardReason::Expired,
+        DiscardReason::MaxLength,
+        DiscardReason::QueueFull,
+        DiscardReason::Rejected,
+        DiscardReason::DeliveryLimit,
+        DiscardReason::Purged,
+        DiscardReason::QueueDeleted,
+        DiscardReason::DeadLetterNotTaken,
+        DiscardReason::DeadLetterCycle,
+    ];
+
+    /// Its name in metrics and listings.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            DiscardReason::Expired => "expired",
+            DiscardReason::MaxLength => "max_length",
+            DiscardReason::QueueFull => "queue_full",
+            DiscardReason::Rejected => "rejected",
+            DiscardReason::DeliveryLimit => "delivery_limit",
+            DiscardReason::Purged => "purged",
+            DiscardReason::QueueDeleted => "queue_deleted",
+            DiscardReason::DeadLetterNotTaken => "dead_letter_not_taken",
+            DiscardReason::DeadLetterCycle => "dead_letter_cycle",
+        }
+    }
+}
+
+impl From<DeathReason> for DiscardReason {
+    fn from(reason: DeathReason) -> DiscardReason {
+        match reason {
+            DeathReason::Rejected => DiscardReason::Rejected,
+            DeathReason::Expired => DiscardReason::Expired,
+            DeathReason::MaxLength => DiscardReason::MaxLength,
+            DeathReason::DeliveryLimit => DiscardReason::DeliveryLimit,
+        }
+    }
+}
+
+/// How many messages are gone for good, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Discards([u64; DiscardReason::ALL.len()]);
+
+impl<const N: usize> From<[(DiscardReason, u64); N]> for Discards {
+    fn from(counts: [(DiscardReason, u64); N]) -> Discards {
+        let mut discards = Discards::default();
+        counts.into_iter().for_each(|(reason, messages)| discards.add(reason, messages));
+        discards
+    }
+}
+
+impl Discards {
+    pub(crate) fn add(&mut self, reason: DiscardReason, messages: u64) {
+        self.0[reason as usize] += messages;
+    }
+
+    /// How many for that reason.
+    #[must_use]
+    pub fn of(&self, reason: DiscardReason) -> u64 {
+        self.0[reason as usize]
+    }
+
+    /// The reasons there were, with how many.
+    pub fn iter(&self) -> impl Iterator<Item = (DiscardReason, u64)> + '_ {
+        let all = DiscardReason::ALL.into_iter().map(|reason| (reason, self.of(reason)));
+        all.filter(|(_, messages)| *messages > 0)
+    }
+}
+
 /// What happened since the engine was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -15,6 +112,8 @@ pub struct Counters {
     pub unroutable: u64,
     /// Of those published, what went back because it was mandatory.
     pub returned: u64,
+    /// Messages that are gone for good, by reason.
+    pub discarded: Discards,
     /// Deliveries, redeliveries included.
     pub delivered: u64,
     /// Deliveries settled as accepted, presettled ones included.

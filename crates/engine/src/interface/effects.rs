@@ -45,6 +45,8 @@ pub trait Effects: Hints {
     /// Tells a client that the engine has closed one of its channels, and why. What the channel asks for
     /// afterwards is refused as on one that was never open.
     fn channel_failed(&mut self, _channel: ChannelId, _why: Refusal) {}
+    /// A queue was created that is to have copies on several nodes, and has one.
+    fn lacks_copies(&mut self, _vhost: &str, _queue: &str) {}
     /// Answers a [`crate::Request`]; exactly once for each, in order per channel.
     fn reply(&mut self, channel: ChannelId, reply: Result<Reply, Refusal>);
     /// Whether the connection's output has room for another delivery. Where not, the host calls

@@ -4,8 +4,9 @@ use crate::channel::Channel;
 use crate::engine::Engine;
 use crate::routing::TargetView;
 use crate::{
-    Arguments, ConnectionId, Counters, ExchangeOptions, PermissionListing, Position, QueueCounters,
-    QueueOptions, Quota, SessionExpiry, SubjectPermissions, SubscriptionListing, Time,
+    Arguments, ConnectionId, Counters, Discards, ExchangeOptions, PermissionListing, Position,
+    QueueCounters, QueueOptions, Quota, SessionExpiry, SubjectPermissions, SubscriptionListing,
+    Time,
 };
 use std::ops::Range;
 
@@ -74,6 +75,8 @@ pub struct QueueListing<'a> {
     pub unreadable: Option<Position>,
     /// What happened to its messages.
     pub counters: QueueCounters,
+    /// Which of them are gone for good.
+    pub discarded: Discards,
 }
 
 /// A session.
@@ -267,6 +270,7 @@ impl Engine {
                 consumers: queue.consumers.len(),
                 unreadable: queue.unreadable(),
                 counters: queue.counters,
+                discarded: queue.discarded.as_deref().copied().unwrap_or_default(),
             })
         })
     }

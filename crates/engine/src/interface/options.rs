@@ -139,7 +139,7 @@ pub const QUEUE_OPTIONS: &[OptionDefinition<QueueOptions>] = options! {
     10 "single-active-consumer" single_active: OptionType::Flag,
         "one of its consumers gets everything until it goes";
     11 "delivery-limit" delivery_limit: OptionType::Count { min: i64::MIN, max: i64::MAX },
-        "requeues after which a message is dead-lettered; negative: no limit of its own";
+        "requeues after which a message is dead-lettered; negative: no limit";
     12 "consumer-timeout" settle_timeout: OptionType::Millis { min: 1 },
         "how long a delivery may stay unsettled before its channel is closed, in milliseconds";
     13 "queue-type" queue_type: OptionType::Choice(QueueType::NAMES),
@@ -205,7 +205,18 @@ macro_rules! number_fields {
     )+ };
 }
 
-number_fields!(u8 u32 u64);
+number_fields!(u8 u64);
+
+/// A limit: negative, or more than fits, is no limit, which is not the same as none of its own.
+impl Field for Option<u32> {
+    fn shown(&self) -> Option<Value> {
+        self.map(|limit| Value::Int(if limit == u32::MAX { -1 } else { limit.into() }))
+    }
+
+    fn of(value: &Value) -> Option<u32> {
+        Some(value.as_int()?.try_into().unwrap_or(u32::MAX))
+    }
+}
 
 /// Gives an enum's variants names, in the order of their numbers in records.
 macro_rules! named {
@@ -333,8 +344,9 @@ mod tests {
         check("overflow", text("drop-head"), Ok(None));
         check("durability", text("memory"), Ok(Some(text("memory"))));
         check("single-active-consumer", Value::Bool(false), Ok(None));
-        check("delivery-limit", Value::Int(-1), Ok(None));
-        check("delivery-limit", Value::Int(1 << 40), Ok(Some(Value::Int(u32::MAX.into()))));
+        check("delivery-limit", Value::Int(7), Ok(Some(Value::Int(7))));
+        check("delivery-limit", Value::Int(-5), Ok(Some(Value::Int(-1))));
+        check("delivery-limit", Value::Int(1 << 40), Ok(Some(Value::Int(-1))));
         check("max-priority", Value::Int(0), Ok(Some(Value::Int(0))));
     }
 

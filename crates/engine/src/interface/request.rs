@@ -228,7 +228,7 @@ pub struct QueueOptions {
     pub priority_max: Option<u8>,
     /// One of its consumers gets everything until it goes.
     pub single_active: bool,
-    /// Requeues after which a message is dead-lettered; `None`: the default limit.
+    /// Requeues after which a message is dead-lettered; `None`: the default limit; `u32::MAX`: no limit.
     pub delivery_limit: Option<u32>,
     /// How long a delivery may stay unsettled before its channel is closed; `None`: the default.
     pub settle_timeout: Option<Duration>,
@@ -267,6 +267,9 @@ pub struct Consume {
     pub queue: String,
     /// The consumer's name, unique in its channel; empty: the engine makes one up.
     pub name: String,
+    /// It is shown the messages that wait, in their order, and takes none: nothing changes by it, and its
+    /// deliveries cannot be settled.
+    pub browses: bool,
     /// Deliveries count as accepted once sent.
     pub presettled: bool,
     /// No other consumer beside it.

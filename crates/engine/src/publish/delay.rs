@@ -295,9 +295,9 @@ impl Engine {
             self.storage.in_group = true;
             self.place(now, &incoming, &targets, false, fx);
         }
-        if routed.is_some_and(|routed| routed.has_subjects) {
-            self.publish_to_subscribers(held.vhost, &incoming, None, fx);
-        }
+        let is_heard = routed.is_some_and(|routed| routed.has_subjects)
+            && self.publish_to_subscribers(held.vhost, &incoming, None, fx);
+        self.counters.unroutable += u64::from(targets.is_empty() && !is_heard);
         if is_wide {
             return false;
         }

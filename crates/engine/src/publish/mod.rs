@@ -22,8 +22,8 @@ use crate::routing::QueueKey;
 use crate::storage::record;
 use crate::storage::record::{Kind, Place};
 use crate::{
-    ChannelId, ConnectionId, Content, DeathReason, Effects, Overflow, Position, Publish, Refusal,
-    StorageState, Time,
+    ChannelId, ConnectionId, Content, DeathReason, DiscardReason, Effects, Overflow, Position,
+    Publish, Refusal, StorageState, Time,
 };
 
 /// Where one queue puts a message that is being published.
@@ -305,6 +305,12 @@ impl Engine {
                 taken.queues += 1;
             } else {
                 taken.refused = true;
+                let options = &self.queues[key.0].options;
+                if options.overflow != Overflow::RejectPublishDeadLetter
+                    || options.dead_letter_exchange.is_none()
+                {
+                    self.count_discarded(key.0, DiscardReason::QueueFull, 1);
+                }
                 if self.storage.in_group {
                     self.choose_refused_place(now, incoming, key.0, &mut placements);
                 } else {

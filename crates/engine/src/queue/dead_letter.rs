@@ -14,7 +14,8 @@ use crate::routing::vhost::Way;
 use crate::routing::{Keys, QueueKey};
 use crate::storage::record;
 use crate::{
-    Annotations, Content, Conventions, Death, DeathReason, Effects, LoadId, Overflow, Time,
+    Annotations, Content, Conventions, Death, DeathReason, DiscardReason, Effects, LoadId,
+    Overflow, Time,
 };
 
 /// Why an entry leaves its queue.
@@ -63,8 +64,11 @@ impl Engine {
                 if !queue.is_over_limit_without(&page) {
                     return;
                 }
-                self.counters.dropped += u64::from(page.count);
-                queue.dropped += u64::from(page.count);
+                let count = u64::from(page.count);
+                self.counters.dropped += count;
+                queue.dropped += count;
+                self.count_discarded(slot, DiscardReason::MaxLength, count);
+                let queue = &self.queues[slot];
                 let lane = queue.first_lane().expect("its front is in a lane");
                 self.drop_page_at(slot, lane, page.position, fx);
                 continue;
@@ -90,6 +94,7 @@ impl Engine {
     ) {
         let queue = &mut self.queues[slot];
         if queue.options.dead_letter_exchange.is_none() || entry.is_unreadable() {
+            self.count_discarded(slot, reason.into(), 1);
             self.forget(slot, entry, fx);
             return;
         }
@@ -220,6 +225,7 @@ impl Engine {
     ) -> bool {
         if self.dead_letter_depth >= DEAD_LETTER_DEPTH_MAX {
             self.counters.dead_letter_cycles += 1;
+            self.count_discarded(slot, DiscardReason::DeadLetterCycle, 1);
             return false;
         }
         let queue = &self.queues[slot];
@@ -239,12 +245,11 @@ impl Engine {
         let way = Way { exchange: &exchange, keys };
         let names = &self.options.conventions.names;
         let Some(routed) = self.find_queues(vhost, way, &content, &mut targets) else {
+            self.count_discarded(slot, DiscardReason::DeadLetterNotTaken, 1);
             return false;
         };
         let is_wide = self.is_wide(targets.len());
-        if !is_wide {
-            self.leave_cycles(&annotations, &mut targets);
-        }
+        let left = if is_wide { 0 } else { self.leave_cycles(&annotations, &mut targets) };
         let letter = Incoming {
             exchange: &exchange,
             routing_key: keys.routing_key,
@@ -259,9 +264,7 @@ impl Engine {
         }
         // Placing uses the list of placements, which an outer publish may be using.
         let outer = std::mem::take(&mut self.scratch.placements);
-        if !is_wide {
-            self.place(now, &letter, &targets, false, fx);
-        }
+        let is_taken = is_wide || self.place(now, &letter, &targets, false, fx).queues > 0;
         self.scratch.placements = outer;
         // Declaring the queue took the right to answer where its own routing key says so, and none to
         // other subjects that the default exchange leads to.
@@ -269,16 +272,26 @@ impl Engine {
             let own_key = own_key.as_deref();
             targets.is_empty() && own_key.is_some_and(|key| names.is_answer_address(key))
         };
-        if routed.has_subjects || (exchange.is_empty() && answers()) {
-            self.publish_to_subscribers(vhost, &letter, None, fx);
+        let is_heard = (routed.has_subjects || (exchange.is_empty() && answers()))
+            && self.publish_to_subscribers(vhost, &letter, None, fx);
+        if !is_taken && !is_heard {
+            let reason = match left {
+                0 => DiscardReason::DeadLetterNotTaken,
+                _ => DiscardReason::DeadLetterCycle,
+            };
+            self.count_discarded(slot, reason, 1);
         }
         self.dead_letter_depth -= 1;
         is_wide
     }
 
     /// Takes out queues the message has already left in a cycle without anybody having rejected it:
-    /// it would go round for ever.
-    pub(crate) fn leave_cycles(&mut self, annotations: &Annotations, targets: &mut Vec<QueueKey>) {
+    /// it would go round for ever. Says how many they were.
+    pub(crate) fn leave_cycles(
+        &mut self,
+        annotations: &Annotations,
+        targets: &mut Vec<QueueKey>,
+    ) -> u64 {
         let (deaths, queues) = (&annotations.deaths, &self.queues);
         let before = targets.len();
         targets.retain(|key| {
@@ -289,7 +302,9 @@ impl Engine {
                 deaths[..=last].iter().any(|death| death.reason == DeathReason::Rejected)
             })
         });
-        self.counters.dead_letter_cycles += (before - targets.len()) as u64;
+        let left = (before - targets.len()) as u64;
+        self.counters.dead_letter_cycles += left;
+        left
     }
 }
 

@@ -156,6 +156,11 @@ impl Entries {
         self.older.iter_mut().flatten().chain(&mut self.newest)
     }
 
+    /// The first from a number on.
+    pub(crate) fn next_from(&mut self, seq: u64) -> Option<&Entry> {
+        self.onward_mut(seq).next().map(|entry| &*entry)
+    }
+
     /// From a number on.
     pub(crate) fn onward_mut(&mut self, seq: u64) -> impl Iterator<Item = &mut Entry> {
         let piece = self.piece_of(seq);

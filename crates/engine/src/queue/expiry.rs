@@ -35,6 +35,9 @@ impl Engine {
         if !queue.able.is_empty() || !queue.gets.is_empty() {
             self.mark_dirty(slot);
         }
+        if !self.browsers.is_empty() {
+            self.browsers.wake_all(|browser| browser.queue == slot);
+        }
         if is_first && expires != NEVER {
             self.set_head_timer(slot, expires);
         } else if expires != NEVER {

@@ -36,7 +36,34 @@ pub(crate) enum Front<'a> {
     Empty,
 }
 
+/// What a browser sees next.
+#[derive(Debug)]
+pub(crate) enum Browsed {
+    Entry(Entry),
+    /// The position of a page.
+    Page(Position),
+}
+
 impl Lane {
+    /// The first message from a number on, or the page that has it.
+    pub(crate) fn browse(&mut self, seq: u64) -> Option<Browsed> {
+        let returned = self.returned.range(seq..).next().map(|(_, entry)| entry);
+        let page = self.pages.get(self.pages.partition_point(|page| page.last < seq));
+        let (next, found) = if let Some(entry) = self.head.next_from(seq) {
+            (entry.seq, Some(Browsed::Entry(entry.clone())))
+        } else if let Some(page) = page {
+            (page.first.max(seq), Some(Browsed::Page(page.position)))
+        } else if let Some(entry) = self.tail.next_from(seq) {
+            (entry.seq, Some(Browsed::Entry(entry.clone())))
+        } else {
+            (u64::MAX, None)
+        };
+        match returned {
+            Some(entry) if entry.seq < next => Some(Browsed::Entry(entry.clone())),
+            _ => found,
+        }
+    }
+
     /// What it begins with.
     #[inline]
     pub(crate) fn front(&self) -> Front<'_> {

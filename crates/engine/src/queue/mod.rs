@@ -2,6 +2,7 @@
 
 pub(crate) mod blob;
 pub(crate) mod dead_letter;
+mod discard;
 mod entries;
 pub(crate) mod entry;
 mod expiry;
@@ -24,12 +25,16 @@ use crate::access::stored::ReadyBytes;
 use crate::consumer::drain_pacing::Share;
 use crate::interface::value::arguments_bytes;
 use crate::storage::codec::Malformed;
-use crate::{ChannelId, ConnectionId, Durability, Position, QueueOptions, Time};
+use crate::{
+    ChannelId, ConnectionId, Discards, Durability, Position, QueueOptions, QueueType, Time,
+};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// What a queue takes in the tables in which it is found.
 const QUEUE_PLACES_BYTES: usize = 192;
+/// Requeues of a message that a quorum queue takes by default.
+const DELIVERY_LIMIT_QUORUM: u32 = 20;
 
 /// A queue. Its rules are in the modules beside this one.
 #[derive(Debug, Default)]
@@ -99,6 +104,8 @@ pub(crate) struct Queue {
     /// When it expires because it is not used.
     pub(crate) expires_at: Option<Time>,
     pub(crate) counters: QueueCounters,
+    /// What of its messages is gone for good; few queues ever lose one.
+    pub(crate) discarded: Option<Box<Discards>>,
 }
 
 /// A channel that waits for one message.
@@ -150,6 +157,13 @@ impl Queue {
         let names = names.into_iter().flatten().map(String::len).sum::<usize>();
         let arguments = arguments_bytes(&self.options.other);
         (own + QUEUE_PLACES_BYTES + 2 * self.name.len() + names + arguments) as u64
+    }
+
+    /// How often its messages may go back: as it says itself, else as `default` says, else by its type.
+    pub(crate) fn delivery_limit(&self, default: Option<u32>) -> Option<u32> {
+        let quorum =
+            (self.options.queue_type == QueueType::Quorum).then_some(DELIVERY_LIMIT_QUORUM);
+        self.options.delivery_limit.or(default).or(quorum)
     }
 
     /// Which lane a message of that priority belongs to.

@@ -119,6 +119,9 @@ impl Engine {
         if let Wanted::Relocation { segment, positions } = loading.wanted {
             return self.relocation_loaded(segment, &positions, records, fx);
         }
+        if let Wanted::Browsed(load) = loading.wanted {
+            return self.browsed_loaded(*load, records, fx);
+        }
         let slot = loading.queue;
         let queue = self.queues.get_mut(slot).filter(|queue| queue.number == loading.number);
         let Some(queue) = queue else {
@@ -137,7 +140,7 @@ impl Engine {
                 self.dead_letter_loaded(now, slot, *entry, reason, records, fx);
             }
             Wanted::MovingPage(page) => self.moving_page_loaded(slot, *page, records, fx),
-            Wanted::Delayed { .. } | Wanted::Relocation { .. } => {}
+            Wanted::Delayed { .. } | Wanted::Relocation { .. } | Wanted::Browsed(_) => {}
         }
         self.serve_loaded(now, slot, fx);
     }

@@ -6,6 +6,7 @@ use super::blob::ENTRY_COST;
 use super::entry::{Entry, Fetch};
 use super::lane::Front;
 use super::page::Page;
+use crate::consumer::browsers::BrowserLoad;
 use crate::engine::Engine;
 use crate::publish::held::DelayKey;
 use crate::storage::moving_page::MovingPage;
@@ -57,6 +58,8 @@ pub(crate) enum Wanted {
     Relocation { segment: u32, positions: Vec<Position> },
     /// A page of such a segment, or the messages of a page.
     MovingPage(Box<MovingPage>),
+    /// What a browser looks at.
+    Browsed(Box<BrowserLoad>),
 }
 
 impl Wanted {
@@ -207,7 +210,7 @@ impl Engine {
         self.storage.loading_bytes += bytes;
         let id = LoadId(self.storage.next_load);
         self.storage.next_load += 1;
-        let appends = !wanted.is_for_consumers();
+        let appends = !wanted.is_for_consumers() && !matches!(wanted, Wanted::Browsed(_));
         self.storage.loads.insert(id, Loading { queue: slot, number, bytes, wanted });
         fx.load(Load { id, positions, appends, is_beside_others });
     }

@@ -523,6 +523,7 @@ fn consume(words: &Words<'_>) -> Consume {
     Consume {
         queue: text(1),
         name: text(2),
+        browses: words.has("browse"),
         presettled: words.has("presettled"),
         exclusive: words.has("exclusive"),
         priority: words.number("priority").unwrap_or(0),
@@ -570,7 +571,7 @@ fn queue_options(words: &Words<'_>) -> QueueOptions {
         dead_letter_routing_key: words.value("dlk").map(str::to_owned),
         priority_max: words.number("priorities"),
         single_active: words.has("single-active"),
-        queue_type: QueueType::Classic,
+        queue_type: if words.has("quorum") { QueueType::Quorum } else { QueueType::Classic },
         delivery_limit: words.number("limit"),
         durability: match words.value("durability") {
             Some("buffered") => Durability::Buffered,

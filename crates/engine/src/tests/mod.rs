@@ -5,11 +5,13 @@
 //! input the engine dispatches until it has no more work, and loads are answered.
 
 mod bounds;
+mod browsing;
 mod channel_credit;
 mod checkpoints;
 mod conventions;
 mod damage;
 mod delays;
+mod discards;
 mod drain_pacing;
 mod durability;
 mod groups;

@@ -326,6 +326,7 @@ impl Handler {
                 let queue = self.queue_name(index, queue)?;
                 let subscribe = Consume {
                     name: self.consumer_tag(index, consumer_tag),
+                    browses: mapping::browses(&queue, &self.vhost, arguments, no_ack)?,
                     presettled: no_ack,
                     exclusive,
                     priority: mapping::consumer_priority(&queue, &self.vhost, arguments)?,

@@ -1,5 +1,6 @@
 //! From the protocol header to connection.open-ok, and the other methods of class connection.
 
+use super::BROWSE_CAPABILITY;
 use super::codec::wire::truncated;
 use super::codec::{FieldValue, Method, Table, put_table, table};
 use super::fault::{Code, Fault};
@@ -21,6 +22,7 @@ const CAPABILITIES: &[&str] = &[
     "authentication_failure_close",
     "per_consumer_qos",
     "direct_reply_to",
+    BROWSE_CAPABILITY,
 ];
 
 impl Capabilities {

@@ -176,6 +176,23 @@ pub(super) fn consumer_priority(queue: &str, vhost: &str, table: Table<'_>) -> R
     }
 }
 
+/// Whether the arguments of basic.consume ask to see messages and leave them: `x-browse`. Such deliveries
+/// cannot be acknowledged.
+pub(super) fn browses(
+    queue: &str,
+    vhost: &str,
+    table: Table<'_>,
+    no_ack: bool,
+) -> Result<bool, Fault> {
+    let what = Declared { noun: "queue", name: queue, vhost };
+    match table.get("x-browse") {
+        None | Some(FieldValue::Bool(false)) => Ok(false),
+        Some(FieldValue::Bool(true)) if no_ack => Ok(true),
+        Some(FieldValue::Bool(true)) => Err(what.invalid("x-browse", "needs no-ack")),
+        Some(_) => Err(what.invalid("x-browse", "must be true or false")),
+    }
+}
+
 /// How long a consumer's deliveries may stay unsettled, where the arguments of basic.consume say so.
 pub(super) fn consumer_timeout(
     queue: &str,

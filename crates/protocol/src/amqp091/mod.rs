@@ -26,5 +26,8 @@ pub(crate) use mapping::read_headers as read_amqp_headers;
 pub use settings::Settings;
 pub(crate) use translate::visit_properties;
 
+/// The capability that says that basic.consume takes `x-browse`.
+pub const BROWSE_CAPABILITY: &str = "x-browse";
+
 /// The queue name that stands for "replies straight to this channel".
 pub const DIRECT_REPLY_TO: &str = "amq.rabbitmq.reply-to";

@@ -499,7 +499,9 @@ fn columns(command: &str) -> &'static str {
         "user" => "name administrator password queues stored_bytes quota",
         "vhost" => "name queues stored_bytes connections quota",
         "permission" => "vhost user configure write read subjects",
-        "queue" => "vhost name ready unsettled consumers bytes durability state",
+        "queue" => {
+            "vhost name type copies ready unsettled consumers bytes durability state discarded"
+        }
         "exchange" => "vhost name type durable",
         "binding" => "vhost source target_type target key arguments",
         "connection" => {

@@ -3,8 +3,8 @@
 use super::transport::{self, Stream};
 use angarium_bench::secrets;
 use angarium_protocol::amqp091::codec::content::write_header;
-use angarium_protocol::amqp091::codec::{ContentHeader, Method, Properties, Table};
-use angarium_protocol::amqp091::frame;
+use angarium_protocol::amqp091::codec::{ContentHeader, FieldValue, Method, Properties, Table};
+use angarium_protocol::amqp091::{self, frame};
 use clap::Args;
 use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
@@ -101,6 +101,8 @@ pub(super) struct Client {
     used: usize,
     out: Vec<u8>,
     frame_bytes_max: u32,
+    /// The broker shows messages without a change to them.
+    pub(super) can_browse: bool,
 }
 
 /// A message that came.
@@ -148,13 +150,20 @@ impl Client {
             used: 0,
             out: frame::PROTOCOL_HEADER.to_vec(),
             frame_bytes_max: FRAME_BYTES_MAX,
+            can_browse: false,
         };
         client.log_in(&uri, &password)?;
         Ok(client)
     }
 
     fn log_in(&mut self, uri: &Uri, password: &str) -> Result<(), String> {
-        self.expect("connection.start")?;
+        let start = self.expect("connection.start")?;
+        if let Ok(Method::ConnectionStart { server_properties, .. }) = Method::decode(&start)
+            && let Some(FieldValue::Table(capabilities)) = server_properties.get("capabilities")
+        {
+            let can_browse = capabilities.get(amqp091::BROWSE_CAPABILITY);
+            self.can_browse = can_browse == Some(FieldValue::Bool(true));
+        }
         let response = format!("\0{}\0{password}", uri.user);
         let start_ok = Method::ConnectionStartOk {
             client_properties: Table::default(),

@@ -2,6 +2,8 @@
 
 use super::amqp::{Client, Event, Message, Target};
 use super::output;
+use angarium_protocol::amqp091::codec::table::put_table;
+use angarium_protocol::amqp091::codec::wire::Reader;
 use angarium_protocol::amqp091::codec::{FieldValue, Method, Properties, Table};
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -37,7 +39,7 @@ pub(super) struct Consume {
     /// Messages per second, at most
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rate: Option<u32>,
-    /// Leave the messages in the queue
+    /// Show the messages and leave them in the queue as they are
     #[arg(long)]
     peek: bool,
     /// Print one JSON object a message, with properties
@@ -48,6 +50,9 @@ pub(super) struct Consume {
 /// Carries it out.
 pub(super) fn run(arguments: &Consume) -> Result<(), String> {
     let mut client = Client::connect(&arguments.target)?;
+    if arguments.peek && !client.can_browse {
+        return Err("--peek: this broker cannot show messages and leave them as they are".into());
+    }
     if arguments.declare {
         client.declare(&arguments.queue)?;
     }
@@ -57,16 +62,7 @@ pub(super) fn run(arguments: &Consume) -> Result<(), String> {
         client.put(&Method::BasicQos { prefetch_size: 0, prefetch_count, global: false });
         client.expect("basic.qos-ok")?;
     }
-    client.put(&Method::BasicConsume {
-        ticket: 0,
-        queue: &arguments.queue,
-        consumer_tag: "",
-        no_local: false,
-        no_ack: false,
-        exclusive: false,
-        no_wait: true,
-        arguments: Table::default(),
-    });
+    consume(&mut client, &arguments.queue, arguments.peek);
     client.flush()?;
     let idle = arguments.idle.map(Duration::try_from_secs_f64).transpose();
     let idle = idle.map_err(|_| "--idle: expected seconds, such as 0.5")?;
@@ -97,6 +93,26 @@ pub(super) fn run(arguments: &Consume) -> Result<(), String> {
     }
     batch.finish(&mut client)?;
     client.close()
+}
+
+/// Begins to consume, or to browse.
+fn consume(client: &mut Client, queue: &str, peek: bool) {
+    let mut entries = Vec::new();
+    put_table(&mut entries, |table| {
+        if peek {
+            table.bool("x-browse", true);
+        }
+    });
+    client.put(&Method::BasicConsume {
+        ticket: 0,
+        queue,
+        consumer_tag: "",
+        no_local: false,
+        no_ack: peek,
+        exclusive: false,
+        no_wait: true,
+        arguments: Table::read(&mut Reader::new(&entries)).unwrap_or_default(),
+    });
 }
 
 /// Messages that are neither printed nor settled yet.

@@ -8,7 +8,7 @@ use super::measured::{COUNTERS, GAUGES, Measured, measured};
 use super::views::{self, QueueView};
 use crate::reactor::Shard;
 use crate::settings::MetricsAccess;
-use angarium_engine::MemoryKind;
+use angarium_engine::{DiscardReason, MemoryKind};
 use angarium_journal::State as Journal;
 use angarium_node::SpillLoss;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
@@ -95,6 +95,7 @@ impl Collector for Scrape {
             ConstGauge::new(self.sum(value)).encode(family)?;
         }
         self.encode_spill_missed(&mut encoder)?;
+        self.encode_discarded(&mut encoder)?;
         let (name, text) = ("angarium_memory_resident_bytes", "Memory of the process.");
         let family = encoder.encode_descriptor(name, text, None, MetricType::Gauge)?;
         ConstGauge::new(self.resident_bytes).encode(family)?;
@@ -142,6 +143,27 @@ impl Scrape {
         let (name, text) = ("angarium_memory_max_bytes", "What they may hold together.");
         let family = encoder.encode_descriptor(name, text, None, MetricType::Gauge)?;
         ConstGauge::new(self.memory_max).encode(family)
+    }
+
+    /// One series for each reason; of single queues, for each that there was.
+    fn encode_discarded(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let (name, text) = ("angarium_messages_discarded", "Gone for good, by reason.");
+        let mut family = encoder.encode_descriptor(name, text, None, MetricType::Counter)?;
+        for reason in DiscardReason::ALL {
+            let messages = self.sum(|shard| shard.engine.discarded.of(reason));
+            let label = [("reason", reason.name())];
+            ConstCounter::new(messages).encode(family.encode_family(&label)?)?;
+        }
+        let (name, text) = ("angarium_queue_messages_discarded", "The same of single queues.");
+        let mut family = encoder.encode_descriptor(name, text, None, MetricType::Counter)?;
+        for queue in &self.queues {
+            for (reason, messages) in queue.discarded.iter() {
+                let (vhost, name) = (queue.vhost.as_str(), queue.name.as_str());
+                let labels = [("vhost", vhost), ("queue", name), ("reason", reason.name())];
+                ConstCounter::new(messages).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
     }
 
     /// One series for each state of the journal, 1 for the present one; and the times of its flushes.
@@ -215,6 +237,23 @@ impl Scrape {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use angarium_engine::Discards;
+
+    #[test]
+    fn what_is_discarded_is_shown_by_its_reason_in_all_and_of_queues() {
+        let discarded = Discards::from([(DiscardReason::Purged, 2)]);
+        let mut shard = Measured::default();
+        shard.engine.discarded = discarded;
+        let queue = QueueView { name: "q".to_owned(), discarded, ..Default::default() };
+        let page = page(vec![shard], vec![queue]);
+        for line in [
+            "angarium_messages_discarded_total{reason=\"purged\"} 2\n",
+            "angarium_messages_discarded_total{reason=\"expired\"} 0\n",
+            "angarium_queue_messages_discarded_total{vhost=\"\",queue=\"q\",reason=\"purged\"} 2\n",
+        ] {
+            assert!(page.contains(line), "{line}: {page}");
+        }
+    }
 
     fn page(shards: Vec<Measured>, queues: Vec<QueueView>) -> String {
         Scrape { shards, queues, shows_names: true, resident_bytes: 5, memory_max: 9 }.written()

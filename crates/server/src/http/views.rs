@@ -6,12 +6,12 @@ use crate::authenticate::NO_PASSWORD;
 use crate::http::request_types::QuotaBody;
 use crate::reactor::Shard;
 use angarium_engine::{
-    Durability, PermissionListing, QUEUE_OPTIONS, QueueListing, QueueOptions, UserListing,
-    Value as Typed, VhostListing,
+    Discards, Durability, PermissionListing, QUEUE_OPTIONS, QueueListing, QueueOptions,
+    UserListing, Value as Typed, VhostListing,
 };
 use angarium_journal::State;
 use angarium_node::WaitsFor;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use std::ops::Range;
 
@@ -23,6 +23,10 @@ pub(super) struct QueueView {
     pub(super) durable: bool,
     /// How well its persistent messages are kept: `flushed`, `buffered`, `memory`.
     pub(super) durability: &'static str,
+    /// Its type: `classic`, `quorum`.
+    pub(super) r#type: &'static str,
+    /// On how many nodes it is: one, as long as a broker is one node.
+    pub(super) copies: u32,
     /// Its options that are not the default, by the names that declarations use.
     pub(super) options: serde_json::Map<String, Value>,
     pub(super) exclusive: bool,
@@ -31,10 +35,18 @@ pub(super) struct QueueView {
     pub(super) unsettled: u64,
     pub(super) consumers: u64,
     pub(super) bytes: u64,
+    /// Messages that are gone for good since it exists or was recovered, by reason.
+    #[serde(serialize_with = "by_reason")]
+    pub(super) discarded: Discards,
     /// `running`, or `stopped` at what cannot be read back.
     pub(super) state: &'static str,
     /// The place in the journal.
     pub(super) stopped_at: Option<Value>,
+}
+
+/// An object of the reasons there were.
+fn by_reason<S: Serializer>(discarded: &Discards, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(discarded.iter().map(|(reason, messages)| (reason.name(), messages)))
 }
 
 /// Messages that wait in queues, and those that are out of them.
@@ -171,6 +183,8 @@ fn queue_view(queue: &QueueListing<'_>) -> QueueView {
         name: queue.name.to_owned(),
         durable: queue.options.durable,
         durability: durability(queue.options),
+        r#type: queue.options.queue_type.name(),
+        copies: 1,
         options: shown_options(queue.options),
         exclusive: queue.options.exclusive,
         auto_delete: queue.options.auto_delete,
@@ -178,6 +192,7 @@ fn queue_view(queue: &QueueListing<'_>) -> QueueView {
         unsettled: queue.unsettled,
         consumers: queue.consumers as u64,
         bytes: queue.ready_bytes,
+        discarded: queue.discarded,
         state: if queue.unreadable.is_some() { "stopped" } else { "running" },
         stopped_at: queue.unreadable.map(|position| {
             json!({ "segment": position.segment(), "offset": position.0 & u64::from(u32::MAX) })

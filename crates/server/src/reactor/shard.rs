@@ -89,6 +89,8 @@ pub struct Shard {
     /// Home's, where all clients are accepted.
     pub(super) certificates: Option<Certificates>,
     pub(super) complaints: OncePerSecond,
+    /// When a queue with too few copies was last logged.
+    lacking_copies: OncePerSecond,
     pub(super) clock: Clock,
     pub(super) listeners: Vec<Listener>,
     pub(super) accept_again_at: Option<Time>,
@@ -164,6 +166,7 @@ impl Shard {
             plain: Vec::new(),
             certificates,
             complaints: OncePerSecond::default(),
+            lacking_copies: OncePerSecond::default(),
             clock,
             listeners: Vec::new(),
             accept_again_at: None,
@@ -459,6 +462,16 @@ impl Shard {
         }
         while let Some(why) = self.node.next_refused_login() {
             self.complain(&why);
+        }
+        while let Some((vhost, queue)) = self.node.next_lacking_copies() {
+            if let Some(held_back) = self.lacking_copies.pass(std::time::Instant::now()) {
+                tracing::warn!(
+                    queue,
+                    vhost,
+                    held_back,
+                    "a quorum queue was declared: this broker is one node, so it has one copy"
+                );
+            }
         }
         self.hand_out_spill();
         let Some(journal) = &mut self.journal else { return };

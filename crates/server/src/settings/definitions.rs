@@ -329,7 +329,8 @@ settings! {
     /// Delayed messages at once; each takes some 80 bytes of memory besides its body, and all together an
     /// eighth of `memory-max` at most.
     delayed_messages("delayed-messages"): u64 = 4_000_000, Restart;
-    /// Requeues after which a message is dead-lettered, for queues without a limit of their own.
+    /// Requeues after which a message is dead-lettered, for queues without a limit of their own. `off`: 20
+    /// for quorum queues, none for classic ones.
     delivery_limit("delivery-limit"): Option<u64> = None, Restart,
         between(Some(1), Some(u32::MAX as u64)).or(None);
     /// Size of a journal segment: the unit in which disk space is taken and given back.

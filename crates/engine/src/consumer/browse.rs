@@ -1,0 +1,274 @@
+//! Browsing: a consumer is shown the messages that wait in a queue, in their order, and takes none. Nothing
+//! changes by it: no count of deliveries, no place, no mark. What other consumers hold is not shown.
+
+use super::browsers::{BROWSERS_MAX, BrowsedPage, BrowserLoad, BrowserWanted};
+use crate::engine::Engine;
+use crate::interface::refusal::refuse;
+use crate::queue::Queue;
+use crate::queue::blob::{Blob, ENTRY_COST};
+use crate::queue::entry::Entry;
+use crate::queue::lane::Browsed;
+use crate::queue::page_in::checked_message;
+use crate::queue::page_out::{NO_QUEUE, Wanted};
+use crate::storage::record::Record;
+use crate::{ChannelId, Delivery, Effects, Loaded, Position, Refusal, Time};
+
+/// Messages that one browser is shown before others get their turn, or has read in one load.
+const BROWSED_AT_ONCE: usize = 64;
+/// Body bytes in one load, beyond its first message.
+const LOAD_BYTES_MAX: u64 = 256 << 10;
+
+/// What comes next for a browser.
+enum Next {
+    Message {
+        lane: usize,
+        entry: Entry,
+        message: Blob,
+    },
+    Cold(BrowserWanted),
+    /// A message that is not shown: expired, or gone.
+    Skip {
+        lane: usize,
+        seq: u64,
+    },
+    Nothing,
+}
+
+impl Engine {
+    /// A channel begins to look at a queue.
+    pub(super) fn browse(
+        &mut self,
+        now: Time,
+        channel: u32,
+        queue: u32,
+        name: String,
+    ) -> Result<(), Refusal> {
+        if self.browsers.len() >= BROWSERS_MAX {
+            refuse!(LimitExceeded, "more than {BROWSERS_MAX} browsers");
+        }
+        let id = self.clients.channels[channel].id;
+        let lanes = self.queues[queue].lanes.len();
+        self.browsers.add(id, queue, name, lanes);
+        self.queue_used(now, queue);
+        Ok(())
+    }
+
+    /// Ends the browser of that name; false where the channel has none.
+    pub(super) fn end_browser(&mut self, channel: ChannelId, name: &str) -> bool {
+        let ended = self.browsers.which(|it| it.channel == channel && it.name == name);
+        ended.into_iter().filter_map(|slot| self.browsers.remove(slot)).next().is_some()
+    }
+
+    pub(super) fn has_browser(&self, channel: ChannelId, name: &str) -> bool {
+        let named = self.browsers.which(|it| it.channel == channel && it.name == name);
+        !named.is_empty()
+    }
+
+    /// Ends the browsers of a channel that closes.
+    pub(crate) fn end_browsers_of(&mut self, channel: ChannelId) {
+        for slot in self.browsers.which(|it| it.channel == channel) {
+            self.browsers.remove(slot);
+        }
+    }
+
+    /// Ends the browsers of a queue that is deleted, and tells their clients.
+    pub(crate) fn cancel_browsers<F: Effects>(&mut self, queue: u32, fx: &mut F) {
+        for slot in self.browsers.which(|it| it.queue == queue) {
+            if let Some(browser) = self.browsers.remove(slot) {
+                fx.consumer_cancelled(browser.channel, &browser.name);
+            }
+        }
+    }
+
+    /// Shows browsers what they have not seen, each a bounded part of it.
+    pub(super) fn serve_browsers<F: Effects>(&mut self, now: Time, fx: &mut F) {
+        for slot in self.browsers.take_awake() {
+            self.serve_browser(now, slot, fx);
+        }
+    }
+
+    fn serve_browser<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
+        for _ in 0..BROWSED_AT_ONCE {
+            let Some(browser) = self.browsers.get(slot).filter(|it| !it.is_loading) else { return };
+            let channel = self.clients.channel(browser.channel);
+            // It is woken again once there is room, or flow.
+            if !channel.is_some_and(|it| it.flow) || !fx.has_room(browser.channel.connection) {
+                if let Some(channel) = self.channel_slot(browser.channel) {
+                    self.clients.channels[channel].is_held_up = true;
+                }
+                return;
+            }
+            match self.next_for(now, slot) {
+                Next::Message { lane, entry, message } => {
+                    self.show(slot, lane, &entry, &message, fx);
+                }
+                Next::Skip { lane, seq } => self.browser_passed(slot, lane, seq),
+                Next::Cold(wanted) => return self.read_for_browser(slot, wanted, fx),
+                Next::Nothing => return,
+            }
+        }
+        self.browsers.wake(slot);
+    }
+
+    fn browser_passed(&mut self, slot: u32, lane: usize, seq: u64) {
+        if let Some(browser) = self.browsers.get_mut(slot) {
+            browser.passed(lane, seq);
+        }
+    }
+
+    fn next_for(&mut self, now: Time, slot: u32) -> Next {
+        let Some(browser) = self.browsers.get(slot) else { return Next::Nothing };
+        let Some(queue) = self.queues.get_mut(browser.queue) else { return Next::Nothing };
+        if let Some(page) = &browser.page {
+            let BrowsedPage { lane, ref entries, .. } = *page;
+            let most = if browser.reads_singly { 1 } else { BROWSED_AT_ONCE };
+            let first = entries.front().map_or(0, |entry| entry.seq);
+            let mut bytes = 0;
+            let mut wanted = Vec::new();
+            for entry in entries.iter().take(most) {
+                if entry.expires <= now || !is_waiting(queue, lane, entry.seq) {
+                    break;
+                }
+                bytes += u64::from(entry.bytes) + ENTRY_COST;
+                if bytes > LOAD_BYTES_MAX && !wanted.is_empty() {
+                    break;
+                }
+                wanted.push(entry.clone());
+            }
+            if wanted.is_empty() {
+                return Next::Skip { lane, seq: first };
+            }
+            return Next::Cold(BrowserWanted::Messages { lane, entries: wanted });
+        }
+        for lane in (0..queue.lanes.len()).rev() {
+            let next = browser.next[lane];
+            match queue.lanes[lane].browse(next) {
+                Some(Browsed::Page(position)) => {
+                    return Next::Cold(BrowserWanted::Page { lane, position });
+                }
+                Some(Browsed::Entry(entry)) => {
+                    let seq = entry.seq;
+                    if entry.expires <= now || entry.is_unreadable() {
+                        return Next::Skip { lane, seq };
+                    }
+                    return match entry.message.clone() {
+                        Some(message) => Next::Message { lane, entry, message },
+                        None => Next::Cold(BrowserWanted::Messages { lane, entries: vec![entry] }),
+                    };
+                }
+                None => {}
+            }
+        }
+        Next::Nothing
+    }
+
+    /// Shows a browser one message.
+    fn show<F: Effects>(
+        &mut self,
+        slot: u32,
+        lane: usize,
+        entry: &Entry,
+        message: &Blob,
+        fx: &mut F,
+    ) {
+        self.browser_passed(slot, lane, entry.seq);
+        let Some(browser) = self.browsers.get(slot) else { return };
+        let Some(channel_slot) = self.clients.channel_slot(browser.channel) else { return };
+        let tag = self.clients.channels[channel_slot].take_tag();
+        let stored = message.stored();
+        fx.deliver(&Delivery {
+            channel: browser.channel,
+            consumer: &browser.name,
+            tag,
+            redelivered: entry.redelivered,
+            message: stored.view(&stored.annotations(entry.requeues)),
+        });
+    }
+
+    fn read_for_browser<F: Effects>(&mut self, slot: u32, wanted: BrowserWanted, fx: &mut F) {
+        let Some(browser) = self.browsers.get_mut(slot) else { return };
+        browser.is_loading = true;
+        let number = browser.number;
+        let (positions, bytes) = match &wanted {
+            BrowserWanted::Page { position, .. } => (vec![*position], 0),
+            BrowserWanted::Messages { entries, .. } => {
+                let positions: Vec<Position> = entries.iter().map(|it| it.position).collect();
+                (positions, entries.iter().map(|it| u64::from(it.bytes) + ENTRY_COST).sum())
+            }
+        };
+        let load = Box::new(BrowserLoad { slot, number, wanted });
+        self.load(NO_QUEUE, bytes, Wanted::Browsed(load), positions, fx);
+    }
+
+    /// What a browser has asked for was read.
+    pub(crate) fn browsed_loaded<F: Effects>(
+        &mut self,
+        load: BrowserLoad,
+        records: Loaded,
+        fx: &mut F,
+    ) {
+        let BrowserLoad { slot, number, wanted } = load;
+        let browser = self.browsers.get_mut(slot).filter(|browser| browser.number == number);
+        let Some(browser) = browser else { return };
+        browser.is_loading = false;
+        match wanted {
+            BrowserWanted::Page { lane, position } => {
+                self.page_browsed(slot, lane, position, records);
+            }
+            BrowserWanted::Messages { lane, entries } => match records {
+                Ok(records) => {
+                    browser.reads_singly = false;
+                    for (entry, record) in entries.iter().zip(&records) {
+                        match checked_message(record, &self.options.limits) {
+                            Some(message) => self.show(slot, lane, entry, &message, fx),
+                            None => self.browser_passed(slot, lane, entry.seq),
+                        }
+                    }
+                }
+                // Which of them cannot be read shows when they are read singly.
+                Err(_) if entries.len() > 1 => browser.reads_singly = true,
+                Err(_) => browser.passed(lane, entries.first().map_or(0, |entry| entry.seq)),
+            },
+        }
+        self.browsers.wake(slot);
+    }
+
+    fn page_browsed(&mut self, slot: u32, lane: usize, position: Position, records: Loaded) {
+        let Some(browser) = self.browsers.get_mut(slot) else { return };
+        let Some(queue) = self.queues.get(browser.queue) else { return };
+        let page = queue.lanes[lane].pages.iter().find(|page| page.position == position);
+        // It may have been read into memory meanwhile.
+        let Some(page) = page else { return };
+        let records = records.unwrap_or_default();
+        let record = records.first().map(|record| Record::parse(record));
+        let Some(Ok(Record::Page { queue: number, mut entries, .. })) = record else {
+            return browser.passed(lane, page.last);
+        };
+        if number != queue.number {
+            return browser.passed(lane, page.last);
+        }
+        entries.retain(|entry| {
+            entry.seq >= browser.next[lane]
+                && (entry.durable || !page.recovered)
+                && page.holds(entry.seq)
+        });
+        for entry in &mut entries {
+            entry.redelivered |= entry.seq < queue.recovered_before;
+            if let Some(requeues) = queue.requeued_in_pages.get(&entry.seq) {
+                entry.went_back(*requeues);
+            }
+        }
+        if entries.is_empty() {
+            return browser.passed(lane, page.last);
+        }
+        let entries = entries.into();
+        browser.page = Some(BrowsedPage { lane, last: page.last, entries });
+    }
+}
+
+/// Whether a message waits in the queue still.
+fn is_waiting(queue: &mut Queue, lane: usize, seq: u64) -> bool {
+    let is_settled = queue.settled_in_pages.contains(seq);
+    let lane = &mut queue.lanes[lane];
+    (lane.find_page(seq).is_some() && !is_settled) || lane.find(seq).is_some()
+}

@@ -1,0 +1,157 @@
+//! Browsers as data: who looks at which queue, and how far each has come.
+
+use crate::foundation::slab::Slab;
+use crate::queue::entry::Entry;
+use crate::{ChannelId, Position};
+use std::collections::VecDeque;
+
+/// Browsers of one broker: each message that comes to a queue looks for those of the queue.
+pub(crate) const BROWSERS_MAX: usize = 1_000;
+
+/// A consumer that is shown the messages of a queue and takes none.
+#[derive(Debug)]
+pub(crate) struct Browser {
+    /// Tells it from others that had its slot.
+    pub(crate) number: u64,
+    pub(crate) channel: ChannelId,
+    /// The slot of its queue.
+    pub(crate) queue: u32,
+    pub(crate) name: String,
+    /// By lane: it has seen all messages before this number.
+    pub(crate) next: Vec<u64>,
+    /// What is left of a page that it looks through.
+    pub(crate) page: Option<BrowsedPage>,
+    /// It waits for the journal.
+    pub(crate) is_loading: bool,
+    /// A load failed: what follows is read singly.
+    pub(crate) reads_singly: bool,
+    pub(crate) is_awake: bool,
+}
+
+/// A page that was read for a browser.
+#[derive(Debug)]
+pub(crate) struct BrowsedPage {
+    pub(crate) lane: usize,
+    /// The number of its last message.
+    pub(crate) last: u64,
+    pub(crate) entries: VecDeque<Entry>,
+}
+
+/// What a browser has asked the journal for.
+#[derive(Debug)]
+pub(crate) struct BrowserLoad {
+    pub(crate) slot: u32,
+    pub(crate) number: u64,
+    pub(crate) wanted: BrowserWanted,
+}
+
+#[derive(Debug)]
+pub(crate) enum BrowserWanted {
+    Page { lane: usize, position: Position },
+    Messages { lane: usize, entries: Vec<Entry> },
+}
+
+impl Browser {
+    /// It has seen a message.
+    pub(crate) fn passed(&mut self, lane: usize, seq: u64) {
+        self.next[lane] = seq + 1;
+        if let Some(page) = self.page.as_mut().filter(|page| page.lane == lane) {
+            while page.entries.front().is_some_and(|entry| entry.seq <= seq) {
+                page.entries.pop_front();
+            }
+            if page.entries.is_empty() {
+                self.next[lane] = self.next[lane].max(page.last + 1);
+                self.page = None;
+            }
+        }
+    }
+}
+
+/// All browsers.
+#[derive(Debug, Default)]
+pub(crate) struct Browsers {
+    all: Slab<Browser>,
+    /// Those that may have something to see, each once.
+    awake: Vec<u32>,
+    next_number: u64,
+}
+
+impl Browsers {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.len() == 0
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether one of them may have something to see.
+    #[inline]
+    pub(crate) fn has_work(&self) -> bool {
+        !self.awake.is_empty()
+    }
+
+    pub(crate) fn take_awake(&mut self) -> Vec<u32> {
+        let awake = std::mem::take(&mut self.awake);
+        for slot in &awake {
+            if let Some(browser) = self.all.get_mut(*slot) {
+                browser.is_awake = false;
+            }
+        }
+        awake
+    }
+
+    pub(crate) fn add(&mut self, channel: ChannelId, queue: u32, name: String, lanes: usize) {
+        let number = self.next_number;
+        self.next_number += 1;
+        let slot = self.all.insert(Browser {
+            number,
+            channel,
+            queue,
+            name,
+            next: vec![0; lanes],
+            page: None,
+            is_loading: false,
+            reads_singly: false,
+            is_awake: false,
+        });
+        self.wake(slot);
+    }
+
+    pub(crate) fn get(&self, slot: u32) -> Option<&Browser> {
+        self.all.get(slot)
+    }
+
+    pub(crate) fn get_mut(&mut self, slot: u32) -> Option<&mut Browser> {
+        self.all.get_mut(slot)
+    }
+
+    pub(crate) fn remove(&mut self, slot: u32) -> Option<Browser> {
+        self.all.remove(slot)
+    }
+
+    /// The slots of those for which it holds.
+    pub(crate) fn which(&self, which: impl Fn(&Browser) -> bool) -> Vec<u32> {
+        self.all.iter().filter(|(_, browser)| which(browser)).map(|(slot, _)| slot).collect()
+    }
+
+    /// One of them may have something to see.
+    pub(crate) fn wake(&mut self, slot: u32) {
+        let Some(browser) = self.all.get_mut(slot) else { return };
+        if !std::mem::replace(&mut browser.is_awake, true) {
+            self.awake.push(slot);
+        }
+    }
+
+    /// The same of all for which it holds.
+    #[cold]
+    pub(crate) fn wake_all(&mut self, which: impl Fn(&Browser) -> bool) {
+        for (slot, browser) in self.all.iter_mut().filter(|(_, browser)| !browser.is_awake) {
+            if which(browser) {
+                browser.is_awake = true;
+                self.awake.push(slot);
+            }
+        }
+    }
+}
