@@ -193,6 +193,30 @@ def who_never_settles_a_delivery_loses_the_channel_and_is_told(world):
     assert other.got[0][0].redelivered
 
 
+@case(ours=True)
+def browsing_a_queue_changes_nothing(world):
+    channel = world.channel(confirms=True)
+    queue = world.queue(channel, {"x-delivery-limit": 1})
+    for body in (b"1", b"2"):
+        publish(channel, queue, body)
+    for _ in range(4):
+        looker = world.channel()
+        seen = Inbox(looker, queue, auto_ack=True, arguments={"x-browse": True})
+        seen.wait(2)
+        assert seen.bodies() == [b"1", b"2"]
+        assert not any(method.redelivered for method, *_ in seen.got)
+        looker.close()
+    taker = Inbox(channel, queue)
+    taker.wait(2)
+    assert not any(method.redelivered for method, *_ in taker.got)
+    assert not any(properties.headers for _, properties, _ in taker.got)
+    refused(
+        406,
+        ChannelClosedByBroker,
+        lambda: Inbox(world.channel(), queue, arguments={"x-browse": True}),
+    )
+
+
 @case()
 def a_slow_consumer_does_not_hold_up_others(world):
     publisher = world.channel(confirms=True)
