@@ -115,8 +115,9 @@ fn a_browser_waits_for_room_and_flow_and_ends_with_its_queue() {
     );
 }
 
-/// Puts 3,000 messages into a queue with so much memory; what a browser sees of them.
-fn seen(limits: Limits, options: &str) -> Vec<String> {
+/// Puts 3,000 messages into a queue with so much memory, of which some are in pages or none; what a browser
+/// sees of them.
+fn seen(limits: Limits, options: &str, has_pages: bool) -> Vec<String> {
     let mut host = TestHost::with(limits);
     host.run("a queue q durable");
     host.fx.quiet = true;
@@ -128,6 +129,8 @@ fn seen(limits: Limits, options: &str) -> Vec<String> {
     }
     host.fx.delivered.clear();
     host.run("b consume q look browse");
+    let mut lanes = host.engine.queues.iter().flat_map(|(_, queue)| &queue.lanes);
+    assert_eq!(lanes.any(|lane| lane.pages.len() > 10), has_pages, "they stay where they are");
     let seen = host.fx.delivered.iter().map(|(_, _, body, _)| body.clone()).collect();
     let queue = host.engine.list_queues().next().unwrap();
     assert_eq!((queue.ready, queue.counters.delivered), (2_997, 3));
@@ -139,11 +142,11 @@ fn a_long_queue_is_seen_whole_wherever_its_messages_are() {
     let expected: Vec<String> = (3..3_000).map(|number| number.to_string()).collect();
     let small =
         || Limits { queue_resident_bytes_max: 4_000, page_entries: 100, ..Limits::default() };
-    assert_eq!(seen(Limits::default(), ""), expected);
-    assert_eq!(seen(small(), ""), expected);
-    assert_eq!(seen(small(), "persistent"), expected);
+    assert_eq!(seen(Limits::default(), "", false), expected);
+    assert_eq!(seen(small(), "", true), expected);
+    assert_eq!(seen(small(), "persistent", true), expected);
     let none = Limits { resident_bytes_max: 0, ..small() };
-    assert_eq!(seen(none, "persistent"), expected);
+    assert_eq!(seen(none, "persistent", true), expected);
 }
 
 #[test]

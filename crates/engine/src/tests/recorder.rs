@@ -192,6 +192,9 @@ impl Effects for Recorder {
         let group = subscribed.group.map_or(String::new(), |group| format!(" group={group}"));
         self.line(channel, &format!("forbidden {}{group}", subscribed.subject));
     }
+    fn lacks_copies(&mut self, vhost: &str, queue: &str) {
+        self.lines.push(format!("one copy of {queue} in {vhost}"));
+    }
     fn channel_failed(&mut self, channel: ChannelId, why: Refusal) {
         self.line(channel, &format!("failed {:?}: {}", why.kind, why.text));
     }

@@ -19,6 +19,19 @@ fn declaring_again_must_agree() {
 }
 
 #[test]
+fn a_quorum_queue_is_created_and_lacks_copies() {
+    check(
+        "a queue q quorum durable
+         > one copy of q in /
+         > a queue q 0 0
+         a queue q quorum durable
+         > a queue q 0 0
+         a queue r durable
+         > a queue r 0 0",
+    );
+}
+
+#[test]
 fn a_deleted_queue_cancels_its_consumers() {
     check(
         "a queue q durable

@@ -1,9 +1,10 @@
 """Who gets what: prefetch, priorities, exclusive and single active consumers, cancel notification."""
 
+import json
 import time
 
-from cases import PATIENCE_S, case
-from harness import Inbox, count_until, get_until, publish, refused, wait_for
+from cases import PATIENCE_S, PROGRAM, administer, case, command
+from harness import URL, Inbox, count_until, get_until, publish, refused, wait_for
 from pika.exceptions import ChannelClosedByBroker
 
 
@@ -215,6 +216,22 @@ def browsing_a_queue_changes_nothing(world):
         ChannelClosedByBroker,
         lambda: Inbox(world.channel(), queue, arguments={"x-browse": True}),
     )
+
+
+@case(ours=True, needs=PROGRAM)
+def peeking_shows_messages_and_leaves_them(world):
+    channel = world.channel(confirms=True)
+    queue = world.queue(channel, {"x-delivery-limit": 1})
+    publish(channel, queue, b"1")
+    publish(channel, queue, b"2")
+    for _ in range(3):
+        shown = command("consume", queue, "--peek", "--count", "2", "--uri", URL)
+        assert shown.split() == ["1", "2"], shown
+    row = next(row for row in json.loads(administer("queue", "list", "--json")) if row["name"] == queue)
+    assert (row["ready"], row["discarded"]) == (2, {}), row
+    channel.queue_purge(queue)
+    row = next(row for row in json.loads(administer("queue", "list", "--json")) if row["name"] == queue)
+    assert (row["ready"], row["discarded"]) == (0, {"purged": 2}), row
 
 
 @case()
