@@ -122,7 +122,7 @@ pub trait ProtocolHandler {
     fn blocked(&mut self, _context: &mut Context<impl Host>, _why: Option<&str>) {}
     /// All spilled messages of the connection are written to its output.
     fn spill_drained(&mut self, _context: &mut Context<impl Host>) {}
-    /// Whether it drops what comes, until the peer has closed the connection.
+    /// Whether it drops what comes, or part of it, until the peer has closed the connection or a channel.
     fn drops_input(&self) -> bool {
         false
     }

@@ -13,7 +13,7 @@ pub enum MemoryKind {
     Unsettled,
     /// Subscriptions to subjects.
     Subscriptions,
-    /// Channels and consumers.
+    /// Connections, channels and consumers.
     Channels,
     /// Queues, exchanges and bindings, with their arguments and patterns.
     Definitions,

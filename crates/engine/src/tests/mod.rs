@@ -15,6 +15,7 @@ mod discards;
 mod drain_pacing;
 mod durability;
 mod groups;
+mod held;
 mod host;
 #[cfg(test)]
 pub(crate) mod invariants;

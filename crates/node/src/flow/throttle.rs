@@ -201,8 +201,8 @@ impl Node {
         }
     }
 
-    /// After `bytes` of input that were dropped because the connection is being closed: it is read from as
-    /// slowly as a flood.
+    /// After `bytes` of input of a connection that is being closed, or a channel of which is: what is dropped
+    /// is read as slowly as a flood.
     #[inline]
     pub(crate) fn slow_dropped(&mut self, now: Time, id: ConnectionId, bytes: usize) {
         if bytes >= FLOOD_BYTES

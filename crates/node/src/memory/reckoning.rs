@@ -15,6 +15,8 @@ use std::time::Duration;
 
 /// Input after which a connection is reckoned anew.
 const INPUT_BYTES: usize = 64 << 10;
+/// What a connection takes by itself.
+const CONNECTION_BYTES: u64 = 3 << 10;
 /// Why a connection is not read from, as its protocol says it.
 const LOW: &str = "low on memory";
 /// How long unfinished messages may wait for memory.
@@ -37,6 +39,7 @@ impl Node {
         self.engine.add_held(id, &mut held);
         if let Some(connection) = self.connections.get(id) {
             let input = connection.carry.capacity() + connection.handler.held_bytes();
+            held.add(MemoryKind::Channels, CONNECTION_BYTES);
             held.add(MemoryKind::Input, input as u64);
             let outbox = &self.effects.outbox[id.0 as usize];
             held.add(MemoryKind::Output, outbox.unsent_and_kept() as u64);

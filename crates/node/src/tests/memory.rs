@@ -36,7 +36,7 @@ fn subscriptions_that_hold_too_much_are_refused_wherever_the_user_is() {
         broker.say("b", "SUB after 2\r\nPING\r\n");
         let heard = broker.heard("b");
         assert!(heard.contains(REFUSED) && heard.contains("PONG"), "{heard}");
-        // What was there is there: it gets messages, whoever holds too much.
+        // What was there is there: it gets messages, however much the user holds.
         broker.say("a", "PUB before 1\r\nx\r\n");
         assert!(broker.heard("b").contains("MSG before 1 1"));
         broker.disconnect("a");

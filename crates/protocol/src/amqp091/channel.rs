@@ -108,6 +108,10 @@ impl Channels {
         size_of::<Channel>() * self.all.len()
             + contents.map(|content| bytes(content)).sum::<usize>()
     }
+    /// Whether what comes for one of them is ignored.
+    pub(super) fn are_closing(&self) -> bool {
+        self.all.iter().any(|channel| channel.closing)
+    }
     /// The numbers of channels with an unfinished message.
     pub(super) fn unfinished(&self) -> Vec<u16> {
         let unfinished = self.all.iter().filter(|channel| channel.content.is_some());

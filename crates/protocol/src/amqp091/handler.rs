@@ -422,7 +422,7 @@ impl ProtocolHandler for Handler {
     }
 
     fn drops_input(&self) -> bool {
-        matches!(self.state, State::Closing | State::Deaf)
+        matches!(self.state, State::Closing | State::Deaf) || self.channels.are_closing()
     }
 
     fn held_bytes(&self) -> usize {

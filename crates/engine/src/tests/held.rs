@@ -1,0 +1,71 @@
+//! What connections and users hold in memory: counted up and down, and refused where it is too much.
+
+use super::TestHost;
+use crate::*;
+use std::collections::BTreeMap;
+
+/// What the definitions of each user take, with what was known before.
+fn definitions(host: &mut TestHost, known: &mut BTreeMap<String, u64>) -> u64 {
+    while let Some((user, bytes)) = host.engine.next_change_of_definitions() {
+        known.insert(user.to_string(), bytes);
+    }
+    known.get("ann").copied().unwrap_or(0)
+}
+
+#[test]
+fn definitions_count_as_their_users_until_they_are_gone() {
+    let (mut host, mut known) = (TestHost::new(), BTreeMap::new());
+    host.client("b");
+    let mut before = 0;
+    for line in [
+        "b queue q durable",
+        "b queue gone auto-delete",
+        "b exchange x topic",
+        "b exchange y topic",
+        "b bind x q a.*.b",
+        "b bind x gone #",
+        "b bind x @y k",
+    ] {
+        host.run(line);
+        host.run("flush");
+        let bytes = definitions(&mut host, &mut known);
+        assert!(bytes > before, "{line}");
+        before = bytes;
+    }
+    host.run("b queue q durable");
+    host.run("b bind x q a.*.b");
+    assert_eq!(definitions(&mut host, &mut known), before);
+    for line in ["b unbind x q a.*.b", "b delete gone", "b delete q"] {
+        host.run(line);
+        host.run("flush");
+        let bytes = definitions(&mut host, &mut known);
+        assert!(bytes < before, "{line}");
+        before = bytes;
+    }
+    host.run("b delete-exchange x");
+    host.run("b delete-exchange y");
+    assert_eq!(definitions(&mut host, &mut known), 0);
+    assert!(known.values().all(|bytes| *bytes == 0), "{known:?}");
+}
+
+#[test]
+fn what_a_connection_holds_is_counted_by_kind_and_refused_where_it_is_too_much() {
+    let mut host = TestHost::new();
+    let channel = host.client("b");
+    let held = |host: &TestHost, kind| {
+        let mut held = HeldMemory::default();
+        host.engine.add_held(channel.connection, &mut held);
+        held.get(kind)
+    };
+    let nothing = MemoryKind::NAMES.map(|(kind, _)| held(&host, kind));
+    host.run("b subscribe a.b 1");
+    assert!(held(&host, MemoryKind::Subscriptions) > 100);
+    host.engine.set_memory_short(channel.connection, true);
+    let refused = host.run("b subscribe a.c 2").join(" ");
+    assert!(refused.contains("refused MemoryShort: memory is short"), "{refused}");
+    let refused = host.run("b queue q").join(" ");
+    assert!(refused.contains("refused MemoryShort"), "{refused}");
+    host.engine.set_memory_short(channel.connection, false);
+    host.run("b unsubscribe 1");
+    assert_eq!(MemoryKind::NAMES.map(|(kind, _)| held(&host, kind)), nothing);
+}
