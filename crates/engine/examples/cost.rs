@@ -202,7 +202,7 @@ fn measure_direct(wish: &Wish, name: &str, subject: &str, subscribers: u32, othe
         priority: 0,
         ttl: None,
     };
-    let emit = Emit { subject, echo: true, asks: false, content };
+    let emit = Emit { subject, echo: true, is_response: false, asks: false, content };
     let messages = wish.messages / subscribers.max(1);
     let start = Instant::now();
     for _ in 0..messages {

@@ -51,8 +51,8 @@ pub use crate::interface::refusal::{Declared, DifferentOption, Mismatch, Refusal
 pub use crate::interface::request::{
     Arguments, Binding, BindingTarget, ClaimSession, Consume, Credit, Durability, Emit,
     ExchangeKind, ExchangeOptions, Outcome, Overflow, PermissionListing, Publish, QueueOptions,
-    QueueType, Reached, Reply, Request, SessionExpiry, SessionLoss, Settle, SubjectPermissions,
-    SubjectRules, Subscribe, SubscriptionListing,
+    QueueType, Reached, Reply, Request, Responses, SessionExpiry, SessionLoss, Settle,
+    SubjectPermissions, SubjectRules, Subscribe, SubscriptionListing,
 };
 pub use crate::interface::time::Time;
 pub use crate::interface::value::Value;

@@ -33,7 +33,7 @@ impl Audible {
 impl SubjectPermissions {
     /// Refuses rules that are not patterns, or too many.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
-        let SubjectPermissions { publish, subscribe } = self;
+        let SubjectPermissions { publish, subscribe, .. } = self;
         for list in [&publish.allow, &publish.deny, &subscribe.allow, &subscribe.deny] {
             if list.len() > SUBJECT_RULES_MAX {
                 refuse!(LimitExceeded, "more than {SUBJECT_RULES_MAX} subjects in one list");

@@ -316,6 +316,7 @@ fn subjects_are_narrowed_for_publishing_and_subscribing() {
     let narrowed = SubjectPermissions {
         publish: rules(&["app.>"], &["app.secret"]),
         subscribe: rules(&["app.>", "_INBOX.>"], &["app.secret", "app.keys.>"]),
+        ..SubjectPermissions::default()
     };
     access.set_subject_permissions("ann", "/", &narrowed).unwrap();
     let mut publish = |subject: &str| {

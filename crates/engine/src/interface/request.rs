@@ -42,6 +42,9 @@ pub struct Emit<'a> {
     pub subject: &'a str,
     /// Subscribers of the publisher's own connection hear it too.
     pub echo: bool,
+    /// It answers a message that the publisher was sent: it goes there whether or not its user may publish to
+    /// that subject otherwise.
+    pub is_response: bool,
     /// The publisher asks for a notice if there is no receiver on any shard.
     pub asks: bool,
     /// The message.
@@ -314,6 +317,17 @@ pub struct SubjectPermissions {
     pub publish: SubjectRules,
     /// What it may subscribe to.
     pub subscribe: SubjectRules,
+    /// Whether it may answer what it is sent, wherever it may send messages otherwise.
+    pub responses: Option<Responses>,
+}
+
+/// The right to answer messages at their reply subjects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Responses {
+    /// Answers to each; 0: any number.
+    pub messages: u32,
+    /// How long they may take; none: any time.
+    pub within: Duration,
 }
 
 /// How long a session lives on once no channel holds it.

@@ -2,7 +2,7 @@
 
 use super::forward::{Audience, Forward, Subjects, emitted};
 use super::{Direct, QUEUE_SUBJECT_PREFIX};
-use crate::access::Right;
+use crate::access::{Grant, Right};
 use crate::engine::Engine;
 use crate::interface::limits::{NAME_BYTES_MAX, SUBJECT_BYTES_MAX};
 use crate::interface::refusal::refuse;
@@ -79,6 +79,9 @@ impl Engine {
                 emit.subject.len()
             );
         }
+        if emit.is_response {
+            return self.check_exchange(id, emit.subject).map(drop);
+        }
         self.check_subject(id, emit.subject)
     }
 
@@ -86,13 +89,24 @@ impl Engine {
     /// tells who may not publish at all.
     #[inline]
     pub fn check_subject(&mut self, id: ChannelId, subject: &str) -> Result<(), Refusal> {
+        self.check_exchange(id, subject)?.map_or(Ok(()), |grant| grant.check_subject(subject))
+    }
+
+    /// Whether the channel may publish to the exchange of a subject; what its connection may do, if that is
+    /// limited.
+    #[inline]
+    fn check_exchange(
+        &mut self,
+        id: ChannelId,
+        subject: &str,
+    ) -> Result<Option<&mut Grant>, Refusal> {
         let names = self.names();
-        let Some(grant) = self.clients.grant(id.connection) else { return Ok(()) };
+        let Some(grant) = self.clients.grant(id.connection) else { return Ok(None) };
         let exchange = if is_addressed(names, subject) { "" } else { names.subject_exchange };
         if !grant.may_publish(&self.access, exchange) {
             return Err(grant.publish_refused(exchange));
         }
-        grant.check_subject(subject)
+        Ok(Some(grant))
     }
 
     /// Whether queues may catch a direct message. Elsewhere there are none; home gets what is for them.

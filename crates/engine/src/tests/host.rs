@@ -373,6 +373,7 @@ impl TestHost {
         let emit = Emit {
             subject: arguments[0],
             echo: !words.has("silent"),
+            is_response: false,
             asks: false,
             content: Content {
                 format: Format(2),

@@ -164,11 +164,14 @@ fn golden_topology() {
         allow: allow.iter().map(|&pattern| pattern.to_owned()).collect(),
         deny: deny.iter().map(|&pattern| pattern.to_owned()).collect(),
     };
-    let subjects =
-        SubjectPermissions { publish: rules(&["a.>"], &["a.b"]), subscribe: rules(&[], &["c"]) };
+    let subjects = SubjectPermissions {
+        publish: rules(&["a.>"], &["a.b"]),
+        subscribe: rules(&[], &["c"]),
+        responses: Some(Responses { messages: 1, within: Duration::from_secs(120) }),
+    };
     golden(
         &Record::SubjectPermissionsSet { user, vhost, subjects },
-        "021c0175012f0103612e3e0103612e6200010163",
+        "021c0175012f0103612e3e0103612e62000101630101000000000e270700000000",
     );
     let quota = Quota::default().with_slow_consumer_policy(SlowConsumerPolicy::DropOldest);
     let quota = quota.with(Bound::Connections, 2).with(Bound::ConnectionBytes, 256);

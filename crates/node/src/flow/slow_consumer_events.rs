@@ -149,7 +149,8 @@ impl Node {
         self.engine.open(BROKER);
         let mut body = Vec::new();
         let content = event.content(&mut body);
-        let emit = Emit { subject: event.subject(), echo: true, asks: false, content };
+        let emit =
+            Emit { subject: event.subject(), echo: true, is_response: false, asks: false, content };
         // Advisories need no subscriber.
         let _ = self.engine.emit(now, BROKER, &emit, &mut self.effects);
         self.engine.disconnect(now, BROKER.connection, &mut self.effects);

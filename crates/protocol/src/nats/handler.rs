@@ -304,6 +304,10 @@ impl Handler {
             return Err(self.fail(context, fault::STALE_CONNECTION));
         }
         (self.scratch, self.subject) = (Vec::new(), String::new());
+        let now = context.now;
+        if let Some(requests) = self.requests(context) {
+            requests.date(now);
+        }
         client::write_ping(self.out(context));
         self.pings_out += 1;
         self.due = context.now.plus(self.settings.ping_interval);

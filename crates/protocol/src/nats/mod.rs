@@ -9,6 +9,7 @@ mod mapping;
 pub mod monitoring;
 mod publish;
 mod reassembly;
+mod responses;
 mod settings;
 mod subject;
 mod sys_requests;

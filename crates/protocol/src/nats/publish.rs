@@ -2,10 +2,11 @@
 
 use super::codec::client::RepeatedPublish;
 use super::codec::{Message, Publish};
+use super::responses::Requests;
 use super::{fault, mapping, subject};
 use crate::nats::handler::Handler;
 use crate::nats::sys_requests::Question;
-use crate::{Context, Host};
+use crate::{AnyWriter, Context, Host};
 use angarium_engine::{
     BatchRoom, Bytes, CachedRoute, Content, Emit, Reached, Refusal, RefusalKind,
 };
@@ -58,7 +59,13 @@ impl Handler {
         let shared = shared.or(copy.as_ref());
         let content = Content { shared, ..published(&self.scratch, message.body) };
         let asks = self.wishes.no_responders && !message.reply.is_empty();
-        let emit = Emit { subject: &self.subject, echo: self.wishes.echo, asks, content };
+        let emit = Emit {
+            subject: &self.subject,
+            echo: self.wishes.echo,
+            is_response: false,
+            asks,
+            content,
+        };
         match context.engine.emit_next(
             context.now,
             self.channel(),
@@ -73,12 +80,41 @@ impl Handler {
             }
             Ok(reached) => self.note_reached(context, reached),
             Err(refusal) => {
-                let name = std::mem::take(&mut self.subject);
-                self.not_done(context, &name, before, &refusal);
-                self.subject = name;
+                if !self.respond(context, &Emit { asks: false, ..emit }) {
+                    let name = std::mem::take(&mut self.subject);
+                    self.not_done(context, &name, before, &refusal);
+                    self.subject = name;
+                }
             }
         }
         true
+    }
+
+    /// Publishes what was refused, if it answers a message that the client was sent and may answer.
+    #[cold]
+    fn respond(&self, context: &mut Context<impl Host>, emit: &Emit<'_>) -> bool {
+        let permissions = context.engine.subject_permissions(self.id);
+        let Some(allowed) = permissions.and_then(|permissions| permissions.responses) else {
+            return false;
+        };
+        let now = context.now;
+        let requests = self.requests(context);
+        if !requests.is_some_and(|requests| requests.answer(now, emit.subject, allowed)) {
+            return false;
+        }
+        let emit = Emit { is_response: true, ..*emit };
+        context.engine.emit(now, self.channel(), &emit, context.host).is_ok()
+    }
+
+    /// What the client was sent and may answer.
+    pub(super) fn requests<'a>(
+        &self,
+        context: &'a mut Context<'_, impl Host>,
+    ) -> Option<&'a mut Requests> {
+        match &mut context.host.writer(self.id).protocol {
+            AnyWriter::Nats(writer) => writer.requests.as_deref_mut(),
+            _ => None,
+        }
     }
 
     /// Publishes the following messages as a batch, where several differ from the last one in payload alone;
@@ -112,7 +148,13 @@ impl Handler {
             return 0;
         }
         let content = published(&[], &[]);
-        let emit = Emit { subject: &self.subject, echo: self.wishes.echo, asks: false, content };
+        let emit = Emit {
+            subject: &self.subject,
+            echo: self.wishes.echo,
+            is_response: false,
+            asks: false,
+            content,
+        };
         let (engine, bodies) = (&mut *context.engine, &bodies[..count]);
         let reached = engine.emit_batch(self.channel(), &emit, bodies, cached_route, context.host);
         self.note_reached(context, reached);

@@ -81,7 +81,13 @@ impl Handler {
         let content = published(&self.scratch, message.body);
         // Without a kept subject, the next request is recognized too.
         let subject = std::mem::take(&mut self.subject);
-        let emit = Emit { subject: &subject, echo: self.wishes.echo, asks: false, content };
+        let emit = Emit {
+            subject: &subject,
+            echo: self.wishes.echo,
+            is_response: false,
+            asks: false,
+            content,
+        };
         let emitted = context.engine.emit(context.now, self.channel(), &emit, context.host);
         match (emitted, str::from_utf8(message.reply)) {
             (Err(refusal), _) => self.not_done(context, &subject, before, &refusal),
@@ -97,8 +103,15 @@ impl Handler {
     fn tell_user(&mut self, context: &mut Context<impl Host>, reply: &str) {
         let mut user = json!({ "user": self.user, "account": self.vhost });
         if let Some(permissions) = context.engine.subject_permissions(self.id) {
-            let SubjectPermissions { publish, subscribe } = permissions;
-            let members = json!({ "publish": rules(publish), "subscribe": rules(subscribe) });
+            let SubjectPermissions { publish, subscribe, responses } = permissions;
+            let members = json!({
+                "publish": rules(publish),
+                "subscribe": rules(subscribe),
+                "responses": responses.map(|it| json!({
+                    "max": it.messages,
+                    "ttl": u64::try_from(it.within.as_nanos()).unwrap_or(u64::MAX),
+                })),
+            });
             user["permissions"] = without_empty(members);
         }
         self.tell(context, reply, Ok(user));

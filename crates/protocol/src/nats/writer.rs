@@ -2,6 +2,7 @@
 
 use super::codec::{Message, server};
 use super::frame::{END, put_last_number};
+use super::responses::Requests;
 use super::{fault, mapping};
 use crate::output::{Output, ProtocolWriter};
 use crate::properties::{amended, is_plain};
@@ -14,13 +15,15 @@ pub struct Writer {
     /// The client understands headers.
     takes_headers: bool,
     control_line: ControlLine,
+    /// What it was sent and may answer, if its user may answer what it is sent.
+    pub(super) requests: Option<Box<Requests>>,
 }
 
 impl Writer {
     /// The writer for a client that understands headers or does not.
     #[must_use]
     pub fn new(takes_headers: bool) -> Writer {
-        Writer { takes_headers, control_line: ControlLine::default() }
+        Writer { takes_headers, ..Writer::default() }
     }
 
     /// Writes a message whose subject, reply or headers are not what its publisher wrote: one of another
@@ -46,6 +49,11 @@ impl Writer {
     fn write(&mut self, out: &mut Output, direct: &DirectMessage<'_>, mut message: Message<'_>) {
         if !self.takes_headers {
             message.headers = &[];
+        }
+        if !message.reply.is_empty()
+            && let Some(requests) = &mut self.requests
+        {
+            requests.sent(message.reply);
         }
         if let Some(body) = direct.message.shared {
             message.write_before_body(&mut out.bytes);

@@ -8,7 +8,8 @@ use crate::{
 use crate::{ConnectionQuery, ConnectionRow, Figures, QueryResult, Traffic, amqp091, nats};
 use angarium_engine::{
     ChannelId, Confirm, ConnectionId, Delivery, DirectMessage, Effects, Engine, GetAnswer, Hints,
-    Load, MessageView, Options, Position, Refusal, Reply, Request, SendOutcome, Subscribe, Time,
+    Load, MessageView, Options, Position, Refusal, Reply, Request, Responses, SendOutcome,
+    SubjectPermissions, SubjectRules, Subscribe, Time,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -181,7 +182,8 @@ impl TestHost {
     }
 
     /// `guest` may do everything, `reader` may only read, `writer` only write; `stranger` has no
-    /// rights at all; `UAPART`, `both` and `x:y` have some in virtual host `apart`.
+    /// rights at all; `UAPART`, `both` and `x:y` have some in virtual host `apart`; `responder` may answer
+    /// what it is sent, once each.
     fn add_users(&mut self) {
         self.engine.connect_internal(ADMIN, "/").unwrap();
         let handler = ChannelId { connection: ADMIN, number: 1 };
@@ -197,10 +199,13 @@ impl TestHost {
             ("both", "apart", "", ".*", ".*"),
             ("both", "/", "", ".*", ".*"),
             ("x:y", "apart", "", ".*", ".*"),
+            ("responder", "/", "", ".*", ".*"),
         ] {
-            let name = user.to_owned();
-            let password_hash = String::new();
-            self.admin(handler, Request::CreateUser { name, password_hash, administrator: false });
+            if self.engine.password_hash(user).is_none() {
+                let (name, password_hash) = (user.to_owned(), String::new());
+                let user = Request::CreateUser { name, password_hash, administrator: false };
+                self.admin(handler, user);
+            }
             self.admin(
                 handler,
                 Request::SetPermissions {
@@ -212,6 +217,11 @@ impl TestHost {
                 },
             );
         }
+        let publish = SubjectRules { deny: vec![">".to_owned()], ..SubjectRules::default() };
+        let responses = Some(Responses { messages: 1, within: Duration::from_secs(120) });
+        let subjects = SubjectPermissions { publish, responses, ..SubjectPermissions::default() };
+        let (user, vhost) = ("responder".to_owned(), "/".to_owned());
+        self.admin(handler, Request::SetSubjectPermissions { user, vhost, subjects });
         self.turn_ends();
     }
 

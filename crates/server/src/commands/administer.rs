@@ -3,10 +3,10 @@
 
 use super::http_client::{Broker, escaped};
 use super::output;
-use crate::settings::{ByteCount, SettingValue, Settings};
+use crate::settings::{ByteCount, SettingValue, Settings, Span};
 use angarium_bench::secrets;
 use angarium_engine::{Bound, EXCHANGE_OPTIONS, OptionDefinition, OptionType, QUEUE_OPTIONS};
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
@@ -150,6 +150,15 @@ fn subjects_command() -> Command {
             "It may not subscribe to these, even if --subscribe has them; what it subscribes to more \
              widely comes without them",
         ),
+        value(
+            "responses",
+            "COUNT",
+            "It may answer what it is sent, this often, wherever it may publish otherwise; 0: as often as it \
+             likes",
+        )
+        .value_parser(value_parser!(u32)),
+        value("responses-within", "TIME", "How long its answers may take; 0s: any time [default: 2m]")
+            .requires("responses"),
     ])
     .after_help(
         "In patterns `*` is one word and `>`, at the end, one or more.\n\
@@ -376,15 +385,7 @@ pub(super) fn call(
             call("PUT", path() + "/administrator", Some(json!({ "administrator": is_one })))
         }
         ("user" | "vhost", "quota") => call("PUT", path() + "/quota", Some(asked.quota()?)),
-        ("permission", "subjects") => {
-            let rules =
-                |allow, deny| json!({ "allow": asked.list(allow), "deny": asked.list(deny) });
-            let body = json!({
-                "publish": rules("publish", "publish-deny"),
-                "subscribe": rules("subscribe", "subscribe-deny"),
-            });
-            call("PUT", path() + "/subjects", Some(body))
-        }
+        ("permission", "subjects") => call("PUT", path() + "/subjects", Some(asked.subjects()?)),
         ("vhost", "add") => call("PUT", path(), None),
         _ => call("PUT", path(), Some(asked.body()?)),
     }
@@ -400,6 +401,25 @@ struct Asked<'a> {
 impl Asked<'_> {
     fn text(&self, name: &str) -> Option<String> {
         self.matches.try_get_one::<String>(name).ok().flatten().cloned()
+    }
+
+    /// The subjects that a user may use.
+    fn subjects(&self) -> Result<Value, String> {
+        let rules = |allow, deny| json!({ "allow": self.list(allow), "deny": self.list(deny) });
+        let mut body = json!({
+            "publish": rules("publish", "publish-deny"),
+            "subscribe": rules("subscribe", "subscribe-deny"),
+        });
+        if let Some(messages) = self.matches.get_one::<u32>("responses") {
+            body["responses"] = json!({ "messages": messages });
+            if let Some(time) = self.text("responses-within") {
+                let time =
+                    Span::parse(&time).map_err(|why| format!("--responses-within: {why}"))?;
+                body["responses"]["within_ms"] =
+                    json!(u64::try_from(time.0.as_millis()).unwrap_or(u64::MAX));
+            }
+        }
+        Ok(body)
     }
 
     fn list(&self, name: &str) -> Vec<String> {

@@ -3,9 +3,11 @@
 //! The engine takes any pattern that a client may subscribe with. Patterns that cannot mean what they look
 //! like are refused here, and not by the engine, so that a journal with such patterns can be read again.
 
-use angarium_engine::{SubjectPermissions, SubjectRules};
+use crate::settings::{SettingValue, Span};
+use angarium_engine::{Responses, SubjectPermissions, SubjectRules};
 use angarium_protocol::nats::SLOW_CONSUMER_PREFIX;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// Which subjects are allowed.
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -21,14 +23,39 @@ pub(super) struct RulesBody {
 pub(super) struct SubjectsBody {
     publish: RulesBody,
     subscribe: RulesBody,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    responses: Option<ResponsesBody>,
+}
+
+/// The right to answer what it is sent.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+struct ResponsesBody {
+    messages: u32,
+    within_ms: u64,
+}
+
+/// As with nats-server.
+impl Default for ResponsesBody {
+    fn default() -> Self {
+        ResponsesBody { messages: 1, within_ms: 120_000 }
+    }
 }
 
 impl SubjectsBody {
     /// In the engine's words; refused: a pattern that cannot mean what it looks like.
     pub(super) fn subjects(&self) -> Result<SubjectPermissions, String> {
-        let publish = self.publish.rules(pattern)?;
+        let mut publish = self.publish.rules(pattern)?;
         let subscribe = self.subscribe.rules(subscribed)?;
-        Ok(SubjectPermissions { publish, subscribe })
+        let responses = self.responses.map(|it| Responses {
+            messages: it.messages,
+            within: Duration::from_millis(it.within_ms),
+        });
+        // Who may answer and is given no subjects publishes nothing else, as with nats-server.
+        if responses.is_some() && publish == SubjectRules::default() {
+            publish.deny.push(">".to_owned());
+        }
+        Ok(SubjectPermissions { publish, subscribe, responses })
     }
 }
 
@@ -44,7 +71,12 @@ impl RulesBody {
 impl From<SubjectPermissions> for SubjectsBody {
     fn from(subjects: SubjectPermissions) -> SubjectsBody {
         let body = |SubjectRules { allow, deny }| RulesBody { allow, deny };
-        SubjectsBody { publish: body(subjects.publish), subscribe: body(subjects.subscribe) }
+        let responses = subjects.responses.map(|it| ResponsesBody {
+            messages: it.messages,
+            within_ms: u64::try_from(it.within.as_millis()).unwrap_or(u64::MAX),
+        });
+        let (publish, subscribe) = (body(subjects.publish), body(subjects.subscribe));
+        SubjectsBody { publish, subscribe, responses }
     }
 }
 
@@ -102,7 +134,20 @@ pub(super) fn described(subjects: Option<&SubjectPermissions>) -> String {
             false => format!("{allowed}, but not {}", rules.deny.join(", ")),
         }
     };
-    format!("  publish: {}\n  subscribe: {}", of(publish), of(subscribe))
+    let responses = subjects.and_then(|subjects| subjects.responses).map(|responses| {
+        let messages = match responses.messages {
+            0 => "any number of answers".to_owned(),
+            1 => "one answer".to_owned(),
+            count => format!("{count} answers"),
+        };
+        let within = match responses.within.as_millis() {
+            0 => String::new(),
+            _ => format!(" within {}", Span(responses.within).show()),
+        };
+        format!("\n  responses: {messages} to each message{within}")
+    });
+    let responses = responses.unwrap_or_default();
+    format!("  publish: {}\n  subscribe: {}{responses}", of(publish), of(subscribe))
 }
 
 #[cfg(test)]
@@ -137,7 +182,7 @@ mod tests {
                     let body: SubjectsBody = serde_json::from_value(body).unwrap();
                     match (body.subjects(), expected) {
                         (Ok(subjects), Ok(pattern)) => {
-                            let SubjectPermissions { publish, subscribe } = subjects;
+                            let SubjectPermissions { publish, subscribe, .. } = subjects;
                             let lists =
                                 [publish.allow, publish.deny, subscribe.allow, subscribe.deny];
                             assert_eq!(lists.concat(), [pattern]);
@@ -148,6 +193,26 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn who_may_answer_and_is_given_no_subjects_publishes_nothing_else() {
+        let read = |body: serde_json::Value| {
+            serde_json::from_value::<SubjectsBody>(body).unwrap().subjects().unwrap()
+        };
+        let alone = read(serde_json::json!({ "responses": {} }));
+        assert_eq!(alone.publish.deny, [">"]);
+        let lines = described(Some(&alone));
+        assert!(lines.ends_with("responses: one answer to each message within 2m"), "{lines}");
+        let more = serde_json::json!({
+            "publish": { "allow": ["a"] }, "responses": { "messages": 0, "within_ms": 0 },
+        });
+        let more = read(more);
+        assert!(more.publish.deny.is_empty());
+        let lines = described(Some(&more));
+        assert!(lines.ends_with("responses: any number of answers to each message"), "{lines}");
+        let again = read(serde_json::to_value(SubjectsBody::from(more.clone())).unwrap());
+        assert_eq!(again, more);
     }
 
     #[test]

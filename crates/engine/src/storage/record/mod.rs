@@ -12,7 +12,7 @@ use crate::storage::codec::{
 };
 use crate::{
     Arguments, BindingTarget, Bound, ExchangeOptions, PermissionListing, Position, QueueOptions,
-    Quota, SessionExpiry, SlowConsumerPolicy, SubjectPermissions, SubjectRules, Time,
+    Quota, Responses, SessionExpiry, SlowConsumerPolicy, SubjectPermissions, SubjectRules, Time,
 };
 use std::ops::RangeInclusive;
 
@@ -155,7 +155,8 @@ codec_fields!(<'a> BindingRecord<'a>: vhost, source, target, key, arguments);
 codec_fields!(<'a> HeldRecord<'a>: number, vhost, due, position, bytes);
 codec_fields!(<'a> PermissionListing<'a>: user, vhost, configure, write, read);
 codec_fields!(<'a> SubjectRules: allow, deny);
-codec_fields!(<'a> SubjectPermissions: publish, subscribe);
+codec_fields!(<'a> Responses: messages, within);
+codec_fields!(<'a> SubjectPermissions: publish, subscribe, responses);
 codec_fields!(<'a> SessionRecord<'a>: number, vhost, name, user, expiry, detached_at, state);
 codec_as!(Requeued as (Varint, Varint, u32):
     |message| (Varint(message.queue), Varint(message.seq), message.requeues),

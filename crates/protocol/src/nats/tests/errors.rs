@@ -127,6 +127,32 @@ fn rights_are_checked() {
 }
 
 #[test]
+fn a_responder_may_answer_what_it_is_sent_and_publish_nothing_else() {
+    check_raw(
+        "> CONNECT {\"verbose\":false,\"user\":\"responder\",\"pass\":\"responder\"}
+         < INFO
+         > SUB svc 1
+         b> CONNECT {\"verbose\":false}
+         b< INFO
+         b> SUB r.* 2
+         > PUB r.1 1|x
+         < -ERR 'Permissions Violation for Publish to \"r.1\"'
+         b> PUB svc r.1 1|?
+         < MSG svc 1 r.1 1|?
+         b> PUB svc r.2 1|?
+         < MSG svc 1 r.2 1|?
+         > PUB r.1 1|!
+         b< MSG r.1 2 1|!
+         > PUB r.1 1|!
+         < -ERR 'Permissions Violation for Publish to \"r.1\"'
+         > PUB r.2 2|!!
+         b< MSG r.2 2 2|!!
+         > PUB r.3 1|!
+         < -ERR 'Permissions Violation for Publish to \"r.3\"'",
+    );
+}
+
+#[test]
 fn an_error_of_the_client_ends_the_connection() {
     check("> -ERR 'no more'\n< closed: the client said -ERR 'no more'");
 }
