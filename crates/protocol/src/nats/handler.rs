@@ -5,7 +5,7 @@
 
 use super::codec::client::Limits;
 use super::codec::{ClientOp, Connect, client, server};
-use super::settings::Settings;
+use super::settings::{Settings, Tls};
 use super::{fault, mapping};
 use crate::connection_query::QueryResult;
 use crate::nats::reassembly::Reassembly;
@@ -465,6 +465,9 @@ impl ProtocolHandler for Handler {
         match self.state {
             State::Open => self.look_for_silence(context),
             State::Waiting => Ok(()),
+            _ if self.settings.tls == Tls::Required && !self.peer.encrypted => {
+                Err(self.fail(context, fault::TLS_REQUIRED))
+            }
             _ => Err(self.fail(context, fault::AUTHENTICATION_TIMEOUT)),
         }
     }

@@ -184,6 +184,20 @@ fn a_login_has_its_time() {
 }
 
 #[test]
+fn who_begins_no_tls_in_time_where_it_is_required_learns_that() {
+    let settings = Settings { tls: crate::nats::Tls::Required, ..Settings::default() };
+    play(
+        "> nothing
+         < INFO tls_required
+         > wait 10000
+         < -ERR 'Secure Connection - TLS Required'
+         < closed: Secure Connection - TLS Required",
+        false,
+        settings,
+    );
+}
+
+#[test]
 fn a_second_connect_ends_subscriptions_and_changes_what_it_names() {
     check_raw(
         "> CONNECT {\"verbose\":false}
