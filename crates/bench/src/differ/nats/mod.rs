@@ -105,8 +105,8 @@ impl Wire for Lines {
                 bytes.extend(b"\r\n");
             }
         }
-        // A password is checked first.
-        Ok(Encoded { is_answered: step == "PING" || step.contains("pass"), bytes })
+        // Credentials are checked first.
+        Ok(Encoded { is_answered: step == "PING" || step.contains("CONNECT"), bytes })
     }
 
     fn decode(&mut self, input: &mut Vec<u8>, lines: &mut Vec<String>) -> Vec<u8> {
