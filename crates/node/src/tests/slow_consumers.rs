@@ -270,7 +270,8 @@ fn one_that_is_told_to_go_gets_no_more_from_the_spool() {
 fn a_new_login_gets_nothing_of_the_one_before() {
     let (mut host, slow, publisher) = behind(SlowConsumerPolicy::Spool, "s");
     host.publish(publisher, "s", 0..2_000);
-    host.send(slow, &format!("{CONNECT}}}\r\n"));
+    // It began without CONNECT: the first one keeps its subscriptions.
+    host.send(slow, &format!("{CONNECT}}}\r\n{CONNECT}}}\r\n"));
     host.takes(slow, usize::MAX);
     assert!(host.is_connected(slow));
     assert!(host.got(slow, "1").numbers.len() < 100);

@@ -47,10 +47,12 @@ impl Broker {
         })
     }
 
-    /// Creates the user of the simulated clients, and starts the other shards.
+    /// Creates the user of the simulated clients where there is none, and starts the other shards.
     pub(super) fn open(&mut self, now: Time) -> Result<(), String> {
-        let user = NewUser { name: USER, password_hash: "simulated", administrator: false };
-        self.nodes[HOME].make_user(now, "/", &user).map_err(|refusal| refusal.text)?;
+        if self.nodes[HOME].engine().list_users().next().is_none() {
+            let user = NewUser { name: USER, password_hash: "simulated", administrator: false };
+            self.nodes[HOME].make_user(now, "/", &user).map_err(|refusal| refusal.text)?;
+        }
         if self.options.shards == 1 {
             return Ok(());
         }
