@@ -287,7 +287,11 @@ impl Engine {
                 self.counters.unreadable += 1;
                 self.snapshot_first_in_slot(slot, &entry);
                 let entry = Entry { fetch: Fetch::Failed, mark: self.storage.mark, ..entry };
-                self.queues[slot].give_back(entry);
+                let queue = &mut self.queues[slot];
+                if reason == DeathReason::MaxLength {
+                    queue.dropped = queue.dropped.saturating_sub(1);
+                }
+                queue.give_back(entry);
             }
         }
     }
