@@ -97,6 +97,7 @@ fn overview(report: &Report) -> Markup {
     if report.presets.len() < 2 {
         return Markup::default();
     }
+    let up = report.up();
     let row = |result: &PresetResult| {
         let preset = preset::find(&result.name)?;
         let figures = table::overview_row(report, result, preset)?;
@@ -105,7 +106,7 @@ fn overview(report: &Report) -> Markup {
                 td { a href={ "#" (preset.name) } { (preset.name) } }
                 td { (figures.place) }
                 td { (figures.metric) }
-                @for (side, cell) in figures.cells.iter().enumerate() {
+                @for (side, cell) in up.iter().copied().zip(&figures.cells) {
                     @let word = worst_word(result, side);
                     td.n.bad[word.starts_with("FAIL")].warn[word == "LOSS"] {
                         (cell)
@@ -124,7 +125,7 @@ fn overview(report: &Report) -> Markup {
                 thead {
                     tr {
                         th { "measurement" } th { "place" } th { "figure" }
-                        @for side in &report.sides { th.n { (side.label) } }
+                        @for side in &up { th.n { (report.sides[*side].label) } }
                         th {}
                     }
                 }

@@ -284,6 +284,14 @@ impl Report {
         (!lacks.is_empty()).then(|| lacks.join(", "))
     }
 
+    /// The indices of the brokers that some preset could measure.
+    pub(crate) fn up(&self) -> Vec<usize> {
+        let is_there = |side: &usize| {
+            self.presets.iter().any(|it| it.absent.iter().all(|absent| absent.side != *side))
+        };
+        (0..self.sides.len()).filter(is_there).collect()
+    }
+
     /// The brokers that no preset could measure, a line each.
     pub(crate) fn down(&self) -> Vec<String> {
         let why = |side: usize| {

@@ -370,7 +370,7 @@ pub(super) struct Row {
     pub(super) place: String,
     /// The metric, with its unit.
     pub(super) metric: String,
-    /// The figure of each side.
+    /// The figure of each side that is up.
     pub(super) cells: Vec<String>,
 }
 
@@ -378,16 +378,20 @@ pub(super) struct Row {
 pub(super) fn overview_row(report: &Report, result: &PresetResult, preset: &Preset) -> Option<Row> {
     let wanted = preset.overview.as_ref();
     let key = wanted.map_or(preset.columns[0].as_str(), |it| it.metric.as_str());
-    let sides = 0..report.sides.len();
+    let sides = report.up();
     let metric = metric(key).title();
     if let Some(best) = wanted.and_then(|it| it.best.as_ref()) {
         let of_side = |side: usize| {
             let medians = result.cases.iter().filter_map(|case| case.median(side, key));
             medians.reduce(f64::max).map_or("-".to_owned(), |value| figure(key, value))
         };
-        return Some(Row { place: best.clone(), metric, cells: sides.map(of_side).collect() });
+        return Some(Row {
+            place: best.clone(),
+            metric,
+            cells: sides.into_iter().map(of_side).collect(),
+        });
     }
-    let has_it = |case: &&CaseResult| sides.clone().any(|side| !case.values(side, key).is_empty());
+    let has_it = |case: &&CaseResult| sides.iter().any(|side| !case.values(*side, key).is_empty());
     let series = wanted.map_or("", |it| it.series.as_str());
     let of_series = |case: &&CaseResult| series.is_empty() || case.series == series;
     let at = |case: &&CaseResult| wanted.and_then(|it| it.x).is_none_or(|x| case.x == x);
@@ -396,13 +400,13 @@ pub(super) fn overview_row(report: &Report, result: &PresetResult, preset: &Pres
     let found = found.or_else(|| cases().find(|case| of_series(case) && has_it(case)));
     let case = found.or_else(|| cases().find(has_it)).or_else(|| result.cases.last())?;
     let place = preset.place(&case.series, case.x);
-    Some(Row { place, metric, cells: sides.map(|side| cell(case, side, key)).collect() })
+    Some(Row { place, metric, cells: sides.iter().map(|side| cell(case, *side, key)).collect() })
 }
 
 /// All presets in one line each: the figure that stands for each.
 pub(crate) fn summary(report: &Report) -> String {
     let mut head = vec!["preset".to_owned(), "case".to_owned(), "metric".to_owned()];
-    head.extend(report.sides.iter().map(|side| side.label.clone()));
+    head.extend(report.up().iter().map(|side| report.sides[*side].label.clone()));
     head.push(String::new());
     let mut rows = Vec::new();
     for result in &report.presets {
