@@ -538,5 +538,10 @@ pub(super) fn said(answer: &Value) -> String {
         let note = fields.get("note").and_then(Value::as_str);
         return note.map_or_else(|| "done\n".into(), |note| format!("done\n{note}\n"));
     }
-    fields.iter().map(|(name, value)| format!("{name}: {value}\n")).collect()
+    let shown = |value: &Value| match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    fields.iter().map(|(name, value)| format!("{name}: {}\n", shown(value))).collect()
 }

@@ -91,3 +91,9 @@ fn a_virtual_host_has_a_quota_that_is_shown_and_kept() {
     let shown = (&vhosts[0]["queues"], &vhosts[0]["stored_bytes"], &vhosts[0]["quota"]);
     assert_eq!(shown, (&json!(1), &json!(4), &json!({ "stored_bytes": 4, "queues": 1 })));
 }
+
+#[test]
+fn answers_that_are_no_listing_are_shown_as_plain_values() {
+    let said = administer::said(&json!({ "journal": "ready", "queues": 3, "failure": null }));
+    assert_eq!(said, "failure: -\njournal: ready\nqueues: 3\n");
+}
