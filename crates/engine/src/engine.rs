@@ -11,7 +11,7 @@ use crate::foundation::random::Random;
 use crate::foundation::slab::Slab;
 use crate::foundation::timers::Timers;
 use crate::foundation::work_budget::WorkBudget;
-use crate::interface::counters::{Counters, GivenUp};
+use crate::interface::counters::{Counters, GivenUp, HandedOut};
 use crate::interface::limits::Limits;
 use crate::publish::Placement;
 use crate::publish::delay::Delays;
@@ -175,6 +175,10 @@ pub(crate) struct Storage {
     pub(crate) resident: u64,
     /// Live references to records that do not survive a restart, by segment.
     pub(crate) transient_references: BTreeMap<u32, u64>,
+    /// Marks of queues that moved and that the host has not taken.
+    pub(crate) handed_out: HandedOut,
+    /// The marks up to the last process's end are known.
+    pub(crate) knows_handed_out: bool,
     /// What was found gone because a repair gave it up, to be named.
     pub(crate) given_up: Vec<GivenUp>,
 }

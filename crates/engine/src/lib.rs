@@ -30,7 +30,7 @@ pub use crate::access::quota::{Bound, Quota, SlowConsumerPolicy};
 pub use crate::foundation::deferred_drop::{drop_elsewhere, drop_elsewhere_with};
 pub use crate::foundation::shared_body::{GatheredBody, share};
 pub use crate::interface::conventions::{Conventions, Names, PredeclaredExchange, ReadHeaders};
-pub use crate::interface::counters::{Counters, DiscardReason, Discards, GivenUp};
+pub use crate::interface::counters::{Counters, DiscardReason, Discards, GivenUp, HandedOut};
 pub use crate::interface::effects::{
     Call, Confirm, Delivery, DirectMessage, Effects, GetAnswer, Hints, Load, LoadId, Loaded, Lost,
     SendOutcome, SharedRecord,

@@ -3,7 +3,7 @@
 use crate::memory::account::MemoryLimits;
 use crate::spill::SpillOptions;
 use angarium_engine::limits::Limits;
-use angarium_engine::{Quota, ShardId};
+use angarium_engine::{HandedOut, Quota, ShardId};
 use angarium_protocol::{amqp091, nats};
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +37,9 @@ pub struct Options {
     pub shard: ShardId,
     /// How many there are.
     pub shards: usize,
+    /// How far messages may have been handed out when the last process was killed, by queue; `None`: not
+    /// known.
+    pub handed_out: Option<HandedOut>,
 }
 
 impl Options {
@@ -56,6 +59,7 @@ impl Options {
             local_users: Vec::new(),
             shard: ShardId::HOME,
             shards: 1,
+            handed_out: None,
         }
     }
 

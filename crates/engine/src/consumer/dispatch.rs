@@ -371,8 +371,9 @@ impl Engine {
         tag: u64,
         fx: &mut F,
     ) {
+        let slot = self.clients.consumers[taker].queue;
+        self.note_handed_out(slot, &entry);
         let consumer = &mut self.clients.consumers[taker];
-        let slot = consumer.queue;
         if consumer.presettled {
             self.queues[slot].counters.accepted += 1;
             self.counters.accepted += 1;
@@ -429,6 +430,7 @@ impl Engine {
             messages_left,
             message: stored.view(&Annotations { dropped, ..stored.annotations(entry.requeues) }),
         });
+        self.note_handed_out(slot, &entry);
         if get.presettled {
             self.counters.accepted += 1;
             self.queues[slot].counters.accepted += 1;

@@ -7,6 +7,7 @@ pub(crate) mod credit;
 pub(crate) mod deferred_settle;
 mod dispatch;
 pub(crate) mod drain_pacing;
+mod handed_out;
 mod rights;
 mod settle;
 mod settle_timeout;

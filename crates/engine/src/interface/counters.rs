@@ -1,6 +1,10 @@
 //! Plain counters, from which metrics are made, and what is named beside them.
 
 use crate::Position;
+use std::collections::BTreeMap;
+
+/// By the number of a queue: its messages before this one may have been handed out.
+pub type HandedOut = BTreeMap<u64, u64>;
 
 use crate::DeathReason;
 

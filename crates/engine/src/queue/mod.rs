@@ -95,7 +95,9 @@ pub(crate) struct Queue {
     pub(crate) settled_in_pages: Ranges,
     /// How often messages that are in pages went back, as far as their pages do not say so.
     pub(crate) requeued_in_pages: BTreeMap<u64, u32>,
-    /// Messages before this one come from before an unclean restart.
+    /// Messages before this one may have been handed out, as far as it was told to the host.
+    pub(crate) handed_out: u64,
+    /// Messages before this one may have been delivered before an unclean restart.
     pub(crate) recovered_before: u64,
     /// The record at which it was last found to have stopped.
     pub(crate) stopped_at: Option<Position>,
@@ -287,12 +289,13 @@ impl Queue {
         }
     }
 
-    /// Marks everything as perhaps delivered before.
-    pub(crate) fn mark_redelivered(&mut self) {
+    /// Marks every message before that one as perhaps delivered before.
+    pub(crate) fn mark_redelivered(&mut self, before: u64) {
+        let before = before.min(self.next_seq).max(self.recovered_before);
         for entry in self.lanes.iter_mut().flat_map(Lane::entries_mut) {
-            entry.redelivered = true;
+            entry.redelivered |= entry.seq < before;
         }
-        self.recovered_before = self.next_seq;
+        self.recovered_before = before;
     }
 
     /// A page is gone: which of its messages were settled need not be known any more. Pages of several

@@ -18,6 +18,8 @@ pub(crate) struct TestHost {
     /// Those that have logged in.
     clients: BTreeSet<ConnectionId>,
     hold_loads: bool,
+    /// What a host keeps across kills.
+    handed_out: crate::HandedOut,
     /// A snapshot, the number of records before it, and the references at that time.
     snapshot: Option<(Vec<u8>, usize, BTreeMap<u32, i64>)>,
     /// One that is being taken, a part after each line, and what is to come of it.
@@ -64,6 +66,7 @@ impl TestHost {
             connected: BTreeSet::new(),
             clients: BTreeSet::new(),
             hold_loads: false,
+            handed_out: crate::HandedOut::new(),
             snapshot: None,
             taking: None,
         }
@@ -263,6 +266,8 @@ impl TestHost {
         self.fx.loads.clear();
         self.fx.full.clear();
         self.fx.references.clear();
+        let marks = self.engine.take_handed_out();
+        self.handed_out.extend(marks);
         self.engine = engine(&self.limits);
         let mut from = 0;
         if let Some((snapshot, records, references)) = &self.snapshot {
@@ -279,6 +284,11 @@ impl TestHost {
             let position = Recorder::position_of(index);
             self.engine.replay(position, &record, &mut self.fx).unwrap();
             assert_eq!(self.fx.records.len(), kept, "a replay appends nothing");
+        }
+        if words.has("killed") {
+            self.engine.recover_handed_out(&self.handed_out);
+        } else {
+            self.handed_out.clear();
         }
         self.engine.end_recovery(self.now, words.has("clean"), &mut self.fx);
     }

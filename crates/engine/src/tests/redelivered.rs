@@ -82,3 +82,64 @@ fn of_what_a_full_queue_refused() {
          > b deliver c #1 00000000 redelivered died=MaxLength:full:1",
     );
 }
+
+#[test]
+fn only_of_what_may_have_been_handed_out_before_a_kill() {
+    check_in(
+        TestHost::new(),
+        "a queue q durable
+         > a queue q 0 0
+         a publish - q 1 persistent
+         a publish - q 2 persistent
+         a publish - q 3 persistent
+         restart killed
+         a get q
+         > a deliver  #1 1
+         > a got, 2 left
+         restart killed
+         a publish - q 4 persistent
+         restart clean
+         b consume q c presettled
+         > b consuming c
+         > b deliver c #1 1 redelivered
+         > b deliver c #2 2
+         > b deliver c #3 3
+         > b deliver c #4 4",
+    );
+}
+
+#[test]
+fn what_was_marked_after_a_loss_of_power_stays_so_after_a_kill() {
+    let mut host = small();
+    host.run("a queue q durable");
+    fill(&mut host, 0, 2_000, "persistent");
+    host.run("restart");
+    fill(&mut host, 2_000, 3_000, "persistent");
+    host.run("restart killed");
+    host.run("restart killed");
+    host.fx.delivered.clear();
+    host.fx.quiet = true;
+    host.run("z consume q z presettled");
+    let marked: Vec<_> = host.fx.delivered.iter().map(|it| it.3).collect();
+    assert_eq!(marked, [vec![true; 2_000], vec![false; 1_000]].concat());
+}
+
+#[test]
+fn of_what_a_consumer_took_before_a_kill_every_one() {
+    for count in [1, 2, 3, 100, 1_000] {
+        let mut host = small();
+        host.run("a queue q durable");
+        fill(&mut host, 0, 3_000, "persistent");
+        host.fx.delivered.clear();
+        host.fx.quiet = true;
+        host.run(&format!("b consume q c credit={count}"));
+        assert_eq!(host.fx.delivered.len(), count);
+        host.run("restart killed");
+        host.fx.delivered.clear();
+        host.run("z consume q z presettled");
+        let marked = host.fx.delivered.iter().filter(|it| it.3).count();
+        let first_unmarked = host.fx.delivered.iter().position(|it| !it.3);
+        assert_eq!(first_unmarked, Some(marked), "the marked ones are first");
+        assert!((count..=2 * count + 1).contains(&marked), "{marked} of {count}");
+    }
+}

@@ -29,6 +29,12 @@ impl Node {
         self.engine.take_given_up()
     }
 
+    /// How far messages are handed out, by queue, where that moved; the host keeps it before it sends
+    /// anything.
+    pub fn take_handed_out(&mut self) -> angarium_engine::HandedOut {
+        self.engine.take_handed_out()
+    }
+
     /// The next work for the disk, if any; its result comes back by [`Node::job_done`].
     pub fn next_job(&mut self) -> Option<Job> {
         let is_put_off = self.storage.writes.due.is_some() && self.is_unhurried();

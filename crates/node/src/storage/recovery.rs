@@ -43,6 +43,9 @@ pub(crate) fn recover(
         ));
     }
     let mut effects = NodeEffects::new(Some(journal), options);
+    if let Some(marks) = &options.handed_out {
+        engine.recover_handed_out(marks);
+    }
     engine.end_recovery(now, is_clean, &mut effects);
     Ok((engine, effects))
 }

@@ -8,11 +8,11 @@ use crate::http::{self, Endpoints, Mailboxes};
 use crate::logs::{self, LevelSwitch};
 use crate::memory;
 use crate::reactor::listeners::Bound;
-use crate::reactor::{self, Clock, Mailbox, Start, listeners};
+use crate::reactor::{self, Clock, HandedOutFile, Mailbox, Start, listeners};
 use crate::settings::{self, Encryption, LogFormat, Settings, Sources};
 use crate::signals;
 use angarium_engine::limits::Limits;
-use angarium_engine::{self as engine, Quota, Time};
+use angarium_engine::{self as engine, HandedOut, Quota, Time};
 use angarium_journal::{Disk, Storage};
 use angarium_node::{MemoryLimits, Node, Options, SpillOptions};
 use angarium_protocol::{amqp091, nats};
@@ -57,7 +57,9 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
     memory::start()?;
     // It is dropped after the broker has ended.
     let (clock, _time_keeper) = Clock::of(&data)?;
-    let start = Start { clock, ..start(settings.clone(), Arc::new(disk))? };
+    let (handed_out, marks) = HandedOutFile::open(&folder);
+    let start = start(settings.clone(), Arc::new(disk), marks)?;
+    let start = Start { clock, handed_out: Some(handed_out), ..start };
     // The socket exists before any port is open.
     let unix = administration(&data);
     let socket = data.join(SOCKET_NAME);
@@ -89,6 +91,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
     // It is only there while a broker is.
     let _ = std::fs::remove_file(&socket);
     ended?;
+    HandedOutFile::end(&folder);
     tracing::info!("the broker has stopped in order");
     say("stopped in order\n");
     Ok(())
@@ -128,11 +131,16 @@ fn administration(data: &Path) -> Option<UnixListener> {
     listener.inspect_err(|error| tracing::warn!(%error, "no administration by socket")).ok()
 }
 
-/// What shards with these settings are started with.
-pub(crate) fn start(settings: Settings, storage: Arc<dyn Storage>) -> Result<Start, String> {
+/// What shards with these settings are started with; `handed_out`: how far the last process handed messages
+/// out, if that is known.
+pub(crate) fn start(
+    settings: Settings,
+    storage: Arc<dyn Storage>,
+    handed_out: Option<HandedOut>,
+) -> Result<Start, String> {
     let shards = settings.shards.number();
-    let home = options(&settings, shards)?;
-    let others = home.clone();
+    let others = options(&settings, shards)?;
+    let home = Options { handed_out, ..others.clone() };
     let join = move |shard, introduction: &[Vec<u8>]| {
         // What a shard draws cannot be guessed from what another one drew.
         let options = Options { shard, seed: random()?, ..others.clone() };
@@ -142,6 +150,7 @@ pub(crate) fn start(settings: Settings, storage: Arc<dyn Storage>) -> Result<Sta
         settings,
         shards,
         clock: Clock::start(),
+        handed_out: None,
         storage,
         recover: Box::new(move |storage, now| recover(home, storage, now)),
         join: Arc::new(join),

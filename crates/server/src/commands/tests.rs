@@ -70,7 +70,7 @@ impl Running {
         let sources = Sources { flags: flags.collect(), ..Sources::default() };
         let settings: Settings = sources.read().unwrap();
         let http_settings = settings.clone();
-        let broker = reactor::start(serve::start(settings, storage).unwrap()).unwrap();
+        let broker = reactor::start(serve::start(settings, storage, None).unwrap()).unwrap();
         let mailboxes = Mailboxes::new(broker.mailboxes.clone());
         let port = |name: &str| {
             let mut shown = broker.shown.iter();

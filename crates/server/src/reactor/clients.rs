@@ -252,6 +252,7 @@ impl Shard {
     /// Sends a client its output, and closes it if the node is done with it. Returns how many bytes it was
     /// offered.
     pub(super) fn send(&mut self, index: usize) -> usize {
+        self.keep_handed_out();
         let mut taken = 0;
         loop {
             let Some(client) = self.clients.get(index) else { return taken };

@@ -41,6 +41,11 @@ fn wall() -> Time {
     Time::default().plus(since)
 }
 
+/// The kernel's name of the machine's boot; empty where there is none.
+pub(super) fn boot_id() -> String {
+    fs::read_to_string(BOOT_ID).unwrap_or_default().trim().to_owned()
+}
+
 /// The broker's time at one moment of a boot of the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Mark {
@@ -55,8 +60,7 @@ impl Mark {
     fn of(time: Time) -> Mark {
         let since = clock_gettime(ClockId::Boottime);
         let since_boot = Duration::new(since.tv_sec as u64, since.tv_nsec as u32);
-        let boot = fs::read_to_string(BOOT_ID).unwrap_or_default().trim().to_owned();
-        Mark { time, since_boot: since_boot.as_micros() as u64, boot }
+        Mark { time, since_boot: since_boot.as_micros() as u64, boot: boot_id() }
     }
 
     fn text(&self) -> String {

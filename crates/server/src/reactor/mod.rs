@@ -15,6 +15,7 @@ mod clients;
 mod clock;
 mod connection_rate;
 mod descriptors;
+mod handed_out_file;
 mod histogram;
 mod input_coalescing;
 pub(crate) mod listeners;
@@ -36,6 +37,7 @@ mod tls;
 mod watchdog;
 
 pub use clock::Clock;
+pub use handed_out_file::HandedOutFile;
 pub use histogram::Histogram;
 pub(crate) use mailbox::Letter;
 pub use mailbox::{Gone, Mailbox};

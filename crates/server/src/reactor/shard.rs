@@ -13,6 +13,7 @@ use crate::journal_threads::JournalThreads;
 use crate::logs::OncePerSecond;
 use crate::reactor::admin_replies::AdminReplies;
 use crate::reactor::busy_poll::{BusyPoll, Party};
+use crate::reactor::handed_out_file::HandedOutFile;
 use crate::reactor::input_coalescing::InputCoalescing;
 use crate::reactor::parallel_send;
 use crate::reactor::read_budget::{READ_BYTES_MAX, ReadBudget};
@@ -103,6 +104,7 @@ pub struct Shard {
     serving_shards: usize,
     /// Home's.
     journal: Option<JournalThreads>,
+    handed_out: Option<HandedOutFile>,
     spill: SpillThread,
     pub(super) admin_replies: AdminReplies,
     pub(super) refusals: Refusals,
@@ -173,6 +175,7 @@ impl Shard {
             connection_rate: ConnectionRate::default(),
             inbox,
             journal: None,
+            handed_out: None,
             spill,
             mailbox: directory.own().clone(),
             serving_shards: directory.count() - 1,
@@ -197,7 +200,13 @@ impl Shard {
         &mut self,
         storage: Arc<dyn Storage>,
         listeners: Vec<Listener>,
+        handed_out: Option<HandedOutFile>,
     ) -> Result<(), String> {
+        self.handed_out = handed_out;
+        let marks = self.node.take_handed_out();
+        if let Some(file) = &mut self.handed_out {
+            file.begin(marks);
+        }
         self.journal = Some(JournalThreads::new(storage, self.mailbox.clone())?);
         self.listeners = listeners;
         self.watch_listeners(true);
@@ -424,6 +433,7 @@ impl Shard {
 
     /// Sends other shards their batches.
     fn send_batches(&mut self) {
+        self.keep_handed_out();
         while let Some((to, batch)) = self.node.next_batch() {
             self.busy_poll.sent(Party::Shard(to));
             self.directory.send(to, Letter::ShardBatch(self.directory.here, batch));
@@ -483,8 +493,20 @@ impl Shard {
         }
     }
 
+    /// Notes what is about to be handed out where a kill does not reach it; nothing is sent before.
+    #[inline]
+    pub(super) fn keep_handed_out(&mut self) {
+        if self.node.engine().has_handed_out() {
+            let marks = self.node.take_handed_out();
+            if let Some(file) = &mut self.handed_out {
+                file.keep(&marks);
+            }
+        }
+    }
+
     /// Sends clients their output, each once: all with little, and some of those with much.
     fn flush(&mut self) {
+        self.keep_handed_out();
         let mut flushing = std::mem::take(&mut self.flushing);
         self.node.take_dirty(&mut flushing);
         self.read_budget.end_turn(flushing.len(), self.node.engine().taken());

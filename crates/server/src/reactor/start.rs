@@ -2,6 +2,7 @@
 
 use super::clock::Clock;
 use super::descriptors;
+use super::handed_out_file::HandedOutFile;
 use super::listeners;
 use super::mailbox::{Inbox, Mailbox, mailbox};
 use super::shard::{SPILL_FOLDER, Shard};
@@ -31,6 +32,8 @@ pub struct Start {
     pub shards: usize,
     /// The broker's time.
     pub clock: Clock,
+    /// What says after a kill which messages may have been handed out.
+    pub handed_out: Option<HandedOutFile>,
     /// Where the journal lies.
     pub storage: Arc<dyn Storage>,
     /// Makes home's node; runs on its thread.
@@ -149,7 +152,7 @@ fn open_home(
     directory: ShardDirectory,
     clock: Clock,
 ) -> Result<(Shard, Opened), String> {
-    let Start { settings, storage, recover, .. } = start;
+    let Start { settings, storage, recover, handed_out, .. } = start;
     // Ports are taken before the store is read, so that one in use is reported immediately, and opened
     // after it, so that no client is cut off by a store that cannot be read.
     let bound = listeners::bind_all(&settings)?;
@@ -161,6 +164,6 @@ fn open_home(
     let mut shard = Shard::new(node, settings.clone(), inbox, directory, clock, spill.clone())?;
     let listeners = listeners::listen_all(bound, &settings)?;
     let shown = listeners.iter().map(|listener| listener.shown.clone()).collect();
-    shard.open(storage, listeners)?;
+    shard.open(storage, listeners, handed_out)?;
     Ok((shard, Opened { shown, introduction, spill, spill_thread }))
 }

@@ -301,8 +301,8 @@ impl Engine {
         self.run_overdue(now, fx);
     }
 
-    /// Ends recovery: forgets what was not durable; every message that may have been delivered
-    /// before is marked redelivered, all of them unless `clean`.
+    /// Ends recovery: forgets what was not durable; every message that may have been delivered before is
+    /// marked redelivered. Unless `clean`, that is all of them, or those up to the marks that are known.
     pub fn end_recovery<F: Effects>(&mut self, now: Time, clean: bool, fx: &mut F) {
         self.count_definitions();
         for (segment, count) in std::mem::take(&mut self.storage.transient_references) {
@@ -314,9 +314,15 @@ impl Engine {
         }
         let slots: Vec<u32> = self.queues.iter().map(|(slot, _)| slot).collect();
         for slot in slots {
+            let knows = self.storage.knows_handed_out;
             let queue = &mut self.queues[slot];
             if !clean {
-                queue.mark_redelivered();
+                if !knows && queue.durable {
+                    // The next start has to know it too.
+                    queue.handed_out = queue.next_seq;
+                    self.storage.handed_out.insert(queue.number, queue.handed_out);
+                }
+                queue.mark_redelivered(queue.handed_out);
             }
             self.queue_used(now, slot);
             self.watch_head(slot);
