@@ -532,6 +532,10 @@ impl Host for NodeEffects {
         !self.links.is_far_ahead(connection)
     }
 
+    fn begins_anew(&mut self, connection: ConnectionId) {
+        self.end_spooling(connection);
+    }
+
     fn authenticate(&mut self, connection: ConnectionId, credentials: Credentials) {
         self.credentials.push((connection, credentials));
     }

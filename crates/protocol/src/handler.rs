@@ -36,6 +36,8 @@ pub trait Host: Effects {
     fn may_broadcast_more(&self, _connection: ConnectionId) -> bool {
         true
     }
+    /// The connection begins anew, as after a login: what is spilled for it is dropped.
+    fn begins_anew(&mut self, _connection: ConnectionId) {}
     /// Has credentials checked; the answer comes by [`ProtocolHandler::authenticated`], later.
     fn authenticate(&mut self, connection: ConnectionId, credentials: Credentials);
     /// Queries the connections of all shards; the result comes by [`ProtocolHandler::connections_found`],

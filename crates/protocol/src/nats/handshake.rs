@@ -285,6 +285,7 @@ impl Handler {
             self.fail(context, mapping::login_refused(&refusal));
             return Err(Close { reason: format!("login refused: {}", refusal.text) });
         }
+        context.host.begins_anew(self.id);
         self.begin_channel(context);
         Ok(())
     }

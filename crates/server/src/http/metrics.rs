@@ -145,7 +145,7 @@ impl Scrape {
         ConstGauge::new(self.memory_max).encode(family)
     }
 
-    /// One series for each reason; of single queues, for each that there was.
+    /// One series for each reason.
     fn encode_discarded(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let (name, text) = ("angarium_messages_discarded", "Gone for good, by reason.");
         let mut family = encoder.encode_descriptor(name, text, None, MetricType::Counter)?;
@@ -154,6 +154,11 @@ impl Scrape {
             let label = [("reason", reason.name())];
             ConstCounter::new(messages).encode(family.encode_family(&label)?)?;
         }
+        Ok(())
+    }
+
+    /// One series for each queue and reason that there was.
+    fn encode_discarded_by_queue(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let (name, text) = ("angarium_queue_messages_discarded", "The same of single queues.");
         let mut family = encoder.encode_descriptor(name, text, None, MetricType::Counter)?;
         for queue in &self.queues {
@@ -230,7 +235,7 @@ impl Scrape {
                 ConstGauge::new(value(queue)).encode(family.encode_family(&labels)?)?;
             }
         }
-        Ok(())
+        self.encode_discarded_by_queue(encoder)
     }
 }
 

@@ -3,6 +3,7 @@
 import base64
 import http.client
 import threading
+import time
 
 from attack import attack
 from wire import Amqp, Closed, Nats
@@ -66,6 +67,8 @@ def guesses_at_once_are_counted_as_they_come(broker, innocent):
     for thread in threads:
         thread.join()
     assert len(why) == len(guesses), why
-    # The right one is refused as well now, as a guess that came too soon would be.
+    # The right one is refused as well now, as a guess that came too soon would be. Of refusals one line a
+    # second is logged.
+    time.sleep(1.1)
     refused(broker, "ada", "pw")
     assert any("too many wrong passwords" in line for line in broker.errors), broker.errors

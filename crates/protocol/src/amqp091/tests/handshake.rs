@@ -9,7 +9,7 @@ use crate::{Peer, ProtocolHandler};
 const START: &str = "0 connection.start version_minor=9 \
     server_properties={capabilities:{publisher_confirms:true,exchange_exchange_bindings:true,\
     basic.nack:true,consumer_cancel_notify:true,connection.blocked:true,consumer_priorities:true,\
-    authentication_failure_close:true,per_consumer_qos:true,direct_reply_to:true},\
+    authentication_failure_close:true,per_consumer_qos:true,direct_reply_to:true,x-browse:true},\
     product:RabbitMQ,version:3.13.7,platform:\"Angarium 0.1.0\",copyright:\"The Angarium authors\",\
     information:\"Licensed under the Apache License 2.0\"} \
     mechanisms=\"PLAIN AMQPLAIN\" locales=en_US";
@@ -220,7 +220,7 @@ fn a_handshake_takes_at_most_its_time() {
          < {START}
          > wait 9999
          > wait 1
-         < closed: handshake timeout: no connection.start-ok within 10s"
+         < closed: handshake timeout: no connection.start-ok within 10 s"
     ));
 }
 

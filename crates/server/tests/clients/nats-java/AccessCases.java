@@ -39,9 +39,9 @@ final class AccessCases {
         World.administer("user", "add", name, "--no-password");
         World.administer("permission", "set", name);
         world.connect(world.options().authHandler(signing(known))).flush(World.PATIENCE);
-        World.administer("user", "delete", name);
         NKey stranger = NKey.createUser(new SecureRandom());
         refused(world, world.options().authHandler(signing(stranger)));
+        World.administer("user", "delete", name);
     }
 
     private static AuthHandler signing(NKey key) {

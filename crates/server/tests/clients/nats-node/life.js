@@ -93,9 +93,9 @@ test(
     administer('permission', 'set', pair.getPublicKey());
     const client = await world.connect({ authenticator: nkeyAuthenticator(pair.getSeed()) });
     await client.flush();
-    administer('user', 'delete', pair.getPublicKey());
     const other = nkeyAuthenticator(createUser().getSeed());
     await assert.rejects(world.connect({ authenticator: other }), AuthorizationError);
+    administer('user', 'delete', pair.getPublicKey());
   },
   'BROKER_TEST_PROGRAM',
 );

@@ -23,13 +23,16 @@ async def refused(world, *arguments, **options):
     raise AssertionError("was let in")
 
 
-@case(ours=True)
+@case(ours=True, needs=PROGRAM)
 async def a_name_and_a_password(world):
+    # A broker with the default user alone takes whatever is offered.
+    administer("user", "add", "another", text="pw")
     client = await world.connect(url("guest", "guest"))
     await client.flush()
     await refused(world, url("guest", "wrong"))
     await refused(world, url("nobody", "guest"))
     await refused(world, token="wrong")
+    administer("user", "delete", "another")
 
 
 @case(ours=True, needs=PROGRAM)

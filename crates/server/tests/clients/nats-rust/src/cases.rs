@@ -219,12 +219,15 @@ pub async fn an_nkey_signs_the_nonce() -> Outcome {
     let key = "UAANAWQ5D2RFCOLNKV5PXVCYRM6G3GO35OLS73IQUMSWF2RG3TOPUNZ4";
     administer(&["user", "add", key, "--no-password"])?;
     administer(&["permission", "set", key])?;
+    // A broker with the default user alone takes whatever is offered.
+    administer(&["user", "add", "another", "--no-password"])?;
     let client = options().nkey(seed.into()).connect(url()).await?;
     client.flush().await?;
     administer(&["user", "delete", key])?;
     if options().nkey(seed.into()).connect(url()).await.is_ok() {
         return Err("a deleted user was let in".into());
     }
+    administer(&["user", "delete", "another"])?;
     Ok(true)
 }
 
