@@ -348,6 +348,20 @@ impl Grant {
         self.look_up_exchange(access, exchange)
     }
 
+    /// Refuses what [`Grant::may_publish`] denies.
+    #[inline]
+    pub(crate) fn check_exchange(
+        &mut self,
+        access: &Access,
+        exchange: &str,
+    ) -> Result<(), Refusal> {
+        if self.may_publish(access, exchange) {
+            Ok(())
+        } else {
+            Err(self.publish_refused(exchange))
+        }
+    }
+
     #[cold]
     fn look_up_exchange(&mut self, access: &Access, exchange: &str) -> bool {
         let may = self.may(access, Right::Write, exchange);

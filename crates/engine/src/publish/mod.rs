@@ -122,9 +122,7 @@ impl Engine {
         }
         let connection = self.clients.channels[slot].id.connection;
         let Some(grant) = self.clients.grant(connection) else { return Ok(()) };
-        if !grant.may_publish(&self.access, publish.exchange) {
-            return Err(grant.publish_refused(publish.exchange));
-        }
+        grant.check_exchange(&self.access, publish.exchange)?;
         if publish.exchange != self.options.conventions.names.subject_exchange {
             // The default exchange leads to queues, and is checked where it leads to subjects.
             let may_reach = !publish.exchange.is_empty() && grant.subjects().is_some();
@@ -142,9 +140,7 @@ impl Engine {
         routing_key: &str,
     ) -> Result<(), Refusal> {
         let Some(grant) = self.clients.grant(id.connection) else { return Ok(()) };
-        if !grant.may_publish(&self.access, exchange) {
-            return Err(grant.publish_refused(exchange));
-        }
+        grant.check_exchange(&self.access, exchange)?;
         if exchange != self.options.conventions.names.subject_exchange {
             return Ok(());
         }

@@ -103,9 +103,7 @@ impl Engine {
         let names = self.names();
         let Some(grant) = self.clients.grant(id.connection) else { return Ok(None) };
         let exchange = if is_addressed(names, subject) { "" } else { names.subject_exchange };
-        if !grant.may_publish(&self.access, exchange) {
-            return Err(grant.publish_refused(exchange));
-        }
+        grant.check_exchange(&self.access, exchange)?;
         Ok(Some(grant))
     }
 
