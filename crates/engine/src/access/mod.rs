@@ -355,11 +355,8 @@ impl Grant {
         access: &Access,
         exchange: &str,
     ) -> Result<(), Refusal> {
-        if self.may_publish(access, exchange) {
-            Ok(())
-        } else {
-            Err(self.publish_refused(exchange))
-        }
+        let may = self.may_publish(access, exchange);
+        may.then_some(()).ok_or_else(|| self.refused(Right::Write, Resource::Exchange(exchange)))
     }
 
     #[cold]
@@ -371,11 +368,6 @@ impl Grant {
             last.push_str(exchange);
         }
         may
-    }
-
-    /// The refusal for an exchange that [`Grant::may_publish`] denied.
-    pub(crate) fn publish_refused(&self, exchange: &str) -> Refusal {
-        self.refused(Right::Write, Resource::Exchange(exchange))
     }
 
     /// Whether the user has `right` on the queue or exchange `name`.

@@ -245,7 +245,7 @@ fn one_allowed_exchange_says_nothing_about_another() {
     for (exchange, expected) in [("a", true), ("b", false), ("a", true), ("", false), ("a", true)] {
         assert_eq!(open.may_publish(&access, exchange), expected, "{exchange:?}");
     }
-    let refusal = open.publish_refused("");
+    let refusal = open.check_exchange(&access, "").unwrap_err();
     let expected = "write access to exchange 'amq.default' in vhost '/' refused for user 'ann'";
     assert_eq!(refusal.text, expected);
 }
