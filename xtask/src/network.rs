@@ -8,8 +8,9 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 const CONGESTION_CONTROL: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
-/// A network namespace with root's rights only inside it.
-const UNSHARE: &[&str] = &["--user", "--map-root-user", "--net"];
+/// A network namespace, as root; then one for anybody, with root's rights only inside it, where a peer's
+/// script can mount nothing.
+const UNSHARE: [&[&str]; 2] = [&["--net"], &["--user", "--map-root-user", "--net"]];
 /// Linux's default first; the other one exists on every Linux and needs no rights.
 const UNPACED: [&str; 2] = ["cubic", "reno"];
 
@@ -21,7 +22,11 @@ pub(crate) fn unpaced(program: impl AsRef<OsStr>) -> Command {
     if default.is_empty() || UNPACED.contains(&default) {
         return Command::new(program);
     }
-    let Some(chosen) = UNPACED.into_iter().find(|name| is_possible(name)) else {
+    let possible = UNSHARE
+        .iter()
+        .flat_map(|unshare| UNPACED.map(|chosen| (unshare, chosen)))
+        .find(|(unshare, chosen)| is_possible(unshare, chosen));
+    let Some((unshare, chosen)) = possible else {
         eprintln!(
             "this machine paces clients (net.ipv4.tcp_congestion_control = {default}), which counts as the \
              broker's time, and does not allow a network without that (unshare, ip)"
@@ -31,7 +36,7 @@ pub(crate) fn unpaced(program: impl AsRef<OsStr>) -> Command {
     eprintln!(
         "in a separate network with {chosen} for congestion control; this machine's is {default}"
     );
-    inside(&format!("{} && exec \"$@\"", set_up(chosen)), program)
+    inside(unshare, &format!("{} && exec \"$@\"", set_up(chosen)), program)
 }
 
 fn set_up(congestion_control: &str) -> String {
@@ -39,14 +44,14 @@ fn set_up(congestion_control: &str) -> String {
 }
 
 /// A shell in the network that runs `script`; the arguments of the script begin with `argument`.
-fn inside(script: &str, argument: impl AsRef<OsStr>) -> Command {
+fn inside(unshare: &[&str], script: &str, argument: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("unshare");
-    command.args(UNSHARE).args(["sh", "-c", script, "sh"]).arg(argument);
+    command.args(unshare).args(["sh", "-c", script, "sh"]).arg(argument);
     command
 }
 
-fn is_possible(congestion_control: &str) -> bool {
-    let mut trial = inside(&set_up(congestion_control), "");
+fn is_possible(unshare: &[&str], congestion_control: &str) -> bool {
+    let mut trial = inside(unshare, &set_up(congestion_control), "");
     let status = trial.stdout(Stdio::null()).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
 }
@@ -57,10 +62,13 @@ mod tests {
 
     #[test]
     fn a_program_in_the_network_gets_its_arguments_and_is_not_paced() {
-        for name in UNPACED.into_iter().filter(|name| is_possible(name)) {
-            let script = format!("{} && cat {CONGESTION_CONTROL} && exec \"$@\"", set_up(name));
-            let output = inside(&script, "echo").args(["one", "two words"]).output().unwrap();
-            assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{name}\none two words\n"));
+        for unshare in UNSHARE {
+            for name in UNPACED.into_iter().filter(|name| is_possible(unshare, name)) {
+                let script = format!("{} && cat {CONGESTION_CONTROL} && exec \"$@\"", set_up(name));
+                let output = inside(unshare, &script, "echo").args(["one", "two words"]).output();
+                let printed = String::from_utf8_lossy(&output.unwrap().stdout).into_owned();
+                assert_eq!(printed, format!("{name}\none two words\n"));
+            }
         }
     }
 }

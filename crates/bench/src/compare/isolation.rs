@@ -20,6 +20,9 @@ const ROUNDS_MIN: usize = 3;
 const RATE_PART_MIN: f64 = 0.95;
 const P99_TIMES_MAX: f64 = 1.5;
 
+/// Stands for a latency of runs in which the tool got too little of the processors to keep its schedule.
+const UNMEASURED: &str = "not measured (tool behind schedule)";
+
 /// Runs it on all sides, as many rounds as the effort has, but `ROUNDS_MIN` at least.
 pub(super) fn compare(
     comparison: &Comparison<'_>,
@@ -35,8 +38,8 @@ pub(super) fn compare(
         let once = isolation::measure(&plan, Some(side.pid()))
             .map_err(|error| format!("isolation on {}: {error}", side.name))?;
         eprintln!(
-            "isolation: {}: {:.1}% of the rate, p99 {} times that alone, {} times that beside a null \
-             broker, {} cut off, {} runs repeated",
+            "isolation: {}: {:.1}% of the rate, p99 {} that alone, {} that beside a null broker, \
+              {} cut off, {} runs repeated",
             side.name,
             once.rate_part * 100.0,
             shown(once.p99_times),
@@ -55,7 +58,7 @@ pub(super) fn compare(
 }
 
 fn shown(times: Option<f64>) -> String {
-    times.map_or("?".to_owned(), |times| format!("{times:.2}"))
+    times.map_or("not measured against".to_owned(), |times| format!("{times:.2} times"))
 }
 
 fn name(misbehaving: &Misbehaving) -> String {
@@ -74,13 +77,19 @@ fn name(misbehaving: &Misbehaving) -> String {
 }
 
 fn describe(section: &mut Section, found: &Runs<Isolation>) {
-    let p99 = |outcome: &Outcome| outcome.latency.as_ref().map_or(0.0, |latency| latency.p99_us);
+    let p99 = |outcome: &Outcome| outcome.latency.as_ref().map(|latency| latency.p99_us);
+    let mut show = |what, unit, values: &dyn Fn(&Isolation) -> Vec<f64>| {
+        found.show_all(section, what, unit, values);
+        for it in found.0.iter().filter(|it| it.runs.iter().flat_map(values).next().is_none()) {
+            section.value(&it.side, what, UNMEASURED.to_owned());
+        }
+    };
     let us = unit(" us", 0);
-    found.show_all(section, "p99 alone", us, |it| it.alone.iter().map(p99).collect());
-    found.show(section, "beside", us, |it| p99(&it.beside));
+    show("p99 alone", us, &|it| it.alone.iter().filter_map(p99).collect());
+    show("beside", us, &|it| Vec::from_iter(p99(&it.beside)));
     // What the machine does to the healthy clients without the broker.
-    found.show(section, "beside a null broker", us, |it| p99(&it.control));
-    found.show_all(section, "times that", unit("", 2), |it| Vec::from_iter(it.p99_times_control));
+    show("beside a null broker", us, &|it| Vec::from_iter(p99(&it.control)));
+    show("times that", unit("", 2), &|it| Vec::from_iter(it.p99_times_control));
     found.show(section, "rate left", unit("%", 1), |it| it.rate_part * 100.0);
     found.show(section, "flood taken", unit(" MB/s", 0), |it| it.flooded_bytes_per_s / 1e6);
     found.show(section, "misbehaving cut off", unit("", 0), |it| it.cut_off as f64);

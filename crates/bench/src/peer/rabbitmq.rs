@@ -22,6 +22,8 @@ use std::time::{Duration, Instant};
 
 /// The start script of Debian's package.
 pub(super) const SCRIPT: &str = "/usr/lib/rabbitmq/bin/rabbitmq-server";
+/// What the script prints, in the broker's folder.
+const START_LOG: &str = "start.log";
 
 /// A running RabbitMQ; stopped when dropped.
 #[derive(Debug)]
@@ -81,7 +83,7 @@ impl RabbitMq {
         fs::write(folder.join("rabbitmq.conf"), ports.configuration())?;
         fs::write(folder.join("enabled_plugins"), ports.enabled())?;
         let mut script = spawn(&program, folder, &ports)?;
-        let processes = wait(&mut script, &ports)?;
+        let processes = wait(&mut script, &ports, folder)?;
         let folder = folder.to_owned();
         Ok(RabbitMq { script, program, folder, ports, processes, uri: ports.uri() })
     }
@@ -101,7 +103,7 @@ impl RabbitMq {
     /// Starts it again with the same data and ports, and waits until it answers.
     pub fn restart(&mut self) -> Result<(), Error> {
         self.script = spawn(&self.program, &self.folder, &self.ports)?;
-        self.processes = wait(&mut self.script, &self.ports)?;
+        self.processes = wait(&mut self.script, &self.ports, &self.folder)?;
         Ok(())
     }
 
@@ -223,14 +225,14 @@ fn describe(
 }
 
 fn spawn(program: &Path, folder: &Path, ports: &Ports) -> io::Result<Child> {
-    let log = fs::File::create(folder.join("start.log"))?;
+    let log = fs::File::create(folder.join(START_LOG))?;
     let mut script = Command::new(program);
     script.envs(environment(folder, ports)).stdout(log.try_clone()?).stderr(log);
     command::start(&mut script)
 }
 
-/// Waits until it answers.
-fn wait(script: &mut Child, ports: &Ports) -> Result<Processes, Error> {
+/// Waits until it answers. The error ends with what its script printed last, since its folder goes.
+fn wait(script: &mut Child, ports: &Ports, folder: &Path) -> Result<Processes, Error> {
     let opened = wait_until_open(&ports.uri(), Duration::from_secs(60), RETRY, || {
         Ok(script.try_wait()?.map(|status| format!("rabbitmq-server ended: {status}")))
     })
@@ -240,7 +242,12 @@ fn wait(script: &mut Child, ports: &Ports) -> Result<Processes, Error> {
         script.kill()?;
         script.wait()?;
         end(name_server_pid)?;
-        return Err(error);
+        let printed = fs::read(folder.join(START_LOG)).unwrap_or_default();
+        let printed = String::from_utf8_lossy(&printed);
+        let last: Vec<&str> = printed.lines().rev().take(5).collect();
+        let last = last.into_iter().rev().collect::<Vec<_>>().join("\n");
+        let why = format!("rabbitmq-server did not start: {error}; it printed:\n{last}");
+        return Err(io::Error::other(why).into());
     }
     let pid = listener_pid(ports.amqp).unwrap_or_else(|| script.id());
     std::iter::once(pid).chain(name_server_pid).for_each(process_reaper::started);
