@@ -72,10 +72,12 @@ impl Engine {
     }
 
     /// Ends the browsers of a queue that is deleted, and tells their clients.
-    pub(crate) fn cancel_browsers<F: Effects>(&mut self, queue: u32, fx: &mut F) {
+    pub(crate) fn cancel_browsers(&mut self, queue: u32) {
         for slot in self.browsers.which(|it| it.queue == queue) {
-            if let Some(browser) = self.browsers.remove(slot) {
-                fx.consumer_cancelled(browser.channel, &browser.name);
+            let browser = self.browsers.remove(slot);
+            let channel = browser.as_ref().and_then(|it| self.channel_slot(it.channel));
+            if let (Some(browser), Some(channel)) = (browser, channel) {
+                self.tell_cancelled(channel, browser.name);
             }
         }
     }

@@ -120,13 +120,18 @@ impl Engine {
     }
 
     /// A consumer ends by its channel's wish; the queue may go with it.
-    pub(crate) fn end_consumer<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
-        let Some(consumer) = self.clients.consumers.remove(slot) else { return };
+    pub(crate) fn end_consumer<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        fx: &mut F,
+    ) -> Option<Consumer> {
+        let consumer = self.clients.consumers.remove(slot)?;
         if let Some(channel) = self.clients.channels.get_mut(consumer.channel) {
             channel.consumers.retain(|other| *other != slot);
         }
         let queue_slot = consumer.queue;
-        let Some(queue) = self.queues.get_mut(queue_slot) else { return };
+        let Some(queue) = self.queues.get_mut(queue_slot) else { return Some(consumer) };
         queue.consumers.retain(|other| *other != slot);
         queue.able.retain(|other| *other != slot);
         queue.turn = 0;
@@ -140,6 +145,7 @@ impl Engine {
             let next = queue.consumers[0];
             self.reconsider(next);
         }
+        Some(consumer)
     }
 
     /// A consumer ends because its queue goes, or can go on no more. Its channel hears of it at the end of
@@ -148,8 +154,15 @@ impl Engine {
         let Some(consumer) = self.clients.consumers.remove(slot) else { return };
         if let Some(channel) = self.clients.channels.get_mut(consumer.channel) {
             channel.consumers.retain(|other| *other != slot);
-            channel.cancelled.push(consumer.name);
-            self.wait_to_tell(consumer.channel);
+        }
+        self.tell_cancelled(consumer.channel, consumer.name);
+    }
+
+    /// A channel hears at the end of the turn that a consumer was cancelled.
+    pub(crate) fn tell_cancelled(&mut self, channel: u32, consumer: String) {
+        if let Some(channel_there) = self.clients.channels.get_mut(channel) {
+            channel_there.cancelled.push(consumer);
+            self.wait_to_tell(channel);
         }
     }
 }

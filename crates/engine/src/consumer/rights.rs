@@ -32,15 +32,9 @@ impl Engine {
             }
         }
         for consumer in forbidden {
-            self.forbid_consumer(now, consumer, fx);
+            if let Some(consumer) = self.end_consumer(now, consumer, fx) {
+                self.tell_cancelled(consumer.channel, consumer.name);
+            }
         }
-    }
-
-    fn forbid_consumer<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
-        let Some(consumer) = self.clients.consumers.get(slot) else { return };
-        if let Some(channel) = self.clients.channels.get(consumer.channel) {
-            fx.consumer_cancelled(channel.id, &consumer.name);
-        }
-        self.end_consumer(now, slot, fx);
     }
 }

@@ -336,7 +336,7 @@ impl Engine {
         for consumer in std::mem::take(&mut queue.consumers) {
             self.cancel_consumer(consumer);
         }
-        self.cancel_browsers(slot, fx);
+        self.cancel_browsers(slot);
         while let Some(get) = self.take_get(slot) {
             let text = format!("queue '{}' was deleted", self.queues[slot].name);
             fx.reply(get.channel, Err(Refusal::new(RefusalKind::NotFound, text)));

@@ -110,8 +110,8 @@ fn a_browser_waits_for_room_and_flow_and_ends_with_its_queue() {
          b consume q look
          > b refused NotAllowed: consumer 'look' exists in this channel
          a delete q
-         > b cancelled look
-         > a messages 2",
+         > a messages 2
+         > b cancelled look",
     );
 }
 

@@ -371,8 +371,8 @@ fn consumers_end_whose_user_may_not_read_their_queue_any_more() {
          b consume q other credit=9
          > b consuming other
          a permit ann .* .* ^r$
-         > c cancelled first
          > a ok
+         > c cancelled first
          a publish - r 1
          > c deliver second #1 1
          a publish - q 2
@@ -380,7 +380,7 @@ fn consumers_end_whose_user_may_not_read_their_queue_any_more() {
          a permit ann .* .* .*
          > a ok
          a permit ann ^$ ^$ ^$
-         > c cancelled second
-         > a ok",
+         > a ok
+         > c cancelled second",
     );
 }
