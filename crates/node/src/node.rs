@@ -10,6 +10,7 @@ use crate::effects::NodeEffects;
 use crate::flow::FlowControl;
 use crate::flow::throttle::HomeSaid;
 use crate::memory::account::{Account, OUTPUT_BYTES};
+use crate::memory::shortage::Shortage;
 use crate::options::Options;
 use crate::shard::inbox::InboxBatch;
 use crate::storage::StorageStatus;
@@ -66,6 +67,7 @@ pub struct Node {
     pub(crate) connections: Connections,
     pub(crate) flow: FlowControl,
     pub(crate) memory: Account,
+    pub(crate) shortage: Shortage,
     pub(crate) storage: StorageStatus,
     pub(crate) administration: Administration,
     /// Shard batches of other shards that are not processed yet, oldest first.
@@ -98,6 +100,7 @@ impl Node {
         Node {
             flow: FlowControl::new(&options),
             memory: Account::new(options.memory),
+            shortage: Shortage::default(),
             options,
             engine,
             effects,

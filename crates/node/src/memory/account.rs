@@ -39,7 +39,7 @@ const TOLD_LEAST: u64 = 16 << 10;
 const RELIEVED_PART: u64 = 8;
 
 /// A user in the account; the first one is nobody: connections that have not logged in, what is stored, and
-/// definitions from before the start.
+/// what operators have declared.
 const NOBODY: usize = 0;
 
 /// What one user holds.
@@ -63,6 +63,15 @@ impl User {
     fn all(&self) -> u64 {
         self.here + self.elsewhere.values().sum::<u64>()
     }
+}
+
+/// A user and what it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Its name.
+    pub user: Arc<str>,
+    /// What its connections and definitions hold.
+    pub held: u64,
 }
 
 /// What one connection holds.
@@ -138,6 +147,18 @@ impl Account {
         self.short
     }
 
+    /// What is held on all shards, as far as they have told.
+    pub(crate) fn all(&self) -> u64 {
+        self.here.all().saturating_add(self.elsewhere)
+    }
+
+    /// The user who holds most.
+    pub(crate) fn largest(&self) -> Option<Owner> {
+        let users = self.users.iter().skip(NOBODY + 1);
+        let largest = users.max_by_key(|user| user.all()).filter(|user| user.all() > 0)?;
+        Some(Owner { user: Arc::clone(&largest.name), held: largest.all() })
+    }
+
     fn number_of(&mut self, user: &str) -> usize {
         if let Some(number) = self.numbers.get(user) {
             return *number;
@@ -150,7 +171,7 @@ impl Account {
     }
 
     fn free(&self) -> u64 {
-        self.limits.all.saturating_sub(self.here.all().saturating_add(self.elsewhere))
+        self.limits.all.saturating_sub(self.all())
     }
 
     fn change(&mut self, user: usize, before: u64, after: u64) {
@@ -355,6 +376,9 @@ mod tests {
             told += bytes;
         }
         assert_eq!(told, 54 * MIB);
+        assert_eq!((home.all(), other.all()), (54 * MIB, 54 * MIB));
+        let ann = Owner { user: "ann".into(), held: 50 * MIB };
+        assert_eq!(other.largest(), Some(ann));
         let standing = set(&mut other, 1, "ann", 0);
         assert_eq!((standing.is_short, standing.is_refused), (false, true));
         assert_eq!(standing.ceiling, 10 * MIB);

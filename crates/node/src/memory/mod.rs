@@ -2,4 +2,5 @@
 
 pub(crate) mod account;
 pub(crate) mod reckoning;
+pub(crate) mod shortage;
 pub(crate) mod stalled;

@@ -7,6 +7,7 @@
 //! - What else would make it hold more is refused: declarations, bindings, subscriptions, transactions.
 
 use super::account::{CONNECTION_LEAST, MemoryLimits, Standing};
+use super::shortage::MemoryNews;
 use crate::node::Node;
 use crate::shard::message::ShardMessage;
 use angarium_engine::{ConnectionId, HeldMemory, MemoryKind, Time};
@@ -113,9 +114,21 @@ impl Node {
         let unwritten = self.effects.journal.as_ref().map_or(0, |it| it.backlog_bytes());
         self.memory.set_common(MemoryKind::Messages, self.engine.message_memory() + unwritten);
         self.memory.set_common(MemoryKind::Spooled, self.effects.spill.unwritten_bytes());
+        // Home knows what all shards hold.
+        let max = self.options.memory.all;
+        if self.is_home()
+            && let Some(is_short) = self.shortage.look(now, self.memory.all(), max)
+        {
+            self.shortage.untold = Some(MemoryNews::of(&self.memory, is_short, max));
+        }
         while let Some((user, bytes)) = self.memory.next_untold() {
             self.effects.links.say_to_all(ShardMessage::Held { user: &user, bytes });
         }
+    }
+
+    /// What the host's log is to say of memory.
+    pub fn next_memory_news(&mut self) -> Option<MemoryNews> {
+        self.shortage.untold.take()
     }
 
     /// Called twice a second for each connection.

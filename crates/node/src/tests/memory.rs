@@ -52,6 +52,31 @@ fn subscriptions_that_hold_too_much_are_refused_wherever_the_user_is() {
 }
 
 #[test]
+fn a_shortage_is_told_with_who_holds_most_and_so_is_its_end() {
+    let mut broker = Broker::new(2);
+    limit(&mut broker.nodes, MemoryLimits { all: MIB, ..MemoryLimits::NONE });
+    // One connection alone may hold half of it.
+    for name in ["a", "b"] {
+        assert_eq!(broker.nodes[0].next_memory_news(), None);
+        broker.connect(name, 1);
+        for at in 0..150 {
+            broker.say(name, &format!("SUB {at}.{} {at}\r\n", "a".repeat(3_900)));
+        }
+        broker.pass(Duration::from_secs(1));
+    }
+    let news = broker.nodes[0].next_memory_news().expect("most of it is held");
+    assert!(news.is_short && news.held > MIB / 8 * 5, "{news:?}");
+    let largest = news.largest.expect("somebody holds most");
+    assert_eq!(&*largest.user, "user");
+    assert!(largest.held > MIB / 2, "{largest:?}");
+    broker.disconnect("a");
+    broker.pass(Duration::from_secs(1));
+    let news = broker.nodes[0].next_memory_news();
+    assert_eq!(news.map(|news| news.is_short), Some(false));
+    assert_eq!(broker.nodes[1].next_memory_news(), None);
+}
+
+#[test]
 fn an_unfinished_message_waits_for_memory_and_is_then_refused() {
     for shards in [1, 2] {
         let mut host = Host::new(shards);

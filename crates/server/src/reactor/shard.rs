@@ -15,6 +15,7 @@ use crate::reactor::admin_replies::AdminReplies;
 use crate::reactor::busy_poll::{BusyPoll, Party};
 use crate::reactor::handed_out_file::HandedOutFile;
 use crate::reactor::input_coalescing::InputCoalescing;
+use crate::reactor::memory_log;
 use crate::reactor::parallel_send;
 use crate::reactor::read_budget::{READ_BYTES_MAX, ReadBudget};
 use crate::reactor::shard_directory::ShardDirectory;
@@ -363,6 +364,7 @@ impl Shard {
         self.watch_step(Step::EndTurn);
         if self.node.is_home() {
             self.storage_alerts.look(&mut self.node);
+            memory_log::look(&mut self.node);
         }
         self.slow_consumers.look(&mut self.node);
         self.hand_out();

@@ -80,6 +80,8 @@ def arguments_are_refused_where_they_are_too_many(broker, innocent):
     )
     send_all(client, declared)
     assert client.closed_with().startswith("506")
+    shortages = [line for line in broker.errors if "memory is short" in line]
+    assert len(shortages) == 1 and 'largest_user="low"' in shortages[0], broker.errors
     other = Amqp(broker.amqp)
     other.open()
     other.queue("of another user")
