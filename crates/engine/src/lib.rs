@@ -47,6 +47,7 @@ pub use crate::interface::message::{
 pub use crate::interface::options::{
     EXCHANGE_OPTIONS, MILLIS_MAX, OptionDefinition, OptionType, QUEUE_OPTIONS,
 };
+pub use crate::interface::owned_message::OwnedMessage;
 pub use crate::interface::refusal::{Declared, DifferentOption, Mismatch, Refusal, RefusalKind};
 pub use crate::interface::request::{
     Arguments, Binding, BindingTarget, ClaimSession, Consume, Credit, Durability, Emit,

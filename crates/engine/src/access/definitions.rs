@@ -1,6 +1,4 @@
 //! How much memory the definitions of each user take: the queues, exchanges and bindings that it declared.
-//!
-//! Who declared something is known until the broker ends; what is recovered is nobody's.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -82,6 +80,16 @@ impl Definitions {
         Declarer(number)
     }
 
+    /// The name of one who declares; the empty one is nobody's.
+    pub(crate) fn name(&self, by: Declarer) -> &str {
+        &self.users[by.0 as usize].name
+    }
+
+    /// The user as one who declares, if it ever was one.
+    pub(crate) fn find(&self, user: &str) -> Option<Declarer> {
+        self.numbers.get(user).map(|number| Declarer(*number))
+    }
+
     /// Adds up the changes of a tally.
     pub(crate) fn take(&mut self, tally: &mut Tally) {
         for (Declarer(number), bytes) in tally.changes.drain(..) {
@@ -110,6 +118,7 @@ mod tests {
         let (mut definitions, mut tally) = (Definitions::default(), Tally::default());
         let (ann, bob) = (definitions.declarer("ann"), definitions.declarer("bob"));
         assert_eq!(definitions.declarer("ann"), ann);
+        assert_eq!((definitions.name(ann), definitions.name(Declarer::default())), ("ann", ""));
         tally.came(ann, 100);
         tally.came(ann, 10);
         tally.came(bob, 7);

@@ -6,7 +6,7 @@ use super::definitions::Declarer;
 use crate::channel::Channel;
 use crate::consumer::Consumer;
 use crate::consumer::unsettled::Delivered;
-use crate::engine::Engine;
+use crate::engine::{Engine, Storage};
 use crate::interface::refusal::refuse;
 use crate::{ConnectionId, HeldMemory, MemoryKind, Refusal};
 use std::sync::Arc;
@@ -20,6 +20,7 @@ impl Engine {
     /// Adds what a connection holds here. Its definitions are its user's.
     pub fn add_held(&self, id: ConnectionId, held: &mut HeldMemory) {
         let Some(connection) = self.clients.connection(id) else { return };
+        held.add(MemoryKind::Fanouts, self.agenda.wide.bytes_of(id));
         for (_, slot) in &connection.channels {
             let Some(channel) = self.clients.channels.get(*slot) else { continue };
             let consumers =
@@ -33,11 +34,13 @@ impl Engine {
         }
     }
 
-    /// What messages take, those of queues and delayed ones.
+    /// What messages take, those of queues, delayed ones, and those on their way to very many queues whose
+    /// publisher does not wait.
     #[must_use]
     pub fn message_memory(&self) -> u64 {
         let delayed = self.delays.len() as u64 * DELAYED_BYTES;
-        self.storage.resident + self.storage.loading_bytes + delayed
+        let Storage { resident, loading_bytes, .. } = &self.storage;
+        resident + loading_bytes + delayed + self.agenda.wide.other_bytes()
     }
 
     /// The next user whose definitions take more or less memory than when it was last returned here, with
@@ -70,12 +73,5 @@ impl Engine {
     pub(crate) fn declarer(&mut self, id: ConnectionId) -> Declarer {
         let user = self.clients.connection(id).and_then(|connection| connection.grant.as_ref());
         self.definitions.declarer(user.map_or("", |grant| &grant.user))
-    }
-
-    /// Counts what was recovered.
-    pub(crate) fn count_definitions(&mut self) {
-        for (_, vhost) in self.topology.vhosts.iter_mut() {
-            self.definitions.take(&mut vhost.router.tally);
-        }
     }
 }

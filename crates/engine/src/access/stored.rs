@@ -1,9 +1,9 @@
-//! Bytes that wait in queues, counted for each queue, for its virtual host and for the user who declared it.
+//! Bytes of messages in queues, counted for each queue, its virtual host and the user who declared it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes that wait in several queues. One thread changes it: the one that has the queues.
+/// Bytes of several queues. One thread changes it: the one that has the queues.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stored(Arc<AtomicU64>);
 
@@ -19,48 +19,87 @@ impl Stored {
     }
 }
 
-/// Bytes that wait in a queue, and where else they count.
+/// Body bytes of a queue's messages, those that wait and those that are out and not settled, and where else
+/// they count.
 #[derive(Debug, Default)]
-pub(crate) struct ReadyBytes {
-    bytes: u64,
-    also_in: [Option<Stored>; 2],
+pub(crate) struct QueueBytes {
+    ready: u64,
+    out: u64,
+    also_in: Option<AlsoIn>,
 }
 
-impl ReadyBytes {
+/// The virtual host of a queue, and the user who declared it.
+#[derive(Debug)]
+struct AlsoIn {
+    vhost: Stored,
+    user: Stored,
+}
+
+impl QueueBytes {
+    /// Those that wait.
     #[inline]
-    pub(crate) fn get(&self) -> u64 {
-        self.bytes
+    pub(crate) fn ready(&self) -> u64 {
+        self.ready
+    }
+
+    /// Those that are out.
+    #[cfg(test)]
+    pub(crate) fn out(&self) -> u64 {
+        self.out
+    }
+
+    #[inline]
+    fn change(&self, change: impl Fn(u64) -> u64) {
+        if let Some(AlsoIn { vhost, user }) = &self.also_in {
+            vhost.change(&change);
+            user.change(&change);
+        }
     }
 
     #[inline]
     pub(crate) fn add(&mut self, bytes: u64) {
-        self.bytes += bytes;
-        self.also_in.iter().flatten().for_each(|stored| stored.change(|all| all + bytes));
+        self.ready += bytes;
+        self.change(|all| all + bytes);
     }
 
     #[inline]
     pub(crate) fn take(&mut self, bytes: u64) {
-        self.bytes -= bytes;
-        self.also_in.iter().flatten().for_each(|stored| stored.change(|all| all - bytes));
+        self.ready -= bytes;
+        self.change(|all| all - bytes);
+    }
+
+    /// A message that does not wait is out.
+    #[inline]
+    pub(crate) fn went_out(&mut self, bytes: u64) {
+        self.out += bytes;
+        self.change(|all| all + bytes);
+    }
+
+    /// One that was out is settled, or comes back.
+    #[inline]
+    pub(crate) fn ended(&mut self, bytes: u64) {
+        self.out -= bytes;
+        self.change(|all| all - bytes);
     }
 
     /// Nothing waits any more.
-    pub(crate) fn clear(&mut self) {
-        self.take(self.bytes);
+    pub(crate) fn clear_ready(&mut self) {
+        self.take(self.ready);
     }
 
-    /// Counts them in a virtual host and, where a user declared the queue, for that user too.
-    pub(crate) fn count_in(&mut self, vhost: &Stored, user: Option<&Stored>) {
-        let bytes = self.bytes;
-        self.clear();
-        self.also_in = [Some(vhost.clone()), user.cloned()];
-        self.add(bytes);
+    /// Counts them in a virtual host and for the user who declared the queue.
+    pub(crate) fn count_in(&mut self, vhost: &Stored, user: &Stored) {
+        let bytes = self.ready + self.out;
+        self.change(|all| all - bytes);
+        self.also_in = Some(AlsoIn { vhost: vhost.clone(), user: user.clone() });
+        self.change(|all| all + bytes);
     }
 }
 
-impl Drop for ReadyBytes {
+impl Drop for QueueBytes {
     fn drop(&mut self) {
-        self.clear();
+        let bytes = self.ready + self.out;
+        self.change(|all| all - bytes);
     }
 }
 
@@ -76,18 +115,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_in_a_queue_counts_wherever_it_belongs_until_the_queue_is_gone() {
-        let (vhost, user) = (Stored::default(), Stored::default());
-        let (mut one, mut other) = (ReadyBytes::default(), ReadyBytes::default());
+    fn the_bytes_of_a_queue_count_wherever_it_belongs_until_it_is_gone() {
+        let (vhost, user, nobody) = <(Stored, Stored, Stored)>::default();
+        let (mut one, mut other) = (QueueBytes::default(), QueueBytes::default());
         one.add(5);
-        one.count_in(&vhost, Some(&user));
-        other.count_in(&vhost, None);
+        one.count_in(&vhost, &user);
+        other.count_in(&vhost, &nobody);
         other.add(7);
         one.add(3);
         one.take(1);
-        assert_eq!((one.get(), other.get(), vhost.bytes(), user.bytes()), (7, 7, 14, 7));
-        other.clear();
-        assert_eq!((other.get(), vhost.bytes()), (0, 7));
+        assert_eq!((one.ready(), other.ready(), vhost.bytes(), user.bytes()), (7, 7, 14, 7));
+        one.take(3);
+        one.went_out(3);
+        assert_eq!((one.ready(), one.out(), vhost.bytes(), user.bytes()), (4, 3, 14, 7));
+        one.ended(1);
+        one.clear_ready();
+        assert_eq!((one.ready(), one.out(), vhost.bytes(), user.bytes()), (0, 2, 9, 2));
+        other.clear_ready();
+        assert_eq!((other.ready(), vhost.bytes()), (0, 2));
         drop(one);
         assert_eq!((vhost.bytes(), user.bytes()), (0, 0));
     }

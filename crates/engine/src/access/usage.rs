@@ -74,7 +74,7 @@ impl Access {
         Err(Refusal::new(RefusalKind::LimitExceeded, text))
     }
 
-    /// A queue comes that the user has declared; where its bytes count.
+    /// A queue comes that the user has declared; where its bytes count. The empty name is nobody's.
     pub(crate) fn queue_declared(&mut self, user: &str) -> Stored {
         let owned = self.owned.entry(user.to_owned()).or_default();
         owned.queues += 1;

@@ -1,9 +1,9 @@
 //! Transactions: holding back, committing in one group, forgetting.
 
 use super::transaction::{HeldPublish, Operation, Operations, Transaction, cost};
+use crate::channel::Channel;
 use crate::engine::Engine;
 use crate::interface::refusal::refuse;
-use crate::routing::vhost::Way;
 use crate::storage::record;
 use crate::storage::record::EXTRA_BYTES_MAX;
 use crate::{Effects, Outcome, Position, Publish, Refusal, Reply, Settle, StorageState, Time};
@@ -107,7 +107,8 @@ impl Engine {
         for operation in operations.iter() {
             match operation {
                 Operation::Publish(publish) => {
-                    let (size, queues) = publish.with(|publish| self.publish_size(slot, publish));
+                    let (size, queues) =
+                        publish.with(|publish| self.publish_size(slot, publish))?;
                     bytes += size;
                     placements += queues;
                     records += 2;
@@ -150,12 +151,21 @@ impl Engine {
         Ok((bytes, records))
     }
 
-    /// At most how many bytes the records of a publish take, and how many queues it goes to.
-    fn publish_size(&mut self, slot: u32, publish: &Publish<'_>) -> (usize, usize) {
-        let vhost = self.clients.channels[slot].vhost;
-        let vhost = &mut self.topology.vhosts[vhost];
-        let (read, targets) = (self.options.conventions.read_headers, &mut self.scratch.targets);
-        vhost.route(read, Way::of(publish), &publish.content, targets);
-        (record::bytes_max(cost(publish) as usize, targets.len()), targets.len())
+    /// At most how many bytes the records of a publish take, and how many queues it goes to. Refused: a quota
+    /// is reached.
+    fn publish_size(
+        &mut self,
+        slot: u32,
+        publish: &Publish<'_>,
+    ) -> Result<(usize, usize), Refusal> {
+        let Channel { id, vhost, .. } = self.clients.channels[slot];
+        let mut targets = std::mem::take(&mut self.scratch.targets);
+        let routed = self.route(vhost, publish, &mut targets);
+        let route = routed.as_ref().ok().filter(|_| self.access.bounds_stored());
+        let by = Some(id.connection);
+        let refusal = route.and_then(|route| self.over_quota(by, vhost, route, &targets));
+        let queues = targets.len();
+        self.scratch.targets = targets;
+        refusal.map_or(Ok((record::bytes_max(cost(publish) as usize, queues), queues)), Err)
     }
 }

@@ -399,7 +399,7 @@ impl Engine {
         let timeout = self.settle_timeout(slot, consumer.map(|(consumer, _)| consumer));
         let channel = &mut self.clients.channels[channel_slot];
         let queue = &mut self.queues[slot];
-        queue.unsettled += 1;
+        queue.went_out(entry.bytes);
         if consumer.is_some() {
             channel.account.take(entry.bytes);
         }

@@ -111,7 +111,7 @@ impl Engine {
             self.drop_entry(entry, fx);
             return;
         };
-        queue.unsettled -= 1;
+        queue.ended(entry.bytes);
         match outcome {
             Outcome::Accept => {
                 queue.counters.accepted += 1;

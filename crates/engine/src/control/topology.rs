@@ -13,6 +13,7 @@ use crate::{
     Binding, BindingTarget, Bound, ConnectionId, Declared, DiscardReason, Effects, Mismatch,
     QueueOptions, QueueType, Refusal, RefusalKind, Reply, Request, StorageState, Time,
 };
+use std::sync::Arc;
 
 impl Engine {
     pub(crate) fn change_topology<F: Effects>(
@@ -33,7 +34,9 @@ impl Engine {
             Request::DeclareExchange { name, options: Some(options) } => {
                 let change = self.router(vhost).declare_exchange(&name, &options)?;
                 let vhost_name = self.vhost_name(vhost);
-                let record = Record::ExchangeDeclared { vhost: &vhost_name, name: &name, options };
+                let (vhost_name, by) = (vhost_name.as_str(), &*self.user_of(connection));
+                let record =
+                    Record::ExchangeDeclared { vhost: vhost_name, name: &name, options, by };
                 self.record_change(vhost, &change, &record, fx);
                 Ok(Reply::Done)
             }
@@ -69,13 +72,13 @@ impl Engine {
             Request::Bind(binding) => {
                 self.check_target(slot, &binding.target)?;
                 check_arguments(&binding.arguments)?;
-                self.change_binding(vhost, true, binding, fx)
+                self.bind(connection, vhost, binding, fx)
             }
             Request::Unbind(binding) => {
                 // A missing target has no bindings.
                 match self.check_target(slot, &binding.target) {
                     Err(refusal) if refusal.kind != RefusalKind::NotFound => Err(refusal),
-                    _ => self.change_binding(vhost, false, binding, fx),
+                    _ => self.unbind(vhost, binding, fx),
                 }
             }
             _ => unreachable!("only requests about topology come here"),
@@ -103,6 +106,11 @@ impl Engine {
             _ => true,
         };
         if is_there { Ok(()) } else { self.check_may_hold_more(connection) }
+    }
+
+    /// A connection's user; the empty name is the host's own.
+    fn user_of(&self, connection: ConnectionId) -> Arc<str> {
+        self.clients.user(connection).cloned().unwrap_or_default()
     }
 
     fn vhost_name(&self, vhost: u32) -> String {
@@ -136,25 +144,34 @@ impl Engine {
 
     // ---- bindings ----
 
-    fn change_binding<F: Effects>(
+    fn bind<F: Effects>(
         &mut self,
+        connection: ConnectionId,
         vhost: u32,
-        binds: bool,
         binding: Binding,
         fx: &mut F,
     ) -> Result<Reply, Refusal> {
         let Binding { source, target, key, arguments } = binding;
-        let router = self.router(vhost);
-        let change = if binds {
-            router.bind(&source, &target, &key, arguments.clone())?
-        } else {
-            router.unbind(&source, &target, &key, &arguments)?
-        };
+        let change = self.router(vhost).bind(&source, &target, &key, arguments.clone())?;
+        let (vhost_name, by) = (self.vhost_name(vhost), self.user_of(connection));
+        let binding =
+            BindingRecord { vhost: &vhost_name, source: &source, target, key: &key, arguments };
+        self.record_change(vhost, &change, &Record::Bound { binding, by: &by }, fx);
+        Ok(Reply::Done)
+    }
+
+    fn unbind<F: Effects>(
+        &mut self,
+        vhost: u32,
+        binding: Binding,
+        fx: &mut F,
+    ) -> Result<Reply, Refusal> {
+        let Binding { source, target, key, arguments } = binding;
+        let change = self.router(vhost).unbind(&source, &target, &key, &arguments)?;
         let vhost_name = self.vhost_name(vhost);
         let binding =
             BindingRecord { vhost: &vhost_name, source: &source, target, key: &key, arguments };
-        let record = if binds { Record::Bound(binding) } else { Record::Unbound(binding) };
-        self.record_change(vhost, &change, &record, fx);
+        self.record_change(vhost, &change, &Record::Unbound(binding), fx);
         Ok(Reply::Done)
     }
 
@@ -217,10 +234,8 @@ impl Engine {
     ) -> Result<Reply, Refusal> {
         let Channel { id, vhost, .. } = self.clients.channels[slot];
         self.check_queue(vhost, &name, &options)?;
-        let user = self.clients.user(id.connection).cloned();
-        if let Some(user) = &user {
-            self.access.check_room_of(user, &name)?;
-        }
+        let by = &*self.user_of(id.connection);
+        self.access.check_room_of(by, &name)?;
         self.check_may_hold_more(id.connection)?;
         let number = self.queues.next_number();
         let mut queue = Queue::new(number, vhost, name.clone(), options);
@@ -230,20 +245,14 @@ impl Engine {
         if queue.durable {
             let vhost_name = self.vhost_name(vhost);
             let options = queue.options.clone();
-            let record = Record::QueueDeclared { number, vhost: &vhost_name, name: &name, options };
+            let vhost = vhost_name.as_str();
+            let record = Record::QueueDeclared { number, vhost, name: &name, options, by };
             self.append_record(&record, fx);
         }
         if queue.options.queue_type == QueueType::Quorum {
             fx.lacks_copies(&self.topology.vhosts[vhost].name, &name);
         }
-        let is_durable = queue.durable;
         let queue_slot = self.add_queue(queue);
-        if let Some(user) = &user {
-            if is_durable {
-                self.append_record(&Record::QueueDeclaredBy { queue: number, user }, fx);
-            }
-            self.set_declarer(queue_slot, user);
-        }
         self.queue_used(now, queue_slot);
         Ok(Reply::Queue { name, messages: 0, consumers: 0 })
     }
@@ -281,28 +290,17 @@ impl Engine {
         Ok(())
     }
 
-    /// A user has declared a queue: it counts as one of this user's.
-    pub(crate) fn set_declarer(&mut self, slot: u32, user: &str) {
-        let Some(queue) = self.queues.get_mut(slot).filter(|it| it.declared_by.is_none()) else {
-            return;
-        };
-        queue.declared_by = Some(user.into());
-        let stored = self.access.queue_declared(user);
-        queue.ready_bytes.count_in(&self.topology.vhosts[queue.vhost].stored, Some(&stored));
-    }
-
     /// A queue is gone: its user may declare another one.
     pub(crate) fn forget_declarer(&mut self, queue: &Queue) {
-        if let Some(user) = &queue.declared_by {
-            self.access.queue_gone(user);
-        }
+        self.access.queue_gone(self.definitions.name(queue.by));
     }
 
-    /// Takes a queue in, under the number it has.
+    /// Takes a queue in, under the number it has, as one of who declared it.
     pub(crate) fn add_queue(&mut self, mut queue: Queue) -> u32 {
         let slot = self.queues.next_slot();
         let vhost = &mut self.topology.vhosts[queue.vhost];
-        queue.ready_bytes.count_in(&vhost.stored, None);
+        let stored = self.access.queue_declared(self.definitions.name(queue.by));
+        queue.bytes.count_in(&vhost.stored, &stored);
         vhost.router.queue_added(&queue.name, QueueKey(slot), queue.durable);
         vhost.queues += 1;
         vhost.router.tally.came(queue.by, queue.definition_bytes());
@@ -392,7 +390,7 @@ impl Engine {
     pub(crate) fn drop_messages(&mut self, slot: u32) {
         let queue = &mut self.queues[slot];
         queue.ready = 0;
-        queue.ready_bytes.clear();
+        queue.bytes.clear_ready();
         self.storage.resident -= std::mem::take(&mut queue.resident);
         queue.requeued_in_pages.clear();
         for lane in &mut queue.lanes {

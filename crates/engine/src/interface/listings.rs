@@ -17,7 +17,7 @@ pub struct VhostListing<'a> {
     pub name: &'a str,
     /// How many queues it has.
     pub queues: usize,
-    /// How many bytes wait in them.
+    /// How many bytes of messages are stored in them, delayed, or on their way to very many of them.
     pub stored_bytes: u64,
     /// How many connections of clients it has, as far as shards have told.
     pub connections: u64,
@@ -36,7 +36,7 @@ pub struct UserListing<'a> {
     pub quota: Quota,
     /// How many queues it has declared.
     pub queues: u64,
-    /// How many bytes wait in them.
+    /// How many bytes of messages are stored in them, and how many it has published with a delay.
     pub stored_bytes: u64,
 }
 
@@ -181,11 +181,12 @@ impl Engine {
 
     /// All virtual hosts, by name.
     pub fn list_vhosts(&self) -> impl Iterator<Item = VhostListing<'_>> {
-        let vhosts = self.topology.by_name();
-        vhosts.map(|vhost| VhostListing {
+        let vhosts = self.topology.vhost_slots.values();
+        let vhosts = vhosts.map(|slot| (*slot, &self.topology.vhosts[*slot]));
+        vhosts.map(|(slot, vhost)| VhostListing {
             name: &vhost.name,
             queues: vhost.queues,
-            stored_bytes: vhost.stored.bytes(),
+            stored_bytes: self.stored_in(slot),
             connections: self.access.in_vhosts.everywhere(&vhost.name),
             quota: self.access.vhost_quota(&vhost.name),
         })
@@ -198,7 +199,7 @@ impl Engine {
             administrator: user.administrator,
             quota: self.access.quota(name),
             queues: self.access.owned_queues(name),
-            stored_bytes: self.access.owned_bytes(name),
+            stored_bytes: self.definitions.find(name).map_or(0, |user| self.stored_by(user)),
         })
     }
 
@@ -264,7 +265,7 @@ impl Engine {
                 name: &queue.name,
                 options: &queue.options,
                 ready: queue.ready,
-                ready_bytes: queue.ready_bytes.get(),
+                ready_bytes: queue.bytes.ready(),
                 unsettled: queue.unsettled,
                 resident_bytes: queue.resident,
                 consumers: queue.consumers.len(),

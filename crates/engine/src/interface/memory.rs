@@ -7,6 +7,8 @@ pub enum MemoryKind {
     Input,
     /// Output that is not sent.
     Output,
+    /// Messages on their way to very many queues or subscribers.
+    Fanouts,
     /// Publishes and settles that wait for a commit.
     Transactions,
     /// Deliveries that are not settled, besides their messages.
@@ -25,9 +27,10 @@ pub enum MemoryKind {
 
 impl MemoryKind {
     /// All of them with their names, in the order of their numbers.
-    pub const NAMES: [(MemoryKind, &'static str); 9] = [
+    pub const NAMES: [(MemoryKind, &'static str); 10] = [
         (MemoryKind::Input, "input"),
         (MemoryKind::Output, "output"),
+        (MemoryKind::Fanouts, "fanouts"),
         (MemoryKind::Transactions, "transactions"),
         (MemoryKind::Unsettled, "unsettled"),
         (MemoryKind::Subscriptions, "subscriptions"),

@@ -10,6 +10,7 @@ pub(crate) mod listings;
 pub(crate) mod memory;
 pub(crate) mod message;
 pub(crate) mod options;
+pub(crate) mod owned_message;
 pub(crate) mod refusal;
 pub(crate) mod request;
 pub(crate) mod time;

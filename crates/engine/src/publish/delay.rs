@@ -3,10 +3,11 @@
 //! They leave by due time, then by arrival. What memory has no room for is read back when its turn
 //! has come, a bounded piece at a time; nothing behind it overtakes it.
 
+use crate::channel::Channel;
 use crate::engine::Engine;
 use crate::foundation::timers::Timer;
 use crate::publish::fanouts::Then;
-use crate::publish::held::{DelayKey, Held};
+use crate::publish::held::{DelayKey, Held, HeldBytes};
 use crate::publish::taken::Taken;
 use crate::queue::blob::{Blob, ENTRY_COST};
 use crate::queue::entry::NOWHERE;
@@ -40,6 +41,8 @@ pub(crate) struct Delays {
     messages: BTreeMap<DelayKey, Blob>,
     /// What memory is counted for those.
     resident: u64,
+    /// Of all of them, whether or not they are in memory.
+    pub(crate) bytes: HeldBytes,
     /// They are due and cannot be read. They stay, out of the way of the others; another start of
     /// the broker asks for them again.
     unreadable: BTreeMap<DelayKey, Held>,
@@ -61,14 +64,22 @@ impl Delays {
         self.next_number = self.next_number.max(key.number.saturating_add(1));
         let before = self.due.insert(key.number, key.due);
         let before = before.and_then(|due| self.waiting.remove(&DelayKey { due, ..key }));
-        self.waiting.insert(key, held);
+        before.iter().for_each(|before| self.bytes.went(before));
+        self.add(key, held);
         before
     }
 
     /// Takes one out because a record says so.
     pub(crate) fn forget(&mut self, number: u64) -> Option<Held> {
         let due = self.due.remove(&number)?;
-        self.waiting.remove(&DelayKey { due, number })
+        let held = self.waiting.remove(&DelayKey { due, number })?;
+        self.bytes.went(&held);
+        Some(held)
+    }
+
+    fn add(&mut self, key: DelayKey, held: Held) {
+        self.bytes.came(&held);
+        self.waiting.insert(key, held);
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -109,12 +120,14 @@ impl Engine {
     /// Holds a message back until `due`.
     pub(crate) fn delay<F: Effects>(
         &mut self,
-        vhost: u32,
+        slot: u32,
         due: Time,
         publish: &Publish<'_>,
         wants_flush: bool,
         fx: &mut F,
     ) -> Taken {
+        let Channel { id, vhost, .. } = self.clients.channels[slot];
+        let by = self.declarer(id.connection);
         let persistent = publish.content.persistent;
         let mut room = Vec::new();
         // So it will be when it leaves.
@@ -136,11 +149,12 @@ impl Engine {
         self.delays.next_number += 1;
         let mut position = NOWHERE;
         if persistent {
-            let vhost = &self.topology.vhosts[vhost].name;
+            let (vhost, by) = (&self.topology.vhosts[vhost].name, self.definitions.name(by));
             let mut writer = record::start(&mut self.scratch.record, Kind::Delayed);
             writer.u64(key.number);
             writer.text(vhost);
             writer.u64(due.0);
+            writer.text(by);
             position = message.append(&self.scratch.record, wants_flush, fx);
             fx.write_soon();
             fx.retain(position, 1);
@@ -149,8 +163,8 @@ impl Engine {
             self.retain_transient(position, fx);
         }
         let bytes = u32::try_from(message.len()).unwrap_or(u32::MAX);
-        let held = Held { position, vhost, bytes, persistent, mark: self.storage.mark };
-        self.delays.waiting.insert(key, held);
+        let held = Held { position, vhost, bytes, by, persistent, mark: self.storage.mark };
+        self.delays.add(key, held);
         if fits {
             self.delays.resident += cost;
             self.storage.resident += cost;
@@ -285,7 +299,7 @@ impl Engine {
         let is_wide = self.is_wide(targets.len());
         if is_wide {
             let then = Then::EndDelay(key);
-            self.place_wide(None, held.vhost, &incoming, false, then);
+            self.place_wide(None, held.vhost, &incoming, targets.len(), false, then);
             // The others wait for it.
             self.delays.is_loading = true;
         } else {
@@ -332,6 +346,7 @@ impl Engine {
         }
         let delays = &mut self.delays;
         let held = delays.waiting.remove(&key).or_else(|| delays.unreadable.remove(&key))?;
+        delays.bytes.went(&held);
         self.snapshot_held_first(key, held);
         Some(held)
     }

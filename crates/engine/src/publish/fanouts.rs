@@ -23,10 +23,22 @@ pub(crate) struct WideFanouts {
     published: VecDeque<Fanout>,
     letters: VecDeque<Fanout>,
     is_letter_active: bool,
-    /// Connections whose further input waits, and for how many fan-outs.
-    holding: BTreeMap<ConnectionId, usize>,
+    /// Connections whose further input waits, and for what.
+    holding: BTreeMap<ConnectionId, Held>,
+    /// What messages take in memory that are no connection's.
+    others_bytes: u64,
+    /// Body bytes that queues are still to get, each queue's counted, by virtual host.
+    outstanding: BTreeMap<u32, u64>,
     /// Numbers them.
     pub(crate) begun: u64,
+}
+
+/// Fan-outs for which a connection waits.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    fanouts: usize,
+    /// What their messages take in memory.
+    bytes: u64,
 }
 
 #[derive(Debug)]
@@ -35,6 +47,8 @@ pub(crate) struct Fanout {
     /// The publisher.
     pub(crate) by: Option<ConnectionId>,
     is_letter: bool,
+    /// What its message takes in memory.
+    bytes: u64,
     pub(crate) work: Work,
 }
 
@@ -49,6 +63,9 @@ pub(crate) enum Work {
 pub(crate) struct ToQueues {
     pub(crate) vhost: u32,
     pub(crate) message: Blob,
+    pub(crate) body_bytes: u64,
+    /// Body bytes that queues are still to get of it.
+    pub(crate) outstanding: u64,
     pub(crate) redelivered: bool,
     /// With their numbers: another queue may have the slot by the time. `None`: it has not begun.
     pub(crate) targets: Option<Vec<(QueueKey, u64)>>,
@@ -71,6 +88,26 @@ pub(crate) enum Then {
     EndDelay(DelayKey),
 }
 
+impl Work {
+    fn message_bytes(&self) -> u64 {
+        match self {
+            Work::Queues(work) => size_of::<ToQueues>() as u64 + work.message.cost(),
+            Work::Subscribers(work) => work.message_bytes(),
+        }
+    }
+
+    /// What the list of those takes who are still to get it.
+    fn list_bytes(&self) -> u64 {
+        match self {
+            Work::Queues(work) => {
+                let places = work.targets.as_ref().map_or(0, Vec::capacity);
+                (places * size_of::<(QueueKey, u64)>()) as u64
+            }
+            Work::Subscribers(work) => work.list_bytes(),
+        }
+    }
+}
+
 impl WideFanouts {
     /// Whether there are none.
     #[inline]
@@ -86,10 +123,12 @@ impl WideFanouts {
 
     pub(crate) fn begin(&mut self, by: Option<ConnectionId>, is_letter: bool, work: Work) {
         self.begun += 1;
-        if let Some(by) = by {
-            *self.holding.entry(by).or_default() += 1;
+        let bytes = work.message_bytes();
+        self.count(by, bytes);
+        if let Work::Queues(work) = &work {
+            *self.outstanding.entry(work.vhost).or_default() += work.outstanding;
         }
-        let fanout = Fanout { number: self.begun, by, is_letter, work };
+        let fanout = Fanout { number: self.begun, by, is_letter, bytes, work };
         if is_letter { &mut self.letters } else { &mut self.published }.push_back(fanout);
         self.activate();
     }
@@ -98,8 +137,46 @@ impl WideFanouts {
     pub(crate) fn hold_last(&mut self, by: Option<ConnectionId>) {
         let (Some(by), number) = (by, self.begun) else { return };
         let last = self.all_mut().find(|it| it.number == number && it.by.is_none());
-        if last.map(|last| last.by = Some(by)).is_some() {
-            *self.holding.entry(by).or_default() += 1;
+        let Some(last) = last else { return };
+        last.by = Some(by);
+        let bytes = last.bytes;
+        self.others_bytes -= bytes;
+        self.count(Some(by), bytes);
+    }
+
+    /// Counts a message for the connection that waits for it.
+    fn count(&mut self, by: Option<ConnectionId>, bytes: u64) {
+        let Some(by) = by else {
+            self.others_bytes += bytes;
+            return;
+        };
+        let held = self.holding.entry(by).or_default();
+        held.fanouts += 1;
+        held.bytes += bytes;
+    }
+
+    /// What messages take in memory for which a connection waits.
+    pub(crate) fn bytes_of(&self, connection: ConnectionId) -> u64 {
+        self.holding.get(&connection).map_or(0, |held| held.bytes)
+    }
+
+    /// What all others take, and the lists of who is still to get a message.
+    pub(crate) fn other_bytes(&self) -> u64 {
+        self.others_bytes + self.active.iter().map(|it| it.work.list_bytes()).sum::<u64>()
+    }
+
+    /// Body bytes that the queues of a virtual host are still to get, each queue's counted.
+    pub(crate) fn outstanding_in(&self, vhost: u32) -> u64 {
+        self.outstanding.get(&vhost).copied().unwrap_or(0)
+    }
+
+    /// Queues of a virtual host have got that many bytes.
+    pub(crate) fn placed(&mut self, vhost: u32, bytes: u64) {
+        if let Some(all) = self.outstanding.get_mut(&vhost) {
+            *all -= bytes;
+            if *all == 0 {
+                self.outstanding.remove(&vhost);
+            }
         }
     }
 
@@ -121,13 +198,15 @@ impl WideFanouts {
     /// All has reached all.
     pub(crate) fn ended(&mut self, fanout: &Fanout) {
         self.is_letter_active &= !fanout.is_letter;
-        if let Some(by) = fanout.by
-            && let Some(count) = self.holding.get_mut(&by)
-        {
-            *count -= 1;
-            if *count == 0 {
+        let held = fanout.by.and_then(|by| Some((by, self.holding.get_mut(&by)?)));
+        if let Some((by, held)) = held {
+            held.fanouts -= 1;
+            held.bytes -= fanout.bytes;
+            if held.fanouts == 0 {
                 self.holding.remove(&by);
             }
+        } else {
+            self.others_bytes -= fanout.bytes;
         }
         self.activate();
     }
@@ -148,9 +227,8 @@ impl WideFanouts {
 
     /// A connection goes. What it has published still reaches all.
     pub(crate) fn publisher_left(&mut self, connection: ConnectionId) {
-        if self.holding.remove(&connection).is_none() {
-            return;
-        }
+        let Some(held) = self.holding.remove(&connection) else { return };
+        self.others_bytes += held.bytes;
         for fanout in self.all_mut().filter(|it| it.by == Some(connection)) {
             fanout.by = None;
         }
@@ -170,9 +248,13 @@ impl WideFanouts {
 
     /// A virtual host goes.
     pub(crate) fn vhost_left(&mut self, vhost: u32) {
+        self.outstanding.remove(&vhost);
         for fanout in self.all_mut() {
             match &mut fanout.work {
-                Work::Queues(work) if work.vhost == vhost => work.targets = Some(Vec::new()),
+                Work::Queues(work) if work.vhost == vhost => {
+                    work.targets = Some(Vec::new());
+                    work.outstanding = 0;
+                }
                 Work::Subscribers(work) if work.vhost == vhost => work.end(),
                 _ => {}
             }

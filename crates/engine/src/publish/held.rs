@@ -1,7 +1,9 @@
-//! A message that is held back, and when it leaves.
+//! A message that is held back, when it leaves, and whose its bytes are.
 
+use crate::access::definitions::Declarer;
 use crate::queue::entry::NOWHERE;
 use crate::{Position, Time};
+use std::collections::BTreeMap;
 
 /// A message that is held back. With its key it is 40 bytes in the nodes of a tree, which are two
 /// thirds full: some 70 bytes of memory, whatever its size.
@@ -12,6 +14,8 @@ pub(crate) struct Held {
     pub(crate) vhost: u32,
     /// Bytes that it takes up once it is read.
     pub(crate) bytes: u32,
+    /// The user who published it, or nobody.
+    pub(crate) by: Declarer,
     pub(crate) persistent: bool,
     /// As in [`Entry`](crate::queue::entry::Entry).
     pub(crate) mark: bool,
@@ -30,4 +34,39 @@ impl Held {
 pub(crate) struct DelayKey {
     pub(crate) due: Time,
     pub(crate) number: u64,
+}
+
+/// Bytes of all messages that are held back, by virtual host and by who published them.
+#[derive(Debug, Default)]
+pub(crate) struct HeldBytes {
+    vhosts: BTreeMap<u32, u64>,
+    users: BTreeMap<Declarer, u64>,
+}
+
+impl HeldBytes {
+    pub(crate) fn came(&mut self, held: &Held) {
+        *self.vhosts.entry(held.vhost).or_default() += u64::from(held.bytes);
+        *self.users.entry(held.by).or_default() += u64::from(held.bytes);
+    }
+
+    pub(crate) fn went(&mut self, held: &Held) {
+        fn take<K: Ord>(bytes: &mut BTreeMap<K, u64>, of: K, less: u32) {
+            if let Some(all) = bytes.get_mut(&of) {
+                *all -= u64::from(less);
+                if *all == 0 {
+                    bytes.remove(&of);
+                }
+            }
+        }
+        take(&mut self.vhosts, held.vhost, held.bytes);
+        take(&mut self.users, held.by, held.bytes);
+    }
+
+    pub(crate) fn in_vhost(&self, vhost: u32) -> u64 {
+        self.vhosts.get(&vhost).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn of_user(&self, user: Declarer) -> u64 {
+        self.users.get(&user).copied().unwrap_or(0)
+    }
 }

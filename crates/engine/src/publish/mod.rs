@@ -22,8 +22,8 @@ use crate::routing::QueueKey;
 use crate::storage::record;
 use crate::storage::record::{Kind, Place};
 use crate::{
-    ChannelId, ConnectionId, Content, DeathReason, DiscardReason, Effects, Overflow, Position,
-    Publish, Refusal, StorageState, Time,
+    Annotations, ChannelId, ConnectionId, Content, DeathReason, DiscardReason, Effects, Overflow,
+    Position, Publish, Refusal, StorageState, Time,
 };
 
 /// Where one queue puts a message that is being published.
@@ -160,7 +160,10 @@ impl Engine {
         let vhost_slot = channel.vhost;
         let wants_flush = channel.confirms.is_some() || channel.transaction.is_some();
         let mut targets = std::mem::take(&mut self.scratch.targets);
-        let routed = self.route(vhost_slot, publish, &mut targets);
+        let by = Some(channel.id.connection);
+        let routed = self.route(vhost_slot, publish, &mut targets).and_then(|route| {
+            self.check_room(by, vhost_slot, publish, route, &targets, wants_flush)
+        });
         let (taken, is_routed) = match routed {
             Err(refusal) => {
                 self.scratch.targets = targets;
@@ -168,20 +171,12 @@ impl Engine {
             }
             Ok(Route::Delayed(delay)) => {
                 let due = now.plus(delay.min(self.options.limits.delay_max));
-                (self.delay(vhost_slot, due, publish, wants_flush, fx), true)
+                (self.delay(slot, due, publish, wants_flush, fx), true)
             }
             Ok(Route::Inbox(owner)) => {
                 (Taken::default(), self.deliver_to_inbox(owner, publish, fx))
             }
-            Ok(Route::Queues { .. }) if self.cannot_take(publish, &targets) => {
-                self.counters.not_stored += 1;
-                let refusal = if wants_flush { None } else { self.over_quota(&targets) };
-                if let Some(refusal) = refusal {
-                    self.scratch.targets = targets;
-                    return Err(refusal);
-                }
-                (Taken { refused: true, ..Taken::default() }, true)
-            }
+            Ok(Route::Refused) => (Taken { refused: true, ..Taken::default() }, true),
             Ok(Route::Queues { has_subjects }) => {
                 let mut incoming = Incoming::of(publish);
                 let copy = copy_for_queues(&publish.content, targets.len());
@@ -190,14 +185,13 @@ impl Engine {
                 let mut taken = Taken::default();
                 let is_wide = self.is_wide(targets.len());
                 if is_wide {
-                    let (by, then) = (Some(id.connection), Then::Confirm(Some(id)));
-                    self.place_wide(by, vhost_slot, &incoming, wants_flush, then);
+                    let (width, then) = (targets.len(), Then::Confirm(Some(id)));
+                    self.place_wide(by, vhost_slot, &incoming, width, wants_flush, then);
                 } else if !targets.is_empty() {
                     taken = self.place(now, &incoming, &targets, wants_flush, fx);
                 }
                 // A key of the default exchange that names no queue may be a subject.
                 let is_subject = publish.exchange.is_empty() && targets.is_empty();
-                let by = Some(id.connection);
                 let is_heard = (has_subjects || is_subject)
                     && self.may_be_delivered(slot, publish)
                     && self.publish_to_subscribers(vhost_slot, &incoming, by, fx);
@@ -230,15 +224,16 @@ impl Engine {
     ) -> u32 {
         let mut targets = std::mem::take(&mut self.scratch.targets);
         let mut caught = 0;
-        match self.route(vhost, publish, &mut targets) {
+        let routed = self.route(vhost, publish, &mut targets);
+        let routed =
+            routed.and_then(|route| self.check_room(by, vhost, publish, route, &targets, true));
+        match routed {
             Ok(Route::Inbox(owner)) => {
                 caught = u32::from(self.deliver_to_inbox(owner, publish, fx));
             }
-            Ok(Route::Queues { .. }) if self.cannot_take(publish, &targets) => {
-                self.counters.not_stored += 1;
-            }
             Ok(Route::Queues { .. }) if self.is_wide(targets.len()) => {
-                self.place_wide(by, vhost, &Incoming::of(publish), false, Then::Nothing);
+                let width = targets.len();
+                self.place_wide(by, vhost, &Incoming::of(publish), width, false, Then::Nothing);
                 caught = u32::try_from(targets.len()).unwrap_or(u32::MAX);
             }
             Ok(Route::Queues { .. }) if !targets.is_empty() => {
@@ -386,7 +381,10 @@ impl Engine {
     ) -> bool {
         let content = &incoming.content;
         let bytes = content.body.len() as u32;
-        if self.access.bounds_stored() && self.is_over_users_quota(slot) {
+        if self.access.bounds_stored()
+            && self.is_published_now(incoming)
+            && self.is_users_quota_reached(slot)
+        {
             self.counters.not_stored += 1;
             return true;
         }
@@ -416,6 +414,13 @@ impl Engine {
         let placement = Placement::new(queue, slot, now, &incoming.content);
         placements.push(Placement { taker, ..placement });
         true
+    }
+
+    /// Whether a message has just been published, by itself: others are in the broker's hands already, and
+    /// no quota takes them away.
+    fn is_published_now(&self, incoming: &Incoming<'_>) -> bool {
+        let Annotations { deaths, delayed, .. } = incoming.annotations;
+        deaths.is_empty() && !delayed && !self.storage.in_group
     }
 
     /// Writes the message to the journal where it must be, and to memory where it may be. Refused
@@ -583,11 +588,13 @@ impl Engine {
 }
 
 /// Where a message goes.
-enum Route {
+pub(crate) enum Route {
     /// To those in the list; with subjects, to those who subscribe as well.
     Queues {
         has_subjects: bool,
     },
     Inbox(u32),
     Delayed(std::time::Duration),
+    /// Nowhere: it cannot be stored.
+    Refused,
 }

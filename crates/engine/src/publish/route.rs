@@ -1,17 +1,18 @@
 //! Where a message that is published goes: queues, subscribers, an inbox, or a delay before that.
 
 use super::Route;
+use crate::access::definitions::Declarer;
 use crate::engine::Engine;
 use crate::routing::vhost::{Way, is_internal};
 use crate::routing::{QueueKey, Routed};
-use crate::{Bound, Content, Publish, Refusal, RefusalKind, StorageState};
+use crate::{Bound, ConnectionId, Content, Publish, Refusal, RefusalKind, StorageState};
 
 /// Queues of one message whose users' quotas are looked at before it is placed.
 const LOOKED_AT_MAX: usize = 64;
 
 impl Engine {
     #[inline]
-    pub(super) fn route(
+    pub(crate) fn route(
         &mut self,
         vhost: u32,
         publish: &Publish<'_>,
@@ -75,49 +76,91 @@ impl Engine {
         routed
     }
 
-    /// Whether the message has to be stored and cannot be now, or none of these queues may take more.
+    /// Where a message goes that is to go this way: nowhere, if it has to be stored and cannot be now, or if
+    /// none of its places may take more. `wants_flush`: its publisher learns that it was not taken; others
+    /// are refused where a quota is reached. `by`: the connection that published it, if it is on this shard.
     #[inline]
-    pub(super) fn cannot_take(&self, publish: &Publish<'_>, targets: &[QueueKey]) -> bool {
+    pub(super) fn check_room(
+        &mut self,
+        by: Option<ConnectionId>,
+        vhost: u32,
+        publish: &Publish<'_>,
+        route: Route,
+        targets: &[QueueKey],
+        wants_flush: bool,
+    ) -> Result<Route, Refusal> {
         let is_durable = |key: &QueueKey| self.queues.get(key.0).is_some_and(|queue| queue.stores);
         let cannot_store = self.storage.state != StorageState::Ready
             && publish.content.persistent
             && targets.iter().any(is_durable);
-        cannot_store || self.over_quota(targets).is_some()
-    }
-
-    /// The refusal for targets none of which may take more: their virtual host has as many bytes waiting as
-    /// its quota allows, or the users who declared them have. A full user holds up nobody whose message goes
-    /// to others too.
-    #[inline]
-    pub(super) fn over_quota(&self, targets: &[QueueKey]) -> Option<Refusal> {
-        if self.access.bounds_stored() { self.find_over_quota(targets) } else { None }
-    }
-
-    #[cold]
-    fn find_over_quota(&self, targets: &[QueueKey]) -> Option<Refusal> {
-        let queue = self.queues.get(targets.first()?.0)?;
-        let vhost = &self.topology.vhosts[queue.vhost];
-        let most = self.access.vhost_quota(&vhost.name).get(Bound::StoredBytes);
-        if let Some(most) = most.filter(|most| vhost.stored.bytes() >= *most) {
-            return Some(full(&format!("virtual host '{}'", vhost.name), most));
+        // What is done in a group was looked at before.
+        let is_bounded = self.access.bounds_stored() && !self.storage.in_group;
+        let over_quota =
+            if is_bounded { self.over_quota(by, vhost, &route, targets) } else { None };
+        if !cannot_store && over_quota.is_none() {
+            return Ok(route);
         }
-        if targets.len() > LOOKED_AT_MAX
-            || !targets.iter().all(|key| self.is_over_users_quota(key.0))
-        {
+        self.counters.not_stored += 1;
+        match over_quota {
+            Some(refusal) if !wants_flush => Err(refusal),
+            _ => Ok(Route::Refused),
+        }
+    }
+
+    /// The refusal of a message none of whose places may take more: their virtual host has as many bytes
+    /// stored as its quota allows, or the users who declared its queues have, or who publishes it with a
+    /// delay. A full user holds up nobody whose message goes to others too.
+    #[cold]
+    pub(crate) fn over_quota(
+        &self,
+        by: Option<ConnectionId>,
+        vhost: u32,
+        route: &Route,
+        targets: &[QueueKey],
+    ) -> Option<Refusal> {
+        let is_delayed = matches!(route, Route::Delayed(_));
+        if targets.is_empty() && !is_delayed {
             return None;
         }
-        let user = queue.declared_by.as_deref()?;
-        let most = self.access.quota(user).get(Bound::StoredBytes)?;
-        Some(full(&format!("the queues of user '{user}'"), most))
+        let name = &self.topology.vhosts[vhost].name;
+        let most = self.access.vhost_quota(name).get(Bound::StoredBytes);
+        if let Some(most) = most.filter(|most| self.stored_in(vhost) >= *most) {
+            return Some(full(&format!("virtual host '{name}'"), most));
+        }
+        let user = if is_delayed {
+            self.definitions.find(by.and_then(|by| self.clients.user(by))?)?
+        } else {
+            let are_full = targets.len() <= LOOKED_AT_MAX
+                && targets.iter().all(|key| self.is_users_quota_reached(key.0));
+            self.queues.get(targets.first()?.0).filter(|_| are_full)?.by
+        };
+        let most = self.reached_by(user)?;
+        Some(full(&format!("user '{}'", self.definitions.name(user)), most))
     }
 
-    /// Whether the user who declared a queue has as many bytes waiting as its quota allows.
-    pub(crate) fn is_over_users_quota(&self, slot: u32) -> bool {
-        let queue = self.queues.get(slot);
-        queue.and_then(|queue| queue.declared_by.as_deref()).is_some_and(|user| {
-            let most = self.access.quota(user).get(Bound::StoredBytes);
-            most.is_some_and(|most| self.access.owned_bytes(user) >= most)
-        })
+    /// Whether the user who declared a queue has as many bytes stored as its quota allows.
+    pub(crate) fn is_users_quota_reached(&self, slot: u32) -> bool {
+        self.queues.get(slot).is_some_and(|queue| self.reached_by(queue.by).is_some())
+    }
+
+    /// The bound of a user's stored bytes, where it is reached.
+    fn reached_by(&self, user: Declarer) -> Option<u64> {
+        let most = self.access.quota(self.definitions.name(user)).get(Bound::StoredBytes)?;
+        (self.stored_by(user) >= most).then_some(most)
+    }
+
+    /// Bytes stored in a virtual host: in queues, out of them and not settled, delayed, and on their way to
+    /// very many queues.
+    pub(crate) fn stored_in(&self, vhost: u32) -> u64 {
+        self.topology.vhosts[vhost].stored.bytes()
+            + self.delays.bytes.in_vhost(vhost)
+            + self.agenda.wide.outstanding_in(vhost)
+    }
+
+    /// Bytes stored in a user's queues, or out of them and not settled, and those that it has published with
+    /// a delay.
+    pub(crate) fn stored_by(&self, user: Declarer) -> u64 {
+        self.access.owned_bytes(self.definitions.name(user)) + self.delays.bytes.of_user(user)
     }
 }
 

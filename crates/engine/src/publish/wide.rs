@@ -37,13 +37,14 @@ impl Engine {
         self.agenda.wide.all().all(|fanout| fanout.number > number)
     }
 
-    /// Puts a message into very many queues over several turns: those that its exchange leads to when its
-    /// turn comes.
+    /// Puts a message into very many queues, about `width` of them, over several turns: those that its
+    /// exchange leads to when its turn comes.
     pub(crate) fn place_wide(
         &mut self,
         by: Option<ConnectionId>,
         vhost: u32,
         incoming: &Incoming<'_>,
+        width: usize,
         wants_flush: bool,
         then: Then,
     ) {
@@ -54,6 +55,8 @@ impl Engine {
         let is_letter = matches!(then, Then::Leave(_) | Then::EndDelay(_));
         let work = ToQueues {
             vhost,
+            body_bytes: incoming.content.body.len() as u64,
+            outstanding: width as u64 * incoming.content.body.len() as u64,
             message,
             redelivered: incoming.redelivered,
             targets: None,
@@ -124,13 +127,18 @@ impl Engine {
         };
         let there: Vec<QueueKey> = part.iter().filter(is_there).map(|(key, _)| *key).collect();
         work.next = end;
+        let placed = work.body_bytes * part.len() as u64;
         if !there.is_empty() {
             let taken = self.place(now, &incoming, &there, work.wants_flush, fx);
             work.taken.position = work.taken.position.max(taken.position);
             work.taken.refused |= taken.refused;
             work.taken.queues += taken.queues;
         }
-        end == targets.len()
+        let is_done = end == targets.len();
+        let placed = if is_done { work.outstanding } else { placed.min(work.outstanding) };
+        work.outstanding -= placed;
+        self.agenda.wide.placed(work.vhost, placed);
+        is_done
     }
 
     fn end_placing<F: Effects>(&mut self, now: Time, work: ToQueues, fx: &mut F) {

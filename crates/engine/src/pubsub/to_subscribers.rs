@@ -4,7 +4,7 @@ use super::forward::Subjects;
 use super::group::Part;
 use super::interest::Interest;
 use crate::foundation::shared_body::copy_for;
-use crate::{Annotations, Bytes, ConnectionId, Format, MessageView};
+use crate::{ConnectionId, MessageView, OwnedMessage};
 
 /// Such a message.
 #[derive(Debug)]
@@ -35,49 +35,6 @@ pub(crate) struct ToSubscribers {
     pub(super) heard: u64,
 }
 
-/// A message that outlives the publisher's input.
-#[derive(Debug)]
-pub(super) struct OwnedMessage {
-    exchange: Box<str>,
-    routing_key: Box<str>,
-    format: Format,
-    properties: Box<[u8]>,
-    body: Bytes,
-    is_shared: bool,
-    persistent: bool,
-    annotations: Annotations,
-}
-
-impl OwnedMessage {
-    fn of(message: &MessageView<'_>, receivers: usize) -> OwnedMessage {
-        let copy = message.shared.cloned().or_else(|| copy_for(message.body, receivers));
-        let is_shared = copy.is_some();
-        OwnedMessage {
-            exchange: message.exchange.into(),
-            routing_key: message.routing_key.into(),
-            format: message.format,
-            properties: message.properties.into(),
-            body: copy.unwrap_or_else(|| Bytes::copy_from_slice(message.body)),
-            is_shared,
-            persistent: message.persistent,
-            annotations: message.annotations.clone(),
-        }
-    }
-
-    pub(super) fn view(&self) -> MessageView<'_> {
-        MessageView {
-            exchange: &self.exchange,
-            routing_key: &self.routing_key,
-            format: self.format,
-            properties: &self.properties,
-            body: &self.body,
-            shared: self.is_shared.then_some(&self.body),
-            persistent: self.persistent,
-            annotations: &self.annotations,
-        }
-    }
-}
-
 impl ToSubscribers {
     /// `since`: how many subscribers there have been; `leaves`: the patterns that match.
     pub(super) fn new(
@@ -87,9 +44,10 @@ impl ToSubscribers {
         leaves: Vec<u32>,
     ) -> ToSubscribers {
         let Wide { vhost, subjects, number, publisher, silent, to_groups, width } = to;
+        let shared = message.shared.cloned().or_else(|| copy_for(message.body, width));
         ToSubscribers {
             vhost,
-            message: OwnedMessage::of(message, width),
+            message: OwnedMessage::of(message, shared),
             subject: subjects.first.into(),
             further: subjects.further.into(),
             publisher,
@@ -105,6 +63,17 @@ impl ToSubscribers {
             has_free: false,
             heard: 0,
         }
+    }
+
+    /// What it takes in memory.
+    pub(crate) fn message_bytes(&self) -> u64 {
+        let lists = self.subject.len() + self.further.len() + self.leaves.len() * size_of::<u32>();
+        (size_of::<ToSubscribers>() + self.message.bytes() + lists) as u64
+    }
+
+    /// What the list of a pattern's subscribers takes.
+    pub(crate) fn list_bytes(&self) -> u64 {
+        (self.slots.as_ref().map_or(0, Vec::capacity) * size_of::<u32>()) as u64
     }
 
     /// Nobody else gets it.

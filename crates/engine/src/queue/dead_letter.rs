@@ -102,7 +102,7 @@ impl Engine {
         self.counters.dead_lettered += 1;
         let Some(blob) = entry.message.clone() else {
             // It is still the queue's until its message is here.
-            queue.unsettled += 1;
+            queue.went_out(entry.bytes);
             let position = entry.position;
             let wanted = Wanted::DeadLetter { entry: Box::new(entry), reason };
             return self.load(slot, 0, wanted, vec![position], fx);
@@ -169,7 +169,7 @@ impl Engine {
     #[cold]
     fn keep_dying(&mut self, slot: u32, load: LoadId, entry: Entry, reason: DeathReason) {
         let queue = &mut self.queues[slot];
-        queue.unsettled += 1;
+        queue.went_out(entry.bytes);
         queue.loads += 1;
         let wanted = Wanted::DeadLetter { entry: Box::new(entry), reason };
         let loading = Loading { queue: slot, number: queue.number, bytes: 0, wanted };
@@ -188,7 +188,7 @@ impl Engine {
             return self.drop_entry(*entry, fx);
         };
         queue.loads -= 1;
-        queue.unsettled -= 1;
+        queue.ended(entry.bytes);
         self.forget(slot, *entry, fx);
         self.agenda.overdue.push(slot);
         self.run_overdue(now, fx);
@@ -260,7 +260,7 @@ impl Engine {
         };
         self.dead_letter_depth += 1;
         if is_wide {
-            self.place_wide(None, vhost, &letter, false, then);
+            self.place_wide(None, vhost, &letter, targets.len(), false, then);
         }
         // Placing uses the list of placements, which an outer publish may be using.
         let outer = std::mem::take(&mut self.scratch.placements);

@@ -21,7 +21,7 @@ use self::lane::{Front, Lane};
 use self::page::Page;
 use self::ranges::Ranges;
 use crate::access::definitions::Declarer;
-use crate::access::stored::ReadyBytes;
+use crate::access::stored::QueueBytes;
 use crate::consumer::drain_pacing::Share;
 use crate::interface::value::arguments_bytes;
 use crate::storage::codec::Malformed;
@@ -29,7 +29,6 @@ use crate::{
     ChannelId, ConnectionId, Discards, Durability, Position, QueueOptions, QueueType, Time,
 };
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 
 /// What a queue takes in the tables in which it is found.
 const QUEUE_PLACES_BYTES: usize = 192;
@@ -50,17 +49,15 @@ pub(crate) struct Queue {
     pub(crate) stores: bool,
     /// And their publishers wait until they are flushed.
     pub(crate) flushes: bool,
-    /// The user who declared it.
-    pub(crate) declared_by: Option<Arc<str>>,
     /// The connection that has it to itself.
     pub(crate) owner: Option<ConnectionId>,
-    /// Who declared it.
+    /// The user who declared it, or nobody.
     pub(crate) by: Declarer,
     pub(crate) lanes: Vec<Lane>,
     pub(crate) next_seq: u64,
-    /// Messages that wait for a consumer, and their body bytes.
+    /// Messages that wait for a consumer.
     pub(crate) ready: u64,
-    pub(crate) ready_bytes: ReadyBytes,
+    pub(crate) bytes: QueueBytes,
     /// Messages that were dropped from its head since the last delivery, which says so.
     pub(crate) dropped: u64,
     /// Messages that are out and not settled.
@@ -199,7 +196,7 @@ impl Queue {
     #[inline]
     fn came(&mut self, entry: &Entry) -> &mut Lane {
         self.ready += 1;
-        self.ready_bytes.add(u64::from(entry.bytes));
+        self.bytes.add(u64::from(entry.bytes));
         self.resident += entry.resident_cost();
         &mut self.lanes[usize::from(entry.lane)]
     }
@@ -218,7 +215,7 @@ impl Queue {
             return Err(format!("queue '{}' has messages in two places", self.name));
         }
         self.ready += entries.len() as u64;
-        self.ready_bytes.add(entries.iter().map(|entry| u64::from(entry.bytes)).sum());
+        self.bytes.add(entries.iter().map(|entry| u64::from(entry.bytes)).sum());
         into.restore_apart(entries.into_iter().map(|entry| Entry { lane, mark, ..entry }));
         Ok(())
     }
@@ -244,10 +241,24 @@ impl Queue {
         Some(entry)
     }
 
+    /// A message that does not wait is out from now on.
+    #[inline]
+    pub(crate) fn went_out(&mut self, bytes: u32) {
+        self.unsettled += 1;
+        self.bytes.went_out(bytes.into());
+    }
+
+    /// A message is out no longer.
+    #[inline]
+    pub(crate) fn ended(&mut self, bytes: u32) {
+        self.unsettled -= 1;
+        self.bytes.ended(bytes.into());
+    }
+
     #[inline]
     fn left(&mut self, entry: &Entry) {
         self.ready -= 1;
-        self.ready_bytes.take(u64::from(entry.bytes));
+        self.bytes.take(u64::from(entry.bytes));
         self.resident -= entry.resident_cost();
     }
 
@@ -259,18 +270,18 @@ impl Queue {
 
     /// Whether another message of `bytes` is more than its limits allow.
     pub(crate) fn is_full_for(&self, bytes: u64) -> bool {
-        self.exceeds_limits(self.ready + 1, self.ready_bytes.get() + bytes)
+        self.exceeds_limits(self.ready + 1, self.bytes.ready() + bytes)
     }
 
     /// Whether more is ready than its limits allow.
     pub(crate) fn is_over_limit(&self) -> bool {
-        self.exceeds_limits(self.ready, self.ready_bytes.get())
+        self.exceeds_limits(self.ready, self.bytes.ready())
     }
 
     /// Whether as much or more would be ready than its limits allow if a page were gone.
     pub(crate) fn is_over_limit_without(&self, page: &Page) -> bool {
         let messages = (self.ready + 1).saturating_sub(page.count.into());
-        let bytes = (self.ready_bytes.get() + 1).saturating_sub(page.bytes);
+        let bytes = (self.bytes.ready() + 1).saturating_sub(page.bytes);
         self.exceeds_limits(messages, if page.bytes > 0 { bytes } else { 0 })
     }
 

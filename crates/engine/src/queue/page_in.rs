@@ -250,8 +250,8 @@ impl Engine {
         let page = queue.lanes[lane].open_page(position, live).expect("it was found just now");
         // Which of its messages are settled, and their bytes, was not known until now.
         queue.ready = queue.ready + count - u64::from(page.count);
-        queue.ready_bytes.add(bytes);
-        queue.ready_bytes.take(page.bytes);
+        queue.bytes.add(bytes);
+        queue.bytes.take(page.bytes);
         queue.forget_settled_in(&page);
         let durable = queue.durable;
         for entry in gone {
@@ -270,7 +270,7 @@ impl Engine {
         fx: &mut F,
     ) {
         let queue = &mut self.queues[slot];
-        queue.unsettled -= 1;
+        queue.ended(entry.bytes);
         let records = records.unwrap_or_default();
         let record = records.first();
         match record.and_then(|record| checked_message(record, &self.options.limits)) {

@@ -13,7 +13,7 @@ mod resolve;
 mod topology;
 pub(crate) mod vhost;
 
-use crate::access::definitions::Tally;
+use crate::access::definitions::{Declarer, Tally};
 use crate::interface::limits::Limits;
 use crate::{
     Arguments, ExchangeKind, ExchangeOptions, Names, PredeclaredExchange, Refusal, RefusalKind,
@@ -92,6 +92,8 @@ pub(crate) struct BindingView<'a> {
     pub(crate) arguments: Option<&'a Arguments>,
     /// Whether both of its ends are durable.
     pub(crate) durable: bool,
+    /// Who bound.
+    pub(crate) by: Declarer,
 }
 
 /// The far end of a [`BindingView`].
@@ -222,6 +224,12 @@ impl Router {
         all.into_iter()
     }
 
+    /// Who declared an exchange.
+    pub(crate) fn declarer_of(&self, exchange: &str) -> Declarer {
+        let key = self.exchanges.find(exchange);
+        key.map_or_else(Declarer::default, |key| self.exchanges.get(key).by)
+    }
+
     /// The queue of that name.
     #[inline]
     pub(crate) fn queue(&self, name: &str) -> Option<QueueKey> {
@@ -266,6 +274,7 @@ impl Router {
                 key: &binding.key,
                 arguments: binding.arguments.as_deref(),
                 durable: source.options.durable && self.is_durable(binding.target),
+                by: binding.by,
             }
         })
     }

@@ -152,7 +152,8 @@ impl Engine {
         self.snapshot_held_first(key, held);
         let DelayKey { due, number } = key;
         let vhost = &self.topology.vhosts[held.vhost].name;
-        Record::Delayed { number, vhost, due, message: &[] }.write(&mut self.scratch.record);
+        let by = self.definitions.name(held.by);
+        Record::Delayed { number, vhost, due, by, message: &[] }.write(&mut self.scratch.record);
         let to = self.append_behind_head(moved, fx);
         fx.retain(to, 1);
         if let Some(before) = self.delays.get_mut(key) {
@@ -267,8 +268,8 @@ impl Engine {
         let old = std::mem::replace(known, Page { recovered, ..Page::of(position, &entries) });
         let new = &*known;
         queue.ready = queue.ready + u64::from(new.count) - u64::from(old.count);
-        queue.ready_bytes.add(new.bytes);
-        queue.ready_bytes.take(old.bytes);
+        queue.bytes.add(new.bytes);
+        queue.bytes.take(old.bytes);
         queue.forget_settled_in(&old);
         fx.retain(position, 1);
         fx.release(page.position, 1);

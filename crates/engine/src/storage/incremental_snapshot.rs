@@ -325,7 +325,7 @@ impl Engine {
             behind = Some(key);
             if held.persistent && held.mark != self.storage.mark {
                 held.mark = self.storage.mark;
-                taking.add_held(&HeldRecord::of(key, held, &self.topology));
+                taking.add_held(&HeldRecord::of(key, held, &self.topology, &self.definitions));
             }
         }
         match unreadable {
@@ -389,7 +389,7 @@ impl Engine {
             && held.persistent
             && held.mark != self.storage.mark
         {
-            taking.add_held(&HeldRecord::of(key, &held, &self.topology));
+            taking.add_held(&HeldRecord::of(key, &held, &self.topology, &self.definitions));
         }
     }
 

@@ -1,5 +1,6 @@
 //! The whole durable state as bytes: topology, users, queues with their messages by position.
 
+use crate::access::definitions::Definitions;
 use crate::engine::{Engine, Topology};
 use crate::publish::held::{DelayKey, Held};
 use crate::queue::Queue;
@@ -14,12 +15,18 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 /// The version of the layout; another one is refused.
-const VERSION: u8 = 9;
+const VERSION: u8 = 10;
 
 impl<'a> HeldRecord<'a> {
-    pub(crate) fn of(key: DelayKey, held: &Held, topology: &'a Topology) -> HeldRecord<'a> {
+    pub(crate) fn of(
+        key: DelayKey,
+        held: &Held,
+        topology: &'a Topology,
+        definitions: &'a Definitions,
+    ) -> HeldRecord<'a> {
         let (DelayKey { due, number }, Held { position, bytes, .. }) = (key, *held);
-        HeldRecord { number, vhost: &topology.vhosts[held.vhost].name, due, position, bytes }
+        let vhost = &topology.vhosts[held.vhost].name;
+        HeldRecord { number, vhost, due, position, bytes, by: definitions.name(held.by) }
     }
 }
 
@@ -50,7 +57,9 @@ impl Engine {
         }
         self.write_bindings(&mut writer);
         let delays = (!apart).then(|| self.delays.persistent()).into_iter().flatten();
-        writer.list(delays, |(key, held)| HeldRecord::of(key, held, &self.topology));
+        writer.list(delays, |(key, held)| {
+            HeldRecord::of(key, held, &self.topology, &self.definitions)
+        });
         self.write_transient_references(&mut writer, apart);
         writer.each(self.access.subject_permissions(), |writer, (user, vhost, subjects)| {
             writer.put(&(user, vhost));
@@ -58,9 +67,6 @@ impl Engine {
         });
         writer.list(self.access.quotas(), |(user, quota)| (user, *quota));
         writer.list(self.access.vhost_quotas(), |(vhost, quota)| (vhost, *quota));
-        let declared =
-            durable.clone().filter_map(|it| Some((it.number, it.declared_by.as_deref()?)));
-        writer.list(declared, |(number, user)| (number, user));
         // What may have been delivered before the last crash: an orderly end does not clear it up.
         writer.put(&self.delays.recovered.map(|before| (before.due, before.number)));
         let recovered = durable.filter(|queue| queue.recovered_before > 0);
@@ -76,7 +82,8 @@ impl Engine {
     pub(crate) fn restore_held(&mut self, record: &HeldRecord<'_>) -> Result<(), Malformed> {
         let HeldRecord { number, due, position, bytes, .. } = *record;
         let vhost = self.vhost_slot(record.vhost)?;
-        let held = Held { position, vhost, bytes, persistent: true, mark: self.storage.mark };
+        let (by, mark) = (self.definitions.declarer(record.by), self.storage.mark);
+        let held = Held { position, vhost, bytes, by, persistent: true, mark };
         self.delays.restore(DelayKey { due, number }, held);
         Ok(())
     }
@@ -107,6 +114,7 @@ impl Engine {
             writer.each(durable, |writer, (name, options)| {
                 writer.text(name);
                 writer.put(options);
+                writer.text(self.definitions.name(vhost.router.declarer_of(name)));
             });
         }
         writer.list(self.access.users(), |(name, user)| {
@@ -121,6 +129,7 @@ impl Engine {
         writer.text(&self.topology.vhosts[queue.vhost].name);
         writer.text(&queue.name);
         writer.put(&queue.options);
+        writer.text(self.definitions.name(queue.by));
         writer.u64(queue.next_seq);
         writer.varint(queue.lanes.len() as u64);
         for (index, lane) in (0_u8..=u8::MAX).zip(&queue.lanes) {
@@ -142,13 +151,15 @@ impl Engine {
     fn write_bindings(&self, writer: &mut Writer<'_>) {
         for (_, vhost) in self.topology.vhosts.iter() {
             let durable = vhost.router.bindings().filter(|binding| binding.durable);
-            writer.list(durable, |BindingView { source, target, key, arguments, .. }| {
+            writer.list(durable, |BindingView { source, target, key, arguments, by, .. }| {
                 let target = match target {
                     TargetView::Queue(name, _) => BindingTarget::Queue(name.to_owned()),
                     TargetView::Exchange(name) => BindingTarget::Exchange(name.to_owned()),
                 };
                 let arguments = arguments.cloned().unwrap_or_default();
-                BindingRecord { vhost: &vhost.name, source, target, key, arguments }
+                let vhost = vhost.name.as_str();
+                let binding = BindingRecord { vhost, source, target, key, arguments };
+                (binding, self.definitions.name(by))
             });
         }
     }
@@ -171,11 +182,9 @@ impl Engine {
             self.read_queue(&mut reader)?;
         }
         for _ in 0..vhosts {
-            for binding in reader.items::<BindingRecord<'_>>()? {
-                let binding = binding?;
-                let slot = self.vhost_slot(binding.vhost)?;
-                let router = &mut self.topology.vhosts[slot].router;
-                router.bind(binding.source, &binding.target, binding.key, binding.arguments)?;
+            for binding in reader.items::<(BindingRecord<'_>, &str)>()? {
+                let (binding, by) = binding?;
+                self.restore_binding(binding, by)?;
             }
         }
         for held in reader.items::<HeldRecord<'_>>()? {
@@ -191,13 +200,6 @@ impl Engine {
         for (vhost, quota) in reader.get::<Vec<(&str, Quota)>>()? {
             self.vhost_slot(vhost)?;
             self.access.set_vhost_quota(vhost, quota);
-        }
-        for (number, user) in reader.get::<Vec<(u64, &str)>>()? {
-            let slot = self.queues.slot_of(number);
-            self.set_declarer(
-                slot.ok_or_else(|| format!("there is no queue of number {number}"))?,
-                user,
-            );
         }
         let recovered = reader.get::<Option<(Time, u64)>>()?;
         self.delays.recovered = recovered.map(|(due, number)| DelayKey { due, number });
@@ -219,13 +221,15 @@ impl Engine {
         }
         let vhosts = reader.count()?;
         for _ in 0..vhosts {
-            let slot = self.add_vhost(reader.text()?);
-            let router = &mut self.topology.vhosts[slot].router;
-            router.hold_auto_delete(true);
-            for (name, options) in reader.get::<Vec<(&str, ExchangeOptions)>>()? {
-                if router.exchange(name).is_err() {
-                    router.declare_exchange(name, &options)?;
-                }
+            let vhost = reader.text()?;
+            self.add_vhost(vhost);
+            for (name, options, by) in reader.get::<Vec<(&str, ExchangeOptions, &str)>>()? {
+                self.replay_router(vhost, by, |router| {
+                    if router.exchange(name).is_err() {
+                        router.declare_exchange(name, &options)?;
+                    }
+                    Ok(())
+                })?;
             }
         }
         for (name, password_hash, administrator) in reader.get::<Vec<(_, _, bool)>>()? {
@@ -241,6 +245,7 @@ impl Engine {
         let number = reader.u64()?;
         let vhost = self.vhost_slot(reader.text()?)?;
         let mut queue = Queue::new(number, vhost, reader.get()?, reader.get()?);
+        queue.by = self.definitions.declarer(reader.text()?);
         queue.next_seq = reader.u64()?;
         if reader.count()? != queue.lanes.len() {
             return Err(format!("queue '{}' has another number of priorities", queue.name));
@@ -252,7 +257,7 @@ impl Engine {
             for _ in 0..reader.count()? {
                 let page = page::read_page(reader)?;
                 queue.ready += u64::from(page.count);
-                queue.ready_bytes.add(page.bytes);
+                queue.bytes.add(page.bytes);
                 queue.lanes[lane].restore_page(page);
             }
             for entry in page::read_entries(reader)? {

@@ -49,6 +49,32 @@ fn definitions_count_as_their_users_until_they_are_gone() {
 }
 
 #[test]
+fn definitions_are_their_users_after_a_restart() {
+    let mut host = TestHost::new();
+    host.client("b");
+    for line in [
+        "b queue q durable",
+        "b exchange x topic durable",
+        "b bind x q a.*.b",
+        "a queue nobodys durable",
+    ] {
+        host.run(line);
+        host.run("flush");
+    }
+    let before = definitions(&mut host, &mut BTreeMap::new());
+    for restart in ["restart", "restart clean"] {
+        host.run(restart);
+        let mut known = BTreeMap::new();
+        assert_eq!(definitions(&mut host, &mut known), before, "{restart}");
+        assert!(known[""] > 0, "{restart}");
+    }
+    for line in ["a delete q", "a delete-exchange x"] {
+        host.run(line);
+    }
+    assert_eq!(definitions(&mut host, &mut BTreeMap::from([("ann".to_owned(), 1)])), 0);
+}
+
+#[test]
 fn what_a_connection_holds_is_counted_by_kind_and_refused_where_it_is_too_much() {
     let mut host = TestHost::new();
     let channel = host.client("b");

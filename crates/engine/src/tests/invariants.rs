@@ -48,11 +48,10 @@ impl Engine {
                 }
             }
             assert_eq!(queue.ready, ready, "ready in {}", queue.name);
-            assert_eq!(queue.ready_bytes.get(), bytes, "ready bytes in {}", queue.name);
+            assert_eq!(queue.bytes.ready(), bytes, "ready bytes in {}", queue.name);
             assert_eq!(queue.resident, queue_resident, "resident in {}", queue.name);
             resident += queue_resident;
-            let out = self.out().filter(|(number, _)| *number == queue.number).count();
-            assert_eq!(queue.unsettled, out as u64, "unsettled of {}", queue.name);
+            self.check_unsettled(queue);
             check_limit(queue);
         }
         let ready = self.queues.iter().flat_map(|(_, queue)| &queue.lanes);
@@ -78,6 +77,14 @@ impl Engine {
         assert_eq!(transient, self.storage.transient_references, "transient references by segment");
         self.check_credit();
         self.check_subscribing();
+    }
+
+    /// What is out of a queue and not settled.
+    fn check_unsettled(&self, queue: &Queue) {
+        let out = self.out().filter(|(number, _)| *number == queue.number);
+        let (out, bytes) = out
+            .fold((0, 0), |(count, bytes), (_, entry)| (count + 1, bytes + u64::from(entry.bytes)));
+        assert_eq!((queue.unsettled, queue.bytes.out()), (out, bytes), "out of {}", queue.name);
     }
 
     /// What was asked for and is not in memory yet.

@@ -34,29 +34,6 @@ fn quotas_survive_as_long_as_their_users() {
     assert_eq!(host.run("a quota bob connections=1"), ["a refused NotFound: no user 'bob'"]);
 }
 
-#[test]
-fn a_user_has_no_more_connections_than_it_may() {
-    let mut host = TestHost::new();
-    host.run("a user ann hash");
-    host.run("a permit ann .* .* .*");
-    host.run("a quota ann connections=2");
-    let connection = |number: u32| ConnectionId(100 + number);
-    let connect = |host: &mut TestHost, number| {
-        host.engine.connect(connection(number), "ann", "/").map_err(|refusal| refusal.text)
-    };
-    let refused = "connection refused for user 'ann': user connection limit (2) is reached";
-    connect(&mut host, 0).unwrap();
-    connect(&mut host, 1).unwrap();
-    assert_eq!(connect(&mut host, 2), Err(refused.to_owned()));
-    host.engine.disconnect(host.now, connection(0), &mut host.fx);
-    connect(&mut host, 2).unwrap();
-    assert_eq!(connect(&mut host, 3), Err(refused.to_owned()));
-    // One that was refused has not been counted.
-    host.run("a quota ann connections=3");
-    connect(&mut host, 3).unwrap();
-    assert_eq!(host.engine.counters().not_admitted, 2);
-}
-
 /// A host in which those lines were run.
 fn world_after(mut host: TestHost, lines: &str) -> TestHost {
     for line in lines.lines() {
@@ -192,26 +169,36 @@ fn the_quota_of_a_virtual_host_survives_as_long_as_that() {
 }
 
 #[test]
-fn a_virtual_host_has_no_more_connections_than_it_may() {
-    let mut host = TestHost::new();
-    for line in ["a user ann hash", "a permit ann .* .* .*", "a quota / of=vhost connections=2"] {
-        host.run(line);
+fn users_and_virtual_hosts_have_no_more_connections_than_they_may() {
+    for (bound, freed, refused) in [
+        (
+            "a quota ann connections=2",
+            "a quota ann connections=3",
+            "connection refused for user 'ann': user connection limit (2) is reached",
+        ),
+        (
+            "a quota / of=vhost connections=2",
+            "a quota / of=vhost\na quota ann connections=3",
+            "connection to vhost '/' refused: connection limit (2) is reached",
+        ),
+    ] {
+        let setup = format!("a user ann hash\na permit ann .* .* .*\n{bound}");
+        let mut host = world_after(TestHost::new(), &setup);
+        let connection = |number: u32| ConnectionId(100 + number);
+        let connect = |host: &mut TestHost, number| {
+            host.engine.connect(connection(number), "ann", "/").map_err(|refusal| refusal.text)
+        };
+        connect(&mut host, 0).unwrap();
+        connect(&mut host, 1).unwrap();
+        assert_eq!(connect(&mut host, 2), Err(refused.to_owned()));
+        host.engine.disconnect(host.now, connection(0), &mut host.fx);
+        connect(&mut host, 2).unwrap();
+        assert_eq!(connect(&mut host, 3), Err(refused.to_owned()));
+        // One that was refused counts neither for its user nor for the virtual host.
+        let mut host = world_after(host, freed);
+        connect(&mut host, 3).unwrap();
+        assert_eq!(host.engine.counters().not_admitted, 2);
     }
-    let connection = |number: u32| ConnectionId(100 + number);
-    let connect = |host: &mut TestHost, number| {
-        host.engine.connect(connection(number), "ann", "/").map_err(|refusal| refusal.text)
-    };
-    let refused = "connection to vhost '/' refused: connection limit (2) is reached";
-    connect(&mut host, 0).unwrap();
-    connect(&mut host, 1).unwrap();
-    assert_eq!(connect(&mut host, 2), Err(refused.to_owned()));
-    host.engine.disconnect(host.now, connection(0), &mut host.fx);
-    connect(&mut host, 2).unwrap();
-    assert_eq!(connect(&mut host, 3), Err(refused.to_owned()));
-    // One that was refused counts for its user no more than for the virtual host.
-    host.run("a quota / of=vhost");
-    host.run("a quota ann connections=3");
-    connect(&mut host, 3).unwrap();
 }
 
 /// A host with a client `c` of ann.
@@ -271,7 +258,7 @@ fn what_waits_is_bounded_by_virtual_host_and_by_who_declared_the_queue() {
          > a ok
          a publish - hers 1.......
          a publish - hers 2.......
-         > a refused LimitExceeded: the quota of stored bytes (8) of the queues of user 'ann' is reached
+         > a refused LimitExceeded: the quota of stored bytes (8) of user 'ann' is reached
          a publish - others 3.......
          a quota / of=vhost stored-bytes=16
          > a ok
@@ -302,26 +289,115 @@ fn what_waits_is_bounded_by_virtual_host_and_by_who_declared_the_queue() {
     );
 }
 
+/// Bytes stored in the virtual host, and those of ann.
+fn stored(host: &TestHost) -> (u64, u64) {
+    let vhost = host.engine.list_vhosts().next().map(|vhost| vhost.stored_bytes);
+    let ann = host.engine.list_users().find(|user| user.name == "ann");
+    (vhost.unwrap_or_default(), ann.map_or(0, |user| user.stored_bytes))
+}
+
 #[test]
-fn bytes_that_wait_are_counted_whatever_becomes_of_them() {
+fn bytes_are_counted_whatever_becomes_of_them() {
     let mut host = host_of_ann();
-    let stored = |host: &TestHost| {
-        let vhost = host.engine.list_vhosts().next().map(|vhost| vhost.stored_bytes);
-        let ann = host.engine.list_users().find(|user| user.name == "ann");
-        (vhost.unwrap_or_default(), ann.map_or(0, |user| user.stored_bytes))
-    };
     for (line, expected) in [
         ("c queue q durable", (0, 0)),
         ("a queue other durable", (0, 0)),
         ("a publish - q ten-bytes! persistent", (10, 10)),
         ("a publish - other twenty-bytes-of-body persistent", (30, 10)),
+        // Out, and back again.
+        ("b consume other t credit=1", (30, 10)),
+        ("b requeue 1", (30, 10)),
+        ("b get q", (30, 10)),
         ("flush", (30, 10)),
         ("restart", (30, 10)),
         ("restart clean", (30, 10)),
+        ("b get q", (30, 10)),
         ("a purge other", (10, 10)),
+        ("b accept 1", (0, 0)),
+        // Handed straight to a consumer.
+        ("b consume q t", (0, 0)),
+        ("a publish - q ten-bytes!", (10, 10)),
         ("a delete q", (0, 0)),
+        ("b accept 2", (0, 0)),
     ] {
         host.run(line);
         assert_eq!(stored(&host), expected, "{line}");
     }
+}
+
+/// Whether a quota of stored bytes has what the line does refused.
+fn is_refused(host: &mut TestHost, line: &str) -> bool {
+    let said = host.run(line).concat();
+    said.contains(" refused LimitExceeded: the quota of stored bytes (8) of ")
+}
+
+#[test]
+fn what_is_out_or_delayed_is_bounded_with_what_waits() {
+    for bound in ["a quota ann stored-bytes=8", "a quota / of=vhost stored-bytes=8"] {
+        for (fills, frees) in [
+            ("c publish - hers 1.......", "a purge hers"),
+            ("b consume hers t\nc publish - hers 1.......", "b accept 1"),
+            ("c publish late k 1....... delay=100", "time 100"),
+        ] {
+            let what = format!("a exchange late fanout delaying\nc queue hers\n{bound}\n{fills}");
+            let mut host = world_after(host_of_ann(), &what);
+            for publish in ["c publish - hers 2.......", "c publish late k 2....... delay=100"] {
+                assert!(is_refused(&mut host, publish), "{what}: {publish}");
+            }
+            host.run(frees);
+            assert!(!is_refused(&mut host, "c publish - hers 3......."), "{what}: {frees}");
+        }
+    }
+}
+
+#[test]
+fn delayed_messages_are_their_publishers_after_a_restart() {
+    let lines = "a exchange late fanout delaying durable
+        c publish late k body persistent delay=1000
+        a publish late k body persistent delay=1000";
+    let mut host = world_after(host_of_ann(), lines);
+    let before = stored(&host);
+    assert!(before.0 > before.1 && before.1 > 4, "{before:?}");
+    for line in ["relocate 0", "restart", "restart clean"] {
+        host.run(line);
+        assert_eq!(stored(&host), before, "{line}");
+    }
+    host.run("time 1000");
+    assert_eq!(stored(&host), (0, 0));
+}
+
+#[test]
+fn what_the_broker_has_taken_comes_to_the_queues_of_a_full_user() {
+    let lines = "a exchange late direct delaying
+        c queue hers
+        a bind late hers k
+        a queue other dlx=- dlk=hers
+        a publish late k 1 delay=100
+        a publish - other 2
+        a get other
+        a quota ann stored-bytes=8
+        a publish - hers 3.......";
+    let mut host = world_after(host_of_ann(), lines);
+    assert!(is_refused(&mut host, "a publish - hers 4"));
+    host.run("a discard 1");
+    host.run("time 100");
+    assert_eq!(stored(&host), (10, 10));
+}
+
+#[test]
+fn a_transaction_is_refused_whole_where_a_quota_is_reached() {
+    let mut host = world_after(
+        host_of_ann(),
+        "c queue hers
+        a quota ann stored-bytes=8
+        c transactions
+        c publish - hers 1.......
+        c publish - hers 2.......",
+    );
+    // It was below the bound when it was committed.
+    assert!(!is_refused(&mut host, "c commit"));
+    assert_eq!(stored(&host), (16, 16));
+    host.run("c publish - hers 3.......");
+    assert!(is_refused(&mut host, "c commit"));
+    assert_eq!(stored(&host), (16, 16));
 }

@@ -65,13 +65,13 @@ fn golden_messages() {
     let rest = hex(&blob);
     golden(
         &Record::Published { places: vec![place], message: &blob },
-        &format!("0201{places}{rest}"),
+        &format!("0301{places}{rest}"),
     );
-    golden(&Record::Moved { places: vec![place], message: &blob }, &format!("0206{places}{rest}"));
-    golden(&Record::Spooled { message: &blob }, &format!("0202{rest}"));
+    golden(&Record::Moved { places: vec![place], message: &blob }, &format!("0306{places}{rest}"));
+    golden(&Record::Spooled { message: &blob }, &format!("0302{rest}"));
     golden(
-        &Record::Delayed { number: 1, vhost: "/", due: Time(2), message: &blob },
-        &format!("02070100000000000000012f0200000000000000{rest}"),
+        &Record::Delayed { number: 1, vhost: "/", due: Time(2), by: "u", message: &blob },
+        &format!("03070100000000000000012f02000000000000000175{rest}"),
     );
     let mut record = Vec::new();
     Record::Published { places: vec![place, place], message: &blob }.write(&mut record);
@@ -80,14 +80,14 @@ fn golden_messages() {
 
 #[test]
 fn golden_changes() {
-    golden(&Record::Nothing, "0200");
+    golden(&Record::Nothing, "0300");
     golden(
         &Record::Settled { queue: 1, ranges: vec![2..=2, 300..=310] },
-        "02030100000000000000020200ac020a",
+        "03030100000000000000020200ac020a",
     );
     golden(
         &Record::Purged { queue: 1, before: 9, kept: Seqs(vec![2]) },
-        "0204010000000000000009000000000000000102",
+        "0304010000000000000009000000000000000102",
     );
     let entry = Entry {
         seq: 5,
@@ -112,15 +112,15 @@ fn golden_changes() {
     };
     golden(
         &Record::Page { queue: 1, lane: 2, durable: true, entries: vec![entry, next] },
-        "020501000000000000000201020105070 40f01c10104010000000000000002".replace(' ', "").as_str(),
+        "030501000000000000000201020105070 40f01c10104010000000000000002".replace(' ', "").as_str(),
     );
     let messages = vec![
         Requeued { queue: 1, seq: 300, requeues: 2 },
         Requeued { queue: 1, seq: 2, requeues: u32::MAX },
     ];
-    golden(&Record::Requeued { messages }, "02090201ac02020000000102ffffffff");
-    golden(&Record::DelayEnded { number: 1 }, "02080100000000000000");
-    golden(&Record::QueueDeleted { number: 1 }, "02110100000000000000");
+    golden(&Record::Requeued { messages }, "03090201ac02020000000102ffffffff");
+    golden(&Record::DelayEnded { number: 1 }, "03080100000000000000");
+    golden(&Record::QueueDeleted { number: 1 }, "03110100000000000000");
 }
 
 #[test]
@@ -133,12 +133,12 @@ fn golden_topology() {
         ..QueueOptions::default()
     };
     golden(
-        &Record::QueueDeclared { number: 1, vhost: "/", name: "q", options },
-        "02100100000000000000012f0171010003020205000000000000000402060000000000000007040164 00"
+        &Record::QueueDeclared { number: 1, vhost: "/", name: "q", options, by: "u" },
+        "03100100000000000000012f0171010003020205000000000000000402060000000000000007040164 000175"
             .replace(' ', "")
             .as_str(),
     );
-    golden(&Record::ExchangeDeleted { vhost: "/", name: "x" }, "0213012f0178");
+    golden(&Record::ExchangeDeleted { vhost: "/", name: "x" }, "0313012f0178");
     let binding = BindingRecord {
         vhost: "/",
         source: "x",
@@ -147,19 +147,19 @@ fn golden_topology() {
         arguments: Arguments::from([("a".to_owned(), Value::Int(1))]),
     };
     let bytes = "012f0178000171016b01016102 0100000000000000".replace(' ', "");
-    golden(&Record::Bound(binding.clone()), &format!("0214{bytes}"));
-    golden(&Record::Unbound(binding), &format!("0215{bytes}"));
-    golden(&Record::VhostCreated { name: "v" }, "02160176");
-    golden(&Record::VhostDeleted { name: "v" }, "02170176");
+    golden(&Record::Bound { binding: binding.clone(), by: "u" }, &format!("0314{bytes}0175"));
+    golden(&Record::Unbound(binding), &format!("0315{bytes}"));
+    golden(&Record::VhostCreated { name: "v" }, "03160176");
+    golden(&Record::VhostDeleted { name: "v" }, "03170176");
     golden(
         &Record::UserPut { name: "u", password_hash: "h", administrator: true },
-        "02180175016801",
+        "03180175016801",
     );
-    golden(&Record::UserDeleted { name: "u" }, "02190175");
+    golden(&Record::UserDeleted { name: "u" }, "03190175");
     let (user, vhost) = ("u", "/");
     let permissions = PermissionListing { user, vhost, configure: "c", write: "w", read: "r" };
-    golden(&Record::PermissionsSet(permissions), "021a0175012f016301770172");
-    golden(&Record::PermissionsCleared { user, vhost }, "021b0175012f");
+    golden(&Record::PermissionsSet(permissions), "031a0175012f016301770172");
+    golden(&Record::PermissionsCleared { user, vhost }, "031b0175012f");
     let rules = |allow: &[&str], deny: &[&str]| SubjectRules {
         allow: allow.iter().map(|&pattern| pattern.to_owned()).collect(),
         deny: deny.iter().map(|&pattern| pattern.to_owned()).collect(),
@@ -171,17 +171,17 @@ fn golden_topology() {
     };
     golden(
         &Record::SubjectPermissionsSet { user, vhost, subjects },
-        "021c0175012f0103612e3e0103612e62000101630101000000000e270700000000",
+        "031c0175012f0103612e3e0103612e62000101630101000000000e270700000000",
     );
     let quota = Quota::default().with_slow_consumer_policy(SlowConsumerPolicy::DropOldest);
     let quota = quota.with(Bound::Connections, 2).with(Bound::ConnectionBytes, 256);
     golden(
         &Record::QuotaSet { user, quota },
-        "021d017502070102000000000000000000000000010001000000000000",
+        "031d017502070102000000000000000000000000010001000000000000",
     );
     // Bounds that came later are there where they say something.
     let quota = Quota::default().with(Bound::Subscriptions, 3);
-    golden(&Record::QuotaSet { user, quota }, "021d0175000800000000000000010300000000000000");
+    golden(&Record::QuotaSet { user, quota }, "031d0175000800000000000000010300000000000000");
 }
 
 #[test]
@@ -195,20 +195,20 @@ fn golden_sessions() {
         detached_at: None,
         state: b"st",
     };
-    golden(&Record::SessionPut(held), "021e0100000000000000012f0173017501020000000000000000027374");
+    golden(&Record::SessionPut(held), "031e0100000000000000012f0173017501020000000000000000027374");
     let expiry = SessionExpiry::Never;
     let detached = SessionRecord { expiry, detached_at: Some(Time(3)), state: b"", ..held };
-    golden(&Record::SessionPut(detached), "021e0100000000000000012f017301750201030000000000000000");
+    golden(&Record::SessionPut(detached), "031e0100000000000000012f017301750201030000000000000000");
     golden(
         &Record::SessionDetached { number: 1, at: Time(3), expiry },
-        "021f0100000000000000030000000000000002",
+        "031f0100000000000000030000000000000002",
     );
     let expiry = SessionExpiry::AtDetach;
     golden(
         &Record::SessionDetached { number: 1, at: Time(3), expiry },
-        "021f0100000000000000030000000000000000",
+        "031f0100000000000000030000000000000000",
     );
-    golden(&Record::SessionEnded { number: 1 }, "02200100000000000000");
+    golden(&Record::SessionEnded { number: 1 }, "03200100000000000000");
 }
 
 #[test]
@@ -236,13 +236,13 @@ fn golden_snapshot_of_sessions() {
 
 #[test]
 fn nonsense_is_refused() {
-    for bytes in [&[][..], &[2], &[1, 0], &[2, 99], &[2, 0, 0], &[2, 3, 1], &[2, 1, 255, 255]] {
+    for bytes in [&[][..], &[3], &[2, 0], &[3, 99], &[3, 0, 0], &[3, 3, 1], &[3, 1, 255, 255]] {
         assert!(Record::parse(bytes).is_err(), "{bytes:?}");
     }
     for length in 0..blob().len() {
         assert!(Stored::parse(&blob()[..length]).is_err(), "{length}");
     }
-    assert!(message_of(&[2, 3]).is_err());
+    assert!(message_of(&[3, 3]).is_err());
 }
 
 #[test]
@@ -282,13 +282,13 @@ fn kept() -> TestHost {
 
 /// That in bytes.
 const KEPT: &str = "\
-    090200000000000000010000000000000001012f07000000010000000a616d712e6469726563740000010000000a616d\
-    712e66616e6f75740100010000000b616d712e6865616465727303000100000009616d712e6d61746368030001000000\
-    09616d712e746f706963020001000000017800010100000001026d6504686173680000010100000000000000012f0171\
-    010002070401780902020000000000000000020000000000000003010301988080801001000000000000000000000101\
-    2f0178000171016b00010000000000000000012fa0509c3b00000000200000000100000025000000000001026d650007\
-    01030000000000000000000000000000000100ca9a3b0000000001000000000000000101000000000000000200000000\
-    000000010000000000000000";
+    0a0200000000000000010000000000000001012f0700000001000000000a616d712e646972656374000001000000000a\
+    616d712e66616e6f7574010001000000000b616d712e686561646572730300010000000009616d712e6d617463680300\
+    010000000009616d712e746f7069630200010000000001780001010000000001026d6504686173680000010100000000\
+    000000012f01710100020704017809020200000000000000000002000000000000000301030198808080100100000000\
+    00000000000001012f0178000171016b0000010000000000000000012fa0509c3b000000002000000001000000250000\
+    0000000001026d650007010300000000000000000000000000000100ca9a3b0000000001000000000000000101000000\
+    000000000200000000000000010000000000000000";
 
 #[test]
 fn golden_snapshot() {
@@ -305,7 +305,7 @@ fn golden_snapshot() {
     let mut older = golden;
     older[0] -= 1;
     let why = TestHost::new().engine.restore(&older).unwrap_err();
-    assert!(why.starts_with("the store has format 8; this program reads format 9"), "{why}");
+    assert!(why.starts_with("the store has format 9; this program reads format 10"), "{why}");
 }
 
 #[test]
@@ -320,8 +320,7 @@ fn golden_parted_snapshot() {
     let pieces = host.engine.take_snapshot().unwrap();
     let first = hex(&pieces.concat());
     // What is held back, then the run of what is in lane 0 of queue number 1, then the end.
-    let apart =
-        "020000000000000000012fa0509c3b0000000020000000010000002500000001010001030198808080100100";
+    let apart = "020000000000000000012fa0509c3b000000002000000001000000250000000001010001030198808080100100";
     assert!(first.ends_with(apart), "{first}");
     let mut again = TestHost::new();
     again.engine.restore(&pieces.concat()).unwrap();

@@ -305,3 +305,53 @@ fn a_publish_reaches_very_many_subscribers_through_an_exchange() {
     assert_eq!(std::mem::take(&mut host.fx.lines).len(), 50);
     assert!(!is_held(&mut host, "a"));
 }
+
+#[test]
+fn what_very_many_queues_are_still_to_get_counts_as_stored() {
+    let mut host = with_queues(20, "");
+    host.run("a quota / of=vhost stored-bytes=100");
+    let stored =
+        |host: &TestHost| host.engine.list_vhosts().next().map_or(0, |vhost| vhost.stored_bytes);
+    host.act_on("a publish amq.fanout k ten-bytes!");
+    while is_held(&mut host, "a") {
+        assert_eq!(stored(&host), 200);
+        host.act_on("b publish - q0 x");
+        let said = std::mem::take(&mut host.fx.lines).concat();
+        assert!(said.contains("the quota of stored bytes (100) of virtual host '/'"), "{said}");
+        turn(&mut host);
+    }
+    assert_eq!((stored(&host), ready_in_all(&host)), (200, 20));
+}
+
+#[test]
+fn a_message_to_very_many_is_the_memory_of_who_waits_for_it_and_then_of_nobody() {
+    for line in ["a publish amq.fanout k body", "a emit s body"] {
+        for leaves in [false, true] {
+            let mut host = with_queues(20, "");
+            for number in 0..20 {
+                host.run(&format!("z subscribe s t{number}"));
+            }
+            let connection = host.channel("a").connection;
+            let held = |host: &TestHost| {
+                let mut held = HeldMemory::default();
+                host.engine.add_held(connection, &mut held);
+                held.get(MemoryKind::Fanouts)
+            };
+            let before = host.engine.message_memory();
+            host.act_on(line);
+            let bytes = held(&host);
+            assert!(bytes > 100, "{line}");
+            if leaves {
+                host.act_on("a disconnect");
+                assert_eq!(held(&host), 0, "{line}");
+                assert!(host.engine.message_memory() >= before + bytes, "{line}");
+            }
+            host.settle_down();
+            assert_eq!(held(&host), 0, "{line}");
+            let queued = if line.contains("publish") { 20 } else { 0 };
+            assert_eq!(ready_in_all(&host), queued, "{line}");
+            host.run("z purge q0");
+            assert!(!host.engine.has_work());
+        }
+    }
+}

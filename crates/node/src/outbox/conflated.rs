@@ -3,7 +3,7 @@
 //!
 //! Independent of what a message looks like in a protocol, and of when it is written.
 
-use angarium_engine::{Annotations, Bytes, ChannelId, DirectMessage, Format, Lost, MessageView};
+use angarium_engine::{ChannelId, DirectMessage, Lost, OwnedMessage};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -35,36 +35,24 @@ pub(crate) struct KeptMessage {
     subscription: Box<str>,
     missed: u64,
     emission: u64,
-    exchange: Box<str>,
-    format: Format,
-    properties: Box<[u8]>,
-    body: Bytes,
-    is_shared: bool,
-    persistent: bool,
-    annotations: Annotations,
+    message: OwnedMessage,
 }
 
 impl KeptMessage {
-    fn of(key: Key, message: &DirectMessage<'_>) -> KeptMessage {
-        let MessageView { body, shared, .. } = message.message;
+    fn of(message: &DirectMessage<'_>) -> KeptMessage {
+        let kept = OwnedMessage::of(&message.message, message.message.shared.cloned());
+        let subject = Arc::clone(kept.routing_key());
         KeptMessage {
-            key,
+            key: Key { channel: message.channel, tag: message.tag, subject },
             subscription: message.subscription.into(),
             missed: message.missed,
             emission: message.emission,
-            exchange: message.message.exchange.into(),
-            format: message.message.format,
-            properties: message.message.properties.into(),
-            body: shared.cloned().unwrap_or_else(|| Bytes::copy_from_slice(body)),
-            is_shared: shared.is_some(),
-            persistent: message.message.persistent,
-            annotations: message.message.annotations.clone(),
+            message: kept,
         }
     }
 
     fn bytes(&self) -> usize {
-        let names = 2 * self.key.subject.len() + self.subscription.len() + self.exchange.len();
-        self.body.len() + self.properties.len() + names + MESSAGE_BYTES
+        self.message.bytes() + self.subscription.len() + MESSAGE_BYTES
     }
 
     /// As it is written to its subscriber.
@@ -77,16 +65,7 @@ impl KeptMessage {
             slow_consumer_policy: None,
             emission: self.emission,
             route: 0,
-            message: MessageView {
-                exchange: &self.exchange,
-                routing_key: &self.key.subject,
-                format: self.format,
-                properties: &self.properties,
-                body: &self.body,
-                shared: self.is_shared.then_some(&self.body),
-                persistent: self.persistent,
-                annotations: &self.annotations,
-            },
+            message: self.message.view(),
         }
     }
 
@@ -108,10 +87,8 @@ impl Conflated {
 
     /// Keeps a message; says whether it took the place of another, of which it tells.
     pub(crate) fn keep(&mut self, message: &DirectMessage<'_>) -> bool {
-        let subject = message.message.routing_key.into();
-        let key = Key { channel: message.channel, tag: message.tag, subject };
-        let place = self.places.get(&key).copied();
-        let mut kept = KeptMessage::of(key, message);
+        let mut kept = KeptMessage::of(message);
+        let place = self.places.get(&kept.key).copied();
         if let Some(before) = place.and_then(|place| self.waiting.get_mut(&place)) {
             kept.missed += before.missed + 1;
             self.bytes = self.bytes + kept.bytes() - before.bytes();

@@ -172,6 +172,28 @@ fn connections_of_all_shards_to_a_virtual_host_are_counted_together() {
 }
 
 #[test]
+fn shards_that_have_not_told_each_other_fill_the_same_place_of_a_virtual_host_but_not_of_a_user() {
+    let quota = Quota::default().with(Bound::Connections, 1);
+    let (user, vhost) = ("user".to_owned(), "/".to_owned());
+    for (request, most) in
+        [(Request::SetQuota { user, quota }, 1), (Request::SetVhostQuota { vhost, quota }, 2)]
+    {
+        let mut broker = Broker::new(3);
+        broker.administer("/", request);
+        broker.play("hold");
+        broker.connect("a", 1);
+        broker.connect("b", 2);
+        broker.play("carry");
+        let admitted = ["a", "b"].into_iter().filter(|name| broker.is_connected(name)).count();
+        assert_eq!(admitted, most);
+        for shard in 0..3 {
+            broker.connect("c", shard);
+            assert!(!broker.is_connected("c"), "{shard}");
+        }
+    }
+}
+
+#[test]
 fn the_rate_of_a_virtual_host_is_that_of_its_connections_to_all_shards() {
     let mut broker = Broker::new(3);
     let quota = Quota::default().with(Bound::Messages, 100);

@@ -17,7 +17,7 @@ use crate::{
 use std::ops::RangeInclusive;
 
 /// The version of every record so far.
-pub(crate) const VERSION: u8 = 2;
+pub(crate) const VERSION: u8 = 3;
 /// Bytes by which a record may exceed its message, places not counted.
 pub(crate) const EXTRA_BYTES_MAX: usize = 4096;
 /// Bytes of one of a message's places.
@@ -70,6 +70,8 @@ pub(crate) struct HeldRecord<'a> {
     pub(crate) due: Time,
     pub(crate) position: Position,
     pub(crate) bytes: u32,
+    /// The user who published it; the empty name is nobody's.
+    pub(crate) by: &'a str,
 }
 
 /// A session that survives a restart.
@@ -103,22 +105,33 @@ codec_enum! {
         5 Page { queue: u64, lane: u8, durable: bool, entries: Vec<Entry> },
         /// A message's new position.
         6 Moved { places: Vec<Place>; message },
-        /// A message that is held back until it is due.
-        7 Delayed { number: u64, vhost: &'a str, due: Time; message },
+        /// A message that is held back until it is due, and the user who published it.
+        7 Delayed { number: u64, vhost: &'a str, due: Time, by: &'a str; message },
         /// It is not held back any more.
         8 DelayEnded { number: u64 },
         /// Messages went back to their queues.
         9 Requeued { messages: Vec<Requeued> },
-        /// A durable queue.
-        16 QueueDeclared { number: u64, vhost: &'a str, name: &'a str, options: QueueOptions },
+        /// A durable queue, and the user who declared it; the empty name is nobody's.
+        16 QueueDeclared {
+            number: u64,
+            vhost: &'a str,
+            name: &'a str,
+            options: QueueOptions,
+            by: &'a str
+        },
         /// It is gone, and its messages with it.
         17 QueueDeleted { number: u64 },
-        /// A durable exchange.
-        18 ExchangeDeclared { vhost: &'a str, name: &'a str, options: ExchangeOptions },
+        /// A durable exchange, and the user who declared it.
+        18 ExchangeDeclared {
+            vhost: &'a str,
+            name: &'a str,
+            options: ExchangeOptions,
+            by: &'a str
+        },
         /// It is gone.
         19 ExchangeDeleted { vhost: &'a str, name: &'a str },
-        /// A durable binding.
-        20 Bound(binding: BindingRecord<'a>),
+        /// A durable binding, and the user who bound.
+        20 Bound { binding: BindingRecord<'a>, by: &'a str },
         /// It is gone.
         21 Unbound(binding: BindingRecord<'a>),
         /// A virtual host.
@@ -143,16 +156,14 @@ codec_enum! {
         31 SessionDetached { number: u64, at: Time, expiry: SessionExpiry },
         /// It is gone.
         32 SessionEnded { number: u64 },
-        /// Who declared a durable queue, where it was a user.
-        33 QueueDeclaredBy { queue: u64, user: &'a str },
         /// What all in a virtual host may use together.
-        34 VhostQuotaSet { vhost: &'a str, quota: Quota },
+        33 VhostQuotaSet { vhost: &'a str, quota: Quota },
     }
 }
 
 codec_fields!(<'a> Place: queue, seq, expires);
 codec_fields!(<'a> BindingRecord<'a>: vhost, source, target, key, arguments);
-codec_fields!(<'a> HeldRecord<'a>: number, vhost, due, position, bytes);
+codec_fields!(<'a> HeldRecord<'a>: number, vhost, due, position, bytes, by);
 codec_fields!(<'a> PermissionListing<'a>: user, vhost, configure, write, read);
 codec_fields!(<'a> SubjectRules: allow, deny);
 codec_fields!(<'a> Responses: messages, within);
@@ -259,6 +270,7 @@ pub(crate) fn message_of(record: &[u8]) -> Result<&[u8], Malformed> {
         reader.take(places.saturating_mul(PLACE_BYTES))?;
     } else if kind == Kind::Delayed as u8 {
         reader.get::<(u64, &str, Time)>()?;
+        reader.text()?;
     } else if kind != Kind::Spooled as u8 {
         return Err(format!("a record of kind {kind} has no message"));
     }

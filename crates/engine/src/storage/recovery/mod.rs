@@ -8,8 +8,9 @@ use crate::publish::held::{DelayKey, Held};
 use crate::queue::Queue;
 use crate::queue::entry::{Entry, Fetch, NOWHERE};
 use crate::queue::stored::Stored;
+use crate::routing::{QueueKey, Router};
 use crate::storage::record::{BindingRecord, Place, Record, Requeued};
-use crate::{Effects, Position, Time};
+use crate::{Effects, Position, Refusal, Time};
 use std::ops::RangeInclusive;
 
 impl Engine {
@@ -43,12 +44,12 @@ impl Engine {
             Record::Page { queue, lane, durable, entries } => {
                 self.replay_page(position, queue, lane, durable, &entries, fx)
             }
-            Record::Delayed { number, vhost, due, message } => {
+            Record::Delayed { number, vhost, due, by, message } => {
                 Stored::parse(message)?;
                 let vhost = self.vhost_slot(vhost)?;
                 let bytes = u32::try_from(message.len()).unwrap_or(u32::MAX);
-                let held =
-                    Held { position, vhost, bytes, persistent: true, mark: self.storage.mark };
+                let (by, mark) = (self.definitions.declarer(by), self.storage.mark);
+                let held = Held { position, vhost, bytes, by, persistent: true, mark };
                 // It has been there before where its segment was given back.
                 if let Some(before) = self.delays.restore(DelayKey { due, number }, held) {
                     fx.release(before.position, 1);
@@ -72,33 +73,33 @@ impl Engine {
         fx: &mut F,
     ) -> Result<(), String> {
         match record {
-            Record::QueueDeclared { number, vhost, name, options } => {
+            Record::QueueDeclared { number, vhost, name, options, by } => {
                 let vhost = self.vhost_slot(vhost)?;
-                self.restore_queue(Queue::new(number, vhost, name.to_owned(), options))?;
-            }
-            Record::QueueDeclaredBy { queue, user } => {
-                if let Some(slot) = self.queues.slot_of(queue) {
-                    self.set_declarer(slot, user);
-                }
+                let by = self.definitions.declarer(by);
+                let queue = Queue::new(number, vhost, name.to_owned(), options);
+                self.restore_queue(Queue { by, ..queue })?;
             }
             Record::QueueDeleted { number } => {
                 if let Some(slot) = self.queues.slot_of(number) {
                     self.forget_queue(slot, fx);
                 }
             }
-            Record::ExchangeDeclared { vhost, name, options } => {
-                self.replay_router(vhost)?.declare_exchange(name, &options)?;
+            Record::ExchangeDeclared { vhost, name, options, by } => {
+                self.replay_router(vhost, by, |router| {
+                    router.declare_exchange(name, &options).map(|_| ())
+                })?;
             }
             Record::ExchangeDeleted { vhost, name } => {
-                self.replay_router(vhost)?.delete_exchange(name, false)?;
+                self.replay_router(vhost, "", |router| {
+                    router.delete_exchange(name, false).map(|_| ())
+                })?;
             }
-            Record::Bound(binding) => {
-                let BindingRecord { vhost, source, target, key, arguments } = binding;
-                self.replay_router(vhost)?.bind(source, &target, key, arguments)?;
-            }
+            Record::Bound { binding, by } => self.restore_binding(binding, by)?,
             Record::Unbound(binding) => {
                 let BindingRecord { vhost, source, target, key, arguments } = binding;
-                self.replay_router(vhost)?.unbind(source, &target, key, &arguments)?;
+                self.replay_router(vhost, "", |router| {
+                    router.unbind(source, &target, key, &arguments).map(|_| ())
+                })?;
             }
             Record::SessionPut(session) => self.restore_session(&session)?,
             Record::SessionDetached { number, at, expiry } => {
@@ -157,12 +158,33 @@ impl Engine {
         Ok(())
     }
 
-    /// A virtual host's router, which decides nothing by itself while records are replayed.
-    fn replay_router(&mut self, vhost: &str) -> Result<&mut crate::routing::Router, String> {
+    /// Changes a virtual host's router as a record or a snapshot says, on behalf of the user `by`. The router
+    /// decides nothing by itself meanwhile.
+    pub(crate) fn replay_router(
+        &mut self,
+        vhost: &str,
+        by: &str,
+        change: impl FnOnce(&mut Router) -> Result<(), Refusal>,
+    ) -> Result<(), String> {
         let slot = self.vhost_slot(vhost)?;
         let router = &mut self.topology.vhosts[slot].router;
         router.hold_auto_delete(true);
-        Ok(router)
+        router.tally.by = self.definitions.declarer(by);
+        change(router)?;
+        self.definitions.take(&mut router.tally);
+        Ok(())
+    }
+
+    /// Binds as a record or a snapshot says.
+    pub(crate) fn restore_binding(
+        &mut self,
+        binding: BindingRecord<'_>,
+        by: &str,
+    ) -> Result<(), String> {
+        let BindingRecord { vhost, source, target, key, arguments } = binding;
+        self.replay_router(vhost, by, |router| {
+            router.bind(source, &target, key, arguments).map(|_| ())
+        })
     }
 
     /// Takes a queue in that a record or a snapshot names.
@@ -186,8 +208,9 @@ impl Engine {
         let vhost = &mut self.topology.vhosts[queue.vhost];
         vhost.queues -= 1;
         vhost.router.hold_auto_delete(true);
-        vhost.router.queue_removed(crate::routing::QueueKey(slot));
+        vhost.router.queue_removed(QueueKey(slot));
         vhost.router.tally.went(queue.by, queue.definition_bytes());
+        self.definitions.take(&mut vhost.router.tally);
     }
 
     fn replay_published<F: Effects>(
@@ -304,7 +327,6 @@ impl Engine {
     /// Ends recovery: forgets what was not durable; every message that may have been delivered before is
     /// marked redelivered. Unless `clean`, that is all of them, or those up to the marks that are known.
     pub fn end_recovery<F: Effects>(&mut self, now: Time, clean: bool, fx: &mut F) {
-        self.count_definitions();
         for (segment, count) in std::mem::take(&mut self.storage.transient_references) {
             let position = Position(u64::from(segment) << 32);
             fx.release(position, u32::try_from(count).unwrap_or(u32::MAX));

@@ -42,7 +42,7 @@ impl Engine {
         let queue = &mut self.queues[slot];
         let Some(page) = queue.lanes[lane].remove_page(at) else { return };
         queue.ready -= u64::from(page.count);
-        queue.ready_bytes.take(page.bytes);
+        queue.bytes.take(page.bytes);
         queue.forget_settled_in(&page);
         let durable = queue.durable;
         self.drop_page(durable, &page, fx);
@@ -136,7 +136,7 @@ impl Engine {
                 settled.push(entry.seq);
                 page.count -= 1;
                 page.durable_count -= 1;
-                queue.ready_bytes.add(u64::from(entry.bytes));
+                queue.bytes.add(u64::from(entry.bytes));
             }
         }
         self.cut_pages(slot, lane, page.first, page.last, fx);
