@@ -2,18 +2,40 @@
 
 use super::check;
 
-#[test]
-fn a_channels_credit_holds_up_its_presettled_consumers() {
-    check(
-        "a queue q
+/// Plays this behind a consumer `c` of queue `q`, whose channel has a credit of one message.
+fn check_with_one(script: &str) {
+    let before = "a queue q
          > a queue q 0 0
          a queue r
          > a queue r 0 0
          a credit messages=1
          > a ok
          a consume q c
-         > a consuming c
-         a consume r d presettled
+         > a consuming c";
+    check(&format!("{before}\n{script}"));
+}
+
+#[test]
+fn a_channels_credit_spans_its_consumers() {
+    check_with_one(
+        "a consume r d
+         > a consuming d
+         a publish - q one
+         > a deliver c #1 one
+         a publish - r two
+         a publish - q three
+         a accept 1
+         > a deliver d #2 two
+         a credit messages=0
+         > a ok
+         > a deliver c #3 three",
+    );
+}
+
+#[test]
+fn a_channels_credit_holds_up_its_presettled_consumers() {
+    check_with_one(
+        "a consume r d presettled
          > a consuming d
          a publish - r 1
          > a deliver d #1 1
@@ -29,14 +51,8 @@ fn a_channels_credit_holds_up_its_presettled_consumers() {
 
 #[test]
 fn consumers_of_one_queue_take_turns_within_their_channels_credit() {
-    check(
-        "a queue q
-         > a queue q 0 0
-         a credit messages=1
-         > a ok
-         a consume q c
-         > a consuming c
-         a consume q d
+    check_with_one(
+        "a consume q d
          > a consuming d
          a publish - q 1
          > a deliver c #1 1

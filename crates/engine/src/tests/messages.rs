@@ -81,31 +81,6 @@ fn credit_in_bytes_lets_one_message_pass() {
 }
 
 #[test]
-fn a_channels_credit_spans_its_consumers() {
-    check(
-        "a queue q
-         > a queue q 0 0
-         a queue r
-         > a queue r 0 0
-         a credit messages=1
-         > a ok
-         a consume q c
-         > a consuming c
-         a consume r d
-         > a consuming d
-         a publish - q one
-         > a deliver c #1 one
-         a publish - r two
-         a publish - q three
-         a accept 1
-         > a deliver d #2 two
-         a credit messages=0
-         > a ok
-         > a deliver c #3 three",
-    );
-}
-
-#[test]
 fn a_closed_flow_stops_deliveries() {
     check(
         "a queue q
