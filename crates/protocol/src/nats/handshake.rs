@@ -103,6 +103,7 @@ impl Handler {
             // Libraries on an encrypted connection expect that TLS is required.
             tls_required: settings.tls == Tls::Required || self.peer.encrypted,
             tls_available: may_encrypt && settings.tls == Tls::Available,
+            tls_verify: settings.tls_verify,
             ldm,
             connect_urls: settings.connect_urls.clone(),
             connect_info,

@@ -50,6 +50,8 @@ pub struct Settings {
     pub token_user: Option<String>,
     /// Whether connections are encrypted.
     pub tls: Tls,
+    /// Whether clients have to show a certificate when they begin TLS.
+    pub tls_verify: bool,
 }
 
 impl Default for Settings {
@@ -71,6 +73,7 @@ impl Default for Settings {
             anonymous_user: Some("guest".to_owned()),
             token_user: Some("token".to_owned()),
             tls: Tls::None,
+            tls_verify: false,
         }
     }
 }

@@ -263,6 +263,7 @@ fn nats_settings(settings: &Settings, server_id: &[u8; 8]) -> nats::Settings {
             (true, Encryption::Optional) => nats::Tls::Available,
             (false, Encryption::Optional) => nats::Tls::None,
         },
+        tls_verify: settings.tls_client_verify == Encryption::Required,
         ..defaults
     }
 }

@@ -5,7 +5,7 @@ use crate::nats::frame;
 use serde::{Deserialize, Serialize};
 use std::ops::Not;
 
-/// The fields of INFO. Empty texts and flags that are not set are left out, except `headers`.
+/// The fields of INFO. Empty texts and flags that are not set are left out where clients take that.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 #[allow(missing_docs)] // Named as in the protocol; those that need a word have one.
@@ -14,6 +14,9 @@ pub struct Info {
     pub server_name: String,
     /// Clients compare it to tell what a server can do.
     pub version: String,
+    /// nats-server's compiler; empty in ours. nats-core (Python) does without none of the fields up to
+    /// `max_payload`.
+    pub go: String,
     /// 1: the server takes `echo` and sends INFO at any time.
     pub proto: usize,
     pub host: String,
@@ -32,6 +35,9 @@ pub struct Info {
     pub tls_required: bool,
     #[serde(skip_serializing_if = "Not::not")]
     pub tls_available: bool,
+    /// Clients have to show a certificate.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub tls_verify: bool,
     /// Lame duck mode: the server is about to go.
     #[serde(skip_serializing_if = "Not::not")]
     pub ldm: bool,

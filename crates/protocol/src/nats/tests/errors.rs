@@ -159,15 +159,16 @@ fn an_error_of_the_client_ends_the_connection() {
 
 #[test]
 fn tls_can_be_demanded() {
-    let settings = Settings { tls: crate::nats::Tls::Required, ..Settings::default() };
+    let tls = crate::nats::Tls::Required;
+    let settings = Settings { tls, tls_verify: true, ..Settings::default() };
     play(
         "> CONNECT {}
-         < INFO tls_required
+         < INFO tls_required tls_verify
          < -ERR 'Secure Connection - TLS Required'
          < closed: Secure Connection - TLS Required
          log: the client came without TLS, which is required here; from 127.0.0.1:9
          b> SUB a 1
-         b< INFO tls_required
+         b< INFO tls_required tls_verify
          b< -ERR 'Secure Connection - TLS Required'
          b< closed: Secure Connection - TLS Required
          log: the client came without TLS, which is required here; from 127.0.0.1:9",

@@ -97,6 +97,7 @@ fn info_text(json: &[u8]) -> String {
         (info.ldm, "ldm"),
         (info.tls_required, "tls_required"),
         (info.tls_available, "tls_available"),
+        (info.tls_verify, "tls_verify"),
         (info.jetstream, "jetstream"),
         (!info.headers, "no headers"),
         (!info.auth_required, "no auth_required"),

@@ -85,6 +85,7 @@ fn settings(state: &State, nats: &angarium_protocol::nats::Settings) -> Value {
         "port": nats.port,
         "auth_required": true,
         "tls_required": nats.tls == angarium_protocol::nats::Tls::Required,
+        "tls_verify": nats.tls_verify,
         "max_connections": settings.connections_max,
         "max_subscriptions": settings.subscriptions_max,
         "ping_interval": nanoseconds(nats.ping_interval),
