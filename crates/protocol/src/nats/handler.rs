@@ -40,6 +40,8 @@ pub struct Handler {
     /// When the client's silence is checked next; before the login and while leaving, when it times out.
     pub(super) due: Time,
     pings_out: u32,
+    /// Its user may answer what it is sent; when that came is noted at the next look at the connection.
+    pub(super) may_answer: bool,
     /// It began without CONNECT, so that no +OK answers it.
     pub(super) is_nobody: bool,
     /// It has sent CONNECT.
@@ -116,6 +118,7 @@ impl Handler {
             last_input: now,
             due: now.plus(settings.login_timeout),
             pings_out: 0,
+            may_answer: false,
             is_nobody: false,
             has_connected: false,
             told_account: false,
@@ -304,10 +307,6 @@ impl Handler {
             return Err(self.fail(context, fault::STALE_CONNECTION));
         }
         (self.scratch, self.subject) = (Vec::new(), String::new());
-        let now = context.now;
-        if let Some(requests) = self.requests(context) {
-            requests.date(now);
-        }
         client::write_ping(self.out(context));
         self.pings_out += 1;
         self.due = context.now.plus(self.settings.ping_interval);
@@ -452,10 +451,17 @@ impl ProtocolHandler for Handler {
     }
 
     fn deadline(&self) -> Option<Time> {
-        Some(self.due)
+        let is_always_due = self.may_answer && self.state == State::Open;
+        Some(if is_always_due { Time::default() } else { self.due })
     }
 
     fn expire(&mut self, context: &mut Context<impl Host>) -> Result<(), Close> {
+        let now = context.now;
+        if self.may_answer
+            && let Some(requests) = self.requests(context)
+        {
+            requests.date(now);
+        }
         if context.now < self.due {
             return Ok(());
         }

@@ -294,9 +294,9 @@ impl Handler {
     fn begin_channel(&mut self, context: &mut Context<impl Host>) {
         context.engine.open(self.channel());
         let permissions = context.engine.subject_permissions(self.id);
-        let answers = permissions.is_some_and(|permissions| permissions.responses.is_some());
+        self.may_answer = permissions.is_some_and(|permissions| permissions.responses.is_some());
         if let AnyWriter::Nats(writer) = &mut context.host.writer(self.id).protocol {
-            writer.requests = answers.then(Box::default);
+            writer.requests = self.may_answer.then(Box::default);
         }
         self.state = State::Open;
         self.last_input = context.now;

@@ -21,7 +21,7 @@ pub(super) struct Requests {
 struct Request {
     number: u64,
     answers: u32,
-    /// When it was first seen to be there; the writer has no clock.
+    /// When the connection was first looked at behind it: the writer has no clock.
     since: Option<Time>,
 }
 

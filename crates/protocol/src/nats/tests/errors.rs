@@ -148,7 +148,15 @@ fn a_responder_may_answer_what_it_is_sent_and_publish_nothing_else() {
          > PUB r.2 2|!!
          b< MSG r.2 2 2|!!
          > PUB r.3 1|!
-         < -ERR 'Permissions Violation for Publish to \"r.3\"'",
+         < -ERR 'Permissions Violation for Publish to \"r.3\"'
+         b> PUB svc r.4 1|?
+         < MSG svc 1 r.4 1|?
+         > wait 1000
+         > wait 121000
+         < PING
+         b< PING
+         > PUB r.4 1|!
+         < -ERR 'Permissions Violation for Publish to \"r.4\"'",
     );
 }
 
