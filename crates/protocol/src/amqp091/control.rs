@@ -262,12 +262,19 @@ impl Handler {
                 ..
             } => {
                 // Nobody declares an inbox, but responders ask in this way whether it is still there.
-                let request = if passive || is_inbox(queue) {
-                    Request::DeclareQueue { name: self.queue_name(index, queue)?, options: None }
+                let name = without_line_ends(queue);
+                let request = if passive && name.is_empty() {
+                    return Err(Fault::new(
+                        Code::NOT_FOUND,
+                        format!("no queue '' in vhost '{}'", self.vhost),
+                    ));
+                } else if passive || is_inbox(queue) {
+                    Request::DeclareQueue { name, options: None }
                 } else {
-                    let name = without_line_ends(queue);
                     not_reserved(&name)?;
                     let options = mapping::queue_options(&name, &self.vhost, arguments)?;
+                    // A queue that goes with its connection does not outlive the broker.
+                    let durable = durable && !exclusive;
                     let options = QueueOptions { durable, exclusive, auto_delete, ..options };
                     mapping::check_quorum(&name, &self.vhost, &options)?;
                     Request::DeclareQueue { name, options: Some(options) }
@@ -543,7 +550,7 @@ fn misdirected(method: &Method<'_>) -> Fault {
 /// Names with this prefix are the broker's (spec, queue.declare); those it made up may be declared
 /// again.
 fn not_reserved(queue: &str) -> Result<(), Fault> {
-    if queue.starts_with("amq.") && !queue.starts_with("amq.gen-") {
+    if queue.starts_with("amq.") {
         let text = format!("queue name '{queue}' contains reserved prefix 'amq.*'");
         return Err(Fault::new(Code::ACCESS_REFUSED, text));
     }

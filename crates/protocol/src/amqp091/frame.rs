@@ -94,15 +94,16 @@ pub fn head(input: &[u8]) -> Option<Head> {
 }
 
 /// The frame that `input` begins with and how many octets it takes, where frames have at most `max` octets
-/// (0: no limit); `None`: not all of it is there.
+/// (0: no limit); `None`: not all of it is there. Some clients leave head and end out when they count, so a
+/// payload may have `max` octets by itself, as with RabbitMQ.
 #[inline]
 pub fn read(input: &[u8], max: u32) -> Result<Option<(Frame<'_>, usize)>, FrameError> {
     let Some(Head { kind, channel, size }) = head(input) else { return Ok(None) };
     if !matches!(kind, METHOD | HEADER | BODY | HEARTBEAT) {
         return Err(FrameError::UnknownKind(kind));
     }
-    let bytes = u64::from(size) + OVERHEAD_BYTES as u64;
-    if max != 0 && bytes > u64::from(max) {
+    if max != 0 && size > max {
+        let bytes = u64::from(size) + OVERHEAD_BYTES as u64;
         return Err(FrameError::TooLarge { bytes, max });
     }
     let end = HEAD_BYTES + size as usize;

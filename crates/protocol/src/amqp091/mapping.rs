@@ -19,7 +19,11 @@ pub(crate) fn read_headers(raw: &[u8], visit: &mut dyn FnMut(&str, Value)) {
 
 /// The arguments of a binding, as headers exchanges compare them.
 pub(super) fn binding_arguments(table: Table<'_>) -> Arguments {
-    table.entries().map(|entry| (entry.name.to_owned(), comparable(entry.value))).collect()
+    let compared = |entry: Entry<'_>| match entry.name {
+        "x-match" => value(entry.value),
+        _ => comparable(entry.value),
+    };
+    table.entries().map(|entry| (entry.name.to_owned(), compared(entry))).collect()
 }
 
 /// A field value for comparison: bytes and a text of the same bytes are equal.
@@ -134,9 +138,14 @@ pub(super) fn queue_options(
         let option = entry.name.strip_prefix("x-");
         let option = option.and_then(|name| QUEUE_OPTIONS.iter().find(|it| it.name == name));
         if let Some(option) = option {
-            if let ("x-queue-type", FieldValue::LongStr(b"stream")) = (entry.name, entry.value) {
-                let text = format!("queues of type stream are not offered (queue '{name}')");
-                return Err(Fault::new(Code::NOT_IMPLEMENTED, text));
+            match (entry.name, entry.value) {
+                ("x-queue-type", FieldValue::LongStr(b"stream")) => {
+                    let text = format!("queues of type stream are not offered (queue '{name}')");
+                    return Err(Fault::new(Code::NOT_IMPLEMENTED, text));
+                }
+                // RabbitMQ takes it for the default.
+                ("x-queue-type", FieldValue::LongStr(b"")) => continue,
+                _ => {}
             }
             what.set(entry, option, &mut options)?;
             continue;

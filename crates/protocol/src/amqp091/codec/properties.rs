@@ -111,7 +111,7 @@ pub fn scan(raw: &[u8]) -> Result<Scan<'_>, Malformed> {
     flagged(flags, CONTENT_TYPE, || r.short_bytes())?;
     flagged(flags, CONTENT_ENCODING, || r.short_bytes())?;
     let mut scan = Scan {
-        headers: flagged(flags, HEADERS, || Table::read(r))?,
+        headers: flagged(flags, HEADERS, || table::checked_headers(r.long_str()?))?,
         delivery_mode: flagged(flags, DELIVERY_MODE, || r.octet())?.unwrap_or(0),
         priority: flagged(flags, PRIORITY, || r.octet())?.unwrap_or(0),
         ..Scan::default()
@@ -146,7 +146,7 @@ pub fn headers(raw: &[u8]) -> Option<Table<'_>> {
             reader.short_bytes().ok()?;
         }
     }
-    if flags & HEADERS == 0 { None } else { table::checked(reader.long_str().ok()?).ok() }
+    if flags & HEADERS == 0 { None } else { table::checked_headers(reader.long_str().ok()?).ok() }
 }
 
 /// What to change in properties.
@@ -171,7 +171,7 @@ pub fn rewrite(raw: &[u8], edit: &Edit<'_>, out: &mut Vec<u8>) -> Result<(), Mal
     for bit in (2..16).rev() {
         let flag = 1u16 << bit;
         if flag == HEADERS {
-            let old = flagged(flags, HEADERS, || Table::read(&mut reader))?;
+            let old = flagged(flags, HEADERS, || table::checked_headers(reader.long_str()?))?;
             if put_headers(old.unwrap_or_default(), old.is_some(), edit, out) {
                 flags |= HEADERS;
             }

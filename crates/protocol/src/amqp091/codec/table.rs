@@ -48,7 +48,7 @@ pub enum FieldValue<'a> {
 /// One entry of a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Entry<'a> {
-    /// Its name.
+    /// Its name; empty if it is no UTF-8, as in the headers of some old clients.
     pub name: &'a str,
     /// Its value.
     pub value: FieldValue<'a>,
@@ -58,27 +58,57 @@ pub struct Entry<'a> {
 
 /// Checks the entries of a table.
 pub fn checked(bytes: &[u8]) -> Result<Table<'_>, Malformed> {
-    check(bytes, true, 1)?;
+    Check { takes_any_name: false }.entries(bytes, 1)?;
     Ok(Table(bytes))
 }
 
-/// Checks the values of a table, with their names, or of an array.
-fn check(bytes: &[u8], has_names: bool, depth: usize) -> Result<(), Malformed> {
-    if depth > DEPTH_MAX {
-        return Err(Malformed("tables are nested more than 32 deep"));
-    }
-    let mut reader = Reader::new(bytes);
-    while !reader.rest().is_empty() {
-        if has_names {
-            reader.short_str().map_err(|_| Malformed("table has a malformed field name"))?;
+/// Checks a message's headers, which are handed on as they are: their names may have any bytes.
+pub fn checked_headers(bytes: &[u8]) -> Result<Table<'_>, Malformed> {
+    Check { takes_any_name: true }.entries(bytes, 1)?;
+    Ok(Table(bytes))
+}
+
+/// The check of a table to its depths.
+#[derive(Clone, Copy)]
+struct Check {
+    takes_any_name: bool,
+}
+
+impl Check {
+    fn entries(self, bytes: &[u8], depth: usize) -> Result<(), Malformed> {
+        let mut reader = Reader::new(bytes);
+        while !reader.rest().is_empty() {
+            let name = reader.short_bytes();
+            let is_name =
+                name.is_ok_and(|name| self.takes_any_name || str::from_utf8(name).is_ok());
+            if !is_name {
+                return Err(Malformed("table has a malformed field name"));
+            }
+            self.value(&mut reader, depth)?;
         }
-        match read_value(&mut reader)? {
-            FieldValue::Table(table) => check(table.0, true, depth + 1)?,
-            FieldValue::Array(array) => check(array.0, false, depth + 1)?,
-            _ => {}
+        Ok(())
+    }
+
+    fn values(self, bytes: &[u8], depth: usize) -> Result<(), Malformed> {
+        let mut reader = Reader::new(bytes);
+        while !reader.rest().is_empty() {
+            self.value(&mut reader, depth)?;
+        }
+        Ok(())
+    }
+
+    /// A value of the table or array at this depth.
+    fn value(self, reader: &mut Reader<'_>, depth: usize) -> Result<(), Malformed> {
+        let value = read_value(reader)?;
+        if depth == DEPTH_MAX && matches!(value, FieldValue::Table(_) | FieldValue::Array(_)) {
+            return Err(Malformed("tables are nested more than 32 deep"));
+        }
+        match value {
+            FieldValue::Table(table) => self.entries(table.0, depth + 1),
+            FieldValue::Array(array) => self.values(array.0, depth + 1),
+            _ => Ok(()),
         }
     }
-    Ok(())
 }
 
 /// Reads one value; what is inside of tables and arrays is not looked at.
@@ -132,7 +162,7 @@ impl<'a> Table<'a> {
                 return None;
             }
             // Checked when the table was made; so `ok` never ends the walk early.
-            let name = reader.short_str().ok()?;
+            let name = str::from_utf8(reader.short_bytes().ok()?).unwrap_or_default();
             let value = read_value(&mut reader).ok()?;
             let raw = &before[..before.len() - reader.rest().len()];
             Some(Entry { name, value, raw })

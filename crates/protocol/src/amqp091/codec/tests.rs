@@ -3,7 +3,7 @@
 use super::content::{ACK, Deliver, PublishMethod, Tagged, write_header};
 use super::method::DecodeError;
 use super::properties::{Edit, Properties, rewrite, scan};
-use super::table::{DEPTH_MAX, checked, put_table};
+use super::table::{DEPTH_MAX, checked, checked_headers, put_table};
 use super::*;
 use crate::amqp091::frame::{self, FrameError};
 use crate::tests::random::Random;
@@ -165,7 +165,14 @@ fn every_value_type_is_read() {
     assert_eq!(array.values().collect::<Vec<_>>(), [FieldValue::Bool(false), FieldValue::Void]);
     assert!(checked(&entry(b'?', &[0])).is_err(), "unknown type");
     assert!(checked(&entry(b'S', &[0xff; 4])).is_err(), "length beyond the bytes");
-    assert!(checked(&[1, 0xff, b'V']).is_err(), "name is not UTF-8");
+    let latin = [1, 0xff, b'V'];
+    assert!(checked(&latin).is_err(), "name is not UTF-8");
+    for headers in [latin.to_vec(), entry(b'F', &[&[0, 0, 0, 3], &latin[..]].concat())] {
+        let entries: Vec<_> = checked_headers(&headers).unwrap().entries().collect();
+        assert_eq!(entries.len(), 1);
+        assert_eq!(entries[0].raw, headers, "a header's name may have any bytes");
+    }
+    assert!(checked_headers(&[2, b'a']).is_err(), "a name that is cut off");
 }
 
 #[test]
@@ -329,8 +336,9 @@ fn frames_have_a_known_type_an_end_and_a_largest_size() {
     assert_eq!(frame::read(&frame(1, 0, 0xCD), 64), Err(FrameError::BadEnd(0xCD)));
     assert!(frame::read(&frame(3, 55, 0xCE), 64).unwrap().is_some(), "below");
     assert!(frame::read(&frame(3, 56, 0xCE), 64).unwrap().is_some(), "at");
-    let above = Err(FrameError::TooLarge { bytes: 65, max: 64 });
-    assert_eq!(frame::read(&frame(3, 57, 0xCE)[..7], 64), above);
+    assert!(frame::read(&frame(3, 64, 0xCE), 64).unwrap().is_some(), "without head and end");
+    let above = Err(FrameError::TooLarge { bytes: 73, max: 64 });
+    assert_eq!(frame::read(&frame(3, 65, 0xCE)[..7], 64), above);
 }
 
 #[test]

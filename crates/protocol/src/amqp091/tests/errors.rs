@@ -34,8 +34,8 @@ fn broken_frames() {
         ("bytes 0800000000000000", "frame ends with octet 0x00 instead of 0xce"),
         ("bytes 07000000000000ce", "unknown frame type 7"),
         (
-            "bytes 01000100020000",
-            "frame of 131080 bytes is larger than the agreed maximum of 131072",
+            "bytes 01000100020001",
+            "frame of 131081 bytes is larger than the agreed maximum of 131072",
         ),
     ];
     for (line, text) in cases {
@@ -228,6 +228,14 @@ fn refusals_of_the_engine() {
     );
     let text = "ACCESS_REFUSED - queue name 'amq.mine' contains reserved prefix 'amq.*'";
     check_soft("1 queue.declare queue=amq.mine", 403, text, declare);
+    let text = "ACCESS_REFUSED - queue name 'amq.gen-1' contains reserved prefix 'amq.*'";
+    check_soft("1 queue.declare queue=amq.gen-1", 403, text, declare);
+    check_soft(
+        "1 queue.declare passive=true",
+        404,
+        "NOT_FOUND - no queue '' in vhost '/'",
+        declare,
+    );
     let text = "ACCESS_REFUSED - operation not permitted on the default exchange";
     check_soft("1 queue.bind queue=q routing_key=k", 403, text, " class_id=50 method_id=20");
     check_soft("1 exchange.delete", 403, text, " class_id=40 method_id=20");

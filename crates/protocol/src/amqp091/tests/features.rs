@@ -58,7 +58,7 @@ fn queues_are_remembered_and_no_wait_is_silent() {
          > 1 exchange.declare exchange=e kind=fanout no_wait=true
          > 1 queue.bind exchange=e no_wait=true
          > 1 basic.publish exchange=e | \"x\"
-         > 1 queue.declare passive=true
+         > 1 queue.declare queue=q passive=true
          < 1 queue.declare-ok queue=q message_count=1
          > 1 queue.unbind exchange=e
          < 1 queue.unbind-ok
@@ -425,6 +425,20 @@ fn dead_letters_tell_the_expiration_that_they_had() {
            original-expiration:60000}],x-first-death-reason:rejected,x-first-death-queue:q,\
            x-first-death-exchange:,x-last-death-reason:rejected,x-last-death-queue:q,\
            x-last-death-exchange:} \"x\"",
+    );
+}
+
+#[test]
+fn exclusive_queues_are_not_durable_and_an_empty_type_is_none() {
+    check(
+        "> 1 queue.declare queue=q exclusive=true durable=true
+         < 1 queue.declare-ok queue=q
+         > 1 queue.declare queue=q exclusive=true
+         < 1 queue.declare-ok queue=q
+         > 1 queue.declare queue=r arguments={x-queue-type:}
+         < 1 queue.declare-ok queue=r
+         > 1 queue.declare queue=r
+         < 1 queue.declare-ok queue=r",
     );
 }
 

@@ -204,12 +204,12 @@ fn frames_are_small_before_tuning() {
     check_raw(&format!(
         "> header
          < {START}
-         > bytes 01000000000ff9
-         < 0 connection.close reply_code=501 reply_text=\"FRAME_ERROR - frame of 4097 bytes is \
+         > bytes 01000000001001
+         < 0 connection.close reply_code=501 reply_text=\"FRAME_ERROR - frame of 4105 bytes is \
            larger than the agreed maximum of 4096\"
          > 0 connection.close-ok
          > wait 5000
-         < closed: FRAME_ERROR - frame of 4097 bytes is larger than the agreed maximum of 4096"
+         < closed: FRAME_ERROR - frame of 4105 bytes is larger than the agreed maximum of 4096"
     ));
 }
 
