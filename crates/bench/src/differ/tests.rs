@@ -100,6 +100,7 @@ fn differences() -> String {
             };
             let place = format!("{file}: {name}");
             match rows.iter_mut().find(|(known, _)| known == reason) {
+                Some((_, places)) if places.contains(&place) => {}
                 Some((_, places)) => places.push(place),
                 None => rows.push((reason.to_owned(), vec![place])),
             }

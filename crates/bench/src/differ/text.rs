@@ -22,6 +22,23 @@ pub(super) fn escape(bytes: &[u8]) -> String {
     text
 }
 
+/// A step with `<x*5>` written out.
+pub(super) fn repeated(step: &str) -> String {
+    let mut text = String::new();
+    let mut rest = step;
+    while let Some((before, behind)) = rest.split_once('<') {
+        text.push_str(before);
+        let inside = behind.split_once('>').and_then(|(inside, rest)| {
+            let (letter, count) = inside.split_once('*')?;
+            Some((letter.repeat(count.parse().ok()?), rest))
+        });
+        let (written, behind) = inside.unwrap_or(("<".to_owned(), behind));
+        text.push_str(&written);
+        rest = behind;
+    }
+    text + rest
+}
+
 /// A scenario's text from left to right.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a>(pub(super) &'a str);

@@ -5,7 +5,9 @@
 //! basic.publish routing-key=$q | delivery-mode=2 headers={a: S b} | body
 //! frame 3 1 "bytes"                                                  a frame of any type and channel
 //! raw "AMQP\x00\x00\x09\x01"                                         bytes as they are
+//! channel.close ;; channel.open                                      several of them in one write
 //! ```
+//! `<x*5>` stands for `xxxxx`.
 //!
 //! Options: `none` sends nothing by itself; `bare` offers no capabilities; `user NAME PASSWORD`;
 //! `vhost NAME`. Channel 1 is open.
@@ -14,7 +16,7 @@ mod schema;
 mod table;
 
 use super::connection::{Encoded, Wire, read_exact};
-use super::text::{Cursor, escape, show};
+use super::text::{Cursor, escape, repeated, show};
 use schema::{Kind, Method, PROPERTIES};
 use std::io::Write;
 use std::net::TcpStream;
@@ -24,9 +26,13 @@ pub(super) const SCENARIOS: &[(&str, &str)] = &[
     ("queues", include_str!("queues.txt")),
     ("arguments", include_str!("arguments.txt")),
     ("exchanges", include_str!("exchanges.txt")),
+    ("headers", include_str!("headers.txt")),
     ("messages", include_str!("messages.txt")),
+    ("dead letters", include_str!("dead-letters.txt")),
     ("consumers", include_str!("consumers.txt")),
     ("channels", include_str!("channels.txt")),
+    ("order", include_str!("order.txt")),
+    ("names", include_str!("names.txt")),
     ("connections", include_str!("connections.txt")),
 ];
 
@@ -200,6 +206,17 @@ fn frame(kind: u8, channel: u16, payload: &[u8]) -> Vec<u8> {
 
 /// The bytes of a step.
 fn encode(step: &str) -> Result<Encoded, String> {
+    let mut whole = Encoded::default();
+    for part in repeated(step).split(" ;; ") {
+        let Encoded { bytes, is_answered } = encode_one(part)?;
+        whole.bytes.extend(bytes);
+        whole.is_answered |= is_answered;
+    }
+    Ok(whole)
+}
+
+/// The bytes of a method with its content, of a frame, or as they are.
+fn encode_one(step: &str) -> Result<Encoded, String> {
     let mut cursor = Cursor(step);
     let mut word = cursor.word();
     match word {

@@ -27,123 +27,75 @@ pub(super) struct Method {
     fields: &'static str,
 }
 
-/// Number of the class, of the method, its name, its fields with a letter for their type: `b`it, `o`ctet,
-/// `s`hort, `l`ong, `q`uad, `t`ext up to 255 bytes, `T`ext, `F`ield table. A name that ends with `!` has an
-/// answer.
-const METHODS: &[Method] = &[
-    method(
-        10,
-        10,
-        "connection.start",
-        "o:version-major o:version-minor F:server-properties T:mechanisms T:locales",
-    ),
-    method(10, 11, "connection.start-ok!", "F:client-properties t:mechanism T:response t:locale"),
-    method(10, 20, "connection.secure", "T:challenge"),
-    method(10, 21, "connection.secure-ok!", "T:response"),
-    method(10, 30, "connection.tune", "s:channel-max l:frame-max s:heartbeat"),
-    method(10, 31, "connection.tune-ok", "s:channel-max l:frame-max s:heartbeat"),
-    method(10, 40, "connection.open!", "t:virtual-host t:reserved-1 b:reserved-2"),
-    method(10, 41, "connection.open-ok", "t:reserved-1"),
-    method(10, 50, "connection.close!", "s:reply-code t:reply-text s:class-id s:method-id"),
-    method(10, 51, "connection.close-ok", ""),
-    method(10, 60, "connection.blocked", "t:reason"),
-    method(10, 61, "connection.unblocked", ""),
-    method(10, 70, "connection.update-secret!", "T:new-secret t:reason"),
-    method(10, 71, "connection.update-secret-ok", ""),
-    method(20, 10, "channel.open!", "t:reserved-1"),
-    method(20, 11, "channel.open-ok", "T:reserved-1"),
-    method(20, 20, "channel.flow!", "b:active"),
-    method(20, 21, "channel.flow-ok", "b:active"),
-    method(20, 40, "channel.close!", "s:reply-code t:reply-text s:class-id s:method-id"),
-    method(20, 41, "channel.close-ok", ""),
-    method(
-        40,
-        10,
-        "exchange.declare!",
-        "s:ticket t:exchange t:type b:passive b:durable b:auto-delete b:internal \
-        b:no-wait F:arguments",
-    ),
-    method(40, 11, "exchange.declare-ok", ""),
-    method(40, 20, "exchange.delete!", "s:ticket t:exchange b:if-unused b:no-wait"),
-    method(40, 21, "exchange.delete-ok", ""),
-    method(
-        40,
-        30,
-        "exchange.bind!",
-        "s:ticket t:destination t:source t:routing-key b:no-wait F:arguments",
-    ),
-    method(40, 31, "exchange.bind-ok", ""),
-    method(
-        40,
-        40,
-        "exchange.unbind!",
-        "s:ticket t:destination t:source t:routing-key b:no-wait F:arguments",
-    ),
-    method(40, 51, "exchange.unbind-ok", ""),
-    method(
-        50,
-        10,
-        "queue.declare!",
-        "s:ticket t:queue b:passive b:durable b:exclusive b:auto-delete b:no-wait \
-        F:arguments",
-    ),
-    method(50, 11, "queue.declare-ok", "t:queue l:message-count l:consumer-count"),
-    method(
-        50,
-        20,
-        "queue.bind!",
-        "s:ticket t:queue t:exchange t:routing-key b:no-wait F:arguments",
-    ),
-    method(50, 21, "queue.bind-ok", ""),
-    method(50, 30, "queue.purge!", "s:ticket t:queue b:no-wait"),
-    method(50, 31, "queue.purge-ok", "l:message-count"),
-    method(50, 40, "queue.delete!", "s:ticket t:queue b:if-unused b:if-empty b:no-wait"),
-    method(50, 41, "queue.delete-ok", "l:message-count"),
-    method(50, 50, "queue.unbind!", "s:ticket t:queue t:exchange t:routing-key F:arguments"),
-    method(50, 51, "queue.unbind-ok", ""),
-    method(60, 10, "basic.qos!", "l:prefetch-size s:prefetch-count b:global"),
-    method(60, 11, "basic.qos-ok", ""),
-    method(
-        60,
-        20,
-        "basic.consume!",
-        "s:ticket t:queue t:consumer-tag b:no-local b:no-ack b:exclusive b:no-wait \
-        F:arguments",
-    ),
-    method(60, 21, "basic.consume-ok", "t:consumer-tag"),
-    method(60, 30, "basic.cancel!", "t:consumer-tag b:no-wait"),
-    method(60, 31, "basic.cancel-ok", "t:consumer-tag"),
-    method(60, 40, "basic.publish", "s:ticket t:exchange t:routing-key b:mandatory b:immediate"),
-    method(60, 50, "basic.return", "s:reply-code t:reply-text t:exchange t:routing-key"),
-    method(
-        60,
-        60,
-        "basic.deliver",
-        "t:consumer-tag q:delivery-tag b:redelivered t:exchange t:routing-key",
-    ),
-    method(60, 70, "basic.get!", "s:ticket t:queue b:no-ack"),
-    method(
-        60,
-        71,
-        "basic.get-ok",
-        "q:delivery-tag b:redelivered t:exchange t:routing-key l:message-count",
-    ),
-    method(60, 72, "basic.get-empty", "t:cluster-id"),
-    method(60, 80, "basic.ack", "q:delivery-tag b:multiple"),
-    method(60, 90, "basic.reject", "q:delivery-tag b:requeue"),
-    method(60, 100, "basic.recover-async", "b:requeue"),
-    method(60, 110, "basic.recover!", "b:requeue"),
-    method(60, 111, "basic.recover-ok", ""),
-    method(60, 120, "basic.nack", "q:delivery-tag b:multiple b:requeue"),
-    method(85, 10, "confirm.select!", "b:no-wait"),
-    method(85, 11, "confirm.select-ok", ""),
-    method(90, 10, "tx.select!", ""),
-    method(90, 11, "tx.select-ok", ""),
-    method(90, 20, "tx.commit!", ""),
-    method(90, 21, "tx.commit-ok", ""),
-    method(90, 30, "tx.rollback!", ""),
-    method(90, 31, "tx.rollback-ok", ""),
-];
+/// All methods: number of the class, number of the method, its name, its fields with a letter for their
+/// type: `b`it, `o`ctet, `s`hort, `l`ong, `q`uad, `t`ext up to 255 bytes, `T`ext, `F`ield table. A name that
+/// ends with `!` has an answer.
+const METHODS: &str = "\
+10 10 connection.start o:version-major o:version-minor F:server-properties T:mechanisms T:locales
+10 11 connection.start-ok! F:client-properties t:mechanism T:response t:locale
+10 20 connection.secure T:challenge
+10 21 connection.secure-ok! T:response
+10 30 connection.tune s:channel-max l:frame-max s:heartbeat
+10 31 connection.tune-ok s:channel-max l:frame-max s:heartbeat
+10 40 connection.open! t:virtual-host t:reserved-1 b:reserved-2
+10 41 connection.open-ok t:reserved-1
+10 50 connection.close! s:reply-code t:reply-text s:class-id s:method-id
+10 51 connection.close-ok
+10 60 connection.blocked t:reason
+10 61 connection.unblocked
+10 70 connection.update-secret! T:new-secret t:reason
+10 71 connection.update-secret-ok
+20 10 channel.open! t:reserved-1
+20 11 channel.open-ok T:reserved-1
+20 20 channel.flow! b:active
+20 21 channel.flow-ok b:active
+20 40 channel.close! s:reply-code t:reply-text s:class-id s:method-id
+20 41 channel.close-ok
+40 10 exchange.declare! s:ticket t:exchange t:type b:passive b:durable b:auto-delete b:internal \
+    b:no-wait F:arguments
+40 11 exchange.declare-ok
+40 20 exchange.delete! s:ticket t:exchange b:if-unused b:no-wait
+40 21 exchange.delete-ok
+40 30 exchange.bind! s:ticket t:destination t:source t:routing-key b:no-wait F:arguments
+40 31 exchange.bind-ok
+40 40 exchange.unbind! s:ticket t:destination t:source t:routing-key b:no-wait F:arguments
+40 51 exchange.unbind-ok
+50 10 queue.declare! s:ticket t:queue b:passive b:durable b:exclusive b:auto-delete b:no-wait F:arguments
+50 11 queue.declare-ok t:queue l:message-count l:consumer-count
+50 20 queue.bind! s:ticket t:queue t:exchange t:routing-key b:no-wait F:arguments
+50 21 queue.bind-ok
+50 30 queue.purge! s:ticket t:queue b:no-wait
+50 31 queue.purge-ok l:message-count
+50 40 queue.delete! s:ticket t:queue b:if-unused b:if-empty b:no-wait
+50 41 queue.delete-ok l:message-count
+50 50 queue.unbind! s:ticket t:queue t:exchange t:routing-key F:arguments
+50 51 queue.unbind-ok
+60 10 basic.qos! l:prefetch-size s:prefetch-count b:global
+60 11 basic.qos-ok
+60 20 basic.consume! s:ticket t:queue t:consumer-tag b:no-local b:no-ack b:exclusive b:no-wait F:arguments
+60 21 basic.consume-ok t:consumer-tag
+60 30 basic.cancel! t:consumer-tag b:no-wait
+60 31 basic.cancel-ok t:consumer-tag
+60 40 basic.publish s:ticket t:exchange t:routing-key b:mandatory b:immediate
+60 50 basic.return s:reply-code t:reply-text t:exchange t:routing-key
+60 60 basic.deliver t:consumer-tag q:delivery-tag b:redelivered t:exchange t:routing-key
+60 70 basic.get! s:ticket t:queue b:no-ack
+60 71 basic.get-ok q:delivery-tag b:redelivered t:exchange t:routing-key l:message-count
+60 72 basic.get-empty t:cluster-id
+60 80 basic.ack q:delivery-tag b:multiple
+60 90 basic.reject q:delivery-tag b:requeue
+60 100 basic.recover-async b:requeue
+60 110 basic.recover! b:requeue
+60 111 basic.recover-ok
+60 120 basic.nack q:delivery-tag b:multiple b:requeue
+85 10 confirm.select! b:no-wait
+85 11 confirm.select-ok
+90 10 tx.select!
+90 11 tx.select-ok
+90 20 tx.commit!
+90 21 tx.commit-ok
+90 30 tx.rollback!
+90 31 tx.rollback-ok";
 
 /// The properties of a message, by their flags from the highest bit down.
 pub(super) const PROPERTIES: &[(&str, Kind)] = &[
@@ -165,7 +117,7 @@ pub(super) const PROPERTIES: &[(&str, Kind)] = &[
 
 /// The method of this name.
 pub(super) fn find(name: &str) -> Option<Method> {
-    METHODS.iter().copied().find(|method| method.name() == name)
+    methods().find(|method| method.name() == name)
 }
 
 /// The method whose numbers a payload begins with.
@@ -173,16 +125,17 @@ pub(super) fn find_number(payload: &[u8]) -> Option<Method> {
     let numbers: [u8; 4] = payload.get(..4)?.try_into().ok()?;
     let [class, number] =
         [[numbers[0], numbers[1]], [numbers[2], numbers[3]]].map(u16::from_be_bytes);
-    METHODS.iter().copied().find(|method| (method.class, method.number) == (class, number))
+    methods().find(|method| (method.class, method.number) == (class, number))
 }
 
-const fn method(
-    class: u16,
-    number: u16,
-    marked_name: &'static str,
-    fields: &'static str,
-) -> Method {
-    Method { class, number, marked_name, fields }
+fn methods() -> impl Iterator<Item = Method> {
+    METHODS.lines().map(|line| {
+        let mut parts = line.splitn(4, ' ');
+        let mut part = || parts.next().unwrap_or_default();
+        let mut number = || part().parse().expect("a method begins with two numbers");
+        let (class, number) = (number(), number());
+        Method { class, number, marked_name: part(), fields: part() }
+    })
 }
 
 impl Method {

@@ -7,7 +7,7 @@
 //! first INFO is not compared.
 
 use super::connection::{Encoded, Wire};
-use super::text::{Cursor, escape};
+use super::text::{Cursor, escape, repeated};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -141,21 +141,4 @@ fn payload_of(head: &str) -> Option<usize> {
         return None;
     }
     head.rsplit(' ').next()?.parse().ok()
-}
-
-/// A step with `<x*5>` written out.
-fn repeated(step: &str) -> String {
-    let mut text = String::new();
-    let mut rest = step;
-    while let Some((before, behind)) = rest.split_once('<') {
-        text.push_str(before);
-        let inside = behind.split_once('>').and_then(|(inside, rest)| {
-            let (letter, count) = inside.split_once('*')?;
-            Some((letter.repeat(count.parse().ok()?), rest))
-        });
-        let (written, behind) = inside.unwrap_or(("<".to_owned(), behind));
-        text.push_str(&written);
-        rest = behind;
-    }
-    text + rest
 }
