@@ -19,6 +19,7 @@ mod publish;
 mod pubsub;
 mod queue;
 mod routing;
+pub mod selector;
 mod session;
 mod shard;
 mod storage;
