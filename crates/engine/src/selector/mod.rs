@@ -17,6 +17,9 @@
 //! `0 / 0` is not a number, which equals nothing. Literals are Java's: `0x1F`, `017` (octal), `0b101`, `5L`,
 //! `7.`, `.5E3`, `1.5f` (the nearest of 32 bits, which is what such a property holds), `2d`.
 //!
+//! **Patterns** of `LIKE` consist of characters, not bytes. The `ESCAPE` character before anything but `_`,
+//! `%` and itself is a character like others.
+//!
 //! **Accepted beyond the specification**, as other brokers do:
 //!
 //! - `!=` for `<>`, `%` for the remainder of a division (exact if both numbers are).

@@ -186,47 +186,42 @@ impl Parser<'_> {
     }
 
     fn or(&mut self) -> Result<Part, SelectorError> {
-        let mut first = self.and()?;
-        if self.next.token != Token::Keyword(Keyword::Or) {
-            return Ok(first);
-        }
-        let start = first.start;
-        let mut conditions = Vec::new();
-        loop {
-            match first.condition()? {
-                Expression::Or(inner) => conditions.extend(inner),
-                condition => conditions.push(condition),
-            }
-            let operator = self.next.start;
-            if !self.take_keyword(Keyword::Or)? {
-                break;
-            }
-            self.count(1, operator)?;
-            first = self.and()?;
-        }
-        Ok(Part { expression: Expression::Or(conditions.into()), start })
+        self.joined(Keyword::Or, Parser::and)
     }
 
     fn and(&mut self) -> Result<Part, SelectorError> {
-        let mut first = self.not()?;
-        if self.next.token != Token::Keyword(Keyword::And) {
-            return Ok(first);
+        self.joined(Keyword::And, Parser::not)
+    }
+
+    /// Conditions with `AND`, or `OR`, between them. Those in parentheses that are joined by the same belong
+    /// to the chain.
+    fn joined(
+        &mut self,
+        by: Keyword,
+        operand: fn(&mut Self) -> Result<Part, SelectorError>,
+    ) -> Result<Part, SelectorError> {
+        let mut part = operand(self)?;
+        if self.next.token != Token::Keyword(by) {
+            return Ok(part);
         }
-        let start = first.start;
+        let start = part.start;
         let mut conditions = Vec::new();
         loop {
-            match first.condition()? {
-                Expression::And(inner) => conditions.extend(inner),
-                condition => conditions.push(condition),
+            match (by, part.condition()?) {
+                (Keyword::And, Expression::And(inner)) | (Keyword::Or, Expression::Or(inner)) => {
+                    conditions.extend(inner);
+                }
+                (_, condition) => conditions.push(condition),
             }
             let operator = self.next.start;
-            if !self.take_keyword(Keyword::And)? {
+            if !self.take_keyword(by)? {
                 break;
             }
             self.count(1, operator)?;
-            first = self.not()?;
+            part = operand(self)?;
         }
-        Ok(Part { expression: Expression::And(conditions.into()), start })
+        let join = if by == Keyword::And { Expression::And } else { Expression::Or };
+        Ok(Part { expression: join(conditions.into()), start })
     }
 
     fn not(&mut self) -> Result<Part, SelectorError> {
@@ -326,7 +321,6 @@ impl Parser<'_> {
         self.advance()?;
         let escape = if self.take_keyword(Keyword::Escape)? { Some(self.escape()?) } else { None };
         let pattern = Pattern::new(&text, escape);
-        let pattern = pattern.map_err(|problem| SelectorError::new(start, problem))?;
         self.count(pattern.weight(), start)?;
         Ok(Expression::Like { operand: operand.into(), pattern: pattern.into(), is_negated })
     }

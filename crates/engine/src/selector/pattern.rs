@@ -77,17 +77,17 @@ fn fits(wanted: Option<char>, found: Option<char>) -> bool {
 }
 
 impl Pattern {
-    /// Parses a pattern in which the character behind `escape` stands for itself.
-    pub(super) fn new(text: &str, escape: Option<char>) -> Result<Pattern, &'static str> {
+    /// Parses a pattern. `escape` before `_`, `%` or itself makes that stand for itself; before anything
+    /// else, it is a character like others.
+    pub(super) fn new(text: &str, escape: Option<char>) -> Pattern {
         let mut parts = Vec::new();
         let mut part = Vec::new();
-        let mut chars = text.chars();
+        let mut chars = text.chars().peekable();
         while let Some(c) = chars.next() {
+            let is_special = |next: &char| matches!(next, '_' | '%') || Some(*next) == escape;
+            let escaped = if Some(c) == escape { chars.next_if(is_special) } else { None };
             match c {
-                _ if Some(c) == escape => match chars.next() {
-                    None => return Err("the pattern ends with its escape character"),
-                    escaped => part.push(escaped),
-                },
+                _ if escaped.is_some() => part.push(escaped),
                 '_' => part.push(None),
                 '%' => parts.push(Part::new(&std::mem::take(&mut part))),
                 _ => part.push(Some(c)),
@@ -95,11 +95,11 @@ impl Pattern {
         }
         let last = Part::new(&part);
         if parts.is_empty() {
-            return Ok(Pattern { start: last, middle: [].into(), end: None });
+            return Pattern { start: last, middle: [].into(), end: None };
         }
         let start = parts.remove(0);
         parts.retain(|part| !part.is_empty());
-        Ok(Pattern { start, middle: parts.into(), end: Some(last) })
+        Pattern { start, middle: parts.into(), end: Some(last) }
     }
 
     /// Whether the whole text has the pattern. Each part is looked for once, so that the time is linear in

@@ -79,7 +79,6 @@ fn what_is_missing_or_too_much() {
         ("a LIKE 'x' ESCAPE", 17, "expected one character"),
         ("a LIKE 'x' ESCAPE ''", 18, "expected one character"),
         ("a LIKE 'x' ESCAPE '!!'", 18, "expected one character"),
-        ("a LIKE 'x!' ESCAPE '!'", 7, "ends with its escape character"),
         ("a ESCAPE '!'", 2, "expected AND, OR or the end"),
         ("a = 1 = b", 6, "without parentheses"),
         ("a < b < c", 6, "without parentheses"),

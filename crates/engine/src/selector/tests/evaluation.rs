@@ -254,7 +254,12 @@ fn patterns() {
         ("percent LIKE '50%%%%' ESCAPE '%'", FALSE),
         ("percent LIKE '50%% off%_now' ESCAPE '%'", TRUE),
         ("quote LIKE '''''%' ESCAPE ''''", TRUE),
-        ("name LIKE '!J!a%' ESCAPE '!'", TRUE),
+        ("name LIKE 'J!a%' ESCAPE '!'", FALSE),
+        ("'50!a%' LIKE '50!a!%' ESCAPE '!'", TRUE),
+        ("'x!' LIKE 'x!' ESCAPE '!'", TRUE),
+        ("'x!' LIKE 'x!!' ESCAPE '!'", TRUE),
+        ("name LIKE 'Ja_es' ESCAPE '_'", TRUE),
+        ("name LIKE '%s' ESCAPE '%'", TRUE),
         ("'a\\b' LIKE 'a\\b'", TRUE),
     ]);
 }
