@@ -2,6 +2,7 @@
 //! These tests are slow, so they are ignored unless asked for: `cargo xtask test --only crash`.
 
 mod broker;
+mod clock;
 mod disk;
 mod drain;
 mod history;

@@ -174,8 +174,49 @@ impl Client {
         }
     }
 
+    /// Declares a durable fanout exchange that holds messages back as they say.
+    pub(crate) fn declare_delaying(&mut self, name: &str) -> io::Result<()> {
+        self.method(CHANNEL, 40, 10, |out| {
+            out.extend_from_slice(&[0, 0]);
+            short_string(out, name);
+            short_string(out, "x-delayed-message");
+            out.push(0b10);
+            long_string(out, b"\x0ex-delayed-typeS\0\0\0\x06fanout");
+        });
+        self.expect(40, 11).map(drop)
+    }
+
     /// Buffers a persistent publish.
     pub(crate) fn publish(&mut self, exchange: &str, key: &str, body: &[u8]) {
+        // The flag of delivery-mode, and 2: persistent.
+        self.publish_with(exchange, key, body, 0x1000, &[2]);
+    }
+
+    /// The same of a message that expires in its queue after that many milliseconds.
+    pub(crate) fn publish_expiring(&mut self, queue: &str, millis: u32) {
+        let mut properties = vec![2];
+        short_string(&mut properties, &millis.to_string());
+        self.publish_with("", queue, b"expires", 0x1100, &properties);
+    }
+
+    /// The same of a message that is held back for that many milliseconds.
+    pub(crate) fn publish_delayed(&mut self, exchange: &str, millis: u32) {
+        let mut headers = b"\x07x-delayI".to_vec();
+        headers.extend_from_slice(&millis.to_be_bytes());
+        let mut properties = Vec::new();
+        long_string(&mut properties, &headers);
+        properties.push(2);
+        self.publish_with(exchange, "", b"held back", 0x3000, &properties);
+    }
+
+    fn publish_with(
+        &mut self,
+        exchange: &str,
+        key: &str,
+        body: &[u8],
+        flags: u16,
+        properties: &[u8],
+    ) {
         self.method(CHANNEL, 60, 40, |out| {
             out.extend_from_slice(&[0, 0]);
             short_string(out, exchange);
@@ -184,9 +225,8 @@ impl Client {
         });
         let mut header = vec![0, 60, 0, 0];
         header.extend_from_slice(&(body.len() as u64).to_be_bytes());
-        // The flag of delivery-mode, and 2: persistent.
-        header.extend_from_slice(&0x1000u16.to_be_bytes());
-        header.push(2);
+        header.extend_from_slice(&flags.to_be_bytes());
+        header.extend_from_slice(properties);
         frame(&mut self.output, 2, CHANNEL, &header);
         for part in body.chunks(FRAME_BYTES_MAX as usize - 8) {
             frame(&mut self.output, 3, CHANNEL, part);
