@@ -27,6 +27,7 @@ use crate::routing::vhost::Vhost;
 use crate::session::Sessions;
 use crate::storage::incremental_snapshot::IncrementalSnapshot;
 use crate::storage::record::Requeued;
+use crate::storage::rescued::Rescued;
 use crate::{
     Bytes, ChannelId, ConnectionId, Conventions, LoadId, Names, Position, Refusal, RefusalKind,
     ShardId, Shards,
@@ -181,6 +182,8 @@ pub(crate) struct Storage {
     pub(crate) knows_handed_out: bool,
     /// What was found gone because a repair gave it up, to be named.
     pub(crate) given_up: Vec<GivenUp>,
+    /// `Some`: records may be missing before those that are replayed.
+    pub(crate) rescued: Option<Rescued>,
 }
 
 /// Buffers that are kept between calls for their memory.

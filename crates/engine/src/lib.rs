@@ -49,6 +49,7 @@ pub use crate::interface::options::{
     EXCHANGE_OPTIONS, MILLIS_MAX, OptionDefinition, OptionType, QUEUE_OPTIONS,
 };
 pub use crate::interface::owned_message::OwnedMessage;
+pub use crate::interface::page_search::PageSearch;
 pub use crate::interface::refusal::{Declared, DifferentOption, Mismatch, Refusal, RefusalKind};
 pub use crate::interface::request::{
     Arguments, Binding, BindingTarget, ClaimSession, Consume, Credit, Durability, Emit,
@@ -64,3 +65,4 @@ pub use access::revocation::Revocation;
 pub use bytes::Bytes;
 pub use engine::{Engine, Options, StorageState};
 pub use queue::QueueCounters;
+pub use storage::rebuild::Rebuild;

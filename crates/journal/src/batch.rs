@@ -22,11 +22,14 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
-    pub(crate) fn with_capacity(capacity: usize) -> Buffer {
-        let mut bytes = Vec::<u8>::with_capacity(capacity + BLOCK_ALIGN);
+    /// # Errors
+    /// There is no memory for it.
+    pub(crate) fn with_capacity(capacity: usize) -> io::Result<Buffer> {
+        let mut bytes = Vec::<u8>::new();
+        bytes.try_reserve_exact(capacity + BLOCK_ALIGN)?;
         let lead = bytes.as_ptr().align_offset(BLOCK_ALIGN).min(BLOCK_ALIGN);
         bytes.resize(lead, 0);
-        Buffer { bytes, lead }
+        Ok(Buffer { bytes, lead })
     }
     pub(crate) fn capacity(&self) -> usize {
         self.bytes.capacity() - self.lead
@@ -114,12 +117,16 @@ impl Batch {
     }
 
     /// Gives an empty batch a buffer with capacity for a block of `bytes`.
-    pub(crate) fn fit(&mut self, bytes: usize) {
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub(crate) fn fit(&mut self, bytes: usize) -> io::Result<()> {
         debug_assert!(self.is_empty());
         if self.bytes.capacity() < bytes {
-            self.bytes = Buffer::with_capacity(bytes);
+            self.bytes = Buffer::with_capacity(bytes)?;
             self.bytes.resize(HEADER_BYTES);
         }
+        Ok(())
     }
 
     #[inline]
@@ -151,7 +158,8 @@ impl Batch {
         self.bytes.len() + self.absent_bytes
     }
 
-    /// Copies the large parts to their places, the last one first, so that each byte behind one moves once.
+    /// Copies the large parts to their places: in the buffer if it has room, the last one first, so that each
+    /// byte behind one moves once; else into a new one.
     ///
     /// # Errors
     /// There is no memory for them.
@@ -160,7 +168,9 @@ impl Batch {
             return Ok(());
         }
         let (mut from, mut to) = (self.bytes.len(), self.len());
-        self.bytes.bytes.try_reserve(to - from)?;
+        if self.bytes.capacity() < to {
+            return self.assemble_anew(to);
+        }
         self.bytes.resize(to);
         self.absent_bytes = 0;
         while let Some(Shared { at, bytes }) = self.shared.pop() {
@@ -171,6 +181,21 @@ impl Batch {
             self.bytes[to..to + bytes.len()].copy_from_slice(&bytes);
         }
         debug_assert_eq!(from, to);
+        Ok(())
+    }
+
+    fn assemble_anew(&mut self, length: usize) -> io::Result<()> {
+        let mut whole = Buffer::with_capacity(length)?;
+        let mut from = 0;
+        for Shared { at, bytes } in self.shared.drain(..) {
+            whole.bytes.extend_from_slice(&self.bytes[from..at]);
+            whole.bytes.extend_from_slice(&bytes);
+            from = at;
+        }
+        whole.bytes.extend_from_slice(&self.bytes[from..]);
+        debug_assert_eq!(whole.len(), length);
+        self.bytes = whole;
+        self.absent_bytes = 0;
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Checks a journal without changing it: what is in it, and what is damaged.
 
-use crate::checkpoint::{self, Checkpoint, Lost};
+use crate::checkpoint::{self, Chain, Checkpoint, Lost};
 use crate::files::{self, SegmentFile};
 use crate::format::{NoBlock, Part, parts, verify_record};
 use crate::salvage::Region;
@@ -75,7 +75,10 @@ pub(crate) enum ProblemKind {
     /// The journal is of another version of the format.
     Version,
     /// No file of any checkpoint can be used.
-    Checkpoint,
+    Checkpoint {
+        /// The log is there from its beginning to its end.
+        log_is_whole: bool,
+    },
     /// A file of a checkpoint cannot be used, and nothing is lost by it.
     Copy,
     /// A segment is gone or shorter than it was.
@@ -100,6 +103,13 @@ pub(crate) enum Resumption {
 }
 
 impl Report {
+    /// Whether nothing says what the log began with: no checkpoint is left, and not the whole log.
+    /// [`Remains`](crate::Remains) is what can be done about it.
+    pub fn needs_rebuild(&self) -> bool {
+        let lost = ProblemKind::Checkpoint { log_is_whole: false };
+        self.problems.iter().any(|problem| problem.kind == lost)
+    }
+
     /// Whether the journal is of another version of the format, which nothing here can read.
     pub fn is_of_another_version(&self) -> bool {
         self.problems.iter().any(|problem| problem.kind == ProblemKind::Version)
@@ -119,7 +129,7 @@ pub fn check(storage: &dyn Storage) -> Result<Report, String> {
     let names = storage.list().map_err(failed("list", "the journal"))?;
     let files = files::segments(storage, &names)?;
     let mut report = Report::default();
-    let newest = check_checkpoint(storage, &names, &mut report);
+    let newest = check_checkpoint(storage, &names, &files, &mut report)?;
     if let Some(newest) = &newest {
         report.problems.extend(missing(newest, &files));
         check_chain(storage, newest, &files, &mut report)?;
@@ -135,19 +145,39 @@ pub fn check(storage: &dyn Storage) -> Result<Report, String> {
 fn check_checkpoint(
     storage: &dyn Storage,
     names: &[String],
+    files: &[SegmentFile],
     report: &mut Report,
-) -> Option<Checkpoint> {
+) -> Result<Option<Checkpoint>, String> {
     let stored = match checkpoint::newest(storage, names) {
         Ok(Some(stored)) => stored,
-        Ok(None) => return Some(Checkpoint::default()),
-        Err(lost) => {
-            let what = lost.to_string();
-            let (name, kind) = match lost {
-                Lost::Version(_) => ("checkpoint".to_owned(), ProblemKind::Version),
-                Lost::Damaged(name, _) => (name, ProblemKind::Checkpoint),
-            };
+        Ok(None) if !were_given_back(files) => return Ok(Some(Checkpoint::default())),
+        Ok(None) => {
+            let name = "checkpoint".to_owned();
+            let what = "missing, and so are segments, which are given back only once there is one; what is \
+                        whole can be rebuilt, without what only the checkpoint knew"
+                .to_owned();
+            let kind = ProblemKind::Checkpoint { log_is_whole: false };
             report.problems.push(Problem { name, offset: 0, what, kind });
-            return None;
+            return Ok(None);
+        }
+        Err(Lost::Version(version)) => {
+            let (name, what) = ("checkpoint".to_owned(), Lost::Version(version).to_string());
+            report.problems.push(Problem { name, offset: 0, what, kind: ProblemKind::Version });
+            return Ok(None);
+        }
+        Err(Lost::Damaged(name, what)) => {
+            let log_is_whole = is_whole_log(storage, files)?;
+            let means = match log_is_whole {
+                true => "the log is there from its beginning and says the same",
+                false => {
+                    "parts of the log were given back; what is whole can be rebuilt, without what only the \
+                     checkpoint knew"
+                }
+            };
+            let what = format!("{what}; {means}");
+            let kind = ProblemKind::Checkpoint { log_is_whole };
+            report.problems.push(Problem { name, offset: 0, what, kind });
+            return Ok(None);
         }
     };
     for flaw in &stored.flaws {
@@ -166,7 +196,21 @@ fn check_checkpoint(
         snapshot_bytes: stored.snapshot().len() as u64,
         clean: checkpoint::is_clean(storage, names, &newest),
     });
-    Some(newest)
+    Ok(Some(newest))
+}
+
+/// Whether more than one segment is missing up to the last one that is there: one may have been lost, several
+/// were given back.
+fn were_given_back(files: &[SegmentFile]) -> bool {
+    files.last().is_some_and(|last| last.id as usize > files.len() + 1)
+}
+
+/// Whether the chain of blocks leads from the beginning of the log to its end.
+fn is_whole_log(storage: &dyn Storage, files: &[SegmentFile]) -> Result<bool, String> {
+    let mut walk = Walk::new(files.to_vec(), &Checkpoint::default());
+    let mut buffer = Vec::new();
+    while walk.next(storage, &mut buffer)?.is_some() {}
+    Ok(walk.chain != Chain::default() && Tail::look(storage, &walk, WHOLE)?.proof.is_none())
 }
 
 /// Walks the log as a start does, and continues behind every gap.

@@ -154,7 +154,7 @@ pub(crate) fn read_file(storage: &dyn Storage, name: &str) -> io::Result<Vec<u8>
 
 /// Reads a file back from the disk and compares it with what was written.
 pub(crate) fn read_back(storage: &dyn Storage, name: &str, written: &[u8]) -> io::Result<()> {
-    let mut buffer = Buffer::with_capacity(READ_BACK_BYTES);
+    let mut buffer = Buffer::with_capacity(READ_BACK_BYTES)?;
     for (at, chunk) in written.chunks(READ_BACK_BYTES).enumerate() {
         buffer.resize(0);
         buffer.resize(chunk.len());
@@ -363,13 +363,17 @@ fn merge(first: &[u8], second: &[u8]) -> Option<Vec<u8>> {
     if first.len() != second.len() || differ.len() > MERGED_PAGES_MAX {
         return None;
     }
-    (0..1_u32 << differ.len()).find_map(|choice| {
-        let mut bytes = first.to_vec();
-        for (_, page) in differ.iter().enumerate().filter(|(bit, _)| choice >> bit & 1 == 1) {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(first.len()).ok()?;
+    bytes.extend_from_slice(first);
+    let mut is_right = |choice: u32| {
+        for (bit, page) in differ.iter().enumerate() {
+            let from = if choice >> bit & 1 == 1 { second } else { first };
             let at = page * BLOCK_ALIGN;
             let end = bytes.len().min(at + BLOCK_ALIGN);
-            bytes[at..end].copy_from_slice(&second[at..end]);
+            bytes[at..end].copy_from_slice(&from[at..end]);
         }
-        Checkpoint::decode(&bytes).is_ok().then_some(bytes)
-    })
+        Checkpoint::decode(&bytes).is_ok()
+    };
+    (0..1_u32 << differ.len()).any(&mut is_right).then_some(bytes)
 }

@@ -162,7 +162,7 @@ impl Flush {
 }
 
 impl WriteCheckpoint {
-    fn run(&mut self, storage: &dyn Storage) -> Result<(), JobError> {
+    pub(crate) fn run(&mut self, storage: &dyn Storage) -> Result<(), JobError> {
         let number = self.checkpoint.number;
         let names = files::checkpoint_names(number);
         // Freeing the snapshot takes long, and this thread may take long.

@@ -8,8 +8,9 @@ use crate::checkpointing::Checkpointing;
 use crate::format::{HEADER_BYTES, RECORD_HEADER_BYTES, align};
 use crate::job::{Done, Flush, Job, Work, WriteCheckpoint};
 use crate::segments::Segments;
+use crate::stats::Stats;
 use crate::storage::JobError;
-use crate::{Options, Position, Read};
+use crate::{Options, Position, Read, SegmentScan};
 
 /// Most bytes of one flush, unless one batch is larger: bounds how long a confirm waits behind a backlog.
 pub(crate) const FLUSH_BYTES_MAX: usize = 8 << 20;
@@ -35,32 +36,6 @@ pub enum State {
     Full,
     /// A write or flush failed: nothing becomes durable in this process again. The text says what failed.
     Failed(String),
-}
-
-/// Counters for metrics. Backlog, segments, bytes on the disk and references are current values; the
-/// others count since the journal was opened.
-#[derive(Clone, Debug, Default)]
-pub struct Stats {
-    /// Records appended.
-    pub records: u64,
-    /// Their bytes, framing excluded.
-    pub record_bytes: u64,
-    /// Jobs of kind `Flush` that succeeded.
-    pub flushes: u64,
-    /// Those of them that wrote without flushing.
-    pub unsynced: u64,
-    /// Bytes they wrote, padding included.
-    pub flushed_bytes: u64,
-    /// Checkpoints written.
-    pub checkpoints: u64,
-    /// Bytes appended and not yet written.
-    pub backlog_bytes: u64,
-    /// Segments with records.
-    pub segments: u64,
-    /// Bytes of all segment files, those prepared for later included.
-    pub disk_bytes: u64,
-    /// References that keep records.
-    pub live_references: u64,
 }
 
 /// What blocks say of the process that wrote them.
@@ -201,22 +176,23 @@ impl Journal {
     #[inline]
     pub fn append(&mut self, parts: &[&[u8]], durable: bool) -> Position {
         let length: usize = parts.iter().map(|part| part.len()).sum();
-        self.take_room(length);
+        self.take_room(length, 0);
         self.open.push(length, parts, durable)
     }
 
     /// Appends a record whose large part is copied only on the thread that writes it.
     pub fn append_shared(&mut self, record: SharedRecord<'_>, durable: bool) -> Position {
-        self.take_room(record.len());
+        self.take_room(record.len(), record.shared.len());
         self.open.push_shared(record, durable)
     }
 
-    /// Takes room for a record of `length` bytes, in a new batch where the current one is full.
+    /// Takes room for a record of `length` bytes, in a new batch where the current one is full. `shared` of
+    /// them are copied later.
     #[inline]
-    fn take_room(&mut self, length: usize) {
+    fn take_room(&mut self, length: usize, shared: usize) {
         let bytes = length + RECORD_HEADER_BYTES;
         if bytes > self.room {
-            self.make_room(bytes);
+            self.make_room(bytes, shared);
         }
         self.room -= bytes;
         self.stats.records += 1;
@@ -230,17 +206,22 @@ impl Journal {
     }
 
     /// Makes the appends that follow, up to `bytes` in sum (framing excluded) and `records`, one
-    /// atomic group.
+    /// atomic group. Without memory for it the journal fails.
     pub fn reserve(&mut self, bytes: usize, records: usize) {
         let bytes = bytes + records * RECORD_HEADER_BYTES;
         if bytes > self.room {
-            self.make_room(bytes);
+            self.make_room(bytes, 0);
+            if matches!(self.state, State::Failed(_)) {
+                // It is never written, so nothing need hold it all at once.
+                self.room = 0;
+            }
         }
     }
 
-    /// Opens a batch for `bytes`, in the same segment or in the next one.
+    /// Opens a batch for `bytes`, in the same segment or in the next one. `shared` of them need no room in
+    /// its buffer yet.
     #[cold]
-    fn make_room(&mut self, bytes: usize) {
+    fn make_room(&mut self, bytes: usize, shared: usize) {
         assert!(
             bytes < 1 << 31,
             "a record or group of {bytes} bytes is larger than a segment can be"
@@ -256,9 +237,12 @@ impl Journal {
         }
         self.open.segment_bytes = size as u32;
         let rest = size as usize - start.offset() as usize;
-        let block = block.max(self.options.block_bytes_max());
-        self.open.fit(block);
-        self.room = rest.min(block) - HEADER_BYTES;
+        let ordinary = self.options.block_bytes_max();
+        self.room = rest.min(block.max(ordinary)) - HEADER_BYTES;
+        let copied = align(HEADER_BYTES + bytes - shared).max(ordinary);
+        if let Err(error) = self.open.fit(copied) {
+            self.fail(format!("no memory for a block of {copied} bytes: {error}"));
+        }
     }
 
     /// Ends the current batch, if it has records.
@@ -315,7 +299,7 @@ impl Journal {
     pub fn prove_flush(&mut self) {
         let is_idle = self.state == State::Ready && self.backlog_bytes() == 0;
         if is_idle && self.is_unproven() {
-            self.make_room(0);
+            self.make_room(0, 0);
             self.seal_open();
             self.write_soon = true;
         }
@@ -348,6 +332,11 @@ impl Journal {
     /// cache, for less processor time and more latency.
     pub fn read(&self, positions: Vec<Position>, past_cache: bool) -> Read {
         Read { positions, past_cache, _readers: self.segments.readers() }
+    }
+    /// A scan of segments for every record that is whole and written.
+    pub fn scan(&self, segments: &[u32]) -> SegmentScan {
+        let files = segments.iter().filter_map(|id| self.segments.written(*id, self.written));
+        SegmentScan { files: files.collect(), _readers: self.segments.readers() }
     }
     /// Counters for metrics.
     pub fn stats(&self) -> Stats {
@@ -451,7 +440,9 @@ impl Journal {
         match (work, &result) {
             (Work::Flush(flush), _) => self.flush_finished(flush, result.is_ok()),
             (Work::Space(space), Ok(())) => self.segments.done(&space),
-            (Work::Space(space), Err(JobError::Full(_))) => self.segments.full(&space),
+            (Work::Space(space), Err(JobError::Full(_) | JobError::NoMemory(_))) => {
+                self.segments.full(&space);
+            }
             (Work::Checkpoint(write), Ok(())) => self.checkpoint_written(&write),
             (Work::Checkpoint(_), Err(JobError::Full(_))) => {
                 // The older one stays. A checkpoint, which frees segments, needs the space more than the
@@ -459,11 +450,12 @@ impl Journal {
                 let gave_up = self.segments.give_up_reserve();
                 self.checkpoints.full(!gave_up);
             }
+            (Work::Checkpoint(_), Err(JobError::NoMemory(_))) => self.checkpoints.full(true),
             (_, Err(JobError::Failed(_))) => {}
         }
         match result {
             Ok(()) => {}
-            Err(JobError::Full(why)) => self.shortage = why,
+            Err(JobError::Full(why) | JobError::NoMemory(why)) => self.shortage = why,
             Err(JobError::Failed(why)) => self.fail(why),
         }
         self.update_state();

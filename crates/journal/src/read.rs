@@ -123,7 +123,20 @@ fn read_one(
     }
     let record = window.slice(position, length).expect("the window was made to hold it");
     let payload = format::verify_record(record, position);
-    Ok(payload.ok_or_else(|| corrupt("its checksum is wrong"))?.into())
+    let payload = payload.ok_or_else(|| corrupt("its checksum is wrong"))?;
+    expect_memory(payload.len())?;
+    Ok(payload.into())
+}
+
+/// An error if there is no memory for a large record. Its copy for the engine is made in a way that knows no
+/// refusal.
+fn expect_memory(bytes: usize) -> io::Result<()> {
+    if bytes as u64 > WINDOW_BYTES {
+        let mut room = Vec::<u8>::new();
+        room.try_reserve_exact(bytes)?;
+        std::hint::black_box(&room);
+    }
+    Ok(())
 }
 
 /// How many bytes to read from the first position: a little more than to the last of those that lie close
@@ -161,7 +174,8 @@ impl Window {
         self.start = offset - offset % align;
         self.length = ((offset + length).next_multiple_of(align).min(size) - self.start) as usize;
         if self.bytes.len() < self.length {
-            self.bytes = Buffer::with_capacity(self.length);
+            self.bytes = Buffer::default();
+            self.bytes = Buffer::with_capacity(self.length)?;
             self.bytes.resize(self.length);
         }
         let into = &mut self.bytes[..self.length];

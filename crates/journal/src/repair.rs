@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::check::{Problem, ProblemKind, Resumption};
-use crate::checkpoint::{self, Checkpoint};
+use crate::checkpoint;
 use crate::files;
 use crate::format::Mended;
 use crate::salvage::{Link, Region};
@@ -36,7 +36,14 @@ pub fn repair(storage: &dyn Storage, report: &Report) -> Result<Vec<String>, Str
         }
         match &problem.kind {
             ProblemKind::Version => {}
-            ProblemKind::Checkpoint => done.push(drop_checkpoints(storage, name)?),
+            ProblemKind::Checkpoint { log_is_whole: true } => {
+                done.push(drop_checkpoints(storage, name)?);
+            }
+            ProblemKind::Checkpoint { log_is_whole: false } => {
+                return Err(format!(
+                    "{name}: what is whole has to be rebuilt by who knows what the records mean"
+                ));
+            }
             ProblemKind::Copy => done.push(restore_copy(storage, name)?),
             ProblemKind::Segment { id, bytes } => done.push(
                 fill_up(storage, *id, *bytes, problem.offset).map_err(failed("repair", name))?,
@@ -52,17 +59,9 @@ pub fn repair(storage: &dyn Storage, report: &Report) -> Result<Vec<String>, Str
     Ok(done)
 }
 
-/// Removes all checkpoints, none of which is whole, if the log can be replayed without.
+/// Removes all checkpoints, none of which is whole: the log is replayed without.
 fn drop_checkpoints(storage: &dyn Storage, name: &str) -> Result<String, String> {
     let names = storage.list().map_err(|error| error.to_string())?;
-    let files = files::segments(storage, &names)?;
-    let mut walk = Walk::new(files, &Checkpoint::default());
-    if walk.next(storage, &mut Vec::new())?.is_none() {
-        return Err(format!(
-            "{name} cannot be repaired: neither its copy nor an older checkpoint is whole, and the \
-             beginning of the log is no longer there; restore the data from a copy"
-        ));
-    }
     for name in names.iter().filter(|name| files::parse_checkpoint_name(name).is_some()) {
         storage.remove(name).map_err(failed("remove", name))?;
     }

@@ -60,13 +60,16 @@ impl Region {
         bytes.try_reserve_exact(length).map_err(io::Error::from).map_err(failed("read", &name))?;
         bytes.resize(length, 0);
         storage.read(&name, self.from, &mut bytes).map_err(failed("read", &name))?;
-        let whole = whole_records(&bytes, self.at());
+        let whole = whole_records(&bytes, self.at()).map_err(failed("read", &name))?;
         Ok(Salvaged::new(self, bytes, whole))
     }
 }
 
 /// The whole records in the bytes that lie at `at`, where a block begins.
-pub(crate) fn whole_records(bytes: &[u8], at: Position) -> Vec<Range<usize>> {
+///
+/// # Errors
+/// There is no memory for the list of them.
+pub(crate) fn whole_records(bytes: &[u8], at: Position) -> io::Result<Vec<Range<usize>>> {
     let mut found = Vec::new();
     let mut tried = 0;
     let mut from = HEADER_BYTES;
@@ -77,6 +80,7 @@ pub(crate) fn whole_records(bytes: &[u8], at: Position) -> Vec<Range<usize>> {
         let is_possible = length <= rest.len() && rest[..RECORD_HEADER_BYTES] != [0; 8];
         let position = Position(at.0 + from as u64);
         if is_possible && format::verify_record(&rest[..length], position).is_some() {
+            found.try_reserve(1)?;
             found.push(from..from + length);
             from += length;
         } else {
@@ -84,7 +88,7 @@ pub(crate) fn whole_records(bytes: &[u8], at: Position) -> Vec<Range<usize>> {
             from += 1;
         }
     }
-    found
+    Ok(found)
 }
 
 impl Salvaged {
@@ -105,6 +109,14 @@ impl Salvaged {
             end = bytes.len();
         }
         Salvaged { region, bytes, whole, gaps, end }
+    }
+
+    /// The whole records, in order.
+    pub(crate) fn records(&self) -> impl Iterator<Item = (Position, &[u8])> {
+        self.whole.iter().map(|record| {
+            let position = Position(self.region.at().0 + record.start as u64);
+            (position, &self.bytes[record.start + RECORD_HEADER_BYTES..record.end])
+        })
     }
 
     /// What is kept and what is lost, in words.
@@ -167,11 +179,15 @@ impl Salvaged {
 
 /// How many of a damaged block's records are whole, and whether the last of them is: then it was written to
 /// its end.
-pub(crate) fn whole_in_block(bytes: &[u8], header: &BlockHeader) -> (usize, bool) {
+///
+/// # Errors
+/// There is no memory to find out.
+pub(crate) fn whole_in_block(bytes: &[u8], header: &BlockHeader) -> Result<(usize, bool), String> {
     let end = HEADER_BYTES + header.length as usize;
-    let whole = whole_records(&bytes[..end.min(bytes.len())], header.position());
+    let whole = whole_records(&bytes[..end.min(bytes.len())], header.position())
+        .map_err(|error| format!("cannot look for records in {}: {error}", header.position()))?;
     let is_complete = whole.last().is_some_and(|last| last.end == end);
-    (whole.len(), is_complete)
+    Ok((whole.len(), is_complete))
 }
 
 #[cfg(test)]
@@ -210,7 +226,7 @@ mod tests {
         let at = Position::at(3, 8192);
         let lengths = [100, 0, 5000, 7, 3000, 4096, 1];
         let bytes = block(&lengths, at);
-        let all = whole_records(&bytes, at);
+        let all = whole_records(&bytes, at).unwrap();
         assert_eq!(all.len(), lengths.len());
         for page in 0..bytes.len() / BLOCK_ALIGN {
             for fill in [0, 0xff, 0x5a] {
@@ -222,10 +238,10 @@ mod tests {
                     .filter(|it| it.end <= damage.start || it.start >= damage.end)
                     .cloned()
                     .collect();
-                assert_eq!(whole_records(&damaged, at), expected, "page {page} of {fill}");
+                assert_eq!(whole_records(&damaged, at).unwrap(), expected, "page {page} of {fill}");
             }
         }
         // Elsewhere they are not taken for records.
-        assert_eq!(whole_records(&bytes, Position::at(4, 8192)), []);
+        assert_eq!(whole_records(&bytes, Position::at(4, 8192)).unwrap(), []);
     }
 }

@@ -23,7 +23,7 @@ impl Block {
         Position(self.header.position().0 + self.header.padded() as u64)
     }
     /// The chain behind this block.
-    fn chain(&self) -> Chain {
+    pub(crate) fn chain(&self) -> Chain {
         let BlockHeader { sequence, .. } = self.header;
         match self.header.mended {
             None => Chain { sequence, checksum: self.checksum },
@@ -62,6 +62,10 @@ pub(crate) fn read_block(
     let padded = header.padded();
     if padded as u64 > rest {
         return Ok(Err(NoBlock::Length));
+    }
+    let more = padded.saturating_sub(buffer.len());
+    if let Err(error) = buffer.try_reserve(more) {
+        return Err(format!("cannot read the block of {padded} bytes in {position}: {error}"));
     }
     buffer.resize(padded, 0);
     if padded > first {

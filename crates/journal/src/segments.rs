@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::Options;
 use crate::files::SegmentFile;
 use crate::space::{Space, ZERO_BYTES};
+use crate::{Options, Position};
 
 /// Segments that are prepared beside the one being written: the next one, and one in reserve so that
 /// settles can be written while there is no space for more.
@@ -141,6 +141,13 @@ impl Segments {
 
     pub(crate) fn bytes(&self, id: u32) -> u64 {
         self.find(id).map_or(0, |at| self.used[at].usage.bytes)
+    }
+    /// What is written of a segment, if there is such a one: all that the log left in it, or what lies before
+    /// `written`.
+    pub(crate) fn written(&self, id: u32, written: Position) -> Option<SegmentFile> {
+        let usage = self.used[self.find(id)?].usage;
+        let end = if id == written.segment() { written.offset() } else { usage.end };
+        Some(SegmentFile { id, bytes: end.into() })
     }
     pub(crate) fn is_made(&self, id: u32) -> bool {
         self.find(id).is_some_and(|at| self.used[at].made)

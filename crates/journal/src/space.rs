@@ -78,8 +78,12 @@ fn rename(storage: &dyn Storage, name: &str, to: u32) -> Result<(), JobError> {
 /// Tells a lack of space or memory from all other failures.
 pub(crate) fn explain<T>(what: &str, name: &str, result: io::Result<T>) -> Result<T, JobError> {
     result.map_err(|error| {
-        let is_full = is_full(&error);
+        let (is_full, kind) = (is_full(&error), error.kind());
         let why = failed(what, name)(error);
-        if is_full { JobError::Full(why) } else { JobError::Failed(why) }
+        match is_full {
+            true if kind == io::ErrorKind::OutOfMemory => JobError::NoMemory(why),
+            true => JobError::Full(why),
+            false => JobError::Failed(why),
+        }
     })
 }

@@ -47,10 +47,21 @@ pub trait Storage: Send + Sync {
 /// Why a job failed.
 #[derive(Debug)]
 pub(crate) enum JobError {
-    /// No space, or no memory: can be tried again. The text says for what.
+    /// No space: can be tried again. The text says for what.
     Full(String),
+    /// No memory: the same, but no space on the disk helps.
+    NoMemory(String),
     /// Anything else.
     Failed(String),
+}
+
+impl JobError {
+    /// Why it failed.
+    pub(crate) fn text(self) -> String {
+        match self {
+            JobError::Full(why) | JobError::NoMemory(why) | JobError::Failed(why) => why,
+        }
+    }
 }
 
 /// The text of a failure: `cannot write 00000001.segment: ...`.

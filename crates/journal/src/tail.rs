@@ -53,7 +53,7 @@ impl Tail {
         if tail.proof.is_none()
             && let Some((header, bytes)) = walk.damaged(storage)?
         {
-            let (whole, is_complete) = salvage::whole_in_block(&bytes, &header);
+            let (whole, is_complete) = salvage::whole_in_block(&bytes, &header)?;
             tail.remains = Some((header.records, whole));
             tail.proof = (is_complete && is_of(boot, &header)).then_some(Proof::Complete);
         }

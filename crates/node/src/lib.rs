@@ -29,6 +29,7 @@ pub use crate::memory::shortage::MemoryNews;
 pub use crate::shard::links::{SHARD_BATCH_BYTES, UNDERWAY_BYTES_MAX};
 pub use crate::shard::message::ShardBatch;
 pub use crate::storage::reads::{ReadDone, ReadJob};
+pub use crate::storage::rebuild::rebuild;
 pub use administration::{ConnectionInfo, NewUser, Ticket};
 pub use angarium_protocol::SlowConsumerEvent;
 pub use node::{Node, Stats};

@@ -1,8 +1,8 @@
 //! Every output: what the host must do, in the order in which the engine calls.
 
 use crate::{
-    ChannelId, ConnectionId, Forward, MessageView, Position, Publish, Refusal, Reply, Request,
-    SessionLoss, Settle, Shards, SlowConsumerPolicy, Subscribe, Time,
+    ChannelId, ConnectionId, Forward, MessageView, PageSearch, Position, Publish, Refusal, Reply,
+    Request, SessionLoss, Settle, Shards, SlowConsumerPolicy, Subscribe, Time,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -232,6 +232,9 @@ pub struct Load {
     pub appends: bool,
     /// It is for a consumer that drains a queue beside others: processor time matters more than latency.
     pub is_beside_others: bool,
+    /// Instead of reading at the positions: the record of this search, once it has looked at every record
+    /// that is whole in its segments.
+    pub search: Option<Box<PageSearch>>,
 }
 
 /// The answer to a [`Load`]: the records in the order asked for, or why they cannot be read.

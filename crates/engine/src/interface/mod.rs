@@ -11,6 +11,7 @@ pub(crate) mod memory;
 pub(crate) mod message;
 pub(crate) mod options;
 pub(crate) mod owned_message;
+pub(crate) mod page_search;
 pub(crate) mod refusal;
 pub(crate) mod request;
 pub(crate) mod time;

@@ -8,6 +8,7 @@ pub(crate) mod entry;
 mod expiry;
 mod given_up;
 pub(crate) mod lane;
+mod lost_page;
 pub(crate) mod page;
 pub(crate) mod page_in;
 pub(crate) mod page_out;
@@ -314,6 +315,19 @@ impl Queue {
     pub(crate) fn forget_settled_in(&mut self, page: &Page) {
         if self.lanes.len() == 1 {
             self.settled_in_pages.remove_range(page.first, page.last);
+        }
+    }
+
+    /// A page of these entries was made: the numbers between them are of messages that are gone, so that a
+    /// search for its messages does not bring them back. With several priorities they may be in other lanes.
+    pub(crate) fn note_gone_between(&mut self, entries: &[Entry]) {
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return };
+        let is_dense = last.seq - first.seq + 1 == entries.len() as u64;
+        if is_dense || !self.durable || self.lanes.len() > 1 {
+            return;
+        }
+        for pair in entries.windows(2).filter(|pair| pair[1].seq > pair[0].seq + 1) {
+            self.settled_in_pages.insert_range(pair[0].seq + 1, pair[1].seq - 1);
         }
     }
 

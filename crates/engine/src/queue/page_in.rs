@@ -136,6 +136,7 @@ impl Engine {
         match loading.wanted {
             Wanted::Messages { lane, seqs } => self.messages_loaded(slot, lane, &seqs, records, fx),
             Wanted::Page { lane, position } => self.page_loaded(slot, lane, position, records, fx),
+            wanted @ Wanted::LostPage { .. } => self.page_searched(slot, &wanted, records, fx),
             Wanted::DeadLetter { entry, reason } => {
                 self.dead_letter_loaded(now, slot, *entry, reason, records, fx);
             }
@@ -218,42 +219,22 @@ impl Engine {
         let first = queue.lanes.get_mut(lane).and_then(|lane| lane.pages.front_mut());
         let Some(known) = first.filter(|page| page.position == position) else { return };
         let records = records.unwrap_or_default();
-        if records.first().is_some_and(|record| record.is_empty()) {
-            let messages = known.count.into();
-            self.note_given_up(slot, position, messages);
-            return self.drop_page_at(slot, lane, position, fx);
-        }
         let entries = match records.first().map(|record| Record::parse(record)) {
             Some(Ok(Record::Page { queue: number, entries, .. })) if number == queue.number => {
                 entries
             }
             _ => {
-                known.fetch = Fetch::Failed;
-                self.counters.unreadable += 1;
-                return;
+                let is_given_up = records.first().is_some_and(|record| record.is_empty());
+                return self.search_page(slot, lane, position, is_given_up, fx);
             }
         };
         let settled = &queue.settled_in_pages;
-        let (mut live, gone): (Vec<Entry>, Vec<Entry>) = entries
+        let (live, gone): (Vec<Entry>, Vec<Entry>) = entries
             .into_iter()
             .filter(|entry| entry.durable || !known.recovered)
             .partition(|entry| known.holds(entry.seq) && !settled.contains(entry.seq));
-        for entry in &mut live {
-            (entry.lane, entry.mark) = (lane as u8, self.storage.mark);
-            entry.redelivered |= entry.seq < queue.recovered_before;
-            if let Some(requeues) = queue.requeued_in_pages.remove(&entry.seq) {
-                entry.went_back(requeues);
-            }
-        }
-        let bytes: u64 = live.iter().map(|entry| u64::from(entry.bytes)).sum();
-        let count = live.len() as u64;
-        let page = queue.lanes[lane].open_page(position, live).expect("it was found just now");
-        // Which of its messages are settled, and their bytes, was not known until now.
-        queue.ready = queue.ready + count - u64::from(page.count);
-        queue.bytes.add(bytes);
-        queue.bytes.take(page.bytes);
-        queue.forget_settled_in(&page);
         let durable = queue.durable;
+        let page = self.take_page_in(slot, lane, position, live);
         for entry in gone {
             fx.release(entry.position, 1);
         }

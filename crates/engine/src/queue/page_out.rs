@@ -50,6 +50,8 @@ pub(crate) enum Wanted {
     Messages { lane: usize, seqs: Vec<u64> },
     /// A lane's first page.
     Page { lane: usize, position: Position },
+    /// The messages of a lane's first page, whose record is lost; by a repair that gave it up, or not.
+    LostPage { lane: usize, position: Position, is_given_up: bool },
     /// The message of an entry that has died.
     DeadLetter { entry: Box<Entry>, reason: DeathReason },
     /// Messages whose delay is over.
@@ -130,6 +132,7 @@ impl Engine {
                 *self.storage.transient_references.entry(position.segment()).or_default() += 1;
             }
             let Record::Page { entries, .. } = page else { unreachable!("it was made a page") };
+            queue.note_gone_between(&entries);
             queue.lanes[lane].pages.push_back(Page::of(position, &entries));
         }
     }
@@ -210,9 +213,11 @@ impl Engine {
         self.storage.loading_bytes += bytes;
         let id = LoadId(self.storage.next_load);
         self.storage.next_load += 1;
-        let appends = !wanted.is_for_consumers() && !matches!(wanted, Wanted::Browsed(_));
+        let reads_only = matches!(wanted, Wanted::Browsed(_) | Wanted::LostPage { .. });
+        let appends = !wanted.is_for_consumers() && !reads_only;
+        let search = self.search_for(slot, &wanted);
         self.storage.loads.insert(id, Loading { queue: slot, number, bytes, wanted });
-        fx.load(Load { id, positions, appends, is_beside_others });
+        fx.load(Load { id, positions, appends, is_beside_others, search });
     }
 
     /// A page's record is not needed any more. `durable`: its queue is.

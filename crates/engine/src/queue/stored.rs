@@ -176,6 +176,13 @@ impl<'a> Stored<'a> {
         Ok(Stored { exchange, routing_key, further_keys, further, content, deaths, flags })
     }
 
+    /// The name of its queue, if it was published to that one by its name alone.
+    pub(crate) fn queue_name(&self) -> Option<String> {
+        let is_by_name = self.exchange.is_empty() && self.further_keys == 0;
+        let name = Some(self.routing_key).filter(|name| is_by_name && !name.is_empty());
+        name.map(str::to_owned)
+    }
+
     /// Where in the blob the body begins.
     pub(crate) fn body_at(&self) -> usize {
         FIXED_BYTES

@@ -271,6 +271,7 @@ impl Engine {
         queue.bytes.add(new.bytes);
         queue.bytes.take(old.bytes);
         queue.forget_settled_in(&old);
+        queue.note_gone_between(&entries);
         fx.retain(position, 1);
         fx.release(page.position, 1);
         for position in page.gone {

@@ -69,6 +69,17 @@ impl Recorder {
                 Ok(self.records[index].as_slice().into())
             }
         };
+        if let Some(search) = &load.search {
+            let mut search = search.clone();
+            for index in 0..self.records.len() {
+                let position = Recorder::position_of(index);
+                if search.segments().contains(&position.segment()) && !self.damaged.contains(&index)
+                {
+                    search.look(position, &self.records[index]);
+                }
+            }
+            return Ok(vec![search.record()]);
+        }
         load.positions.iter().map(read).collect()
     }
 

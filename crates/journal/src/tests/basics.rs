@@ -385,9 +385,9 @@ fn past_the_page_cache_and_through_it_the_file_is_the_same() {
     let mut expected = vec![0; 16 * BLOCK_ALIGN];
     disk.create("file", expected.len() as u64).unwrap();
     let mut seen = vec![1; expected.len()];
-    let mut past = Buffer::with_capacity(expected.len());
+    let mut past = Buffer::with_capacity(expected.len()).unwrap();
     past.resize(expected.len());
-    let mut source = Buffer::with_capacity(expected.len());
+    let mut source = Buffer::with_capacity(expected.len()).unwrap();
     assert_eq!(source.as_ptr().addr() % BLOCK_ALIGN, 0);
     source.resize(expected.len());
     for (at, byte) in source.iter_mut().enumerate() {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Host, encode, open, payload, read, small};
+use super::{Host, SETTLE, encode, open, payload, read, small};
 use crate::files::segment_name;
 use crate::format::{self, BLOCK_ALIGN};
-use crate::{FaultyStorage, Position, Storage, check, repair};
+use crate::{FaultyStorage, Position, Remains, Storage, check, repair};
 
 /// A log of `blocks` flushed blocks of three records each; with each block's place, its numbers.
 fn log(storage: &FaultyStorage, blocks: usize, length: usize) -> (Host, Vec<(Position, Vec<u64>)>) {
@@ -227,19 +227,99 @@ fn a_lost_checkpoint_is_never_an_empty_journal() {
     }
 }
 
+/// Every whole record of a log, as [`open`] takes them; what is settled is not in it.
+fn remains(storage: &FaultyStorage) -> (Remains, BTreeMap<u64, Position>) {
+    let (mut found, mut settled) = (BTreeMap::new(), Vec::new());
+    let remains = Remains::read(storage, |position, record| {
+        let number = u64::from_le_bytes(record[..8].try_into().unwrap());
+        if number & SETTLE == 0 {
+            found.insert(number, position);
+        } else {
+            settled.push(number & !SETTLE);
+        }
+    });
+    found.retain(|number, _| !settled.contains(number));
+    (remains.unwrap(), found)
+}
+
 #[test]
-fn without_checkpoint_and_beginning_nothing_is_done() {
+fn without_checkpoint_and_beginning_what_is_whole_is_rebuilt() {
     let storage = FaultyStorage::new(1);
-    log_without_beginning(&storage);
+    let host = log_without_beginning(&storage);
     let removed = storage.copy();
     for name in COPIES {
         removed.remove(name).unwrap();
         storage.flip(name, 60, 1);
     }
     assert!(refusal(&removed).contains("beginning of the journal is missing"));
-    refusal(&storage);
-    let why = repair(&storage, &check(&storage).unwrap()).unwrap_err();
-    assert!(why.contains("restore the data from a copy"), "{why}");
+    for damaged in [removed, storage] {
+        refusal(&damaged);
+        let report = check(&damaged).unwrap();
+        assert!(report.needs_rebuild(), "{report:?}");
+        repair(&damaged, &report).unwrap_err();
+        let (remains, found) = remains(&damaged);
+        let mut references: BTreeMap<u32, u64> = BTreeMap::new();
+        for position in found.values() {
+            *references.entry(position.segment()).or_default() += 1;
+        }
+        remains.write(&damaged, encode(&found), &references).unwrap();
+        let report = check(&damaged).unwrap();
+        assert_eq!((report.problems, report.notes), (Vec::new(), Vec::new()));
+        let mut again = Host::open(&damaged, small()).unwrap();
+        assert_eq!(again.live, found);
+        assert!(host.live.iter().all(|(number, position)| found.get(number) == Some(position)));
+        // Appends go on, and so do checkpoints.
+        again.publish(3000, true);
+        again.run(&damaged);
+        again.checkpoint();
+        again.run(&damaged);
+        assert_eq!(open(&damaged, small()).unwrap().1, again.live);
+    }
+}
+
+#[test]
+fn what_a_crash_left_behind_the_end_does_not_remain() {
+    let storage = FaultyStorage::new(1);
+    let (mut host, _) = log(&storage, 11, 3000);
+    let before = host.live.len();
+    // Two blocks of one flush, the first of which is cut off.
+    let blocks = [0, 1].map(|_| {
+        host.journal.reserve(9000, 3);
+        let first = host.publish(3000, true).1;
+        host.publish(3000, true);
+        host.publish(3000, true);
+        Position(first.0 - 64)
+    });
+    host.run(&storage);
+    assert_eq!(blocks[1].0 - blocks[0].0, 3 * BLOCK_ALIGN as u64);
+    storage.reboot();
+    storage.flip(&segment_name(blocks[0].segment()), blocks[0].offset().into(), 1);
+    let mut next = Host::open(&storage, small()).unwrap();
+    assert_eq!(next.live.len(), before);
+    next.next = 9000;
+    next.publish(100, true);
+    next.run(&storage);
+    assert_eq!(remains(&storage).1, next.live);
+}
+
+#[test]
+fn a_scan_finds_every_whole_record_of_a_damaged_segment() {
+    let storage = FaultyStorage::new(1);
+    let (host, blocks) = log(&storage, 12, 3000);
+    let (block, numbers) = &blocks[3];
+    for at in [0, 29, 100] {
+        let damaged = storage.copy();
+        damaged.flip(&segment_name(block.segment()), u64::from(block.offset()) + at, 1);
+        let (mut found, id) = (Vec::new(), block.segment());
+        let scan = host.journal.scan(&[id, 77]);
+        scan.run(&damaged, |_, record| {
+            found.push(u64::from_le_bytes(record[..8].try_into().unwrap()));
+        })
+        .unwrap();
+        let lost = |number: &u64| at == 100 && *number == numbers[0];
+        let there = host.live.iter().filter(|it| it.1.segment() == id && !lost(it.0));
+        assert_eq!(found, there.map(|it| *it.0).collect::<Vec<_>>(), "at {at}");
+    }
 }
 
 #[test]

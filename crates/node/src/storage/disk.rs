@@ -5,7 +5,7 @@
 use crate::effects::NodeEffects;
 use crate::node::{Node, SWEEP_INTERVAL};
 use crate::shard::message::FromHome;
-use crate::storage::reads::{self, ReadDone, ReadJob};
+use crate::storage::reads::{self, ReadDone, ReadJob, Reading};
 use angarium_engine::{Position, StorageState, Time};
 use angarium_journal::{Done, Job, State};
 use angarium_protocol::ProtocolHandler;
@@ -72,9 +72,14 @@ impl Node {
         let (written, is_congested) = (journal.written(), journal.congested());
         let at = loads.iter().position(|load| reads::may_run(load, written, is_congested))?;
         let load = loads.remove(at)?;
-        let positions = load.positions.iter().map(|it| angarium_journal::Position(it.0));
-        let read = journal.read(positions.collect(), load.is_beside_others);
-        Some(ReadJob { id: load.id, read })
+        let reading = match load.search {
+            Some(search) => Reading::LostPage(journal.scan(search.segments()), search),
+            None => {
+                let positions = load.positions.iter().map(|it| angarium_journal::Position(it.0));
+                Reading::Records(journal.read(positions.collect(), load.is_beside_others))
+            }
+        };
+        Some(ReadJob { id: load.id, reading })
     }
 
     /// A read ended.
@@ -172,6 +177,8 @@ impl Node {
     /// nothing waits for.
     pub(crate) fn end_turn_of_disk(&mut self, now: Time) {
         self.make_due_checkpoint();
+        // It may have failed for lack of memory.
+        self.watch_storage(now);
         if let Some(journal) = self.effects.journal.as_mut().filter(|_| !self.storage.is_closing) {
             let unproven = journal.is_unproven().then(|| journal.durable().0);
             if self.storage.proof.end_turn(now, unproven) {

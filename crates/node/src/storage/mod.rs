@@ -2,6 +2,7 @@
 
 pub(crate) mod disk;
 pub(crate) mod reads;
+pub(crate) mod rebuild;
 pub(crate) mod recovery;
 pub(crate) mod writes;
 

@@ -1,13 +1,20 @@
 //! Reads of the journal, and which of them may run.
 
-use angarium_engine::{Load, LoadId, Loaded};
-use angarium_journal::{Position, Read, ReadBuffer, Storage};
+use angarium_engine::{Load, LoadId, Loaded, PageSearch};
+use angarium_journal::{Position, Read, ReadBuffer, SegmentScan, Storage};
 
 /// Records to be read from the disk, on a thread where that may take its time.
 #[derive(Debug)]
 pub struct ReadJob {
     pub(crate) id: LoadId,
-    pub(crate) read: Read,
+    pub(crate) reading: Reading,
+}
+
+#[derive(Debug)]
+pub(crate) enum Reading {
+    Records(Read),
+    /// The messages of a page whose record is lost.
+    LostPage(SegmentScan, Box<PageSearch>),
 }
 
 /// A [`ReadJob`]'s result.
@@ -20,7 +27,15 @@ pub struct ReadDone {
 impl ReadJob {
     /// Reads; blocks. `buffer` may have been used for other reads.
     pub fn run(self, storage: &dyn Storage, buffer: &mut ReadBuffer) -> ReadDone {
-        ReadDone { id: self.id, records: self.read.run(storage, buffer) }
+        let records = match self.reading {
+            Reading::Records(read) => read.run(storage, buffer),
+            Reading::LostPage(scan, mut search) => scan
+                .run(storage, |position, record| {
+                    search.look(angarium_engine::Position(position.0), record);
+                })
+                .map(|()| vec![search.record()]),
+        };
+        ReadDone { id: self.id, records }
     }
 }
 
@@ -53,7 +68,8 @@ mod tests {
         ];
         for (position, appends, is_congested, expected) in cases {
             let positions = vec![angarium_engine::Position(position)];
-            let load = Load { id: LoadId(1), positions, appends, is_beside_others: false };
+            let load =
+                Load { id: LoadId(1), positions, appends, is_beside_others: false, search: None };
             let runs = may_run(&load, Position(100), is_congested);
             assert_eq!(runs, expected, "{position} {appends} {is_congested}");
         }

@@ -7,7 +7,7 @@ use angarium_engine::{
     ChannelId, Confirm, ConnectionId, Delivery, DirectMessage, Effects, Engine, GetAnswer, Hints,
     Load, MessageView, Refusal, Reply, SendOutcome, Shards, Time,
 };
-use angarium_journal::{Journal, Position, Recovery, Storage};
+use angarium_journal::{Position, Recovery, Storage};
 use angarium_protocol as protocol;
 
 /// Most records that are named one by one because they could not be applied.
@@ -28,7 +28,19 @@ pub(crate) fn recover(
     let mut skipped = Vec::new();
     let mut journal = recovery.replay(storage, |journal, position, record| {
         let is_mended = journal.is_mended();
-        match engine.replay(engine::Position(position.0), record, &mut Replay { journal }) {
+        if is_mended {
+            engine.expect_gaps();
+        }
+        let mut replay = Replay {
+            count: |position: engine::Position, change| {
+                let position = Position(position.0);
+                match change {
+                    Count::Retain(count) => journal.retain(position, count),
+                    Count::Release(count) => journal.release(position, count),
+                }
+            },
+        };
+        match engine.replay(engine::Position(position.0), record, &mut replay) {
             // It refers to what a repair had to give up.
             Err(why) if is_mended => skipped.push(format!("the record in {position}: {why}")),
             result => result?,
@@ -42,6 +54,7 @@ pub(crate) fn recover(
             skipped[..skipped.len().min(SKIPPED_NAMED_MAX)].join("; ")
         ));
     }
+    engine.take_rescued().into_iter().for_each(|text| journal.note(text));
     let mut effects = NodeEffects::new(Some(journal), options);
     if let Some(marks) = &options.handed_out {
         engine.recover_handed_out(marks);
@@ -60,15 +73,21 @@ pub(crate) fn engine(options: &Options) -> Engine {
     })
 }
 
-/// Effects during replay: only the journal's reference counts. What a record caused when it was first
-/// applied (deliveries, confirms) is in the past.
-struct Replay<'a> {
-    journal: &'a mut Journal,
+/// A change of the references to a segment.
+pub(crate) enum Count {
+    Retain(u32),
+    Release(u32),
 }
 
-impl Hints for Replay<'_> {}
+/// Effects during replay: only reference counts. What a record caused when it was first applied
+/// (deliveries, confirms) is in the past.
+pub(crate) struct Replay<C> {
+    pub(crate) count: C,
+}
 
-impl Effects for Replay<'_> {
+impl<C> Hints for Replay<C> {}
+
+impl<C: FnMut(engine::Position, Count)> Effects for Replay<C> {
     fn deliver(&mut self, _: &Delivery<'_>) {}
     fn answer_get(&mut self, _: &GetAnswer<'_>) {}
     fn send_direct(&mut self, _: &DirectMessage<'_>) -> SendOutcome {
@@ -86,10 +105,10 @@ impl Effects for Replay<'_> {
     }
     fn reserve(&mut self, _: usize, _: usize) {}
     fn retain(&mut self, position: engine::Position, count: u32) {
-        self.journal.retain(Position(position.0), count);
+        (self.count)(position, Count::Retain(count));
     }
     fn release(&mut self, position: engine::Position, count: u32) {
-        self.journal.release(Position(position.0), count);
+        (self.count)(position, Count::Release(count));
     }
     fn load(&mut self, _: Load) {}
 }

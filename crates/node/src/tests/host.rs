@@ -1,11 +1,12 @@
 //! The smallest host: one thread, no network, a disk in memory, and clients that are only their bytes.
 
+pub(super) use super::frames::{FRAME_MAX, message};
 use super::{small_journal, start};
 use crate::{Node, Options, ReadJob, SpillOptions, Ticket};
 use angarium_engine::limits::Limits;
 use angarium_engine::{Bound, ConnectionId, Quota, RefusalKind, Request, ShardId, Time};
 use angarium_journal::{FaultyStorage, Job, ReadBuffer};
-use angarium_protocol::amqp091::codec::{ContentHeader, Method, Properties, Table, content};
+use angarium_protocol::amqp091::codec::{ContentHeader, Method, Table};
 use angarium_protocol::amqp091::frame;
 use angarium_protocol::{Credentials, Identity, Peer};
 use std::time::Duration;
@@ -16,7 +17,6 @@ pub(super) const SNAPSHOT_AT_ONCE: usize = 10;
 /// So that some sixty direct messages are the work of a step.
 const HANDED_AT_ONCE: u64 = 16 << 10;
 pub(super) const EGRESS_BYTES_MAX: usize = 16 << 10;
-const FRAME_MAX: u32 = 131_072;
 
 /// What a client heard that a scenario may ask about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +50,7 @@ pub(super) struct Host {
     /// By shard; none while it is down.
     pub(super) nodes: Vec<Node>,
     shards: usize,
+    options: fn(usize, usize) -> Options,
     pub(super) disk: FaultyStorage,
     pub(super) now: Time,
     clients: Vec<Client>,
@@ -82,10 +83,20 @@ pub(super) fn options(shard: usize, shards: usize) -> Options {
 impl Host {
     /// A broker of `shards` shards; clients are on the last one unless stated otherwise.
     pub(super) fn new(shards: usize) -> Host {
+        Host::on(FaultyStorage::new(1), shards, options)
+    }
+
+    /// The same, with what is on that disk.
+    pub(super) fn on(
+        disk: FaultyStorage,
+        shards: usize,
+        options: fn(usize, usize) -> Options,
+    ) -> Host {
         let mut host = Host {
             nodes: Vec::new(),
             shards,
-            disk: FaultyStorage::new(1),
+            options,
+            disk,
             now: Time(1_000_000_000),
             clients: Vec::new(),
             jobs: Vec::new(),
@@ -97,7 +108,7 @@ impl Host {
     }
 
     fn start(&mut self) {
-        self.nodes = start(&self.disk, self.now, self.shards, options);
+        self.nodes = start(&self.disk, self.now, self.shards, self.options);
         self.settle_down();
         self.answered();
     }
@@ -578,22 +589,4 @@ impl Client {
         };
         self.said.push(said);
     }
-}
-
-/// The frames that publish a message to a queue, on channel 1.
-pub(super) fn message(queue: &str, body: &[u8], persistent: bool) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let method = content::PublishMethod {
-        exchange: "",
-        routing_key: queue,
-        mandatory: false,
-        immediate: false,
-    };
-    method.write_frame(1, &mut bytes);
-    let mode = if persistent { 2 } else { 1 };
-    let mut properties = Vec::new();
-    Properties { delivery_mode: Some(mode), ..Properties::default() }.encode(&mut properties);
-    content::write_header(&mut bytes, 1, body.len() as u64, &properties);
-    frame::write_body(&mut bytes, 1, body, FRAME_MAX);
-    bytes
 }

@@ -4,6 +4,7 @@ use super::output;
 use crate::hints;
 use crate::settings::Settings;
 use angarium_journal::{Disk, Report, check, repair};
+use angarium_node::Options;
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
 
@@ -57,8 +58,12 @@ pub(super) fn run(arguments: &Journal) -> Result<(), String> {
         Verb::Repair { drop_damaged: true } => {
             // What lay behind the damage shows only once it is mended.
             for _ in 0..REPAIRS_MAX {
-                for done in repair(&disk, &report)? {
-                    output::put(format!("{done}\n"))?;
+                let said = match report.needs_rebuild() {
+                    true => angarium_node::rebuild(&disk, &Options::alone([0; 32]))?,
+                    false => repair(&disk, &report)?,
+                };
+                for line in said {
+                    output::put(format!("{line}\n"))?;
                 }
                 report = check(&disk)?;
                 if report.problems.is_empty() {

@@ -2,6 +2,7 @@
 //! host was told.
 
 mod pages;
+mod rescue;
 
 use crate::engine::Engine;
 use crate::publish::held::{DelayKey, Held};
@@ -224,7 +225,10 @@ impl Engine {
         let bytes = stored.content.body.len() as u32;
         let priority = stored.content.priority;
         for place in places {
-            let Some(queue) = self.queues.numbered(place.queue) else { continue };
+            let Some(slot) = self.queue_of_message(place.queue, || stored.queue_name())? else {
+                continue;
+            };
+            let queue = &mut self.queues[slot];
             if place.seq < queue.next_seq {
                 return Err(format!("message {} of queue '{}' again", place.seq, queue.name));
             }
@@ -267,12 +271,10 @@ impl Engine {
         fx: &mut F,
     ) -> Result<(), String> {
         let Some(slot) = self.queues.slot_of(number) else { return Ok(()) };
-        let queue = &mut self.queues[slot];
-        if *range.end() >= queue.next_seq {
-            let (last, next) = (range.end(), queue.next_seq);
-            return Err(format!("message {last} of queue '{}' settled before {next}", queue.name));
-        }
-        for seq in range {
+        let queue = &self.queues[slot];
+        let (first, last, next) = (*range.start(), *range.end(), queue.next_seq);
+        let name = (last >= next).then(|| queue.name.clone());
+        for seq in first..=last.min(next.saturating_sub(1)) {
             let queue = &mut self.queues[slot];
             if let Some(entry) = queue.remove(seq) {
                 self.drop_entry(entry, fx);
@@ -280,7 +282,10 @@ impl Engine {
                 self.settle_in_page(slot, seq, fx);
             }
         }
-        Ok(())
+        match name {
+            None => Ok(()),
+            Some(name) => Err(format!("message {last} of queue '{name}' settled before {next}")),
+        }
     }
 
     fn replay_requeued(&mut self, message: Requeued) {

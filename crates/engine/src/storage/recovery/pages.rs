@@ -118,7 +118,8 @@ impl Engine {
         let Some(target) = queue.lanes.get_mut(lane) else {
             return Err(format!("queue '{}' has no priority {lane}", queue.name));
         };
-        let entries: Vec<Entry> = entries.iter().filter(|entry| entry.durable).cloned().collect();
+        let all = entries;
+        let entries: Vec<Entry> = all.iter().filter(|entry| entry.durable).cloned().collect();
         if !durable || entries.is_empty() {
             return Ok(());
         }
@@ -143,6 +144,7 @@ impl Engine {
         fx.retain(position, 1);
         let is_used_up = page.count == 0;
         let queue = &mut self.queues[slot];
+        queue.note_gone_between(all);
         for seq in settled {
             queue.settled_in_pages.insert(seq);
         }
