@@ -12,13 +12,12 @@ use crate::flow::throttle::HomeSaid;
 use crate::memory::account::{Account, OUTPUT_BYTES};
 use crate::memory::shortage::Shortage;
 use crate::options::Options;
-use crate::shard::inbox::InboxBatch;
+use crate::shard::inbox::Inbox;
 use crate::storage::StorageStatus;
 use crate::storage::recovery;
 use angarium_engine::{ConnectionId, Engine, ShardId, Time};
 use angarium_journal::Storage;
 use angarium_protocol::{Close, Context, Peer, ProtocolHandler, Traffic, Writer};
-use std::collections::VecDeque;
 use std::time::Duration;
 
 /// How often idle connections are looked at: heartbeats, handshake timeouts, unused buffers.
@@ -70,8 +69,8 @@ pub struct Node {
     pub(crate) shortage: Shortage,
     pub(crate) storage: StorageStatus,
     pub(crate) administration: Administration,
-    /// Shard batches of other shards that are not processed yet, oldest first.
-    pub(crate) inbox: VecDeque<InboxBatch>,
+    /// What other shards have sent and what is not processed yet.
+    pub(crate) inbox: Inbox,
     pub(crate) stats: Stats,
 }
 
@@ -107,7 +106,7 @@ impl Node {
             connections: Connections::new(),
             storage: StorageStatus::default(),
             administration: Administration::default(),
-            inbox: VecDeque::new(),
+            inbox: Inbox::default(),
             stats: Stats::default(),
         }
     }
