@@ -1,12 +1,13 @@
 //! The parts of a protocol: `frame` and `codec` are its wire format and do not know the engine, `mapping`
-//! translates between the two, and engine and node do not know the wire format.
+//! translates between the two for the `handler`, and engine and node do not know the wire format.
 
 use super::{Tree, Violation, paths, source};
 use std::collections::BTreeSet;
 
 const FOLDER: &str = "crates/protocol/src/";
-/// Files or folders that each protocol has.
+/// Files or folders that each protocol has; `mapping` only if it has a `handler`, for which it translates.
 const PARTS: &[&str] = &["codec", "frame", "mapping"];
+const HANDLER: &str = "handler";
 /// Those of them that do not know the engine, and that engine and node do not know.
 const WIRE_FORMAT: &[&str] = &["codec", "frame"];
 /// Crates that do not know wire formats.
@@ -40,12 +41,14 @@ fn lacking(tree: &Tree) -> Vec<Violation> {
         let part = rest.split('/').next().unwrap_or(rest).trim_end_matches(".rs");
         if PARTS.contains(&part) {
             protocols.insert(protocol);
-            present.insert((protocol, part));
         }
+        present.insert((protocol, part));
     }
     let mut violations = Vec::new();
     for protocol in protocols {
-        for part in PARTS.iter().filter(|part| !present.contains(&(protocol, **part))) {
+        let has_handler = present.contains(&(protocol, HANDLER));
+        let expected = PARTS.iter().filter(|part| has_handler || **part != "mapping");
+        for part in expected.filter(|part| !present.contains(&(protocol, **part))) {
             let text = format!("has no `{part}`, which each protocol has");
             violations.push(Violation::new(&format!("{FOLDER}{protocol}"), 0, text));
         }
@@ -117,6 +120,8 @@ mod tests {
         for path in ["nats/codec/mod.rs", "nats/frame.rs", "tests/x.rs", "x.rs"] {
             tree.texts.insert(format!("{FOLDER}{path}"), String::new());
         }
+        assert!(check(&tree).is_empty());
+        tree.texts.insert(format!("{FOLDER}nats/handler.rs"), String::new());
         let found: Vec<String> = check(&tree).iter().map(ToString::to_string).collect();
         assert_eq!(found, ["crates/protocol/src/nats: has no `mapping`, which each protocol has"]);
     }
