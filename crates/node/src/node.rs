@@ -12,12 +12,13 @@ use crate::flow::throttle::HomeSaid;
 use crate::memory::account::{Account, OUTPUT_BYTES};
 use crate::memory::shortage::Shortage;
 use crate::options::Options;
-use crate::shard::inbox::Inbox;
+use crate::shard::inbox::InboxBatch;
 use crate::storage::StorageStatus;
 use crate::storage::recovery;
 use angarium_engine::{ConnectionId, Engine, ShardId, Time};
 use angarium_journal::Storage;
 use angarium_protocol::{Close, Context, Peer, ProtocolHandler, Traffic, Writer};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// How often idle connections are looked at: heartbeats, handshake timeouts, unused buffers.
@@ -69,8 +70,8 @@ pub struct Node {
     pub(crate) shortage: Shortage,
     pub(crate) storage: StorageStatus,
     pub(crate) administration: Administration,
-    /// What other shards have sent and what is not processed yet.
-    pub(crate) inbox: Inbox,
+    /// Shard batches of other shards that are not processed yet, oldest first.
+    pub(crate) inbox: VecDeque<InboxBatch>,
     pub(crate) stats: Stats,
 }
 
@@ -106,7 +107,7 @@ impl Node {
             connections: Connections::new(),
             storage: StorageStatus::default(),
             administration: Administration::default(),
-            inbox: Inbox::default(),
+            inbox: VecDeque::new(),
             stats: Stats::default(),
         }
     }

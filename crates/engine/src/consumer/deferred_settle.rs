@@ -30,7 +30,19 @@ impl Engine {
         outcome: Outcome,
         fx: &mut F,
     ) {
-        self.settle_some_of(now, slot, up_to, outcome, None, fx);
+        // A transaction's are one group of records.
+        if self.is_much(slot, up_to) && !self.storage.in_group {
+            let queues = match outcome {
+                Outcome::Requeue => self.queues_of(slot),
+                Outcome::Accept | Outcome::Discard => Vec::new(),
+            };
+            return self.settle_later(slot, up_to, outcome, &queues);
+        }
+        while let Some(channel) = self.clients.channels.get_mut(slot)
+            && let Some(delivered) = channel.unsettled.take_first(up_to)
+        {
+            self.settle_one(now, Some(slot), delivered, outcome, fx);
+        }
     }
 
     /// Requeues all deliveries of a channel that ends. `queues`: those that it has consumed from.
@@ -41,47 +53,26 @@ impl Engine {
         queues: &[u32],
         fx: &mut F,
     ) {
-        self.settle_some_of(now, slot, u64::MAX, Outcome::Requeue, Some(queues), fx);
+        if self.is_much(slot, u64::MAX) {
+            self.settle_later(slot, u64::MAX, Outcome::Requeue, queues);
+        } else {
+            self.settle_up_to(now, slot, u64::MAX, Outcome::Requeue, fx);
+        }
         for settling in self.agenda.settling.iter_mut().filter(|it| it.channel == Some(slot)) {
             settling.channel = None;
         }
     }
 
-    /// Settles deliveries up to a tag, in later turns what there is no time for. `queues`: as
-    /// [`Engine::requeue_all`] has them.
-    fn settle_some_of<F: Effects>(
-        &mut self,
-        now: Time,
-        slot: u32,
-        up_to: u64,
-        outcome: Outcome,
-        queues: Option<&[u32]>,
-        fx: &mut F,
-    ) {
-        // A transaction's are one group of records.
-        let is_group = self.storage.in_group;
-        let count = self.clients.channels[slot].unsettled.up_to(up_to);
-        if !is_group && count > self.options.limits.settles_at_once {
-            return self.settle_later(slot, up_to, outcome, queues);
-        }
-        while let Some(channel) = self.clients.channels.get_mut(slot)
-            && let Some(delivered) = channel.unsettled.take_first(up_to)
-        {
-            self.settle_one(now, Some(slot), delivered, outcome, fx);
-            if !is_group && self.letters_are_much() {
-                return self.settle_later(slot, up_to, outcome, queues);
-            }
-        }
+    /// Whether there is more to be settled up to a tag than in one turn.
+    #[inline]
+    fn is_much(&self, slot: u32, up_to: u64) -> bool {
+        let unsettled = &self.clients.channels[slot].unsettled;
+        unsettled.up_to(up_to) > self.options.limits.settles_at_once
     }
 
-    fn settle_later(&mut self, slot: u32, up_to: u64, outcome: Outcome, queues: Option<&[u32]>) {
-        let queues = match (outcome, queues) {
-            (Outcome::Accept | Outcome::Discard, _) => Vec::new(),
-            (Outcome::Requeue, Some(queues)) => queues.to_vec(),
-            (Outcome::Requeue, None) => self.queues_of(slot),
-        };
+    fn settle_later(&mut self, slot: u32, up_to: u64, outcome: Outcome, queues: &[u32]) {
         let deliveries = self.clients.channels[slot].unsettled.split_first(up_to);
-        let held = self.hold_queues(&queues);
+        let held = self.hold_queues(queues);
         let (number, channel) = (self.agenda.next_settling, Some(slot));
         self.agenda.next_settling += 1;
         self.agenda.settling.push_back(Settling { number, channel, deliveries, outcome, held });
@@ -89,8 +80,9 @@ impl Engine {
 
     /// Goes on with what [`Engine::settle_up_to`] left.
     pub(crate) fn settle_some<F: Effects>(&mut self, now: Time, fx: &mut F) {
+        let looked_at = self.looked_at_for_routes;
         for _ in 0..self.options.limits.settles_at_once {
-            if self.letters_are_much() {
+            if self.letters_are_much(looked_at) {
                 break;
             }
             let Some(settling) = self.agenda.settling.front_mut() else { break };

@@ -40,7 +40,6 @@ impl Engine {
             || !self.storage.arrivals.is_empty()
             || !self.agenda.unpaged.is_empty()
             || !self.agenda.wide.is_empty()
-            || self.agenda.has_leaving()
             || self.pubsub.has_work()
             || self.browsers.has_work()
     }
@@ -56,7 +55,6 @@ impl Engine {
     /// take messages. The host calls it at the end of each turn, so that replies and deliveries
     /// of one turn keep their order.
     pub fn dispatch<F: Effects>(&mut self, now: Time, fx: &mut F) {
-        self.unasked_steps = 0;
         for slot in std::mem::take(&mut self.agenda.starting) {
             self.start_consumer(slot);
         }
@@ -72,9 +70,6 @@ impl Engine {
         if !self.agenda.unpaged.is_empty() {
             self.page_some_out(fx);
         }
-        if self.agenda.has_leaving() {
-            self.let_some_leave(now, fx);
-        }
         if !self.agenda.wide.is_empty() {
             self.fan_out_some(now, fx);
         }
@@ -86,25 +81,6 @@ impl Engine {
         self.record_settled(fx);
         self.tell_confirms(fx);
         self.tell_subscribers(fx);
-    }
-
-    /// Goes on with what ends over several turns.
-    #[cold]
-    fn let_some_leave<F: Effects>(&mut self, now: Time, fx: &mut F) {
-        self.end_some_consumers(now, fx);
-        self.delete_ownerless(fx);
-        self.unbind_some(fx);
-        for _ in 0..self.agenda.overlong.len() {
-            if self.has_much_unasked() {
-                break;
-            }
-            let Some(slot) = self.agenda.overlong.pop_front() else { break };
-            if let Some(queue) = self.queues.get_mut(slot) {
-                queue.is_overlong = false;
-                self.agenda.overdue.push(slot);
-                self.run_overdue(now, fx);
-            }
-        }
     }
 
     /// Serves queues, as many as there is time for. The rest is served in the next turn, before
@@ -241,9 +217,7 @@ impl Engine {
     #[inline]
     pub(crate) fn held_up<F: Effects>(&self, slot: u32, bytes: u32, fx: &F) -> Option<HeldUp> {
         let consumer = self.clients.consumers.get(slot)?;
-        let Some(channel) = self.clients.channels.get(consumer.channel) else {
-            return Some(HeldUp::Itself);
-        };
+        let channel = self.clients.channels.get(consumer.channel)?;
         if !channel.flow || !fx.has_room(channel.id.connection) {
             return Some(HeldUp::Channel);
         }
@@ -489,8 +463,9 @@ impl Engine {
         // An auto-delete queue stays: its messages may be saved yet.
         queue.able.clear();
         queue.turn = 0;
-        let consumers = std::mem::take(&mut queue.consumers);
-        self.cancel_consumers(consumers);
+        for consumer in std::mem::take(&mut queue.consumers) {
+            self.cancel_consumer(consumer);
+        }
     }
 
     /// Delivers to the channel that has opened the inbox; false where that has no room: the reply is

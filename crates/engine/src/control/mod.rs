@@ -1,6 +1,5 @@
 //! Control requests: administration and topology, checked, carried out, answered.
 
-mod deletion;
 pub(crate) mod requests;
 pub(crate) mod topology;
 mod ways;

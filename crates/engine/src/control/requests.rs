@@ -170,7 +170,7 @@ impl Engine {
     fn get<F: Effects>(&mut self, now: Time, queue: u32, get: Get, fx: &mut F) {
         self.queues[queue].gets.push_back(get);
         if let Some(slot) = self.channel_slot(get.channel) {
-            self.clients.channels[slot].gets.push(queue);
+            self.clients.channels[slot].gets += 1;
         }
         self.queue_used(now, queue);
         self.serve_queue(now, queue, fx);
@@ -180,10 +180,7 @@ impl Engine {
     pub(crate) fn take_get(&mut self, queue: u32) -> Option<Get> {
         let get = self.queues.get_mut(queue)?.gets.pop_front()?;
         if let Some(slot) = self.channel_slot(get.channel) {
-            let gets = &mut self.clients.channels[slot].gets;
-            if let Some(at) = gets.iter().position(|other| *other == queue) {
-                gets.swap_remove(at);
-            }
+            self.clients.channels[slot].gets -= 1;
         }
         Some(get)
     }
@@ -320,7 +317,6 @@ impl Engine {
     pub(crate) fn remove_vhost(&mut self, slot: u32) {
         self.pubsub.vhost_left(slot);
         self.agenda.wide.vhost_left(slot);
-        self.end_unbinding(slot);
         let mut vhost = self.topology.vhosts.remove(slot).expect("the caller looked it up");
         vhost.router.tally.all_went();
         self.definitions.take(&mut vhost.router.tally);

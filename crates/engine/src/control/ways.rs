@@ -33,7 +33,7 @@ impl Engine {
         let vhost = self.clients.channels[slot].vhost;
         let routed = self.route_to(vhost, publish, &mut targets);
         self.scratch.targets = targets;
-        // Where there is no such exchange, that is said later; a long way leads to no subjects then.
+        // Where there is no such exchange, that is said later.
         if !routed.is_some_and(|routed| routed.has_subjects) {
             return Ok(());
         }

@@ -35,8 +35,6 @@ pub(super) struct Exchange {
     pub(super) seen: u64,
     /// Who declared it.
     pub(super) by: Declarer,
-    /// It was deleted, and has bindings left.
-    pub(super) is_gone: bool,
 }
 
 /// What an exchange takes in memory beside its names, with an empty index of patterns.
@@ -60,13 +58,7 @@ impl Exchange {
             with_arguments: 0,
             seen: 0,
             by: Declarer::default(),
-            is_gone: false,
         }
-    }
-
-    /// Whether it was not deleted.
-    pub(super) fn is_live(&self) -> bool {
-        !self.is_gone
     }
 
     /// About how much memory it takes, without its bindings.
@@ -153,11 +145,6 @@ impl Exchanges {
         self.slots.get(key.0)
     }
 
-    /// As [`Exchanges::try_get`].
-    pub(super) fn try_get_mut(&mut self, key: ExchangeKey) -> Option<&mut Exchange> {
-        self.slots.get_mut(key.0)
-    }
-
     pub(super) fn get_mut(&mut self, key: ExchangeKey) -> &mut Exchange {
         self.slots.get_mut(key.0).expect("bindings and names lead to live exchanges")
     }
@@ -169,17 +156,12 @@ impl Exchanges {
         key
     }
 
-    /// An exchange is deleted: its name is free.
-    pub(super) fn retire(&mut self, key: ExchangeKey) {
-        let exchange =
-            self.slots.get_mut(key.0).expect("bindings and names lead to live exchanges");
-        exchange.is_gone = true;
-        self.names.remove(&exchange.name);
-    }
-
-    /// Takes out an exchange that was deleted and that no binding leads from or to.
+    /// Takes out an exchange that no binding leads from or to.
     pub(super) fn remove(&mut self, key: ExchangeKey) -> Exchange {
-        self.slots.remove(key.0).expect("bindings and names lead to live exchanges")
+        let exchange = self.slots.remove(key.0);
+        let exchange = exchange.expect("bindings and names lead to live exchanges");
+        self.names.remove(&exchange.name);
+        exchange
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Exchange> {

@@ -8,12 +8,10 @@ mod exchanges;
 pub(crate) mod forms;
 mod header_index;
 mod headers;
-mod leaving;
 pub(crate) mod patterns;
 mod resolve;
 mod topology;
 pub(crate) mod vhost;
-pub(crate) mod walk;
 
 use crate::access::definitions::{Declarer, Tally};
 use crate::interface::limits::Limits;
@@ -21,13 +19,12 @@ use crate::{
     Arguments, ExchangeKind, ExchangeOptions, Names, PredeclaredExchange, Refusal, RefusalKind,
     Value,
 };
-use bindings::{Binding, Bindings, ExchangeKey, Target};
+use bindings::{Bindings, ExchangeKey, Target};
 use cache::RouteCache;
 use exchanges::{Exchange, Exchanges};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use resolve::Scratch;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Names a queue by the slot its owner keeps it in.
@@ -47,9 +44,6 @@ pub(crate) struct Change {
     pub(crate) auto_deleted: Vec<DeletedExchange>,
     /// How many bindings went.
     pub(crate) bindings_removed: usize,
-    /// Further ones are left of a queue that was deleted: its key is not free until they have gone
-    /// ([`Router::drop_some_bindings`]).
-    pub(crate) leaves_bindings: bool,
 }
 
 /// An exchange that went because its last binding did.
@@ -70,8 +64,6 @@ pub(crate) struct Routed {
     pub(crate) delaying: bool,
     /// The message came to the exchange whose routing keys are the subjects of direct messages.
     pub(crate) has_subjects: bool,
-    /// Its way was walked to the end, so that this, and the queues found, are all.
-    pub(crate) is_whole: bool,
 }
 
 /// The keys of a message on its way through the exchanges.
@@ -120,8 +112,6 @@ struct QueueEntry {
     durable: bool,
     /// The list of bindings that lead to it.
     incoming: u32,
-    /// It was deleted, and has bindings left.
-    is_gone: bool,
 }
 
 /// The exchanges and bindings of one virtual host.
@@ -132,7 +122,6 @@ pub(crate) struct Router {
     exchanges_max: usize,
     bindings_max: usize,
     pattern_states_max: u64,
-    route_steps_at_once: u64,
     seed: u64,
     /// Counts up with every change that can alter a remembered route. What only the default exchange
     /// sees is none: routes through it are looked up, not remembered, so that queues may come and go
@@ -152,8 +141,6 @@ pub(crate) struct Router {
     /// The queue that was last found by its name: publishers name one repeatedly.
     last_named: Option<(Arc<str>, QueueKey)>,
     bindings: Bindings,
-    /// What was deleted and has bindings left.
-    leaving: VecDeque<Target>,
     /// What exchanges and bindings take in memory, by who declared them.
     pub(crate) tally: Tally,
     cache: RouteCache,
@@ -190,7 +177,6 @@ impl Router {
             exchanges_max: limits.exchanges_max,
             bindings_max: limits.bindings_max,
             pattern_states_max: limits.pattern_states_max,
-            route_steps_at_once: limits.route_steps_at_once,
             seed,
             generation: 0,
             hold_auto_delete: false,
@@ -202,7 +188,6 @@ impl Router {
             queue_names: HashMap::with_hasher(FixedState::with_seed(seed)),
             last_named: None,
             bindings: Bindings::new(seed),
-            leaving: VecDeque::new(),
             tally: Tally::default(),
             cache: RouteCache::new(seed),
             scratch: Scratch::default(),
@@ -233,8 +218,8 @@ impl Router {
 
     /// All exchanges in order of their names; predeclared ones too, which need no restoring.
     pub(crate) fn exchanges(&self) -> impl Iterator<Item = (&str, &ExchangeOptions)> + Clone {
-        let live = self.exchanges.iter().filter(|exchange| exchange.is_live());
-        let mut all: Vec<_> = live.map(|exchange| (&*exchange.name, &exchange.options)).collect();
+        let mut all: Vec<_> =
+            self.exchanges.iter().map(|exchange| (&*exchange.name, &exchange.options)).collect();
         all.sort_unstable_by_key(|&(name, _)| name);
         all.into_iter()
     }
@@ -277,10 +262,7 @@ impl Router {
     /// All bindings but those of the default exchange, in an order that depends on nothing but the
     /// history of requests. [`Router::bind`] in this order restores them.
     pub(crate) fn bindings(&self) -> impl Iterator<Item = BindingView<'_>> + Clone {
-        let is_live = |binding: &&Binding| {
-            self.is_live(Target::Exchange(binding.source)) && self.is_live(binding.target)
-        };
-        self.bindings.iter().filter(is_live).map(|binding| {
+        self.bindings.iter().map(|binding| {
             let source = self.exchanges.get(binding.source);
             let target = match binding.target {
                 Target::Queue(queue) => TargetView::Queue(&self.queues[&queue].name, queue),
