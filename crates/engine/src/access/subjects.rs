@@ -4,7 +4,7 @@
 
 use crate::interface::limits::{SUBJECT_BYTES_MAX, SUBJECT_RULES_MAX};
 use crate::interface::refusal::refuse;
-use crate::{Refusal, SubjectPermissions, SubjectRules};
+use crate::{ExchangeRules, Refusal, SubjectPermissions, SubjectRules};
 use std::sync::Arc;
 
 /// Which subjects a user may hear, whatever it subscribes to.
@@ -33,23 +33,38 @@ impl Audible {
 impl SubjectPermissions {
     /// Refuses rules that are not patterns, or too many.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
-        let SubjectPermissions { publish, subscribe, .. } = self;
-        for list in [&publish.allow, &publish.deny, &subscribe.allow, &subscribe.deny] {
-            if list.len() > SUBJECT_RULES_MAX {
-                refuse!(LimitExceeded, "more than {SUBJECT_RULES_MAX} subjects in one list");
-            }
-            for pattern in list {
-                check_pattern(pattern)?;
-            }
-        }
-        Ok(())
+        self.publish.check()?;
+        self.subscribe.check()
+    }
+}
+
+impl ExchangeRules {
+    /// The same.
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        self.publish.check()?;
+        self.subscribe.check()
     }
 }
 
 impl SubjectRules {
+    fn check(&self) -> Result<(), Refusal> {
+        for list in [&self.allow, &self.deny] {
+            if list.len() > SUBJECT_RULES_MAX {
+                refuse!(LimitExceeded, "more than {SUBJECT_RULES_MAX} subjects in one list");
+            }
+            list.iter().try_for_each(|pattern| check_pattern(pattern))?;
+        }
+        Ok(())
+    }
+
     /// Whether a message may go to `subject`.
     pub(crate) fn allows(&self, subject: &str) -> bool {
         self.includes(subject) && !self.excludes(subject)
+    }
+
+    /// Whether messages may go to every subject that a pattern matches.
+    pub(super) fn allows_all_of(&self, pattern: &str) -> bool {
+        self.includes(pattern) && !self.deny.iter().any(|deny| overlap(deny, pattern))
     }
 
     fn includes(&self, subject: &str) -> bool {

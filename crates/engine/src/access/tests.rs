@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::{
-    Arguments, Consume, ExchangeKind, ExchangeOptions, PermissionListing, QueueOptions,
-    SubjectRules,
+    Arguments, Binding, BindingTarget, Consume, ExchangeKind, ExchangeOptions, QueueOptions,
+    Request, SubjectRules,
 };
 
 fn access_with(configure: &str, write: &str, read: &str) -> Access {
@@ -177,6 +177,12 @@ fn only_administrators_administer() {
         Request::ChangeUser { name: "u".into(), password_hash: None, administrator: None },
         Request::DeleteUser { name: "u".into() },
         Request::ClearPermissions { user: "u".into(), vhost: "v".into() },
+        Request::SetExchangeRules {
+            user: "u".into(),
+            vhost: "v".into(),
+            exchange: "e".into(),
+            rules: on_events(),
+        },
         Request::SetPermissions {
             user: "u".into(),
             vhost: "v".into(),
@@ -338,14 +344,8 @@ fn subjects_are_narrowed_for_publishing_and_subscribing() {
     assert_eq!(subscribe("app.secret"), None);
     assert_eq!(subscribe("app.keys.*"), None);
     assert_eq!(subscribe(">"), None);
-    let bind = |key: &str| {
-        Request::Bind(Binding {
-            source: "amq.topic".to_owned(),
-            target: BindingTarget::Queue("q".to_owned()),
-            key: key.to_owned(),
-            arguments: Arguments::new(),
-        })
-    };
+    let may_bind =
+        |key: &str| grant.check_binding("amq.topic", key, &matched_by_binding(key)).is_ok();
     for (key, may) in [
         ("app.orders.#", true),
         ("app.orders.#.new", true),
@@ -363,12 +363,80 @@ fn subjects_are_narrowed_for_publishing_and_subscribing() {
         ("app.secret#", true),
         ("secret.app#", false),
     ] {
-        assert_eq!(grant.check(&access, &bind(key)).is_ok(), may, "{key}");
+        assert_eq!(may_bind(key), may, "{key}");
     }
     // Changed patterns leave subjects as they are; taking all rules away opens them.
     access.set_subject_permissions("ann", "/", &SubjectPermissions::default()).unwrap();
     assert!(grant.may_publish(&access, "amq.topic"));
     assert!(grant.check_subject("other").is_ok());
+}
+
+/// Messages to `events` with keys of `app.>`, bindings to it with keys of `public.>`.
+fn on_events() -> ExchangeRules {
+    ExchangeRules {
+        publish: rules(&["app.>"], &["app.secret"]),
+        subscribe: rules(&["public.>"], &[]),
+    }
+}
+
+#[test]
+fn routing_keys_of_each_exchange_are_narrowed_by_themselves() {
+    let mut access = access_with(".*", ".*", ".*");
+    let mut grant = grant(&access);
+    access.set_exchange_rules("ann", "/", "events", &on_events()).unwrap();
+    // Changed patterns leave them as they are.
+    let set = PermissionListing { user: "ann", vhost: "/", configure: "", write: ".*", read: ".*" };
+    access.set_permissions(set).unwrap();
+    assert!(grant.may_publish(&access, "events"));
+    assert_eq!(grant.narrowed_exchanges().collect::<Vec<_>>(), ["events"]);
+    for (exchange, key, may) in [
+        ("events", "app.x", true),
+        ("events", "app.secret", false),
+        ("events", "other", false),
+        ("amq.topic", "other", true),
+        ("others", "other", true),
+    ] {
+        assert_eq!(grant.check_key(exchange, key).is_ok(), may, "{exchange} {key}");
+        let key = [key.to_owned()];
+        assert_eq!(grant.check_way(exchange, &key).is_ok(), may, "{exchange} {key:?}");
+    }
+    assert_eq!(
+        grant.check_key("events", "other").unwrap_err().text,
+        "write access to topic 'other' in exchange 'events' in vhost '/' refused for user 'ann'"
+    );
+    for (exchange, key, may) in
+        [("events", "public.#.x", true), ("events", "app.x", false), ("others", "app.x", true)]
+    {
+        let found = grant.check_binding(exchange, key, &matched_by_binding(key));
+        assert_eq!(found.is_ok(), may, "{exchange} {key}");
+    }
+    access.set_exchange_rules("ann", "/", "events", &ExchangeRules::default()).unwrap();
+    assert!(grant.may_publish(&access, "events") && !grant.narrows_exchanges());
+}
+
+#[test]
+fn rules_on_exchanges_that_cannot_be_used_are_refused() {
+    use RefusalKind::{LimitExceeded, NotFound, PreconditionFailed};
+    let mut access = access_with(".*", ".*", ".*");
+    let wrong = ExchangeRules { publish: rules(&["a..b"], &[]), ..ExchangeRules::default() };
+    for (user, exchange, rules, kind) in [
+        ("ann", "", on_events(), PreconditionFailed),
+        ("ann", "amq.topic", on_events(), PreconditionFailed),
+        ("ann", "events", wrong, PreconditionFailed),
+        ("ben", "events", on_events(), NotFound),
+        ("ann", &"e".repeat(300), on_events(), LimitExceeded),
+    ] {
+        let refused = access.set_exchange_rules(user, "/", exchange, &rules).unwrap_err();
+        assert_eq!(refused.kind, kind, "{}", refused.text);
+    }
+    for number in 0..NARROWED_EXCHANGES_MAX {
+        access.set_exchange_rules("ann", "/", &number.to_string(), &on_events()).unwrap();
+    }
+    let refused = access.set_exchange_rules("ann", "/", "events", &on_events()).unwrap_err();
+    assert_eq!(refused.kind, LimitExceeded);
+    assert_eq!(access.exchange_rules_of("ann", "/").count(), NARROWED_EXCHANGES_MAX);
+    // One of them may change still.
+    access.set_exchange_rules("ann", "/", "7", &ExchangeRules::default()).unwrap();
 }
 
 #[test]

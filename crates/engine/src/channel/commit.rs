@@ -17,7 +17,9 @@ impl Engine {
         let mut room = std::mem::take(&mut self.scratch.blob);
         let held = HeldPublish::of(publish, &mut room);
         self.scratch.keep_blob(room);
+        let generation = self.access.generation();
         let transaction = self.clients.channels[slot].transaction()?;
+        transaction.allowed_at.get_or_insert(generation);
         transaction.bytes += cost(publish);
         transaction.operations.push(Operation::Publish(held));
         Ok(())
@@ -58,7 +60,10 @@ impl Engine {
         fx: &mut F,
     ) -> Result<Option<Reply>, Refusal> {
         let transaction = self.clients.channels[slot].transaction()?;
-        let Transaction { operations, .. } = std::mem::take(transaction);
+        let Transaction { operations, allowed_at, .. } = std::mem::take(transaction);
+        if allowed_at.is_some_and(|it| it != self.access.generation()) {
+            self.check_held(slot, &operations)?;
+        }
         // Any message may have to be stored: whether memory has room for one that is not persistent is
         // known only when it comes to its queue, and then it is too late to refuse.
         let publishes = || operations.iter().any(|it| matches!(it, Operation::Publish(_)));
@@ -90,6 +95,15 @@ impl Engine {
         let Some(position) = last.max(settled) else { return Ok(Some(Reply::Done)) };
         self.answer_once_flushed(slot, position, Reply::Done);
         Ok(None)
+    }
+
+    /// Whether the user may still publish what was allowed before rights have changed.
+    #[cold]
+    fn check_held(&mut self, slot: u32, operations: &Operations) -> Result<(), Refusal> {
+        operations.iter().try_for_each(|operation| match operation {
+            Operation::Publish(held) => held.with(|publish| self.check_publish(slot, publish)),
+            Operation::Settle(_) => Ok(()),
+        })
     }
 
     /// At most how many bytes in how many records the operations lead to. Refused: they would put messages

@@ -18,6 +18,8 @@ pub(crate) struct Transaction {
     pub(super) operations: Operations,
     /// Bytes that its publishes hold.
     pub(super) bytes: u64,
+    /// As of which change of rights its publishes were allowed; none: it has none.
+    pub(super) allowed_at: Option<u64>,
     /// Tags that it settles, up to this one all.
     settled_up_to: u64,
     settled: BTreeSet<u64>,

@@ -8,7 +8,6 @@ pub(crate) mod deferred_settle;
 mod dispatch;
 pub(crate) mod drain_pacing;
 mod handed_out;
-mod rights;
 mod settle;
 mod settle_timeout;
 pub(crate) mod unsettled;

@@ -89,6 +89,7 @@ impl Engine {
             | Request::DeleteUser { .. }
             | Request::SetPermissions { .. }
             | Request::SetSubjectPermissions { .. }
+            | Request::SetExchangeRules { .. }
             | Request::SetQuota { .. }
             | Request::SetVhostQuota { .. }
             | Request::ClearPermissions { .. } => self.administer(now, request, fx)?,
@@ -237,13 +238,10 @@ impl Engine {
                 let set = PermissionListing { user, vhost, configure, write, read };
                 self.access.set_permissions(set)?;
                 self.append_access(&Record::PermissionsSet(set), fx);
-                self.review_consumers(now, user, vhost, fx);
+                self.review_rights(now, user, vhost, fx);
             }
-            Request::SetSubjectPermissions { user, vhost, subjects } => {
-                self.vhost_slot(vhost)?;
-                self.access.set_subject_permissions(user, vhost, subjects)?;
-                let subjects = subjects.clone();
-                self.append_access(&Record::SubjectPermissionsSet { user, vhost, subjects }, fx);
+            Request::SetSubjectPermissions { .. } | Request::SetExchangeRules { .. } => {
+                self.narrow(now, &request, fx)?;
             }
             Request::SetQuota { user, quota } => {
                 self.access.set_quota(user, *quota)?;
@@ -262,6 +260,34 @@ impl Engine {
             _ => unreachable!("only administrative requests come here"),
         }
         Ok(Reply::Done)
+    }
+
+    /// Narrows a user to subjects, or to routing keys of another exchange.
+    fn narrow<F: Effects>(
+        &mut self,
+        now: Time,
+        request: &Request,
+        fx: &mut F,
+    ) -> Result<(), Refusal> {
+        let (user, vhost) = match request {
+            Request::SetSubjectPermissions { user, vhost, subjects } => {
+                self.vhost_slot(vhost)?;
+                self.access.set_subject_permissions(user, vhost, subjects)?;
+                let subjects = subjects.clone();
+                self.append_access(&Record::SubjectPermissionsSet { user, vhost, subjects }, fx);
+                (user, vhost)
+            }
+            Request::SetExchangeRules { user, vhost, exchange, rules } => {
+                self.vhost_slot(vhost)?;
+                self.access.set_exchange_rules(user, vhost, exchange, rules)?;
+                let rules = rules.clone();
+                self.append_access(&Record::ExchangeRulesSet { user, vhost, exchange, rules }, fx);
+                (user, vhost)
+            }
+            _ => unreachable!("only these requests come here"),
+        };
+        self.review_rights(now, user, vhost, fx);
+        Ok(())
     }
 
     fn put_user<F: Effects>(

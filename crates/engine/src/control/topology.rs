@@ -160,7 +160,7 @@ impl Engine {
         Ok(Reply::Done)
     }
 
-    fn unbind<F: Effects>(
+    pub(super) fn unbind<F: Effects>(
         &mut self,
         vhost: u32,
         binding: Binding,

@@ -15,6 +15,8 @@ pub const NAME_BYTES_MAX: usize = 255;
 pub const SUBJECT_BYTES_MAX: usize = 4096;
 /// Patterns in one list of a user's rules on subjects.
 pub const SUBJECT_RULES_MAX: usize = 1024;
+/// Exchanges, beside that of subjects, whose routing keys are narrowed for one user in a virtual host.
+pub const NARROWED_EXCHANGES_MAX: usize = 64;
 /// Subjects that a virtual host remembers the subscribers of.
 pub const SUBJECT_CACHE_ENTRIES_MAX: usize = 8192;
 /// Patterns of all subjects that a virtual host remembers, together; a sixteenth of it of one.

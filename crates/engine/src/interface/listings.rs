@@ -4,9 +4,9 @@ use crate::channel::Channel;
 use crate::engine::Engine;
 use crate::routing::TargetView;
 use crate::{
-    Arguments, ConnectionId, Counters, Discards, ExchangeOptions, PermissionListing, Position,
-    QueueCounters, QueueOptions, Quota, SessionExpiry, SubjectPermissions, SubscriptionListing,
-    Time,
+    Arguments, ConnectionId, Counters, Discards, ExchangeOptions, ExchangeRules, PermissionListing,
+    Position, QueueCounters, QueueOptions, Quota, SessionExpiry, SubjectPermissions,
+    SubscriptionListing, Time,
 };
 use std::ops::Range;
 
@@ -212,6 +212,15 @@ impl Engine {
     #[must_use]
     pub fn permitted_subjects(&self, user: &str, vhost: &str) -> Option<&SubjectPermissions> {
         self.access.subjects_of(user, vhost)
+    }
+
+    /// What a user may do with the routing keys of exchanges other than that of subjects, by their names.
+    pub fn exchange_rules(
+        &self,
+        user: &str,
+        vhost: &str,
+    ) -> impl Iterator<Item = (&str, &ExchangeRules)> {
+        self.access.exchange_rules_of(user, vhost)
     }
 
     /// All exchanges, by virtual host and name.

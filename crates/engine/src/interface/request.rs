@@ -321,6 +321,15 @@ pub struct SubjectPermissions {
     pub responses: Option<Responses>,
 }
 
+/// What a user may do with the routing keys of an exchange, beside the rights that permissions give.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExchangeRules {
+    /// Keys with which its messages may come there.
+    pub publish: SubjectRules,
+    /// Keys that it may bind with.
+    pub subscribe: SubjectRules,
+}
+
 /// The right to answer messages at their reply subjects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Responses {
@@ -453,6 +462,9 @@ pub enum Request {
     /// direct messages and for the exchange that subjects are routing keys of. Administrators. Reply:
     /// `Done`.
     SetSubjectPermissions { user: String, vhost: String, subjects: SubjectPermissions },
+    /// Does so for the routing keys of another exchange, which need not be there yet. Administrators.
+    /// Reply: `Done`.
+    SetExchangeRules { user: String, vhost: String, exchange: String, rules: ExchangeRules },
     /// Sets what a user may use. Administrators. Reply: `Done`.
     SetQuota { user: String, quota: Quota },
     /// Sets what all in a virtual host may use together: bounds of [`Bound::OF_VHOSTS`].

@@ -108,7 +108,11 @@ impl Engine {
 
     /// Whether it may be published at all.
     #[inline]
-    fn check_publish(&mut self, slot: u32, publish: &Publish<'_>) -> Result<(), Refusal> {
+    pub(crate) fn check_publish(
+        &mut self,
+        slot: u32,
+        publish: &Publish<'_>,
+    ) -> Result<(), Refusal> {
         let (bytes, most) = (publish.content.body.len() as u64, self.options.limits.body_bytes_max);
         if bytes > most {
             refuse!(LimitExceeded, "a message of {bytes} bytes is larger than the limit of {most}");
@@ -123,28 +127,15 @@ impl Engine {
         let connection = self.clients.channels[slot].id.connection;
         let Some(grant) = self.clients.grant(connection) else { return Ok(()) };
         grant.check_exchange(&self.access, publish.exchange)?;
-        if publish.exchange != self.options.conventions.names.subject_exchange {
+        let may_reach = if publish.exchange == self.options.conventions.names.subject_exchange {
+            publish.keys().try_for_each(|key| grant.check_subject(key))?;
+            grant.narrows_exchanges()
+        } else {
             // The default exchange leads to queues, and is checked where it leads to subjects.
-            let may_reach = !publish.exchange.is_empty() && grant.subjects().is_some();
-            return if may_reach { self.check_reached(slot, publish) } else { Ok(()) };
-        }
-        publish.keys().try_for_each(|key| grant.check_subject(key))
-    }
-
-    /// Whether the channel's user has the right to publish to `exchange` with that key: asked before a body
-    /// that arrives in parts is collected.
-    pub fn check_right_to_publish(
-        &mut self,
-        id: ChannelId,
-        exchange: &str,
-        routing_key: &str,
-    ) -> Result<(), Refusal> {
-        let Some(grant) = self.clients.grant(id.connection) else { return Ok(()) };
-        grant.check_exchange(&self.access, exchange)?;
-        if exchange != self.options.conventions.names.subject_exchange {
-            return Ok(());
-        }
-        grant.check_subject(routing_key)
+            !publish.exchange.is_empty()
+                && (grant.subjects().is_some() || grant.narrows_exchanges())
+        };
+        if may_reach { self.check_reached(slot, publish) } else { Ok(()) }
     }
 
     /// Routes and places a message, and has its publisher told.

@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::routing::vhost::Vhost;
 use crate::storage::codec::{Codec, Malformed, Reader, Writer, codec_enum};
 use crate::storage::record::Record;
-use crate::{ConnectionId, Effects, Revocation, ShardId};
+use crate::{ConnectionId, Effects, PermissionListing, Revocation, ShardId};
 use std::collections::BTreeSet;
 
 codec_enum! {
@@ -202,6 +202,12 @@ impl Engine {
         for (user, vhost, subjects) in self.access.subject_permissions() {
             let subjects = subjects.clone();
             visit(Record::SubjectPermissionsSet { user, vhost, subjects });
+        }
+        for PermissionListing { user, vhost, .. } in self.access.permissions() {
+            for (exchange, rules) in self.access.exchange_rules_of(user, vhost) {
+                let rules = rules.clone();
+                visit(Record::ExchangeRulesSet { user, vhost, exchange, rules });
+            }
         }
         for (user, quota) in self.access.quotas() {
             visit(Record::QuotaSet { user, quota: *quota });

@@ -16,10 +16,10 @@ pub(crate) mod vhost;
 use crate::access::definitions::{Declarer, Tally};
 use crate::interface::limits::Limits;
 use crate::{
-    Arguments, ExchangeKind, ExchangeOptions, Names, PredeclaredExchange, Refusal, RefusalKind,
-    Value,
+    Arguments, Binding, BindingTarget, ExchangeKind, ExchangeOptions, Names, PredeclaredExchange,
+    Refusal, RefusalKind, Value,
 };
-use bindings::{Bindings, ExchangeKey, Target};
+use bindings::{Bindings, ExchangeKey, List, Target};
 use cache::RouteCache;
 use exchanges::{Exchange, Exchanges};
 use foldhash::fast::FixedState;
@@ -276,6 +276,18 @@ impl Router {
                 durable: source.options.durable && self.is_durable(binding.target),
                 by: binding.by,
             }
+        })
+    }
+
+    /// The bindings that lead to a queue.
+    pub(crate) fn bindings_to(&self, queue: QueueKey) -> impl Iterator<Item = Binding> {
+        let entry = self.queues.get(&queue).into_iter();
+        let bindings = entry.flat_map(|entry| self.bindings.list(List::Target, entry.incoming));
+        bindings.map(move |binding| Binding {
+            source: self.exchanges.get(binding.source).name.as_ref().to_owned(),
+            target: BindingTarget::Queue(self.queues[&queue].name.as_ref().to_owned()),
+            key: binding.key.as_ref().to_owned(),
+            arguments: binding.arguments.as_deref().cloned().unwrap_or_default(),
         })
     }
 

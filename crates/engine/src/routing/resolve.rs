@@ -98,9 +98,42 @@ impl Router {
         Some(routed)
     }
 
-    /// Whether bindings and alternates can lead a message from an exchange to that of subjects.
-    pub(crate) fn leads_to_subjects(&self, exchange: &str) -> bool {
-        let Some(asked) = self.exchanges.find(exchange) else { return false };
+    /// The exchanges that a message comes to, that it is published to among them; none where there is no such
+    /// exchange.
+    pub(crate) fn reached(
+        &mut self,
+        exchange: &str,
+        keys: Keys<'_>,
+        headers: VisitHeaders<'_>,
+    ) -> Vec<&str> {
+        if self.resolve(exchange, keys, headers, &mut Vec::new()).is_none() {
+            return Vec::new();
+        }
+        self.scratch.exchanges.iter().map(|key| &*self.exchanges.get(*key).name).collect()
+    }
+
+    /// Which of `ends` bindings and alternates can lead a message to from an exchange. An exchange leads to
+    /// itself, also one that is yet to be declared.
+    pub(crate) fn reachable<'a>(
+        &self,
+        exchange: &str,
+        ends: impl Iterator<Item = &'a str>,
+    ) -> Vec<&'a str> {
+        let from = self.exchanges.find(exchange);
+        let mut by_alternate = None;
+        let mut is_reached = |end: &&str| {
+            if *end == exchange {
+                return true;
+            }
+            let (Some(from), Some(to)) = (from, self.exchanges.find(end)) else { return false };
+            let by_alternate = by_alternate.get_or_insert_with(|| self.by_alternate());
+            self.leads_to(from, to, by_alternate)
+        };
+        ends.filter(|end| is_reached(end)).collect()
+    }
+
+    /// The exchanges that have an alternate, by its name.
+    fn by_alternate(&self) -> BTreeMap<&str, Vec<ExchangeKey>> {
         let mut by_alternate = BTreeMap::<&str, Vec<ExchangeKey>>::new();
         for other in self.exchanges.iter() {
             if let (Some(alternate), Some(key)) =
@@ -109,8 +142,17 @@ impl Router {
                 by_alternate.entry(alternate).or_default().push(key);
             }
         }
-        let mut leading = BTreeSet::from([self.subjects]);
-        let mut ahead = vec![self.subjects];
+        by_alternate
+    }
+
+    fn leads_to(
+        &self,
+        from: ExchangeKey,
+        to: ExchangeKey,
+        by_alternate: &BTreeMap<&str, Vec<ExchangeKey>>,
+    ) -> bool {
+        let mut leading = BTreeSet::from([to]);
+        let mut ahead = vec![to];
         while let Some(key) = ahead.pop() {
             let exchange = self.exchanges.get(key);
             let bound = self.bindings.list(List::Target, exchange.incoming);
@@ -118,7 +160,7 @@ impl Router {
             let before = bound.map(|binding| binding.source).chain(alternate_of.copied());
             ahead.extend(before.filter(|key| leading.insert(*key)));
         }
-        leading.contains(&asked)
+        leading.contains(&from)
     }
 
     /// The default exchange: every queue is bound to it by its name.

@@ -55,6 +55,18 @@ impl Vhost {
         self.router.route(exchange, keys, &mut headers, targets)
     }
 
+    /// The exchanges that a message comes to; none where there is no such exchange.
+    pub(crate) fn reached(
+        &mut self,
+        read_headers: ReadHeaders,
+        way: Way<'_>,
+        content: &Content<'_>,
+    ) -> Vec<&str> {
+        let Way { exchange, keys } = way;
+        let Content { format, properties, .. } = *content;
+        self.router.reached(exchange, keys, &mut |visit| read_headers(format, properties, visit))
+    }
+
     /// Refused: no exchange of that name, or one that no client publishes to.
     pub(crate) fn check_exchange(&self, exchange: &str) -> Result<(), Refusal> {
         if !exchange.is_empty() && self.router.exchange(exchange)?.internal {

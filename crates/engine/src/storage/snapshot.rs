@@ -10,12 +10,15 @@ use crate::queue::page;
 use crate::routing::{BindingView, TargetView};
 use crate::storage::codec::{Malformed, Reader, Varint, Writer};
 use crate::storage::record::{BindingRecord, HeldRecord};
-use crate::{BindingTarget, ExchangeOptions, PermissionListing, Quota, SubjectPermissions, Time};
+use crate::{
+    BindingTarget, ExchangeOptions, ExchangeRules, PermissionListing, Quota, SubjectPermissions,
+    Time,
+};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 /// The version of the layout; another one is refused.
-const VERSION: u8 = 10;
+const VERSION: u8 = 11;
 
 impl<'a> HeldRecord<'a> {
     pub(crate) fn of(
@@ -64,6 +67,14 @@ impl Engine {
         writer.each(self.access.subject_permissions(), |writer, (user, vhost, subjects)| {
             writer.put(&(user, vhost));
             writer.put(subjects);
+        });
+        let rules = self.access.permissions().flat_map(|it| {
+            let rules = self.access.exchange_rules_of(it.user, it.vhost);
+            rules.map(move |(exchange, rules)| (it, exchange, rules))
+        });
+        writer.each(rules, |writer, (of, exchange, rules)| {
+            writer.put(&(of.user, of.vhost, exchange));
+            writer.put(rules);
         });
         writer.list(self.access.quotas(), |(user, quota)| (user, *quota));
         writer.list(self.access.vhost_quotas(), |(vhost, quota)| (vhost, *quota));
@@ -193,6 +204,9 @@ impl Engine {
         self.storage.transient_references.extend(reader.get::<Vec<(u32, u64)>>()?);
         for (user, vhost, subjects) in reader.get::<Vec<(_, _, SubjectPermissions)>>()? {
             self.access.set_subject_permissions(user, vhost, &subjects)?;
+        }
+        for ((user, vhost, exchange), rules) in reader.get::<Vec<(_, ExchangeRules)>>()? {
+            self.access.set_exchange_rules(user, vhost, exchange, &rules)?;
         }
         for (user, quota) in reader.get::<Vec<(_, Quota)>>()? {
             self.access.set_quota(user, quota)?;

@@ -1,5 +1,6 @@
 //! An engine, its host, and what a line of a scenario means.
 
+use super::access_requests::access_request;
 use super::recorder::Recorder;
 use crate::interface::limits::Limits;
 use crate::*;
@@ -40,7 +41,7 @@ impl<'a> Words<'a> {
     pub(super) fn value(&self, key: &str) -> Option<&'a str> {
         self.0.iter().find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
     }
-    fn number<T: std::str::FromStr>(&self, key: &str) -> Option<T>
+    pub(super) fn number<T: std::str::FromStr>(&self, key: &str) -> Option<T>
     where
         T::Err: std::fmt::Debug,
     {
@@ -482,55 +483,6 @@ fn request(words: &Words<'_>) -> Request {
         "delete-vhost" => Request::DeleteVhost { name: text(1) },
         "delete-user" => Request::DeleteUser { name: text(1) },
         other => access_request(other, words),
-    }
-}
-
-/// Requests about users.
-fn access_request(word: &str, words: &Words<'_>) -> Request {
-    let text = |index: usize| words.0[index].to_owned();
-    let vhost = "/".to_owned();
-    match word {
-        "user" => Request::CreateUser {
-            name: text(1),
-            password_hash: text(2),
-            administrator: words.has("administrator"),
-        },
-        "change-user" => Request::ChangeUser {
-            name: text(1),
-            password_hash: words.0.get(2).filter(|it| !it.contains('=')).map(|it| (*it).to_owned()),
-            administrator: words.value("administrator").map(|it| it == "true"),
-        },
-        "permit" => {
-            let (user, configure, write, read) = (text(1), text(2), text(3), text(4));
-            let vhost = words.value("vhost").map_or(vhost, str::to_owned);
-            Request::SetPermissions { user, vhost, configure, write, read }
-        }
-        "narrow" => {
-            let publish = SubjectRules { allow: vec![text(2)], deny: vec![text(3)] };
-            let subjects = SubjectPermissions { publish, ..SubjectPermissions::default() };
-            Request::SetSubjectPermissions { user: text(1), vhost, subjects }
-        }
-        // `-` stands for none.
-        "narrow-subscribing" => {
-            let rules = |index: usize| Vec::from_iter(Some(text(index)).filter(|it| it != "-"));
-            let subscribe = SubjectRules { allow: rules(2), deny: rules(3) };
-            let subjects = SubjectPermissions { subscribe, ..SubjectPermissions::default() };
-            Request::SetSubjectPermissions { user: text(1), vhost, subjects }
-        }
-        "forbid" => Request::ClearPermissions { user: text(1), vhost },
-        "quota" => {
-            let mut quota = Quota::default();
-            quota.slow_consumer_policy =
-                words.value("slow_consumer_policy").and_then(SlowConsumerPolicy::named);
-            for (bound, name) in Bound::NAMES {
-                quota.set(bound, words.number(name));
-            }
-            match words.value("of") {
-                Some("vhost") => Request::SetVhostQuota { vhost: text(1), quota },
-                _ => Request::SetQuota { user: text(1), quota },
-            }
-        }
-        other => panic!("unknown request '{other}'"),
     }
 }
 

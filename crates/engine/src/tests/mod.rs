@@ -4,6 +4,7 @@
 //! order. Names of channels are made up: `a` and `a2` are two channels of connection `a`. After each
 //! input the engine dispatches until it has no more work, and loads are answered.
 
+mod access_requests;
 mod bounds;
 mod browsing;
 mod channel_credit;
@@ -30,6 +31,7 @@ mod recorder;
 mod records;
 mod recovery;
 mod redelivered;
+mod rights;
 mod sessions;
 mod settle_timeouts;
 mod topology;

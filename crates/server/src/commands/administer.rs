@@ -13,6 +13,9 @@ use std::path::{Path, PathBuf};
 /// The socket in the data folder through which the operator administers.
 pub(super) const SOCKET_NAME: &str = "admin.sock";
 
+/// The exchange whose routing keys are the subjects of NATS.
+const SUBJECT_EXCHANGE: &str = "amq.topic";
+
 /// The flag of what becomes of slow clients.
 const SLOW_CONSUMER_POLICY: &str = "slow-consumer-policy";
 
@@ -137,11 +140,13 @@ fn subjects_command() -> Command {
     };
     verb(
         "subjects",
-        "Narrows a user to subjects, in NATS and on the exchange amq.topic; sets all four lists",
+        "Narrows a user to subjects, in NATS and on the exchange amq.topic, or to routing keys of another \
+         exchange; sets all four lists",
     )
     .args([
         name("USER"),
         vhost(),
+        value("exchange", "NAME", "Of this exchange, which need not be there yet [default: amq.topic]"),
         list("publish", "It may publish to these subjects alone [default: all]"),
         list("publish-deny", "It may not publish to these, even if --publish has them"),
         list("subscribe", "It may subscribe to these subjects alone [default: all]"),
@@ -156,7 +161,8 @@ fn subjects_command() -> Command {
             "It may answer what it is sent, this often, wherever it may publish otherwise; 0: as often as it \
              likes",
         )
-        .value_parser(value_parser!(u32)),
+        .value_parser(value_parser!(u32))
+        .conflicts_with("exchange"),
         value("responses-within", "TIME", "How long its answers may take; 0s: any time [default: 2m]")
             .requires("responses"),
     ])
@@ -385,7 +391,12 @@ pub(super) fn call(
             call("PUT", path() + "/administrator", Some(json!({ "administrator": is_one })))
         }
         ("user" | "vhost", "quota") => call("PUT", path() + "/quota", Some(asked.quota()?)),
-        ("permission", "subjects") => call("PUT", path() + "/subjects", Some(asked.subjects()?)),
+        ("permission", "subjects") => {
+            let exchange = asked.text("exchange").filter(|name| name != SUBJECT_EXCHANGE);
+            let exchange = exchange.map(|name| format!("/{}", escaped(&name)));
+            let path = path() + "/subjects" + &exchange.unwrap_or_default();
+            call("PUT", path, Some(asked.subjects()?))
+        }
         ("vhost", "add") => call("PUT", path(), None),
         _ => call("PUT", path(), Some(asked.body()?)),
     }
@@ -518,7 +529,7 @@ fn columns(command: &str) -> &'static str {
     match command {
         "user" => "name administrator password queues stored_bytes quota",
         "vhost" => "name queues stored_bytes connections quota",
-        "permission" => "vhost user configure write read subjects",
+        "permission" => "vhost user configure write read subjects exchanges",
         "queue" => {
             "vhost name type copies ready unsettled consumers bytes durability state discarded"
         }

@@ -16,6 +16,8 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+mod connection_rate;
+mod subjects;
 mod users;
 
 /// A broker on free ports of this host; ends with its value.
@@ -479,27 +481,6 @@ fn everything_can_be_administered() {
     let rows = ask("GET", "/api/queues", json!(null)).unwrap();
     assert_eq!(rows[0]["state"], "running", "{rows}");
     assert_eq!(rows[0]["stopped_at"], json!(null), "{rows}");
-}
-
-#[test]
-fn who_narrows_a_user_hears_what_holds_then() {
-    let running = Running::start();
-    let broker = running.broker("guest");
-    for (line, publish, subscribe) in [
-        ("--publish a.>,b --publish-deny a.x", "a.>, b, but not a.x", "all"),
-        ("--subscribe-deny c", "all", "all, but not c"),
-        ("", "all", "all"),
-    ] {
-        let line = format!("angarium permission subjects guest {line}");
-        let answer = ask(&broker, line.trim()).unwrap();
-        let expected = format!(
-            "done\nfor user 'guest' in virtual host '/' this holds now:\n  publish: {publish}\n  \
-             subscribe: {subscribe}\n"
-        );
-        assert_eq!(administer::said(&answer), expected, "{line}");
-    }
-    let error = ask(&broker, "angarium permission subjects guest --subscribe foo*").unwrap_err();
-    assert!(error.contains("whole words"), "{error}");
 }
 
 #[test]

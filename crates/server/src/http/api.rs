@@ -6,7 +6,7 @@ use super::mailboxes::State;
 use super::request_types::{
     AdministratorBody, BindingBody, Declaration, PasswordBody, PermissionBody, QuotaBody, UserBody,
 };
-use super::subjects::SubjectsBody;
+use super::subjects::{KeysBody, SubjectsBody};
 use super::views;
 use super::warnings::{self, Note};
 use crate::authenticate::{self, NO_PASSWORD};
@@ -107,6 +107,7 @@ pub(super) fn routes() -> Router<State> {
         .route("/permissions", get(|state: Shared| view(state, views::permissions)))
         .route("/permissions/{vhost}/{user}", put(set_permissions).delete(clear_permissions))
         .route("/permissions/{vhost}/{user}/subjects", put(subjects))
+        .route("/permissions/{vhost}/{user}/subjects/{exchange}", put(exchange_keys))
         .route("/exchanges", get(exchanges))
         .route("/exchanges/{vhost}/{name}", put(put_exchange).delete(delete_exchange))
         .route("/queues", get(queues))
@@ -274,6 +275,18 @@ async fn subjects(state: Shared, Path((vhost, user)): Pair, body: Body<SubjectsB
     let (named, there, subjects) = (user.clone(), vhost.clone(), body.0.subjects()?);
     let request = Request::SetSubjectPermissions { user, vhost, subjects };
     let note = move |shard: &mut Shard| warnings::subjects(shard, &named, &there);
+    carry_out_noted(&state, ANY_VHOST, request, note).await
+}
+
+async fn exchange_keys(
+    state: Shared,
+    Path((vhost, user, exchange)): Path<(String, String, String)>,
+    Body(body): Body<KeysBody>,
+) -> Answer {
+    let rules = body.rules()?;
+    let (there, named, keys_of) = (vhost.clone(), user.clone(), exchange.clone());
+    let request = Request::SetExchangeRules { user, vhost, exchange, rules };
+    let note = move |shard: &mut Shard| warnings::exchange_keys(shard, &named, &there, &keys_of);
     carry_out_noted(&state, ANY_VHOST, request, note).await
 }
 

@@ -84,8 +84,13 @@ impl Change {
                 change("set permissions", user, at(vhost), Some(rights))
             }
             Request::SetSubjectPermissions { user, vhost, subjects } => {
-                let lists = subjects::described(Some(subjects)).trim_end().replace('\n', "; ");
+                let lists = on_one_line(&subjects::described(Some(subjects)));
                 change("set subjects", user, at(vhost), Some(lists))
+            }
+            Request::SetExchangeRules { user, vhost, exchange, rules } => {
+                let lists = on_one_line(&subjects::described_keys(Some(rules)));
+                let detail = format!("exchange '{exchange}'; {lists}");
+                change("set routing keys", user, at(vhost), Some(detail))
             }
             Request::ClearPermissions { user, vhost } => {
                 change("clear permissions", user, at(vhost), None)
@@ -138,6 +143,10 @@ impl Change {
     }
 }
 
+fn on_one_line(text: &str) -> String {
+    text.lines().map(str::trim).collect::<Vec<_>>().join("; ")
+}
+
 fn administers(is_administrator: bool) -> String {
     if is_administrator { "administrator" } else { "no administrator" }.to_owned()
 }
@@ -153,7 +162,7 @@ fn ends(binding: &Binding) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use angarium_engine::{Bound, Quota};
+    use angarium_engine::{Bound, ExchangeRules, Quota};
 
     #[test]
     fn changes_are_logged_without_secrets() {
@@ -194,6 +203,20 @@ mod tests {
             (
                 Request::ClearPermissions { user, vhost },
                 Some(("clear permissions", "ada", Some("v"), None)),
+            ),
+            (
+                Request::SetExchangeRules {
+                    user: name(),
+                    vhost: "v".to_owned(),
+                    exchange: "e".to_owned(),
+                    rules: ExchangeRules::default(),
+                },
+                Some((
+                    "set routing keys",
+                    "ada",
+                    Some("v"),
+                    Some("exchange 'e'; publish: all; subscribe: all"),
+                )),
             ),
             (
                 Request::PurgeQueue { name: name() },

@@ -4,7 +4,7 @@
 //! like are refused here, and not by the engine, so that a journal with such patterns can be read again.
 
 use crate::settings::{SettingValue, Span};
-use angarium_engine::{Responses, SubjectPermissions, SubjectRules};
+use angarium_engine::{ExchangeRules, Responses, SubjectPermissions, SubjectRules};
 use angarium_protocol::nats::SLOW_CONSUMER_PREFIX;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -15,6 +15,14 @@ use std::time::Duration;
 pub(super) struct RulesBody {
     allow: Vec<String>,
     deny: Vec<String>,
+}
+
+/// What a user may do with the routing keys of an exchange in a virtual host.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct KeysBody {
+    publish: RulesBody,
+    subscribe: RulesBody,
 }
 
 /// What a user may do with subjects in a virtual host.
@@ -59,6 +67,27 @@ impl SubjectsBody {
     }
 }
 
+impl KeysBody {
+    /// The same.
+    pub(super) fn rules(&self) -> Result<ExchangeRules, String> {
+        let (publish, subscribe) = (self.publish.rules(pattern)?, self.subscribe.rules(pattern)?);
+        Ok(ExchangeRules { publish, subscribe })
+    }
+}
+
+impl From<&ExchangeRules> for KeysBody {
+    fn from(rules: &ExchangeRules) -> KeysBody {
+        let ExchangeRules { publish, subscribe } = rules.clone();
+        KeysBody { publish: publish.into(), subscribe: subscribe.into() }
+    }
+}
+
+impl From<SubjectRules> for RulesBody {
+    fn from(SubjectRules { allow, deny }: SubjectRules) -> RulesBody {
+        RulesBody { allow, deny }
+    }
+}
+
 impl RulesBody {
     fn rules(&self, read: fn(&str) -> Result<String, String>) -> Result<SubjectRules, String> {
         let patterns = |list: &[String]| {
@@ -70,12 +99,11 @@ impl RulesBody {
 
 impl From<SubjectPermissions> for SubjectsBody {
     fn from(subjects: SubjectPermissions) -> SubjectsBody {
-        let body = |SubjectRules { allow, deny }| RulesBody { allow, deny };
         let responses = subjects.responses.map(|it| ResponsesBody {
             messages: it.messages,
             within_ms: u64::try_from(it.within.as_millis()).unwrap_or(u64::MAX),
         });
-        let (publish, subscribe) = (body(subjects.publish), body(subjects.subscribe));
+        let (publish, subscribe) = (subjects.publish.into(), subjects.subscribe.into());
         SubjectsBody { publish, subscribe, responses }
     }
 }
@@ -127,13 +155,6 @@ pub(super) fn described(subjects: Option<&SubjectPermissions>) -> String {
     let none = SubjectRules::default();
     let (publish, subscribe) =
         subjects.map_or((&none, &none), |subjects| (&subjects.publish, &subjects.subscribe));
-    let of = |rules: &SubjectRules| {
-        let allowed = if rules.allow.is_empty() { "all".into() } else { rules.allow.join(", ") };
-        match rules.deny.is_empty() {
-            true => allowed,
-            false => format!("{allowed}, but not {}", rules.deny.join(", ")),
-        }
-    };
     let responses = subjects.and_then(|subjects| subjects.responses).map(|responses| {
         let messages = match responses.messages {
             0 => "any number of answers".to_owned(),
@@ -147,7 +168,25 @@ pub(super) fn described(subjects: Option<&SubjectPermissions>) -> String {
         format!("\n  responses: {messages} to each message{within}")
     });
     let responses = responses.unwrap_or_default();
-    format!("  publish: {}\n  subscribe: {}{responses}", of(publish), of(subscribe))
+    described_rules(publish, subscribe) + &responses
+}
+
+/// What holds for a user's routing keys of an exchange, in words.
+pub(super) fn described_keys(rules: Option<&ExchangeRules>) -> String {
+    let none = ExchangeRules::default();
+    let ExchangeRules { publish, subscribe } = rules.unwrap_or(&none);
+    described_rules(publish, subscribe)
+}
+
+fn described_rules(publish: &SubjectRules, subscribe: &SubjectRules) -> String {
+    let of = |rules: &SubjectRules| {
+        let allowed = if rules.allow.is_empty() { "all".into() } else { rules.allow.join(", ") };
+        match rules.deny.is_empty() {
+            true => allowed,
+            false => format!("{allowed}, but not {}", rules.deny.join(", ")),
+        }
+    };
+    format!("  publish: {}\n  subscribe: {}", of(publish), of(subscribe))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What listings show, looked up on the shard's thread and put into plain values.
 
 use super::listings::Part;
-use super::subjects::SubjectsBody;
+use super::subjects::{KeysBody, SubjectsBody};
 use crate::authenticate::NO_PASSWORD;
 use crate::http::request_types::QuotaBody;
 use crate::reactor::Shard;
@@ -12,7 +12,7 @@ use angarium_engine::{
 use angarium_journal::State;
 use angarium_node::WaitsFor;
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::ops::Range;
 
 /// One queue.
@@ -117,6 +117,10 @@ pub(super) fn permissions(shard: &mut Shard) -> Value {
     let engine = shard.node.engine();
     let permission = |permission: PermissionListing<'_>| {
         let subjects = engine.permitted_subjects(permission.user, permission.vhost);
+        let exchanges = engine.exchange_rules(permission.user, permission.vhost);
+        let exchanges: Map<String, Value> = exchanges
+            .map(|(exchange, rules)| (exchange.to_owned(), json!(KeysBody::from(rules))))
+            .collect();
         json!({
             "user": permission.user,
             "vhost": permission.vhost,
@@ -124,6 +128,7 @@ pub(super) fn permissions(shard: &mut Shard) -> Value {
             "write": permission.write,
             "read": permission.read,
             "subjects": subjects.cloned().map(SubjectsBody::from),
+            "exchanges": (!exchanges.is_empty()).then_some(exchanges),
         })
     };
     engine.list_permissions().map(permission).collect()

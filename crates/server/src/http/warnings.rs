@@ -1,7 +1,7 @@
 //! Notes and warnings in answers of the administration API: what is missing, what holds now, what is odd.
 
 use super::request_types::QuotaBody;
-use super::subjects::described;
+use super::subjects::{described, described_keys};
 use crate::authenticate;
 use crate::reactor::Shard;
 use angarium_engine::ExchangeKind;
@@ -55,6 +55,21 @@ pub(super) fn subjects(shard: &mut Shard, user: &str, vhost: &str) -> Option<Not
     let lists = described(engine.permitted_subjects(user, vhost));
     let text = format!("for user '{user}' in virtual host '{vhost}' this holds now:\n{lists}");
     Some(Note::Tells(text))
+}
+
+/// Which routing keys of an exchange a user may use now.
+pub(super) fn exchange_keys(
+    shard: &mut Shard,
+    user: &str,
+    vhost: &str,
+    exchange: &str,
+) -> Option<Note> {
+    let mut rules = shard.node.engine().exchange_rules(user, vhost);
+    let lists = described_keys(rules.find(|(name, _)| *name == exchange).map(|(_, rules)| rules));
+    Some(Note::Tells(format!(
+        "for user '{user}' and routing keys of exchange '{exchange}' in virtual host '{vhost}' this \
+         holds now:\n{lists}"
+    )))
 }
 
 /// NATS's wildcard is a word like all others to a topic exchange.

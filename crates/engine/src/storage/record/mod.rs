@@ -11,8 +11,9 @@ use crate::storage::codec::{
     Codec, Malformed, Reader, Varint, Writer, codec_as, codec_enum, codec_fields,
 };
 use crate::{
-    Arguments, BindingTarget, Bound, ExchangeOptions, PermissionListing, Position, QueueOptions,
-    Quota, Responses, SessionExpiry, SlowConsumerPolicy, SubjectPermissions, SubjectRules, Time,
+    Arguments, BindingTarget, Bound, ExchangeOptions, ExchangeRules, PermissionListing, Position,
+    QueueOptions, Quota, Responses, SessionExpiry, SlowConsumerPolicy, SubjectPermissions,
+    SubjectRules, Time,
 };
 use std::ops::RangeInclusive;
 
@@ -158,6 +159,8 @@ codec_enum! {
         32 SessionEnded { number: u64 },
         /// What all in a virtual host may use together.
         33 VhostQuotaSet { vhost: &'a str, quota: Quota },
+        /// What a user may do with the routing keys of an exchange.
+        34 ExchangeRulesSet { user: &'a str, vhost: &'a str, exchange: &'a str, rules: ExchangeRules },
     }
 }
 
@@ -167,6 +170,7 @@ codec_fields!(<'a> HeldRecord<'a>: number, vhost, due, position, bytes, by);
 codec_fields!(<'a> PermissionListing<'a>: user, vhost, configure, write, read);
 codec_fields!(<'a> SubjectRules: allow, deny);
 codec_fields!(<'a> Responses: messages, within);
+codec_fields!(<'a> ExchangeRules: publish, subscribe);
 codec_fields!(<'a> SubjectPermissions: publish, subscribe, responses);
 codec_fields!(<'a> SessionRecord<'a>: number, vhost, name, user, expiry, detached_at, state);
 codec_as!(Requeued as (Varint, Varint, u32):

@@ -144,6 +144,9 @@ impl Engine {
             Record::SubjectPermissionsSet { user, vhost, subjects } => {
                 self.access.set_subject_permissions(user, vhost, subjects)?;
             }
+            Record::ExchangeRulesSet { user, vhost, exchange, rules } => {
+                self.access.set_exchange_rules(user, vhost, exchange, rules)?;
+            }
             Record::QuotaSet { user, quota } => {
                 self.access.set_quota(user, *quota)?;
             }
