@@ -123,7 +123,9 @@ fn lists_come_a_page_at_a_time_and_may_be_narrowed() {
 fn names_of_clients_are_shown_to_whom_the_setting_says() {
     for (access, varz, connz) in [("totals", 200, 401), ("open", 200, 200), ("users", 401, 401)] {
         let running = Running::start_with(&[("metrics-access", access)]);
-        for (path, expected) in [("/varz", varz), ("/connz", connz), ("/subsz", connz)] {
+        for (path, expected) in
+            [("/varz", varz), ("/connz", connz), ("/subsz", connz), ("/accstatz", connz)]
+        {
             let answer = ask(&running, path, "localhost", "");
             assert_eq!(status(&answer), expected, "{access} {path}: {answer}");
         }
@@ -134,4 +136,83 @@ fn names_of_clients_are_shown_to_whom_the_setting_says() {
         let healthy = ask(&running, "/healthz?js-enabled-only=true", "localhost", "");
         assert!(healthy.ends_with("{\"status\":\"ok\"}"), "{healthy}");
     }
+}
+
+/// What nats-top and prometheus-nats-exporter read: each field as JSON pointer, and whether it is a number,
+/// a text, a list or an object. The exporter ends where one of them is of another kind.
+const READ: [(&str, &str); 6] = [
+    (
+        "/varz",
+        "server_id: text, server_name: text, version: text, now: text, start: text, uptime: text, \
+         cpu: number, mem: number, cores: number, connections: number, total_connections: number, \
+         subscriptions: number, \
+         in_msgs: number, out_msgs: number, in_bytes: number, out_bytes: number, slow_consumers: number, \
+         slow_consumer_stats: object, routes: number, leafnodes: number, max_connections: number, \
+         max_payload: number, http_req_stats: object, jetstream: object",
+    ),
+    (
+        "/connz?auth=true&subs=1",
+        "num_connections: number, total: number, offset: number, limit: number, connections: list, \
+         connections/0/cid: number, connections/0/kind: text, connections/0/type: text, \
+         connections/0/ip: text, connections/0/port: number, connections/0/start: text, \
+         connections/0/last_activity: text, connections/0/uptime: text, connections/0/idle: text, \
+         connections/0/pending_bytes: number, connections/0/in_msgs: number, connections/0/out_msgs: number, \
+         connections/0/in_bytes: number, connections/0/out_bytes: number, \
+         connections/0/subscriptions: number, connections/0/name: text, connections/0/account: text, \
+         connections/0/lang: text, \
+         connections/0/version: text, connections/0/subscriptions_list: list",
+    ),
+    (
+        "/subsz",
+        "num_subscriptions: number, num_cache: number, num_inserts: number, num_removes: number, \
+         num_matches: number, cache_hit_rate: number, max_fanout: number, avg_fanout: number",
+    ),
+    (
+        "/accstatz?unused=1",
+        "account_statz/0/acc: text, account_statz/0/name: text, account_statz/0/conns: number, \
+         account_statz/0/leafnodes: number, account_statz/0/total_conns: number, \
+         account_statz/0/num_subscriptions: number, account_statz/0/slow_consumers: number, \
+         account_statz/0/sent/msgs: number, account_statz/0/sent/bytes: number, \
+         account_statz/0/received/msgs: number, account_statz/0/received/bytes: number",
+    ),
+    ("/routez", "num_routes: number, routes: list"),
+    ("/leafz", "leafnodes: number, leafs: list"),
+];
+
+#[test]
+fn tools_find_the_fields_that_they_read() {
+    let running = Running::start();
+    let _client = client(&running, "SUB a.> 1\r\n");
+    for (path, fields) in READ {
+        let answer = seen(&running, path);
+        for field in fields.split(", ") {
+            let (name, kind) = field.split_once(": ").unwrap();
+            let found = match answer.pointer(&format!("/{name}")) {
+                Some(Value::Number(_)) => "number",
+                Some(Value::String(_)) => "text",
+                Some(Value::Array(_)) => "list",
+                Some(Value::Object(_)) => "object",
+                _ => "nothing",
+            };
+            assert_eq!(found, kind, "{path} {name}: {answer}");
+        }
+    }
+}
+
+#[test]
+fn virtual_hosts_are_accounts() {
+    let running = Running::start();
+    let _clients = [client(&running, "SUB a 1\r\nPUB a 2\r\nhi\r\n"), client(&running, "")];
+    let account = &seen(&running, "/accstatz")["account_statz"][0];
+    for (name, expected) in
+        [("acc", json!("/")), ("conns", json!(2)), ("num_subscriptions", json!(1))]
+    {
+        assert_eq!(account[name], expected, "{name}: {account}");
+    }
+    assert_eq!(account["received"]["msgs"], json!(1), "{account}");
+    assert_eq!(seen(&running, "/accountz")["accounts"], json!(["/"]));
+    let detail = &seen(&running, "/accountz?acc=/")["account_detail"];
+    assert_eq!(detail["client_connections"], json!(2), "{detail}");
+    let unknown = ask(&running, "/accountz?acc=none", "localhost", &login("guest", "guest"));
+    assert_eq!(status(&unknown), 404, "{unknown}");
 }

@@ -3,6 +3,7 @@
 //!
 //! Totals and names are shown to those whom the setting `metrics-access` shows metrics and names of queues.
 
+mod accounts;
 mod answers;
 mod connz;
 mod options;
@@ -27,6 +28,7 @@ const WELCOME: &str = "NATS monitoring of Angarium\n
 /varz     the broker
 /connz    its connections
 /subsz    its subscriptions
+/accstatz its virtual hosts, /accountz one of them
 /healthz  whether it serves
 ";
 
@@ -38,6 +40,8 @@ pub(super) fn guarded() -> Router<State> {
         .route("/connz", get(connz::connz))
         .route("/subsz", get(subsz::subsz))
         .route("/subscriptionsz", get(subsz::subsz))
+        .route("/accstatz", get(accounts::accstatz))
+        .route("/accountz", get(accounts::accountz))
         .route("/routez", get(|state: Shared| none_of(state, "routes")))
         .route("/leafz", get(|state: Shared| none_of(state, "leafs")))
         .route("/gatewayz", get(|state: Shared| none_of(state, "gateways")))
