@@ -1,5 +1,5 @@
 //! Makes certificates for the TLS tests: an authority's, the broker's, those of clients named ada and eve,
-//! and the list that revokes eve's.
+//! and the lists that revoke nobody's and eve's.
 
 use crate::process;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub(super) fn make(folder: &Path) -> Result<(), String> {
     revoke(folder, "eve")
 }
 
-/// Makes revoked.pem, the authority's list with NAME's certificate on it.
+/// Makes revoked.pem, the authority's list with NAME's certificate on it, and none-revoked.pem, an empty one.
 fn revoke(folder: &Path, name: &str) -> Result<(), String> {
     let settings = "[ca]\ndefault_ca = authority\n[authority]\ndatabase = index\ncrlnumber = number\n\
                     default_md = sha256\ncrl_extensions = extensions\n[extensions]\n\
@@ -28,10 +28,14 @@ fn revoke(folder: &Path, name: &str) -> Result<(), String> {
         std::fs::write(folder.join(file), text).map_err(|error| format!("{file}: {error}"))?;
     }
     let by = ["-config", "authority.cnf", "-cert", "authority.pem", "-keyfile", "authority.key"];
+    let write = |list| {
+        let list = ["-gencrl", "-crldays", DAYS, "-out", list];
+        openssl(folder, &[&["ca"], &list[..], &by[..]].concat())
+    };
+    write("none-revoked.pem")?;
     let certificate = format!("{name}.pem");
     openssl(folder, &[&["ca", "-revoke", &certificate], &by[..]].concat())?;
-    let list = ["-gencrl", "-crldays", DAYS, "-out", "revoked.pem"];
-    openssl(folder, &[&["ca"], &list[..], &by[..]].concat())
+    write("revoked.pem")
 }
 
 /// Makes NAME.key and NAME.pem, signed by the authority.

@@ -155,6 +155,7 @@ impl Shard {
         {
             self.node.encrypted(*id, tls.certificate_name());
             client.tells_tls = false;
+            self.judge_new_certificate(index);
         }
     }
 
@@ -169,6 +170,7 @@ impl Shard {
         self.log_client(id, "connected");
         self.clients.set_deadline(index, None);
         self.clients.name(index, id);
+        self.judge_new_certificate(index);
     }
 
     /// Logs that a TLS handshake failed, at most once a second.

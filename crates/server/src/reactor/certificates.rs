@@ -1,13 +1,14 @@
 //! The broker's certificate and the authorities it trusts: read from files, read again when these
 //! change, so that renewing a certificate needs no restart.
 
-use super::tls::Acceptance;
+use super::tls::{Acceptance, Trust};
 use crate::hints;
 use crate::settings::{CertificateUser, Encryption, Settings};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{ClientCertVerifierBuilder, WebPkiClientVerifier};
 use rustls::{RootCertStore, crypto::ring};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,12 +16,16 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// The files are looked at not more often than this, when a client connects.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// And at least so often where clients' certificates may be taken back.
+const REVIEW_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What TLS connections are accepted with.
 #[derive(Debug)]
 pub(crate) struct Certificates {
     files: Files,
     acceptance: Acceptance,
+    /// What open connections are judged by; none: they have not been since it is another.
+    judged_by: Option<Trust>,
     /// What it was made from.
     contents: Contents,
     /// When the files had been written that were read last.
@@ -48,6 +53,22 @@ struct Contents {
     authorities: Vec<CertificateDer<'static>>,
     /// The same.
     revocations: Vec<CertificateRevocationListDer<'static>>,
+}
+
+/// Whom a shard's clients are judged by.
+#[derive(Debug, Default)]
+pub(super) struct CertificateReview {
+    /// What was trusted last; none: as when the broker started.
+    pub(super) trust: Option<Trust>,
+    /// The place of the next client to be judged, until all are.
+    pub(super) next: Option<usize>,
+}
+
+impl CertificateReview {
+    /// Whether there are clients still to be judged.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.next.is_some()
+    }
 }
 
 impl Files {
@@ -95,12 +116,19 @@ impl Certificates {
         let written = files.written();
         let contents = files.read()?;
         let acceptance = accept_by(&files, &contents)?;
-        Ok(Certificates { files, acceptance, contents, written, looked: Instant::now() })
+        let (judged_by, looked) = (acceptance.trust.clone(), Instant::now());
+        Ok(Certificates { files, acceptance, judged_by, contents, written, looked })
     }
 
     /// What the next connection is accepted with. Files that changed and are wrong are reported,
     /// and the last right ones stay.
     pub(crate) fn acceptance(&mut self, now: Instant) -> Acceptance {
+        self.look(now);
+        self.acceptance.clone()
+    }
+
+    /// Takes over what has changed in the files, where they were not looked at lately.
+    pub(crate) fn look(&mut self, now: Instant) {
         if now >= self.looked + LOOK_INTERVAL {
             self.looked = now;
             let written = self.files.written();
@@ -109,7 +137,20 @@ impl Certificates {
                 self.replace(false);
             }
         }
-        self.acceptance.clone()
+    }
+
+    /// How long the files need not be looked at if no client connects; none: until one does.
+    pub(crate) fn next_look(&self) -> Option<Duration> {
+        self.acceptance.trust.is_some().then_some(REVIEW_INTERVAL)
+    }
+
+    /// What open connections' certificates are to be judged by, if that has changed since the last call.
+    pub(crate) fn take_changed_trust(&mut self) -> Option<Trust> {
+        if self.judged_by.is_some() {
+            return None;
+        }
+        self.judged_by.clone_from(&self.acceptance.trust);
+        self.judged_by.clone()
     }
 
     /// Takes changed settings over and reads the files anew.
@@ -131,6 +172,7 @@ impl Certificates {
         match replaced {
             Ok((acceptance, contents)) => {
                 (self.acceptance, self.contents) = (acceptance, contents);
+                self.judged_by = None;
                 let Files { chain, authorities, .. } = &self.files;
                 let chain = chain.display().to_string();
                 let authorities = authorities.as_ref().map(|path| path.display().to_string());
@@ -143,35 +185,42 @@ impl Certificates {
 
 fn accept_by(files: &Files, contents: &Contents) -> Result<Acceptance, String> {
     let config = Arc::new(configure(files, contents)?);
-    Ok(Acceptance { config, user_in: files.user_in })
+    let trust = verifier(files, contents, |lists| lists)?.map(Trust);
+    Ok(Acceptance { config, user_in: files.user_in, trust })
+}
+
+/// Who verifies certificates of clients, if any are asked for; `lists`: how lists of revoked ones are used.
+fn verifier(
+    files: &Files,
+    contents: &Contents,
+    lists: fn(ClientCertVerifierBuilder) -> ClientCertVerifierBuilder,
+) -> Result<Option<Arc<dyn ClientCertVerifier>>, String> {
+    let Some(path) = &files.authorities else { return Ok(None) };
+    let mut roots = RootCertStore::empty();
+    for certificate in &contents.authorities {
+        roots.add(certificate.clone()).map_err(|error| wrong(path, &error))?;
+    }
+    let provider = Arc::new(ring::default_provider());
+    let mut verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+    if files.verify == Encryption::Optional {
+        verifier = verifier.allow_unauthenticated();
+    }
+    if !contents.revocations.is_empty() {
+        verifier = lists(verifier.with_crls(contents.revocations.iter().cloned()));
+    }
+    let verifier = verifier.build().map_err(|error| format!("'{}': {error}", path.display()))?;
+    Ok(Some(verifier))
 }
 
 fn configure(files: &Files, contents: &Contents) -> Result<ServerConfig, String> {
     let provider = Arc::new(ring::default_provider());
-    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+    let builder = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| format!("TLS: {error}"))?;
-    let builder = match &files.authorities {
+    let expiring = ClientCertVerifierBuilder::enforce_revocation_expiration;
+    let builder = match verifier(files, contents, expiring)? {
         None => builder.with_no_client_auth(),
-        Some(path) => {
-            let mut roots = RootCertStore::empty();
-            for certificate in &contents.authorities {
-                roots.add(certificate.clone()).map_err(|error| wrong(path, &error))?;
-            }
-            let mut verifier =
-                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-            if files.verify == Encryption::Optional {
-                verifier = verifier.allow_unauthenticated();
-            }
-            if !contents.revocations.is_empty() {
-                verifier = verifier
-                    .with_crls(contents.revocations.iter().cloned())
-                    .enforce_revocation_expiration();
-            }
-            let verifier = verifier.build();
-            let verifier = verifier.map_err(|error| format!("'{}': {error}", path.display()))?;
-            builder.with_client_cert_verifier(verifier)
-        }
+        Some(verifier) => builder.with_client_cert_verifier(verifier),
     };
     let mut config = builder
         .with_single_cert(contents.chain.clone(), contents.key.clone_key())

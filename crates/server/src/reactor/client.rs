@@ -69,7 +69,7 @@ impl Client {
         let received = self.socket.receive(block);
         if let (Some(tls), Received::Bytes(count)) = (&mut self.tls, &received) {
             plain.clear();
-            let result = tls.receive(&block[..*count], plain);
+            let result = tls.receive(&mut block[..*count], plain);
             // Handshake answers and alerts do not wait for the end of the turn.
             if let Sent::Ended = tls.send(&self.socket, &[]) {
                 return Ok(Received::Ended);

@@ -95,6 +95,11 @@ impl Clients {
         self.by_id[at] = slot_of(index) + 1;
     }
 
+    /// Places of clients, those without one between them counted.
+    pub(super) fn places(&self) -> usize {
+        self.slots.iter().next_back().map_or(0, |(index, _)| index + 1)
+    }
+
     fn unname(&mut self, id: ConnectionId) {
         self.by_id[id.0 as usize] = 0;
         self.leaving.retain(|other| *other != id);

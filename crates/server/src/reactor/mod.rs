@@ -8,6 +8,7 @@
 mod accept;
 mod admin_replies;
 mod busy_poll;
+mod certificate_review;
 mod certificate_user;
 mod certificates;
 mod client;

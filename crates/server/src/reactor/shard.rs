@@ -1,6 +1,6 @@
 //! A shard: its turn, and how it ends.
 
-use super::certificates::Certificates;
+use super::certificates::{CertificateReview, Certificates};
 use super::clients::Clients;
 use super::clock::Clock;
 use super::connection_rate::ConnectionRate;
@@ -90,6 +90,10 @@ pub struct Shard {
     pub(super) plain: Vec<u8>,
     /// Home's, where all clients are accepted.
     pub(super) certificates: Option<Certificates>,
+    /// When it last looked at their files without a client's coming.
+    pub(super) looked_for_certificates: Time,
+    /// Clients whose certificates are being judged anew.
+    pub(super) certificate_review: CertificateReview,
     pub(super) complaints: OncePerSecond,
     /// When a queue with too few copies was last logged.
     lacking_copies: OncePerSecond,
@@ -168,6 +172,8 @@ impl Shard {
             read_budget: ReadBudget::default(),
             plain: Vec::new(),
             certificates,
+            looked_for_certificates: clock.now(),
+            certificate_review: CertificateReview::default(),
             complaints: OncePerSecond::default(),
             lacking_copies: OncePerSecond::default(),
             clock,
@@ -266,7 +272,10 @@ impl Shard {
     /// Sleeps until something happens or is due.
     fn wait(&mut self, events: &mut Vec<epoll::Event>) {
         events.clear();
-        let is_busy = self.node.has_work() || self.node.has_dirty() || !self.bulky.is_empty();
+        let is_busy = self.node.has_work()
+            || self.node.has_dirty()
+            || !self.bulky.is_empty()
+            || self.certificate_review.is_under_way();
         if let (Some(pause), false) = (self.gather_for.take(), is_busy) {
             self.let_input_gather(pause);
         }
@@ -317,7 +326,9 @@ impl Shard {
     fn deadline(&self) -> Option<Time> {
         let drained_at = if let Stage::Draining(at) = self.stage { Some(at) } else { None };
         let named_at = self.watchdog.deadline();
-        let others = [self.accept_again_at, drained_at, named_at, self.refusals.deadline()];
+        let refusal_at = self.refusals.deadline();
+        let others =
+            [self.accept_again_at, drained_at, named_at, refusal_at, self.certificates_due()];
         [self.node.deadline(), self.clients.deadline()].into_iter().chain(others).flatten().min()
     }
 
@@ -359,6 +370,7 @@ impl Shard {
         if self.do_what_is_due() {
             self.watch_step(Step::Due);
         }
+        self.review_certificates();
         let gone = self.take_last_input();
         self.node.end_turn(self.now);
         self.watch_step(Step::EndTurn);
@@ -449,6 +461,7 @@ impl Shard {
             self.node.expire(self.now);
         }
         self.refuse_due();
+        self.look_for_certificates();
         while let Some(index) = self.clients.next_overdue(self.now) {
             self.overdue(index);
         }

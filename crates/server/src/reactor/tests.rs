@@ -12,7 +12,7 @@ use rcgen::{
 use rustix::io::Errno;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -117,6 +117,15 @@ fn client(
 
 /// Runs both sides until neither has more to say; returns what the broker's side read.
 fn converse(client: &mut ClientConnection, tls: &mut Tls) -> Result<Vec<u8>, String> {
+    converse_in(client, tls, usize::MAX)
+}
+
+/// The same where the client's bytes come in pieces of that length.
+fn converse_in(
+    client: &mut ClientConnection,
+    tls: &mut Tls,
+    bytes: usize,
+) -> Result<Vec<u8>, String> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     theirs.set_nonblocking(true).unwrap();
@@ -127,7 +136,10 @@ fn converse(client: &mut ClientConnection, tls: &mut Tls) -> Result<Vec<u8>, Str
         while client.wants_write() {
             client.write_tls(&mut ciphertext).unwrap();
         }
-        tls.receive(&ciphertext, &mut plain)?;
+        for piece in ciphertext.chunks_mut(bytes) {
+            tls.receive(piece, &mut plain)?;
+            tls.send(&socket, &[]);
+        }
         tls.send(&socket, &[]);
         while client.read_tls(&mut &theirs).is_ok_and(|count| count > 0) {
             client.process_new_packets().map_err(|error| error.to_string())?;
@@ -156,6 +168,97 @@ fn plaintext_comes_out_of_ciphertext() {
 }
 
 #[test]
+fn a_clients_bytes_may_come_in_any_pieces() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    write(folder.path(), &authority, "broker");
+    let mut certificates = Certificates::load(&settings(folder.path())).unwrap();
+    for bytes in [1, 2, 5, 100, 1_000] {
+        let mut tls = Tls::begin(certificates.acceptance(Instant::now())).unwrap();
+        let mut client = client(&authority, Some(authority.issue(Some("ada"))));
+        let mut received = converse_in(&mut client, &mut tls, bytes).unwrap();
+        for text in ["first", "second"] {
+            client.writer().write_all(text.as_bytes()).unwrap();
+            received.extend(converse_in(&mut client, &mut tls, bytes).unwrap());
+        }
+        assert_eq!(String::from_utf8_lossy(&received), "firstsecond", "{bytes}");
+        client.send_close_notify();
+        converse_in(&mut client, &mut tls, bytes).unwrap();
+        assert!(tls.is_over, "{bytes}");
+    }
+}
+
+#[test]
+fn what_is_sent_arrives_however_little_the_client_takes() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    write(folder.path(), &authority, "broker");
+    let mut certificates = Certificates::load(&settings(folder.path())).unwrap();
+    let mut tls = Tls::begin(certificates.acceptance(Instant::now())).unwrap();
+    let mut client = client(&authority, None);
+    converse(&mut client, &mut tls).unwrap();
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    theirs.set_nonblocking(true).unwrap();
+    let socket = super::socket::Socket::new(ours.into());
+    let whole: Vec<u8> = (0..1_000_000_u32).map(|at| (at % 251) as u8).collect();
+    let (mut taken, mut received) = (0, Vec::new());
+    while received.len() < whole.len() {
+        // Small pieces, one that is larger than a record, and one that is larger than what is buffered.
+        let rest = &whole[taken..];
+        let ends = [10, 20, 5_000, 40_000, 200_000].map(|end| rest.len().min(end));
+        let pieces =
+            [0..ends[0], ends[0]..ends[1], ends[1]..ends[2], ends[2]..ends[3], ends[3]..ends[4]];
+        let pieces = pieces.map(|piece| std::io::IoSlice::new(&rest[piece]));
+        match tls.send(&socket, &pieces) {
+            super::socket::Sent::Bytes(count) => taken += count,
+            super::socket::Sent::Full => assert!(!tls.is_flushed()),
+            super::socket::Sent::Ended => panic!("it has ended"),
+        }
+        while client.read_tls(&mut (&theirs).take(30_000)).is_ok_and(|count| count > 0) {
+            client.process_new_packets().unwrap();
+            let from = received.len();
+            received.resize(from + 100_000, 0);
+            let read = client.reader().read(&mut received[from..]).unwrap_or(0);
+            received.truncate(from + read);
+        }
+    }
+    assert!(received == whole && tls.is_flushed());
+    tls.end_output(&socket);
+    client.read_tls(&mut &theirs).unwrap();
+    assert!(client.process_new_packets().unwrap().peer_has_closed());
+}
+
+#[test]
+fn wrong_bytes_of_a_handshake_end_it_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    write(folder.path(), &authority, "broker");
+    let mut certificates = Certificates::load(&settings(folder.path())).unwrap();
+    let mut hello = Vec::new();
+    client(&authority, None).write_tls(&mut hello).unwrap();
+    let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    let socket = super::socket::Socket::new(ours.into());
+    for at in 0..hello.len() {
+        for (flip, bytes) in [(0x80, usize::MAX), (0x01, 7), (0xff, 60)] {
+            let mut wrong = hello.clone();
+            wrong[at] ^= flip;
+            // What follows is of another kind.
+            wrong.extend_from_slice(&[22, 3, 3, 0, 3, 1, 0, 0, 23, 3, 3, 0, 1, 0]);
+            let mut tls = Tls::begin(certificates.acceptance(Instant::now())).unwrap();
+            for piece in wrong.chunks_mut(bytes) {
+                let _ = tls.receive(piece, &mut Vec::new());
+                tls.send(&socket, &[]);
+            }
+            tls.send(&socket, &[std::io::IoSlice::new(b"x")]);
+            tls.end_output(&socket);
+            assert!(tls.is_handshaking());
+        }
+    }
+}
+
+#[test]
 fn a_certificate_says_who_a_client_is() {
     let folder = tempfile::tempdir().unwrap();
     let authority = Authority::new();
@@ -179,7 +282,9 @@ fn a_certificate_of_a_stranger_is_refused() {
     let mut client = client(&authority, Some(Authority::new().issue(Some("eve"))));
     assert!(converse(&mut client, &mut tls).is_err());
     let mut tls = Tls::begin(certificates.acceptance(Instant::now())).unwrap();
-    assert!(tls.receive(b"AMQP\0\0\x09\x01 is no TLS at all", &mut Vec::new()).is_err());
+    assert!(
+        tls.receive(&mut b"AMQP\0\0\x09\x01 is no TLS at all".to_owned(), &mut Vec::new()).is_err()
+    );
 }
 
 #[test]
@@ -228,6 +333,44 @@ fn a_revoked_certificate_is_refused_and_the_list_is_read_again() {
     assert!(talk(Some(7)).is_err(), "the last list that was right stays");
     let error = Certificates::load(&settings).unwrap_err();
     assert!(error.contains("no list of revoked certificates in "), "{error}");
+}
+
+#[test]
+fn who_shows_a_certificate_that_is_revoked_later_is_not_trusted_any_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    write(folder.path(), &authority, "broker");
+    let list = folder.path().join("revoked.pem");
+    std::fs::write(&list, authority.revoke(7, 4000)).unwrap();
+    let settings =
+        Settings { tls_client_revocations: Some(list.clone()), ..settings(folder.path()) };
+    let mut certificates = Certificates::load(&settings).unwrap();
+    assert!(certificates.take_changed_trust().is_none());
+    let connected: Vec<Box<Tls>> = [Some(8), Some(9), None]
+        .into_iter()
+        .map(|serial| {
+            let mut tls = Tls::begin(certificates.acceptance(Instant::now())).unwrap();
+            let identity = serial.map(|serial| authority.issue_with(Some("ada"), serial));
+            converse(&mut client(&authority, identity), &mut tls).unwrap();
+            tls
+        })
+        .collect();
+    let stranger = Authority::new();
+    for (contents, authority, is_distrusted) in [
+        (authority.revoke(8, 4000), &authority, [true, false, false]),
+        // That it should have been renewed is no reason.
+        (authority.revoke(9, 2000), &authority, [false, true, false]),
+        (stranger.revoke(7, 4000), &authority, [false, false, false]),
+        (authority.revoke(7, 4000), &stranger, [true, true, false]),
+    ] {
+        std::fs::write(&list, contents).unwrap();
+        std::fs::write(folder.path().join("ca.pem"), pem(authority.0.der())).unwrap();
+        certificates.reload(&settings);
+        let trust = certificates.take_changed_trust().unwrap();
+        let found = connected.iter().map(|tls| tls.distrusted(&trust).is_some());
+        assert_eq!(found.collect::<Vec<_>>(), is_distrusted);
+        assert!(certificates.take_changed_trust().is_none(), "they are judged once");
+    }
 }
 
 #[test]

@@ -2,9 +2,12 @@
 
 import contextlib
 import os
+import shutil
+import signal
 import ssl
 import subprocess
 import tempfile
+import time
 
 import pika
 from cases import CERTIFICATES, PROGRAM, administer, case, command
@@ -94,9 +97,40 @@ def a_revoked_certificate_is_refused(world):
     administer("user", "delete", "eve")
 
 
+def has_ended(connection):
+    """Whether a connection is closed within some seconds, and why."""
+    try:
+        end = time.time() + 10
+        while time.time() < end:
+            connection.process_data_events(0.1)
+    except pika.exceptions.ConnectionClosedByBroker as error:
+        return error.reply_text
+    return None
+
+
+@case(ours=True, needs=TLS_PORT and PROGRAM)
+def who_is_connected_by_a_certificate_that_is_revoked_is_closed(world):
+    external = pika.credentials.ExternalCredentials()
+    with tempfile.TemporaryDirectory() as folder:
+        lists = os.path.join(folder, "list.pem")
+        shutil.copyfile(os.path.join(CERTIFICATES, "none-revoked.pem"), lists)
+        with broker("--tls-client-revocations", lists) as (port, data, process):
+            connections = []
+            for user in ("ada", "eve"):
+                command("user", "add", user, "--no-password", "--data", data)
+                command("permission", "set", user, "--data", data)
+                shown = {"ssl_options": options(user), "credentials": external}
+                connections.append(world.connect(port=port, **shown))
+            shutil.copyfile(os.path.join(CERTIFICATES, "revoked.pem"), lists)
+            process.send_signal(signal.SIGHUP)
+            why = has_ended(connections[1])
+            assert why and "not trusted any more" in why, why
+            round_trip(world, connections[0])
+
+
 @contextlib.contextmanager
 def broker(*settings):
-    """Another broker with TLS, for as long as the block; its port and data folder."""
+    """Another broker with TLS, for as long as the block; its port, data folder and process."""
     path = lambda name: os.path.join(CERTIFICATES, name)
     with tempfile.TemporaryDirectory() as data:
         arguments = ["--data", data, "--amqp", "off", "--nats", "off", "--http", "off"]
@@ -106,7 +140,7 @@ def broker(*settings):
         process = subprocess.Popen(whole, stdout=subprocess.PIPE, text=True)
         try:
             shown = next(line for line in process.stdout if line.strip().startswith("amqps on "))
-            yield int(shown.rsplit(":", 1)[1]), data
+            yield int(shown.rsplit(":", 1)[1]), data, process
         finally:
             process.kill()
             process.wait()
@@ -116,7 +150,7 @@ def broker(*settings):
 @case(ours=True, needs=TLS_PORT and PROGRAM)
 def a_certificate_is_demanded_and_names_the_user_by_mail(world):
     external = pika.credentials.ExternalCredentials()
-    with broker("--tls-client-verify", "required", "--tls-client-user", "email") as (port, data):
+    with broker("--tls-client-verify", "required", "--tls-client-user", "email") as (port, data, _):
         assert is_refused(world, port=port, ssl_options=options())
         # Nobody is called so yet.
         assert is_refused(world, port=port, ssl_options=options("ada"), credentials=external)
@@ -129,7 +163,7 @@ def a_certificate_is_demanded_and_names_the_user_by_mail(world):
 
 @case(ours=True, needs=TLS_PORT and PROGRAM)
 def a_certificate_may_name_nobody(world):
-    with broker("--tls-client-user", "none") as (port, _):
+    with broker("--tls-client-user", "none") as (port, *_):
         external = pika.credentials.ExternalCredentials()
         assert is_refused(world, port=port, ssl_options=options("ada"), credentials=external)
         round_trip(world, world.connect(port=port, ssl_options=options("ada")))
