@@ -3,7 +3,7 @@
 use super::composite::CompositeInfo;
 use super::field::Field;
 use super::malformed::{Malformed, malformed};
-use super::value::Described;
+use super::value::{Described, Descriptor};
 
 /// One of several composite types.
 pub trait Union<'a>: Field<'a> {
@@ -18,6 +18,17 @@ pub trait Union<'a>: Field<'a> {
 /// A descriptor of no type that has a place here.
 pub(super) const UNKNOWN: Malformed =
     malformed!(NotImplemented, "has a descriptor of no type that is known there");
+
+/// The number that a descriptor is, or stands for as one of these types' names.
+#[inline]
+pub(super) fn number(descriptor: Descriptor<'_>, all: &[CompositeInfo]) -> Option<u64> {
+    match descriptor {
+        Descriptor::Code(code) => Some(code),
+        Descriptor::Name(_) => {
+            all.iter().find(|info| info.is_named(descriptor)).map(|info| info.code)
+        }
+    }
+}
 
 /// Defines an enum of composite types, each of which has a variant of its own name.
 macro_rules! one_of {
@@ -44,11 +55,11 @@ macro_rules! one_of {
             fn from_described(
                 described: $crate::amqp10::codec::value::Described<'a>,
             ) -> Result<Self, $crate::amqp10::codec::malformed::Malformed> {
-                use $crate::amqp10::codec::{composite::Composite, union::UNKNOWN};
+                use $crate::amqp10::codec::{composite::Composite, union::{UNKNOWN, number}};
                 const PLACE: &$crate::amqp10::codec::malformed::Place =
                     &$crate::amqp10::codec::malformed::Place::whole($name);
-                let descriptor = described.descriptor();
-                $(if $variant::INFO.is_named(descriptor) {
+                let code = number(described.descriptor(), Self::ALL);
+                $(if code == Some($variant::INFO.code) {
                     return Composite::from_described(described).map($enum::$variant);
                 })*
                 Err(UNKNOWN.within(PLACE))

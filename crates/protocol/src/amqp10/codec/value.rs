@@ -141,6 +141,19 @@ pub(super) fn read_checked<'a>(reader: &mut Reader<'a>) -> Result<Value<'a>, Mal
 /// Reads a described value; what is inside of it is not looked at.
 #[inline]
 pub(super) fn read_described<'a>(reader: &mut Reader<'a>) -> Result<Described<'a>, Malformed> {
+    // The form in which everybody writes composites.
+    if let Some(&[wire::DESCRIBED, wire::SMALL_ULONG, number, code]) = reader.rest().first_chunk()
+        && code != wire::DESCRIBED
+    {
+        let constructor = &reader.take(4)?[3..];
+        let body = reader.take_width(code)?;
+        return Ok(Described { descriptor: Descriptor::Code(number.into()), constructor, body });
+    }
+    read_described_in_any_form(reader)
+}
+
+#[inline(never)]
+fn read_described_in_any_form<'a>(reader: &mut Reader<'a>) -> Result<Described<'a>, Malformed> {
     if reader.octet()? != wire::DESCRIBED {
         return Err(malformed!("is not a described value"));
     }
