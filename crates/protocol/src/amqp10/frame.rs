@@ -66,7 +66,8 @@ pub struct Frame<'a> {
     pub body: &'a [u8],
 }
 
-/// Bytes that are no frame, or none that is taken; nothing after them can be understood.
+/// Bytes that are no frame, or none that is taken; nothing after them can be understood. The condition of the
+/// error to the peer is `amqp:connection:framing-error`; a protocol header is answered with the right one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameError {
     /// The bytes are no protocol header of AMQP 1.0.

@@ -82,7 +82,7 @@ impl<'a> Fields<'a> {
             return Ok(None);
         }
         match T::read(&mut self.reader) {
-            Ok(value) => Ok(Some(value)),
+            Ok(value) => Ok((!value.is_absent()).then_some(value)),
             Err(malformed) => Err(malformed.within(place)),
         }
     }

@@ -11,6 +11,11 @@ pub trait Field<'a>: Sized {
     fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed>;
     /// Appends the value.
     fn write(&self, out: &mut Vec<u8>);
+    /// Whether the value stands for the absence of one, as null does.
+    #[inline]
+    fn is_absent(&self) -> bool {
+        false
+    }
     /// Decodes the one value that `bytes` is.
     fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(bytes);

@@ -82,6 +82,10 @@ impl<'a> Field<'a> for Symbols<'a> {
             _ => Err(NOT_SYMBOLS),
         }
     }
+    /// An array without elements is the same as null (part 1, 1.4).
+    fn is_absent(&self) -> bool {
+        self.is_empty()
+    }
     fn write(&self, out: &mut Vec<u8>) {
         match self.0 {
             Form::Slice(symbols) => write::put_array(out, symbols),

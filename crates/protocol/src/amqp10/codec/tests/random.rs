@@ -78,7 +78,7 @@ arbitrary! {
     DeliveryTag<'_>, |random| DeliveryTag(&BYTES[..random.below(33)]);
     Value<'_>, |random| VALUES[random.below(VALUES.len())].value();
     Map<'_>, |random| MAPS[random.below(MAPS.len())].as_map();
-    Symbols<'_>, |random| Symbols::new(&SYMBOLS[random.below(18)..][..random.below(3)]);
+    Symbols<'_>, |random| Symbols::new(&SYMBOLS[random.below(18)..][..1 + random.below(2)]);
     Role, |random| pick(random, Role::ALL);
     SenderSettleMode, |random| pick(random, SenderSettleMode::ALL);
     ReceiverSettleMode, |random| pick(random, ReceiverSettleMode::ALL);
