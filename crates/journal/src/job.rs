@@ -96,7 +96,7 @@ impl Job {
     /// Runs the job. Blocks.
     pub fn run(mut self, storage: &dyn Storage) -> Done {
         let result = match &mut self.work {
-            Work::Flush(flush) => flush.run(storage).map_err(JobError::Failed),
+            Work::Flush(flush) => flush.run(storage),
             Work::Space(space) => space.run(storage),
             Work::Checkpoint(write) => write.run(storage),
         };
@@ -112,9 +112,15 @@ impl Done {
 }
 
 impl Flush {
-    /// No space is a failure here: segments are made with their space.
-    fn run(&mut self, storage: &dyn Storage) -> Result<(), String> {
-        self.seal().map_err(failed("make", "a block"))?;
+    /// No space is a failure here: segments are made with their space. Without memory nothing is written.
+    fn run(&mut self, storage: &dyn Storage) -> Result<(), JobError> {
+        self.seal().map_err(failed("make", "a block")).map_err(JobError::NoMemory)?;
+        self.write(storage).map_err(JobError::Failed)?;
+        self.batches.iter_mut().for_each(Batch::written);
+        Ok(())
+    }
+
+    fn write(&self, storage: &dyn Storage) -> Result<(), String> {
         let adjoins = |a: &Batch, b: &Batch| a.end() == b.start;
         for adjoining in self.batches.chunk_by(adjoins) {
             let start = adjoining[0].start;
@@ -129,7 +135,6 @@ impl Flush {
                 storage.sync(&name).map_err(failed("flush", &name))?;
             }
         }
-        self.batches.iter_mut().for_each(Batch::written);
         Ok(())
     }
 

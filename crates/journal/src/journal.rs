@@ -8,7 +8,7 @@ use crate::checkpointing::Checkpointing;
 use crate::format::{HEADER_BYTES, RECORD_HEADER_BYTES, align};
 use crate::job::{Done, Flush, Job, Work, WriteCheckpoint};
 use crate::segments::Segments;
-use crate::stats::Stats;
+use crate::state::{State, Stats};
 use crate::storage::JobError;
 use crate::{Options, Position, Read, SegmentScan};
 
@@ -25,18 +25,6 @@ const ZEROING_FLUSH_BYTES_MAX: u64 = 128 << 10;
 
 /// Most buffers that are kept for reuse.
 const SPARE_BUFFERS_MAX: usize = 4;
-
-/// Whether records can be made durable.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum State {
-    /// Yes.
-    #[default]
-    Ready,
-    /// No space for another segment. What is appended (settles, say) still goes into the reserve.
-    Full,
-    /// A write or flush failed: nothing becomes durable in this process again. The text says what failed.
-    Failed(String),
-}
 
 /// What blocks say of the process that wrote them.
 #[derive(Clone, Copy, Debug)]
@@ -79,8 +67,11 @@ pub struct Journal {
     proven: Position,
     /// The machine's boot.
     boot: u32,
-    /// What there was no space for, while the state is `Full`.
+    /// What there was no space or memory for, while the state is `Full`.
     shortage: String,
+    lacks_memory: bool,
+    /// A flush found no memory: none begins before `retry`.
+    starved: bool,
     /// What the start found that lost nothing for certain, in sentences.
     notes: Vec<String>,
     /// A checkpoint, with which records of a sparse segment are moved, would give space back.
@@ -117,6 +108,8 @@ impl Journal {
             proven: Position(0),
             boot: 0,
             shortage: String::new(),
+            lacks_memory: false,
+            starved: false,
             notes: Vec::new(),
             may_compact: false,
             mended: false,
@@ -150,8 +143,7 @@ impl Journal {
         self.checkpoints.appended_bytes += bytes;
     }
 
-    /// What the start found beside a whole log, in sentences: damage that cost nothing, and what lay behind
-    /// the end.
+    /// What the start found beside a whole log, in sentences.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -164,9 +156,13 @@ impl Journal {
     pub fn is_mended(&self) -> bool {
         self.mended
     }
-    /// What there is no space for, while the state is [`State::Full`].
+    /// What there is no space or memory for, while the state is [`State::Full`].
     pub fn shortage(&self) -> &str {
         &self.shortage
+    }
+    /// What is short while the state is [`State::Full`], in words.
+    pub fn shortage_kind(&self) -> &'static str {
+        if self.lacks_memory { "memory is refused" } else { "the disk is full" }
     }
 
     // ---- appending ----
@@ -386,7 +382,7 @@ impl Journal {
     }
 
     fn next_flush(&mut self) -> Option<Flush> {
-        if self.flushing {
+        if self.flushing || self.starved {
             return None;
         }
         // While its segment is being made it cannot be written, and sealing it would only add padding.
@@ -438,6 +434,7 @@ impl Journal {
     pub fn finished(&mut self, done: Done) {
         let Done { work, result } = done;
         match (work, &result) {
+            (Work::Flush(flush), Err(JobError::NoMemory(_))) => self.put_back(flush),
             (Work::Flush(flush), _) => self.flush_finished(flush, result.is_ok()),
             (Work::Space(space), Ok(())) => self.segments.done(&space),
             (Work::Space(space), Err(JobError::Full(_) | JobError::NoMemory(_))) => {
@@ -455,7 +452,8 @@ impl Journal {
         }
         match result {
             Ok(()) => {}
-            Err(JobError::Full(why) | JobError::NoMemory(why)) => self.shortage = why,
+            Err(JobError::Full(why)) => (self.shortage, self.lacks_memory) = (why, false),
+            Err(JobError::NoMemory(why)) => (self.shortage, self.lacks_memory) = (why, true),
             Err(JobError::Failed(why)) => self.fail(why),
         }
         self.update_state();
@@ -465,8 +463,19 @@ impl Journal {
     /// so that the host calls [`Journal::retry`].
     fn update_state(&mut self) {
         if !matches!(self.state, State::Failed(_)) {
-            let is_full = self.segments.short || self.checkpoints.blocked;
+            let is_full = self.segments.short || self.checkpoints.blocked || self.starved;
             self.state = if is_full { State::Full } else { State::Ready };
+        }
+    }
+
+    /// Nothing of it was written: it is the backlog again.
+    fn put_back(&mut self, flush: Flush) {
+        self.flushing = false;
+        self.starved = true;
+        self.write_soon = true;
+        self.sealed_bytes += std::mem::take(&mut self.out_bytes);
+        for batch in flush.batches.into_iter().rev() {
+            self.sealed.push_front(batch);
         }
     }
 
@@ -512,6 +521,7 @@ impl Journal {
     pub fn retry(&mut self) {
         self.segments.retry();
         self.checkpoints.blocked = false;
+        self.starved = false;
         self.may_compact = self.segments.can_compact(self.open.start.offset());
         self.update_state();
     }

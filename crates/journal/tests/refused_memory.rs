@@ -51,13 +51,32 @@ fn append_large(journal: &mut Journal, body: &Bytes) -> Position {
     position
 }
 
-fn a_large_body_fails_its_flush(disk: &Disk, body: &Bytes) {
+fn a_large_body_waits_for_memory(disk: &Disk, body: &Bytes) {
     let mut journal = open(disk);
-    with_little_memory(|| {
-        append_large(&mut journal, body);
+    let position = with_little_memory(|| {
+        journal.append(&[b"small"], true);
+        let position = append_large(&mut journal, body);
         run(&mut journal, disk);
+        position
     });
-    has_failed(&journal);
+    assert_eq!(*journal.state(), State::Full);
+    assert!(journal.shortage().contains("memory"), "{}", journal.shortage());
+    assert!(journal.durable() <= position);
+    journal.append(&[b"later"], true);
+    journal.retry();
+    run(&mut journal, disk);
+    assert_eq!(*journal.state(), State::Ready);
+    assert!(journal.durable() > position);
+    assert_eq!(journal.backlog_bytes(), 0);
+    let mut records = Vec::new();
+    drop(journal);
+    let recovery = Recovery::open(disk, Options::default()).expect("it is whole");
+    let replayed = recovery.replay(disk, |_, _, record| {
+        records.push(record.len());
+        Ok(())
+    });
+    replayed.expect("it is whole");
+    assert_eq!(records, [5, LARGE + 7, 5]);
 }
 
 fn a_large_group_fails_the_journal(disk: &Disk) {
@@ -138,7 +157,7 @@ fn refused_memory_is_an_error_and_no_end() {
     let folder = tempfile::tempdir_in(base).expect("there is room");
     let disk = Disk::open(folder.path()).expect("it is a folder");
     let body = Bytes::from(vec![0xee; LARGE]);
-    a_large_body_fails_its_flush(&disk, &body);
+    a_large_body_waits_for_memory(&disk, &body);
     a_large_group_fails_the_journal(&disk);
     a_checkpoint_waits_for_memory(&disk);
     let position = a_large_record_is_read_once_there_is_memory(&disk, &body);

@@ -40,17 +40,23 @@ pub(crate) fn copy_for_queues(content: &Content<'_>, queues: usize) -> Option<By
 pub struct GatheredBody(Vec<u8>);
 
 impl GatheredBody {
-    /// Takes a part of it; `all` is how many bytes were announced.
-    pub fn extend(&mut self, part: &[u8], all: u64) {
+    /// Takes a part of it; `all` is how many bytes were announced. False: the system refuses the memory for
+    /// it, and it is not taken.
+    #[must_use]
+    pub fn extend(&mut self, part: &[u8], all: u64) -> bool {
         let bytes = &mut self.0;
         let length = bytes.len() + part.len();
         if length > bytes.capacity() {
             let most = if length > TRUSTED_BYTES { usize::MAX } else { TRUSTED_BYTES };
             let room = usize::try_from(all).unwrap_or(usize::MAX).min(most);
             // Where there is no room for all, there may be for what comes.
-            let _ = bytes.try_reserve_exact(room.saturating_sub(bytes.len()));
+            let reserved = bytes.try_reserve_exact(room.saturating_sub(bytes.len()));
+            if (reserved.is_err() || length > room) && bytes.try_reserve(part.len()).is_err() {
+                return false;
+            }
         }
         bytes.extend_from_slice(part);
+        true
     }
 
     /// Bytes that it has room for.
@@ -112,7 +118,7 @@ mod tests {
         let mut expected = Vec::new();
         for (number, bytes) in parts.iter().enumerate() {
             let part = vec![number as u8; *bytes];
-            body.extend(&part, all as u64);
+            assert!(body.extend(&part, all as u64));
             expected.extend_from_slice(&part);
         }
         assert_eq!(*body, *expected);

@@ -96,14 +96,15 @@ impl Node {
             self.connections.next_sweep = Some(now.plus(SWEEP_INTERVAL));
         }
         let journal = self.effects.journal.as_ref();
-        let shortage = journal.map(|journal| journal.shortage()).filter(|why| !why.is_empty());
+        let shortage = journal.map(|journal| (journal.shortage_kind(), journal.shortage()));
+        let shortage = shortage.filter(|(_, why)| !why.is_empty());
         let (state, why) = match &self.storage.state {
             State::Ready => (StorageState::Ready, None),
             State::Full => (
                 StorageState::Full,
                 Some(shortage.map_or_else(
                     || "the disk is full".to_owned(),
-                    |why| format!("the disk is full: {why}"),
+                    |(kind, why)| format!("{kind}: {why}"),
                 )),
             ),
             State::Failed(why) => (StorageState::Failed, Some(format!("the disk failed: {why}"))),

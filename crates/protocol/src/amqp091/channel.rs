@@ -1,5 +1,6 @@
 //! What a connection remembers of each of its channels.
 
+use super::fault::{Code, Fault};
 use angarium_engine::{Credit, GatheredBody};
 
 /// One channel.
@@ -56,8 +57,13 @@ impl Content {
     }
 
     /// Takes a part of the body.
-    pub(super) fn gather(&mut self, part: &[u8]) {
-        self.body.extend(part, self.body_bytes.unwrap_or(0));
+    pub(super) fn gather(&mut self, part: &[u8]) -> Result<(), Fault> {
+        let all = self.body_bytes.unwrap_or(0);
+        if self.body.extend(part, all) {
+            return Ok(());
+        }
+        let text = format!("the system refuses the memory for a message of {all} bytes");
+        Err(Fault::new(Code::RESOURCE_ERROR, text))
     }
 }
 

@@ -233,7 +233,7 @@ impl Handler {
             self.complete(context, index, frame.payload, copy.as_ref());
             return Ok(());
         }
-        content.gather(frame.payload);
+        content.gather(frame.payload)?;
         if is_last {
             self.complete_gathered(context, index);
         }
@@ -282,8 +282,9 @@ impl Handler {
             // A channel that is closing has no content: what comes for it is dropped.
             if let Some(channel) = self.channels.get(part.channel)
                 && let Some(content) = &mut channel.content
+                && let Err(fault) = content.gather(taken)
             {
-                content.gather(taken);
+                self.fail(context, part.channel, fault);
             }
             self.part = Some(Part { left: part.left - taken.len() as u32, ..part });
             return taken.len();

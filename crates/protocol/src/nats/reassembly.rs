@@ -67,7 +67,10 @@ impl Handler {
         if gathering.is_refused {
             gathering.dropped += part.len();
         } else {
-            gathering.payload.extend(part, all as u64);
+            let is_taken = gathering.payload.extend(part, all as u64);
+            if !is_taken {
+                return Err(self.fail(context, fault::TOO_MUCH_MEMORY));
+            }
         }
         let is_settled = context.host.is_known_to_shards(self.id);
         match rest {

@@ -25,7 +25,8 @@ impl StorageAlerts {
             tell_given_up(node);
         }
         let (state, engine) = (node.journal().state(), node.engine());
-        if let Some(news) = self.news(state, node.journal().shortage()) {
+        let (kind, shortage) = (node.journal().shortage_kind(), node.journal().shortage());
+        if let Some(news) = self.news(state, kind, shortage) {
             match state {
                 State::Failed(_) => tracing::error!("{news}"),
                 State::Ready | State::Full => tracing::warn!("{news}"),
@@ -48,16 +49,16 @@ impl StorageAlerts {
     }
 
     /// What a change of the journal's state means to the operator.
-    fn news(&mut self, state: &State, shortage: &str) -> Option<String> {
+    fn news(&mut self, state: &State, kind: &str, shortage: &str) -> Option<String> {
         if *state == self.journal {
             return None;
         }
         self.journal = state.clone();
         Some(match state {
-            State::Ready => "the disk has space again: persistent messages are taken".to_owned(),
+            State::Ready => "there is room again: persistent messages are taken".to_owned(),
             State::Full => format!(
-                "the disk is full: {shortage}; persistent messages are refused until there is space; \
-                 consumers are served"
+                "{kind}: {shortage}; persistent messages are refused until there is room; consumers are \
+                 served"
             ),
             State::Failed(why) => format!(
                 "the disk failed: {why}; persistent messages are refused, consumers are served: \
@@ -111,11 +112,11 @@ mod tests {
             (State::Ready, None),
             (State::Full, Some("the disk is full: cannot create a file; persistent")),
             (State::Full, None),
-            (State::Ready, Some("the disk has space again")),
+            (State::Ready, Some("there is room again")),
             (failed.clone(), Some("the disk failed: cannot flush 00000001.segment")),
             (failed, None),
         ] {
-            let news = alerts.news(&state, "cannot create a file");
+            let news = alerts.news(&state, "the disk is full", "cannot create a file");
             assert_eq!(news.is_some(), told.is_some(), "{state:?}: {news:?}");
             assert!(news.unwrap_or_default().starts_with(told.unwrap_or_default()), "{state:?}");
         }

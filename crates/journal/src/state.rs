@@ -1,4 +1,17 @@
-//! A journal's counters.
+//! A journal's state and counters.
+
+/// Whether records can be made durable.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// Yes.
+    #[default]
+    Ready,
+    /// No space for another segment, or no memory to write. What is appended (settles, say) still goes into
+    /// the reserve, or waits for memory.
+    Full,
+    /// A write or flush failed: nothing becomes durable in this process again. The text says what failed.
+    Failed(String),
+}
 
 /// Counters for metrics. Backlog, segments, bytes on the disk and references are current values; the
 /// others count since the journal was opened.
