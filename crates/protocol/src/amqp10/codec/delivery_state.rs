@@ -6,26 +6,26 @@ use super::union::one_of;
 use super::value::Map;
 
 composites! {
-    /// How far a message has come, to resume there.
+    /// A part of the message was received: where to resume.
     0x23 "amqp:received:list" "received" Received {
         "section-number" section_number: u32, required;
         "section-offset" section_offset: u64, required;
     }
-    /// It was dealt with.
+    /// The receiver processed the message.
     0x24 "amqp:accepted:list" "accepted" Accepted {}
-    /// It is invalid.
+    /// The message is invalid and cannot be processed.
     0x25 "amqp:rejected:list" "rejected" Rejected<'a> {
         "error" error: Error<'a>, optional;
     }
-    /// It was not dealt with; nothing is said against another try.
+    /// The message was not processed and may be delivered again.
     0x26 "amqp:released:list" "released" Released {}
-    /// It was not dealt with and is to be changed.
+    /// The message was not processed and is to be changed before it is delivered again.
     0x27 "amqp:modified:list" "modified" Modified<'a> {
         "delivery-failed" delivery_failed: bool, default false;
         "undeliverable-here" undeliverable_here: bool, default false;
         "message-annotations" message_annotations: Map<'a>, optional;
     }
-    /// A transaction was begun.
+    /// A transaction was declared; this is its id.
     0x33 "amqp:declared:list" "declared" Declared<'a> {
         "txn-id" txn_id: &'a [u8], required;
     }
@@ -37,14 +37,14 @@ composites! {
 }
 
 one_of! {
-    /// What became of a message in the end.
+    /// A terminal delivery state.
     "outcome" Outcome<'a> {
         Accepted(Accepted),
         Rejected(Rejected<'a>),
         Released(Released),
         Modified(Modified<'a>),
     }
-    /// What is known of a delivery.
+    /// The state of a delivery.
     "delivery-state" DeliveryState<'a> {
         Received(Received),
         Accepted(Accepted),
@@ -56,9 +56,9 @@ one_of! {
     }
 }
 
-/// The state of what was dealt with.
+/// The state of a processed message.
 pub const ACCEPTED: DeliveryState<'static> = DeliveryState::Accepted(Accepted {});
-/// The state of what may be tried again.
+/// The state of a message that may be delivered again.
 pub const RELEASED: DeliveryState<'static> = DeliveryState::Released(Released {});
 
 impl<'a> From<Outcome<'a>> for DeliveryState<'a> {

@@ -1,4 +1,4 @@
-//! Types that fields of composites have: each reads every encoding of its own and writes the smallest.
+//! Types that fields of composites have: each reads all of its encodings and writes the smallest.
 
 use super::malformed::{Malformed, malformed};
 use super::put;

@@ -1,4 +1,4 @@
-//! Sections of a message (part 3, 3.2): found by their sizes, decoded one by one when somebody asks.
+//! Sections of a message (part 3, 3.2): found by their sizes, decoded one by one on request.
 
 use super::composite::Composite;
 use super::field::Field;

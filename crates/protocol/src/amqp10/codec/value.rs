@@ -179,7 +179,7 @@ fn read_descriptor<'a>(reader: &mut Reader<'a>) -> Result<Descriptor<'a>, Malfor
     }
 }
 
-/// Passes over a format code and the descriptors before it.
+/// Skips a format code with the descriptors before it, and returns them as they are encoded.
 #[inline]
 fn read_constructor<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Malformed> {
     let before = reader.rest();

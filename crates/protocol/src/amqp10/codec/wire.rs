@@ -65,7 +65,7 @@ pub(super) const UNKNOWN_CODE: Malformed = malformed!("has a format code that no
 /// How wide what follows a format code is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Width {
-    /// These many octets.
+    /// This number of octets.
     Fixed(usize),
     /// A size of one octet, and what it counts.
     Size8,
@@ -162,7 +162,7 @@ impl<'a> Reader<'a> {
     pub(super) fn next_is(&self, octet: u8) -> bool {
         self.rest.first() == Some(&octet)
     }
-    /// Passes over the next octet, if it is this one.
+    /// Skips the next octet if it is this one, and returns whether it was.
     #[inline]
     pub(super) fn passed(&mut self, octet: u8) -> bool {
         let is_next = self.next_is(octet);

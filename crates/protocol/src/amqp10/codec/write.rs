@@ -10,7 +10,7 @@ use super::wire;
 pub struct ListWriter<'o> {
     out: &'o mut Vec<u8>,
     count: u32,
-    /// Values that are not null, or that one of those follows.
+    /// How many of them are left without the nulls at the end.
     kept: u32,
     /// Where they end.
     end: usize,
@@ -86,9 +86,9 @@ pub fn put_map(out: &mut Vec<u8>, fill: impl FnOnce(&mut MapWriter<'_>)) {
     });
 }
 
-/// A type that arrays can be written of.
+/// A type whose values can be the elements of an array.
 pub trait ArrayItem<'a>: Field<'a> {
-    /// The format code that suits all of these.
+    /// The smallest format code that fits every one of these.
     fn format_code(items: &[Self]) -> u8;
     /// Appends the value without its format code, which is this one.
     fn put_body(&self, format_code: u8, out: &mut Vec<u8>);

@@ -1,6 +1,7 @@
 //! Frames and protocol headers, cut at every place.
 
 use super::hex;
+use super::random::Arbitrary;
 use crate::amqp10::codec::*;
 use crate::amqp10::frame::{self, Frame, FrameError, ProtocolHeader};
 use crate::tests::random::Random;
@@ -49,7 +50,7 @@ fn an_extended_header_is_passed_over() {
     let bytes = hex("0000000e 03 01 0102 deadbeef 4142");
     let frame = Frame { kind: frame::SASL, channel: 0x102, body: b"AB" };
     assert_eq!(frame::read(&bytes, 512), Ok(Some((frame, 14))));
-    // proton's sign of life
+    // a sign of life
     let mut empty = Vec::new();
     frame::write_empty(&mut empty);
     assert_eq!(empty, hex("0000000802000000"));
@@ -57,10 +58,22 @@ fn an_extended_header_is_passed_over() {
     assert_eq!(frame::read(&empty, 512), Ok(Some((frame, 8))));
 }
 
-/// Frames of a session that are of all sizes.
+/// One frame of every kind, and transfers of all sizes.
 fn session() -> Vec<u8> {
     let mut out = Vec::new();
-    Performative::Open(Open { container_id: "c", ..Open::default() }).write_frame(0, &[], &mut out);
+    let mut random = Random(4);
+    for info in Performative::ALL {
+        let mut performatives = std::iter::repeat_with(|| Performative::random(&mut random));
+        let performative = performatives.find(|it| it.info().code == info.code).unwrap();
+        performative.write_frame(1, &[], &mut out);
+    }
+    for info in SaslPerformative::ALL {
+        let mut performatives = std::iter::repeat_with(|| SaslPerformative::random(&mut random));
+        let performative = performatives.find(|it| it.info().code == info.code).unwrap();
+        performative.write_frame(&mut out);
+    }
+    let open = Open { container_id: "c", ..Open::default() };
+    write_frame(&open, 0, &[], &mut out);
     frame::write_empty(&mut out);
     for number in 0..5u32 {
         let transfer = Transfer { delivery_id: Some(number), ..Transfer::default() };
@@ -76,7 +89,7 @@ fn read_all(pieces: &[&[u8]]) -> Vec<(u8, u16, Vec<u8>)> {
     let (mut input, mut frames) = (Vec::new(), Vec::new());
     for piece in pieces {
         input.extend_from_slice(piece);
-        while let Some((frame, used)) = frame::read(&input, 512).unwrap() {
+        while let Some((frame, used)) = frame::read(&input, u32::MAX).unwrap() {
             frames.push((frame.kind, frame.channel, frame.body.to_vec()));
             input.drain(..used);
         }
@@ -89,7 +102,7 @@ fn read_all(pieces: &[&[u8]]) -> Vec<(u8, u16, Vec<u8>)> {
 fn frames_are_whole_however_their_bytes_are_cut() {
     let bytes = session();
     let whole = read_all(&[&bytes]);
-    assert_eq!(whole.len(), 9);
+    assert_eq!(whole.len(), 9 + 5 + 9);
     for cut in 1..bytes.len() {
         assert_eq!(read_all(&[&bytes[..cut], &bytes[cut..]]), whole, "cut at {cut}");
     }
