@@ -116,8 +116,8 @@ pub fn descriptor_code(bytes: &[u8]) -> Option<u8> {
     }
 }
 
-/// The parts of the generated code that depend on the kind of a field: its type, reading, writing, its default
-/// and, for tests, a random value.
+/// The parts of the generated code that depend on the kind of a field: its type, reading, writing, its
+/// default and, for tests, a random value.
 macro_rules! field {
     (type required $type:ty) => { $type };
     (type optional $type:ty) => { Option<$type> };
