@@ -52,6 +52,45 @@ def permissions_part_configure_write_and_read(world):
 
 
 @case(ours=True, needs=PROGRAM)
+def routing_keys_of_an_exchange_are_narrowed_whichever_way_messages_go(world):
+    credentials = add_user(world)
+    administer("permission", "set", credentials.username)
+    admin = world.channel()
+    events, detour = world.exchange(admin, "topic"), world.exchange(admin, "fanout")
+    admin.exchange_bind(events, detour)
+    narrow = ("permission", "subjects", credentials.username, "--exchange", events)
+    administer(*narrow, "--publish", "m.>", "--subscribe", "m.>")
+    connection = world.connect(credentials=credentials)
+    further = pika.BasicProperties(headers={"CC": ["secret.x"]})
+    for exchange in (events, detour):
+        for key, properties in (("secret.x", None), ("m.x", further)):
+            channel = connection.channel()
+            channel.confirm_delivery()
+            send = lambda: channel.basic_publish(exchange, key, b"x", properties)
+            refused(403, ChannelClosedByBroker, send)
+    dead = {"x-dead-letter-exchange": events, "x-dead-letter-routing-key": "secret.x"}
+    for action in (
+        lambda c: c.queue_declare("", exclusive=True, arguments=dead),
+        lambda c: c.exchange_declare(world.name("x"), arguments={"alternate-exchange": events}),
+        lambda c: c.queue_bind(c.queue_declare("", exclusive=True).method.queue, events, "secret.#"),
+    ):
+        refused(403, ChannelClosedByBroker, lambda: action(connection.channel()))
+    # What is under way is judged again: a binding of a queue of its own, and a transaction.
+    channel = connection.channel()
+    queue = channel.queue_declare("", exclusive=True).method.queue
+    channel.queue_bind(queue, events, "m.a.#")
+    channel.queue_bind(queue, events, "m.b.#")
+    transaction = connection.channel()
+    transaction.tx_select()
+    transaction.basic_publish(events, "m.a.x", b"x")
+    administer(*narrow, "--publish", "m.b.>", "--subscribe", "m.b,m.b.>")
+    refused(403, ChannelClosedByBroker, transaction.tx_commit)
+    for key in ("m.a.x", "m.b.x"):
+        admin.basic_publish(events, key, key.encode())
+    assert get_until(channel, queue)[2] == b"m.b.x"
+
+
+@case(ours=True, needs=PROGRAM)
 def virtual_hosts_keep_apart(world):
     host = world.name("host")
     administer("vhost", "add", host)
