@@ -146,7 +146,8 @@ impl Engine {
             let next = browser.next[lane];
             match queue.lanes[lane].browse(next) {
                 Some(Browsed::Page(position)) => {
-                    return Next::Cold(BrowserWanted::Page { lane, position });
+                    let is_searched = false;
+                    return Next::Cold(BrowserWanted::Page { lane, position, is_searched });
                 }
                 Some(Browsed::Entry(entry)) => {
                     let seq = entry.seq;
@@ -214,9 +215,7 @@ impl Engine {
         let Some(browser) = browser else { return };
         browser.is_loading = false;
         match wanted {
-            BrowserWanted::Page { lane, position } => {
-                self.page_browsed(slot, lane, position, records);
-            }
+            wanted @ BrowserWanted::Page { .. } => self.page_browsed(slot, wanted, records, fx),
             BrowserWanted::Messages { lane, entries } => match records {
                 Ok(records) => {
                     browser.reads_singly = false;
@@ -235,7 +234,14 @@ impl Engine {
         self.browsers.wake(slot);
     }
 
-    fn page_browsed(&mut self, slot: u32, lane: usize, position: Position, records: Loaded) {
+    fn page_browsed<F: Effects>(
+        &mut self,
+        slot: u32,
+        wanted: BrowserWanted,
+        records: Loaded,
+        fx: &mut F,
+    ) {
+        let BrowserWanted::Page { lane, position, is_searched } = wanted else { return };
         let Some(browser) = self.browsers.get_mut(slot) else { return };
         let Some(queue) = self.queues.get(browser.queue) else { return };
         let page = queue.lanes[lane].pages.iter().find(|page| page.position == position);
@@ -244,7 +250,11 @@ impl Engine {
         let records = records.unwrap_or_default();
         let record = records.first().map(|record| Record::parse(record));
         let Some(Ok(Record::Page { queue: number, mut entries, .. })) = record else {
-            return browser.passed(lane, page.last);
+            if is_searched {
+                return browser.passed(lane, page.last);
+            }
+            let wanted = BrowserWanted::Page { lane, position, is_searched: true };
+            return self.read_for_browser(slot, wanted, fx);
         };
         if number != queue.number {
             return browser.passed(lane, page.last);

@@ -47,8 +47,16 @@ pub(crate) struct BrowserLoad {
 
 #[derive(Debug)]
 pub(crate) enum BrowserWanted {
-    Page { lane: usize, position: Position },
-    Messages { lane: usize, entries: Vec<Entry> },
+    /// `is_searched`: its record is lost, so its messages are looked for.
+    Page {
+        lane: usize,
+        position: Position,
+        is_searched: bool,
+    },
+    Messages {
+        lane: usize,
+        entries: Vec<Entry>,
+    },
 }
 
 impl Browser {

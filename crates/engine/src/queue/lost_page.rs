@@ -5,6 +5,7 @@
 use super::entry::{Entry, Fetch};
 use super::page::Page;
 use super::page_out::Wanted;
+use crate::consumer::browsers::BrowserWanted;
 use crate::engine::Engine;
 use crate::storage::record::Record;
 use crate::{Effects, Loaded, PageSearch, Position};
@@ -27,8 +28,17 @@ impl Engine {
 
     /// What the host looks for to answer a load, if that is not just what lies at its positions.
     pub(super) fn search_for(&self, slot: u32, wanted: &Wanted) -> Option<Box<PageSearch>> {
-        let Wanted::LostPage { lane, position, .. } = *wanted else { return None };
-        let queue = &self.queues[slot];
+        let (slot, lane, position) = match *wanted {
+            Wanted::LostPage { lane, position, .. } => (slot, lane, position),
+            Wanted::Browsed(ref load) => match load.wanted {
+                BrowserWanted::Page { lane, position, is_searched: true } => {
+                    (self.browsers.get(load.slot)?.queue, lane, position)
+                }
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let queue = self.queues.get(slot)?;
         let page = queue.lanes[lane].pages.iter().find(|page| page.position == position)?;
         let with_durable = page.segments.iter().filter(|count| count.durable > 0);
         Some(Box::new(PageSearch {

@@ -181,6 +181,19 @@ fn a_page_that_is_lost_is_made_anew_from_its_messages() {
 }
 
 #[test]
+fn browsers_see_the_messages_of_a_lost_page() {
+    let mut host = paged(1);
+    host.run("damage pages");
+    host.run("repair drop");
+    host.fx.quiet = true;
+    host.run("b consume q c browse");
+    let bodies = host.fx.delivered.iter().map(|it| it.2.trim_matches(['<', '>']));
+    let seen: Vec<u64> = bodies.map(|body| body.parse().unwrap()).collect();
+    assert!(seen == (0..3_000).collect::<Vec<_>>(), "{} seen", seen.len());
+    assert_eq!(host.run("a passive q"), ["a queue q 3000 0"]);
+}
+
+#[test]
 fn what_was_settled_does_not_come_back_with_a_lost_page() {
     for restart in ["time 0", "restart", "restart clean"] {
         let mut host = forgetful();

@@ -93,7 +93,10 @@ pub(super) fn shown(report: &Report) -> String {
             let end = if checkpoint.clean { "closed in order" } else { "not closed in order" };
             format!("{}: {} bytes, {end}\n", checkpoint.name, checkpoint.snapshot_bytes)
         }
-        None => "no checkpoint that can be read: what is live is not known\n".to_owned(),
+        None if !report.problems.is_empty() => {
+            "no checkpoint that can be read: what is live is not known\n".to_owned()
+        }
+        None => "no checkpoint yet: a start reads the log from its beginning\n".to_owned(),
     };
     for segment in &report.segments {
         text += &format!(
