@@ -6,8 +6,9 @@ use angarium_engine::{ConnectionId, Time};
 use angarium_protocol::{Context, ProtocolHandler};
 
 /// How often a handler is presented input in a turn: it stops after each request and each subscription, which
-/// cost far more for their bytes than messages. It also stops when the work budget is spent.
-const PRESENTATIONS_MAX: usize = 64;
+/// cost far more for their bytes than messages, so that a flood of them takes as much of a turn as a read of
+/// messages. It also stops when the work budget is spent.
+const PRESENTATIONS_MAX: usize = 16;
 
 /// The least that is put behind kept input to complete it: most messages end within that.
 const JOINED_BYTES_MIN: usize = 2 << 10;
