@@ -196,7 +196,7 @@ impl NodeEffects {
     #[inline(always)]
     pub(crate) fn write_delivery(&mut self, delivery: &Delivery<'_>) {
         let connection = delivery.channel.connection;
-        self.write(connection, &delivery.message, |writer| writer.deliver(delivery));
+        self.write(connection, delivery.message, |writer| writer.deliver(delivery));
     }
 
     #[inline(always)]

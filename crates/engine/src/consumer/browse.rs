@@ -184,7 +184,7 @@ impl Engine {
             consumer: &browser.name,
             tag,
             redelivered: entry.redelivered,
-            message: stored.view(&stored.annotations(entry.requeues)),
+            message: &stored.view(&stored.annotations(entry.requeues)),
         });
     }
 

@@ -351,8 +351,7 @@ impl Engine {
         self.counters.delivered += 1;
         let tag = channel.take_tag();
         let (id, name) = (channel.id, &*consumer.name);
-        let delivery =
-            Delivery { channel: id, consumer: name, tag, redelivered, message: *message };
+        let delivery = Delivery { channel: id, consumer: name, tag, redelivered, message };
         if queue.dropped > 0 {
             deliver_after_dropped(&delivery, std::mem::take(&mut queue.dropped), fx);
         } else {
@@ -503,6 +502,6 @@ impl Engine {
 #[cold]
 fn deliver_after_dropped<F: Effects>(delivery: &Delivery<'_>, dropped: u64, fx: &mut F) {
     let annotations = Annotations { dropped, ..delivery.message.annotations.clone() };
-    let message = MessageView { annotations: &annotations, ..delivery.message };
+    let message = &MessageView { annotations: &annotations, ..*delivery.message };
     fx.deliver(&Delivery { message, ..*delivery });
 }

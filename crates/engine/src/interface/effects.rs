@@ -164,7 +164,7 @@ pub struct Delivery<'a> {
     /// It may have been delivered before.
     pub redelivered: bool,
     /// The message.
-    pub message: MessageView<'a>,
+    pub message: &'a MessageView<'a>,
 }
 
 /// The message that answers a [`crate::Request::Get`].

@@ -300,8 +300,10 @@ impl Engine {
                 }
             }
         }
-        let waiting = placements.iter().filter(|placement| placement.taker.is_none()).count();
-        self.work_budget.count_placed(incoming.content.body.len(), targets.len(), waiting);
+        if targets.len() > 1 {
+            let waiting = placements.iter().filter(|it| it.taker.is_none()).count();
+            self.work_budget.count_placed(incoming.content.body.len(), targets.len(), waiting);
+        }
         if !placements.is_empty() {
             let stored = self.store(now, incoming, &placements, wants_flush, fx);
             taken.position = stored.position;

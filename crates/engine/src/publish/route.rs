@@ -89,6 +89,22 @@ impl Engine {
         targets: &[QueueKey],
         wants_flush: bool,
     ) -> Result<Route, Refusal> {
+        if self.storage.state == StorageState::Ready && !self.access.bounds_stored() {
+            return Ok(route);
+        }
+        self.look_for_room(by, vhost, publish, route, targets, wants_flush)
+    }
+
+    #[cold]
+    fn look_for_room(
+        &mut self,
+        by: Option<ConnectionId>,
+        vhost: u32,
+        publish: &Publish<'_>,
+        route: Route,
+        targets: &[QueueKey],
+        wants_flush: bool,
+    ) -> Result<Route, Refusal> {
         let is_durable = |key: &QueueKey| self.queues.get(key.0).is_some_and(|queue| queue.stores);
         let cannot_store = self.storage.state != StorageState::Ready
             && publish.content.persistent
@@ -110,7 +126,6 @@ impl Engine {
     /// The refusal of a message none of whose places may take more: their virtual host has as many bytes
     /// stored as its quota allows, or the users who declared its queues have, or who publishes it with a
     /// delay. A full user holds up nobody whose message goes to others too.
-    #[cold]
     pub(crate) fn over_quota(
         &self,
         by: Option<ConnectionId>,

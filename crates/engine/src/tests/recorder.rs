@@ -142,7 +142,7 @@ fn session_text(name: &str, is_resumed: bool, expiry: SessionExpiry, state: &[u8
 impl Effects for Recorder {
     fn answer_get(&mut self, answer: &GetAnswer<'_>) {
         let GetAnswer { channel, tag, redelivered, message, .. } = *answer;
-        self.deliver(&Delivery { channel, consumer: "", tag, redelivered, message });
+        self.deliver(&Delivery { channel, consumer: "", tag, redelivered, message: &message });
     }
     fn deliver(&mut self, delivery: &Delivery<'_>) {
         let body = String::from_utf8_lossy(delivery.message.body).into_owned();
@@ -174,7 +174,7 @@ impl Effects for Recorder {
         }
         self.last_tag = delivery.tag;
         let name = &self.names[&delivery.channel];
-        let message = &delivery.message;
+        let message = delivery.message;
         let mut line = format!(
             "{name} hears {} {} {}",
             delivery.subscription,

@@ -62,7 +62,7 @@ fn large_bodies_leave_whole_by_steps_of_any_size() {
         outbox.writer.protocol = AnyWriter::Amqp091(amqp091::Writer::new(308, false));
         for tag in 1..=3 {
             let shared = is_shared.then_some(&body);
-            outbox.writer.deliver(&delivery(tag, &body, shared));
+            deliver(&mut outbox.writer, tag, &body, shared);
             outbox.end_with_large();
             outbox.writer.output.bytes.extend(b"between");
         }
@@ -86,7 +86,7 @@ fn large_bodies_leave_whole_by_steps_of_any_size() {
     }
 }
 
-fn delivery<'a>(tag: u64, body: &'a [u8], shared: Option<&'a Bytes>) -> Delivery<'a> {
+fn deliver(writer: &mut Writer, tag: u64, body: &[u8], shared: Option<&Bytes>) {
     static NOTHING_KNOWN: Annotations = Annotations {
         delivery_count: 0,
         deaths: Vec::new(),
@@ -95,22 +95,18 @@ fn delivery<'a>(tag: u64, body: &'a [u8], shared: Option<&'a Bytes>) -> Delivery
         delayed: false,
         dropped: 0,
     };
-    Delivery {
-        channel: ChannelId { connection: ConnectionId(0), number: 1 },
-        consumer: "c",
-        tag,
-        redelivered: false,
-        message: MessageView {
-            exchange: "x",
-            routing_key: "k",
-            format: Format(1),
-            properties: b"\0\0",
-            body,
-            shared,
-            persistent: false,
-            annotations: &NOTHING_KNOWN,
-        },
-    }
+    let message = &MessageView {
+        exchange: "x",
+        routing_key: "k",
+        format: Format(1),
+        properties: b"\0\0",
+        body,
+        shared,
+        persistent: false,
+        annotations: &NOTHING_KNOWN,
+    };
+    let channel = ChannelId { connection: ConnectionId(0), number: 1 };
+    writer.deliver(&Delivery { channel, consumer: "c", tag, redelivered: false, message });
 }
 
 #[test]

@@ -79,6 +79,7 @@ impl Node {
                 let carried = CarriedBody::of(message, bytes, values);
                 if self.is_here(name) {
                     let (channel, message) = (name.id, carried.parse(message, annotations));
+                    let message = &message;
                     let delivery = Delivery { channel, consumer, tag, redelivered, message };
                     self.effects.write_delivery(&delivery);
                 }
@@ -229,6 +230,7 @@ impl NodeEffects {
         if !self.has_room(channel.connection) {
             return SendOutcome::Dropped;
         }
+        let message = &message;
         self.deliver(&Delivery { channel, consumer, tag, redelivered: false, message });
         SendOutcome::Sent
     }

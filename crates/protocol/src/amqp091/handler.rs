@@ -31,7 +31,7 @@ pub struct Handler {
     pub(super) channels: Channels,
     /// A body frame has arrived in part.
     pub(super) part: Option<Part>,
-    pub(super) publish_memo: PublishMemo,
+    pub(super) publish_memo: Option<Box<PublishMemo>>,
     pub(super) frame_bytes_max: u32,
     pub(super) channels_max: u16,
     pub(super) heartbeat_seconds: u16,
@@ -127,7 +127,7 @@ impl Handler {
             waiting: None,
             channels: Channels::default(),
             part: None,
-            publish_memo: PublishMemo::default(),
+            publish_memo: None,
             frame_bytes_max: frame::MIN_MAX_BYTES,
             channels_max: settings.channels_max,
             heartbeat_seconds: 0,

@@ -97,7 +97,7 @@ impl Handler {
         let Some(index) = self.usable(number, "basic.publish").map_err(|fault| (0, fault))? else {
             return Ok(0);
         };
-        let mut last = std::mem::take(&mut self.publish_memo);
+        let mut last = self.publish_memo.take().unwrap_or_default();
         let taken = match last.meaning(fields) {
             Some(method) => self.publish_first(context, index, &method, fields, following),
             None => match PublishMethod::decode(fields) {
@@ -108,7 +108,7 @@ impl Handler {
                 Err(malformed) => Err((0, syntax("basic.publish", malformed))),
             },
         };
-        self.publish_memo = last;
+        self.publish_memo = Some(last);
         taken
     }
 

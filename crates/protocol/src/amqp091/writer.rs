@@ -66,7 +66,7 @@ impl ProtocolWriter for Writer {
     /// Writes basic.deliver.
     #[inline]
     fn deliver(&mut self, out: &mut Output, delivery: &Delivery<'_>) {
-        let message = &delivery.message;
+        let message = delivery.message;
         let channel = delivery.channel.number;
         let strings = delivery.consumer.len() + message.exchange.len() + message.routing_key.len();
         if message.shared.is_none() {
@@ -101,6 +101,7 @@ impl ProtocolWriter for Writer {
     /// Writes basic.deliver: a reply to the consumer of amq.rabbitmq.reply-to.
     fn send_direct(&mut self, out: &mut Output, direct: &DirectMessage<'_>) {
         let DirectMessage { channel, subscription: consumer, tag, message, .. } = *direct;
+        let message = &message;
         self.deliver(out, &Delivery { channel, consumer, tag, redelivered: false, message });
     }
 
