@@ -7,8 +7,9 @@ use super::ways::passing;
 use crate::access::Right;
 use crate::engine::Engine;
 use crate::queue::Queue;
-use crate::routing::QueueKey;
-use crate::{Binding, Effects, Request, Time};
+use crate::routing::vhost::Vhost;
+use crate::routing::{BindingView, QueueKey};
+use crate::{Binding, BindingTarget, Effects, Request, Time};
 
 impl Engine {
     /// A user's permissions in a virtual host have changed.
@@ -82,16 +83,32 @@ impl Engine {
     /// connections has to itself.
     fn review_bindings<F: Effects>(&mut self, slot: u32, user: &str, fx: &mut F) {
         let Engine { access, clients, queues, topology, .. } = self;
-        let Queue { vhost, owner, .. } = queues[slot];
+        let Queue { vhost, owner, ref name, .. } = queues[slot];
         let grant = owner.and_then(|owner| clients.grant(owner));
         let Some(grant) = grant.filter(|grant| *grant.user == *user) else { return };
-        let router = &topology.vhosts[vhost].router;
-        let is_forbidden = |Binding { source, key, .. }: &Binding| {
-            !grant.may(access, Right::Read, source)
-                || grant.check_binding(source, key, &passing(router, source, key)).is_err()
-        };
-        let forbidden = router.bindings_to(QueueKey(slot)).filter(is_forbidden);
-        for binding in forbidden.collect::<Vec<_>>() {
+        let Vhost { router, .. } = &topology.vhosts[vhost];
+        let mut forbidden = Vec::new();
+        // Bindings in a row often have one source.
+        let (mut last, mut may_read, mut is_narrowed) = (None, false, false);
+        for BindingView { source, key, arguments, .. } in router.bindings_to(QueueKey(slot)) {
+            if last != Some(source) {
+                last = Some(source);
+                may_read = grant.may(access, Right::Read, source);
+                is_narrowed = grant.narrowed_exchanges().any(|exchange| exchange == source);
+            }
+            let may_hear = may_read
+                && (!is_narrowed
+                    || grant.check_binding(source, key, &passing(router, source, key)).is_ok());
+            if !may_hear {
+                forbidden.push(Binding {
+                    source: source.to_owned(),
+                    target: BindingTarget::Queue(name.clone()),
+                    key: key.to_owned(),
+                    arguments: arguments.cloned().unwrap_or_default(),
+                });
+            }
+        }
+        for binding in forbidden {
             // Nothing about it is durable, so it is not refused.
             let _ = self.unbind(vhost, binding, fx);
         }

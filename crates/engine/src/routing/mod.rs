@@ -16,8 +16,8 @@ pub(crate) mod vhost;
 use crate::access::definitions::{Declarer, Tally};
 use crate::interface::limits::Limits;
 use crate::{
-    Arguments, Binding, BindingTarget, ExchangeKind, ExchangeOptions, Names, PredeclaredExchange,
-    Refusal, RefusalKind, Value,
+    Arguments, ExchangeKind, ExchangeOptions, Names, PredeclaredExchange, Refusal, RefusalKind,
+    Value,
 };
 use bindings::{Bindings, ExchangeKey, List, Target};
 use cache::RouteCache;
@@ -262,33 +262,30 @@ impl Router {
     /// All bindings but those of the default exchange, in an order that depends on nothing but the
     /// history of requests. [`Router::bind`] in this order restores them.
     pub(crate) fn bindings(&self) -> impl Iterator<Item = BindingView<'_>> + Clone {
-        self.bindings.iter().map(|binding| {
-            let source = self.exchanges.get(binding.source);
-            let target = match binding.target {
-                Target::Queue(queue) => TargetView::Queue(&self.queues[&queue].name, queue),
-                Target::Exchange(key) => TargetView::Exchange(&self.exchanges.get(key).name),
-            };
-            BindingView {
-                source: &source.name,
-                target,
-                key: &binding.key,
-                arguments: binding.arguments.as_deref(),
-                durable: source.options.durable && self.is_durable(binding.target),
-                by: binding.by,
-            }
-        })
+        self.bindings.iter().map(|binding| self.view(binding))
+    }
+
+    fn view<'a>(&'a self, binding: &'a bindings::Binding) -> BindingView<'a> {
+        let source = self.exchanges.get(binding.source);
+        let target = match binding.target {
+            Target::Queue(queue) => TargetView::Queue(&self.queues[&queue].name, queue),
+            Target::Exchange(key) => TargetView::Exchange(&self.exchanges.get(key).name),
+        };
+        BindingView {
+            source: &source.name,
+            target,
+            key: &binding.key,
+            arguments: binding.arguments.as_deref(),
+            durable: source.options.durable && self.is_durable(binding.target),
+            by: binding.by,
+        }
     }
 
     /// The bindings that lead to a queue.
-    pub(crate) fn bindings_to(&self, queue: QueueKey) -> impl Iterator<Item = Binding> {
+    pub(crate) fn bindings_to(&self, queue: QueueKey) -> impl Iterator<Item = BindingView<'_>> {
         let entry = self.queues.get(&queue).into_iter();
         let bindings = entry.flat_map(|entry| self.bindings.list(List::Target, entry.incoming));
-        bindings.map(move |binding| Binding {
-            source: self.exchanges.get(binding.source).name.as_ref().to_owned(),
-            target: BindingTarget::Queue(self.queues[&queue].name.as_ref().to_owned()),
-            key: binding.key.as_ref().to_owned(),
-            arguments: binding.arguments.as_deref().cloned().unwrap_or_default(),
-        })
+        bindings.map(|binding| self.view(binding))
     }
 
     /// The refusal that says there is no such exchange.
