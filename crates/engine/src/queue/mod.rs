@@ -322,7 +322,7 @@ impl Queue {
     /// search for its messages does not bring them back. With several priorities they may be in other lanes.
     pub(crate) fn note_gone_between(&mut self, entries: &[Entry]) {
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return };
-        let is_dense = last.seq - first.seq + 1 == entries.len() as u64;
+        let is_dense = last.seq - first.seq == entries.len() as u64 - 1;
         if is_dense || !self.durable || self.lanes.len() > 1 {
             return;
         }

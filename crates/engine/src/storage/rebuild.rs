@@ -92,7 +92,7 @@ impl Rebuild {
                     if seq > next {
                         gone.insert_range(next, seq - 1);
                     }
-                    next = seq + 1;
+                    next = seq.saturating_add(1);
                 }
             }
             Record::Requeued { messages } => {
@@ -141,7 +141,7 @@ impl Rebuild {
                 notes.push(format!("the virtual host '{name}' was made anew: records name it"));
             }
         }
-        let numbers = self.queues.keys().next_back().map_or(0, |highest| highest + 1);
+        let numbers = self.queues.keys().next_back().map_or(0, |highest| highest.saturating_add(1));
         engine.queues.start_numbers_at(numbers);
         let mut errors = Vec::new();
         for (position, record) in std::mem::take(&mut self.definitions) {
@@ -214,7 +214,7 @@ impl QueueRemains {
             let queue = &mut engine.queues[slot];
             let lane = queue.lane_of(message.priority);
             let requeues = self.requeues.get(&seq).copied().unwrap_or(0);
-            queue.next_seq = seq + 1;
+            queue.next_seq = seq.saturating_add(1);
             queue.push(Entry { requeues, mark, ..message.entry(seq, lane) });
             fx.retain(message.position, 1);
             count += 1;

@@ -26,6 +26,7 @@ mod model;
 mod page_in;
 mod pages;
 mod quotas;
+mod rebuild;
 mod reclaim;
 mod recorder;
 mod records;
