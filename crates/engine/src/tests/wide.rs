@@ -11,11 +11,27 @@ fn narrow() -> TestHost {
 }
 
 fn with_queues(queues: usize, options: &str) -> TestHost {
-    let mut host = narrow();
+    with_queues_in(narrow(), queues, options)
+}
+
+fn with_queues_in(mut host: TestHost, queues: usize, options: &str) -> TestHost {
     for number in 0..queues {
         host.run(&format!("z queue q{number} {options}"));
         host.run(&format!("z bind amq.fanout q{number} k"));
     }
+    host
+}
+
+/// Three messages of a queue have begun to become dead letters in thirty others.
+fn with_dead_letters(options: &str) -> TestHost {
+    let mut host = with_queues(30, options);
+    host.run("z queue dying durable dlx=amq.fanout ttl=100");
+    for number in 0..3 {
+        host.run(&format!("a publish - dying {number} persistent"));
+    }
+    host.now = host.now.plus(std::time::Duration::from_millis(100));
+    host.engine.expire(host.now, &mut host.fx);
+    turn(&mut host);
     host
 }
 
@@ -111,14 +127,7 @@ fn a_full_queue_among_them_refuses_for_all() {
 
 #[test]
 fn dead_letters_leave_their_queue_when_all_queues_have_them() {
-    let mut host = with_queues(30, "durable");
-    host.run("z queue dying durable dlx=amq.fanout ttl=100");
-    for number in 0..3 {
-        host.run(&format!("a publish - dying {number} persistent"));
-    }
-    host.now = host.now.plus(std::time::Duration::from_millis(100));
-    host.engine.expire(host.now, &mut host.fx);
-    turn(&mut host);
+    let mut host = with_dead_letters("durable");
     assert!(ready_in_all(&host) < 30);
     // Some have a message, and it is in its queue still.
     host.run("restart");
@@ -132,14 +141,7 @@ fn dead_letters_leave_their_queue_when_all_queues_have_them() {
 
 #[test]
 fn dead_letters_of_a_queue_that_goes_arrive() {
-    let mut host = with_queues(30, "");
-    host.run("z queue dying durable dlx=amq.fanout ttl=100");
-    for number in 0..3 {
-        host.run(&format!("a publish - dying {number} persistent"));
-    }
-    host.now = host.now.plus(std::time::Duration::from_millis(100));
-    host.engine.expire(host.now, &mut host.fx);
-    turn(&mut host);
+    let mut host = with_dead_letters("");
     host.act_on("z delete dying");
     host.settle_down();
     assert_eq!(ready_in_all(&host), 90);
@@ -174,11 +176,7 @@ fn delayed_messages_to_very_many_keep_their_order() {
 #[test]
 fn a_transaction_is_refused_that_would_reach_too_many_queues() {
     let limits = Limits { queues_at_once: 8, transaction_operations_max: 50, ..Limits::default() };
-    let mut host = TestHost::with(limits);
-    for number in 0..20 {
-        host.run(&format!("z queue q{number}"));
-        host.run(&format!("z bind amq.fanout q{number} k"));
-    }
+    let mut host = with_queues_in(TestHost::with(limits), 20, "");
     host.run("a transactions");
     host.run("a publish amq.fanout k 1");
     host.run("a publish amq.fanout k 2");
