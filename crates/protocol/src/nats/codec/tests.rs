@@ -334,6 +334,9 @@ fn connect_and_info_go_there_and_back() {
     let Ok(Some((ServerOp::Info(json), _))) = ServerOp::decode(&out, 0) else {
         panic!("{}", text(&out));
     };
+    for needed in ["server_id", "version", "go", "host", "port", "headers", "max_payload"] {
+        assert!(text(json).contains(&format!("\\\"{needed}\\\":")), "nats-core needs {needed}");
+    }
     assert_eq!(Info::decode(json), Ok(info));
     assert!(text(json).contains("\"connect_urls\\\":[\\\"a:1\\\",\\\"b:2\\\"]"), "{}", text(json));
 }
