@@ -3,7 +3,7 @@
 use crate::hints;
 use crate::settings::{LISTENERS, ListenerKind, Place, Settings, Transport};
 use angarium_engine::SlowConsumerPolicy;
-use angarium_protocol::Peer;
+use angarium_protocol::{Peer, Protocol};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrAny, SocketFlags, SocketType, acceptfrom_with, sockopt,
@@ -54,6 +54,7 @@ pub(crate) fn listen_all(
 ) -> Result<Vec<Listener>, String> {
     let ports = bound.into_iter().map(|(kind, bound)| {
         let congestion_control = expect_local(&bound.fd);
+        expect_taking(&bound.fd, kind, settings);
         let socket = bound.listen()?;
         let address = socket.local_addr().map_err(|error| format!("--{}: {error}", kind.name))?;
         Ok(Listener {
@@ -202,6 +203,16 @@ fn expect_local(listener: &OwnedFd) -> Option<String> {
     let usual = sockopt::tcp_congestion(listener).ok()?;
     sockopt::set_tcp_congestion(listener, LOCAL_CONGESTION_CONTROL).ok()?;
     Some(usual)
+}
+
+/// Has the machine end accepted connections whose clients take nothing for too long of what lies in its own
+/// buffers, megabytes for each, of which the node does not know. NATS clients may be kept by their policy.
+fn expect_taking(listener: &OwnedFd, kind: &ListenerKind, settings: &Settings) {
+    if let (Protocol::Amqp091, Some(timeout)) = (kind.protocol, &settings.send_timeout) {
+        let millis = u32::try_from(timeout.0.as_millis()).unwrap_or(u32::MAX);
+        // Without it they stay, as long as that is little.
+        let _ = sockopt::set_tcp_user_timeout(listener, millis);
+    }
 }
 
 impl Drop for Listener {

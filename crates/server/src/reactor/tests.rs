@@ -2,7 +2,7 @@
 //! certificates that change.
 
 use super::certificates::Certificates;
-use super::listeners::{bind, bind_all, complaint, listen_all};
+use super::listeners::{Listener, bind, bind_all, complaint, listen_all};
 use super::tls::Tls;
 use crate::settings::{Encryption, Settings, Sources};
 use rcgen::{
@@ -13,6 +13,8 @@ use rustix::io::Errno;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -469,29 +471,54 @@ fn a_port_refuses_clients_until_it_listens() {
     assert!(bind("amqp", address).unwrap_err().contains("another program listens"));
     drop(free);
     let bound = bind("amqp", address).unwrap();
-    assert!(std::net::TcpStream::connect(address).is_err());
+    assert!(TcpStream::connect(address).is_err());
     let listener = bound.listen().unwrap();
     assert_eq!(listener.local_addr().unwrap(), address);
-    std::net::TcpStream::connect(address).unwrap();
+    TcpStream::connect(address).unwrap();
+}
+
+/// The listener for AMQP by these further flags, a client that connected to it, and its end here.
+fn accept_one(flags: &[(&str, &str)]) -> (Listener, TcpStream, OwnedFd) {
+    let flags = [&[("amqp", "127.0.0.1:0"), ("nats", "off")], flags].concat();
+    let flags = flags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let settings = Sources { flags: flags.collect(), ..Sources::default() }.read().unwrap();
+    let mut listeners = listen_all(bind_all(&settings).unwrap(), &settings).unwrap();
+    let listener = listeners.remove(0);
+    let client = TcpStream::connect(listener.shown.strip_prefix("amqp on ").unwrap()).unwrap();
+    loop {
+        match listener.accept() {
+            Ok(Some((fd, peer))) => {
+                assert!(peer.local);
+                return (listener, client, fd);
+            }
+            Ok(None) => std::thread::yield_now(),
+            Err(error) => panic!("{error}"),
+        }
+    }
 }
 
 #[test]
 fn what_is_sent_to_clients_on_this_machine_is_not_paced() {
-    let flags = [("amqp", "127.0.0.1:0"), ("nats", "off")];
-    let flags = flags.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-    let settings = Sources { flags, ..Sources::default() }.read().unwrap();
-    let listeners = listen_all(bind_all(&settings).unwrap(), &settings).unwrap();
+    let (listener, _client, accepted) = accept_one(&[]);
     // Set after a connection has begun, it would leave the pacing on.
-    assert_eq!(rustix::net::sockopt::tcp_congestion(&listeners[0].fd).unwrap(), "reno");
-    let address = listeners[0].shown.strip_prefix("amqp on ").unwrap();
-    let _client = std::net::TcpStream::connect(address).unwrap();
-    let accepted = loop {
-        match listeners[0].accept() {
-            Ok(Some(client)) => break client,
-            Ok(None) => std::thread::yield_now(),
-            Err(error) => panic!("{error}"),
+    assert_eq!(rustix::net::sockopt::tcp_congestion(&listener.fd).unwrap(), "reno");
+    assert_eq!(rustix::net::sockopt::tcp_congestion(&accepted).unwrap(), "reno");
+}
+
+#[test]
+fn a_client_that_takes_nothing_of_what_the_machine_holds_for_it_is_ended() {
+    let (_listener, _client, accepted) = accept_one(&[("send-timeout", "1s")]);
+    let mut written = 0;
+    let start = Instant::now();
+    let end = loop {
+        match rustix::io::write(&accepted, &[0; 1 << 16]) {
+            Ok(count) => written += count,
+            Err(Errno::AGAIN) if start.elapsed() < Duration::from_secs(20) => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            other => break other,
         }
     };
-    assert!(accepted.1.local);
-    assert_eq!(rustix::net::sockopt::tcp_congestion(&accepted.0).unwrap(), "reno");
+    assert_eq!(end, Err(Errno::TIMEDOUT), "{written} bytes written");
+    assert!(start.elapsed() >= Duration::from_millis(900));
 }

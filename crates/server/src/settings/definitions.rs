@@ -242,7 +242,8 @@ settings! {
     /// What one connection may hold of it, whatever is free.
     connection_memory_max("connection-memory-max"): Option<ByteCount> = None, Restart, MEMORY;
     /// How long a client may take nothing of what is sent to it, whether or not it sends heartbeats. Then it
-    /// is disconnected, unless it is a NATS client whose slow-consumer policy keeps it.
+    /// is disconnected, unless it is a NATS client whose slow-consumer policy keeps it. For AMQP that
+    /// includes what the machine holds for it.
     send_timeout("send-timeout"): Option<Span> = Some(seconds(30)), Restart, at_least(Some(SECOND)).or(None);
 
     /// Largest message body.
