@@ -392,6 +392,7 @@ impl Engine {
         queue.ready = 0;
         queue.bytes.clear_ready();
         self.storage.resident -= std::mem::take(&mut queue.resident);
+        queue.settled_in_pages.clear();
         queue.requeued_in_pages.clear();
         for lane in &mut queue.lanes {
             self.agenda.departures.add(queue.number, queue.durable, std::mem::take(lane));

@@ -28,7 +28,7 @@ pub(super) struct Journal {
 enum Verb {
     /// Says what is in it and what is wrong with it
     Check,
-    /// Gives up what is damaged, and says what that was; copy the folder first
+    /// Makes anew what it can, gives up what is damaged, and says what that was; copy the folder first
     Repair {
         /// Really give up what is damaged; without it, only says what that would be
         #[arg(long)]
