@@ -100,11 +100,20 @@ fn client(
     authority: &Authority,
     identity: Option<(CertificateDer<'static>, KeyPair)>,
 ) -> ClientConnection {
+    client_of(rustls::ALL_VERSIONS, authority, identity)
+}
+
+/// The same, of these versions of TLS.
+fn client_of(
+    versions: &[&'static rustls::SupportedProtocolVersion],
+    authority: &Authority,
+    identity: Option<(CertificateDer<'static>, KeyPair)>,
+) -> ClientConnection {
     let mut roots = RootCertStore::empty();
     roots.add(authority.0.der().clone()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
+        .with_protocol_versions(versions)
         .unwrap()
         .with_root_certificates(roots);
     let config = match identity {
@@ -175,9 +184,12 @@ fn a_clients_bytes_may_come_in_any_pieces() {
     let authority = Authority::new();
     write(folder.path(), &authority, "broker");
     let mut certificates = Certificates::load(&settings(folder.path())).unwrap();
-    for bytes in [1, 2, 5, 100, 1_000] {
+    let versions = [&rustls::version::TLS12, &rustls::version::TLS13];
+    let cases = versions.iter().flat_map(|version| [1, 2, 5, 100, 1_000].map(|it| (version, it)));
+    for (version, bytes) in cases {
         let mut tls = Tls::begin(certificates.acceptance(Instant::now())).unwrap();
-        let mut client = client(&authority, Some(authority.issue(Some("ada"))));
+        let identity = authority.issue(Some("ada"));
+        let mut client = client_of(&[version], &authority, Some(identity));
         let mut received = converse_in(&mut client, &mut tls, bytes).unwrap();
         for text in ["first", "second"] {
             client.writer().write_all(text.as_bytes()).unwrap();
