@@ -96,8 +96,11 @@ pub struct Engine {
     pub(crate) dead_letter_depth: u32,
     pub(crate) random: Random,
     pub(crate) counters: Counters,
-    /// Nodes, bindings and exchanges that were looked at to find routes, ever.
-    pub(crate) looked_at_for_routes: u64,
+    /// Nodes, bindings and exchanges that were looked at to find routes, and queues found, ever.
+    pub(crate) route_steps: u64,
+    /// Work that no client waits for, in this part of the turn: messages that leave their queues without a
+    /// consumer, steps to find the queues of dead letters and delayed messages, timers, what is deleted.
+    pub(crate) unasked_steps: u64,
     pub(crate) scratch: Scratch,
 }
 
@@ -146,6 +149,14 @@ pub(crate) struct Agenda {
     pub(crate) departures: Departures,
     /// Queues whose limits and pages are checked once the group of records is complete.
     pub(crate) overdue: Vec<u32>,
+    /// Queues of which more is ready than their limits allow, until there is time to let it go.
+    pub(crate) overlong: VecDeque<u32>,
+    /// Consumers of channels that have closed, by slot and incarnation.
+    pub(crate) ending: VecDeque<(u32, u32)>,
+    /// Numbers of queues that connections had to themselves which have ended.
+    pub(crate) ownerless: VecDeque<u64>,
+    /// Virtual hosts with bindings of what was deleted.
+    pub(crate) unbinding: VecDeque<u32>,
     /// Queues that have a page to be written in a further turn.
     pub(crate) unpaged: VecDeque<u32>,
     /// Messages that have not reached all of their very many recipients.
@@ -199,6 +210,17 @@ impl Topology {
     /// All virtual hosts, by name.
     pub(crate) fn by_name(&self) -> impl Iterator<Item = &Vhost> {
         self.vhost_slots.values().filter_map(|slot| self.vhosts.get(*slot))
+    }
+}
+
+impl Agenda {
+    /// Whether anything ends over several turns.
+    #[inline]
+    pub(crate) fn has_leaving(&self) -> bool {
+        !self.overlong.is_empty()
+            || !self.ending.is_empty()
+            || !self.ownerless.is_empty()
+            || !self.unbinding.is_empty()
     }
 }
 
@@ -277,7 +299,8 @@ impl Engine {
             dead_letter_depth: 0,
             random,
             counters: Counters::default(),
-            looked_at_for_routes: 0,
+            route_steps: 0,
+            unasked_steps: 0,
             scratch: Scratch::default(),
         };
         engine.add_vhost("/");

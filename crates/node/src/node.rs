@@ -12,17 +12,19 @@ use crate::flow::throttle::HomeSaid;
 use crate::memory::account::{Account, OUTPUT_BYTES};
 use crate::memory::shortage::Shortage;
 use crate::options::Options;
-use crate::shard::inbox::InboxBatch;
+use crate::shard::inbox::Inbox;
 use crate::storage::StorageStatus;
 use crate::storage::recovery;
 use angarium_engine::{ConnectionId, Engine, ShardId, Time};
 use angarium_journal::Storage;
 use angarium_protocol::{Close, Context, Peer, ProtocolHandler, Traffic, Writer};
-use std::collections::VecDeque;
 use std::time::Duration;
 
 /// How often idle connections are looked at: heartbeats, handshake timeouts, unused buffers.
 pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Connections that are looked at before others get their turn.
+const SWEPT_AT_ONCE: usize = 2_048;
 
 /// How many connections go on with their input in a turn of which each uses up its work budget.
 const RESTING_BUDGETS: usize = 2;
@@ -70,8 +72,8 @@ pub struct Node {
     pub(crate) shortage: Shortage,
     pub(crate) storage: StorageStatus,
     pub(crate) administration: Administration,
-    /// Shard batches of other shards that are not processed yet, oldest first.
-    pub(crate) inbox: VecDeque<InboxBatch>,
+    /// What other shards have sent and what is not processed yet.
+    pub(crate) inbox: Inbox,
     pub(crate) stats: Stats,
 }
 
@@ -107,7 +109,7 @@ impl Node {
             connections: Connections::new(),
             storage: StorageStatus::default(),
             administration: Administration::default(),
-            inbox: VecDeque::new(),
+            inbox: Inbox::default(),
             stats: Stats::default(),
         }
     }
@@ -529,10 +531,13 @@ impl Node {
     /// Looks at every connection (heartbeats, timeouts, buffers of idle ones) and, if the disk is full,
     /// whether it still is.
     fn sweep(&mut self, now: Time) {
-        self.effects.sweep_stalls(now);
-        self.effects.spill.sweep();
-        self.end_episodes(now);
-        for id in self.slots() {
+        let from = std::mem::take(&mut self.connections.swept);
+        if from == 0 {
+            self.effects.sweep_stalls(now);
+            self.effects.spill.sweep();
+            self.end_episodes(now);
+        }
+        for id in self.slots().skip(from).take(SWEPT_AT_ONCE) {
             self.sweep_memory(now, id);
             self.end_if_stalled(now, id);
             let proves_nothing = self.proves_nothing(id);
@@ -545,6 +550,12 @@ impl Node {
                 free_if_empty(&mut self.effects.outbox[id.0 as usize].writer.output.bytes);
             }
             self.expire_connection(now, id);
+        }
+        if from + SWEPT_AT_ONCE < self.connections.slots.len() {
+            // The others have their turns next.
+            self.connections.swept = from + SWEPT_AT_ONCE;
+            self.connections.next_sweep = Some(now);
+            return;
         }
         let is_full = self.retry_if_full();
         self.resume_spill_when_due(now);

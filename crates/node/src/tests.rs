@@ -26,6 +26,7 @@ mod slow_delivery;
 mod spill_yields;
 mod throttle;
 mod turns;
+mod wide_links;
 
 use crate::{Node, Options};
 use angarium_engine::{QueueOptions, RefusalKind, Request, Time};

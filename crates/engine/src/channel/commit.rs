@@ -4,9 +4,14 @@ use super::transaction::{HeldPublish, Operation, Operations, Transaction, cost};
 use crate::channel::Channel;
 use crate::engine::Engine;
 use crate::interface::refusal::refuse;
+use crate::publish::Route;
+use crate::publish::taken::SizeInGroup;
 use crate::storage::record;
 use crate::storage::record::EXTRA_BYTES_MAX;
 use crate::{Effects, Outcome, Position, Publish, Refusal, Reply, Settle, StorageState, Time};
+
+/// Steps of routing that a transaction's messages may take, for each operation that it may have.
+const ROUTE_STEPS_TIMES: u64 = 10;
 
 impl Engine {
     /// A publish waits for the commit. That its exchange is there is checked now.
@@ -113,18 +118,16 @@ impl Engine {
         slot: u32,
         operations: &Operations,
     ) -> Result<(usize, usize), Refusal> {
-        let most = self.options.limits.transaction_operations_max;
-        let (mut bytes, mut records) = (EXTRA_BYTES_MAX, 1);
-        let mut placements = 0;
+        let mut records = 1;
+        let mut total = SizeInGroup { bytes: EXTRA_BYTES_MAX, queues: 0, is_whole: true };
+        let steps_before = self.route_steps;
         let mut up_to = 0;
         let mut settles = false;
         for operation in operations.iter() {
             match operation {
                 Operation::Publish(publish) => {
-                    let (size, queues) =
-                        publish.with(|publish| self.publish_size(slot, publish))?;
-                    bytes += size;
-                    placements += queues;
+                    let size = publish.with(|publish| self.publish_size(slot, publish))?;
+                    self.add_size(&mut total, size, steps_before)?;
                     records += 2;
                 }
                 Operation::Settle(settle) => {
@@ -139,11 +142,11 @@ impl Engine {
             if tag > up_to {
                 break;
             }
-            bytes += 32;
+            total.bytes += 32;
             records += 1;
             if settles {
                 // What is not in memory becomes a dead letter later, in a group of its own.
-                bytes += 2 * EXTRA_BYTES_MAX;
+                total.bytes += 2 * EXTRA_BYTES_MAX;
                 records += 2;
                 let message = delivered.entry.message.clone();
                 dying.extend(message.map(|message| (delivered.queue, message)));
@@ -151,35 +154,53 @@ impl Engine {
         }
         for (queue, message) in dying {
             if self.queues.get(queue).is_some() {
-                let (size, queues) = self.dead_letter_size(queue, &message);
-                bytes += size;
-                placements += queues;
+                let size = self.dead_letter_size(queue, &message);
+                self.add_size(&mut total, size, steps_before)?;
             }
         }
-        if placements > most {
-            refuse!(
-                LimitExceeded,
-                "a transaction that puts messages into {placements} queues; the limit is {most}"
-            );
-        }
-        Ok((bytes, records))
+        Ok((total.bytes, records))
     }
 
-    /// At most how many bytes the records of a publish take, and how many queues it goes to. Refused: a quota
-    /// is reached.
-    fn publish_size(
-        &mut self,
-        slot: u32,
-        publish: &Publish<'_>,
-    ) -> Result<(usize, usize), Refusal> {
+    /// Adds what one more message comes to. Refused: the transaction is more than is done in one step.
+    fn add_size(
+        &self,
+        total: &mut SizeInGroup,
+        size: SizeInGroup,
+        steps_before: u64,
+    ) -> Result<(), Refusal> {
+        let most = self.options.limits.transaction_operations_max;
+        total.bytes += size.bytes;
+        total.queues += size.queues;
+        if total.queues > most {
+            refuse!(
+                LimitExceeded,
+                "a transaction that puts messages into {} queues or more; the limit is {most}",
+                total.queues
+            );
+        }
+        let steps = self.route_steps - steps_before;
+        if !size.is_whole || steps > ROUTE_STEPS_TIMES * most as u64 {
+            refuse!(
+                LimitExceeded,
+                "a transaction whose messages pass more exchanges and bindings than are looked at in \
+                 one step; publish to these exchanges outside of transactions"
+            );
+        }
+        Ok(())
+    }
+
+    /// What a publish comes to. Refused: a quota is reached.
+    fn publish_size(&mut self, slot: u32, publish: &Publish<'_>) -> Result<SizeInGroup, Refusal> {
         let Channel { id, vhost, .. } = self.clients.channels[slot];
         let mut targets = std::mem::take(&mut self.scratch.targets);
         let routed = self.route(vhost, publish, &mut targets);
+        let is_whole = !matches!(routed, Ok(Route::Queues { is_whole: false, .. }));
         let route = routed.as_ref().ok().filter(|_| self.access.bounds_stored());
         let by = Some(id.connection);
         let refusal = route.and_then(|route| self.over_quota(by, vhost, route, &targets));
         let queues = targets.len();
         self.scratch.targets = targets;
-        refusal.map_or(Ok((record::bytes_max(cost(publish) as usize, queues), queues)), Err)
+        let bytes = record::bytes_max(cost(publish) as usize, queues);
+        refusal.map_or(Ok(SizeInGroup { bytes, queues, is_whole }), Err)
     }
 }

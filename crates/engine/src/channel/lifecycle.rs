@@ -9,6 +9,7 @@ use crate::{
     Call, ChannelId, ConnectionId, Effects, Position, Refusal, RefusalKind, Reply, StorageState,
     SubjectPermissions, Time,
 };
+use std::collections::BTreeSet;
 
 impl Engine {
     /// Begins a connection by `user` to `vhost`. Refused: unknown vhost (`NotFound`), no
@@ -105,7 +106,7 @@ impl Engine {
             self.close(now, channel, fx);
         }
         self.agenda.wide.publisher_left(id);
-        self.delete_queues(|queue| queue.owner == Some(id), fx);
+        self.delete_exclusive(id, fx);
         let ended = self.clients.connections.get_mut(id.0 as usize).and_then(Option::take);
         if ended.as_ref().is_some_and(|connection| connection.is_at_home) {
             fx.call_home(Call::Disconnect(id));
@@ -137,6 +138,7 @@ impl Engine {
             grant,
             vhost,
             channels: Vec::new(),
+            exclusive: BTreeSet::new(),
             is_counted,
             is_in_vhost: false,
             is_short: false,
@@ -169,22 +171,21 @@ impl Engine {
         channel.transaction = None;
         // Without flow nothing is delivered to it while what it had goes back.
         channel.flow = false;
-        let consumers = channel.consumers.clone();
         let queues = self.queues_of(slot);
-        for consumer in consumers {
-            self.end_consumer(now, consumer, fx);
-        }
+        self.end_consumers_of(now, slot, fx);
         self.end_browsers_of(id);
         self.requeue_all(now, slot, &queues, fx);
         self.tell_confirms_of(id, fx);
         self.agenda.wide.channel_left(id);
         let mut channel = self.clients.channels.remove(slot).expect("a channel's slot is in use");
-        if channel.gets > 0 {
-            for (_, queue) in self.queues.iter_mut().filter(|(_, queue)| !queue.gets.is_empty()) {
+        for queue in std::mem::take(&mut channel.gets) {
+            if let Some(queue) = self.queues.get_mut(queue) {
                 queue.gets.retain(|get| get.channel != id);
             }
         }
-        self.agenda.confirming.retain(|confirming| *confirming != slot);
+        if channel.is_confirming {
+            self.agenda.confirming.retain(|confirming| *confirming != slot);
+        }
         self.timers.reset(&mut channel.settle_timer, None, Timer::Settle(slot));
         if channel.opening != 0 {
             fx.call_home(Call::Close(id));

@@ -13,6 +13,7 @@ use crate::consumer::unsettled::Unsettled;
 use crate::interface::refusal::refuse;
 use crate::pubsub::Subscribers;
 use crate::{ChannelId, Position, Refusal, Reply, Time};
+use std::collections::BTreeSet;
 
 /// A connection: who it is, and its channels.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub(crate) struct Connection {
     pub(crate) vhost: u32,
     /// Its channels: number and slot, by number.
     pub(crate) channels: Vec<(u16, u32)>,
+    /// The numbers of queues that it has to itself.
+    pub(crate) exclusive: BTreeSet<u64>,
     /// It counts as one of its user's.
     pub(crate) is_counted: bool,
     /// It counts as one of its virtual host's.
@@ -56,8 +59,8 @@ pub(crate) struct Channel {
     /// Names of consumers that have ended with their queues, which it has not been told yet.
     pub(crate) cancelled: Vec<String>,
     pub(crate) inbox: Option<Box<Inbox>>,
-    /// How often it waits for one message of a queue.
-    pub(crate) gets: u32,
+    /// The slots of queues of which it waits for one message, each as often as it does.
+    pub(crate) gets: Vec<u32>,
     /// When the timer for settles goes off.
     pub(crate) settle_timer: Option<Time>,
     /// What tells it from an earlier channel of its number, where home knows it; else 0.
@@ -83,6 +86,13 @@ impl Channel {
             refuse!(PreconditionFailed, "the channel has no transaction");
         };
         Ok(transaction)
+    }
+
+    /// One of its gets of the queue in that slot is answered.
+    pub(crate) fn waits_no_more_for(&mut self, queue: u32) {
+        if let Some(at) = self.gets.iter().position(|other| *other == queue) {
+            self.gets.swap_remove(at);
+        }
     }
 
     #[inline]

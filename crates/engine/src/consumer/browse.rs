@@ -15,6 +15,8 @@ use crate::{ChannelId, Delivery, Effects, Loaded, Position, Refusal, Time};
 
 /// Messages that one browser is shown before others get their turn, or has read in one load.
 const BROWSED_AT_ONCE: usize = 64;
+/// Browsers that are served before others get their turn.
+const SERVED_AT_ONCE: usize = 16;
 /// Body bytes in one load, beyond its first message.
 const LOAD_BYTES_MAX: u64 = 256 << 10;
 
@@ -84,7 +86,7 @@ impl Engine {
 
     /// Shows browsers what they have not seen, each a bounded part of it.
     pub(super) fn serve_browsers<F: Effects>(&mut self, now: Time, fx: &mut F) {
-        for slot in self.browsers.take_awake() {
+        for slot in self.browsers.take_awake(SERVED_AT_ONCE) {
             self.serve_browser(now, slot, fx);
         }
     }

@@ -80,7 +80,7 @@ impl Browser {
 pub(crate) struct Browsers {
     all: Slab<Browser>,
     /// Those that may have something to see, each once.
-    awake: Vec<u32>,
+    awake: VecDeque<u32>,
     next_number: u64,
 }
 
@@ -100,8 +100,10 @@ impl Browsers {
         !self.awake.is_empty()
     }
 
-    pub(crate) fn take_awake(&mut self) -> Vec<u32> {
-        let awake = std::mem::take(&mut self.awake);
+    /// Takes those that have been awake for longest, at most `most`.
+    pub(crate) fn take_awake(&mut self, most: usize) -> Vec<u32> {
+        let count = self.awake.len().min(most);
+        let awake: Vec<u32> = self.awake.drain(..count).collect();
         for slot in &awake {
             if let Some(browser) = self.all.get_mut(*slot) {
                 browser.is_awake = false;
@@ -148,7 +150,7 @@ impl Browsers {
     pub(crate) fn wake(&mut self, slot: u32) {
         let Some(browser) = self.all.get_mut(slot) else { return };
         if !std::mem::replace(&mut browser.is_awake, true) {
-            self.awake.push(slot);
+            self.awake.push_back(slot);
         }
     }
 
@@ -158,7 +160,7 @@ impl Browsers {
         for (slot, browser) in self.all.iter_mut().filter(|(_, browser)| !browser.is_awake) {
             if which(browser) {
                 browser.is_awake = true;
-                self.awake.push(slot);
+                self.awake.push_back(slot);
             }
         }
     }

@@ -1,11 +1,16 @@
 //! Consumers begin and end.
 
-use super::Consumer;
 use super::credit::Account;
-use crate::engine::Engine;
+use super::{Consumer, NO_CHANNEL};
+use crate::engine::{Clients, Engine};
 use crate::interface::limits::check_name;
 use crate::interface::refusal::refuse;
 use crate::{Consume, Effects, Refusal, Reply, Time};
+
+/// Consumers of a channel that closes which end before others get their turn.
+const CONSUMERS_AT_ONCE: usize = 256;
+/// Consumers that are looked at for one, in as much time as finding a queue takes.
+const LOOKED_AT_ONCE: u64 = 4;
 
 impl Engine {
     pub(crate) fn consume(
@@ -21,6 +26,8 @@ impl Engine {
             consume.name.clone()
         };
         self.check_consumer(slot, queue_slot, &name, &consume)?;
+        let others = self.queues[queue_slot].consumers.len();
+        self.count_consumers(slot, others);
         self.check_may_hold_more(self.clients.channels[slot].id.connection)?;
         if consume.browses {
             self.browse(now, slot, queue_slot, name.clone())?;
@@ -48,6 +55,12 @@ impl Engine {
         self.agenda.starting.push(consumer);
         self.queue_used(now, queue_slot);
         Ok(Reply::Consuming { name })
+    }
+
+    /// Counts the work of looking at the consumers of a channel, and at `others`.
+    fn count_consumers(&mut self, channel: u32, others: usize) {
+        let count = (self.clients.channels[channel].consumers.len() + others) as u64;
+        self.work_budget.count_routing(count / LOOKED_AT_ONCE);
     }
 
     fn check_consumer(
@@ -92,7 +105,8 @@ impl Engine {
 
     /// Its request is answered: deliveries may begin.
     pub(crate) fn start_consumer(&mut self, slot: u32) {
-        if let Some(consumer) = self.clients.consumers.get_mut(slot) {
+        let consumer = self.clients.consumers.get_mut(slot);
+        if let Some(consumer) = consumer.filter(|consumer| consumer.channel != NO_CHANNEL) {
             consumer.is_started = true;
             self.reconsider(slot);
         }
@@ -109,6 +123,8 @@ impl Engine {
             return;
         }
         if let Some(consumer) = self.consumer_named(slot, name) {
+            let others = self.queues.get(self.clients.consumers[consumer].queue);
+            self.count_consumers(slot, others.map_or(0, |queue| queue.consumers.len()));
             self.end_consumer(now, consumer, fx);
         }
     }
@@ -130,10 +146,49 @@ impl Engine {
         if let Some(channel) = self.clients.channels.get_mut(consumer.channel) {
             channel.consumers.retain(|other| *other != slot);
         }
-        let queue_slot = consumer.queue;
-        let Some(queue) = self.queues.get_mut(queue_slot) else { return Some(consumer) };
-        queue.consumers.retain(|other| *other != slot);
-        queue.able.retain(|other| *other != slot);
+        self.consumers_left(now, consumer.queue, fx);
+        Some(consumer)
+    }
+
+    /// The consumers of a channel end that closes; in later turns, where they are too many. They get nothing
+    /// more.
+    pub(crate) fn end_consumers_of<F: Effects>(&mut self, now: Time, channel: u32, fx: &mut F) {
+        let consumers = std::mem::take(&mut self.clients.channels[channel].consumers);
+        let is_many = consumers.len() > CONSUMERS_AT_ONCE;
+        for slot in consumers {
+            if !is_many {
+                self.end_consumer(now, slot, fx);
+            } else if let Some(consumer) = self.clients.consumers.get_mut(slot) {
+                (consumer.channel, consumer.is_started) = (NO_CHANNEL, false);
+                self.agenda.ending.push_back((slot, consumer.incarnation));
+            }
+        }
+    }
+
+    /// Goes on to end the consumers of channels that have closed.
+    #[cold]
+    pub(crate) fn end_some_consumers<F: Effects>(&mut self, now: Time, fx: &mut F) {
+        let count = self.agenda.ending.len().min(CONSUMERS_AT_ONCE);
+        let mut queues = Vec::with_capacity(count);
+        for (slot, incarnation) in self.agenda.ending.drain(..count) {
+            let consumer = self.clients.consumers.get(slot);
+            if consumer.is_some_and(|consumer| consumer.incarnation == incarnation) {
+                queues.extend(self.clients.consumers.remove(slot).map(|consumer| consumer.queue));
+            }
+        }
+        queues.sort_unstable();
+        queues.dedup();
+        for queue in queues {
+            self.consumers_left(now, queue, fx);
+        }
+    }
+
+    /// Some consumers of a queue have ended; the queue may go with them.
+    fn consumers_left<F: Effects>(&mut self, now: Time, queue_slot: u32, fx: &mut F) {
+        let Some(queue) = self.queues.get_mut(queue_slot) else { return };
+        let is_there = |slot: &u32| self.clients.consumers.get(*slot).is_some();
+        queue.consumers.retain(is_there);
+        queue.able.retain(is_there);
         queue.turn = 0;
         if queue.consumers.is_empty() {
             if queue.options.auto_delete {
@@ -145,17 +200,26 @@ impl Engine {
             let next = queue.consumers[0];
             self.reconsider(next);
         }
-        Some(consumer)
     }
 
-    /// A consumer ends because its queue goes, or can go on no more. Its channel hears of it at the end of
-    /// the turn: after the answer, where it deletes the queue itself.
-    pub(crate) fn cancel_consumer(&mut self, slot: u32) {
-        let Some(consumer) = self.clients.consumers.remove(slot) else { return };
-        if let Some(channel) = self.clients.channels.get_mut(consumer.channel) {
-            channel.consumers.retain(|other| *other != slot);
+    /// Consumers end because their queue goes, or can go on no more. Their channels hear of it at the end of
+    /// the turn: after the answer, where one of them deletes the queue itself.
+    pub(crate) fn cancel_consumers(&mut self, consumers: Vec<u32>) {
+        let mut channels = Vec::new();
+        for consumer in consumers.into_iter().filter_map(|it| self.clients.consumers.remove(it)) {
+            let Some(channel) = self.clients.channels.get_mut(consumer.channel) else { continue };
+            channel.cancelled.push(consumer.name);
+            if channels.last() != Some(&consumer.channel) {
+                channels.push(consumer.channel);
+            }
         }
-        self.tell_cancelled(consumer.channel, consumer.name);
+        channels.sort_unstable();
+        channels.dedup();
+        for slot in channels {
+            let Clients { channels, consumers, .. } = &mut self.clients;
+            channels[slot].consumers.retain(|consumer| consumers.get(*consumer).is_some());
+            self.wait_to_tell(slot);
+        }
     }
 
     /// A channel hears at the end of the turn that a consumer was cancelled.

@@ -19,6 +19,11 @@ pub(crate) struct Settling {
     held: Vec<(u32, u64)>,
 }
 
+/// Steps that a delivery counts for which goes back because its channel closes.
+const REQUEUE_STEPS: u64 = 2;
+/// Settles of one client that are carried out before those of others.
+const IN_TURN: usize = 256;
+
 impl Engine {
     /// Settles all deliveries of a channel up to a tag, the first ones first; where they are many, over
     /// several turns.
@@ -30,19 +35,7 @@ impl Engine {
         outcome: Outcome,
         fx: &mut F,
     ) {
-        // A transaction's are one group of records.
-        if self.is_much(slot, up_to) && !self.storage.in_group {
-            let queues = match outcome {
-                Outcome::Requeue => self.queues_of(slot),
-                Outcome::Accept | Outcome::Discard => Vec::new(),
-            };
-            return self.settle_later(slot, up_to, outcome, &queues);
-        }
-        while let Some(channel) = self.clients.channels.get_mut(slot)
-            && let Some(delivered) = channel.unsettled.take_first(up_to)
-        {
-            self.settle_one(now, Some(slot), delivered, outcome, fx);
-        }
+        self.settle_some_of(now, slot, up_to, outcome, None, fx);
     }
 
     /// Requeues all deliveries of a channel that ends. `queues`: those that it has consumed from.
@@ -53,26 +46,52 @@ impl Engine {
         queues: &[u32],
         fx: &mut F,
     ) {
-        if self.is_much(slot, u64::MAX) {
-            self.settle_later(slot, u64::MAX, Outcome::Requeue, queues);
-        } else {
-            self.settle_up_to(now, slot, u64::MAX, Outcome::Requeue, fx);
-        }
+        self.settle_some_of(now, slot, u64::MAX, Outcome::Requeue, Some(queues), fx);
         for settling in self.agenda.settling.iter_mut().filter(|it| it.channel == Some(slot)) {
             settling.channel = None;
         }
     }
 
-    /// Whether there is more to be settled up to a tag than in one turn.
-    #[inline]
-    fn is_much(&self, slot: u32, up_to: u64) -> bool {
-        let unsettled = &self.clients.channels[slot].unsettled;
-        unsettled.up_to(up_to) > self.options.limits.settles_at_once
+    /// Settles deliveries up to a tag, in later turns what there is no time for. `queues`: as
+    /// [`Engine::requeue_all`] has them.
+    fn settle_some_of<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        up_to: u64,
+        outcome: Outcome,
+        queues: Option<&[u32]>,
+        fx: &mut F,
+    ) {
+        // A transaction's are one group of records.
+        let is_group = self.storage.in_group;
+        let count = self.clients.channels[slot].unsettled.up_to(up_to);
+        // All channels of a connection may close at once.
+        let has_time = queues.is_none() || count == 0 || !self.has_much_unasked();
+        if !is_group && (count > self.options.limits.settles_at_once || !has_time) {
+            return self.settle_later(slot, up_to, outcome, queues);
+        }
+        if queues.is_some() {
+            self.unasked_steps += REQUEUE_STEPS * count as u64;
+        }
+        while let Some(channel) = self.clients.channels.get_mut(slot)
+            && let Some(delivered) = channel.unsettled.take_first(up_to)
+        {
+            self.settle_one(now, Some(slot), delivered, outcome, fx);
+            if !is_group && self.letters_are_much() {
+                return self.settle_later(slot, up_to, outcome, queues);
+            }
+        }
     }
 
-    fn settle_later(&mut self, slot: u32, up_to: u64, outcome: Outcome, queues: &[u32]) {
+    fn settle_later(&mut self, slot: u32, up_to: u64, outcome: Outcome, queues: Option<&[u32]>) {
+        let queues = match (outcome, queues) {
+            (Outcome::Accept | Outcome::Discard, _) => Vec::new(),
+            (Outcome::Requeue, Some(queues)) => queues.to_vec(),
+            (Outcome::Requeue, None) => self.queues_of(slot),
+        };
         let deliveries = self.clients.channels[slot].unsettled.split_first(up_to);
-        let held = self.hold_queues(queues);
+        let held = self.hold_queues(&queues);
         let (number, channel) = (self.agenda.next_settling, Some(slot));
         self.agenda.next_settling += 1;
         self.agenda.settling.push_back(Settling { number, channel, deliveries, outcome, held });
@@ -80,10 +99,12 @@ impl Engine {
 
     /// Goes on with what [`Engine::settle_up_to`] left.
     pub(crate) fn settle_some<F: Effects>(&mut self, now: Time, fx: &mut F) {
-        let looked_at = self.looked_at_for_routes;
-        for _ in 0..self.options.limits.settles_at_once {
-            if self.letters_are_much(looked_at) {
+        for count in 1..=self.options.limits.settles_at_once {
+            if self.letters_are_much() {
                 break;
+            }
+            if count % IN_TURN == 0 {
+                self.let_next_settle();
             }
             let Some(settling) = self.agenda.settling.front_mut() else { break };
             let (channel, outcome) = (settling.channel, settling.outcome);
@@ -94,6 +115,16 @@ impl Engine {
             }
         }
         self.run_overdue(now, fx);
+    }
+
+    /// Lets the settles of another client go on, if others wait; those of one channel keep their order.
+    fn let_next_settle(&mut self) {
+        let settling = &mut self.agenda.settling;
+        let Some(first) = settling.front() else { return };
+        let channel = first.channel;
+        if channel.is_none() || settling.iter().skip(1).all(|other| other.channel != channel) {
+            settling.rotate_left(1);
+        }
     }
 
     /// The queues that a channel consumes from.

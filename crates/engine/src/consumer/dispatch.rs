@@ -1,7 +1,7 @@
 //! From queues to consumers: which of them can take a message, and handing it out.
 
 use crate::consumer::unsettled::Delivered;
-use crate::engine::Engine;
+use crate::engine::{Clients, Engine};
 use crate::foundation::timers::Timer;
 use crate::interface::limits::MESSAGE_BYTES;
 use crate::queue::entry::Entry;
@@ -40,6 +40,7 @@ impl Engine {
             || !self.storage.arrivals.is_empty()
             || !self.agenda.unpaged.is_empty()
             || !self.agenda.wide.is_empty()
+            || self.agenda.has_leaving()
             || self.pubsub.has_work()
             || self.browsers.has_work()
     }
@@ -55,6 +56,7 @@ impl Engine {
     /// take messages. The host calls it at the end of each turn, so that replies and deliveries
     /// of one turn keep their order.
     pub fn dispatch<F: Effects>(&mut self, now: Time, fx: &mut F) {
+        self.unasked_steps = 0;
         for slot in std::mem::take(&mut self.agenda.starting) {
             self.start_consumer(slot);
         }
@@ -70,6 +72,10 @@ impl Engine {
         if !self.agenda.unpaged.is_empty() {
             self.page_some_out(fx);
         }
+        if self.agenda.has_leaving() {
+            self.unasked_steps = 0;
+            self.let_some_leave(now, fx);
+        }
         if !self.agenda.wide.is_empty() {
             self.fan_out_some(now, fx);
         }
@@ -81,6 +87,26 @@ impl Engine {
         self.record_settled(fx);
         self.tell_confirms(fx);
         self.tell_subscribers(fx);
+        self.unasked_steps = 0;
+    }
+
+    /// Goes on with what ends over several turns.
+    #[cold]
+    fn let_some_leave<F: Effects>(&mut self, now: Time, fx: &mut F) {
+        self.end_some_consumers(now, fx);
+        self.delete_ownerless(fx);
+        self.unbind_some(fx);
+        for _ in 0..self.agenda.overlong.len() {
+            if self.has_much_unasked() {
+                break;
+            }
+            let Some(slot) = self.agenda.overlong.pop_front() else { break };
+            if let Some(queue) = self.queues.get_mut(slot) {
+                queue.is_overlong = false;
+                self.agenda.overdue.push(slot);
+                self.run_overdue(now, fx);
+            }
+        }
     }
 
     /// Serves queues, as many as there is time for. The rest is served in the next turn, before
@@ -196,28 +222,46 @@ impl Engine {
                     self.queues[slot].turn = index + 1;
                     return Some(candidate);
                 }
-                Some(why) => {
-                    let queue = &mut self.queues[slot];
-                    queue.able.remove(index);
-                    if queue.able.is_empty() {
-                        // The first that is able is next: a channel changes the order of its consumers.
-                        queue.turn = 0;
-                    }
-                    let consumer = &mut self.clients.consumers[candidate];
-                    consumer.is_able = false;
-                    if let HeldUp::Channel = why {
-                        self.clients.channels[consumer.channel].is_held_up = true;
-                    }
+                Some(HeldUp::Itself) => {
+                    self.queues[slot].able.remove(index);
+                    self.clients.consumers[candidate].is_able = false;
                 }
+                Some(HeldUp::Channel) => self.hold_up(slot, index, candidate),
+            }
+            let queue = &mut self.queues[slot];
+            if queue.able.is_empty() {
+                // The first that is able is next: a channel changes the order of its consumers.
+                queue.turn = 0;
             }
         }
+    }
+
+    /// No consumer of the candidate's channel can take a message of the queue.
+    fn hold_up(&mut self, slot: u32, index: usize, candidate: u32) {
+        let Clients { consumers, channels, .. } = &mut self.clients;
+        let channel = consumers[candidate].channel;
+        channels[channel].is_held_up = true;
+        let queue = &mut self.queues[slot];
+        let mut before = 0;
+        let mut at = 0;
+        queue.able.retain(|other| {
+            let consumer = &mut consumers[*other];
+            let stays = consumer.channel != channel;
+            consumer.is_able = stays;
+            before += usize::from(!stays && at < index);
+            at += 1;
+            stays
+        });
+        queue.turn = index - before;
     }
 
     /// Why a consumer cannot take a message of `bytes`.
     #[inline]
     pub(crate) fn held_up<F: Effects>(&self, slot: u32, bytes: u32, fx: &F) -> Option<HeldUp> {
         let consumer = self.clients.consumers.get(slot)?;
-        let channel = self.clients.channels.get(consumer.channel)?;
+        let Some(channel) = self.clients.channels.get(consumer.channel) else {
+            return Some(HeldUp::Itself);
+        };
         if !channel.flow || !fx.has_room(channel.id.connection) {
             return Some(HeldUp::Channel);
         }
@@ -462,9 +506,8 @@ impl Engine {
         // An auto-delete queue stays: its messages may be saved yet.
         queue.able.clear();
         queue.turn = 0;
-        for consumer in std::mem::take(&mut queue.consumers) {
-            self.cancel_consumer(consumer);
-        }
+        let consumers = std::mem::take(&mut queue.consumers);
+        self.cancel_consumers(consumers);
     }
 
     /// Delivers to the channel that has opened the inbox; false where that has no room: the reply is

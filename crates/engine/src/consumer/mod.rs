@@ -15,12 +15,15 @@ pub(crate) mod unsettled;
 use self::credit::Account;
 use std::time::Duration;
 
+/// Stands for the channel of a consumer whose channel has closed.
+pub(crate) const NO_CHANNEL: u32 = u32::MAX;
+
 /// A channel's wish to take messages from a queue.
 #[derive(Debug)]
 pub(crate) struct Consumer {
     /// Tells it from others that had its slot.
     pub(crate) incarnation: u32,
-    /// The slot of its channel.
+    /// The slot of its channel, or [`NO_CHANNEL`].
     pub(crate) channel: u32,
     /// The slot of its queue.
     pub(crate) queue: u32,

@@ -6,7 +6,9 @@ use crate::interface::refusal::refuse;
 use crate::queue::entry::Entry;
 use crate::storage::record;
 use crate::storage::record::{Kind, Record, Requeued};
-use crate::{ChannelId, DeathReason, Effects, Outcome, Position, Refusal, Settle, Time};
+use crate::{
+    ChannelId, DeathReason, DiscardReason, Effects, Outcome, Position, Refusal, Settle, Time,
+};
 
 /// Settled messages of one queue that one record holds at most.
 const RECORD_SETTLES_MAX: u32 = 1024;
@@ -107,6 +109,8 @@ impl Engine {
             self.queues.get_mut(queue_slot).filter(|queue| queue.number == queue_number)
         else {
             // The queue is gone, and its references with it, except this one.
+            let is_lost = outcome != Outcome::Accept;
+            self.counters.discarded.add(DiscardReason::QueueDeleted, u64::from(is_lost));
             self.snapshot_first(queue_number, &entry);
             self.drop_entry(entry, fx);
             return;

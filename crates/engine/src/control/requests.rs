@@ -171,7 +171,7 @@ impl Engine {
     fn get<F: Effects>(&mut self, now: Time, queue: u32, get: Get, fx: &mut F) {
         self.queues[queue].gets.push_back(get);
         if let Some(slot) = self.channel_slot(get.channel) {
-            self.clients.channels[slot].gets += 1;
+            self.clients.channels[slot].gets.push(queue);
         }
         self.queue_used(now, queue);
         self.serve_queue(now, queue, fx);
@@ -181,7 +181,7 @@ impl Engine {
     pub(crate) fn take_get(&mut self, queue: u32) -> Option<Get> {
         let get = self.queues.get_mut(queue)?.gets.pop_front()?;
         if let Some(slot) = self.channel_slot(get.channel) {
-            self.clients.channels[slot].gets -= 1;
+            self.clients.channels[slot].waits_no_more_for(queue);
         }
         Some(get)
     }
@@ -343,6 +343,7 @@ impl Engine {
     pub(crate) fn remove_vhost(&mut self, slot: u32) {
         self.pubsub.vhost_left(slot);
         self.agenda.wide.vhost_left(slot);
+        self.end_unbinding(slot);
         let mut vhost = self.topology.vhosts.remove(slot).expect("the caller looked it up");
         vhost.router.tally.all_went();
         self.definitions.take(&mut vhost.router.tally);

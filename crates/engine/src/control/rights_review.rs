@@ -72,7 +72,7 @@ impl Engine {
                 return true;
             };
             if let Some(channel) = clients.channel_slot(get.channel) {
-                clients.channels[channel].gets -= 1;
+                clients.channels[channel].waits_no_more_for(slot);
             }
             fx.reply(get.channel, Err(refusal));
             false

@@ -2,7 +2,7 @@
 
 use crate::channel::Channel;
 use crate::engine::Engine;
-use crate::foundation::timers::Timer;
+use crate::foundation::deferred_drop::drop_elsewhere;
 use crate::interface::limits::{check_arguments, check_name};
 use crate::interface::refusal::refuse;
 use crate::queue::Queue;
@@ -14,6 +14,9 @@ use crate::{
     QueueOptions, QueueType, Refusal, RefusalKind, Reply, Request, StorageState, Time,
 };
 use std::sync::Arc;
+
+/// Ranges and counts of a queue from which on another thread drops them.
+const DROPPED_ELSEWHERE: usize = 1_024;
 
 impl Engine {
     pub(crate) fn change_topology<F: Effects>(
@@ -126,20 +129,10 @@ impl Engine {
         record: &Record<'_>,
         fx: &mut F,
     ) {
-        self.definitions.take(&mut self.topology.vhosts[vhost].router.tally);
         if change.changed && change.durable {
             self.append_record(record, fx);
         }
-        self.record_auto_deleted(vhost, change, fx);
-        self.tell_catching(vhost, fx);
-    }
-
-    fn record_auto_deleted<F: Effects>(&mut self, vhost: u32, change: &Change, fx: &mut F) {
-        for exchange in change.auto_deleted.iter().filter(|exchange| exchange.durable) {
-            let vhost_name = self.vhost_name(vhost);
-            let record = Record::ExchangeDeleted { vhost: &vhost_name, name: &exchange.name };
-            self.append_record(&record, fx);
-        }
+        self.end_change(vhost, change, fx);
     }
 
     // ---- bindings ----
@@ -252,6 +245,10 @@ impl Engine {
         if queue.options.queue_type == QueueType::Quorum {
             fx.lacks_copies(&self.topology.vhosts[vhost].name, &name);
         }
+        let owner = queue.owner.and_then(|owner| self.clients.connection_mut(owner));
+        if let Some(owner) = owner {
+            owner.exclusive.insert(number);
+        }
         let queue_slot = self.add_queue(queue);
         self.queue_used(now, queue_slot);
         Ok(Reply::Queue { name, messages: 0, consumers: 0 })
@@ -319,45 +316,6 @@ impl Engine {
         self.check_kept(*durable)
     }
 
-    /// Deletes all queues of some kind.
-    pub(crate) fn delete_queues<F: Effects>(&mut self, which: impl Fn(&Queue) -> bool, fx: &mut F) {
-        let some = self.queues.iter().filter(|(_, queue)| which(queue));
-        for slot in some.map(|(slot, _)| slot).collect::<Vec<_>>() {
-            self.delete_queue(slot, fx);
-        }
-    }
-
-    /// Deletes a queue and all in it; says how many messages were ready.
-    pub(crate) fn delete_queue<F: Effects>(&mut self, slot: u32, fx: &mut F) -> u64 {
-        let Some(queue) = self.queues.get_mut(slot) else { return 0 };
-        let ready = queue.ready;
-        for consumer in std::mem::take(&mut queue.consumers) {
-            self.cancel_consumer(consumer);
-        }
-        self.cancel_browsers(slot);
-        while let Some(get) = self.take_get(slot) {
-            let text = format!("queue '{}' was deleted", self.queues[slot].name);
-            fx.reply(get.channel, Err(Refusal::new(RefusalKind::NotFound, text)));
-        }
-        self.drop_messages(slot);
-        self.counters.discarded.add(DiscardReason::QueueDeleted, ready);
-        let mut queue = self.queues.remove(slot).expect("it was found just now");
-        self.timers.reset(&mut queue.head_timer, None, Timer::Head(slot));
-        self.timers.reset(&mut queue.expires_at, None, Timer::Queue(slot));
-        self.forget_declarer(&queue);
-        let vhost = &mut self.topology.vhosts[queue.vhost];
-        vhost.queues -= 1;
-        let change = vhost.router.queue_removed(QueueKey(slot));
-        vhost.router.tally.went(queue.by, queue.definition_bytes());
-        self.definitions.take(&mut vhost.router.tally);
-        if queue.durable {
-            self.append_record(&Record::QueueDeleted { number: queue.number }, fx);
-        }
-        self.record_auto_deleted(queue.vhost, &change, fx);
-        self.tell_catching(queue.vhost, fx);
-        ready
-    }
-
     /// Drops everything ready in a queue; says how many messages that were.
     fn purge<F: Effects>(&mut self, slot: u32, fx: &mut F) -> u64 {
         self.record_settled_of(slot, false, fx);
@@ -379,6 +337,10 @@ impl Engine {
 
     /// Numbers of a queue's durable messages that are out, or on their way to be dead letters.
     pub(crate) fn unsettled_of(&self, number: u64) -> Vec<u64> {
+        let queue = self.queues.slot_of(number).and_then(|slot| self.queues.get(slot));
+        if queue.is_some_and(|queue| queue.unsettled == 0) {
+            return Vec::new();
+        }
         let out = self.durable_out().filter(|(of, _)| *of == number);
         let mut kept: Vec<u64> = out.map(|(_, entry)| entry.seq).collect();
         kept.sort_unstable();
@@ -392,8 +354,11 @@ impl Engine {
         queue.ready = 0;
         queue.bytes.clear_ready();
         self.storage.resident -= std::mem::take(&mut queue.resident);
-        queue.settled_in_pages.clear();
-        queue.requeued_in_pages.clear();
+        let settled = std::mem::take(&mut queue.settled_in_pages);
+        let requeued = std::mem::take(&mut queue.requeued_in_pages);
+        if settled.len() + requeued.len() > DROPPED_ELSEWHERE {
+            drop_elsewhere((settled, requeued));
+        }
         for lane in &mut queue.lanes {
             self.agenda.departures.add(queue.number, queue.durable, std::mem::take(lane));
         }

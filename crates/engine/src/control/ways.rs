@@ -9,7 +9,9 @@ use crate::access::matched_by_binding;
 use crate::engine::Engine;
 use crate::routing::Router;
 use crate::routing::vhost::Way;
-use crate::{Binding, BindingTarget, ChannelId, ExchangeKind, Names, Publish, Refusal, Request};
+use crate::{
+    Binding, BindingTarget, ChannelId, ExchangeKind, Names, Publish, Refusal, RefusalKind, Request,
+};
 
 impl Engine {
     /// Refuses a request of a narrowed user that would lead messages to keys it may not publish with, or let
@@ -60,7 +62,7 @@ impl Engine {
         let mut targets = std::mem::take(&mut self.scratch.targets);
         let routed = self.route_to(vhost, publish, &mut targets);
         self.scratch.targets = targets;
-        // Where there is no such exchange, that is said later.
+        // Where there is no such exchange, that is said later; a long way leads to no subjects then.
         if !routed.is_some_and(|routed| routed.has_subjects) {
             return Ok(());
         }
@@ -75,17 +77,27 @@ impl Engine {
         let read_headers = self.options.conventions.read_headers;
         let vhost = &mut self.topology.vhosts[vhost];
         let reached = vhost.reached(read_headers, Way::of(publish), &publish.content);
-        let checked = match self.clients.grant(connection) {
-            None => Ok(()),
-            Some(grant) => reached.into_iter().try_for_each(|exchange| {
+        let checked = match (self.clients.grant(connection), reached) {
+            (None, _) => Ok(()),
+            (Some(grant), Some(reached)) => reached.into_iter().try_for_each(|exchange| {
                 publish.keys().try_for_each(|key| grant.check_key(exchange, key))
             }),
+            (Some(_), None) => Err(too_long(publish.exchange)),
         };
         let looked_at = vhost.router.take_looked_at();
-        self.looked_at_for_routes += looked_at;
+        self.route_steps += looked_at;
         self.work_budget.count_routing(looked_at);
         checked
     }
+}
+
+/// The refusal of a message whose way is too long to be compared with its publisher's rules.
+fn too_long(exchange: &str) -> Refusal {
+    let text = format!(
+        "exchange '{exchange}' leads through more exchanges and bindings than are looked at in one step: \
+         nobody whose routing keys are narrowed may publish to it"
+    );
+    Refusal::new(RefusalKind::AccessRefused, text)
 }
 
 /// A way that a request declares.

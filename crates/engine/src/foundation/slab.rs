@@ -80,6 +80,17 @@ impl<T> Slab<T> {
         Some(value)
     }
 
+    /// Takes the value out of a slot that nothing else gets before [`Slab::free`].
+    pub(crate) fn take(&mut self, slot: u32) -> Option<T> {
+        self.place_mut(slot)?.take()
+    }
+
+    /// A slot is free whose value was taken out.
+    pub(crate) fn free(&mut self, slot: u32) {
+        debug_assert!(self.get(slot).is_none(), "its value was taken");
+        self.free.push(slot);
+    }
+
     /// The value in a slot.
     #[inline]
     pub(crate) fn get(&self, slot: u32) -> Option<&T> {
@@ -117,7 +128,7 @@ impl<T> Slab<T> {
         slots.filter_map(|(slot, value)| Some((slot, value.as_mut()?)))
     }
 
-    /// How many slots are in use.
+    /// How many slots are in use, or not free yet.
     pub(crate) fn len(&self) -> usize {
         self.slots() - self.free.len()
     }

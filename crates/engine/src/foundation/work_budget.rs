@@ -21,18 +21,20 @@ const PAGED_BYTES: u64 = 256;
 pub(crate) struct WorkBudget {
     done: u64,
     most: u64,
+    /// Who works is to do nothing more in this turn.
+    is_over: bool,
 }
 
 impl WorkBudget {
     /// Begins a turn.
     #[inline]
     pub(crate) fn begin(&mut self) {
-        self.done = 0;
+        (self.done, self.is_over) = (0, false);
     }
 
     /// A budget of `most` bytes for each turn.
     pub(crate) fn new(most: u64) -> WorkBudget {
-        WorkBudget { done: 0, most }
+        WorkBudget { done: 0, most, is_over: false }
     }
 
     /// Messages were handed out, or subscribers looked at for them.
@@ -63,14 +65,19 @@ impl WorkBudget {
         self.done += looked_at * ROUTING_BYTES;
     }
 
-    /// Nothing more is to be done in this turn.
-    pub(crate) fn spend(&mut self) {
-        self.done = self.done.max(self.most);
+    /// Nothing more is to be done in this turn, for the client that is at work.
+    pub(crate) fn end(&mut self) {
+        self.is_over = true;
+    }
+
+    /// Another client is at work, in what is left of the turn.
+    pub(crate) fn go_on(&mut self) {
+        self.is_over = false;
     }
 
     /// What may still be done.
     #[inline]
     pub(crate) fn left(&self) -> u64 {
-        self.most.saturating_sub(self.done)
+        if self.is_over { 0 } else { self.most.saturating_sub(self.done) }
     }
 }

@@ -117,6 +117,9 @@ limits! {
     /// message; where a consumer takes it immediately, for four times the body, or 1 KiB if
     /// that is more.
     handed_at_once: u64 = 4 << 20,
+    /// Nodes of patterns, bindings and exchanges that are looked at to find the queues of a message before
+    /// others get their turn; what one exchange has for one key, or for one header, is not divided.
+    route_steps_at_once: u64 = 16_384,
     /// Queues that a message reaches at once; to more of them it goes over several turns, as far in each.
     queues_at_once: usize = 1_024,
     /// Subscribers that a direct message reaches at once, as [`Limits::queues_at_once`].

@@ -2,7 +2,8 @@
 
 use crate::channel::Channel;
 use crate::engine::Engine;
-use crate::routing::TargetView;
+use crate::routing::vhost::Vhost;
+use crate::routing::{Router, TargetView};
 use crate::{
     Arguments, ConnectionId, Counters, Discards, ExchangeOptions, ExchangeRules, PermissionListing,
     Position, QueueCounters, QueueOptions, Quota, SessionExpiry, SubjectPermissions,
@@ -223,11 +224,42 @@ impl Engine {
         self.access.exchange_rules_of(user, vhost)
     }
 
-    /// All exchanges, by virtual host and name.
+    /// All exchanges, by virtual host.
     pub fn list_exchanges(&self) -> impl Iterator<Item = ExchangeListing<'_>> {
-        self.topology.by_name().flat_map(|vhost| {
-            let (exchanges, vhost) = (vhost.router.exchanges(), vhost.name.as_str());
+        self.list_exchanges_in(0..self.exchange_places())
+    }
+
+    /// Places that exchanges have or had; each keeps its own for as long as no virtual host comes or goes.
+    #[must_use]
+    pub fn exchange_places(&self) -> usize {
+        self.topology.by_name().map(|vhost| vhost.router.exchange_places()).sum()
+    }
+
+    /// Those in some of the [`Engine::exchange_places`].
+    pub fn list_exchanges_in(
+        &self,
+        places: Range<usize>,
+    ) -> impl Iterator<Item = ExchangeListing<'_>> {
+        self.in_vhosts(places, Router::exchange_places).flat_map(|(host, own)| {
+            let vhost = host.name.as_str();
+            let exchanges = host.router.exchanges_in(own);
             exchanges.map(move |(name, options)| ExchangeListing { vhost, name, options })
+        })
+    }
+
+    /// Virtual hosts with those of `places` that are their own, where each has some after the other.
+    fn in_vhosts(
+        &self,
+        places: Range<usize>,
+        count: impl Fn(&Router) -> usize,
+    ) -> impl Iterator<Item = (&Vhost, Range<usize>)> {
+        let mut before = 0;
+        self.topology.by_name().map(move |host| {
+            let count = count(&host.router);
+            let own = |place: usize| place.saturating_sub(before).min(count);
+            let own = own(places.start)..own(places.end);
+            before += count;
+            (host, own)
         })
     }
 
@@ -302,8 +334,22 @@ impl Engine {
 
     /// All bindings but those of default exchanges, by virtual host.
     pub fn list_bindings(&self) -> impl Iterator<Item = BindingListing<'_>> {
-        self.topology.by_name().flat_map(|vhost| {
-            vhost.router.bindings().map(|binding| {
+        self.list_bindings_in(0..self.binding_places())
+    }
+
+    /// Places that bindings have or had; each keeps its own for as long as no virtual host comes or goes.
+    #[must_use]
+    pub fn binding_places(&self) -> usize {
+        self.topology.by_name().map(|vhost| vhost.router.binding_places()).sum()
+    }
+
+    /// Those in some of the [`Engine::binding_places`].
+    pub fn list_bindings_in(
+        &self,
+        places: Range<usize>,
+    ) -> impl Iterator<Item = BindingListing<'_>> {
+        self.in_vhosts(places, Router::binding_places).flat_map(|(vhost, own)| {
+            vhost.router.bindings_in(own).map(|binding| {
                 let (target, to_queue) = match binding.target {
                     TargetView::Queue(name, _) => (name, true),
                     TargetView::Exchange(name) => (name, false),

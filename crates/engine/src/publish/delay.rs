@@ -6,7 +6,7 @@
 use crate::channel::Channel;
 use crate::engine::Engine;
 use crate::foundation::timers::Timer;
-use crate::publish::fanouts::Then;
+use crate::publish::fanouts::{Extent, Then};
 use crate::publish::held::{DelayKey, Held, HeldBytes};
 use crate::publish::taken::Taken;
 use crate::queue::blob::{Blob, ENTRY_COST};
@@ -198,6 +198,9 @@ impl Engine {
             if key.due > now {
                 return self.watch_delays();
             }
+            if self.has_much_unasked() {
+                break;
+            }
             let Some(blob) = self.delays.messages.get(&key).cloned() else {
                 return self.ask_delayed(now, LOAD_MESSAGES_MAX, fx);
             };
@@ -285,7 +288,9 @@ impl Engine {
         let mut targets = Vec::new();
         // Where the exchange was deleted meanwhile, the message has nowhere to go.
         let way = Way { exchange: stored.exchange, keys };
+        let steps_before = self.route_steps;
         let routed = self.find_queues(held.vhost, way, &content, &mut targets);
+        self.unasked_steps += self.route_steps - steps_before;
         let fits = |key: &QueueKey| self.fits(key.0, content.priority, blob.len());
         if self.storage.state == StorageState::Full && !held.persistent && !targets.iter().all(fits)
         {
@@ -296,10 +301,12 @@ impl Engine {
         let redelivered = self.delays.may_have_been_delivered(key);
         let annotations = stored.annotations(0);
         let incoming = stored.incoming(&also_to, redelivered, &annotations);
-        let is_wide = self.is_wide(targets.len());
+        let is_whole = routed.is_none_or(|routed| routed.is_whole);
+        let is_wide = self.is_wide(is_whole, targets.len());
         if is_wide {
             let then = Then::EndDelay(key);
-            self.place_wide(None, held.vhost, &incoming, targets.len(), false, then);
+            let extent = Extent::of(targets.len(), is_whole, true);
+            self.place_wide(None, held.vhost, &incoming, extent, false, then);
             // The others wait for it.
             self.delays.is_loading = true;
         } else {
@@ -309,9 +316,9 @@ impl Engine {
             self.storage.in_group = true;
             self.place(now, &incoming, &targets, false, fx);
         }
-        let is_heard = routed.is_some_and(|routed| routed.has_subjects)
+        let is_heard = routed.is_some_and(|routed| routed.has_subjects && routed.is_whole)
             && self.publish_to_subscribers(held.vhost, &incoming, None, fx);
-        self.counters.unroutable += u64::from(targets.is_empty() && !is_heard);
+        self.counters.unroutable += u64::from(targets.is_empty() && !is_heard && is_whole);
         if is_wide {
             return false;
         }

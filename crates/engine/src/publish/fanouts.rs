@@ -6,14 +6,19 @@ use crate::publish::taken::Taken;
 use crate::pubsub::ToSubscribers;
 use crate::queue::blob::Blob;
 use crate::routing::QueueKey;
+use crate::routing::walk::Walk;
 use crate::{ChannelId, ConnectionId, LoadId};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::RangeInclusive;
 
 /// Fan-outs that are carried out in turn; the others wait, and know their message alone. One of them is of
 /// no client's publish at most.
 const ACTIVE_MAX: usize = 8;
 /// Dead letters to very many queues that may wait before queues keep what they would let go of.
 const LETTERS_MAX: usize = 256;
+
+/// Queues found repeatedly that are kept, beyond as many as there are different ones.
+const REPEATED_MAX: usize = 8_192;
 
 /// The fan-outs that have not reached all yet.
 #[derive(Debug, Default)]
@@ -31,6 +36,8 @@ pub(crate) struct WideFanouts {
     outstanding: BTreeMap<u32, u64>,
     /// Numbers them.
     pub(crate) begun: u64,
+    /// The numbers of those that are there.
+    numbers: BTreeSet<u64>,
 }
 
 /// Fan-outs for which a connection waits.
@@ -43,7 +50,7 @@ struct Held {
 
 #[derive(Debug)]
 pub(crate) struct Fanout {
-    pub(crate) number: u64,
+    number: u64,
     /// The publisher.
     pub(crate) by: Option<ConnectionId>,
     is_letter: bool,
@@ -67,12 +74,51 @@ pub(crate) struct ToQueues {
     /// Body bytes that queues are still to get of it.
     pub(crate) outstanding: u64,
     pub(crate) redelivered: bool,
-    /// With their numbers: another queue may have the slot by the time. `None`: it has not begun.
-    pub(crate) targets: Option<Vec<(QueueKey, u64)>>,
+    pub(crate) search: Search,
+    /// The queues found, with their numbers: another one may have the slot by the time.
+    pub(crate) targets: Vec<(QueueKey, u64)>,
+    /// How many of these are different.
+    pub(crate) different: usize,
     pub(crate) next: usize,
+    /// What is decided once its way is walked to the end; `None`: it was when the message came.
+    pub(crate) undecided: Option<Undecided>,
     pub(crate) wants_flush: bool,
     pub(crate) taken: Taken,
     pub(crate) then: Then,
+}
+
+/// How far the queues of a message are found.
+#[derive(Debug)]
+pub(crate) enum Search {
+    Ahead,
+    Underway(Box<Walk>),
+    Over,
+}
+
+/// A message with a long way: what is known of it at its end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Undecided {
+    /// It may come to the exchange of subjects, and to those who subscribe.
+    pub(crate) to_subjects: bool,
+    /// Its publisher wants it back where it goes nowhere.
+    pub(crate) mandatory: bool,
+    /// Somebody subscribes to it.
+    pub(crate) is_heard: bool,
+}
+
+/// How many queues a message was found to go to, and whether these are all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    pub(crate) queues: usize,
+    pub(crate) undecided: Option<Undecided>,
+}
+
+impl Extent {
+    /// `is_whole`: they are all; otherwise: whether it may come to subjects.
+    pub(crate) fn of(queues: usize, is_whole: bool, to_subjects: bool) -> Extent {
+        let undecided = Undecided { to_subjects, mandatory: false, is_heard: false };
+        Extent { queues, undecided: (!is_whole).then_some(undecided) }
+    }
 }
 
 /// What follows when all queues have it.
@@ -99,11 +145,27 @@ impl Work {
     /// What the list of those takes who are still to get it.
     fn list_bytes(&self) -> u64 {
         match self {
-            Work::Queues(work) => {
-                let places = work.targets.as_ref().map_or(0, Vec::capacity);
-                (places * size_of::<(QueueKey, u64)>()) as u64
-            }
+            Work::Queues(work) => (work.targets.capacity() * size_of::<(QueueKey, u64)>()) as u64,
             Work::Subscribers(work) => work.list_bytes(),
+        }
+    }
+}
+
+impl ToQueues {
+    /// No further queue gets it.
+    fn end(&mut self) {
+        (self.search, self.targets, self.next) = (Search::Over, Vec::new(), 0);
+        (self.undecided, self.outstanding) = (None, 0);
+    }
+
+    /// Takes in queues that were found, each once.
+    pub(crate) fn found(&mut self, targets: impl Iterator<Item = (QueueKey, u64)>) {
+        self.targets.extend(targets);
+        let is_over = matches!(self.search, Search::Over);
+        if is_over || self.targets.len() > 2 * self.different + REPEATED_MAX {
+            self.targets.sort_unstable();
+            self.targets.dedup();
+            self.different = self.targets.len();
         }
     }
 }
@@ -123,6 +185,7 @@ impl WideFanouts {
 
     pub(crate) fn begin(&mut self, by: Option<ConnectionId>, is_letter: bool, work: Work) {
         self.begun += 1;
+        self.numbers.insert(self.begun);
         let bytes = work.message_bytes();
         self.count(by, bytes);
         if let Work::Queues(work) = &work {
@@ -131,17 +194,6 @@ impl WideFanouts {
         let fanout = Fanout { number: self.begun, by, is_letter, bytes, work };
         if is_letter { &mut self.letters } else { &mut self.published }.push_back(fanout);
         self.activate();
-    }
-
-    /// The one that began last is a connection's.
-    pub(crate) fn hold_last(&mut self, by: Option<ConnectionId>) {
-        let (Some(by), number) = (by, self.begun) else { return };
-        let last = self.all_mut().find(|it| it.number == number && it.by.is_none());
-        let Some(last) = last else { return };
-        last.by = Some(by);
-        let bytes = last.bytes;
-        self.others_bytes -= bytes;
-        self.count(Some(by), bytes);
     }
 
     /// Counts a message for the connection that waits for it.
@@ -168,6 +220,13 @@ impl WideFanouts {
     /// Body bytes that the queues of a virtual host are still to get, each queue's counted.
     pub(crate) fn outstanding_in(&self, vhost: u32) -> u64 {
         self.outstanding.get(&vhost).copied().unwrap_or(0)
+    }
+
+    /// Queues of a virtual host are still to get that many bytes more.
+    pub(crate) fn found_more(&mut self, vhost: u32, bytes: u64) {
+        if bytes > 0 {
+            *self.outstanding.entry(vhost).or_default() += bytes;
+        }
     }
 
     /// Queues of a virtual host have got that many bytes.
@@ -197,6 +256,7 @@ impl WideFanouts {
 
     /// All has reached all.
     pub(crate) fn ended(&mut self, fanout: &Fanout) {
+        self.numbers.remove(&fanout.number);
         self.is_letter_active &= !fanout.is_letter;
         let held = fanout.by.and_then(|by| Some((by, self.holding.get_mut(&by)?)));
         if let Some((by, held)) = held {
@@ -217,8 +277,9 @@ impl WideFanouts {
         self.letters.len() >= LETTERS_MAX
     }
 
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Fanout> {
-        self.active.iter().chain(&self.published).chain(&self.letters)
+    /// Whether those with these numbers have reached all.
+    pub(crate) fn are_done(&self, numbers: RangeInclusive<u64>) -> bool {
+        self.numbers.range(numbers).next().is_none()
     }
 
     fn all_mut(&mut self) -> impl Iterator<Item = &mut Fanout> {
@@ -251,10 +312,7 @@ impl WideFanouts {
         self.outstanding.remove(&vhost);
         for fanout in self.all_mut() {
             match &mut fanout.work {
-                Work::Queues(work) if work.vhost == vhost => {
-                    work.targets = Some(Vec::new());
-                    work.outstanding = 0;
-                }
+                Work::Queues(work) if work.vhost == vhost => work.end(),
                 Work::Subscribers(work) if work.vhost == vhost => work.end(),
                 _ => {}
             }

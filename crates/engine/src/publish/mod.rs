@@ -11,7 +11,7 @@ use crate::engine::{Engine, Storage};
 use crate::foundation::shared_body::copy_for_queues;
 use crate::interface::limits::NAME_BYTES_MAX;
 use crate::interface::refusal::refuse;
-use crate::publish::fanouts::Then;
+use crate::publish::fanouts::{Extent, Then};
 use crate::publish::taken::Taken;
 use crate::queue::Queue;
 use crate::queue::blob::{Blob, ENTRY_COST, Encoded};
@@ -168,17 +168,20 @@ impl Engine {
                 (Taken::default(), self.deliver_to_inbox(owner, publish, fx))
             }
             Ok(Route::Refused) => (Taken { refused: true, ..Taken::default() }, true),
-            Ok(Route::Queues { has_subjects }) => {
+            Ok(Route::Queues { is_whole, has_subjects })
+                if self.is_wide(is_whole, targets.len()) =>
+            {
+                let extent = Extent::of(targets.len(), is_whole, has_subjects);
+                self.scratch.targets = targets;
+                self.begin_wide_publish(slot, publish, has_subjects, extent, fx);
+                return Ok(Taken::default());
+            }
+            Ok(Route::Queues { has_subjects, .. }) => {
                 let mut incoming = Incoming::of(publish);
                 let copy = copy_for_queues(&publish.content, targets.len());
                 incoming.content.shared = copy.as_ref().or(incoming.content.shared);
-                let id = self.clients.channels[slot].id;
                 let mut taken = Taken::default();
-                let is_wide = self.is_wide(targets.len());
-                if is_wide {
-                    let (width, then) = (targets.len(), Then::Confirm(Some(id)));
-                    self.place_wide(by, vhost_slot, &incoming, width, wants_flush, then);
-                } else if !targets.is_empty() {
+                if !targets.is_empty() {
                     taken = self.place(now, &incoming, &targets, wants_flush, fx);
                 }
                 // A key of the default exchange that names no queue may be a subject.
@@ -186,11 +189,6 @@ impl Engine {
                 let is_heard = (has_subjects || is_subject)
                     && self.may_be_delivered(slot, publish)
                     && self.publish_to_subscribers(vhost_slot, &incoming, by, fx);
-                if is_wide {
-                    self.scratch.targets = targets;
-                    self.counters.published += 1;
-                    return Ok(taken);
-                }
                 (taken, is_heard || !targets.is_empty())
             }
         };
@@ -203,8 +201,8 @@ impl Engine {
         Ok(taken)
     }
 
-    /// Routes and places a direct message; returns how many queues and inboxes took it. `by`: the connection
-    /// that published it, if it is on this shard.
+    /// Routes and places a direct message, which subscribers have; returns how many queues and inboxes took
+    /// it. `by`: the connection that published it, if it is on this shard.
     pub(crate) fn place_caught<F: Effects>(
         &mut self,
         now: Time,
@@ -222,10 +220,10 @@ impl Engine {
             Ok(Route::Inbox(owner)) => {
                 caught = u32::from(self.deliver_to_inbox(owner, publish, fx));
             }
-            Ok(Route::Queues { .. }) if self.is_wide(targets.len()) => {
-                let width = targets.len();
-                self.place_wide(by, vhost, &Incoming::of(publish), width, false, Then::Nothing);
-                caught = u32::try_from(targets.len()).unwrap_or(u32::MAX);
+            Ok(Route::Queues { is_whole, .. }) if self.is_wide(is_whole, targets.len()) => {
+                let extent = Extent::of(targets.len(), is_whole, false);
+                self.place_wide(by, vhost, &Incoming::of(publish), extent, false, Then::Nothing);
+                caught = u32::try_from(targets.len()).unwrap_or(u32::MAX).max(1);
             }
             Ok(Route::Queues { .. }) if !targets.is_empty() => {
                 caught = self.place(now, &Incoming::of(publish), &targets, false, fx).queues;
@@ -585,6 +583,8 @@ pub(crate) enum Route {
     /// To those in the list; with subjects, to those who subscribe as well.
     Queues {
         has_subjects: bool,
+        /// As [`crate::routing::Routed::is_whole`].
+        is_whole: bool,
     },
     Inbox(u32),
     Delayed(std::time::Duration),

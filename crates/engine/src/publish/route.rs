@@ -3,8 +3,12 @@
 use super::Route;
 use crate::access::definitions::Declarer;
 use crate::engine::Engine;
+use crate::publish::taken::SizeInGroup;
+use crate::queue::stored::Incoming;
 use crate::routing::vhost::{Way, is_internal};
-use crate::routing::{QueueKey, Routed};
+use crate::routing::walk::Walk;
+use crate::routing::{Keys, QueueKey, Routed};
+use crate::storage::record;
 use crate::{Bound, ConnectionId, Content, Publish, Refusal, RefusalKind, StorageState};
 
 /// Queues of one message whose users' quotas are looked at before it is placed.
@@ -35,7 +39,8 @@ impl Engine {
         {
             return Ok(Route::Inbox(*owner));
         }
-        Ok(Route::Queues { has_subjects: routed.has_subjects })
+        let Routed { has_subjects, is_whole, .. } = routed;
+        Ok(Route::Queues { has_subjects, is_whole })
     }
 
     /// The queues that a message goes to; `None` where there is no such exchange.
@@ -49,15 +54,15 @@ impl Engine {
         self.find_queues(vhost, Way::of(publish), &publish.content, targets)
     }
 
-    /// Whether a message to that number of queues reaches them over several turns. A group of records is one
-    /// step.
+    /// Whether a message that was found to go to that number of queues reaches them over several turns, or
+    /// has a long way (`is_whole`, as [`Routed::is_whole`]). A group of records is one step.
     #[inline]
-    pub(crate) fn is_wide(&self, queues: usize) -> bool {
-        queues > self.options.limits.queues_at_once && !self.storage.in_group
+    pub(crate) fn is_wide(&self, is_whole: bool, queues: usize) -> bool {
+        (!is_whole || queues > self.options.limits.queues_at_once) && !self.storage.in_group
     }
 
-    /// Puts the queues that a message goes to into `targets`, and counts the work of finding them; `None`
-    /// where there is no such exchange.
+    /// Puts the queues that a message goes to into `targets`, or some of them where its way is long, and
+    /// counts the work of finding them; `None` where there is no such exchange.
     #[inline]
     pub(crate) fn find_queues(
         &mut self,
@@ -66,14 +71,61 @@ impl Engine {
         content: &Content<'_>,
         targets: &mut Vec<QueueKey>,
     ) -> Option<Routed> {
-        let vhost = &mut self.topology.vhosts[vhost];
-        let routed = vhost.route(self.options.conventions.read_headers, way, content, targets);
-        let looked_at = vhost.router.take_looked_at();
+        let read_headers = self.options.conventions.read_headers;
+        let host = &mut self.topology.vhosts[vhost];
+        let mut routed = host.route(read_headers, way, content, targets);
+        if routed.is_some_and(|routed| !routed.is_whole) && self.storage.in_group {
+            routed = host.route_whole(read_headers, way, content, targets);
+        }
+        let looked_at = host.router.take_looked_at();
+        self.route_steps += looked_at + targets.len() as u64;
         if looked_at > 0 {
-            self.looked_at_for_routes += looked_at;
             self.work_budget.count_routing(looked_at);
         }
         routed
+    }
+
+    /// Goes on to find the queues that a message goes to, for `most` steps, and counts them. Says whether all
+    /// are found.
+    pub(super) fn find_more_queues(
+        &mut self,
+        vhost: u32,
+        walk: &mut Walk,
+        incoming: &Incoming<'_>,
+        most: u64,
+        found: &mut Vec<QueueKey>,
+    ) -> bool {
+        let keys = Keys { routing_key: incoming.routing_key, also_to: incoming.also_to };
+        let way = Way { exchange: incoming.exchange, keys };
+        let read_headers = self.options.conventions.read_headers;
+        let host = &mut self.topology.vhosts[vhost];
+        let is_whole = host.go_on(walk, read_headers, way, &incoming.content, most, found);
+        let looked_at = host.router.take_looked_at();
+        self.route_steps += looked_at + found.len() as u64;
+        is_whole
+    }
+
+    /// What a message comes to once it is published in a group of records.
+    pub(crate) fn size_in_group(
+        &mut self,
+        vhost: u32,
+        way: Way<'_>,
+        content: &Content<'_>,
+        message_bytes: usize,
+    ) -> SizeInGroup {
+        let mut targets = std::mem::take(&mut self.scratch.targets);
+        targets.clear();
+        let routed = self.find_queues(vhost, way, content, &mut targets);
+        let (queues, is_whole) = (targets.len(), routed.is_none_or(|routed| routed.is_whole));
+        self.scratch.targets = targets;
+        SizeInGroup { bytes: record::bytes_max(message_bytes, queues), queues, is_whole }
+    }
+
+    /// Whether a message has to be stored in one of these queues and cannot be now.
+    #[inline]
+    pub(super) fn cannot_store(&self, persistent: bool, targets: &[QueueKey]) -> bool {
+        let is_durable = |key: &QueueKey| self.queues.get(key.0).is_some_and(|queue| queue.stores);
+        self.storage.state != StorageState::Ready && persistent && targets.iter().any(is_durable)
     }
 
     /// Where a message goes that is to go this way: nowhere, if it has to be stored and cannot be now, or if
@@ -105,10 +157,7 @@ impl Engine {
         targets: &[QueueKey],
         wants_flush: bool,
     ) -> Result<Route, Refusal> {
-        let is_durable = |key: &QueueKey| self.queues.get(key.0).is_some_and(|queue| queue.stores);
-        let cannot_store = self.storage.state != StorageState::Ready
-            && publish.content.persistent
-            && targets.iter().any(is_durable);
+        let cannot_store = self.cannot_store(publish.content.persistent, targets);
         // What is done in a group was looked at before.
         let is_bounded = self.access.bounds_stored() && !self.storage.in_group;
         let over_quota =

@@ -1,4 +1,4 @@
-//! What became of a message that was routed to queues.
+//! What a message that is routed to queues comes to, and what became of it.
 
 use crate::Position;
 
@@ -11,4 +11,15 @@ pub(crate) struct Taken {
     pub(crate) refused: bool,
     /// How many queues have it, or had a consumer for it.
     pub(crate) queues: u32,
+}
+
+/// What a message comes to once it is published in a group of records.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SizeInGroup {
+    /// Bytes of its records, at most.
+    pub(crate) bytes: usize,
+    /// Queues that were found for it.
+    pub(crate) queues: usize,
+    /// As [`crate::routing::Routed::is_whole`].
+    pub(crate) is_whole: bool,
 }

@@ -48,7 +48,8 @@ impl Engine {
         let vhost = self.clients.channels[slot].vhost;
         self.counters.emitted += 1;
         let message = &emitted(self.names(), emit.subject, &emit.content);
-        let publisher = Publisher { connection: id.connection, echo: emit.echo, asks: emit.asks };
+        let (connection, is_emitted) = (id.connection, true);
+        let publisher = Publisher { connection, is_emitted, echo: emit.echo, asks: emit.asks };
         // The queues and inboxes are at home.
         let is_addressed_home = self.is_away() && is_addressed(self.names(), emit.subject);
         let addressed = if is_addressed_home { Shards::one(ShardId::HOME) } else { Shards::NONE };
@@ -195,11 +196,9 @@ impl Engine {
         }
         let mut room = Vec::new();
         let subjects = Subjects::several(incoming.routing_key, incoming.also_to, &mut room);
-        let begun = self.last_wide();
-        let reached = self.announce(vhost, subjects, None, Shards::NONE, &incoming.view(), fx);
-        if self.last_wide() > begun {
-            self.agenda.wide.hold_last(by);
-        }
+        let (is_emitted, echo, asks) = (false, true, false);
+        let by = by.map(|connection| Publisher { connection, is_emitted, echo, asks });
+        let reached = self.announce(vhost, subjects, by, Shards::NONE, &incoming.view(), fx);
         reached.subscribers > 0
     }
 
@@ -243,11 +242,11 @@ impl Engine {
         let silent = publisher.filter(|publisher| !publisher.echo).map(|it| it.connection);
         let width = width(interest, leaves);
         if width > self.options.limits.subscribers_at_once {
-            let publisher = publisher.map(|publisher| publisher.connection);
             let elsewhere = also.and(shards(interest, leaves));
-            let number = emission.number;
-            let to =
-                Wide { vhost: slot, subjects, number, publisher, silent, to_groups: true, width };
+            let (vhost, number, to_groups) = (slot, emission.number, true);
+            let sender = publisher.map(|publisher| publisher.connection);
+            let publisher = emitter(publisher);
+            let to = Wide { vhost, subjects, number, publisher, sender, silent, to_groups, width };
             return self.begin_wide(to, message, elsewhere, fx);
         }
         let is_deaf = |subscriber: &Subscriber| subscriber.is_deaf(subjects, silent, channels);
@@ -275,10 +274,10 @@ impl Engine {
             && publisher.is_some_and(|publisher| publisher.asks)
             && fanout.reached().is_nobody()
             && is_one_shard();
-        let publisher = publisher.map(|publisher| publisher.connection);
+        let sender = publisher.filter(|it| !it.is_emitted).map(|it| it.connection);
         let Subjects { first: subject, further } = subjects;
-        let forward = Forward::new(origin, publisher, vhost, subject, *message);
-        let forward = Forward { asks, further, ..forward };
+        let forward = Forward::new(origin, emitter(publisher), vhost, subject, *message);
+        let forward = Forward { asks, sender, further, ..forward };
         let members = &mut Members { subscribers, spent };
         let to = ToGroup { emission, forward, echo };
         let mut rest = &parts[..];
@@ -311,8 +310,8 @@ impl Engine {
         let width = here.map(|leaf| leaf.all.len()).sum();
         if width > self.options.limits.subscribers_at_once && only.is_none() {
             let number = emission.number;
-            let (publisher, silent, to_groups) = (None, None, false);
-            let to = Wide { vhost, subjects, number, publisher, silent, to_groups, width };
+            let (publisher, sender, silent, to_groups) = (None, None, None, false);
+            let to = Wide { vhost, subjects, number, publisher, sender, silent, to_groups, width };
             return self.begin_wide(to, message, Shards::NONE, fx);
         }
         let is_deaf = |subscriber: &Subscriber| {
@@ -407,10 +406,17 @@ impl Engine {
     }
 }
 
-/// Who emitted a message.
+/// The connection to wait for those who hear a message.
+fn emitter(publisher: Option<Publisher>) -> Option<ConnectionId> {
+    publisher.filter(|publisher| publisher.is_emitted).map(|publisher| publisher.connection)
+}
+
+/// Who published a message.
 #[derive(Clone, Copy, Debug)]
 struct Publisher {
     connection: ConnectionId,
+    /// To the subject itself; through exchanges otherwise.
+    is_emitted: bool,
     /// Its own subscribers hear it too.
     echo: bool,
     /// It wants to know if nobody takes it.

@@ -49,6 +49,8 @@ pub struct Forward<'a> {
     pub origin: ShardId,
     /// The connection there that published it; `None` where none is to wait for those who hear it.
     pub publisher: Option<ConnectionId>,
+    /// The connection there whose further messages come behind it, where that is not its publisher.
+    pub(super) sender: Option<ConnectionId>,
     /// The publisher wants to know if nobody takes it.
     pub asks: bool,
     /// The subject that subscribers are looked up by.
@@ -101,6 +103,7 @@ const HAS_ECHO: u8 = 8;
 /// Exchange and key are those that every emitted message has: they are not written.
 const IS_EMITTED: u8 = 16;
 const HAS_FURTHER: u8 = 32;
+const HAS_SENDER: u8 = 64;
 
 impl<'a> Forward<'a> {
     /// For all who subscribe to one subject outside of groups. It is emitted, if it has a publisher.
@@ -115,6 +118,7 @@ impl<'a> Forward<'a> {
         Forward {
             origin,
             publisher,
+            sender: None,
             asks: false,
             subject,
             message,
@@ -133,7 +137,7 @@ impl<'a> Forward<'a> {
 
     /// Appends its bytes.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let Forward { publisher, subject, further, message, is_emitted, vhost, .. } = *self;
+        let Forward { publisher, sender, subject, further, message, is_emitted, vhost, .. } = *self;
         let (group, has_echo) = match self.audience {
             Audience::All => (None, false),
             Audience::Group { name, tried, echo } => (Some((name, tried)), echo),
@@ -144,12 +148,16 @@ impl<'a> Forward<'a> {
             + u8::from(has_echo) * HAS_ECHO
             + u8::from(is_emitted) * IS_EMITTED
             + u8::from(!further.is_empty()) * HAS_FURTHER
+            + u8::from(sender.is_some()) * HAS_SENDER
             + u8::from(message.shared.is_some()) * BODY_APART;
         let mut writer = Writer(out);
         writer.u8(flags);
         writer.u8(self.origin.0);
         if let Some(publisher) = publisher {
             writer.put(&publisher);
+        }
+        if let Some(sender) = sender {
+            writer.put(&sender);
         }
         if let Some(group) = group {
             writer.put(&group);
@@ -179,6 +187,7 @@ impl<'a> Forward<'a> {
         let has = |flag: u8| flags & flag != 0;
         let origin = reader.get()?;
         let publisher = if has(HAS_PUBLISHER) { Some(reader.get()?) } else { None };
+        let sender = if has(HAS_SENDER) { Some(reader.get()?) } else { None };
         let audience = if has(TO_GROUP) {
             let (name, tried) = reader.get()?;
             Audience::Group { name, tried, echo: has(HAS_ECHO) }
@@ -194,7 +203,23 @@ impl<'a> Forward<'a> {
         }
         let asks = has(ASKS);
         let forward = Forward::new(origin, publisher, vhost, subject, message);
-        Ok(Forward { asks, is_emitted, further, audience, ..forward })
+        Ok(Forward { asks, sender, is_emitted, further, audience, ..forward })
+    }
+
+    /// The connection whose further messages come behind this one, if it is any's: its shard and itself.
+    #[inline]
+    #[must_use]
+    pub fn order(&self) -> Option<(ShardId, ConnectionId)> {
+        Some((self.origin, self.publisher.or(self.sender)?))
+    }
+
+    /// The same of one that is not taken apart.
+    pub fn order_of(bytes: &[u8]) -> Result<Option<(ShardId, ConnectionId)>, Malformed> {
+        let mut reader = Reader(bytes);
+        let flags = reader.u8()?;
+        let origin = reader.get()?;
+        let has_sender = flags & (HAS_PUBLISHER | HAS_SENDER) != 0;
+        Ok(if has_sender { Some((origin, reader.get()?)) } else { None })
     }
 
     /// Appends the header of a batch: what it has in common with the others of its cached route, which is

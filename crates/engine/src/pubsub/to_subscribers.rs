@@ -16,6 +16,8 @@ pub(crate) struct ToSubscribers {
     pub(super) further: Box<[u8]>,
     /// The publisher's connection, if it is on this shard.
     pub(super) publisher: Option<ConnectionId>,
+    /// As [`Forward::order`](super::forward::Forward::order) has it.
+    pub(super) sender: Option<ConnectionId>,
     /// A connection that does not hear it.
     pub(super) silent: Option<ConnectionId>,
     /// Groups get it as well.
@@ -43,7 +45,7 @@ impl ToSubscribers {
         since: u32,
         leaves: Vec<u32>,
     ) -> ToSubscribers {
-        let Wide { vhost, subjects, number, publisher, silent, to_groups, width } = to;
+        let Wide { vhost, subjects, number, publisher, sender, silent, to_groups, width } = to;
         let shared = message.shared.cloned().or_else(|| copy_for(message.body, width));
         ToSubscribers {
             vhost,
@@ -51,6 +53,7 @@ impl ToSubscribers {
             subject: subjects.first.into(),
             further: subjects.further.into(),
             publisher,
+            sender,
             silent,
             to_groups,
             since,
@@ -140,7 +143,10 @@ pub(super) struct Wide<'a> {
     pub(super) vhost: u32,
     pub(super) subjects: Subjects<'a>,
     pub(super) number: u64,
+    /// To wait for those who hear it.
     pub(super) publisher: Option<ConnectionId>,
+    /// Whose further input waits until all have it.
+    pub(super) sender: Option<ConnectionId>,
     pub(super) silent: Option<ConnectionId>,
     pub(super) to_groups: bool,
     /// Subscribers and groups.

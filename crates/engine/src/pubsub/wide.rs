@@ -107,8 +107,7 @@ impl Engine {
             let forward = wide_forward(self.options.shard, &work, vhost, &message);
             fx.forward_to_shards(elsewhere, &forward, &[message.body]);
         }
-        let by = to.publisher.filter(|_| to.to_groups);
-        self.hand_out_wide(by, work);
+        self.hand_out_wide(to.sender, work);
         let subscribers = u32::try_from(to.width).unwrap_or(u32::MAX);
         Reached { subscribers, queues: 0, crowded: false }
     }
@@ -121,5 +120,6 @@ fn wide_forward<'a>(
     message: &MessageView<'a>,
 ) -> Forward<'a> {
     let forward = Forward::new(origin, work.publisher, vhost, &work.subject, *message);
-    Forward { further: &work.further, ..forward }
+    let sender = work.sender.filter(|_| work.publisher.is_none());
+    Forward { sender, further: &work.further, ..forward }
 }

@@ -7,12 +7,12 @@ use super::lane::Front;
 use super::stored::Incoming;
 use crate::engine::Engine;
 use crate::interface::limits::DEAD_LETTER_DEPTH_MAX;
-use crate::publish::fanouts::Then;
+use crate::publish::fanouts::{Extent, Then};
+use crate::publish::taken::SizeInGroup;
 use crate::queue::Queue;
 use crate::queue::page_out::{Loading, Wanted};
 use crate::routing::vhost::Way;
 use crate::routing::{Keys, QueueKey};
-use crate::storage::record;
 use crate::{
     Annotations, Content, Conventions, Death, DeathReason, DiscardReason, Effects, LoadId,
     Overflow, Time,
@@ -47,13 +47,15 @@ impl Engine {
     /// goes once the page was read.
     pub(crate) fn enforce_limits<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
         loop {
+            let has_much = self.has_much_unasked();
             let Some(queue) = self.queues.get_mut(slot) else { return };
             // Where the new ones are refused, what was taken stays: a requeue may exceed the limit.
             if queue.options.overflow != Overflow::DropHead || !queue.is_over_limit() {
                 return;
             }
-            if self.agenda.wide.has_many_letters() && queue.options.dead_letter_exchange.is_some() {
-                return;
+            let has_letters = queue.options.dead_letter_exchange.is_some();
+            if has_much || (has_letters && self.agenda.wide.has_many_letters()) {
+                return self.put_off_limits(slot);
             }
             if let Front::Page(page) = queue.front() {
                 if !page.is_unreadable() {
@@ -74,11 +76,21 @@ impl Engine {
                 continue;
             }
             let Some(entry) = queue.pop() else { return };
+            self.unasked_steps += 1;
             queue.dropped += 1;
             self.counters.dropped += 1;
             let has_exchange = self.queues[slot].options.dead_letter_exchange.is_some();
             self.counters.let_go += u64::from(!has_exchange);
             self.dead_letter(now, slot, entry, DeathReason::MaxLength, fx);
+        }
+    }
+
+    /// A queue lets go of what exceeds its limits once there is time for it.
+    #[cold]
+    fn put_off_limits(&mut self, slot: u32) {
+        let queue = &mut self.queues[slot];
+        if !std::mem::replace(&mut queue.is_overlong, true) {
+            self.agenda.overlong.push_back(slot);
         }
     }
 
@@ -143,8 +155,8 @@ impl Engine {
         let incoming = stored.incoming(&also_to, dying.redelivered, &annotations);
         let mut opens_group = entry.durable && !self.storage.in_group;
         if opens_group {
-            let (bytes, queues) = self.dead_letter_size(slot, blob);
-            opens_group = !self.is_wide(queues);
+            let SizeInGroup { bytes, queues, is_whole } = self.dead_letter_size(slot, blob);
+            opens_group = !self.is_wide(is_whole, queues);
             if opens_group {
                 self.record_settled_of(slot, false, fx);
                 fx.reserve(bytes, 3);
@@ -177,8 +189,14 @@ impl Engine {
         self.storage.next_load += 1;
     }
 
-    /// A dead letter is in all of its queues: the message leaves the one that it was in.
-    pub(crate) fn end_wide_letter<F: Effects>(&mut self, now: Time, load: LoadId, fx: &mut F) {
+    /// A dead letter is in all of its queues, or has none: the message leaves the one that it was in.
+    pub(crate) fn end_wide_letter<F: Effects>(
+        &mut self,
+        now: Time,
+        load: LoadId,
+        is_lost: bool,
+        fx: &mut F,
+    ) {
         let Some(loading) = self.storage.loads.remove(&load) else { return };
         let Wanted::DeadLetter { entry, .. } = loading.wanted else { return };
         let slot = loading.queue;
@@ -189,6 +207,9 @@ impl Engine {
         };
         queue.loads -= 1;
         queue.ended(entry.bytes);
+        if is_lost {
+            self.count_lost_letter(slot, false);
+        }
         self.forget(slot, *entry, fx);
         self.agenda.overdue.push(slot);
         self.run_overdue(now, fx);
@@ -197,19 +218,17 @@ impl Engine {
         self.mark_dirty(slot);
     }
 
-    /// At most how many bytes the records take that make a message of `slot`'s queue a dead letter, and how
-    /// many queues it goes to.
-    pub(crate) fn dead_letter_size(&mut self, slot: u32, blob: &Blob) -> (usize, usize) {
+    /// What a message of `slot`'s queue comes to as a dead letter.
+    pub(crate) fn dead_letter_size(&mut self, slot: u32, blob: &Blob) -> SizeInGroup {
         let stored = blob.stored();
         let also_to = stored.also_to();
         let queue = &self.queues[slot];
-        let exchange = queue.options.dead_letter_exchange.as_deref().unwrap_or_default();
-        let own_key = queue.options.dead_letter_routing_key.as_deref();
-        let way = Way { exchange, keys: letter_keys(own_key, stored.routing_key, &also_to) };
-        let vhost = &mut self.topology.vhosts[queue.vhost];
-        let mut targets = Vec::new();
-        vhost.route(self.options.conventions.read_headers, way, &stored.content, &mut targets);
-        (record::bytes_max(blob.len(), targets.len()), targets.len())
+        let vhost = queue.vhost;
+        let exchange = queue.options.dead_letter_exchange.clone().unwrap_or_default();
+        let own_key = queue.options.dead_letter_routing_key.clone();
+        let keys = letter_keys(own_key.as_deref(), stored.routing_key, &also_to);
+        let way = Way { exchange: &exchange, keys };
+        self.size_in_group(vhost, way, &stored.content, blob.len())
     }
 
     /// Publishes a dead letter of `slot`'s queue. Says whether it goes to very many queues and has only begun
@@ -243,12 +262,14 @@ impl Engine {
         };
         let mut targets = Vec::new();
         let way = Way { exchange: &exchange, keys };
-        let names = &self.options.conventions.names;
-        let Some(routed) = self.find_queues(vhost, way, &content, &mut targets) else {
+        let steps_before = self.route_steps;
+        let routed = self.find_queues(vhost, way, &content, &mut targets);
+        self.unasked_steps += self.route_steps - steps_before;
+        let Some(routed) = routed else {
             self.count_discarded(slot, DiscardReason::DeadLetterNotTaken, 1);
             return false;
         };
-        let is_wide = self.is_wide(targets.len());
+        let is_wide = self.is_wide(routed.is_whole, targets.len());
         let left = if is_wide { 0 } else { self.leave_cycles(&annotations, &mut targets) };
         let letter = Incoming {
             exchange: &exchange,
@@ -260,7 +281,8 @@ impl Engine {
         };
         self.dead_letter_depth += 1;
         if is_wide {
-            self.place_wide(None, vhost, &letter, targets.len(), false, then);
+            let extent = Extent::of(targets.len(), routed.is_whole, true);
+            self.place_wide(None, vhost, &letter, extent, false, then);
         }
         // Placing uses the list of placements, which an outer publish may be using.
         let outer = std::mem::take(&mut self.scratch.placements);
@@ -270,19 +292,26 @@ impl Engine {
         // other subjects that the default exchange leads to.
         let answers = || {
             let own_key = own_key.as_deref();
-            targets.is_empty() && own_key.is_some_and(|key| names.is_answer_address(key))
+            targets.is_empty() && own_key.is_some_and(|key| self.names().is_answer_address(key))
         };
-        let is_heard = (routed.has_subjects || (exchange.is_empty() && answers()))
+        let is_heard = routed.is_whole
+            && (routed.has_subjects || (exchange.is_empty() && answers()))
             && self.publish_to_subscribers(vhost, &letter, None, fx);
         if !is_taken && !is_heard {
-            let reason = match left {
-                0 => DiscardReason::DeadLetterNotTaken,
-                _ => DiscardReason::DeadLetterCycle,
-            };
-            self.count_discarded(slot, reason, 1);
+            self.count_lost_letter(slot, left > 0);
         }
         self.dead_letter_depth -= 1;
         is_wide
+    }
+
+    /// A dead letter has reached nobody: it has been in all queues that it leads to, or in none.
+    #[cold]
+    fn count_lost_letter(&mut self, slot: u32, is_cycle: bool) {
+        let reason = match is_cycle {
+            true => DiscardReason::DeadLetterCycle,
+            false => DiscardReason::DeadLetterNotTaken,
+        };
+        self.count_discarded(slot, reason, 1);
     }
 
     /// Takes out queues the message has already left in a cycle without anybody having rejected it:

@@ -9,9 +9,11 @@ use std::time::Duration;
 
 /// Messages of one queue that expire before others get their turn.
 const EXPIRIES_MAX: usize = 256;
-/// Nodes, bindings and exchanges that are looked at to find the queues of dead letters before others get
-/// their turn.
-const LETTERS_LOOKED_AT_MAX: u64 = 16_384;
+/// Steps of work that no client waits for before others get their turn: of what is settled, of what leaves,
+/// and of what clients and timers cause in a turn.
+const UNASKED_STEPS_MAX: u64 = 8_192;
+/// Steps that a timer counts for, besides what follows.
+const TIMER_STEPS: u64 = 8;
 /// How long a queue's messages then wait.
 const LETTERS_PAUSE: Duration = Duration::from_millis(1);
 
@@ -85,9 +87,8 @@ impl Engine {
         if let Some(queue) = self.queues.get_mut(slot) {
             queue.head_timer = None;
         }
-        let looked_at = self.looked_at_for_routes;
         for _ in 0..EXPIRIES_MAX {
-            if self.letters_are_much(looked_at) {
+            if self.letters_are_much() {
                 break;
             }
             let Some(queue) = self.queues.get(slot) else { return };
@@ -98,24 +99,29 @@ impl Engine {
             self.expire_head(now, slot, fx);
         }
         self.refill(slot, fx);
-        if self.letters_are_much(looked_at) {
+        if self.letters_are_much() {
             return self.set_head_timer(slot, now.plus(LETTERS_PAUSE));
         }
         self.watch_head(slot);
     }
 
-    /// Whether to find the queues of dead letters was so much work that others get their turn, or very many
-    /// wait for the turn of theirs. `looked_at`: what was looked at before the first.
+    /// Whether so much was done in this turn that no client waits for that others get their turn.
     #[inline]
-    pub(crate) fn letters_are_much(&self, looked_at: u64) -> bool {
-        self.looked_at_for_routes - looked_at > LETTERS_LOOKED_AT_MAX
-            || self.agenda.wide.has_many_letters()
+    pub(crate) fn has_much_unasked(&self) -> bool {
+        self.unasked_steps > UNASKED_STEPS_MAX
+    }
+
+    /// The same, or very many dead letters wait for the turn of theirs.
+    #[inline]
+    pub(crate) fn letters_are_much(&self) -> bool {
+        self.has_much_unasked() || self.agenda.wide.has_many_letters()
     }
 
     /// The first message of the queue, which is in memory, has expired.
     pub(crate) fn expire_head<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
         let queue = &mut self.queues[slot];
         let entry = queue.pop().expect("its front is an entry");
+        self.unasked_steps += 1;
         queue.counters.expired += 1;
         self.counters.expired += 1;
         self.dead_letter(now, slot, entry, DeathReason::Expired, fx);
@@ -140,11 +146,11 @@ impl Engine {
 
     /// Runs due timers: message and queue expiry, delays, settle timeouts.
     pub fn expire<F: Effects>(&mut self, now: Time, fx: &mut F) {
-        let looked_at = self.looked_at_for_routes;
         // With many other letters, it is queues' timers alone that are put off.
-        while self.looked_at_for_routes - looked_at <= LETTERS_LOOKED_AT_MAX
+        while !self.has_much_unasked()
             && let Some(timer) = self.timers.pop(now)
         {
+            self.unasked_steps += TIMER_STEPS;
             match timer {
                 Timer::Head(slot) => self.expire_messages(now, slot, fx),
                 Timer::Queue(slot) => self.expire_queue(now, slot, fx),

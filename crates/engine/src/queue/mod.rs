@@ -80,6 +80,8 @@ pub(crate) struct Queue {
     pub(crate) was_used: bool,
     /// In the list of queues to be served.
     pub(crate) is_dirty: bool,
+    /// In the list of queues that let go of messages in a further turn.
+    pub(crate) is_overlong: bool,
     /// In the list of queues whose pages are still to be written.
     pub(crate) is_unpaged: bool,
     /// How much it hands out at once.

@@ -35,9 +35,20 @@ impl Queues {
     }
 
     pub(crate) fn remove(&mut self, slot: u32) -> Option<Queue> {
-        let queue = self.all.remove(slot)?;
+        let queue = self.take(slot)?;
+        self.free(slot);
+        Some(queue)
+    }
+
+    /// Takes a queue out of its slot, which no other one gets before [`Queues::free`].
+    pub(crate) fn take(&mut self, slot: u32) -> Option<Queue> {
+        let queue = self.all.take(slot)?;
         self.by_number.remove(&queue.number);
         Some(queue)
+    }
+
+    pub(crate) fn free(&mut self, slot: u32) {
+        self.all.free(slot);
     }
 
     #[inline]

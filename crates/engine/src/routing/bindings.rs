@@ -14,6 +14,7 @@ use crate::interface::value::arguments_bytes;
 use crate::storage::codec::{Codec, Writer};
 use foldhash::fast::FixedState;
 use std::hash::BuildHasher;
+use std::ops::Range;
 
 /// Names an exchange by the slot it is kept in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -194,6 +195,16 @@ impl Bindings {
             at = binding.links[list as usize].next;
             Some(binding)
         })
+    }
+
+    /// How many slots there are, used or free.
+    pub(super) fn slots(&self) -> usize {
+        self.slots.slots()
+    }
+
+    /// Those in some of the slots.
+    pub(super) fn iter_in(&self, slots: Range<usize>) -> impl Iterator<Item = &Binding> {
+        self.slots.iter_in(slots).map(|(_, binding)| binding)
     }
 
     /// All bindings in order of their slots.

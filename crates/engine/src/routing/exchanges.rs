@@ -9,6 +9,8 @@ use crate::foundation::slab::Slab;
 use crate::{ExchangeKind, ExchangeOptions};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// One exchange with the heads of its binding lists.
@@ -35,6 +37,8 @@ pub(super) struct Exchange {
     pub(super) seen: u64,
     /// Who declared it.
     pub(super) by: Declarer,
+    /// It was deleted, and has bindings left.
+    pub(super) is_gone: bool,
 }
 
 /// What an exchange takes in memory beside its names, with an empty index of patterns.
@@ -58,7 +62,13 @@ impl Exchange {
             with_arguments: 0,
             seen: 0,
             by: Declarer::default(),
+            is_gone: false,
         }
+    }
+
+    /// Whether it was not deleted.
+    pub(super) fn is_live(&self) -> bool {
+        !self.is_gone
     }
 
     /// About how much memory it takes, without its bindings.
@@ -118,6 +128,8 @@ impl Targets {
 pub(super) struct Exchanges {
     slots: Slab<Exchange>,
     names: HashMap<Arc<str>, ExchangeKey, FixedState>,
+    /// Those with an alternate, behind the name of that.
+    alternates: BTreeSet<(Box<str>, ExchangeKey)>,
 }
 
 impl Exchanges {
@@ -125,7 +137,15 @@ impl Exchanges {
         Exchanges {
             slots: Slab::default(),
             names: HashMap::with_hasher(FixedState::with_seed(seed)),
+            alternates: BTreeSet::new(),
         }
+    }
+
+    /// Those that have the exchange of that name as their alternate.
+    pub(super) fn with_alternate(&self, name: &str) -> impl Iterator<Item = ExchangeKey> {
+        let from = (Box::from(name), ExchangeKey(0));
+        let behind = self.alternates.range(from..);
+        behind.take_while(move |(alternate, _)| **alternate == *name).map(|(_, key)| *key)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -145,23 +165,48 @@ impl Exchanges {
         self.slots.get(key.0)
     }
 
+    /// As [`Exchanges::try_get`].
+    pub(super) fn try_get_mut(&mut self, key: ExchangeKey) -> Option<&mut Exchange> {
+        self.slots.get_mut(key.0)
+    }
+
     pub(super) fn get_mut(&mut self, key: ExchangeKey) -> &mut Exchange {
         self.slots.get_mut(key.0).expect("bindings and names lead to live exchanges")
     }
 
     pub(super) fn add(&mut self, exchange: Exchange) -> ExchangeKey {
         let name = Arc::clone(&exchange.name);
+        let alternate = exchange.options.alternate.as_deref().map(Box::from);
         let key = ExchangeKey(self.slots.insert(exchange));
+        self.alternates.extend(alternate.map(|alternate| (alternate, key)));
         self.names.insert(name, key);
         key
     }
 
-    /// Takes out an exchange that no binding leads from or to.
-    pub(super) fn remove(&mut self, key: ExchangeKey) -> Exchange {
-        let exchange = self.slots.remove(key.0);
-        let exchange = exchange.expect("bindings and names lead to live exchanges");
+    /// An exchange is deleted: its name is free.
+    pub(super) fn retire(&mut self, key: ExchangeKey) {
+        let exchange =
+            self.slots.get_mut(key.0).expect("bindings and names lead to live exchanges");
+        exchange.is_gone = true;
         self.names.remove(&exchange.name);
-        exchange
+        if let Some(alternate) = exchange.options.alternate.as_deref() {
+            self.alternates.remove(&(Box::from(alternate), key));
+        }
+    }
+
+    /// Takes out an exchange that was deleted and that no binding leads from or to.
+    pub(super) fn remove(&mut self, key: ExchangeKey) -> Exchange {
+        self.slots.remove(key.0).expect("bindings and names lead to live exchanges")
+    }
+
+    /// How many slots there are, used or free.
+    pub(super) fn slots(&self) -> usize {
+        self.slots.slots()
+    }
+
+    /// The exchanges in some of the slots.
+    pub(super) fn iter_in(&self, slots: Range<usize>) -> impl Iterator<Item = &Exchange> {
+        self.slots.iter_in(slots).map(|(_, exchange)| exchange)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Exchange> {

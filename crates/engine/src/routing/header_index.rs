@@ -7,11 +7,14 @@
 use super::headers::{Compared, Headers};
 use crate::Value;
 use foldhash::fast::FixedState;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashTable};
 use std::hash::BuildHasher;
 
 /// Different arguments found by one header that a message may still not match.
 pub(super) const NEAR_MISSES_MAX: usize = 8_192;
+
+/// Different arguments found by one header, of which each takes every message that has it.
+const CERTAIN_MAX: usize = 16 * NEAR_MISSES_MAX;
 
 /// Members of which places are noted once they are more than this.
 const FEW: usize = 64;
@@ -63,10 +66,19 @@ struct Alike {
     is_certain: bool,
 }
 
+/// Bindings that are found by one header, those with equal arguments together.
+#[derive(Debug, Default)]
+struct Found {
+    /// By the hash of their arguments.
+    alike: HashTable<Alike>,
+    /// How many of them a message with the header may not match.
+    near: usize,
+}
+
 /// The index.
 #[derive(Debug)]
 pub(super) struct HeaderIndex {
-    by_header: HashMap<u64, Vec<Alike>, FixedState>,
+    by_header: HashMap<u64, Found, FixedState>,
     /// Those that take every message.
     always: Members,
     hasher: FixedState,
@@ -78,6 +90,12 @@ struct Keys {
     keys: Vec<(u64, bool)>,
     all: bool,
     hash: u64,
+}
+
+impl Found {
+    fn len(&self) -> usize {
+        self.alike.len()
+    }
 }
 
 impl HeaderIndex {
@@ -105,34 +123,34 @@ impl HeaderIndex {
         }
         let Keys { mut keys, all, hash } = self.keys(&compared);
         if all {
-            let found = |(key, _): &(u64, bool)| self.by_header.get(key).map_or(0, Vec::len);
+            let found = |(key, _): &(u64, bool)| self.by_header.get(key).map_or(0, Found::len);
             let rarest = keys.iter().min_by_key(|key| found(key)).copied();
-            let known = keys.iter().find(|(key, _)| self.place(*key, hash, &is_alike).is_some());
+            let known = keys.iter().find(|(key, _)| self.has(*key, hash, &is_alike));
             keys = known.copied().or(rarest).into_iter().collect();
         }
         let is_full = |(key, is_exact): &(u64, bool)| {
-            let near = |alike: &&Alike| !alike.is_certain;
-            (all || !is_exact)
-                && self.place(*key, hash, &is_alike).is_none()
-                && self.by_header.get(key).is_some_and(|alike| {
-                    alike.len() >= near_misses_max
-                        && alike.iter().filter(near).count() >= near_misses_max
-                })
+            let is_near = all || !is_exact;
+            let is_full = |found: &Found| {
+                (is_near && found.near >= near_misses_max)
+                    || found.len() >= CERTAIN_MAX.max(near_misses_max)
+            };
+            self.by_header.get(key).is_some_and(is_full) && !self.has(*key, hash, &is_alike)
         };
         if keys.iter().any(is_full) {
             return false;
         }
         for (key, is_exact) in keys {
-            let place = self.place(key, hash, &is_alike);
-            let alike = self.by_header.entry(key).or_default();
-            match place {
-                Some(place) => alike[place].bindings.push(id, &self.hasher),
-                None => {
-                    let mut bindings = Members::default();
-                    bindings.push(id, &self.hasher);
-                    alike.push(Alike { hash, bindings, is_certain: is_exact && !all });
-                }
+            let found = self.by_header.entry(key).or_default();
+            let is_it = |it: &Alike| it.hash == hash && is_alike(it.bindings.list[0]);
+            if let Some(alike) = found.alike.find_mut(hash, is_it) {
+                alike.bindings.push(id, &self.hasher);
+                continue;
             }
+            let mut bindings = Members::default();
+            bindings.push(id, &self.hasher);
+            let is_certain = is_exact && !all;
+            found.near += usize::from(!is_certain);
+            found.alike.insert_unique(hash, Alike { hash, bindings, is_certain }, |it| it.hash);
         }
         true
     }
@@ -146,39 +164,54 @@ impl HeaderIndex {
         }
         let Keys { keys, hash, .. } = self.keys(&compared);
         for (key, _) in keys {
-            let Some(alike) = self.by_header.get_mut(&key) else { continue };
-            let found = alike.iter_mut().position(|it| it.hash == hash && it.bindings.remove(id));
-            let Some(at) = found else { continue };
-            if alike[at].bindings.list.is_empty() {
-                alike.swap_remove(at);
+            let Some(found) = self.by_header.get_mut(&key) else { continue };
+            let mut alike = found.alike.iter_hash_mut(hash).filter(|it| it.hash == hash);
+            if !alike.any(|it| it.bindings.remove(id)) {
+                continue;
             }
-            if alike.is_empty() {
+            let is_left = |it: &Alike| it.hash == hash && it.bindings.list.is_empty();
+            if let Ok(alike) = found.alike.find_entry(hash, is_left) {
+                let (alike, _) = alike.remove();
+                found.near -= usize::from(!alike.is_certain);
+            }
+            if found.len() == 0 {
                 self.by_header.remove(&key);
             }
         }
     }
 
     /// Calls `visit` with bindings that may take a message with these headers, those of equal arguments
-    /// together; returns how often it did.
-    pub(super) fn find(&self, headers: &Headers, mut visit: impl FnMut(&[u32])) -> usize {
+    /// together; it says how many of them do. Looks headers up from the one at `from` on, until `room`
+    /// bindings were looked at. Returns how many were, and which header is next.
+    pub(super) fn find(
+        &self,
+        headers: &Headers,
+        from: usize,
+        room: u64,
+        mut visit: impl FnMut(&[u32]) -> usize,
+    ) -> (u64, Option<usize>) {
         let mut count = 0;
-        for (name, value) in headers {
+        for (index, (name, value)) in headers.iter().enumerate().skip(from) {
+            if count >= room {
+                return (count, Some(index));
+            }
             let keys = [self.key(name, None), self.key(name, Some(value))];
-            for alike in keys.iter().filter_map(|key| self.by_header.get(key)).flatten() {
-                visit(&alike.bindings.list);
-                count += 1;
+            count += 1;
+            let found = keys.iter().filter_map(|key| self.by_header.get(key));
+            for alike in found.flat_map(|found| found.alike.iter()) {
+                count += 1 + visit(&alike.bindings.list) as u64;
             }
         }
         if !self.always.list.is_empty() {
-            visit(&self.always.list);
-            count += 1;
+            count += 1 + visit(&self.always.list) as u64;
         }
-        count
+        (count, None)
     }
 
-    fn place(&self, key: u64, hash: u64, is_alike: impl Fn(u32) -> bool) -> Option<usize> {
-        let alike = self.by_header.get(&key)?;
-        alike.iter().position(|it| it.hash == hash && is_alike(it.bindings.list[0]))
+    /// Whether bindings with these arguments are found by that header.
+    fn has(&self, key: u64, hash: u64, is_alike: impl Fn(u32) -> bool) -> bool {
+        let is_it = |it: &Alike| it.hash == hash && is_alike(it.bindings.list[0]);
+        self.by_header.get(&key).is_some_and(|found| found.alike.find(hash, is_it).is_some())
     }
 
     fn keys(&self, compared: &Compared<'_>) -> Keys {

@@ -8,10 +8,12 @@ mod exchanges;
 pub(crate) mod forms;
 mod header_index;
 mod headers;
+mod leaving;
 pub(crate) mod patterns;
 mod resolve;
 mod topology;
 pub(crate) mod vhost;
+pub(crate) mod walk;
 
 use crate::access::definitions::{Declarer, Tally};
 use crate::interface::limits::Limits;
@@ -25,6 +27,8 @@ use exchanges::{Exchange, Exchanges};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use resolve::Scratch;
+use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Names a queue by the slot its owner keeps it in.
@@ -44,6 +48,9 @@ pub(crate) struct Change {
     pub(crate) auto_deleted: Vec<DeletedExchange>,
     /// How many bindings went.
     pub(crate) bindings_removed: usize,
+    /// Further ones are left of a queue that was deleted: its key is not free until they have gone
+    /// ([`Router::drop_some_bindings`]).
+    pub(crate) leaves_bindings: bool,
 }
 
 /// An exchange that went because its last binding did.
@@ -64,6 +71,8 @@ pub(crate) struct Routed {
     pub(crate) delaying: bool,
     /// The message came to the exchange whose routing keys are the subjects of direct messages.
     pub(crate) has_subjects: bool,
+    /// Its way was walked to the end, so that this, and the queues found, are all.
+    pub(crate) is_whole: bool,
 }
 
 /// The keys of a message on its way through the exchanges.
@@ -112,6 +121,8 @@ struct QueueEntry {
     durable: bool,
     /// The list of bindings that lead to it.
     incoming: u32,
+    /// It was deleted, and has bindings left.
+    is_gone: bool,
 }
 
 /// The exchanges and bindings of one virtual host.
@@ -122,6 +133,7 @@ pub(crate) struct Router {
     exchanges_max: usize,
     bindings_max: usize,
     pattern_states_max: u64,
+    route_steps_at_once: u64,
     seed: u64,
     /// Counts up with every change that can alter a remembered route. What only the default exchange
     /// sees is none: routes through it are looked up, not remembered, so that queues may come and go
@@ -141,6 +153,8 @@ pub(crate) struct Router {
     /// The queue that was last found by its name: publishers name one repeatedly.
     last_named: Option<(Arc<str>, QueueKey)>,
     bindings: Bindings,
+    /// What was deleted and has bindings left.
+    leaving: VecDeque<Target>,
     /// What exchanges and bindings take in memory, by who declared them.
     pub(crate) tally: Tally,
     cache: RouteCache,
@@ -177,6 +191,7 @@ impl Router {
             exchanges_max: limits.exchanges_max,
             bindings_max: limits.bindings_max,
             pattern_states_max: limits.pattern_states_max,
+            route_steps_at_once: limits.route_steps_at_once,
             seed,
             generation: 0,
             hold_auto_delete: false,
@@ -188,6 +203,7 @@ impl Router {
             queue_names: HashMap::with_hasher(FixedState::with_seed(seed)),
             last_named: None,
             bindings: Bindings::new(seed),
+            leaving: VecDeque::new(),
             tally: Tally::default(),
             cache: RouteCache::new(seed),
             scratch: Scratch::default(),
@@ -218,8 +234,8 @@ impl Router {
 
     /// All exchanges in order of their names; predeclared ones too, which need no restoring.
     pub(crate) fn exchanges(&self) -> impl Iterator<Item = (&str, &ExchangeOptions)> + Clone {
-        let mut all: Vec<_> =
-            self.exchanges.iter().map(|exchange| (&*exchange.name, &exchange.options)).collect();
+        let live = self.exchanges.iter().filter(|exchange| exchange.is_live());
+        let mut all: Vec<_> = live.map(|exchange| (&*exchange.name, &exchange.options)).collect();
         all.sort_unstable_by_key(|&(name, _)| name);
         all.into_iter()
     }
@@ -259,33 +275,64 @@ impl Router {
         self.subject_changes.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
+    /// The exchanges in some of the [`Router::exchange_places`].
+    pub(crate) fn exchanges_in(
+        &self,
+        places: Range<usize>,
+    ) -> impl Iterator<Item = (&str, &ExchangeOptions)> {
+        let live = self.exchanges.iter_in(places).filter(|exchange| exchange.is_live());
+        live.map(|exchange| (&*exchange.name, &exchange.options))
+    }
+
+    /// How many places there are for exchanges.
+    pub(crate) fn exchange_places(&self) -> usize {
+        self.exchanges.slots()
+    }
+
     /// All bindings but those of the default exchange, in an order that depends on nothing but the
     /// history of requests. [`Router::bind`] in this order restores them.
     pub(crate) fn bindings(&self) -> impl Iterator<Item = BindingView<'_>> + Clone {
-        self.bindings.iter().map(|binding| self.view(binding))
+        self.bindings.iter().filter_map(|binding| self.view(binding))
     }
 
-    fn view<'a>(&'a self, binding: &'a bindings::Binding) -> BindingView<'a> {
+    /// How many places there are for bindings.
+    pub(crate) fn binding_places(&self) -> usize {
+        self.bindings.slots()
+    }
+
+    /// The bindings in some of the places.
+    pub(crate) fn bindings_in(
+        &self,
+        places: Range<usize>,
+    ) -> impl Iterator<Item = BindingView<'_>> {
+        self.bindings.iter_in(places).filter_map(|binding| self.view(binding))
+    }
+
+    /// A binding as listings see it; `None` where one of its ends was deleted.
+    fn view<'a>(&'a self, binding: &'a bindings::Binding) -> Option<BindingView<'a>> {
+        if !self.is_live(Target::Exchange(binding.source)) || !self.is_live(binding.target) {
+            return None;
+        }
         let source = self.exchanges.get(binding.source);
         let target = match binding.target {
             Target::Queue(queue) => TargetView::Queue(&self.queues[&queue].name, queue),
             Target::Exchange(key) => TargetView::Exchange(&self.exchanges.get(key).name),
         };
-        BindingView {
+        Some(BindingView {
             source: &source.name,
             target,
             key: &binding.key,
             arguments: binding.arguments.as_deref(),
             durable: source.options.durable && self.is_durable(binding.target),
             by: binding.by,
-        }
+        })
     }
 
     /// The bindings that lead to a queue.
     pub(crate) fn bindings_to(&self, queue: QueueKey) -> impl Iterator<Item = BindingView<'_>> {
         let entry = self.queues.get(&queue).into_iter();
         let bindings = entry.flat_map(|entry| self.bindings.list(List::Target, entry.incoming));
-        bindings.map(|binding| self.view(binding))
+        bindings.filter_map(|binding| self.view(binding))
     }
 
     /// The refusal that says there is no such exchange.

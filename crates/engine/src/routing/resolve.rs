@@ -1,29 +1,25 @@
-//! From an exchange and keys to queues: the walk over exchanges, bindings and alternates.
+//! From an exchange and keys to queues: by name, as remembered, or by a walk over exchanges.
 
 use super::bindings::{ExchangeKey, List, Target};
-use super::headers::{self, Headers};
-use super::patterns::{MatchScratch, TOPIC};
+use super::patterns::MatchScratch;
 use super::{Keys, QueueKey, Routed, Router, VisitHeaders};
-use crate::ExchangeKind;
-use crate::interface::limits::ROUTE_EXCHANGES_MAX;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What a walk needs and the next one can use again.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
-    /// Exchanges that the message has come to, in order.
-    exchanges: Vec<ExchangeKey>,
     /// Targets that one exchange leads it to.
-    targets: Vec<Target>,
-    matching: MatchScratch,
+    pub(super) targets: Vec<Target>,
+    pub(super) matching: MatchScratch,
     /// Counts walks; an exchange marked with this number has been come to.
-    walk: u64,
+    pub(super) walk: u64,
 }
 
 impl Router {
-    /// Fills `out` (cleared first) with the queues the message goes to, each once, in key order.
-    /// `None`: there is no such exchange. A repeated exchange and key costs one hash lookup.
+    /// Fills `out` (cleared first) with the queues the message goes to, each once, in key order: with some of
+    /// them where its way is long ([`Routed::is_whole`]). `None`: there is no such exchange. A repeated
+    /// exchange and key costs one hash lookup.
     #[inline]
     pub(crate) fn route(
         &mut self,
@@ -36,7 +32,8 @@ impl Router {
         if exchange.is_empty() {
             self.by_name(keys, out);
             once_each(out);
-            return Some(Routed { internal: false, delaying: false, has_subjects: false });
+            let (internal, delaying, has_subjects) = (false, false, false);
+            return Some(Routed { internal, delaying, has_subjects, is_whole: true });
         }
         if keys.also_to.is_empty() {
             let known = self.cache.get(self.generation, exchange, keys.routing_key, out);
@@ -44,7 +41,19 @@ impl Router {
                 return known;
             }
         }
-        self.resolve(exchange, keys, headers, out)
+        self.resolve(exchange, keys, headers, self.route_steps_at_once, out)
+    }
+
+    /// As [`Router::route`], however long the message's way is.
+    pub(crate) fn route_whole(
+        &mut self,
+        exchange: &str,
+        keys: Keys<'_>,
+        headers: VisitHeaders<'_>,
+        out: &mut Vec<QueueKey>,
+    ) -> Option<Routed> {
+        out.clear();
+        self.resolve(exchange, keys, headers, u64::MAX, out)
     }
 
     #[cold]
@@ -53,63 +62,35 @@ impl Router {
         name: &str,
         keys: Keys<'_>,
         visit_headers: VisitHeaders<'_>,
+        most: u64,
         out: &mut Vec<QueueKey>,
     ) -> Option<Routed> {
-        let first = self.exchanges.find(name)?;
-        let options = &self.exchanges.get(first).options;
-        let (internal, delaying, mut has_subjects) = (options.internal, options.delaying, false);
-
-        let mut headers: Option<Headers> = None;
-        let mut looked_up_name = false;
-        self.scratch.walk += 1;
-        self.scratch.exchanges.clear();
-        self.come_to(first);
-        let mut at = 0;
-        while at < self.scratch.exchanges.len().min(ROUTE_EXCHANGES_MAX) {
-            let own = self.scratch.exchanges[at];
-            has_subjects |= own == self.subjects;
-            let kind = self.exchanges.get(own).options.kind;
-            if kind == ExchangeKind::Headers && headers.is_none() {
-                headers = Some(collect(visit_headers));
-            }
-            self.find_targets(own, keys, headers.as_ref());
-            if self.scratch.targets.is_empty() {
-                let alternate = self.exchanges.get(own).options.alternate.as_deref();
-                if alternate == Some("") {
-                    self.by_name(keys, out);
-                    looked_up_name = true;
-                } else if let Some(key) = alternate.and_then(|name| self.exchanges.find(name)) {
-                    self.come_to(key);
-                }
-            }
-            for index in 0..self.scratch.targets.len() {
-                match self.scratch.targets[index] {
-                    Target::Queue(queue) => out.push(queue),
-                    Target::Exchange(key) => self.come_to(key),
-                }
-            }
-            at += 1;
-        }
+        let mut walk = self.begin_walk(name)?;
+        let options = &self.exchange(name).ok()?;
+        let (internal, delaying) = (options.internal, options.delaying);
+        let is_whole = self.go_on(&mut walk, keys, visit_headers, most, out);
         once_each(out);
-        let routed = Routed { internal, delaying, has_subjects };
-        if headers.is_none() && !looked_up_name && keys.also_to.is_empty() {
+        let has_subjects = walk.has_subjects;
+        let routed = Routed { internal, delaying, has_subjects, is_whole };
+        if is_whole && walk.is_by_key() && keys.also_to.is_empty() {
             self.cache.put(self.generation, name, keys.routing_key, routed, out);
         }
         Some(routed)
     }
 
     /// The exchanges that a message comes to, that it is published to among them; none where there is no such
-    /// exchange.
+    /// exchange, and `None` where its way is long.
     pub(crate) fn reached(
         &mut self,
         exchange: &str,
         keys: Keys<'_>,
         headers: VisitHeaders<'_>,
-    ) -> Vec<&str> {
-        if self.resolve(exchange, keys, headers, &mut Vec::new()).is_none() {
-            return Vec::new();
-        }
-        self.scratch.exchanges.iter().map(|key| &*self.exchanges.get(*key).name).collect()
+    ) -> Option<Vec<&str>> {
+        let Some(mut walk) = self.begin_walk(exchange) else { return Some(Vec::new()) };
+        let most = self.route_steps_at_once;
+        let is_whole = self.go_on(&mut walk, keys, headers, most, &mut Vec::new());
+        let name = |key| &*self.exchanges.get(key).name;
+        is_whole.then(|| walk.exchanges().map(name).collect())
     }
 
     /// Which of `ends` bindings and alternates can lead a message to from an exchange. An exchange leads to
@@ -120,44 +101,21 @@ impl Router {
         ends: impl Iterator<Item = &'a str>,
     ) -> Vec<&'a str> {
         let from = self.exchanges.find(exchange);
-        let mut by_alternate = None;
-        let mut is_reached = |end: &&str| {
-            if *end == exchange {
-                return true;
-            }
-            let (Some(from), Some(to)) = (from, self.exchanges.find(end)) else { return false };
-            let by_alternate = by_alternate.get_or_insert_with(|| self.by_alternate());
-            self.leads_to(from, to, by_alternate)
+        let is_reached = |end: &&str| {
+            let leads = || Some(self.leads_to(from?, self.exchanges.find(end)?));
+            *end == exchange || leads().unwrap_or(false)
         };
-        ends.filter(|end| is_reached(end)).collect()
+        ends.filter(is_reached).collect()
     }
 
-    /// The exchanges that have an alternate, by its name.
-    fn by_alternate(&self) -> BTreeMap<&str, Vec<ExchangeKey>> {
-        let mut by_alternate = BTreeMap::<&str, Vec<ExchangeKey>>::new();
-        for other in self.exchanges.iter() {
-            if let (Some(alternate), Some(key)) =
-                (other.options.alternate.as_deref(), self.exchanges.find(&other.name))
-            {
-                by_alternate.entry(alternate).or_default().push(key);
-            }
-        }
-        by_alternate
-    }
-
-    fn leads_to(
-        &self,
-        from: ExchangeKey,
-        to: ExchangeKey,
-        by_alternate: &BTreeMap<&str, Vec<ExchangeKey>>,
-    ) -> bool {
+    fn leads_to(&self, from: ExchangeKey, to: ExchangeKey) -> bool {
         let mut leading = BTreeSet::from([to]);
         let mut ahead = vec![to];
         while let Some(key) = ahead.pop() {
             let exchange = self.exchanges.get(key);
             let bound = self.bindings.list(List::Target, exchange.incoming);
-            let alternate_of = by_alternate.get(&*exchange.name).into_iter().flatten();
-            let before = bound.map(|binding| binding.source).chain(alternate_of.copied());
+            let alternate_of = self.exchanges.with_alternate(&exchange.name);
+            let before = bound.map(|binding| binding.source).chain(alternate_of);
             ahead.extend(before.filter(|key| leading.insert(*key)));
         }
         leading.contains(&from)
@@ -165,7 +123,7 @@ impl Router {
 
     /// The default exchange: every queue is bound to it by its name.
     #[inline]
-    fn by_name(&mut self, keys: Keys<'_>, out: &mut Vec<QueueKey>) {
+    pub(super) fn by_name(&mut self, keys: Keys<'_>, out: &mut Vec<QueueKey>) {
         match &self.last_named {
             Some((name, queue)) if **name == *keys.routing_key => out.push(*queue),
             _ => out.extend(self.look_up_name(keys.routing_key)),
@@ -179,68 +137,9 @@ impl Router {
         self.last_named = Some((Arc::clone(name), *queue));
         Some(*queue)
     }
-
-    /// Notes an exchange for the walk unless the message has come to it before.
-    fn come_to(&mut self, key: ExchangeKey) {
-        let exchange = self.exchanges.get_mut(key);
-        if exchange.seen != self.scratch.walk {
-            exchange.seen = self.scratch.walk;
-            self.scratch.exchanges.push(key);
-        }
-    }
-
-    /// Finds the targets of all bindings of one exchange that take the message.
-    fn find_targets(&mut self, own: ExchangeKey, keys: Keys<'_>, headers: Option<&Headers>) {
-        let Router { exchanges, bindings, names, scratch, looked_at, .. } = self;
-        let Scratch { targets, matching, .. } = scratch;
-        let exchange = exchanges.get(own);
-        targets.clear();
-        let keys = std::iter::once(keys.routing_key).chain(keys.also_to.iter().copied());
-        match exchange.options.kind {
-            ExchangeKind::Fanout => {
-                targets.extend(exchange.all_targets.iter().flat_map(|all| all.list()));
-            }
-            ExchangeKind::Direct => {
-                for key in keys {
-                    let equal = bindings.list(List::Leaf, bindings.by_key(own, key));
-                    targets.extend(equal.map(|binding| binding.target));
-                }
-            }
-            ExchangeKind::Topic => {
-                let Some(patterns) = &exchange.patterns else { return };
-                for key in keys {
-                    let visited = patterns.matches(TOPIC.words(key), matching, |head| {
-                        let leaf = bindings.list(List::Leaf, head);
-                        targets.extend(leaf.map(|binding| binding.target));
-                    });
-                    *looked_at += visited as u64;
-                }
-            }
-            ExchangeKind::Headers => {
-                let (Some(headers), Some(index)) = (headers, &exchange.by_header) else { return };
-                let found = index.find(headers, |alike| {
-                    let arguments = bindings.get(alike[0]).arguments.as_deref();
-                    if headers::matches(names, arguments, headers) {
-                        targets.extend(alike.iter().map(|id| bindings.get(*id).target));
-                    }
-                });
-                *looked_at += found as u64;
-            }
-        }
-        *looked_at += 1 + targets.len() as u64;
-    }
 }
 
-/// The headers as a map; of a name that occurs twice, the first counts.
-fn collect(visit: VisitHeaders<'_>) -> Headers {
-    let mut headers = Headers::new();
-    visit(&mut |name, value| {
-        headers.entry(name.to_owned()).or_insert(value);
-    });
-    headers
-}
-
-fn once_each(queues: &mut Vec<QueueKey>) {
+pub(super) fn once_each(queues: &mut Vec<QueueKey>) {
     if queues.len() > 1 {
         queues.sort_unstable();
         queues.dedup();

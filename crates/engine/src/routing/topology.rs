@@ -5,7 +5,7 @@ use super::exchanges::Exchange;
 use super::forms::{Forms, signs};
 use super::header_index::NEAR_MISSES_MAX;
 use super::patterns::{NONE, TOPIC};
-use super::{Change, DeletedExchange, QueueEntry, QueueKey, Router, headers};
+use super::{Change, QueueEntry, QueueKey, Router, headers};
 use crate::interface::limits::{ARGUED_BINDINGS_MAX, NAME_BYTES_MAX, TOPIC_WORDS_MAX};
 use crate::interface::refusal::refuse;
 use crate::{Arguments, BindingTarget, Declared, ExchangeKind, ExchangeOptions, Mismatch, Refusal};
@@ -65,9 +65,7 @@ impl Router {
         let durable = exchange.options.durable;
         self.check_kept(durable)?;
         let mut change = Change { changed: true, durable, ..Change::default() };
-        let mut sources = Vec::new();
-        self.take_exchange(key, &mut sources, &mut change);
-        self.auto_delete(sources, &mut change);
+        self.take_exchange(key, &mut change);
         Ok(change)
     }
 
@@ -75,27 +73,23 @@ impl Router {
     pub(crate) fn queue_added(&mut self, name: &str, queue: QueueKey, durable: bool) {
         let name: Arc<str> = name.into();
         self.queue_names.insert(Arc::clone(&name), queue);
-        self.queues.insert(queue, QueueEntry { name, durable, incoming: NONE });
+        self.queues.insert(queue, QueueEntry { name, durable, incoming: NONE, is_gone: false });
     }
 
-    /// A queue went, and its bindings with it.
+    /// A queue went, and its bindings with it, or [`Change::leaves_bindings`].
     pub(crate) fn queue_removed(&mut self, queue: QueueKey) -> Change {
         let mut change = Change::default();
-        let Some(entry) = self.queues.get(&queue) else { return change };
-        change.changed = true;
-        change.durable = entry.durable;
-        let mut sources = Vec::new();
-        while let Some(&QueueEntry { incoming, .. }) = self.queues.get(&queue)
-            && incoming != NONE
-        {
-            sources.push(self.drop_binding(incoming));
-            change.bindings_removed += 1;
+        let Some(entry) = self.queues.get_mut(&queue).filter(|entry| !entry.is_gone) else {
+            return change;
+        };
+        entry.is_gone = true;
+        (change.changed, change.durable) = (true, entry.durable);
+        self.queue_names.remove(&entry.name);
+        self.last_named = None;
+        change.leaves_bindings = !self.leave(Target::Queue(queue), &mut change);
+        if change.leaves_bindings {
+            self.generation += 1;
         }
-        if let Some(entry) = self.queues.remove(&queue) {
-            self.queue_names.remove(&entry.name);
-            self.last_named = None;
-        }
-        self.auto_delete(sources, &mut change);
         change
     }
 
@@ -263,7 +257,7 @@ impl Router {
     }
 
     /// Takes a binding out; returns where it led from.
-    fn drop_binding(&mut self, id: u32) -> ExchangeKey {
+    pub(super) fn drop_binding(&mut self, id: u32) -> ExchangeKey {
         self.relink(id, false);
         let binding = self.bindings.remove(id);
         self.tally.went(binding.by, binding.bytes());
@@ -328,49 +322,6 @@ impl Router {
                 &mut entry.expect("a binding's queue is there as long as it is").incoming
             }
             Target::Exchange(key) => &mut self.exchanges.get_mut(key).incoming,
-        }
-    }
-
-    /// Drops an exchange and its bindings; adds to `sources` where those that led to it came from.
-    fn take_exchange(
-        &mut self,
-        key: ExchangeKey,
-        sources: &mut Vec<ExchangeKey>,
-        change: &mut Change,
-    ) -> Exchange {
-        while self.exchanges.get(key).outgoing != NONE {
-            self.drop_binding(self.exchanges.get(key).outgoing);
-            change.bindings_removed += 1;
-        }
-        while self.exchanges.get(key).incoming != NONE {
-            sources.push(self.drop_binding(self.exchanges.get(key).incoming));
-            change.bindings_removed += 1;
-        }
-        self.generation += 1;
-        let exchange = self.exchanges.remove(key);
-        self.tally.went(exchange.by, exchange.bytes());
-        exchange
-    }
-
-    /// Drops those of `sources` that are to go with their last binding and have none left, and what
-    /// follows from that.
-    fn auto_delete(&mut self, mut sources: Vec<ExchangeKey>, change: &mut Change) {
-        if self.hold_auto_delete {
-            return;
-        }
-        let mut at = 0;
-        while let Some(&key) = sources.get(at) {
-            at += 1;
-            let goes = self.exchanges.try_get(key).is_some_and(|exchange| {
-                exchange.options.auto_delete && exchange.outgoing_count == 0
-            });
-            if goes {
-                let exchange = self.take_exchange(key, &mut sources, change);
-                change.auto_deleted.push(DeletedExchange {
-                    name: exchange.name.as_ref().to_owned(),
-                    durable: exchange.options.durable,
-                });
-            }
         }
     }
 }

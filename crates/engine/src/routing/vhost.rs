@@ -2,6 +2,7 @@
 
 use crate::access::stored::Stored;
 use crate::pubsub::Interest;
+use crate::routing::walk::Walk;
 use crate::routing::{Keys, QueueKey, Routed, Router};
 use crate::{Content, Publish, ReadHeaders, Refusal, RefusalKind, Value};
 use std::collections::BTreeMap;
@@ -37,7 +38,8 @@ pub(crate) struct Vhost {
 }
 
 impl Vhost {
-    /// Puts the queues that a message goes to into `targets`; `None` where there is no such exchange.
+    /// Puts the queues that a message goes to into `targets`, as [`Router::route`]; `None` where there is no
+    /// such exchange.
     /// `read_headers` reads the content's headers, where an exchange on the way compares them.
     #[inline]
     pub(crate) fn route(
@@ -55,13 +57,46 @@ impl Vhost {
         self.router.route(exchange, keys, &mut headers, targets)
     }
 
-    /// The exchanges that a message comes to; none where there is no such exchange.
+    /// Goes on with a walk, as [`Router::go_on`].
+    pub(crate) fn go_on(
+        &mut self,
+        walk: &mut Walk,
+        read_headers: ReadHeaders,
+        way: Way<'_>,
+        content: &Content<'_>,
+        most: u64,
+        targets: &mut Vec<QueueKey>,
+    ) -> bool {
+        let Content { format, properties, .. } = *content;
+        let mut headers = |visit: &mut dyn FnMut(&str, Value)| {
+            read_headers(format, properties, visit);
+        };
+        self.router.go_on(walk, way.keys, &mut headers, most, targets)
+    }
+
+    /// As [`Vhost::route`], to the end of the way however long it is: where it was found before that this is
+    /// not much.
+    pub(crate) fn route_whole(
+        &mut self,
+        read_headers: ReadHeaders,
+        way: Way<'_>,
+        content: &Content<'_>,
+        targets: &mut Vec<QueueKey>,
+    ) -> Option<Routed> {
+        let Content { format, properties, .. } = *content;
+        let mut headers = |visit: &mut dyn FnMut(&str, Value)| {
+            read_headers(format, properties, visit);
+        };
+        self.router.route_whole(way.exchange, way.keys, &mut headers, targets)
+    }
+
+    /// The exchanges that a message comes to, as [`Router::reached`].
     pub(crate) fn reached(
         &mut self,
         read_headers: ReadHeaders,
         way: Way<'_>,
         content: &Content<'_>,
-    ) -> Vec<&str> {
+    ) -> Option<Vec<&str>> {
         let Way { exchange, keys } = way;
         let Content { format, properties, .. } = *content;
         self.router.reached(exchange, keys, &mut |visit| read_headers(format, properties, visit))

@@ -150,6 +150,32 @@ fn a_long_queue_is_seen_whole_wherever_its_messages_are() {
 }
 
 #[test]
+fn very_many_browsers_are_served_in_turn() {
+    let mut host = TestHost::new();
+    host.run("a queue q");
+    for number in 0..200 {
+        host.act_on(&format!("a publish - q {number}"));
+    }
+    host.settle_down();
+    for number in 0..100 {
+        host.act_on(&format!("b consume q b{number} browse"));
+    }
+    host.fx.lines.clear();
+    host.fx.quiet = true;
+    let mut before = 0;
+    let mut turns = 0;
+    while host.engine.has_work() {
+        host.engine.dispatch(host.now, &mut host.fx);
+        let shown = host.fx.delivered.len();
+        assert!(shown - before <= 16 * 64, "{} in a turn", shown - before);
+        before = shown;
+        turns += 1;
+    }
+    assert_eq!(before, 100 * 200);
+    assert!(turns >= 20, "{turns}");
+}
+
+#[test]
 fn what_cannot_be_read_is_passed_over() {
     let mut host = TestHost::with(Limits { resident_bytes_max: 0, ..Limits::default() });
     host.run("a queue q durable");

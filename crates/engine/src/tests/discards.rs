@@ -31,6 +31,13 @@ fn what_is_gone_for_good_is_counted_with_its_reason() {
     check("a queue q limit=0\n a publish - q 1\n a get q\n a requeue 1", &[(DeliveryLimit, 1)]);
     check("a queue q\n a publish - q 1\n a publish - q 2\n a purge q", &[(Purged, 2)]);
     check("a queue q\n a publish - q 1\n a delete q", &[(QueueDeleted, 1)]);
+    for (settle, expected) in
+        [("discard", &[(QueueDeleted, 1)][..]), ("requeue", &[(QueueDeleted, 1)]), ("accept", &[])]
+    {
+        let lines = "a queue q\n a publish - q 1\n b get q\n a delete q";
+        check(&format!("{lines}\n b {settle} 1"), expected);
+    }
+    check("a queue q\n a publish - q 1\n b get q\n a delete q\n b close", &[(QueueDeleted, 1)]);
     check("a queue q expires=10\n a publish - q 1\n time 10", &[(QueueDeleted, 1)]);
     check("a queue q ttl=10 dlx=nosuch\n a publish - q 1\n time 10", &[(DeadLetterNotTaken, 1)]);
     check("a queue q ttl=10 dlx=-\n a publish - q 1\n time 10", &[(DeadLetterCycle, 1)]);

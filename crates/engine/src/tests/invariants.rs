@@ -201,7 +201,7 @@ impl Engine {
             assert_eq!(channel.account.messages as usize, counted.count(), "channel credit");
             let gets = self.queues.iter().flat_map(|(_, queue)| &queue.gets);
             let gets = gets.filter(|get| get.channel == channel.id).count();
-            assert_eq!(channel.gets as usize, gets, "messages that it waits for");
+            assert_eq!(channel.gets.len(), gets, "messages that it waits for");
         }
     }
 
@@ -237,10 +237,10 @@ impl Engine {
     }
 }
 
-/// A queue that drops its head is within its limit, unless that waits for a page, or stays with one
-/// that cannot be read.
+/// A queue that drops its head is within its limit, unless that waits for its turn or for a page, or stays
+/// with one that cannot be read.
 fn check_limit(queue: &Queue) {
-    let waits = queue.loads > 0 || queue.unreadable().is_some();
+    let waits = queue.is_overlong || queue.loads > 0 || queue.unreadable().is_some();
     let drops = queue.options.overflow == Overflow::DropHead && !waits;
     assert!(!drops || !queue.is_over_limit(), "{} is over its limit", queue.name);
 }

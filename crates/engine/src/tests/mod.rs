@@ -20,7 +20,9 @@ mod held;
 mod host;
 #[cfg(test)]
 pub(crate) mod invariants;
+mod leaving;
 mod limits;
+mod long_ways;
 mod messages;
 mod model;
 mod page_in;

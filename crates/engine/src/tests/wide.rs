@@ -185,7 +185,7 @@ fn a_transaction_is_refused_that_would_reach_too_many_queues() {
     for number in 0..3 {
         host.run(&format!("a publish amq.fanout k {number}"));
     }
-    let text = "a transaction that puts messages into 60 queues; the limit is 50";
+    let text = "a transaction that puts messages into 60 queues or more; the limit is 50";
     assert_eq!(host.run("a commit"), [format!("a refused LimitExceeded: {text}")]);
     assert_eq!(ready_in_all(&host), 40);
 }

@@ -87,6 +87,9 @@ impl Node {
             if connection.handler.is_waiting() || is_throttled {
                 return used;
             }
+            if self.effects.links.is_fanning_out(id) {
+                return used;
+            }
             if self.engine.is_fanning_out(id) {
                 self.rest(id);
                 return used;

@@ -91,7 +91,7 @@ impl Node {
             (links.is_far_ahead(id), WaitsFor::Shards),
             (self.effects.outbox[id.0 as usize].memory.paused_since.is_some(), WaitsFor::Memory),
             (self.is_choked(id), WaitsFor::Room),
-            (connection.is_resting, WaitsFor::NextTurn),
+            (connection.is_resting || links.is_fanning_out(id), WaitsFor::NextTurn),
             (connection.handler.is_waiting(), WaitsFor::Answer),
         ]
         .into_iter()

@@ -25,6 +25,8 @@ pub(crate) struct Connections {
     /// are ignored.
     pub(crate) closing: BTreeSet<(Time, ConnectionId)>,
     pub(crate) next_sweep: Option<Time>,
+    /// How many slots the sweep under way has looked at; 0: none is under way.
+    pub(crate) swept: usize,
     /// Credentials that the host has not taken yet.
     pub(crate) verifications: VecDeque<Verification>,
     pub(crate) connection_queries: ConnectionQueries,

@@ -96,6 +96,9 @@ pub(crate) struct ShardLinks {
     known: u64,
     /// By connection: the last news that it caused. What it does next waits until all know them.
     news_by: Vec<u64>,
+    /// Connections with messages that have not reached all of their very many recipients on other shards, and
+    /// on how many.
+    fanning_out: BTreeMap<ConnectionId, u32>,
     /// Connections whose news not all know, with the last of these, in their order.
     unsettled: VecDeque<(u64, ConnectionId)>,
 }
@@ -359,6 +362,16 @@ impl ShardLinks {
         Some(connection)
     }
 
+    /// Bytes of messages that came from a shard and are not acknowledged.
+    pub(crate) fn taken_from(&self, shard: ShardId) -> u64 {
+        self.links.get(usize::from(shard.0)).map_or(0, |link| link.taken)
+    }
+
+    /// Sets how many these are.
+    pub(crate) fn set_taken_from(&mut self, shard: ShardId, bytes: u64) {
+        self.link(shard).taken = bytes;
+    }
+
     /// Counts bytes of messages that came from a shard.
     pub(crate) fn took(&mut self, from: ShardId, bytes: usize) {
         self.link(from).taken += bytes as u64;
@@ -380,6 +393,28 @@ impl ShardLinks {
     }
 
     // ---- publishers that wait ----
+
+    /// Whether a connection's last message has not reached all of its very many recipients on another shard.
+    #[inline]
+    pub(crate) fn is_fanning_out(&self, connection: ConnectionId) -> bool {
+        !self.fanning_out.is_empty() && self.fanning_out.contains_key(&connection)
+    }
+
+    /// A connection's message has begun to reach very many on another shard, or has reached all there. Says
+    /// whether the connection goes on.
+    pub(crate) fn note_wide_fanout(&mut self, connection: ConnectionId, is_over: bool) -> bool {
+        if !is_over {
+            *self.fanning_out.entry(connection).or_default() += 1;
+            return false;
+        }
+        let Some(count) = self.fanning_out.get_mut(&connection) else { return false };
+        *count -= 1;
+        let goes_on = *count == 0;
+        if goes_on {
+            self.fanning_out.remove(&connection);
+        }
+        goes_on
+    }
 
     /// A publisher waits until one of these shards has drained.
     pub(crate) fn wait_for(&mut self, shards: Shards, publisher: ConnectionId) {
@@ -448,6 +483,7 @@ impl ShardLinks {
 
     /// A connection has gone, or has not begun.
     pub(crate) fn reset(&mut self, connection: ConnectionId) {
+        self.fanning_out.remove(&connection);
         for shard in self.others {
             let link = self.link(shard);
             link.waiting.remove(&connection);

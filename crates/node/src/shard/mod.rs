@@ -117,6 +117,7 @@ impl Node {
                     self.effects.stalls.end(publisher);
                 }
             }
+            ShardMessage::WideFanout { publisher, is_over } => self.note_wide(publisher, is_over),
             ShardMessage::Undelivered { publisher, subject, reply } => {
                 self.tell_undelivered(now, publisher, subject, reply);
             }
@@ -125,6 +126,19 @@ impl Node {
                 self.serve_remote(now, from, &request, bytes, values);
             }
             ShardMessage::FromHome { answer } => self.take_from_home(now, &answer, bytes, values),
+        }
+    }
+
+    /// A message of a connection has begun to reach very many on another shard, or has reached all there.
+    fn note_wide(&mut self, publisher: ConnectionId, is_over: bool) {
+        let remote =
+            self.effects.outbox.get(publisher.0 as usize).and_then(|it| it.remote.as_ref());
+        if let Some((shard, publisher)) = remote.map(|remote| (remote.shard, remote.connection)) {
+            let message = ShardMessage::WideFanout { publisher, is_over };
+            return self.effects.links.say(shard, message);
+        }
+        if self.effects.links.note_wide_fanout(publisher, is_over) && self.is_open(publisher) {
+            self.connections.resumable.push(publisher);
         }
     }
 

@@ -60,6 +60,19 @@ fn options(shard: usize, shards: usize) -> Options {
 
 impl Broker {
     pub(super) fn new(shards: usize) -> Broker {
+        Broker::with(shards, options)
+    }
+
+    /// One of which a message reaches eight subscribers in a turn.
+    pub(super) fn narrow(shards: usize) -> Broker {
+        Broker::with(shards, |shard, shards| {
+            let Options { limits, .. } = options(shard, shards);
+            let limits = Limits { subscribers_at_once: 8, ..limits };
+            Options { limits, ..options(shard, shards) }
+        })
+    }
+
+    fn with(shards: usize, options: fn(usize, usize) -> Options) -> Broker {
         let disk = FaultyStorage::new(1);
         let now = Time(1_000_000_000);
         let nodes = start(&disk, now, shards, options);

@@ -7,13 +7,19 @@ pub(super) const FRAME_MAX: u32 = 131_072;
 
 /// The frames that publish a message to a queue, on channel 1.
 pub(super) fn message(queue: &str, body: &[u8], persistent: bool) -> Vec<u8> {
+    message_to("", queue, body, persistent)
+}
+
+/// Those that publish one to an exchange.
+pub(super) fn message_to(
+    exchange: &str,
+    routing_key: &str,
+    body: &[u8],
+    persistent: bool,
+) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let method = content::PublishMethod {
-        exchange: "",
-        routing_key: queue,
-        mandatory: false,
-        immediate: false,
-    };
+    let method =
+        content::PublishMethod { exchange, routing_key, mandatory: false, immediate: false };
     method.write_frame(1, &mut bytes);
     let mode = if persistent { 2 } else { 1 };
     let mut properties = Vec::new();

@@ -182,7 +182,12 @@ async fn overview(state: Shared) -> Answer {
 }
 
 async fn exchanges(state: Shared, asked: Asked) -> Answer {
-    view(state, move |shard| views::exchanges(shard, asked.vhost.as_deref())).await
+    let vhost = asked.0.vhost;
+    let look = move |shard: &mut Shard, places| views::exchanges(shard, places, vhost.as_deref());
+    let mut rows = listings::rows(std::slice::from_ref(state.mailboxes.home()), look).await?;
+    let name = |row: &Value| ["vhost", "name"].map(|it| row[it].as_str().map(str::to_owned));
+    rows.sort_by_cached_key(name);
+    Ok(Json(rows.into()))
 }
 
 async fn queues(state: Shared, asked: Asked) -> Answer {
@@ -192,7 +197,9 @@ async fn queues(state: Shared, asked: Asked) -> Answer {
 }
 
 async fn bindings(state: Shared, asked: Asked) -> Answer {
-    view(state, move |shard| views::bindings(shard, asked.vhost.as_deref())).await
+    let vhost = asked.0.vhost;
+    let look = move |shard: &mut Shard, places| views::bindings(shard, places, vhost.as_deref());
+    Ok(Json(listings::rows(std::slice::from_ref(state.mailboxes.home()), look).await?.into()))
 }
 
 async fn connections(state: Shared) -> Answer {

@@ -138,9 +138,14 @@ fn is_meant(wanted: Option<&str>, vhost: &str) -> bool {
     wanted.is_none_or(|wanted| wanted == vhost)
 }
 
-/// All exchanges, or those of one virtual host.
-pub(super) fn exchanges(shard: &mut Shard, vhost: Option<&str>) -> Value {
-    let exchanges = shard.node.engine().list_exchanges();
+/// Exchanges, or those of one virtual host.
+pub(super) fn exchanges(
+    shard: &mut Shard,
+    places: Range<usize>,
+    vhost: Option<&str>,
+) -> Part<Value> {
+    let engine = shard.node.engine();
+    let exchanges = engine.list_exchanges_in(places);
     let shown = exchanges.filter(|exchange| is_meant(vhost, exchange.vhost)).map(|exchange| {
         json!({
             "vhost": exchange.vhost,
@@ -153,7 +158,7 @@ pub(super) fn exchanges(shard: &mut Shard, vhost: Option<&str>) -> Value {
             "alternate": exchange.options.alternate,
         })
     });
-    shown.collect()
+    Part { rows: shown.collect(), places: engine.exchange_places() }
 }
 
 /// How well a queue keeps persistent messages, whatever it was declared with.
@@ -205,9 +210,14 @@ fn queue_view(queue: &QueueListing<'_>) -> QueueView {
     }
 }
 
-/// All bindings, or those of one virtual host.
-pub(super) fn bindings(shard: &mut Shard, vhost: Option<&str>) -> Value {
-    let bindings = shard.node.engine().list_bindings();
+/// Bindings, or those of one virtual host.
+pub(super) fn bindings(
+    shard: &mut Shard,
+    places: Range<usize>,
+    vhost: Option<&str>,
+) -> Part<Value> {
+    let engine = shard.node.engine();
+    let bindings = engine.list_bindings_in(places);
     let shown = bindings.filter(|binding| is_meant(vhost, binding.vhost)).map(|binding| {
         json!({
             "vhost": binding.vhost,
@@ -218,7 +228,7 @@ pub(super) fn bindings(shard: &mut Shard, vhost: Option<&str>) -> Value {
             "arguments": json_object(binding.arguments.into_iter().flatten()),
         })
     });
-    shown.collect()
+    Part { rows: shown.collect(), places: engine.binding_places() }
 }
 
 fn json_object<'a>(entries: impl Iterator<Item = (&'a String, &'a Typed)>) -> Value {

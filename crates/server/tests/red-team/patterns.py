@@ -127,3 +127,42 @@ def a_message_to_very_many_queues_is_confirmed_when_all_have_it(broker, innocent
         fields = client.expect(50, 11)
         assert fields[1 + fields[0] :][:4] == (5).to_bytes(4, "big"), queue
     must_be_quick(innocent)
+
+
+@attack(grows_mb_max=150)
+def a_long_chain_of_exchanges_and_what_ends_with_it_hold_nobody_up(broker, innocent):
+    length, patterns = 300, 40
+    client = Amqp(broker.amqp)
+    client.open()
+    client.queue("end")
+    for at in range(length):
+        name = short(f"chain{at}")
+        frames = [method(1, 40, 10, b"\0\0" + name + short("topic") + b"\x10" + table({}))]
+        for number in range(patterns):
+            words = ["*" if number >> bit & 1 else "a" for bit in range(6)]
+            key = short(".".join(words) + f".{number}")
+            frames.append(method(1, 50, 20, b"\0\0" + short("end") + name + key + b"\1" + table({})))
+        if at > 0:
+            before = short(f"chain{at - 1}")
+            frames.append(method(1, 40, 30, b"\0\0" + name + before + short("#") + b"\1" + table({})))
+        client.send(b"".join(frames))
+    client.send(bind("end", f"chain{length - 1}", "#"))
+    client.expect(50, 21)
+    client.send(method(1, 85, 10, b"\0"))
+    client.expect(85, 11)
+    for number in range(1, 21):
+        client.send(publish("chain0", "a.a.a.a.a.a.none", b"x"))
+    confirmed = 0
+    while confirmed < 20:
+        fields = client.expect(60, 80)
+        confirmed = int.from_bytes(fields[:8], "big")
+    # The queue goes with its 12,000 bindings, and is not found any more.
+    client.send(method(1, 50, 40, b"\0\0" + short("end") + b"\0"))
+    messages = client.expect(50, 41)
+    assert int.from_bytes(messages[:4], "big") == 20, messages
+    client.send(publish("chain0", "a.a.a.a.a.a.none", b"x"))
+    client.expect(60, 80)
+    client.queue("end")
+    client.send(method(1, 50, 40, b"\0\0" + short("end") + b"\0"))
+    assert client.expect(50, 41)[:4] == bytes(4)
+    must_be_quick(innocent)

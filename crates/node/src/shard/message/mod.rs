@@ -174,6 +174,9 @@ messages! {
         8 SubscriberPace { publisher: ConnectionId, pace: Pace },
         /// Nobody took a request that a connection of the receiver has emitted.
         9 Undelivered { publisher: ConnectionId, subject: &'a str, reply: &'a str },
+        /// A message of a connection of the receiver has begun to reach very many on the sender's shard, or
+        /// has reached all there: the connection's input waits meanwhile.
+        15 WideFanout { publisher: ConnectionId, is_over: bool },
         /// Connections that use what is to be deleted end, whether or not it can be.
         10 Ended { revocation: Revocation<&'a str> },
         /// What a user whose rate is bounded has sent to the sender since its last message of this kind.
