@@ -164,6 +164,7 @@ impl Node {
             openings_before: self.engine.openings(),
             carry: Vec::new(),
             ended: None,
+            was_late: false,
             stores: false,
             uses_home: false,
             home_said: HomeSaid::default(),
@@ -281,6 +282,12 @@ impl Node {
     /// Why the connection ended, if it has; for the log.
     pub fn end_reason(&self, id: ConnectionId) -> Option<&str> {
         self.connections.get(id)?.ended.as_deref()
+    }
+
+    /// Whether it ended because it did not do in time what was expected of it: what was sent to it and not
+    /// taken yet need not reach it.
+    pub fn was_late(&self, id: ConnectionId) -> bool {
+        self.connections.get(id).is_some_and(|it| it.was_late)
     }
 
     /// The transport is gone, closed by either side.
@@ -581,7 +588,17 @@ impl Node {
             && let Some(Err(close)) =
                 self.with_handler(now, id, |handler, context| handler.expire(context))
         {
-            self.end(now, id, close);
+            self.end_late(now, id, close);
+        }
+    }
+
+    /// Ends a connection that did not do in time what was expected of it.
+    pub(crate) fn end_late(&mut self, now: Time, id: ConnectionId, close: Close) {
+        self.end(now, id, close);
+        // A broker that stops gives all of them little time.
+        let was_late = self.connections.stopping.is_none();
+        if let Some(connection) = self.connections.get_mut(id) {
+            connection.was_late = was_late;
         }
     }
 }

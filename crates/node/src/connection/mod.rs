@@ -64,4 +64,6 @@ pub(crate) struct Connection {
     pub(crate) has_taken: bool,
     /// When some was last sent, or there was none.
     pub(crate) taken_at: Time,
+    /// It ended because it did not do in time what was expected of it.
+    pub(crate) was_late: bool,
 }

@@ -27,7 +27,7 @@ impl Node {
         let seconds = timeout.as_secs();
         let reason = format!("stalled: took nothing of {unsent} bytes for {seconds} s");
         self.stats.stalled_disconnected += 1;
-        self.end(now, id, Close { reason });
+        self.end_late(now, id, Close { reason });
         self.effects.outbox[id.0 as usize].discard();
     }
 }

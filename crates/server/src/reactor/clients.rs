@@ -8,6 +8,7 @@ use angarium_engine::{ConnectionId, Time};
 use angarium_node::Node;
 use angarium_protocol::Peer;
 use rustix::event::epoll::{self, EventFlags};
+use rustix::net::sockopt;
 use slab::Slab;
 use std::collections::BTreeSet;
 use std::io::IoSlice;
@@ -337,6 +338,7 @@ impl Shard {
     /// Ends the output to a client, and drops its input for a while: if the socket were closed with unread
     /// input, the reset would cost the client its last output.
     pub(super) fn linger(&mut self, index: usize) {
+        self.reset_if_late(index);
         let Some(client) = self.clients.get(index) else { return };
         let id = client.id();
         client.end();
@@ -347,6 +349,16 @@ impl Shard {
         }
         self.clients.set_deadline(index, Some(self.now.plus(LINGER)));
         self.watch(index);
+    }
+
+    /// Has a client that did not do in time what was expected of it learn by a reset that its socket is
+    /// closed, and drops what the machine holds for it: it might take nothing of that for ever.
+    fn reset_if_late(&mut self, index: usize) {
+        let Some(client) = self.clients.get(index) else { return };
+        if client.id().is_some_and(|id| self.node.was_late(id)) {
+            // Without it the end comes behind what it has not taken.
+            let _ = sockopt::set_socket_linger(&client.socket, Some(Duration::ZERO));
+        }
     }
 
     /// Changes what epoll watches for a client.
@@ -405,6 +417,7 @@ impl Shard {
 
     /// Closes a client's transport and disconnects it from the node.
     fn drop_client(&mut self, index: usize) {
+        self.reset_if_late(index);
         let Some(client) = self.clients.remove(index) else { return };
         self.directory.left();
         if let Some(id) = client.id() {
