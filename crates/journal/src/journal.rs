@@ -70,8 +70,8 @@ pub struct Journal {
     /// What there was no space or memory for, while the state is `Full`.
     shortage: String,
     lacks_memory: bool,
-    /// A flush found no memory: none begins before `retry`.
-    starved: bool,
+    /// The last flush found no memory; whether another may be tried, as `retry` says.
+    starved: Option<bool>,
     /// What the start found that lost nothing for certain, in sentences.
     notes: Vec<String>,
     /// A checkpoint, with which records of a sparse segment are moved, would give space back.
@@ -109,7 +109,7 @@ impl Journal {
             boot: 0,
             shortage: String::new(),
             lacks_memory: false,
-            starved: false,
+            starved: None,
             notes: Vec::new(),
             may_compact: false,
             mended: false,
@@ -202,13 +202,12 @@ impl Journal {
     }
 
     /// Makes the appends that follow, up to `bytes` in sum (framing excluded) and `records`, one
-    /// atomic group. Without memory for it the journal fails.
+    /// atomic group. Without memory for it the journal fails, and what is appended then is not kept.
     pub fn reserve(&mut self, bytes: usize, records: usize) {
         let bytes = bytes + records * RECORD_HEADER_BYTES;
         if bytes > self.room {
             self.make_room(bytes, 0);
             if matches!(self.state, State::Failed(_)) {
-                // It is never written, so nothing need hold it all at once.
                 self.room = 0;
             }
         }
@@ -257,7 +256,6 @@ impl Journal {
         self.room = 0;
         self.checkpoints.appended_bytes += batch.len() as u64;
         if matches!(self.state, State::Failed(_)) {
-            // It is never written.
             return self.keep(batch.bytes);
         }
         self.sealed_bytes += batch.len();
@@ -382,7 +380,7 @@ impl Journal {
     }
 
     fn next_flush(&mut self) -> Option<Flush> {
-        if self.flushing || self.starved {
+        if self.flushing || self.starved == Some(false) {
             return None;
         }
         // While its segment is being made it cannot be written, and sealing it would only add padding.
@@ -463,7 +461,8 @@ impl Journal {
     /// so that the host calls [`Journal::retry`].
     fn update_state(&mut self) {
         if !matches!(self.state, State::Failed(_)) {
-            let is_full = self.segments.short || self.checkpoints.blocked || self.starved;
+            let waits = self.starved.is_some() || (self.checkpoints.owed && self.lacks_memory);
+            let is_full = self.segments.short || self.checkpoints.blocked || waits;
             self.state = if is_full { State::Full } else { State::Ready };
         }
     }
@@ -471,7 +470,7 @@ impl Journal {
     /// Nothing of it was written: it is the backlog again.
     fn put_back(&mut self, flush: Flush) {
         self.flushing = false;
-        self.starved = true;
+        self.starved = Some(false);
         self.write_soon = true;
         self.sealed_bytes += std::mem::take(&mut self.out_bytes);
         for batch in flush.batches.into_iter().rev() {
@@ -486,6 +485,7 @@ impl Journal {
         if !is_ok {
             return;
         }
+        self.starved = None;
         self.chain = flush.chain;
         if let Some(chain) = flush.chain_at_mark {
             self.checkpoints.chained_at(flush.mark, chain);
@@ -521,7 +521,7 @@ impl Journal {
     pub fn retry(&mut self) {
         self.segments.retry();
         self.checkpoints.blocked = false;
-        self.starved = false;
+        self.starved = self.starved.map(|_| true);
         self.may_compact = self.segments.can_compact(self.open.start.offset());
         self.update_state();
     }

@@ -64,6 +64,7 @@ fn a_large_body_waits_for_memory(disk: &Disk, body: &Bytes) {
     assert!(journal.durable() <= position);
     journal.append(&[b"later"], true);
     journal.retry();
+    assert_eq!(*journal.state(), State::Full, "until it is written");
     run(&mut journal, disk);
     assert_eq!(*journal.state(), State::Ready);
     assert!(journal.durable() > position);
@@ -106,6 +107,7 @@ fn a_checkpoint_waits_for_memory(disk: &Disk) {
     assert_eq!(*journal.state(), State::Full);
     assert!(journal.shortage().contains("memory"), "{}", journal.shortage());
     journal.retry();
+    assert_eq!(*journal.state(), State::Full, "until it is written");
     assert!(journal.checkpoint_due());
     journal.begin_checkpoint();
     journal.finish_checkpoint(pieces());
