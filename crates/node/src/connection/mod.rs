@@ -11,6 +11,7 @@ pub(crate) mod proof;
 pub(crate) mod query;
 pub(crate) mod read_pause;
 pub(crate) mod replies;
+pub(crate) mod sweep;
 pub(crate) mod table;
 
 use crate::connection::handler::AnyHandler;

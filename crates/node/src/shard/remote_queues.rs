@@ -2,8 +2,9 @@
 //! its answers on the connection's shard.
 
 use crate::connection::Connection;
+use crate::connection::sweep::SWEEP_INTERVAL;
 use crate::effects::NodeEffects;
-use crate::node::{Node, SWEEP_INTERVAL};
+use crate::node::Node;
 use crate::shard::message::{CarriedBody, ChannelName, FromHome, ToHome, UNDERSTOOD, Value};
 use crate::shard::remote_connection::RemoteConnection;
 use angarium_engine::{

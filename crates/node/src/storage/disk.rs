@@ -2,8 +2,9 @@
 //!
 //! Only home has a journal.
 
+use crate::connection::sweep::SWEEP_INTERVAL;
 use crate::effects::NodeEffects;
-use crate::node::{Node, SWEEP_INTERVAL};
+use crate::node::Node;
 use crate::shard::message::FromHome;
 use crate::storage::reads::{self, ReadDone, ReadJob, Reading};
 use angarium_engine::{Position, StorageState, Time};
