@@ -1,12 +1,9 @@
 //! Looks at all connections from time to time: heartbeats, timeouts, what they hold, buffers of idle ones.
 
+use crate::connection::table::SWEEP_INTERVAL;
 use crate::node::Node;
 use angarium_engine::{ConnectionId, Time};
 use angarium_protocol::{Close, ProtocolHandler};
-use std::time::Duration;
-
-/// How often idle connections are looked at: heartbeats, handshake timeouts, unused buffers.
-pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Connections that are looked at before others get their turn.
 const SWEPT_AT_ONCE: usize = 2_048;

@@ -6,6 +6,10 @@ use super::query::ConnectionQueries;
 use crate::effects::Verification;
 use angarium_engine::{ConnectionId, Time};
 use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+/// How often idle connections are looked at: heartbeats, handshake timeouts, unused buffers.
+pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
 
 /// All connections of a shard.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 //! its answers on the connection's shard.
 
 use crate::connection::Connection;
-use crate::connection::sweep::SWEEP_INTERVAL;
+use crate::connection::table::SWEEP_INTERVAL;
 use crate::effects::NodeEffects;
 use crate::node::Node;
 use crate::shard::message::{CarriedBody, ChannelName, FromHome, ToHome, UNDERSTOOD, Value};

@@ -2,7 +2,7 @@
 //!
 //! Only home has a journal.
 
-use crate::connection::sweep::SWEEP_INTERVAL;
+use crate::connection::table::SWEEP_INTERVAL;
 use crate::effects::NodeEffects;
 use crate::node::Node;
 use crate::shard::message::FromHome;
