@@ -14,6 +14,7 @@ use crate::reactor::{Gone, Shard};
 use angarium_engine::{Refusal, RefusalKind, Reply, Request};
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, put};
 use axum::{Json, Router};
@@ -66,7 +67,9 @@ impl From<Refusal> for Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        (self.status, Json(json!({ "error": self.text }))).into_response()
+        // Tools show the first line of it.
+        let body = format!("{}\n", json!({ "error": self.text }));
+        (self.status, [(CONTENT_TYPE, "application/json")], body).into_response()
     }
 }
 
