@@ -1,5 +1,7 @@
-//! How much memory this process may use: what the machine has, or less where a control group bounds it.
+//! How much memory this process may use: what the machine has, or less where a control group or a limit of
+//! the process (`ulimit -v`, `LimitAS=`) bounds it.
 
+use rustix::process::{Resource, getrlimit};
 use std::path::{Path, PathBuf};
 
 /// What to assume where the system says nothing.
@@ -10,7 +12,8 @@ pub(crate) fn bytes() -> u64 {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let machine = total(&read("/proc/meminfo")).unwrap_or(UNKNOWN);
     let group = bound(Path::new("/sys/fs/cgroup"), &read("/proc/self/cgroup"));
-    machine.min(group.unwrap_or(u64::MAX))
+    let limits = [Resource::As, Resource::Data].into_iter().filter_map(|it| getrlimit(it).current);
+    limits.chain(group).fold(machine, u64::min)
 }
 
 /// The memory of the machine, from `/proc/meminfo`.
@@ -55,12 +58,22 @@ fn bounds_along(mount: &Path, path: &str, file: &str) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::process::{Rlimit, setrlimit};
 
     #[test]
     fn the_machine_says_what_it_has() {
         assert_eq!(total("MemTotal:       2048 kB\nMemFree: 1 kB\n"), Some(2 << 20));
         assert_eq!(total("MemFree: 1 kB\n"), None);
         assert!(bytes() > 0);
+    }
+
+    #[test]
+    fn a_limit_of_the_process_holds() {
+        let (before, most) = (getrlimit(Resource::Data), bytes() - 4_096);
+        setrlimit(Resource::Data, Rlimit { current: Some(most), ..before }).unwrap();
+        let limited = bytes();
+        setrlimit(Resource::Data, before).unwrap();
+        assert_eq!(limited, most);
     }
 
     #[test]

@@ -234,8 +234,8 @@ settings! {
     /// What clients may make the broker hold in memory, all together: unfinished messages, unsent output,
     /// open transactions, unsettled deliveries, subscriptions, definitions with their arguments, messages of
     /// queues. A connection may hold as much as is free, its user three times that: those that hold most
-    /// wait or are refused first. `auto`: half of the memory of the machine, or of the control group that the
-    /// broker runs in.
+    /// wait or are refused first. `auto`: half of the memory of the machine, or of what the broker's control
+    /// group or a limit of the process (`ulimit -v`) leaves it.
     memory_max("memory-max"): MemoryLimit = MemoryLimit(None), Restart;
     /// What the connections and definitions of one user may hold of that, whatever is free.
     user_memory_max("user-memory-max"): Option<ByteCount> = None, Restart, MEMORY;
