@@ -7,13 +7,21 @@ use std::path::{Path, PathBuf};
 /// What to assume where the system says nothing.
 const UNKNOWN: u64 = 1 << 30;
 
+/// Addresses that the C library reserves for the threads, 64 MiB each, and does not use: they count as used
+/// where addresses are limited.
+const RESERVED_ADDRESSES: u64 = 512 << 20;
+/// What a broker has anyway, however few addresses there are.
+const LEAST: u64 = 64 << 20;
+
 /// Bytes that the process may use.
 pub(crate) fn bytes() -> u64 {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let machine = total(&read("/proc/meminfo")).unwrap_or(UNKNOWN);
     let group = bound(Path::new("/sys/fs/cgroup"), &read("/proc/self/cgroup"));
-    let limits = [Resource::As, Resource::Data].into_iter().filter_map(|it| getrlimit(it).current);
-    limits.chain(group).fold(machine, u64::min)
+    let addresses = getrlimit(Resource::As).current;
+    let addresses = addresses.map(|most| most.saturating_sub(RESERVED_ADDRESSES).max(LEAST));
+    let data = getrlimit(Resource::Data).current;
+    [addresses, data, group].into_iter().flatten().fold(machine, u64::min)
 }
 
 /// The memory of the machine, from `/proc/meminfo`.
