@@ -3,8 +3,8 @@
 use crate::access::stored::Stored;
 use crate::pubsub::Interest;
 use crate::routing::walk::Walk;
-use crate::routing::{Keys, QueueKey, Routed, Router};
-use crate::{Content, Publish, ReadHeaders, Refusal, RefusalKind, Value};
+use crate::routing::{Keys, QueueKey, Routed, Router, VisitHeaders};
+use crate::{Content, Publish, ReadHeaders, Refusal, RefusalKind};
 use std::collections::BTreeMap;
 
 /// What a message is routed by.
@@ -37,6 +37,16 @@ pub(crate) struct Vhost {
     pub(crate) inboxes: BTreeMap<String, u32>,
 }
 
+/// Lends what visits the headers of a content.
+#[inline]
+fn with_headers<T>(
+    read: ReadHeaders,
+    content: &Content<'_>,
+    work: impl FnOnce(VisitHeaders<'_>) -> T,
+) -> T {
+    work(&mut |visit| read(content.format, content.properties, visit))
+}
+
 impl Vhost {
     /// Puts the queues that a message goes to into `targets`, as [`Router::route`]; `None` where there is no
     /// such exchange.
@@ -50,11 +60,9 @@ impl Vhost {
         targets: &mut Vec<QueueKey>,
     ) -> Option<Routed> {
         let Way { exchange, keys } = way;
-        let Content { format, properties, .. } = *content;
-        let mut headers = |visit: &mut dyn FnMut(&str, Value)| {
-            read_headers(format, properties, visit);
-        };
-        self.router.route(exchange, keys, &mut headers, targets)
+        with_headers(read_headers, content, |headers| {
+            self.router.route(exchange, keys, headers, targets)
+        })
     }
 
     /// Goes on with a walk, as [`Router::go_on`].
@@ -67,11 +75,9 @@ impl Vhost {
         most: u64,
         targets: &mut Vec<QueueKey>,
     ) -> bool {
-        let Content { format, properties, .. } = *content;
-        let mut headers = |visit: &mut dyn FnMut(&str, Value)| {
-            read_headers(format, properties, visit);
-        };
-        self.router.go_on(walk, way.keys, &mut headers, most, targets)
+        with_headers(read_headers, content, |headers| {
+            self.router.go_on(walk, way.keys, headers, most, targets)
+        })
     }
 
     /// As [`Vhost::route`], to the end of the way however long it is: where it was found before that this is
@@ -83,11 +89,9 @@ impl Vhost {
         content: &Content<'_>,
         targets: &mut Vec<QueueKey>,
     ) -> Option<Routed> {
-        let Content { format, properties, .. } = *content;
-        let mut headers = |visit: &mut dyn FnMut(&str, Value)| {
-            read_headers(format, properties, visit);
-        };
-        self.router.route_whole(way.exchange, way.keys, &mut headers, targets)
+        with_headers(read_headers, content, |headers| {
+            self.router.route_whole(way.exchange, way.keys, headers, targets)
+        })
     }
 
     /// The exchanges that a message comes to, as [`Router::reached`].
@@ -97,9 +101,9 @@ impl Vhost {
         way: Way<'_>,
         content: &Content<'_>,
     ) -> Option<Vec<&str>> {
-        let Way { exchange, keys } = way;
-        let Content { format, properties, .. } = *content;
-        self.router.reached(exchange, keys, &mut |visit| read_headers(format, properties, visit))
+        with_headers(read_headers, content, |headers| {
+            self.router.reached(way.exchange, way.keys, headers)
+        })
     }
 
     /// Refused: no exchange of that name, or one that no client publishes to.
