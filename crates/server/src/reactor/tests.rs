@@ -15,9 +15,10 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
@@ -83,6 +84,21 @@ fn write(folder: &Path, authority: &Authority, common_name: &str) -> Certificate
     std::fs::write(folder.join("key.pem"), key.serialize_pem()).unwrap();
     std::fs::write(folder.join("ca.pem"), pem(authority.0.der())).unwrap();
     certificate
+}
+
+/// A folder with a broker's certificate, and who issued it.
+fn with_certificate() -> (TempDir, Authority) {
+    let (folder, authority) = (tempfile::tempdir().unwrap(), Authority::new());
+    write(folder.path(), &authority, "broker");
+    (folder, authority)
+}
+
+/// A file with a list of revoked certificates, and settings that name it.
+fn with_revocations(folder: &Path, contents: String) -> (PathBuf, Settings) {
+    let list = folder.join("revoked.pem");
+    std::fs::write(&list, contents).unwrap();
+    let settings = Settings { tls_client_revocations: Some(list.clone()), ..settings(folder) };
+    (list, settings)
 }
 
 fn settings(folder: &Path) -> Settings {
@@ -161,9 +177,7 @@ fn converse_in(
 
 #[test]
 fn plaintext_comes_out_of_ciphertext() {
-    let folder = tempfile::tempdir().unwrap();
-    let authority = Authority::new();
-    write(folder.path(), &authority, "broker");
+    let (folder, authority) = with_certificate();
     let mut certificates = Certificates::load(&settings(folder.path())).unwrap();
     let mut tls = Tls::begin(certificates.acceptance(Instant::now())).unwrap();
     let mut client = client(&authority, None);
@@ -180,9 +194,7 @@ fn plaintext_comes_out_of_ciphertext() {
 
 #[test]
 fn a_clients_bytes_may_come_in_any_pieces() {
-    let folder = tempfile::tempdir().unwrap();
-    let authority = Authority::new();
-    write(folder.path(), &authority, "broker");
+    let (folder, authority) = with_certificate();
     let mut certificates = Certificates::load(&settings(folder.path())).unwrap();
     let versions = [&rustls::version::TLS12, &rustls::version::TLS13];
     let cases = versions.iter().flat_map(|version| [1, 2, 5, 100, 1_000].map(|it| (version, it)));
@@ -204,9 +216,7 @@ fn a_clients_bytes_may_come_in_any_pieces() {
 
 #[test]
 fn what_is_sent_arrives_however_little_the_client_takes() {
-    let folder = tempfile::tempdir().unwrap();
-    let authority = Authority::new();
-    write(folder.path(), &authority, "broker");
+    let (folder, authority) = with_certificate();
     let mut certificates = Certificates::load(&settings(folder.path())).unwrap();
     let mut tls = Tls::begin(certificates.acceptance(Instant::now())).unwrap();
     let mut client = client(&authority, None);
@@ -245,9 +255,7 @@ fn what_is_sent_arrives_however_little_the_client_takes() {
 
 #[test]
 fn wrong_bytes_of_a_handshake_end_it_and_nothing_else() {
-    let folder = tempfile::tempdir().unwrap();
-    let authority = Authority::new();
-    write(folder.path(), &authority, "broker");
+    let (folder, authority) = with_certificate();
     let mut certificates = Certificates::load(&settings(folder.path())).unwrap();
     let mut hello = Vec::new();
     client(&authority, None).write_tls(&mut hello).unwrap();
@@ -274,9 +282,7 @@ fn wrong_bytes_of_a_handshake_end_it_and_nothing_else() {
 
 #[test]
 fn a_certificate_says_who_a_client_is() {
-    let folder = tempfile::tempdir().unwrap();
-    let authority = Authority::new();
-    write(folder.path(), &authority, "broker");
+    let (folder, authority) = with_certificate();
     let mut certificates = Certificates::load(&settings(folder.path())).unwrap();
     for (common_name, expected) in [(Some("ada"), Some("ada")), (None, None)] {
         let mut tls = Tls::begin(certificates.acceptance(Instant::now())).unwrap();
@@ -288,9 +294,7 @@ fn a_certificate_says_who_a_client_is() {
 
 #[test]
 fn a_certificate_of_a_stranger_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let authority = Authority::new();
-    write(folder.path(), &authority, "broker");
+    let (folder, authority) = with_certificate();
     let mut certificates = Certificates::load(&settings(folder.path())).unwrap();
     let mut tls = Tls::begin(certificates.acceptance(Instant::now())).unwrap();
     let mut client = client(&authority, Some(Authority::new().issue(Some("eve"))));
@@ -303,9 +307,7 @@ fn a_certificate_of_a_stranger_is_refused() {
 
 #[test]
 fn a_certificate_can_be_demanded() {
-    let folder = tempfile::tempdir().unwrap();
-    let authority = Authority::new();
-    write(folder.path(), &authority, "broker");
+    let (folder, authority) = with_certificate();
     let settings = Settings { tls_client_verify: Encryption::Required, ..settings(folder.path()) };
     let mut certificates = Certificates::load(&settings).unwrap();
     for (identity, is_taken) in [(None, false), (Some(authority.issue(Some("ada"))), true)] {
@@ -317,13 +319,8 @@ fn a_certificate_can_be_demanded() {
 
 #[test]
 fn a_revoked_certificate_is_refused_and_the_list_is_read_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let authority = Authority::new();
-    write(folder.path(), &authority, "broker");
-    let list = folder.path().join("revoked.pem");
-    std::fs::write(&list, authority.revoke(7, 4000)).unwrap();
-    let settings =
-        Settings { tls_client_revocations: Some(list.clone()), ..settings(folder.path()) };
+    let (folder, authority) = with_certificate();
+    let (list, settings) = with_revocations(folder.path(), authority.revoke(7, 4000));
     let mut certificates = Certificates::load(&settings).unwrap();
     let mut now = Instant::now();
     let mut talk = |serial: Option<u64>| {
@@ -351,13 +348,8 @@ fn a_revoked_certificate_is_refused_and_the_list_is_read_again() {
 
 #[test]
 fn who_shows_a_certificate_that_is_revoked_later_is_not_trusted_any_more() {
-    let folder = tempfile::tempdir().unwrap();
-    let authority = Authority::new();
-    write(folder.path(), &authority, "broker");
-    let list = folder.path().join("revoked.pem");
-    std::fs::write(&list, authority.revoke(7, 4000)).unwrap();
-    let settings =
-        Settings { tls_client_revocations: Some(list.clone()), ..settings(folder.path()) };
+    let (folder, authority) = with_certificate();
+    let (list, settings) = with_revocations(folder.path(), authority.revoke(7, 4000));
     let mut certificates = Certificates::load(&settings).unwrap();
     assert!(certificates.take_changed_trust().is_none());
     let connected: Vec<Box<Tls>> = [Some(8), Some(9), None]
