@@ -9,3 +9,7 @@ pub const AMQP091: Format = Format(1);
 /// subject, and the header block as it is sent (from `NATS/1.0` to the empty line) or nothing. No bytes at
 /// all: neither reply subject nor headers.
 pub const NATS: Format = Format(2);
+
+/// Of an AMQP 1.0 message: what its header says, and its annotations and properties as published
+/// (`amqp10/stored.rs`).
+pub const AMQP10: Format = Format(3);

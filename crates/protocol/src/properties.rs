@@ -5,7 +5,7 @@
 //! publisher's side takes them apart ([`visit`]) and the receiver's side puts them together in its own way.
 //! The table is in `docs/protocols/mapping.md`.
 
-use crate::{amqp091, format, nats};
+use crate::{amqp10, amqp091, format, nats};
 use angarium_engine::{Annotations, DeathReason, Format, MessageView, Value};
 use std::borrow::Cow;
 
@@ -123,6 +123,7 @@ pub fn amended<'a>(message: &MessageView<'a>) -> Cow<'a, [u8]> {
     Cow::Owned(match message.format {
         format::AMQP091 => amqp091::amended(properties, annotations, Vec::new()),
         format::NATS => nats::amended(properties, annotations),
+        format::AMQP10 => amqp10::amended(properties, annotations),
         _ => Vec::new(),
     })
 }
@@ -149,6 +150,20 @@ pub(crate) fn withdrawn(annotations: &Annotations) -> Vec<&'static str> {
     names
 }
 
+/// A message as clients of other protocols than its publisher's get it: with a body of octets. `body` is a
+/// place for that where it has to be translated.
+pub(crate) fn with_payload<'a>(
+    message: &MessageView<'a>,
+    body: &'a mut Cow<'a, [u8]>,
+) -> MessageView<'a> {
+    if message.format != format::AMQP10 {
+        return *message;
+    }
+    *body = amqp10::payload(message);
+    let is_kept = body.len() == message.body.len();
+    MessageView { body, shared: message.shared.filter(|_| is_kept), ..*message }
+}
+
 /// Takes properties apart. `see` answers whether it has a place for a property: one without comes again as
 /// the header that it was, if it was one. What is malformed was refused when the message was taken, and
 /// is passed over here, and so is an unknown format.
@@ -156,6 +171,7 @@ pub(crate) fn visit(format: Format, raw: &[u8], see: &mut dyn FnMut(Property<'_>
     match format {
         format::AMQP091 => amqp091::visit_properties(raw, see),
         format::NATS => nats::visit_properties(raw, see),
+        format::AMQP10 => amqp10::visit_properties(raw, see),
         _ => {}
     }
 }
@@ -165,6 +181,7 @@ pub(crate) fn visit(format: Format, raw: &[u8], see: &mut dyn FnMut(Property<'_>
 pub fn read_headers(format: Format, raw: &[u8], see: &mut dyn FnMut(&str, Value)) {
     match format {
         format::AMQP091 => amqp091::read_amqp_headers(raw, see),
+        format::AMQP10 => amqp10::read_headers(raw, see),
         format::NATS => visit(format, raw, &mut |property| {
             match property {
                 Property::Header(name, HeaderValue::Text(text)) => {

@@ -9,12 +9,14 @@ use super::translate::translated;
 use super::{frame, mapping};
 use crate::output::{Output, ProtocolWriter};
 use crate::properties::{
-    DELAY_HEADER, DELIVERY_COUNT_HEADER, DROPPED_HEADER, is_plain, reason_name, withdrawn,
+    DELAY_HEADER, DELIVERY_COUNT_HEADER, DROPPED_HEADER, is_plain, reason_name, with_payload,
+    withdrawn,
 };
 use crate::shared_body::SharedBody;
 use angarium_engine::{
     Annotations, Bytes, ChannelId, Confirm, Death, Delivery, DirectMessage, GetAnswer, MessageView,
 };
+use std::borrow::Cow;
 
 /// What a delivery takes beyond its strings, properties and body, unless the body is split.
 const DELIVERY_FIXED_BYTES: usize = 72;
@@ -38,14 +40,32 @@ impl Writer {
 
     #[inline]
     fn write_content(&self, out: &mut Output, channel: u16, message: &MessageView<'_>) {
-        let bytes = &mut out.bytes;
-        let body_bytes = message.body.len() as u64;
         if message.format == crate::format::AMQP091 && is_plain(message.annotations) {
-            write_header(bytes, channel, body_bytes, message.properties);
+            self.write_content_as(out, channel, message, message.properties);
         } else {
-            let properties = shown(message, self.frame_bytes_max);
-            write_header(bytes, channel, body_bytes, &properties);
+            self.write_reworded(out, channel, message);
         }
+    }
+
+    /// Writes properties that are not as they were published, and a body that may not be so either.
+    #[cold]
+    fn write_reworded(&self, out: &mut Output, channel: u16, message: &MessageView<'_>) {
+        let properties = shown(message, self.frame_bytes_max);
+        let mut body = Cow::Borrowed(message.body);
+        let message = with_payload(message, &mut body);
+        self.write_content_as(out, channel, &message, &properties);
+    }
+
+    #[inline(always)]
+    fn write_content_as(
+        &self,
+        out: &mut Output,
+        channel: u16,
+        message: &MessageView<'_>,
+        properties: &[u8],
+    ) {
+        let bytes = &mut out.bytes;
+        write_header(bytes, channel, message.body.len() as u64, properties);
         match message.shared {
             None => frame::write_body(bytes, channel, message.body, self.frame_bytes_max),
             Some(body) => self.leave_body(out, channel, body),

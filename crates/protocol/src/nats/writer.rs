@@ -5,9 +5,10 @@ use super::frame::{END, put_last_number};
 use super::responses::Requests;
 use super::{fault, mapping};
 use crate::output::{Output, ProtocolWriter};
-use crate::properties::{amended, is_plain};
+use crate::properties::{amended, is_plain, with_payload};
 use crate::shared_body::SharedBody;
 use angarium_engine::{DirectMessage, Subscribe};
+use std::borrow::Cow;
 
 /// What NATS needs to write to a connection.
 #[derive(Debug, Default)]
@@ -30,6 +31,9 @@ impl Writer {
     /// protocol, or the first after some that the client missed.
     #[cold]
     fn write_reworded(&mut self, out: &mut Output, direct: &DirectMessage<'_>) {
+        let mut body = Cow::Borrowed(direct.message.body);
+        let message = with_payload(&direct.message, &mut body);
+        let direct = &DirectMessage { message, ..*direct };
         let message = &direct.message;
         let properties = amended(message);
         let (reply, mut headers) = mapping::shown(message.format, &properties);

@@ -282,19 +282,18 @@ impl<'a> Sections<'a> {
     /// The octets of the body's data sections, one by one; nothing: the body is of another kind.
     pub fn data(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         self.body_values(BodyKind::Data).filter_map(|value| match value {
-            Value::Binary(octets) => Some(octets),
+            Ok(Value::Binary(octets)) => Some(octets),
             _ => None,
         })
     }
     /// The lists of the body's sequence sections, each checked; nothing: the body is of another kind.
     pub fn sequences(&self) -> impl Iterator<Item = Result<List<'a>, Malformed>> + use<'a> {
-        self.body_values(BodyKind::Sequence).filter_map(|value| match value {
-            Value::List(list) => Some(
-                value::check(value, 1)
-                    .map(|()| list)
-                    .map_err(|it| it.within(SectionKind::Sequence.place())),
-            ),
-            _ => None,
+        self.body_values(BodyKind::Sequence).map(|value| {
+            let checked = value.and_then(|value| match value {
+                Value::List(list) => value::check(value, 1).map(|()| list),
+                _ => Err(WRONG_TYPE),
+            });
+            checked.map_err(|malformed| malformed.within(SectionKind::Sequence.place()))
         })
     }
     /// The body's value, checked; `None`: the body is of another kind.
@@ -307,8 +306,12 @@ impl<'a> Sections<'a> {
         }
         .map_err(|malformed| malformed.within(SectionKind::Value.place()))
     }
-    /// The values of the body's sections, not looked into; nothing: the body is not of this kind.
-    fn body_values(&self, kind: BodyKind) -> impl Iterator<Item = Value<'a>> + use<'a> {
+    /// The values of the body's sections, not looked into; nothing: the body is not of this kind. Behind one
+    /// that cannot be read there are no others.
+    fn body_values(
+        &self,
+        kind: BodyKind,
+    ) -> impl Iterator<Item = Result<Value<'a>, Malformed>> + use<'a> {
         let body = self.body.filter(|body| body.kind == kind);
         let bytes = body.and_then(|body| self.message.get(body.first.start..body.end));
         let mut reader = Reader::new(bytes.unwrap_or_default());
@@ -316,7 +319,11 @@ impl<'a> Sections<'a> {
             if reader.rest().is_empty() {
                 return None;
             }
-            value::read_described(&mut reader).and_then(|described| described.read_value()).ok()
+            let value = value::read_described(&mut reader).and_then(|it| it.read_value());
+            if value.is_err() {
+                reader = Reader::new(&[]);
+            }
+            Some(value)
         })
     }
 }
