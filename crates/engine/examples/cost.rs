@@ -31,7 +31,7 @@ impl Effects for Sink {
     }
     fn confirm(&mut self, _: ChannelId, _: Confirm) {}
     fn return_unroutable(&mut self, _: ChannelId, _: &MessageView<'_>) {}
-    fn consumer_cancelled(&mut self, _: ChannelId, _: &str) {}
+    fn consumer_cancelled(&mut self, _: ChannelId, _: &str, _: CancelReason) {}
     fn reply(&mut self, _: ChannelId, reply: Result<Reply, Refusal>) {
         reply.expect("the requests are granted");
     }
@@ -109,12 +109,8 @@ fn with_consumer(presettled: bool) -> (Engine, Sink) {
     let consume = Consume {
         queue: "queue".to_owned(),
         name: "consumer".to_owned(),
-        browses: false,
         presettled,
-        exclusive: false,
-        priority: 0,
-        credit: Credit::default(),
-        settle_timeout: None,
+        ..Consume::default()
     };
     engine.request(now, channel(1), Request::Consume(consume), &mut fx);
     (engine, fx)
@@ -159,7 +155,7 @@ fn measure(wish: &Wish, name: &str, body: usize, persistent: bool, presettled: b
             engine.publish(now, channel(0), &publish, &mut fx).expect("the publish is granted");
         }
         if !presettled {
-            let settle = Settle { tag: fx.tag, multiple: true, outcome: Outcome::Accept };
+            let settle = Settle::up_to(fx.tag, Outcome::Accept);
             engine.settle(now, channel(1), settle, &mut fx).expect("the tag is known");
         }
         engine.dispatch(now, &mut fx);

@@ -142,6 +142,8 @@ pub(crate) struct Agenda {
     pub(crate) confirming: Vec<u32>,
     /// Consumers that begin with the next dispatch.
     pub(crate) starting: Vec<u32>,
+    /// Consumers that are to be told when there is nothing more to deliver, by slot and incarnation.
+    pub(crate) draining: Vec<(u32, u32)>,
     /// Settles that are carried out over several turns.
     pub(crate) settling: VecDeque<Settling>,
     pub(crate) next_settling: u64,

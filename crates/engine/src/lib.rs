@@ -52,10 +52,11 @@ pub use crate::interface::owned_message::OwnedMessage;
 pub use crate::interface::page_search::PageSearch;
 pub use crate::interface::refusal::{Declared, DifferentOption, Mismatch, Refusal, RefusalKind};
 pub use crate::interface::request::{
-    Arguments, Binding, BindingTarget, ClaimSession, Consume, Credit, Durability, Emit,
-    ExchangeKind, ExchangeOptions, ExchangeRules, Outcome, Overflow, PermissionListing, Publish,
-    QueueOptions, QueueType, Reached, Reply, Request, Responses, SessionExpiry, SessionLoss,
-    Settle, SubjectPermissions, SubjectRules, Subscribe, SubscriptionListing,
+    Arguments, Binding, BindingTarget, CancelReason, ClaimSession, Consume, Credit, Durability,
+    Emit, ExchangeKind, ExchangeOptions, ExchangeRules, Grant, Outcome, Overflow,
+    PermissionListing, Publish, QueueOptions, QueueType, Reached, Reply, Request, Responses,
+    Return, SessionExpiry, SessionLoss, Settle, SubjectPermissions, SubjectRules, Subscribe,
+    SubscriptionListing,
 };
 pub use crate::interface::time::Time;
 pub use crate::interface::value::Value;

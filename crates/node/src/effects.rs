@@ -14,9 +14,9 @@ use crate::shard::remote_connection::RemoteConnection;
 use crate::spill::Spill;
 use angarium_engine as engine;
 use angarium_engine::{
-    Call, ChannelId, Confirm, ConnectionId, Delivery, DirectMessage, Effects, Forward, GetAnswer,
-    Hints, Load, Lost, MessageView, Refusal, Reply, SendOutcome, SessionLoss, ShardId, Shards,
-    Subscribe, Time,
+    Call, CancelReason, ChannelId, Confirm, ConnectionId, Delivery, DirectMessage, Effects,
+    Forward, GetAnswer, Hints, Load, Lost, MessageView, Refusal, Reply, SendOutcome, SessionLoss,
+    ShardId, Shards, Subscribe, Time,
 };
 use angarium_journal::{Journal, SharedRecord};
 use angarium_protocol::{ConnectionQuery, Credentials, Host, Writer};
@@ -411,11 +411,18 @@ impl Effects for NodeEffects {
         }
     }
 
-    fn consumer_cancelled(&mut self, channel: ChannelId, consumer: &str) {
+    fn consumer_cancelled(&mut self, channel: ChannelId, consumer: &str, why: CancelReason) {
         if let Some((shard, name)) = self.name_of(channel) {
-            return self.links.say(shard, FromHome::Cancelled { name, consumer });
+            return self.links.say(shard, FromHome::Cancelled { name, why, consumer });
         }
-        self.touch(channel.connection).consumer_cancelled(channel, consumer);
+        self.touch(channel.connection).consumer_cancelled(channel, consumer, why);
+    }
+
+    fn drained(&mut self, channel: ChannelId, consumer: &str, delivered: u64) {
+        if let Some((shard, name)) = self.name_of(channel) {
+            return self.links.say(shard, FromHome::Drained { name, delivered, consumer });
+        }
+        self.touch(channel.connection).drained(channel, consumer, delivered);
     }
 
     fn subscription_revoked(&mut self, channel: ChannelId, subscribed: &Subscribe<'_>) {

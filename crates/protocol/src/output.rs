@@ -2,8 +2,8 @@
 
 use crate::shared_body::SharedBody;
 use angarium_engine::{
-    ChannelId, Confirm, Delivery, DirectMessage, GetAnswer, MessageView, SlowConsumerPolicy,
-    Subscribe,
+    CancelReason, ChannelId, Confirm, Delivery, DirectMessage, GetAnswer, MessageView,
+    SlowConsumerPolicy, Subscribe,
 };
 
 /// Unsent output of one connection, the same for every protocol.
@@ -39,7 +39,10 @@ macro_rules! written {
             /// Writes a mandatory message that no queue took.
             fn return_unroutable(channel: ChannelId, message: &MessageView<'_>);
             /// Writes that the broker has ended a consumer.
-            fn consumer_cancelled(channel: ChannelId, consumer: &str);
+            fn consumer_cancelled(channel: ChannelId, consumer: &str, why: CancelReason);
+            /// Writes that there is nothing more to deliver to a consumer, which has had `delivered`
+            /// deliveries since it began.
+            fn drained(channel: ChannelId, consumer: &str, delivered: u64);
             /// Writes that a subscription has ended because its user has lost the right to it.
             fn subscription_revoked(subscribed: &Subscribe<'_>);
         }

@@ -4,7 +4,7 @@ use crate::output::{Output, ProtocolWriter, written};
 use crate::peer::Protocol;
 use crate::{amqp091, nats};
 use angarium_engine::{
-    ChannelId, Confirm, Delivery, DirectMessage, GetAnswer, MessageView, Subscribe,
+    CancelReason, ChannelId, Confirm, Delivery, DirectMessage, GetAnswer, MessageView, Subscribe,
 };
 
 /// The writer of some protocol.

@@ -149,16 +149,7 @@ fn each_request_takes_exactly_its_rights() {
         check(&bind(unbind, exchange()), &[(Write, "y"), (Read, "x")]);
     }
     check(&Request::Get { queue: "q".into(), presettled: true }, &[(Read, "q")]);
-    let consume = Consume {
-        queue: "q".into(),
-        name: String::new(),
-        browses: false,
-        presettled: false,
-        exclusive: false,
-        priority: 0,
-        credit: crate::Credit::default(),
-        settle_timeout: None,
-    };
+    let consume = Consume { queue: "q".into(), ..Consume::default() };
     check(&Request::Consume(consume), &[(Read, "q")]);
     check(&Request::SelectConfirms, &[]);
     check(&Request::OpenInbox { name: String::new() }, &[]);

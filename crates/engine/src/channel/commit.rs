@@ -36,7 +36,7 @@ impl Engine {
         let last_tag = self.clients.channels[slot].next_tag - 1;
         let transaction = self.room_to_hold(slot, 0)?;
         if transaction.settles(settle) {
-            refuse!(PreconditionFailed, "unknown delivery tag {}", settle.tag);
+            refuse!(PreconditionFailed, "unknown delivery tag {}", settle.tag());
         }
         transaction.add_settle(settle, last_tag);
         Ok(())
@@ -88,7 +88,7 @@ impl Engine {
                 }),
                 Operation::Settle(settle) => {
                     // It may have come back to its queue since.
-                    let _ = self.carry_out_settle(now, slot, *settle, fx);
+                    let _ = self.carry_out_settle(now, slot, *settle, &[], fx);
                     None
                 }
             };
@@ -133,7 +133,7 @@ impl Engine {
                 Operation::Settle(settle) => {
                     // Another outcome may lead to a dead letter, which is a record of its own.
                     settles |= settle.outcome != Outcome::Accept;
-                    up_to = if settle.tag == 0 { u64::MAX } else { settle.tag.max(up_to) };
+                    up_to = settle.last.max(up_to);
                 }
             }
         }

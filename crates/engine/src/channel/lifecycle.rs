@@ -2,6 +2,7 @@
 
 use super::{Channel, Connection, Inbox};
 use crate::access::Grant;
+use crate::consumer::deferred_settle::Fate;
 use crate::engine::Engine;
 use crate::foundation::timers::Timer;
 use crate::routing::vhost::Vhost;
@@ -97,13 +98,14 @@ impl Engine {
         self.clients.connection(connection)?.grant.as_ref()?.subjects()
     }
 
-    /// Ends a connection: closes its channels, deletes its exclusive queues.
+    /// Ends a connection: its exclusive queues are deleted; channels that are open are lost, so their
+    /// unsettled deliveries go back as their consumers' `on_loss` says.
     pub fn disconnect<F: Effects>(&mut self, now: Time, id: ConnectionId, fx: &mut F) {
         while let Some(connection) = self.clients.connection(id)
             && let Some((number, _)) = connection.channels.last()
         {
             let channel = ChannelId { connection: id, number: *number };
-            self.close(now, channel, fx);
+            self.end_channel(now, channel, Fate::Lost, fx);
         }
         self.agenda.wide.publisher_left(id);
         self.delete_exclusive(id, fx);
@@ -163,9 +165,13 @@ impl Engine {
         }
     }
 
-    /// Closes a channel: its consumers end, unsettled deliveries are requeued, a transaction is
-    /// rolled back.
+    /// Closes a channel in good order: its consumers end, unsettled deliveries go back as their consumers'
+    /// `on_close` says, a transaction is rolled back.
     pub fn close<F: Effects>(&mut self, now: Time, id: ChannelId, fx: &mut F) {
+        self.end_channel(now, id, Fate::Closed, fx);
+    }
+
+    fn end_channel<F: Effects>(&mut self, now: Time, id: ChannelId, fate: Fate, fx: &mut F) {
         let Some(slot) = self.channel_slot(id) else { return };
         let channel = &mut self.clients.channels[slot];
         channel.transaction = None;
@@ -174,7 +180,7 @@ impl Engine {
         let queues = self.queues_of(slot);
         self.end_consumers_of(now, slot, fx);
         self.end_browsers_of(id);
-        self.requeue_all(now, slot, &queues, fx);
+        self.return_all(now, slot, fate, &queues, fx);
         self.tell_confirms_of(id, fx);
         self.agenda.wide.channel_left(id);
         let mut channel = self.clients.channels.remove(slot).expect("a channel's slot is in use");
@@ -187,7 +193,8 @@ impl Engine {
             self.agenda.confirming.retain(|confirming| *confirming != slot);
         }
         self.timers.reset(&mut channel.settle_timer, None, Timer::Settle(slot));
-        if channel.opening != 0 {
+        // Home loses all that are open with their connection.
+        if channel.opening != 0 && matches!(fate, Fate::Closed) {
             fx.call_home(Call::Close(id));
         }
         self.detach_sessions_of(now, id, fx);
@@ -294,7 +301,7 @@ impl Engine {
 
 /// Tells a channel of its consumers that have ended with their queues.
 fn tell_cancelled(channel: &mut Channel, fx: &mut impl Effects) {
-    for consumer in std::mem::take(&mut channel.cancelled) {
-        fx.consumer_cancelled(channel.id, &consumer);
+    for (consumer, why) in std::mem::take(&mut channel.cancelled) {
+        fx.consumer_cancelled(channel.id, &consumer, why);
     }
 }

@@ -12,7 +12,7 @@ use crate::consumer::credit::Account;
 use crate::consumer::unsettled::Unsettled;
 use crate::interface::refusal::refuse;
 use crate::pubsub::Subscribers;
-use crate::{ChannelId, Position, Refusal, Reply, Time};
+use crate::{CancelReason, ChannelId, Position, Refusal, Reply, Time};
 use std::collections::BTreeSet;
 
 /// A connection: who it is, and its channels.
@@ -57,7 +57,7 @@ pub(crate) struct Channel {
     /// What is answered once this is flushed: a commit, or a change that has to survive a restart.
     pub(crate) unanswered: Option<(Position, Reply)>,
     /// Names of consumers that have ended with their queues, which it has not been told yet.
-    pub(crate) cancelled: Vec<String>,
+    pub(crate) cancelled: Vec<(String, CancelReason)>,
     pub(crate) inbox: Option<Box<Inbox>>,
     /// The slots of queues of which it waits for one message, each as often as it does.
     pub(crate) gets: Vec<u32>,

@@ -26,11 +26,11 @@ pub(crate) struct Transaction {
 }
 
 impl Transaction {
-    /// Whether it settles this tag already; with `multiple`, the tag and all before it.
+    /// Whether it settles already what has to be there for a settle.
     pub(super) fn settles(&self, settle: Settle) -> bool {
-        match settle.multiple {
-            true => settle.tag > 0 && settle.tag <= self.settled_up_to,
-            false => self.settles_tag(settle.tag),
+        match settle.first == settle.last {
+            true => self.settles_tag(settle.last),
+            false => settle.must_exist && settle.last <= self.settled_up_to,
         }
     }
 
@@ -45,13 +45,13 @@ impl Transaction {
 
     /// Adds a settle; `last_tag` is the last that was delivered.
     pub(super) fn add_settle(&mut self, settle: Settle, last_tag: u64) {
-        if !settle.multiple {
-            self.settled.insert(settle.tag);
+        // What is delivered later has greater tags.
+        let last = settle.last.min(last_tag);
+        if settle.first <= 1 && settle.first != settle.last {
+            self.settled_up_to = last.max(self.settled_up_to);
+            self.settled = self.settled.split_off(&last);
         } else {
-            // 0 is everything that was delivered; later tags are greater.
-            let up_to = if settle.tag == 0 { last_tag } else { settle.tag };
-            self.settled_up_to = up_to.max(self.settled_up_to);
-            self.settled = self.settled.split_off(&up_to);
+            self.settled.extend(settle.first..=last);
         }
         self.operations.push(Operation::Settle(settle));
     }

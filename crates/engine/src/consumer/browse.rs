@@ -11,7 +11,7 @@ use crate::queue::lane::Browsed;
 use crate::queue::page_in::checked_message;
 use crate::queue::page_out::{NO_QUEUE, Wanted};
 use crate::storage::record::Record;
-use crate::{ChannelId, Delivery, Effects, Loaded, Position, Refusal, Time};
+use crate::{CancelReason, ChannelId, Delivery, Effects, Loaded, Position, Refusal, Time};
 
 /// Messages that one browser is shown before others get their turn, or has read in one load.
 const BROWSED_AT_ONCE: usize = 64;
@@ -44,13 +44,14 @@ impl Engine {
         channel: u32,
         queue: u32,
         name: String,
+        is_granted: bool,
     ) -> Result<(), Refusal> {
         if self.browsers.len() >= BROWSERS_MAX {
             refuse!(LimitExceeded, "more than {BROWSERS_MAX} browsers");
         }
         let id = self.clients.channels[channel].id;
         let lanes = self.queues[queue].lanes.len();
-        self.browsers.add(id, queue, name, lanes);
+        self.browsers.add(id, queue, name, lanes, is_granted);
         self.queue_used(now, queue);
         Ok(())
     }
@@ -79,7 +80,7 @@ impl Engine {
             let browser = self.browsers.remove(slot);
             let channel = browser.as_ref().and_then(|it| self.channel_slot(it.channel));
             if let (Some(browser), Some(channel)) = (browser, channel) {
-                self.tell_cancelled(channel, browser.name);
+                self.tell_cancelled(channel, browser.name, CancelReason::QueueDeleted);
             }
         }
     }
@@ -102,16 +103,28 @@ impl Engine {
                 }
                 return;
             }
+            if browser.shown >= browser.up_to {
+                return self.end_drain(slot, fx);
+            }
             match self.next_for(now, slot) {
                 Next::Message { lane, entry, message } => {
                     self.show(slot, lane, &entry, &message, fx);
                 }
                 Next::Skip { lane, seq } => self.browser_passed(slot, lane, seq),
                 Next::Cold(wanted) => return self.read_for_browser(slot, wanted, fx),
-                Next::Nothing => return,
+                Next::Nothing => return self.end_drain(slot, fx),
             }
         }
         self.browsers.wake(slot);
+    }
+
+    /// Tells a browser that drains that there is nothing more to see, or that it was shown all it may be.
+    fn end_drain<F: Effects>(&mut self, slot: u32, fx: &mut F) {
+        let Some(browser) = self.browsers.get_mut(slot) else { return };
+        if std::mem::take(&mut browser.drains) {
+            browser.up_to = browser.shown;
+            fx.drained(browser.channel, &browser.name, browser.shown);
+        }
     }
 
     fn browser_passed(&mut self, slot: u32, lane: usize, seq: u64) {
@@ -125,7 +138,8 @@ impl Engine {
         let Some(queue) = self.queues.get_mut(browser.queue) else { return Next::Nothing };
         if let Some(page) = &browser.page {
             let BrowsedPage { lane, ref entries, .. } = *page;
-            let most = if browser.reads_singly { 1 } else { BROWSED_AT_ONCE };
+            let may_see = usize::try_from(browser.up_to - browser.shown).unwrap_or(usize::MAX);
+            let most = if browser.reads_singly { 1 } else { BROWSED_AT_ONCE.min(may_see) };
             let first = entries.front().map_or(0, |entry| entry.seq);
             let mut bytes = 0;
             let mut wanted = Vec::new();
@@ -176,8 +190,13 @@ impl Engine {
         message: &Blob,
         fx: &mut F,
     ) {
-        self.browser_passed(slot, lane, entry.seq);
-        let Some(browser) = self.browsers.get(slot) else { return };
+        let Some(browser) = self.browsers.get_mut(slot) else { return };
+        // Its grant may have been lowered while this was read.
+        if browser.shown >= browser.up_to {
+            return;
+        }
+        browser.passed(lane, entry.seq);
+        browser.shown += 1;
         let Some(channel_slot) = self.clients.channel_slot(browser.channel) else { return };
         let tag = self.clients.channels[channel_slot].take_tag();
         let stored = message.stored();

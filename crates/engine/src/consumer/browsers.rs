@@ -2,7 +2,7 @@
 
 use crate::foundation::slab::Slab;
 use crate::queue::entry::Entry;
-use crate::{ChannelId, Position};
+use crate::{ChannelId, Grant, Position};
 use std::collections::VecDeque;
 
 /// Browsers of one broker: each message that comes to a queue looks for those of the queue.
@@ -26,6 +26,11 @@ pub(crate) struct Browser {
     /// A load failed: what follows is read singly.
     pub(crate) reads_singly: bool,
     pub(crate) is_awake: bool,
+    /// How many messages it may have been shown, and how many it has been.
+    pub(crate) up_to: u64,
+    pub(crate) shown: u64,
+    /// It is to be told when there is nothing more to be shown.
+    pub(crate) drains: bool,
 }
 
 /// A page that was read for a browser.
@@ -112,7 +117,14 @@ impl Browsers {
         awake
     }
 
-    pub(crate) fn add(&mut self, channel: ChannelId, queue: u32, name: String, lanes: usize) {
+    pub(crate) fn add(
+        &mut self,
+        channel: ChannelId,
+        queue: u32,
+        name: String,
+        lanes: usize,
+        is_granted: bool,
+    ) {
         let number = self.next_number;
         self.next_number += 1;
         let slot = self.all.insert(Browser {
@@ -125,8 +137,21 @@ impl Browsers {
             is_loading: false,
             reads_singly: false,
             is_awake: false,
+            up_to: if is_granted { 0 } else { u64::MAX },
+            shown: 0,
+            drains: false,
         });
         self.wake(slot);
+    }
+
+    /// Sets how many messages the browser of that name may have been shown.
+    pub(crate) fn grant(&mut self, channel: ChannelId, name: &str, grant: Grant) {
+        for slot in self.which(|it| it.channel == channel && it.name == name) {
+            if let Some(browser) = self.all.get_mut(slot) {
+                (browser.up_to, browser.drains) = (grant.up_to, grant.drain);
+            }
+            self.wake(slot);
+        }
     }
 
     pub(crate) fn get(&self, slot: u32) -> Option<&Browser> {

@@ -5,7 +5,7 @@ use super::{Consumer, NO_CHANNEL};
 use crate::engine::{Clients, Engine};
 use crate::interface::limits::check_name;
 use crate::interface::refusal::refuse;
-use crate::{Consume, Effects, Refusal, Reply, Time};
+use crate::{CancelReason, Consume, Effects, Refusal, Reply, Time};
 
 /// Consumers of a channel that closes which end before others get their turn.
 const CONSUMERS_AT_ONCE: usize = 256;
@@ -30,7 +30,7 @@ impl Engine {
         self.count_consumers(slot, others);
         self.check_may_hold_more(self.clients.channels[slot].id.connection)?;
         if consume.browses {
-            self.browse(now, slot, queue_slot, name.clone())?;
+            self.browse(now, slot, queue_slot, name.clone(), consume.is_granted)?;
             return Ok(Reply::Consuming { name });
         }
         let incarnation = self.clients.next_incarnation;
@@ -45,6 +45,12 @@ impl Engine {
             priority: consume.priority,
             settle_timeout: consume.settle_timeout,
             account: Account { credit: consume.credit, ..Account::default() },
+            is_granted: consume.is_granted,
+            up_to: if consume.is_granted { 0 } else { u64::MAX },
+            delivered: 0,
+            drains: false,
+            on_close: consume.on_close,
+            on_loss: consume.on_loss,
             is_able: false,
             is_started: false,
         });
@@ -112,7 +118,15 @@ impl Engine {
         }
     }
 
-    pub(crate) fn cancel<F: Effects>(&mut self, now: Time, slot: u32, name: &str, fx: &mut F) {
+    /// Ends a consumer, a browser or the inbox of that name; `returns`: with its unsettled deliveries.
+    pub(crate) fn cancel<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        name: &str,
+        returns: bool,
+        fx: &mut F,
+    ) {
         let channel = &mut self.clients.channels[slot];
         if let Some(inbox) = channel.inbox.take_if(|inbox| inbox.name == name) {
             let vhost = channel.vhost;
@@ -125,12 +139,15 @@ impl Engine {
         if let Some(consumer) = self.consumer_named(slot, name) {
             let others = self.queues.get(self.clients.consumers[consumer].queue);
             self.count_consumers(slot, others.map_or(0, |queue| queue.consumers.len()));
-            self.end_consumer(now, consumer, fx);
+            let ended = self.end_consumer(now, consumer, fx).filter(|_| returns);
+            if let Some(Consumer { incarnation, queue, .. }) = ended {
+                self.return_those_of(now, slot, consumer, incarnation, queue, fx);
+            }
         }
     }
 
     /// The consumer of that name in a channel.
-    fn consumer_named(&self, channel: u32, name: &str) -> Option<u32> {
+    pub(super) fn consumer_named(&self, channel: u32, name: &str) -> Option<u32> {
         let mut consumers = self.clients.channels[channel].consumers.iter().copied();
         consumers.find(|consumer| self.clients.consumers[*consumer].name == name)
     }
@@ -204,11 +221,11 @@ impl Engine {
 
     /// Consumers end because their queue goes, or can go on no more. Their channels hear of it at the end of
     /// the turn: after the answer, where one of them deletes the queue itself.
-    pub(crate) fn cancel_consumers(&mut self, consumers: Vec<u32>) {
+    pub(crate) fn cancel_consumers(&mut self, consumers: Vec<u32>, why: CancelReason) {
         let mut channels = Vec::new();
         for consumer in consumers.into_iter().filter_map(|it| self.clients.consumers.remove(it)) {
             let Some(channel) = self.clients.channels.get_mut(consumer.channel) else { continue };
-            channel.cancelled.push(consumer.name);
+            channel.cancelled.push((consumer.name, why));
             if channels.last() != Some(&consumer.channel) {
                 channels.push(consumer.channel);
             }
@@ -223,9 +240,9 @@ impl Engine {
     }
 
     /// A channel hears at the end of the turn that a consumer was cancelled.
-    pub(crate) fn tell_cancelled(&mut self, channel: u32, consumer: String) {
+    pub(crate) fn tell_cancelled(&mut self, channel: u32, consumer: String, why: CancelReason) {
         if let Some(channel_there) = self.clients.channels.get_mut(channel) {
-            channel_there.cancelled.push(consumer);
+            channel_there.cancelled.push((consumer, why));
             self.wait_to_tell(channel);
         }
     }

@@ -1,11 +1,49 @@
 //! Settles of many deliveries, a part in each turn: a channel that ends with a million deliveries,
 //! or acknowledges them all, delays no other. Does not know what a settle does.
 
-use super::unsettled::Unsettled;
+use super::unsettled::{Delivered, Taker, Unsettled};
 use crate::engine::Engine;
-use crate::{Effects, Outcome, Time};
+use crate::{Bytes, Effects, Outcome, Time};
+use std::ops::RangeInclusive;
 
-/// Deliveries that are all settled alike.
+/// How deliveries are settled together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manner<'a> {
+    pub(crate) fate: Fate,
+    /// What those get that go back, if anything.
+    pub(crate) annotations: &'a [u8],
+}
+
+/// What becomes of deliveries that are settled together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fate {
+    /// The same of all.
+    Same(Outcome),
+    /// Their consumer or channel ends in good order: what the consumer began with.
+    Closed,
+    /// Their connection is lost: what the consumer began with.
+    Lost,
+}
+
+impl Fate {
+    /// What becomes of one of them.
+    #[inline]
+    pub(crate) fn of(self, delivered: &Delivered) -> Outcome {
+        match (self, delivered.taker) {
+            (Fate::Same(outcome), _) => outcome,
+            (Fate::Closed, Some(taker)) => taker.on_close,
+            (Fate::Lost, Some(taker)) => taker.on_loss,
+            (Fate::Closed | Fate::Lost, None) => Outcome::REQUEUE,
+        }
+    }
+
+    /// In the manner of a settle that adds nothing.
+    pub(crate) fn plain(self) -> Manner<'static> {
+        Manner { fate: self, annotations: &[] }
+    }
+}
+
+/// Deliveries that are settled together.
 #[derive(Debug)]
 pub(crate) struct Settling {
     /// Counted up.
@@ -13,7 +51,8 @@ pub(crate) struct Settling {
     /// Whose they were, while it is there.
     pub(crate) channel: Option<u32>,
     pub(crate) deliveries: Unsettled,
-    outcome: Outcome,
+    fate: Fate,
+    annotations: Bytes,
     /// Slots and numbers of queues that hand nothing out until all have come back: what was delivered
     /// first is to be delivered first again.
     held: Vec<(u32, u64)>,
@@ -25,79 +64,121 @@ const REQUEUE_STEPS: u64 = 2;
 const IN_TURN: usize = 256;
 
 impl Engine {
-    /// Settles all deliveries of a channel up to a tag, the first ones first; where they are many, over
-    /// several turns.
-    pub(crate) fn settle_up_to<F: Effects>(
+    /// Settles the deliveries of a channel within a range of tags, the first ones first; where they are many,
+    /// over several turns.
+    pub(crate) fn settle_range<F: Effects>(
         &mut self,
         now: Time,
         slot: u32,
-        up_to: u64,
-        outcome: Outcome,
+        tags: RangeInclusive<u64>,
+        manner: Manner<'_>,
         fx: &mut F,
     ) {
-        self.settle_some_of(now, slot, up_to, outcome, None, fx);
+        self.settle_some_of(now, slot, tags, manner, None, fx);
     }
 
-    /// Requeues all deliveries of a channel that ends. `queues`: those that it has consumed from.
-    pub(crate) fn requeue_all<F: Effects>(
+    /// Gives back all deliveries of a channel that ends. `queues`: those that it has consumed from.
+    pub(crate) fn return_all<F: Effects>(
         &mut self,
         now: Time,
         slot: u32,
+        fate: Fate,
         queues: &[u32],
         fx: &mut F,
     ) {
-        self.settle_some_of(now, slot, u64::MAX, Outcome::Requeue, Some(queues), fx);
+        self.settle_some_of(now, slot, 0..=u64::MAX, fate.plain(), Some(queues), fx);
         for settling in self.agenda.settling.iter_mut().filter(|it| it.channel == Some(slot)) {
             settling.channel = None;
         }
     }
 
-    /// Settles deliveries up to a tag, in later turns what there is no time for. `queues`: as
-    /// [`Engine::requeue_all`] has them.
+    /// Gives back the deliveries of a channel that went to a consumer which has ended in good order.
+    pub(crate) fn return_those_of<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        consumer: u32,
+        incarnation: u32,
+        queue: u32,
+        fx: &mut F,
+    ) {
+        let unsettled = &mut self.clients.channels[slot].unsettled;
+        let is_its = |taker: Taker| (taker.slot, taker.incarnation) == (consumer, incarnation);
+        let its = unsettled.iter().filter(|(_, it)| it.taker.is_some_and(is_its));
+        let tags: Vec<u64> = its.map(|(tag, _)| tag).collect();
+        let is_many = tags.len() > self.options.limits.settles_at_once;
+        let mut deliveries = Unsettled::default();
+        for tag in tags {
+            if let Some(delivered) = unsettled.take(tag) {
+                deliveries.push(tag, delivered);
+            }
+        }
+        if is_many {
+            return self.settle_later(slot, deliveries, Fate::Closed.plain(), &[queue]);
+        }
+        while let Some(delivered) = deliveries.take_first(u64::MAX) {
+            self.settle_one(now, Some(slot), delivered, Fate::Closed.plain(), fx);
+        }
+    }
+
+    /// Settles deliveries within a range of tags, in later turns what there is no time for. `queues`: as
+    /// [`Engine::return_all`] has them.
     fn settle_some_of<F: Effects>(
         &mut self,
         now: Time,
         slot: u32,
-        up_to: u64,
-        outcome: Outcome,
+        tags: RangeInclusive<u64>,
+        manner: Manner<'_>,
         queues: Option<&[u32]>,
         fx: &mut F,
     ) {
         // A transaction's are one group of records.
         let is_group = self.storage.in_group;
-        let count = self.clients.channels[slot].unsettled.up_to(up_to);
+        let count = self.clients.channels[slot].unsettled.within(&tags);
         // All channels of a connection may close at once.
         let has_time = queues.is_none() || count == 0 || !self.has_much_unasked();
-        if !is_group && (count > self.options.limits.settles_at_once || !has_time) {
-            return self.settle_later(slot, up_to, outcome, queues);
-        }
-        if queues.is_some() {
+        let mut is_later = !is_group && (count > self.options.limits.settles_at_once || !has_time);
+        if queues.is_some() && !is_later {
             self.unasked_steps += REQUEUE_STEPS * count as u64;
         }
-        while let Some(channel) = self.clients.channels.get_mut(slot)
-            && let Some(delivered) = channel.unsettled.take_first(up_to)
+        let mut next = *tags.start();
+        while !is_later
+            && let Some(channel) = self.clients.channels.get_mut(slot)
+            && let Some((tag, delivered)) = channel.unsettled.take_within(&(next..=*tags.end()))
         {
-            self.settle_one(now, Some(slot), delivered, outcome, fx);
-            if !is_group && self.letters_are_much() {
-                return self.settle_later(slot, up_to, outcome, queues);
-            }
+            next = tag.saturating_add(1);
+            self.settle_one(now, Some(slot), delivered, manner, fx);
+            is_later = !is_group && self.letters_are_much();
         }
-    }
-
-    fn settle_later(&mut self, slot: u32, up_to: u64, outcome: Outcome, queues: Option<&[u32]>) {
-        let queues = match (outcome, queues) {
-            (Outcome::Accept | Outcome::Discard, _) => Vec::new(),
-            (Outcome::Requeue, Some(queues)) => queues.to_vec(),
-            (Outcome::Requeue, None) => self.queues_of(slot),
+        if !is_later {
+            return;
+        }
+        let queues = match (manner.fate, queues) {
+            (Fate::Same(Outcome::Accept | Outcome::Discard), _) => Vec::new(),
+            (_, Some(queues)) => queues.to_vec(),
+            (_, None) => self.queues_of(slot),
         };
-        let deliveries = self.clients.channels[slot].unsettled.split_first(up_to);
-        let held = self.hold_queues(&queues);
-        let (number, channel) = (self.agenda.next_settling, Some(slot));
-        self.agenda.next_settling += 1;
-        self.agenda.settling.push_back(Settling { number, channel, deliveries, outcome, held });
+        let deliveries = self.clients.channels[slot].unsettled.split(&(next..=*tags.end()));
+        self.settle_later(slot, deliveries, manner, &queues);
     }
 
-    /// Goes on with what [`Engine::settle_up_to`] left.
+    /// Settles deliveries of a channel in later turns, before which these queues hand nothing out.
+    fn settle_later(
+        &mut self,
+        slot: u32,
+        deliveries: Unsettled,
+        manner: Manner<'_>,
+        queues: &[u32],
+    ) {
+        let held = self.hold_queues(queues);
+        let (number, channel) = (self.agenda.next_settling, Some(slot));
+        let (fate, annotations) = (manner.fate, Bytes::copy_from_slice(manner.annotations));
+        self.agenda.next_settling += 1;
+        let settling = Settling { number, channel, deliveries, fate, annotations, held };
+        self.agenda.settling.push_back(settling);
+    }
+
+    /// Goes on with what [`Engine::settle_range`] left.
     pub(crate) fn settle_some<F: Effects>(&mut self, now: Time, fx: &mut F) {
         for count in 1..=self.options.limits.settles_at_once {
             if self.letters_are_much() {
@@ -107,9 +188,11 @@ impl Engine {
                 self.let_next_settle();
             }
             let Some(settling) = self.agenda.settling.front_mut() else { break };
-            let (channel, outcome) = (settling.channel, settling.outcome);
+            let channel = settling.channel;
             if let Some(delivered) = settling.deliveries.take_first(u64::MAX) {
-                self.settle_one(now, channel, delivered, outcome, fx);
+                let (fate, annotations) = (settling.fate, settling.annotations.clone());
+                let manner = Manner { fate, annotations: &annotations };
+                self.settle_one(now, channel, delivered, manner, fx);
             } else if let Some(settling) = self.agenda.settling.pop_front() {
                 self.let_go_on(settling.held);
             }

@@ -1,15 +1,17 @@
 //! From queues to consumers: which of them can take a message, and handing it out.
 
-use crate::consumer::unsettled::Delivered;
+use crate::channel::Channel;
+use crate::consumer::Consumer;
+use crate::consumer::unsettled::{Delivered, Taker};
 use crate::engine::{Clients, Engine};
 use crate::foundation::timers::Timer;
 use crate::interface::limits::MESSAGE_BYTES;
-use crate::queue::entry::Entry;
+use crate::queue::entry::{Entry, NEVER};
 use crate::queue::lane::Front;
 use crate::queue::stored::Incoming;
 use crate::{
-    Annotations, ConnectionId, Delivery, DirectMessage, Effects, GetAnswer, MessageView, Publish,
-    Refusal, RefusalKind, Reply, SendOutcome, StorageState, Time,
+    Annotations, CancelReason, ConnectionId, Delivery, DirectMessage, Effects, GetAnswer,
+    MessageView, Publish, Refusal, RefusalKind, Reply, SendOutcome, StorageState, Time,
 };
 
 /// What all queues together hand out in one turn; the last of them may exceed it by its share.
@@ -81,6 +83,9 @@ impl Engine {
         }
         self.settle_some_subscribers(fx);
         self.serve_queues(now, fx);
+        if !self.agenda.draining.is_empty() {
+            self.answer_drains(fx);
+        }
         if self.browsers.has_work() {
             self.serve_browsers(now, fx);
         }
@@ -259,6 +264,9 @@ impl Engine {
     #[inline]
     pub(crate) fn held_up<F: Effects>(&self, slot: u32, bytes: u32, fx: &F) -> Option<HeldUp> {
         let consumer = self.clients.consumers.get(slot)?;
+        if consumer.delivered >= consumer.up_to {
+            return Some(HeldUp::Itself);
+        }
         let Some(channel) = self.clients.channels.get(consumer.channel) else {
             return Some(HeldUp::Itself);
         };
@@ -275,8 +283,13 @@ impl Engine {
         if !consumer.account.allows(bytes) {
             return Some(HeldUp::Itself);
         }
-        let is_full = channel.unsettled.len() >= self.options.limits.unsettled_max as usize;
-        is_full.then_some(HeldUp::Channel)
+        self.has_all_it_may(channel).then_some(HeldUp::Channel)
+    }
+
+    /// Whether a channel has as many deliveries unsettled as any may have.
+    #[inline]
+    pub(super) fn has_all_it_may(&self, channel: &Channel) -> bool {
+        channel.unsettled.len() >= self.options.limits.unsettled_max as usize
     }
 
     /// A consumer may be able to take messages (again): lets its queue know.
@@ -388,7 +401,8 @@ impl Engine {
         message: &MessageView<'_>,
         fx: &mut F,
     ) -> (u64, bool) {
-        let consumer = &self.clients.consumers[taker];
+        let consumer = &mut self.clients.consumers[taker];
+        consumer.delivered += 1;
         let channel = &mut self.clients.channels[consumer.channel];
         let queue = &mut self.queues[consumer.queue];
         queue.counters.delivered += 1;
@@ -424,8 +438,9 @@ impl Engine {
             return;
         }
         consumer.account.take(entry.bytes);
-        let (channel, whose) = (consumer.channel, Some((taker, consumer.incarnation)));
-        self.keep_unsettled(now, channel, slot, whose, tag, entry);
+        let Consumer { channel, incarnation, on_close, on_loss, .. } = *consumer;
+        let taker = Some(Taker { slot: taker, incarnation, on_close, on_loss });
+        self.keep_unsettled(now, channel, slot, taker, tag, entry);
     }
 
     /// Remembers a delivery until it is settled.
@@ -435,22 +450,24 @@ impl Engine {
         now: Time,
         channel_slot: u32,
         slot: u32,
-        consumer: Option<(u32, u32)>,
+        taker: Option<Taker>,
         tag: u64,
         entry: Entry,
     ) {
-        let timeout = self.settle_timeout(slot, consumer.map(|(consumer, _)| consumer));
+        let timeout = self.settle_timeout(slot, taker.map(|taker| taker.slot));
         let channel = &mut self.clients.channels[channel_slot];
         let queue = &mut self.queues[slot];
         queue.went_out(entry.bytes);
-        if consumer.is_some() {
+        if taker.is_some() {
             channel.account.take(entry.bytes);
         }
-        let (deadline, queue_number) = (now.plus(timeout), queue.number);
-        let delivered = Delivered { entry, queue: slot, queue_number, consumer, deadline };
+        let (deadline, queue_number) = (timeout.map_or(NEVER, |it| now.plus(it)), queue.number);
+        let delivered = Delivered { entry, queue: slot, queue_number, taker, deadline };
         channel.unsettled.push(tag, delivered);
-        let timer = Timer::Settle(channel_slot);
-        self.timers.bring_forward(&mut channel.settle_timer, deadline, timer);
+        if deadline != NEVER {
+            let timer = Timer::Settle(channel_slot);
+            self.timers.bring_forward(&mut channel.settle_timer, deadline, timer);
+        }
     }
 
     /// Answers the first waiting get with the front, which is in memory.
@@ -507,7 +524,7 @@ impl Engine {
         queue.able.clear();
         queue.turn = 0;
         let consumers = std::mem::take(&mut queue.consumers);
-        self.cancel_consumers(consumers);
+        self.cancel_consumers(consumers, CancelReason::QueueFailed);
     }
 
     /// Delivers to the channel that has opened the inbox; false where that has no room: the reply is

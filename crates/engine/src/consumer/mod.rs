@@ -7,12 +7,14 @@ pub(crate) mod credit;
 pub(crate) mod deferred_settle;
 mod dispatch;
 pub(crate) mod drain_pacing;
+mod grant;
 mod handed_out;
 mod settle;
 mod settle_timeout;
 pub(crate) mod unsettled;
 
 use self::credit::Account;
+use crate::Outcome;
 use std::time::Duration;
 
 /// Stands for the channel of a consumer whose channel has closed.
@@ -32,6 +34,16 @@ pub(crate) struct Consumer {
     pub(crate) exclusive: bool,
     pub(crate) priority: i32,
     pub(crate) account: Account,
+    /// It gets only what it was granted.
+    pub(crate) is_granted: bool,
+    /// How many deliveries it may have had, and how many it has had.
+    pub(crate) up_to: u64,
+    pub(crate) delivered: u64,
+    /// It is to be told when there is nothing more to deliver.
+    pub(crate) drains: bool,
+    /// What becomes of its unsettled deliveries when it ends.
+    pub(crate) on_close: Outcome,
+    pub(crate) on_loss: Outcome,
     /// How long its deliveries may stay unsettled, where it says so itself.
     pub(crate) settle_timeout: Option<Duration>,
     /// It is in its queue's list of those able to take messages.

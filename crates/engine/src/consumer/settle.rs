@@ -1,13 +1,16 @@
 //! Settling deliveries: accepted, requeued at their place, or discarded.
 
-use crate::consumer::unsettled::{Delivered, Unsettled};
+use crate::consumer::deferred_settle::{Fate, Manner};
+use crate::consumer::unsettled::{Delivered, Taker, Unsettled};
 use crate::engine::Engine;
+use crate::interface::limits::ANNOTATION_BYTES_MAX;
 use crate::interface::refusal::refuse;
 use crate::queue::entry::Entry;
 use crate::storage::record;
 use crate::storage::record::{Kind, Record, Requeued};
 use crate::{
-    ChannelId, DeathReason, DiscardReason, Effects, Outcome, Position, Refusal, Settle, Time,
+    ChannelId, DeathReason, DiscardReason, Effects, Outcome, Position, Refusal, Return, Settle,
+    Time,
 };
 
 /// Settled messages of one queue that one record holds at most.
@@ -25,50 +28,68 @@ impl Engine {
         settle: Settle,
         fx: &mut F,
     ) -> Result<(), Refusal> {
+        self.settle_annotated(now, id, settle, &[], fx)
+    }
+
+    /// Settles deliveries, and gives those that go back `annotations`: opaque bytes which come with their
+    /// further deliveries ([`crate::Annotations::changed`]). Refused: unknown tag (`PreconditionFailed`),
+    /// more than [`ANNOTATION_BYTES_MAX`] (`LimitExceeded`).
+    #[inline]
+    pub fn settle_annotated<F: Effects>(
+        &mut self,
+        now: Time,
+        id: ChannelId,
+        settle: Settle,
+        annotations: &[u8],
+        fx: &mut F,
+    ) -> Result<(), Refusal> {
+        let (bytes, most) = (annotations.len(), ANNOTATION_BYTES_MAX);
+        if bytes > most {
+            refuse!(LimitExceeded, "annotations of {bytes} bytes; the limit is {most}");
+        }
         if self.is_away() {
-            return self.settle_at_home(id, settle, fx);
+            return self.settle_at_home(id, settle, annotations, fx);
         }
         let slot = self.channel_slot(id).ok_or_else(|| Engine::no_channel(id))?;
         if self.clients.channels[slot].transaction.is_some() {
             return self.hold_settle(slot, settle);
         }
-        self.carry_out_settle(now, slot, settle, fx)?;
+        self.carry_out_settle(now, slot, settle, annotations, fx)?;
         self.run_overdue(now, fx);
         Ok(())
     }
 
-    /// Settles one delivery, or all up to a tag.
+    /// Settles one delivery, or all within a range of tags.
     pub(crate) fn carry_out_settle<F: Effects>(
         &mut self,
         now: Time,
         slot: u32,
         settle: Settle,
+        annotations: &[u8],
         fx: &mut F,
     ) -> Result<(), Refusal> {
         self.check_tag(slot, settle)?;
-        let channel = &mut self.clients.channels[slot];
-        if !settle.multiple {
-            if let Some(delivered) = channel.unsettled.take(settle.tag) {
-                self.settle_one(now, Some(slot), delivered, settle.outcome, fx);
-            }
-            return Ok(());
+        let manner = Manner { fate: Fate::Same(settle.outcome), annotations };
+        if settle.first != settle.last {
+            self.settle_range(now, slot, settle.first..=settle.last, manner, fx);
+        } else if let Some(delivered) = self.clients.channels[slot].unsettled.take(settle.first) {
+            self.settle_one(now, Some(slot), delivered, manner, fx);
         }
-        let up_to = if settle.tag == 0 { u64::MAX } else { settle.tag };
-        self.settle_up_to(now, slot, up_to, settle.outcome, fx);
         Ok(())
     }
 
     /// Requeues all deliveries of a channel, except those that its transaction settles.
     pub(crate) fn recover<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
+        let manner = Fate::Same(Outcome::REQUEUE).plain();
         let channel = &mut self.clients.channels[slot];
         let Some(transaction) = channel.transaction.as_ref().filter(|it| it.has_settles()) else {
-            return self.settle_up_to(now, slot, u64::MAX, Outcome::Requeue, fx);
+            return self.settle_range(now, slot, 0..=u64::MAX, manner, fx);
         };
         let tags = channel.unsettled.iter().map(|(tag, _)| tag);
         let open: Vec<u64> = tags.filter(|tag| !transaction.settles_tag(*tag)).collect();
         for tag in open {
             if let Some(delivered) = self.clients.channels[slot].unsettled.take(tag) {
-                self.settle_one(now, Some(slot), delivered, Outcome::Requeue, fx);
+                self.settle_one(now, Some(slot), delivered, manner, fx);
             }
         }
     }
@@ -76,17 +97,19 @@ impl Engine {
     /// Refuses tags that are not there to be settled.
     #[inline]
     pub(crate) fn check_tag(&mut self, slot: u32, settle: Settle) -> Result<(), Refusal> {
+        if !settle.must_exist {
+            return Ok(());
+        }
         let channel = &mut self.clients.channels[slot];
-        let tag = settle.tag;
-        let is_known = if settle.multiple {
-            tag == 0
-                || (tag < channel.next_tag
-                    && channel.unsettled.first().is_some_and(|first| first <= tag))
+        let Settle { first, last, .. } = settle;
+        let is_known = if first == last {
+            channel.unsettled.contains(last)
         } else {
-            channel.unsettled.contains(tag)
+            last < channel.next_tag
+                && channel.unsettled.next_from(first).is_some_and(|next| next <= last)
         };
         if !is_known {
-            refuse!(PreconditionFailed, "unknown delivery tag {tag}");
+            refuse!(PreconditionFailed, "unknown delivery tag {last}");
         }
         Ok(())
     }
@@ -98,12 +121,13 @@ impl Engine {
         now: Time,
         slot: Option<u32>,
         delivered: Delivered,
-        outcome: Outcome,
+        manner: Manner<'_>,
         fx: &mut F,
     ) {
-        let Delivered { entry, queue: queue_slot, queue_number, consumer, .. } = delivered;
+        let outcome = manner.fate.of(&delivered);
+        let Delivered { entry, queue: queue_slot, queue_number, taker, .. } = delivered;
         if let Some(slot) = slot {
-            self.give_credit_back(slot, consumer, entry.bytes);
+            self.give_credit_back(slot, taker, entry.bytes);
         }
         let Some(queue) =
             self.queues.get_mut(queue_slot).filter(|queue| queue.number == queue_number)
@@ -122,17 +146,17 @@ impl Engine {
                 self.counters.accepted += 1;
                 self.forget(queue_slot, entry, fx);
             }
-            Outcome::Requeue => self.requeue(now, queue_slot, entry, fx),
+            Outcome::Return(how) => self.give_back(now, queue_slot, entry, how, fx),
             Outcome::Discard => {
                 self.dead_letter(now, queue_slot, entry, DeathReason::Rejected, fx);
             }
         }
     }
 
-    /// A delivery of `bytes` to the consumer, by slot and incarnation, is no longer out.
+    /// A delivery of `bytes` to the consumer is no longer out.
     #[inline]
-    fn give_credit_back(&mut self, slot: u32, consumer: Option<(u32, u32)>, bytes: u32) {
-        if let Some((whose, incarnation)) = consumer {
+    fn give_credit_back(&mut self, slot: u32, taker: Option<Taker>, bytes: u32) {
+        if let Some(Taker { slot: whose, incarnation, .. }) = taker {
             let channel = &mut self.clients.channels[slot];
             channel.account.give_back(bytes);
             let is_held_up = channel.is_held_up;
@@ -148,15 +172,22 @@ impl Engine {
         self.reconsider_channel(slot);
     }
 
-    /// Puts a message back to its place, or lets it go if that happened too often.
-    fn requeue<F: Effects>(&mut self, now: Time, slot: u32, mut entry: Entry, fx: &mut F) {
-        let requeues = entry.requeues.saturating_add(1);
+    /// Puts a message back to its place, or lets it go if its deliveries failed too often.
+    fn give_back<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        mut entry: Entry,
+        how: Return,
+        fx: &mut F,
+    ) {
+        let requeues = entry.requeues.saturating_add(how.failed.into());
         self.snapshot_first_in_slot(slot, &entry);
         entry.mark = self.storage.mark;
         entry.redelivered = true;
         let queue = &mut self.queues[slot];
         let limit = queue.delivery_limit(self.options.limits.delivery_limit);
-        if limit.is_some_and(|limit| requeues > limit) {
+        if how.failed && limit.is_some_and(|limit| requeues > limit) {
             // It keeps its count: until the dead letter is stored it is as if it were out still.
             self.dead_letter(now, slot, entry, DeathReason::DeliveryLimit, fx);
             return;
@@ -165,7 +196,7 @@ impl Engine {
         queue.counters.requeued += 1;
         self.counters.requeued += 1;
         let expires = entry.expires;
-        if entry.durable {
+        if entry.durable && how.failed {
             let (queue, seq) = (queue.number, entry.seq);
             self.agenda.requeued.push(Requeued { queue, seq, requeues });
         }

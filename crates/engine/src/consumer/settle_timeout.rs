@@ -6,6 +6,7 @@
 use super::unsettled::Delivered;
 use crate::engine::Engine;
 use crate::foundation::timers::Timer;
+use crate::queue::entry::NEVER;
 use crate::{Effects, Refusal, RefusalKind, Time};
 use std::time::Duration;
 
@@ -14,15 +15,17 @@ const TIMEOUT_STEP: Duration = Duration::from_secs(1);
 
 impl Engine {
     /// How long a delivery of a queue, to this consumer if to any, may stay unsettled: as the consumer says,
-    /// or else the queue, or else the limits.
+    /// or else the queue, or else the limits; for any time where the consumer is granted its deliveries.
     #[inline]
-    pub(super) fn settle_timeout(&self, queue: u32, consumer: Option<u32>) -> Duration {
+    pub(super) fn settle_timeout(&self, queue: u32, consumer: Option<u32>) -> Option<Duration> {
         let consumer = consumer.and_then(|slot| self.clients.consumers.get(slot));
+        if consumer.is_some_and(|consumer| consumer.is_granted) {
+            return None;
+        }
         let queue = self.queues.get(queue);
-        consumer
-            .and_then(|consumer| consumer.settle_timeout)
-            .or_else(|| queue.and_then(|queue| queue.options.settle_timeout))
-            .unwrap_or(self.options.limits.settle_timeout)
+        let own = consumer.and_then(|consumer| consumer.settle_timeout);
+        let own = own.or_else(|| queue.and_then(|queue| queue.options.settle_timeout));
+        Some(own.unwrap_or(self.options.limits.settle_timeout))
     }
 
     /// The timer of a channel's settles went off.
@@ -37,16 +40,21 @@ impl Engine {
             let at = (channel.unsettled.len() > 0).then(|| now.plus(TIMEOUT_STEP));
             return self.timers.reset(&mut channel.settle_timer, at, Timer::Settle(slot));
         };
-        if first.deadline > now {
+        if first.deadline > now && first.deadline != NEVER {
             let at = Some(first.deadline.max(now.plus(TIMEOUT_STEP)));
             return self.timers.reset(&mut channel.settle_timer, at, Timer::Settle(slot));
         }
-        let Delivered { queue, queue_number, consumer, .. } = *first;
+        if first.deadline == NEVER {
+            return;
+        }
+        let Delivered { queue, queue_number, taker, .. } = *first;
         let id = channel.id;
-        let consumer = consumer.filter(|(slot, incarnation)| {
-            self.clients.consumers.get(*slot).is_some_and(|it| it.incarnation == *incarnation)
+        let consumer = taker.filter(|taker| {
+            let consumer = self.clients.consumers.get(taker.slot);
+            consumer.is_some_and(|it| it.incarnation == taker.incarnation)
         });
-        let timeout = self.settle_timeout(queue, consumer.map(|(slot, _)| slot));
+        let timeout = self.settle_timeout(queue, consumer.map(|taker| taker.slot));
+        let timeout = timeout.unwrap_or_default();
         let queue = self.queues.get(queue).filter(|queue| queue.number == queue_number);
         let queue = queue.map_or("a deleted queue", |queue| &queue.name);
         // Clients look for the first sentence.

@@ -1,8 +1,19 @@
 //! The deliveries of one channel that were not settled yet, by tag.
 
-use crate::Time;
 use crate::queue::entry::Entry;
+use crate::{Outcome, Time};
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::RangeInclusive;
+
+/// The consumer that a delivery went to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taker {
+    pub(crate) slot: u32,
+    pub(crate) incarnation: u32,
+    /// What becomes of the delivery when the consumer ends.
+    pub(crate) on_close: Outcome,
+    pub(crate) on_loss: Outcome,
+}
 
 /// A delivery that was not settled.
 #[derive(Clone, Debug)]
@@ -11,8 +22,8 @@ pub(crate) struct Delivered {
     /// The slot and number of its queue.
     pub(crate) queue: u32,
     pub(crate) queue_number: u64,
-    /// The slot and incarnation of its consumer, where it was not asked for singly.
-    pub(crate) consumer: Option<(u32, u32)>,
+    /// Its consumer, where it was not asked for singly.
+    pub(crate) taker: Option<Taker>,
     /// When it returns to its queue.
     pub(crate) deadline: Time,
 }
@@ -112,16 +123,36 @@ impl Unsettled {
         Some(taken)
     }
 
-    /// How many deliveries there are up to a tag, at most.
-    pub(crate) fn up_to(&self, tag: u64) -> usize {
-        let span = self.first().and_then(|first| tag.checked_sub(first));
+    /// Takes the delivery of the lowest tag within a range.
+    #[inline]
+    pub(crate) fn take_within(&mut self, tags: &RangeInclusive<u64>) -> Option<(u64, Delivered)> {
+        let tag = self.next_from(*tags.start())?;
+        if tag > *tags.end() { None } else { Some((tag, self.take(tag)?)) }
+    }
+
+    /// How many deliveries there are within a range of tags, at most.
+    pub(crate) fn within(&self, tags: &RangeInclusive<u64>) -> usize {
+        let first = self.first().map(|first| first.max(*tags.start()));
+        let span = first.and_then(|first| tags.end().checked_sub(first));
         span.map_or(0, |span| {
             self.len().min(usize::try_from(span).unwrap_or(usize::MAX).saturating_add(1))
         })
     }
 
-    /// Takes all deliveries up to a tag.
-    pub(crate) fn split_first(&mut self, up_to: u64) -> Unsettled {
+    /// Takes all deliveries within a range of tags.
+    pub(crate) fn split(&mut self, tags: &RangeInclusive<u64>) -> Unsettled {
+        let mut first = self.split_first(*tags.end());
+        if *tags.start() > 0 {
+            let mut before = first.split_first(*tags.start() - 1);
+            self.has_durable |= before.has_durable;
+            before.old.append(&mut self.old);
+            self.old = before.old;
+        }
+        first
+    }
+
+    /// Takes all deliveries up to a tag, all of which are then old.
+    fn split_first(&mut self, up_to: u64) -> Unsettled {
         let later = self.old.split_off(&up_to.saturating_add(1));
         let mut first =
             Unsettled { old: std::mem::replace(&mut self.old, later), ..Unsettled::default() };
@@ -173,6 +204,22 @@ impl Unsettled {
         }
     }
 
+    /// The lowest unsettled tag from one on.
+    #[inline]
+    pub(crate) fn next_from(&self, tag: u64) -> Option<u64> {
+        let first = self.first()?;
+        if tag <= first {
+            return Some(first);
+        }
+        if let Some((old, _)) = self.old.range(tag..).next() {
+            return Some(*old);
+        }
+        let from = tag.max(self.base);
+        let passed = usize::try_from(from - self.base).unwrap_or(usize::MAX).min(self.ring.len());
+        let ahead = self.ring.range(passed..).position(Option::is_some)?;
+        Some(self.base + (passed + ahead) as u64)
+    }
+
     /// All of them, by tag.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &Delivered)> {
         let ring =
@@ -217,7 +264,7 @@ mod tests {
             lane: 0,
             mark: false,
         };
-        Delivered { entry, queue: 0, queue_number: 0, consumer: None, deadline: NEVER }
+        Delivered { entry, queue: 0, queue_number: 0, taker: None, deadline: NEVER }
     }
 
     /// Every seventh is durable.
@@ -263,8 +310,8 @@ mod tests {
                     unsettled.push(tag, delivered(tag));
                 }
                 let all: Vec<u64> = unsettled.iter().map(|(tag, _)| tag).collect();
-                let most = unsettled.up_to(up_to);
-                let first = unsettled.split_first(up_to);
+                let most = unsettled.within(&(0..=up_to));
+                let first = unsettled.split(&(0..=up_to));
                 let (split, rest) = all.split_at(all.partition_point(|tag| *tag <= up_to));
                 assert!((split.len()..=all.len()).contains(&most), "{most}");
                 assert!(most <= usize::try_from(up_to).unwrap(), "{most}");

@@ -5,7 +5,7 @@ use crate::foundation::timers::Timer;
 use crate::queue::Queue;
 use crate::routing::{Change, QueueKey};
 use crate::storage::record::Record;
-use crate::{ConnectionId, DiscardReason, Effects, Refusal, RefusalKind};
+use crate::{CancelReason, ConnectionId, DiscardReason, Effects, Refusal, RefusalKind};
 
 /// Who has the queues of a connection that has ended to itself until they are deleted.
 const NOBODY: ConnectionId = ConnectionId(u32::MAX);
@@ -28,7 +28,7 @@ impl Engine {
         let Some(queue) = self.queues.get_mut(slot) else { return 0 };
         let ready = queue.ready;
         let consumers = std::mem::take(&mut queue.consumers);
-        self.cancel_consumers(consumers);
+        self.cancel_consumers(consumers, CancelReason::QueueDeleted);
         self.cancel_browsers(slot);
         while let Some(get) = self.take_get(slot) {
             let text = format!("queue '{}' was deleted", self.queues[slot].name);

@@ -122,7 +122,9 @@ impl Engine {
     ) -> Result<(), Refusal> {
         let channel = &mut self.clients.channels[slot];
         match request {
-            Request::CancelConsumer { name } => self.cancel(now, slot, &name, fx),
+            Request::CancelConsumer { name, returns } => {
+                self.cancel(now, slot, &name, returns, fx);
+            }
             Request::SetChannelCredit(credit) => {
                 channel.account.credit = credit;
                 self.reconsider_channel(slot);

@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::queue::Queue;
 use crate::routing::vhost::Vhost;
 use crate::routing::{BindingView, QueueKey};
-use crate::{Binding, BindingTarget, Effects, Request, Time};
+use crate::{Binding, BindingTarget, CancelReason, Effects, Request, Time};
 
 impl Engine {
     /// A user's permissions in a virtual host have changed.
@@ -45,7 +45,7 @@ impl Engine {
         }
         for consumer in forbidden {
             if let Some(consumer) = self.end_consumer(now, consumer, fx) {
-                self.tell_cancelled(consumer.channel, consumer.name);
+                self.tell_cancelled(consumer.channel, consumer.name, CancelReason::Forbidden);
             }
         }
     }

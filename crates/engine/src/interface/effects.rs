@@ -1,8 +1,9 @@
 //! Every output: what the host must do, in the order in which the engine calls.
 
 use crate::{
-    ChannelId, ConnectionId, Forward, MessageView, PageSearch, Position, Publish, Refusal, Reply,
-    Request, SessionLoss, Settle, Shards, SlowConsumerPolicy, Subscribe, Time,
+    CancelReason, ChannelId, ConnectionId, Forward, Grant, MessageView, PageSearch, Position,
+    Publish, Refusal, Reply, Request, SessionLoss, Settle, Shards, SlowConsumerPolicy, Subscribe,
+    Time,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -35,8 +36,11 @@ pub trait Effects: Hints {
     fn confirm(&mut self, channel: ChannelId, confirm: Confirm);
     /// Returns a mandatory message that no queue took; comes before its confirm.
     fn return_unroutable(&mut self, channel: ChannelId, message: &MessageView<'_>);
-    /// Tells a client that the broker has ended one of its consumers (queue deleted, say).
-    fn consumer_cancelled(&mut self, channel: ChannelId, consumer: &str);
+    /// Tells a client that the broker has ended one of its consumers.
+    fn consumer_cancelled(&mut self, channel: ChannelId, consumer: &str, why: CancelReason);
+    /// Tells a client, once for each [`Grant`] that drains, that there is nothing more to deliver to a
+    /// consumer, which has had `delivered` deliveries since it began and gets no more without another grant.
+    fn drained(&mut self, _channel: ChannelId, _consumer: &str, _delivered: u64) {}
     /// Tells a client that a subscription has ended because its user has lost the right to it.
     fn subscription_revoked(&mut self, _channel: ChannelId, _subscribed: &Subscribe<'_>) {}
     /// Tells a channel that it does not hold a session any more: once, and before the reply to the claim that
@@ -262,8 +266,10 @@ pub enum Call<'a> {
     },
     /// [`crate::Engine::publish`].
     Publish(ChannelId, &'a Publish<'a>),
-    /// [`crate::Engine::settle`].
-    Settle(ChannelId, Settle),
+    /// [`crate::Engine::settle_annotated`].
+    Settle(ChannelId, Settle, &'a [u8]),
+    /// [`crate::Engine::grant`].
+    Grant(ChannelId, &'a str, Grant),
     /// [`crate::Engine::request`].
     Request(ChannelId, Request),
     /// The channel ends.

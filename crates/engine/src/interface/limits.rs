@@ -11,6 +11,8 @@ pub(crate) const MESSAGE_BYTES: u64 = 256;
 pub const SHARDS_MAX: usize = 64;
 /// Bytes in a name (queue, exchange, routing key, consumer): what fits a one-byte length.
 pub const NAME_BYTES_MAX: usize = 255;
+/// Bytes that one settle may add to messages that go back, and that one message may have of them.
+pub const ANNOTATION_BYTES_MAX: usize = 16 << 10;
 /// Bytes in the subject of a direct message, or of what subscribes to one.
 pub const SUBJECT_BYTES_MAX: usize = 4096;
 /// Patterns in one list of a user's rules on subjects.

@@ -65,6 +65,8 @@ pub struct Annotations {
     pub delayed: bool,
     /// Messages that its full queue has dropped from its head since the last delivery.
     pub dropped: u64,
+    /// What consumers have added that returned it ([`crate::Engine::settle_annotated`]), one after the other.
+    pub changed: Bytes,
 }
 
 /// One entry of a message's dead-letter history.
@@ -108,6 +110,7 @@ pub(crate) static NO_ANNOTATIONS: Annotations = Annotations {
     further_keys_removed: false,
     delayed: false,
     dropped: 0,
+    changed: Bytes::new(),
 };
 
 /// The flag of a message on its way to another shard whose body, which is large, goes along beside the bytes

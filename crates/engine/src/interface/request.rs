@@ -100,15 +100,45 @@ pub struct Subscribe<'a> {
     pub slow_consumer_policy: Option<SlowConsumerPolicy>,
 }
 
-/// What becomes of one delivery, or of all unsettled ones up to a tag.
+/// What becomes of the unsettled deliveries of a channel within a range of tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settle {
-    /// The delivery tag; 0 with `multiple`: all.
-    pub tag: u64,
-    /// Up to and including `tag`.
-    pub multiple: bool,
+    /// The lowest tag.
+    pub first: u64,
+    /// The highest tag.
+    pub last: u64,
+    /// Refused where nothing in the range is unsettled, or `last` was not delivered yet. Otherwise what is
+    /// not unsettled is passed over.
+    pub must_exist: bool,
     /// What becomes of them.
     pub outcome: Outcome,
+}
+
+impl Settle {
+    /// One delivery, which must be unsettled.
+    #[must_use]
+    pub fn one(tag: u64, outcome: Outcome) -> Settle {
+        Settle { first: tag, last: tag, must_exist: true, outcome }
+    }
+
+    /// All unsettled deliveries up to a tag, which must have been delivered; 0: all there are.
+    #[must_use]
+    pub fn up_to(tag: u64, outcome: Outcome) -> Settle {
+        let last = if tag == 0 { u64::MAX } else { tag };
+        Settle { first: 0, last, must_exist: tag != 0, outcome }
+    }
+
+    /// Those within a range that are unsettled, if any.
+    #[must_use]
+    pub fn range(first: u64, last: u64, outcome: Outcome) -> Settle {
+        Settle { first, last, must_exist: false, outcome }
+    }
+
+    /// The tag that [`Settle::one`] or [`Settle::up_to`] was made with.
+    #[must_use]
+    pub fn tag(&self) -> u64 {
+        if self.last == u64::MAX { 0 } else { self.last }
+    }
 }
 
 /// How a delivery is settled.
@@ -117,9 +147,42 @@ pub enum Outcome {
     /// Done: the queue forgets it.
     Accept,
     /// Back to its original place in the queue.
-    Requeue,
+    Return(Return),
     /// Not wanted: dead-lettered where the queue says so, else dropped.
     Discard,
+}
+
+impl Outcome {
+    /// Back, counted as a delivery that failed.
+    pub const REQUEUE: Outcome = Outcome::Return(Return { failed: true, elsewhere: false });
+    /// Back, as if it had not been delivered.
+    pub const RELEASE: Outcome = Outcome::Return(Return { failed: false, elsewhere: false });
+}
+
+impl Default for Outcome {
+    fn default() -> Outcome {
+        Outcome::REQUEUE
+    }
+}
+
+/// How a message goes back to its queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Return {
+    /// It counts as a delivery that failed, towards the queue's delivery limit.
+    pub failed: bool,
+    /// It is never delivered to this consumer again. Where no other consumer of the queue could take it, it
+    /// is dead-lettered if the queue says where; else it waits for another consumer.
+    pub elsewhere: bool,
+}
+
+/// How far a consumer may be delivered to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Grant {
+    /// Deliveries since the consumer began; fewer than before is allowed.
+    pub up_to: u64,
+    /// Whether [`crate::Effects::drained`] is to say when there is nothing more to deliver, which ends the
+    /// grant.
+    pub drain: bool,
 }
 
 /// How many unsettled deliveries may be out; zero means no limit.
@@ -263,8 +326,8 @@ pub struct Binding {
     pub arguments: Arguments,
 }
 
-/// A basic.consume.
-#[derive(Clone, Debug)]
+/// What a consumer begins with.
+#[derive(Clone, Debug, Default)]
 pub struct Consume {
     /// The queue.
     pub queue: String,
@@ -281,6 +344,13 @@ pub struct Consume {
     pub priority: i32,
     /// Credit of this consumer.
     pub credit: Credit,
+    /// It gets deliveries, presettled ones too, only as far as [`crate::Engine::grant`] allows; they may stay
+    /// unsettled for any time.
+    pub is_granted: bool,
+    /// What becomes of its unsettled deliveries when it, or its channel, ends in good order.
+    pub on_close: Outcome,
+    /// The same when its connection is lost.
+    pub on_loss: Outcome,
     /// How long its deliveries may stay unsettled; `None`: as the queue says.
     pub settle_timeout: Option<Duration>,
 }
@@ -373,6 +443,17 @@ pub struct ClaimSession {
     pub state: Option<Bytes>,
 }
 
+/// Why the broker has ended a consumer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CancelReason {
+    /// Its queue was deleted.
+    QueueDeleted,
+    /// Its queue has stopped at a message that cannot be read back.
+    QueueFailed,
+    /// Its user may not read from the queue any more.
+    Forbidden,
+}
+
 /// Why a channel does not hold a session any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionLoss {
@@ -414,8 +495,9 @@ pub enum Request {
     Unbind(Binding),
     /// Begins to consume from a queue. Reply: `Consuming`; deliveries follow it.
     Consume(Consume),
-    /// Ends a consumer; its unsettled deliveries stay with the channel. Reply: `Done`.
-    CancelConsumer { name: String },
+    /// Ends a consumer; its unsettled deliveries stay with the channel, or go back as its `on_close` says
+    /// where it `returns` them. Reply: `Done`.
+    CancelConsumer { name: String, returns: bool },
     /// Takes one message. Reply: `Got` or `Empty`.
     Get { queue: String, presettled: bool },
     /// Opens this channel's inbox: an address that only lives as long as the channel. Deliveries are

@@ -252,6 +252,7 @@ impl<'a> Stored<'a> {
             further_keys_removed: self.flags & FURTHER_KEYS_REMOVED != 0,
             delayed: self.flags & DELAYED != 0,
             dropped: 0,
+            changed: Bytes::new(),
         }
     }
 

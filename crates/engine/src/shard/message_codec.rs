@@ -60,6 +60,7 @@ impl<'a> MessageView<'a> {
             writer.u32(annotations.delivery_count);
             writer.varint(annotations.dropped);
             write_deaths(&mut writer, &annotations.deaths);
+            writer.bytes(&annotations.changed);
         }
     }
 
@@ -85,6 +86,7 @@ impl<'a> MessageView<'a> {
                 ttl_removed: has(TTL_REMOVED),
                 further_keys_removed: has(FURTHER_KEYS_REMOVED),
                 delayed: has(DELAYED),
+                changed: Bytes::copy_from_slice(reader.bytes()?),
             };
         }
         reader.end()?;
@@ -221,6 +223,7 @@ mod tests {
             further_keys_removed: false,
             delayed: true,
             dropped: 300,
+            changed: Bytes::from_static(b"changed"),
         };
         for annotations in [Annotations::default(), known] {
             let message = MessageView {

@@ -4,7 +4,7 @@
 //! Home hears of a connection, and of a channel, when they first need it.
 
 use crate::engine::Engine;
-use crate::{Call, ChannelId, Effects, Publish, Refusal, Request, Settle, ShardId};
+use crate::{Call, ChannelId, Effects, Grant, Publish, Refusal, Request, Settle, ShardId};
 
 impl Engine {
     /// Whether a channel is the one that home knows by this opening ([`Call::Open`]), and not a later
@@ -42,11 +42,24 @@ impl Engine {
         &mut self,
         id: ChannelId,
         settle: Settle,
+        annotations: &[u8],
         fx: &mut F,
     ) -> Result<(), Refusal> {
         self.make_known(id, fx)?;
-        fx.call_home(Call::Settle(id, settle));
+        fx.call_home(Call::Settle(id, settle, annotations));
         Ok(())
+    }
+
+    pub(crate) fn grant_at_home<F: Effects>(
+        &mut self,
+        id: ChannelId,
+        consumer: &str,
+        grant: Grant,
+        fx: &mut F,
+    ) {
+        if self.make_known(id, fx).is_ok() {
+            fx.call_home(Call::Grant(id, consumer, grant));
+        }
     }
 
     pub(crate) fn request_at_home<F: Effects>(

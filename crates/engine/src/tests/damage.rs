@@ -32,13 +32,13 @@ fn a_queue_stops_at_what_cannot_be_read_and_loses_nothing() {
              > b consuming c
              > b deliver c #1 1
              > b deliver c #2 2
-             > b cancelled c
+             > b cancelled c failed
              a publish - q 5 {options}
              b requeue 2
              b consume q c
              > b consuming c
              > b deliver c #3 2 redelivered count=1
-             > b cancelled c
+             > b cancelled c failed
              a passive q
              > a queue q 3 0
              a get q
@@ -70,7 +70,7 @@ fn a_queue_that_goes_with_its_consumers_stays_when_it_stops() {
          damage 1
          b consume q c
          > b consuming c
-         > b cancelled c
+         > b cancelled c failed
          time 1000
          a passive q
          > a queue q 2 0",
@@ -88,11 +88,11 @@ fn another_start_tries_again() {
          damage 1
          b consume q c
          > b consuming c
-         > b cancelled c
+         > b cancelled c failed
          restart
          b consume q c
          > b consuming c
-         > b cancelled c
+         > b cancelled c failed
          snapshot
          repair
          restart
@@ -117,7 +117,7 @@ fn what_a_repair_gave_up_is_skipped_and_named() {
              b consume q c
              > b consuming c
              > b deliver c #1 1
-             > b cancelled c
+             > b cancelled c failed
              {start}
              repair drop
              restart

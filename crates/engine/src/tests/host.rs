@@ -335,17 +335,19 @@ impl TestHost {
                 let after = words.number("after");
                 self.engine.unsubscribe(channel, arguments[0], after, &mut self.fx);
             }
-            "accept" | "requeue" | "discard" => {
-                let outcome = match words.0[0] {
-                    "accept" => Outcome::Accept,
-                    "requeue" => Outcome::Requeue,
-                    _ => Outcome::Discard,
-                };
-                let tag = arguments[0].parse().unwrap();
-                let settle = Settle { tag, multiple: words.has("multiple"), outcome };
-                if let Err(refusal) = self.engine.settle(self.now, channel, settle, &mut self.fx) {
+            "accept" | "requeue" | "release" | "discard" => {
+                let settle = settle(words);
+                let annotations = words.value("changed").unwrap_or_default().as_bytes();
+                let (now, fx) = (self.now, &mut self.fx);
+                let settled = self.engine.settle_annotated(now, channel, settle, annotations, fx);
+                if let Err(refusal) = settled {
                     self.fx.reply(channel, Err(refusal));
                 }
+            }
+            "grant" => {
+                let up_to = arguments[1].parse().unwrap();
+                let grant = Grant { up_to, drain: words.has("drain") };
+                self.engine.grant(channel, arguments[0], grant, &mut self.fx);
             }
             "close" => {
                 self.engine.close(self.now, channel, &mut self.fx);
@@ -436,6 +438,32 @@ impl TestHost {
     }
 }
 
+/// `accept TAG`, `requeue TAG multiple`, `release FIRST to=LAST elsewhere`...
+fn settle(words: &Words<'_>) -> Settle {
+    let outcome = |failed| Outcome::Return(Return { failed, elsewhere: words.has("elsewhere") });
+    let outcome = match words.0[0] {
+        "accept" => Outcome::Accept,
+        "discard" => Outcome::Discard,
+        verb => outcome(verb == "requeue"),
+    };
+    let tag = words.0[1].parse().unwrap();
+    match words.number("to") {
+        Some(last) => Settle::range(tag, last, outcome),
+        None if words.has("multiple") => Settle::up_to(tag, outcome),
+        None => Settle::one(tag, outcome),
+    }
+}
+
+/// What becomes of deliveries of a consumer that ends.
+fn end_outcome(words: &Words<'_>, key: &str) -> Outcome {
+    match words.value(key) {
+        Some("release") => Outcome::RELEASE,
+        Some("accept") => Outcome::Accept,
+        Some("discard") => Outcome::Discard,
+        _ => Outcome::REQUEUE,
+    }
+}
+
 /// Any other request.
 fn request(words: &Words<'_>) -> Request {
     let text = |index: usize| words.0[index].to_owned();
@@ -466,7 +494,7 @@ fn request(words: &Words<'_>) -> Request {
         }
         "claim" | "detach" | "end" => super::sessions::request(words),
         "consume" => Request::Consume(consume(words)),
-        "cancel" => Request::CancelConsumer { name: text(1) },
+        "cancel" => Request::CancelConsumer { name: text(1), returns: words.has("returns") },
         "get" => Request::Get { queue: text(1), presettled: words.has("presettled") },
         "inbox" => Request::OpenInbox { name: text(1) },
         "credit" => Request::SetChannelCredit(Credit {
@@ -499,6 +527,9 @@ fn consume(words: &Words<'_>) -> Consume {
             messages: words.number("credit").unwrap_or(0),
             bytes: words.number("bytes").unwrap_or(0),
         },
+        is_granted: words.has("granted"),
+        on_close: end_outcome(words, "on-close"),
+        on_loss: end_outcome(words, "on-loss"),
         settle_timeout: words.millis("timeout"),
     }
 }

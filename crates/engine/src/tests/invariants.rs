@@ -197,7 +197,7 @@ impl Engine {
             let settling = self.agenda.settling.iter().filter(|it| it.channel == Some(slot));
             let settling = settling.flat_map(|settling| settling.deliveries.iter());
             let out = channel.unsettled.iter().chain(settling);
-            let counted = out.filter(|(_, out)| out.consumer.is_some());
+            let counted = out.filter(|(_, out)| out.taker.is_some());
             assert_eq!(channel.account.messages as usize, counted.count(), "channel credit");
             let gets = self.queues.iter().flat_map(|(_, queue)| &queue.gets);
             let gets = gets.filter(|get| get.channel == channel.id).count();

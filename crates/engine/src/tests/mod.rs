@@ -15,6 +15,7 @@ mod delays;
 mod discards;
 mod drain_pacing;
 mod durability;
+mod grants;
 mod groups;
 mod held;
 mod host;

@@ -103,7 +103,7 @@ impl Run {
         let index = self.below(count) as usize;
         let (channel, tag) = *self.model.out.keys().nth(index).unwrap();
         let multiple = self.below(4) == 0;
-        let outcome = [Outcome::Accept, Outcome::Accept, Outcome::Requeue, Outcome::Discard];
+        let outcome = [Outcome::Accept, Outcome::Accept, Outcome::REQUEUE, Outcome::Discard];
         let outcome = outcome[self.below(4) as usize];
         let settled: Vec<u64> = if multiple {
             self.model.out.keys().filter(|(s, t)| *s == channel && *t <= tag).map(|k| k.1).collect()
@@ -112,13 +112,13 @@ impl Run {
         };
         for tag in settled {
             let number = self.model.out.remove(&(channel, tag)).unwrap();
-            if outcome == Outcome::Requeue {
+            if outcome == Outcome::REQUEUE {
                 self.model.back(number);
             }
         }
         let word = match outcome {
             Outcome::Accept => "accept",
-            Outcome::Requeue => "requeue",
+            Outcome::Return(_) => "requeue",
             Outcome::Discard => "discard",
         };
         let name = self.host.fx.names[&channel].clone();

@@ -2,9 +2,9 @@
 
 use crate::storage::record::Kind;
 use crate::{
-    ChannelId, Confirm, ConnectionId, Delivery, DirectMessage, Effects, GetAnswer, Hints, Load,
-    Loaded, MessageView, Position, Refusal, Reply, SendOutcome, SessionExpiry, SessionLoss,
-    Subscribe,
+    CancelReason, ChannelId, Confirm, ConnectionId, Delivery, DirectMessage, Effects, GetAnswer,
+    Hints, Load, Loaded, MessageView, Position, Refusal, Reply, SendOutcome, SessionExpiry,
+    SessionLoss, Subscribe,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -162,6 +162,9 @@ impl Effects for Recorder {
         if annotations.dropped > 0 {
             write!(text, " dropped={}", annotations.dropped).unwrap();
         }
+        if !annotations.changed.is_empty() {
+            write!(text, " changed={}", String::from_utf8_lossy(&annotations.changed)).unwrap();
+        }
         for death in &annotations.deaths {
             write!(text, " died={:?}:{}:{}", death.reason, death.queue, death.count).unwrap();
         }
@@ -196,8 +199,16 @@ impl Effects for Recorder {
         let body = String::from_utf8_lossy(message.body).into_owned();
         self.line(channel, &format!("returned {body}"));
     }
-    fn consumer_cancelled(&mut self, channel: ChannelId, consumer: &str) {
-        self.line(channel, &format!("cancelled {consumer}"));
+    fn consumer_cancelled(&mut self, channel: ChannelId, consumer: &str, why: CancelReason) {
+        let why = match why {
+            CancelReason::QueueDeleted => "",
+            CancelReason::QueueFailed => " failed",
+            CancelReason::Forbidden => " forbidden",
+        };
+        self.line(channel, &format!("cancelled {consumer}{why}"));
+    }
+    fn drained(&mut self, channel: ChannelId, consumer: &str, delivered: u64) {
+        self.line(channel, &format!("drained {consumer} {delivered}"));
     }
     fn subscription_revoked(&mut self, channel: ChannelId, subscribed: &Subscribe<'_>) {
         let group = subscribed.group.map_or(String::new(), |group| format!(" group={group}"));

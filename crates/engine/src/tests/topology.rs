@@ -372,7 +372,7 @@ fn consumers_end_whose_user_may_not_read_their_queue_any_more() {
          > b consuming other
          a permit ann .* .* ^r$
          > a ok
-         > c cancelled first
+         > c cancelled first forbidden
          a publish - r 1
          > c deliver second #1 1
          a publish - q 2
@@ -381,6 +381,6 @@ fn consumers_end_whose_user_may_not_read_their_queue_any_more() {
          > a ok
          a permit ann ^$ ^$ ^$
          > a ok
-         > c cancelled second",
+         > c cancelled second forbidden",
     );
 }

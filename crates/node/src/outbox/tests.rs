@@ -94,6 +94,7 @@ fn deliver(writer: &mut Writer, tag: u64, body: &[u8], shared: Option<&Bytes>) {
         further_keys_removed: false,
         delayed: false,
         dropped: 0,
+        changed: Bytes::new(),
     };
     let message = &MessageView {
         exchange: "x",

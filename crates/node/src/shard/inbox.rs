@@ -162,6 +162,7 @@ fn sender_of(
             let connection = match request {
                 ToHome::Publish { channel, .. }
                 | ToHome::Settle { channel, .. }
+                | ToHome::Grant { channel, .. }
                 | ToHome::Request { channel }
                 | ToHome::Close { channel } => channel.connection,
                 ToHome::Open { name } => name.id.connection,

@@ -28,9 +28,13 @@ impl NodeEffects {
                 self.outbox[channel.connection.0 as usize].is_owed = true;
                 self.links.publish(channel, publish);
             }
-            Call::Settle(channel, settle) => {
+            Call::Settle(channel, settle, annotations) => {
                 self.outbox[channel.connection.0 as usize].is_owed = true;
-                self.links.ask_home(ToHome::Settle { channel, settle });
+                self.links.ask_home(ToHome::Settle { channel, settle, annotations });
+            }
+            Call::Grant(channel, consumer, grant) => {
+                self.outbox[channel.connection.0 as usize].is_owed = true;
+                self.links.ask_home(ToHome::Grant { channel, grant, consumer });
             }
             Call::Request(channel, request) => {
                 let value = Value::Request(request);
@@ -102,11 +106,12 @@ impl Node {
                     self.effects.return_here(name.id, &message);
                 }
             }
-            FromHome::Confirm { name, confirm } if self.is_here(name) => {
-                self.effects.touch(name.id.connection).confirm(name.id, confirm);
-            }
-            FromHome::Cancelled { name, consumer } if self.is_here(name) => {
-                self.effects.touch(name.id.connection).consumer_cancelled(name.id, consumer);
+            FromHome::Confirm { name, .. }
+            | FromHome::Cancelled { name, .. }
+            | FromHome::Drained { name, .. }
+                if self.is_here(name) =>
+            {
+                self.tell_here(name.id, answer);
             }
             FromHome::SessionLost { name, session, why } if self.is_here(name) => {
                 self.effects.session_lost_here(name.id, session, why);
@@ -132,9 +137,25 @@ impl Node {
             // Its channel has ended meanwhile.
             FromHome::Confirm { .. }
             | FromHome::Cancelled { .. }
+            | FromHome::Drained { .. }
             | FromHome::SessionLost { .. }
             | FromHome::Outrun { .. }
             | FromHome::Flood { .. } => {}
+        }
+    }
+
+    /// Writes what home tells a channel here.
+    fn tell_here(&mut self, channel: ChannelId, answer: &FromHome<'_>) {
+        let writer = self.effects.touch(channel.connection);
+        match *answer {
+            FromHome::Confirm { confirm, .. } => writer.confirm(channel, confirm),
+            FromHome::Cancelled { why, consumer, .. } => {
+                writer.consumer_cancelled(channel, consumer, why);
+            }
+            FromHome::Drained { delivered, consumer, .. } => {
+                writer.drained(channel, consumer, delivered);
+            }
+            _ => {}
         }
     }
 
@@ -264,14 +285,20 @@ impl Node {
                     self.engine.open(channel);
                 }
             }
-            ToHome::Settle { channel, settle } => {
+            ToHome::Settle { channel, settle, annotations } => {
                 let Some(channel) = self.served_channel(from, channel) else { return };
                 self.note_remote_input(now, channel.connection, bytes);
                 self.effects.begin_call();
-                let settled = self.engine.settle(now, channel, settle, &mut self.effects);
+                let fx = &mut self.effects;
+                let settled = self.engine.settle_annotated(now, channel, settle, annotations, fx);
                 if let Err(refusal) = settled {
                     self.refuse(now, channel, Some(settle), refusal);
                 }
+            }
+            ToHome::Grant { channel, grant, consumer } => {
+                let Some(channel) = self.served_channel(from, channel) else { return };
+                self.note_remote_input(now, channel.connection, bytes);
+                self.engine.grant(channel, consumer, grant, &mut self.effects);
             }
             ToHome::Request { channel } => {
                 let Some(Value::Request(request)) = values.pop_front() else { return };

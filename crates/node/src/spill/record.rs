@@ -2,7 +2,7 @@
 //!
 //! Stored bytes are not trusted: what does not fit together is no record.
 
-use angarium_engine::{Annotations, Format, MessageView};
+use angarium_engine::{Annotations, Bytes, Format, MessageView};
 
 /// Length of all, format, flags, lengths of exchange, key, properties and body.
 const HEAD_BYTES: usize = 4 + 1 + 1 + 2 + 2 + 4 + 4;
@@ -19,6 +19,7 @@ static NO_ANNOTATIONS: Annotations = Annotations {
     further_keys_removed: false,
     delayed: false,
     dropped: 0,
+    changed: Bytes::new(),
 };
 
 /// A subscription that a message waits for.

@@ -4,8 +4,8 @@ use crate::effects::NodeEffects;
 use crate::options::Options;
 use angarium_engine as engine;
 use angarium_engine::{
-    ChannelId, Confirm, ConnectionId, Delivery, DirectMessage, Effects, Engine, GetAnswer, Hints,
-    Load, MessageView, Refusal, Reply, SendOutcome, Shards, Time,
+    CancelReason, ChannelId, Confirm, ConnectionId, Delivery, DirectMessage, Effects, Engine,
+    GetAnswer, Hints, Load, MessageView, Refusal, Reply, SendOutcome, Shards, Time,
 };
 use angarium_journal::{Position, Recovery, Storage};
 use angarium_protocol as protocol;
@@ -95,7 +95,7 @@ impl<C: FnMut(engine::Position, Count)> Effects for Replay<C> {
     }
     fn confirm(&mut self, _: ChannelId, _: Confirm) {}
     fn return_unroutable(&mut self, _: ChannelId, _: &MessageView<'_>) {}
-    fn consumer_cancelled(&mut self, _: ChannelId, _: &str) {}
+    fn consumer_cancelled(&mut self, _: ChannelId, _: &str, _: CancelReason) {}
     fn reply(&mut self, _: ChannelId, _: Result<Reply, Refusal>) {}
     fn has_room(&self, _: ConnectionId) -> bool {
         false

@@ -340,13 +340,15 @@ impl Handler {
                     credit: self.channels.all[index].consumer_credit,
                     settle_timeout: mapping::consumer_timeout(&queue, &self.vhost, arguments)?,
                     queue,
+                    ..Consume::default()
                 };
                 let answer = Answer::Consuming(subscribe.name.clone());
                 Lowered::request(Request::Consume(subscribe), answer, no_wait)
             }
             Method::BasicCancel { consumer_tag, no_wait } => {
                 let answer = Answer::Cancelled(consumer_tag.to_owned());
-                let request = Request::CancelConsumer { name: consumer_tag.to_owned() };
+                let request =
+                    Request::CancelConsumer { name: consumer_tag.to_owned(), returns: false };
                 Lowered::request(request, answer, no_wait)
             }
             Method::BasicGet { queue, no_ack, .. } => {

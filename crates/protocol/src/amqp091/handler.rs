@@ -386,12 +386,12 @@ impl ProtocolHandler for Handler {
         self.forget_request(channel);
         let fault = match settle {
             None => mapping::fault(refusal),
-            Some(settle) => mapping::settle_fault(settle.tag, refusal),
+            Some(settle) => mapping::settle_fault(settle.tag(), refusal),
         };
         self.current = match settle.map(|settle| settle.outcome) {
             None => BASIC_PUBLISH,
             Some(Outcome::Accept) => (content::BASIC, 80),
-            Some(Outcome::Requeue | Outcome::Discard) => {
+            Some(Outcome::Return(_) | Outcome::Discard) => {
                 let rejected_by = self.channels.get(channel).map_or(90, |it| it.rejected_by);
                 (content::BASIC, rejected_by)
             }

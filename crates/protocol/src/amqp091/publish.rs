@@ -483,16 +483,18 @@ impl Handler {
         let Some(index) = self.usable(number, name)? else { return Ok(()) };
         let Tagged { delivery_tag: tag, bits } =
             Tagged::decode(fields).map_err(|malformed| syntax(name, malformed))?;
-        let discarded = |requeue| if requeue { Outcome::Requeue } else { Outcome::Discard };
+        let discarded = |requeue| if requeue { Outcome::REQUEUE } else { Outcome::Discard };
+        let settle =
+            if bits & 1 != 0 && name != "basic.reject" { Settle::up_to } else { Settle::one };
         let settle = match name {
-            "basic.ack" => Settle { tag, multiple: bits & 1 != 0, outcome: Outcome::Accept },
+            "basic.ack" => settle(tag, Outcome::Accept),
             "basic.nack" => {
                 self.channels.all[index].rejected_by = 120;
-                Settle { tag, multiple: bits & 1 != 0, outcome: discarded(bits & 2 != 0) }
+                settle(tag, discarded(bits & 2 != 0))
             }
             _ => {
                 self.channels.all[index].rejected_by = 90;
-                Settle { tag, multiple: false, outcome: discarded(bits & 1 != 0) }
+                settle(tag, discarded(bits & 1 != 0))
             }
         };
         let id = self.channel_id(number);

@@ -14,7 +14,8 @@ use crate::properties::{
 };
 use crate::shared_body::SharedBody;
 use angarium_engine::{
-    Annotations, Bytes, ChannelId, Confirm, Death, Delivery, DirectMessage, GetAnswer, MessageView,
+    Annotations, Bytes, CancelReason, ChannelId, Confirm, Death, Delivery, DirectMessage,
+    GetAnswer, MessageView,
 };
 use std::borrow::Cow;
 
@@ -163,7 +164,13 @@ impl ProtocolWriter for Writer {
     }
 
     /// Writes basic.cancel to clients that understand it.
-    fn consumer_cancelled(&mut self, out: &mut Output, channel: ChannelId, consumer: &str) {
+    fn consumer_cancelled(
+        &mut self,
+        out: &mut Output,
+        channel: ChannelId,
+        consumer: &str,
+        _: CancelReason,
+    ) {
         if self.takes_cancels {
             let method = Method::BasicCancel { consumer_tag: consumer, no_wait: true };
             method.write_frame(channel.number, &mut out.bytes);

@@ -7,9 +7,9 @@ use crate::{
 };
 use crate::{ConnectionQuery, ConnectionRow, Figures, QueryResult, Traffic, amqp091, nats};
 use angarium_engine::{
-    ChannelId, Confirm, ConnectionId, Delivery, DirectMessage, Effects, Engine, GetAnswer, Hints,
-    Load, MessageView, Options, Position, Refusal, Reply, Request, Responses, SendOutcome,
-    SubjectPermissions, SubjectRules, Subscribe, Time,
+    CancelReason, ChannelId, Confirm, ConnectionId, Delivery, DirectMessage, Effects, Engine,
+    GetAnswer, Hints, Load, MessageView, Options, Position, Refusal, Reply, Request, Responses,
+    SendOutcome, SubjectPermissions, SubjectRules, Subscribe, Time,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -66,8 +66,11 @@ impl Effects for Surroundings {
         self.writer(channel.connection).return_unroutable(channel, message);
         self.copy_shared_body(channel.connection);
     }
-    fn consumer_cancelled(&mut self, channel: ChannelId, consumer: &str) {
-        self.writer(channel.connection).consumer_cancelled(channel, consumer);
+    fn consumer_cancelled(&mut self, channel: ChannelId, consumer: &str, why: CancelReason) {
+        self.writer(channel.connection).consumer_cancelled(channel, consumer, why);
+    }
+    fn drained(&mut self, channel: ChannelId, consumer: &str, delivered: u64) {
+        self.writer(channel.connection).drained(channel, consumer, delivered);
     }
     fn subscription_revoked(&mut self, channel: ChannelId, subscribed: &Subscribe<'_>) {
         self.writer(channel.connection).subscription_revoked(subscribed);

@@ -2,7 +2,10 @@
 
 use crate::connection::key::ConnectionKey;
 use crate::flow::publisher_stall::Pace;
-use angarium_engine::{ChannelId, Confirm, ConnectionId, Outcome, Revocation, SessionLoss, Settle};
+use angarium_engine::{
+    CancelReason, ChannelId, Confirm, ConnectionId, Grant, Outcome, Return, Revocation,
+    SessionLoss, Settle,
+};
 
 /// Bytes before each message: how many follow.
 const LENGTH_BYTES: usize = 4;
@@ -92,7 +95,9 @@ structs! {
     ConnectionId { 0 }
     ConnectionKey { id, serial }
     ChannelId { connection, number }
-    Settle { tag, multiple, outcome }
+    Settle { first, last, must_exist, outcome }
+    Return { failed, elsewhere }
+    Grant { up_to, drain }
     Confirm { number, multiple, accepted }
 }
 
@@ -112,8 +117,30 @@ macro_rules! plain_enums {
 }
 plain_enums! {
     Pace { Drained, Slow, TooSlow }
-    Outcome { Accept, Requeue, Discard }
+    CancelReason { QueueDeleted, QueueFailed, Forbidden }
     SessionLoss { TakenOver, Ended }
+}
+
+impl<'a> Field<'a> for Outcome {
+    fn put(self, out: &mut Vec<u8>) {
+        match self {
+            Outcome::Accept => out.push(0),
+            Outcome::Discard => out.push(1),
+            Outcome::Return(how) => {
+                out.push(2);
+                how.put(out);
+            }
+        }
+    }
+
+    fn take(bytes: &mut &'a [u8]) -> Option<Self> {
+        Some(match u8::take(bytes)? {
+            0 => Outcome::Accept,
+            1 => Outcome::Discard,
+            2 => Outcome::Return(Field::take(bytes)?),
+            _ => return None,
+        })
+    }
 }
 
 impl<'a> Field<'a> for bool {

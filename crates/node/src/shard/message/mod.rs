@@ -12,8 +12,8 @@ use self::codec::{Field, messages, put_batch_item, structs};
 use crate::connection::key::ConnectionKey;
 use crate::flow::publisher_stall::Pace;
 use angarium_engine::{
-    Annotations, Bytes, ChannelId, Confirm, ConnectionId, Forward, MessageView, Refusal, Reply,
-    Request, Revocation, SessionLoss, Settle, is_body_apart,
+    Annotations, Bytes, CancelReason, ChannelId, Confirm, ConnectionId, Forward, Grant,
+    MessageView, Refusal, Reply, Request, Revocation, SessionLoss, Settle, is_body_apart,
 };
 use angarium_protocol::{ConnectionQuery, QueryResult};
 use std::collections::VecDeque;
@@ -195,7 +195,8 @@ messages! {
     enum ToHome<'a> {
         /// A message, as [`angarium_engine::Publish::parse`] reads it.
         0 Publish { channel: ChannelId, message: &'a [u8] },
-        1 Settle { channel: ChannelId, settle: Settle },
+        /// A settle, and what it adds to messages that go back.
+        1 Settle { channel: ChannelId, settle: Settle, annotations: &'a [u8] },
         /// Its value is the request.
         2 Request { channel: ChannelId },
         3 Connect { connection: ConnectionId, user: &'a str, vhost: &'a str },
@@ -210,6 +211,8 @@ messages! {
         9 Left { connection: ConnectionId },
         /// All connections have ended for the oldest [`ShardMessage::Ended`] that was not answered yet.
         10 Ended,
+        /// How far a consumer may be delivered to.
+        11 Grant { channel: ChannelId, grant: Grant, consumer: &'a str },
     }
 }
 
@@ -227,7 +230,7 @@ messages! {
         2 Confirm { name: ChannelName, confirm: Confirm },
         /// A message that no queue took.
         3 Returned { name: ChannelName, message: &'a [u8] },
-        4 Cancelled { name: ChannelName, consumer: &'a str },
+        4 Cancelled { name: ChannelName, why: CancelReason, consumer: &'a str },
         /// The channel does not hold this session any more.
         5 SessionLost { name: ChannelName, session: &'a str, why: SessionLoss },
         /// Its value is the reply.
@@ -250,6 +253,8 @@ messages! {
         14 Flood { name: ChannelName, disturbs: bool },
         /// Home has closed the channel; its value says why.
         15 Failed { name: ChannelName },
+        /// There is nothing more to deliver to a consumer, which has had that many deliveries.
+        16 Drained { name: ChannelName, delivered: u64, consumer: &'a str },
     }
 }
 

@@ -1,13 +1,14 @@
 //! Shard messages there and back.
 
 use super::*;
-use angarium_engine::Outcome;
+use angarium_engine::{Outcome, Return};
 
 const NAME: ChannelName = ChannelName {
     id: ChannelId { connection: ConnectionId(7), number: 513 },
     opening: u32::MAX - 1,
 };
-const SETTLE_ALL: Settle = Settle { tag: u64::MAX, multiple: true, outcome: Outcome::Discard };
+const SETTLE_ALL: Settle =
+    Settle { first: 0, last: u64::MAX, must_exist: true, outcome: Outcome::Discard };
 
 #[test]
 fn shard_messages_come_back() {
@@ -41,7 +42,17 @@ fn shard_messages_come_back() {
         ToHome::Ended.into(),
         ToHome::Open { name: NAME }.into(),
         ToHome::Publish { channel, message: b"message" }.into(),
-        ToHome::Settle { channel, settle: SETTLE_ALL }.into(),
+        ToHome::Settle { channel, settle: SETTLE_ALL, annotations: b"" }.into(),
+        ToHome::Settle {
+            channel,
+            settle: Settle::range(3, 4, Outcome::Return(Return { failed: false, elsewhere: true })),
+            annotations: b"annotations",
+        }
+        .into(),
+        ToHome::Settle { channel, settle: Settle::one(3, Outcome::Accept), annotations: b"" }
+            .into(),
+        ToHome::Grant { channel, grant: Grant { up_to: 1 << 50, drain: true }, consumer: "7" }
+            .into(),
         ToHome::Request { channel }.into(),
         ToHome::Close { channel }.into(),
         ToHome::Disconnect { connection }.into(),
@@ -59,7 +70,10 @@ fn shard_messages_from_home_come_back() {
         FromHome::GetAnswer { name, tag, redelivered, messages_left, message },
         FromHome::Confirm { name, confirm },
         FromHome::Returned { name, message },
-        FromHome::Cancelled { name, consumer: "ctag" },
+        FromHome::Cancelled { name, why: CancelReason::QueueDeleted, consumer: "ctag" },
+        FromHome::Cancelled { name, why: CancelReason::QueueFailed, consumer: "" },
+        FromHome::Cancelled { name, why: CancelReason::Forbidden, consumer: "" },
+        FromHome::Drained { name, delivered: 1 << 40, consumer: "ctag" },
         FromHome::SessionLost { name, session: "s", why: SessionLoss::TakenOver },
         FromHome::SessionLost { name, session: "", why: SessionLoss::Ended },
         FromHome::Reply { name },
