@@ -54,9 +54,9 @@ pub use crate::interface::refusal::{Declared, DifferentOption, Mismatch, Refusal
 pub use crate::interface::request::{
     Arguments, Binding, BindingTarget, CancelReason, ClaimSession, Consume, Credit, Durability,
     Emit, ExchangeKind, ExchangeOptions, ExchangeRules, Grant, Outcome, Overflow,
-    PermissionListing, Publish, QueueOptions, QueueType, Reached, Reply, Request, Responses,
-    Return, SessionExpiry, SessionLoss, Settle, SubjectPermissions, SubjectRules, Subscribe,
-    SubscriptionListing,
+    PermissionListing, Publish, QueueDescription, QueueOptions, QueueType, Reached, Reply, Request,
+    Responses, Return, SessionExpiry, SessionLoss, Settle, SubjectPermissions, SubjectRules,
+    Subscribe, SubscriptionListing,
 };
 pub use crate::interface::time::Time;
 pub use crate::interface::value::Value;

@@ -30,6 +30,7 @@ mod properties;
 mod shared_body;
 #[cfg(test)]
 mod tests;
+mod translation;
 mod writer;
 
 pub use crate::connection_query::{
@@ -47,4 +48,4 @@ pub use crate::peer::{
 pub use crate::shared_body::SharedBody;
 pub use crate::writer::{AnyWriter, Writer};
 pub use advisory::SlowConsumerEvent;
-pub use properties::{amended, read_headers};
+pub use translation::{amended, read_headers};

@@ -151,7 +151,10 @@ impl Grant {
             | Request::SetVhostQuota { .. }
             | Request::ClearPermissions { .. } => self.require_administrator(access),
             Request::ClaimSession(_) => self.require_permissions(access),
-            Request::CancelConsumer { .. }
+            Request::DescribeQueue { .. }
+            | Request::DescribeQueues { .. }
+            | Request::DescribeBindings { .. }
+            | Request::CancelConsumer { .. }
             | Request::DetachSession { .. }
             | Request::EndSession { .. }
             | Request::OpenInbox { .. }

@@ -96,6 +96,11 @@ impl Engine {
             Request::ClaimSession(_)
             | Request::DetachSession { .. }
             | Request::EndSession { .. } => self.request_session(now, id, request, fx)?,
+            Request::DescribeQueue { name } => self.describe_queue(slot, &name)?,
+            Request::DescribeQueues { from, most } => self.describe_queues(slot, from, most),
+            Request::DescribeBindings { source, target, key } => {
+                self.describe_bindings(slot, &source, &target, &key)?
+            }
             Request::Consume(consume) => self.consume(now, slot, consume)?,
             Request::Get { queue, presettled } => {
                 let queue = self.queue_for(slot, &queue)?;

@@ -313,6 +313,21 @@ pub enum BindingTarget {
     Exchange(String),
 }
 
+/// A queue as clients of its virtual host may see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueDescription {
+    /// Its name.
+    pub name: String,
+    /// What it was declared with.
+    pub options: QueueOptions,
+    /// Messages that wait for a consumer.
+    pub ready: u64,
+    /// Messages that are out and not settled.
+    pub unsettled: u64,
+    /// Its consumers.
+    pub consumers: u32,
+}
+
 /// What leads messages from an exchange to a queue or another exchange.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Binding {
@@ -493,6 +508,13 @@ pub enum Request {
     Bind(Binding),
     /// Unbinds. Reply: `Done`, also where no such binding was.
     Unbind(Binding),
+    /// Asks what a queue is made of. Reply: `QueueDescriptions`, with one.
+    DescribeQueue { name: String },
+    /// Asks for queues on which the user has a right, from a place on: 0, or the `next` of the last answer.
+    /// Reply: `QueueDescriptions`.
+    DescribeQueues { from: u64, most: u32 },
+    /// Asks for the bindings between two ends with a key. Reply: `Bindings`.
+    DescribeBindings { source: String, target: BindingTarget, key: String },
     /// Begins to consume from a queue. Reply: `Consuming`; deliveries follow it.
     Consume(Consume),
     /// Ends a consumer; its unsettled deliveries stay with the channel, or go back as its `on_close` says
@@ -564,6 +586,10 @@ pub enum Reply {
     Done,
     /// The queue, with ready messages and consumers.
     Queue { name: String, messages: u64, consumers: u32 },
+    /// Queues, and the place to go on at if there may be more.
+    QueueDescriptions { queues: Vec<QueueDescription>, next: Option<u64> },
+    /// Bindings.
+    Bindings(Vec<Binding>),
     /// How many messages that concerned.
     Messages(u64),
     /// The consumer's name.

@@ -18,8 +18,8 @@ pub(crate) mod walk;
 use crate::access::definitions::{Declarer, Tally};
 use crate::interface::limits::Limits;
 use crate::{
-    Arguments, ExchangeKind, ExchangeOptions, Names, PredeclaredExchange, Refusal, RefusalKind,
-    Value,
+    Arguments, BindingTarget, ExchangeKind, ExchangeOptions, Names, PredeclaredExchange, Refusal,
+    RefusalKind, Value,
 };
 use bindings::{Bindings, ExchangeKey, List, Target};
 use cache::RouteCache;
@@ -333,6 +333,24 @@ impl Router {
         let entry = self.queues.get(&queue).into_iter();
         let bindings = entry.flat_map(|entry| self.bindings.list(List::Target, entry.incoming));
         bindings.filter_map(|binding| self.view(binding))
+    }
+
+    /// The bindings that lead to a queue or an exchange.
+    pub(crate) fn bindings_of_target(
+        &self,
+        target: &BindingTarget,
+    ) -> Result<impl Iterator<Item = BindingView<'_>>, Refusal> {
+        let first = match target {
+            BindingTarget::Queue(name) => {
+                let key = self.queue(name).ok_or_else(|| self.no_queue(name))?;
+                self.queues[&key].incoming
+            }
+            BindingTarget::Exchange(name) => {
+                let key = self.exchanges.find(name).ok_or_else(|| self.no_exchange(name))?;
+                self.exchanges.get(key).incoming
+            }
+        };
+        Ok(self.bindings.list(List::Target, first).filter_map(|binding| self.view(binding)))
     }
 
     /// The refusal that says there is no such exchange.

@@ -481,6 +481,19 @@ fn request(words: &Words<'_>) -> Request {
             if_unused: words.has("if-unused"),
             if_empty: words.has("if-empty"),
         },
+        "describe" => Request::DescribeQueue { name: text(1) },
+        "describe-all" => Request::DescribeQueues {
+            from: words.number("from").unwrap_or(0),
+            most: words.number("most").unwrap_or(u32::MAX),
+        },
+        "describe-bindings" => Request::DescribeBindings {
+            source: text(1),
+            target: match words.0[2].strip_prefix('@') {
+                Some(exchange) => BindingTarget::Exchange(exchange.to_owned()),
+                None => BindingTarget::Queue(text(2)),
+            },
+            key: text(3),
+        },
         "purge" => Request::PurgeQueue { name: text(1) },
         "bind" | "unbind" => {
             let (source, key, arguments) = (text(1), text(3), Arguments::new());

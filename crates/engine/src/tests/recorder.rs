@@ -229,6 +229,20 @@ impl Effects for Recorder {
             Ok(Reply::Queue { name, messages, consumers }) => {
                 format!("queue {name} {messages} {consumers}")
             }
+            Ok(Reply::QueueDescriptions { queues, next }) => {
+                let queues = queues.iter().map(|it| {
+                    format!("{} {} {} {}", it.name, it.ready, it.unsettled, it.consumers)
+                });
+                let queues: Vec<String> = queues.collect();
+                let queues = if queues.is_empty() { "none".to_owned() } else { queues.join(", ") };
+                format!("queues {queues} next {next:?}")
+            }
+            Ok(Reply::Bindings(bindings)) => {
+                let bindings = bindings.iter().map(|it| format!("{} to {:?}", it.key, it.target));
+                format!("bindings {}", bindings.collect::<Vec<_>>().join(", "))
+                    .trim_end()
+                    .to_owned()
+            }
             Ok(Reply::Messages(messages)) => format!("messages {messages}"),
             Ok(Reply::Consuming { name }) => format!("consuming {name}"),
             Ok(Reply::Inbox { address }) => format!("inbox {address}"),

@@ -384,3 +384,44 @@ fn consumers_end_whose_user_may_not_read_their_queue_any_more() {
          > c cancelled second forbidden",
     );
 }
+
+#[test]
+fn clients_ask_what_is_there() {
+    check(
+        "a queue q
+         > a queue q 0 0
+         a queue r
+         > a queue r 0 0
+         a publish - q 1
+         a describe q
+         > a queues q 1 0 0 next None
+         a describe none
+         > a refused NotFound: no queue 'none' in vhost '/'
+         a describe-all most=1
+         > a queues q 1 0 0 next Some(1)
+         a describe-all from=1
+         > a queues r 0 0 0 next None
+         a describe-all from=7
+         > a queues none next None
+         a exchange x topic
+         > a ok
+         a exchange y topic
+         > a ok
+         a bind x q k
+         > a ok
+         a bind x q l
+         > a ok
+         a bind x @y k
+         > a ok
+         a describe-bindings x q k
+         > a bindings k to Queue(\"q\")
+         a describe-bindings x @y k
+         > a bindings k to Exchange(\"y\")
+         a describe-bindings y q k
+         > a bindings
+         a describe-bindings none q k
+         > a refused NotFound: no exchange 'none' in vhost '/'
+         a describe-bindings x none k
+         > a refused NotFound: no queue 'none' in vhost '/'",
+    );
+}

@@ -5,9 +5,8 @@ use super::codec::table::ValueWriter;
 use super::codec::wire::truncated;
 use super::codec::{FieldValue, put_table, table};
 use super::mapping;
-use crate::properties::{
-    HeaderValue, Property, REPLY_TO_HEADER, TextProperty, amended, text, visit,
-};
+use crate::properties::{HeaderValue, Property, REPLY_TO_HEADER, TextProperty, text};
+use crate::translation::{amended, visit};
 use angarium_engine::{MessageView, Value};
 use std::collections::BTreeMap;
 

@@ -9,10 +9,10 @@ use super::translate::translated;
 use super::{frame, mapping};
 use crate::output::{Output, ProtocolWriter};
 use crate::properties::{
-    DELAY_HEADER, DELIVERY_COUNT_HEADER, DROPPED_HEADER, is_plain, reason_name, with_payload,
-    withdrawn,
+    DELAY_HEADER, DELIVERY_COUNT_HEADER, DROPPED_HEADER, is_plain, reason_name, withdrawn,
 };
 use crate::shared_body::SharedBody;
+use crate::translation::with_payload;
 use angarium_engine::{
     Annotations, Bytes, CancelReason, ChannelId, Confirm, Death, Delivery, DirectMessage,
     GetAnswer, MessageView,

@@ -117,7 +117,7 @@ fn prefixed(address: &str) -> Result<Option<Address<'_>>, String> {
 }
 
 /// Text whose reserved characters are percent-encoded (RFC 3986, 2.1).
-fn decoded(text: &str) -> Result<Cow<'_, str>, String> {
+pub(super) fn decoded(text: &str) -> Result<Cow<'_, str>, String> {
     if !text.contains(['%', '/']) {
         return Ok(text.into());
     }

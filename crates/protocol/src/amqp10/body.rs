@@ -118,8 +118,8 @@ fn put_map(json: &mut String, map: Map<'_>) {
     json.push('}');
 }
 
-/// Appends what JSON has for a key. One that is a list, a map or an array is named by its type alone: its JSON
-/// inside of a text would double with each level.
+/// Appends what JSON has for a key. One that is a list, a map or an array is not shown: its JSON inside of a
+/// text would double with each level.
 fn put_key(json: &mut String, key: Value<'_>) {
     match key {
         Value::List(_) | Value::Map(_) | Value::Array(_) | Value::Described(_) => {

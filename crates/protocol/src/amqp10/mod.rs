@@ -6,10 +6,13 @@ mod address;
 mod body;
 pub mod codec;
 pub mod frame;
+#[allow(dead_code, reason = "the handler answers with it")]
+mod management;
+mod properties;
 #[expect(dead_code, reason = "the handler keeps messages with it")]
 mod stored;
 #[expect(dead_code, reason = "the writer translates messages with it")]
 mod translate;
 
 pub(crate) use body::payload;
-pub(crate) use translate::{amended, read_headers, visit_properties};
+pub(crate) use properties::{amended, read_headers, visit_properties};

@@ -7,9 +7,9 @@
 //! | message annotations, properties, application properties and a footer before the body, as published
 //! ```
 //!
-//! Its body is the octets of the one data section, which is what other protocols call a body; or all sections
-//! of the body as they were published, with the footer behind them. The header is made anew for each delivery,
-//! delivery annotations end here (part 3, 3.2.2).
+//! Its body is the octets of the one data section, which is what other protocols call a body; or all
+//! sections of the body as they were published, with the footer behind them. The header is made anew for
+//! each delivery, delivery annotations end here (part 3, 3.2.2).
 
 use super::codec::{Body, BodyKind, Limits, Malformed, SectionKind, Sections, Value, wire};
 use angarium_engine::{Content, MessageView};
@@ -119,7 +119,7 @@ pub(super) fn content<'m>(
     })
 }
 
-/// Checks the sections that are kept as they are, so that whoever reads them later finds no error.
+/// Checks the sections that are kept as they are, so that reading them later finds no error.
 fn check(sections: &Sections<'_>) -> Result<(), Malformed> {
     if sections.message_annotations.is_some() {
         sections.message_annotations()?;
@@ -296,7 +296,7 @@ mod tests {
         message
     }
 
-    /// Keeps a message, and delivers it: as the same but for its header, and without delivery annotations.
+    /// Keeps a message, and delivers it: with another header and without delivery annotations.
     fn check(message: &[u8], kind: KeptBody, other_protocols: &[u8]) {
         let published = Sections::walk(message, LIMITS).expect("it is well-formed");
         let mut properties = Vec::new();

@@ -3,7 +3,8 @@
 use super::codec::Headers;
 use super::codec::headers::{HeadersWriter, without};
 use super::{fault, subject};
-use crate::properties::{HeaderValue, Property, REPLY_TO_HEADER, TextProperty, visit, withdrawn};
+use crate::properties::{HeaderValue, Property, REPLY_TO_HEADER, TextProperty, withdrawn};
+use crate::translation::visit;
 use angarium_engine::{
     Annotations, Format, MessageView, QUEUE_SUBJECT_PREFIX, Refusal, RefusalKind,
     SlowConsumerPolicy, Subscribe,

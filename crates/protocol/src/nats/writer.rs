@@ -5,8 +5,9 @@ use super::frame::{END, put_last_number};
 use super::responses::Requests;
 use super::{fault, mapping};
 use crate::output::{Output, ProtocolWriter};
-use crate::properties::{amended, is_plain, with_payload};
+use crate::properties::is_plain;
 use crate::shared_body::SharedBody;
+use crate::translation::{amended, with_payload};
 use angarium_engine::{DirectMessage, Subscribe};
 use std::borrow::Cow;
 
