@@ -83,9 +83,9 @@ enum BenchCommand {
 
 #[derive(Debug, Args)]
 struct BrokerArguments {
-    /// The broker: `amqp://...`, `nats://...`, `jetstream://...`, `mqtt://...`, `mqtt5://...`, `stomp://...`
-    /// or `redis://...`; the password of its user from ANGARIUM_PASSWORD, or from the file that
-    /// ANGARIUM_PASSWORD_FILE names
+    /// The broker: `amqp://...` (0-9-1), `amqp10://...`, `nats://...`, `jetstream://...`, `mqtt://...`,
+    /// `mqtt5://...`, `stomp://...` or `redis://...`; the password of its user from ANGARIUM_PASSWORD, or
+    /// from the file that ANGARIUM_PASSWORD_FILE names
     #[arg(long, alias = "uri", default_value = "amqp://127.0.0.1:5672", value_parser = Target::given)]
     target: Target,
     /// The broker's process, to measure its CPU and memory [default: the one that listens on the port here]
@@ -345,7 +345,7 @@ struct DriversArguments {
     /// Seconds of each run
     #[arg(short, long, default_value_t = 0.5)]
     duration: f64,
-    /// Only the driver of this scheme (amqp, nats, mqtt, mqtt5, stomp, redis); may be given several
+    /// Only the driver of this scheme (amqp, amqp10, nats, mqtt, mqtt5, stomp, redis); may be given several
     /// times
     #[arg(long, value_name = "SCHEME")]
     driver: Vec<String>,

@@ -74,8 +74,9 @@ mod tests {
     use crate::client::fake_broker;
 
     /// For each driver: its first request, and the request that ends publishing.
-    const ENDS: [(&str, &[u8], &[u8]); 6] = [
+    const ENDS: [(&str, &[u8], &[u8]); 7] = [
         ("amqp://h", b"AMQP\0\0\x09\x01", b"\x01\0\x01\0\0\0\x04\0\x14\0\x28\xCE"),
+        ("amqp10://h", b"AMQP\x03\x01\0\0", b"\0\0\0\x0f\x02\0\0\x01\0\x53\x16\xc0\x02\x01\x43"),
         ("nats://h", b"PING\r\n", b"PING\r\n"),
         ("mqtt://h", b"\x10\0", b"\xC0\0"),
         ("mqtt5://h", b"\x10\0", b"\xC0\0"),
@@ -86,6 +87,9 @@ mod tests {
     /// A message as the driver publishes it, as far as fake brokers look at it.
     fn published(address: &str) -> Vec<u8> {
         match &address[..4] {
+            "amqp" if address.starts_with("amqp10") => {
+                b"\0\0\0\x0f\x02\0\0\x01\0\x53\x14\xc0\x02\x01\x43".to_vec()
+            }
             "amqp" => b"\x01\0\x01\0\0\0\x04\0\x3c\0\x28\xCE".to_vec(),
             "nats" => b"PUB a 1\r\nx\r\n".to_vec(),
             "mqtt" => b"\x30\x04\0\x01ax".to_vec(),

@@ -1,6 +1,7 @@
 //! One connection to a broker, whatever its protocol: the interface between workloads and protocol
 //! drivers.
 
+use super::amqp10;
 use super::amqp091::{self, Argument};
 use super::error::is_timeout;
 use super::mqtt;
@@ -16,6 +17,8 @@ use std::net::TcpStream;
 pub enum Link {
     /// With one channel open.
     Amqp091(amqp091::Connection),
+    /// After its open was answered.
+    Amqp10(amqp10::Connection),
     /// After its CONNECT was taken.
     Nats(nats::Connection),
     /// After its CONNECT was taken.
@@ -36,6 +39,7 @@ macro_rules! either {
     ($link:expr, $connection:ident => $call:expr, $jetstream:expr) => {
         match $link {
             Link::Amqp091($connection) => $call,
+            Link::Amqp10($connection) => $call,
             Link::Nats($connection) => $call,
             Link::JetStream($connection) => $jetstream,
             Link::Mqtt($connection) => $call,
@@ -50,6 +54,7 @@ impl Link {
     pub fn open(target: &Target) -> Result<Link, Error> {
         Ok(match target.protocol() {
             Protocol::Amqp091 => Link::Amqp091(amqp091::Connection::open(target)?),
+            Protocol::Amqp10 => Link::Amqp10(amqp10::Connection::open(target)?),
             Protocol::Nats => Link::Nats(nats::Connection::open(target)?),
             Protocol::JetStream => Link::JetStream(jetstream::Connection::open(target)?),
             Protocol::Mqtt => Link::Mqtt(mqtt::Connection::open(target)?),
@@ -63,6 +68,7 @@ impl Link {
     pub fn protocol(&self) -> Protocol {
         match self {
             Link::Amqp091(_) => Protocol::Amqp091,
+            Link::Amqp10(_) => Protocol::Amqp10,
             Link::Nats(_) => Protocol::Nats,
             Link::JetStream(_) => Protocol::JetStream,
             Link::Mqtt(_) => Protocol::Mqtt,
@@ -81,18 +87,29 @@ impl Link {
         either!(self, it => it.wire.stream, it.core.wire.stream)
     }
 
-    /// Writes all bytes to the socket.
+    /// Writes all bytes to the socket, messages as soon as the broker gives credit for them (AMQP 1.0).
     #[inline]
-    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.stream().write_all(bytes)
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        match self {
+            Link::Amqp10(connection) => connection.write(bytes),
+            _ => Ok(self.stream().write_all(bytes)?),
+        }
+    }
+
+    /// How many messages the broker takes now, where it says so (AMQP 1.0).
+    #[inline]
+    pub fn room(&self) -> u64 {
+        let Link::Amqp10(connection) = self else { return u64::MAX };
+        connection.room()
     }
 
     /// Reads once. Returns the bytes read; 0 is the end of the stream.
     #[inline]
     pub fn fill(&mut self) -> io::Result<usize> {
         match self {
-            // RESP sends its next read request together with pending acknowledgements.
+            // RESP sends its next read request together with pending acknowledgements, AMQP 1.0 credit.
             Link::Resp(connection) => connection.fill(),
+            Link::Amqp10(connection) => connection.fill(),
             _ => either!(self, it => it.wire.fill(), it.fill()),
         }
     }
@@ -122,7 +139,7 @@ impl Link {
     }
 
     /// Declares a queue, where the protocol has them; a `durable` one survives a restart. STOMP declares by
-    /// the first SEND or SUBSCRIBE.
+    /// the first SEND or SUBSCRIBE, AMQP 1.0 by the first attach.
     pub fn declare_queue(
         &mut self,
         queue: &str,
@@ -133,21 +150,25 @@ impl Link {
         connection.declare_queue(queue, durable, arguments)
     }
 
-    /// Declares a session that stores what is published while no client is connected (MQTT), a stream's
-    /// consumer group (RESP), or a stream and its consumer (JetStream).
+    /// Declares a session that stores what is published while no client is connected (MQTT), a durable
+    /// subscription (AMQP 1.0), a stream's consumer group (RESP), or a stream and its consumer (JetStream).
     pub fn declare_session(&mut self, session: &Session<'_>) -> Result<(), Error> {
         match self {
             Link::Mqtt(connection) => connection.declare_session(session),
+            Link::Amqp10(connection) => connection.declare_session(session),
             Link::Resp(connection) => connection.declare_session(session),
             Link::JetStream(connection) => connection.declare_session(session),
             _ => Ok(()),
         }
     }
 
-    /// Deletes a session and what it stores (MQTT).
-    pub fn delete_session(&mut self, name: &str) -> Result<(), Error> {
-        let Link::Mqtt(connection) = self else { return Ok(()) };
-        connection.delete_session(name)
+    /// Deletes a session of this filter and what it stores (MQTT, AMQP 1.0).
+    pub fn delete_session(&mut self, name: &str, filter: &str) -> Result<(), Error> {
+        match self {
+            Link::Mqtt(connection) => connection.delete_session(name),
+            Link::Amqp10(connection) => connection.delete_session(name, filter),
+            _ => Ok(()),
+        }
     }
 
     /// Declares a fanout exchange and binds these queues to it.
@@ -213,8 +234,9 @@ impl Link {
     pub fn select_transactions(&mut self) -> Result<(), Error> {
         match self {
             Link::Amqp091(connection) => connection.select_transactions(),
+            Link::Amqp10(connection) => connection.select_transactions(),
             Link::Resp(connection) => connection.select_transactions(),
-            _ => Err(Error::Closed("only AMQP 0-9-1 and RESP have transactions here".to_owned())),
+            _ => Err(Error::Closed("only AMQP and RESP have transactions here".to_owned())),
         }
     }
 
@@ -224,10 +246,17 @@ impl Link {
         connection.begin()
     }
 
+    /// The id of the open transaction, which messages carry; empty where they carry none (all but AMQP 1.0).
+    pub fn transaction(&self) -> &[u8] {
+        let Link::Amqp10(connection) = self else { return &[] };
+        connection.transaction()
+    }
+
     /// Appends a commit; [`Receiver::committed`] reports the answer.
-    pub fn encode_commit(&self, out: &mut Vec<u8>) {
+    pub fn encode_commit(&mut self, out: &mut Vec<u8>) {
         match self {
             Link::Amqp091(connection) => connection.encode_commit(out),
+            Link::Amqp10(connection) => connection.encode_commit(out),
             Link::Resp(connection) => connection.encode_commit(out),
             _ => {}
         }
@@ -244,7 +273,7 @@ impl Link {
         subjects: impl Iterator<Item = String>,
     ) -> Result<(), Error> {
         match self {
-            Link::Amqp091(_) | Link::Stomp(_) => Ok(()),
+            Link::Amqp091(_) | Link::Amqp10(_) | Link::Stomp(_) => Ok(()),
             Link::Nats(connection) => connection.subscribe_many(subjects, None),
             Link::JetStream(connection) => connection.core.subscribe_many(subjects, None),
             Link::Mqtt(connection) => connection.subscribe_many(subjects),
@@ -252,16 +281,15 @@ impl Link {
         }
     }
 
-    /// Appends an encoded publish.
-    pub fn encode(&self, route: &Route<'_>, body: &[u8], out: &mut Vec<u8>) -> Encoded {
-        either!(self, it => it.encode(route, body, out))
+    /// Opens what messages of this route go over (AMQP 1.0), before the first one is encoded.
+    pub fn prepare(&mut self, route: &Route<'_>) -> Result<(), Error> {
+        let Link::Amqp10(connection) = self else { return Ok(()) };
+        connection.prepare(route)
     }
 
-    /// Publishes one message.
-    pub fn publish(&mut self, route: &Route<'_>, body: &[u8]) -> Result<(), Error> {
-        let mut out = Vec::new();
-        self.encode(route, body, &mut out);
-        Ok(self.write(&out)?)
+    /// Appends an encoded publish. Its route must be prepared.
+    pub fn encode(&self, route: &Route<'_>, body: &[u8], out: &mut Vec<u8>) -> Encoded {
+        either!(self, it => it.encode(route, body, out))
     }
 
     /// Appends an acknowledgement of a delivery; with `multiple`, of all up to it. RESP and JetStream send it
@@ -292,6 +320,7 @@ impl Link {
     pub fn close(self) -> Result<(), Error> {
         match self {
             Link::Amqp091(connection) => connection.close(),
+            Link::Amqp10(connection) => connection.close(),
             Link::Mqtt(connection) => connection.close(),
             Link::Resp(connection) => connection.close(),
             Link::JetStream(connection) => connection.close(),

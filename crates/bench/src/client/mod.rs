@@ -5,6 +5,7 @@
 //! the client costs one branch per read, none per message.
 
 pub mod amqp091;
+pub mod amqp10;
 mod encoded;
 mod error;
 mod fake_broker;
@@ -36,6 +37,7 @@ use wire::Wire;
 pub fn fake_broker(target: &Target) -> FakeBroker {
     match target.protocol() {
         Protocol::Amqp091 => amqp091::fake_broker(),
+        Protocol::Amqp10 => amqp10::fake_broker(),
         // JetStream addresses use core NATS subjects here; the fake has no streams.
         Protocol::Nats | Protocol::JetStream => nats::fake_broker(),
         Protocol::Mqtt => mqtt::fake_broker(target.into()),

@@ -18,8 +18,9 @@ const fn scheme(name: &'static str, protocol: Protocol, port: u16) -> Scheme {
     Scheme { name, protocol, port }
 }
 
-static SCHEMES: [Scheme; 7] = [
+static SCHEMES: [Scheme; 8] = [
     scheme("amqp", Protocol::Amqp091, 5_672),
+    scheme("amqp10", Protocol::Amqp10, 5_672),
     scheme("nats", Protocol::Nats, 4_222),
     scheme("jetstream", Protocol::JetStream, 4_222),
     scheme("mqtt", Protocol::Mqtt, 1_883),
@@ -33,6 +34,8 @@ static SCHEMES: [Scheme; 7] = [
 pub enum Protocol {
     /// AMQP 0-9-1: queues, acknowledgements, confirms.
     Amqp091,
+    /// AMQP 1.0: queues and topics, outcomes, transactions.
+    Amqp10,
     /// NATS: subjects, at most once.
     Nats,
     /// NATS with JetStream: subjects at most once, and streams.
@@ -50,6 +53,7 @@ impl Protocol {
     pub fn name(self) -> &'static str {
         match self {
             Protocol::Amqp091 => "AMQP 0-9-1",
+            Protocol::Amqp10 => "AMQP 1.0",
             Protocol::Nats => "NATS",
             Protocol::JetStream => "JetStream",
             Protocol::Mqtt => "MQTT",
@@ -69,7 +73,7 @@ impl Protocol {
     /// What separates the parts of a name.
     pub fn separator(self) -> char {
         match self {
-            Protocol::Amqp091 | Protocol::Stomp => '-',
+            Protocol::Amqp091 | Protocol::Amqp10 | Protocol::Stomp => '-',
             Protocol::Nats | Protocol::JetStream | Protocol::Resp => '.',
             Protocol::Mqtt => '/',
         }
@@ -95,9 +99,10 @@ impl Protocol {
         matches!(self, Protocol::Nats | Protocol::JetStream | Protocol::Mqtt | Protocol::Resp)
     }
 
-    /// Whether brokers ping clients and disconnect those that do not answer.
-    pub fn pings(self) -> bool {
-        matches!(self, Protocol::Nats | Protocol::JetStream)
+    /// Whether a publisher must read even if nothing is confirmed: pings, which a broker expects to be
+    /// answered, or credit.
+    pub fn publishers_read(self) -> bool {
+        matches!(self, Protocol::Nats | Protocol::JetStream | Protocol::Amqp10)
     }
 }
 
@@ -188,7 +193,8 @@ impl FromStr for Target {
                 SCHEMES.iter().map(|scheme| format!("`{}://`", scheme.name)).collect();
             return Err(format!("`{text}` starts with none of {}", schemes.join(", ")));
         };
-        let has_virtual_hosts = matches!(scheme.protocol, Protocol::Amqp091 | Protocol::Stomp);
+        let has_virtual_hosts =
+            matches!(scheme.protocol, Protocol::Amqp091 | Protocol::Amqp10 | Protocol::Stomp);
         // Elsewhere a password may have a slash.
         let login_end = if has_virtual_hosts { rest.find('/') } else { None };
         let login_end = rest[..login_end.unwrap_or(rest.len())].rfind('@');

@@ -154,6 +154,10 @@ pub(crate) fn our_command(
             command.extend(["--nats", "off"].map(str::to_owned));
             format!("amqp://{amqp}")
         }
+        Protocol::Amqp10 => {
+            command.extend(["--nats", "off"].map(str::to_owned));
+            format!("amqp10://{amqp}")
+        }
         Protocol::JetStream | Protocol::Mqtt | Protocol::Stomp | Protocol::Resp => {
             return Err(format!("our broker does not speak {}", protocol.name()));
         }

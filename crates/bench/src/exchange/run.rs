@@ -2,7 +2,7 @@
 
 use super::order_book::{Book, PRICE_MIN, PRICES, Quote};
 use super::wire::{Kind, MESSAGE_BYTES, Message};
-use crate::client::{Error, Head, Link, Receiver, Route, Source, Target};
+use crate::client::{Encoded, Error, Head, Link, Receiver, Route, Source, Target};
 use crate::interrupt;
 use crate::load::{Checked, Names, Pace, Stamp, Tally, Verdict};
 use crate::measure::latency::{Latencies, Summary};
@@ -109,22 +109,26 @@ impl Shared {
 /// A message for one queue, encoded once; only its body changes.
 struct Template {
     octets: Vec<u8>,
-    body_at: usize,
+    places: Encoded,
+    /// How often it was appended.
+    sent: u64,
 }
 
 impl Template {
-    fn new(link: &Link, key: &str) -> Template {
+    fn new(link: &mut Link, key: &str) -> Result<Template, Error> {
         let mut octets = Vec::new();
         let route = Route { exchange: "", key, persistent: false };
-        let body_at = link.encode(&route, &[0; MESSAGE_BYTES], &mut octets).body_at;
-        Template { octets, body_at }
+        link.prepare(&route)?;
+        let places = link.encode(&route, &[0; MESSAGE_BYTES], &mut octets);
+        Ok(Template { octets, places, sent: 0 })
     }
 
-    fn append(&self, message: Message, out: &mut Vec<u8>) {
-        let start = out.len();
+    fn append(&mut self, message: Message, out: &mut Vec<u8>) {
+        self.sent += 1;
+        self.places.write_tag(&mut self.octets, self.sent);
+        let at = self.places.body_at;
+        self.octets[at..at + MESSAGE_BYTES].copy_from_slice(&message.encode());
         out.extend_from_slice(&self.octets);
-        let at = start + self.body_at;
-        out[at..at + MESSAGE_BYTES].copy_from_slice(&message.encode());
     }
 }
 
@@ -198,17 +202,22 @@ pub fn measure(plan: &ExchangePlan, broker_pid: Option<u32>) -> Result<ExchangeO
 fn trade(shared: &Shared, broker_pid: Option<u32>) -> Result<ExchangeOutcome, Error> {
     let usage = || broker_pid.and_then(Usage::of_tree);
     // All subscribe before the first order is sent.
-    let orders = shared.subscribe(&shared.orders)?;
+    let mut orders = shared.subscribe(&shared.orders)?;
+    let answers = Answers {
+        trades: Template::new(&mut orders, &shared.trades)?,
+        reports: Template::new(&mut orders, &shared.reports)?,
+    };
     let reports = shared.subscribe(&shared.reports)?;
     let trades = shared.subscribe(&shared.trades)?;
     let mut sender = shared.open()?;
     // The sender never reads.
     sender.disable_replies()?;
+    let order = Template::new(&mut sender, &shared.orders)?;
     thread::scope(|scope| {
-        let matching = scope.spawn(|| stop_on_error(shared, run_engine(shared, orders)));
+        let matching = scope.spawn(|| stop_on_error(shared, run_engine(shared, orders, answers)));
         let reporting = scope.spawn(|| stop_on_error(shared, run_reporter(shared, reports)));
         let (before, segments, start) = (usage(), network::segments(), Instant::now());
-        let sending = scope.spawn(|| stop_on_error(shared, run_sender(shared, sender)));
+        let sending = scope.spawn(|| stop_on_error(shared, run_sender(shared, sender, order)));
         let received = stop_on_error(shared, run_receiver(shared, trades));
         let span_s = start.elapsed().as_secs_f64();
         let (after, segments_after) = (usage(), network::segments());
@@ -251,8 +260,11 @@ struct SenderResult {
 }
 
 /// The sending half of the gateway: orders on schedule.
-fn run_sender(shared: &Shared, mut link: Link) -> Result<SenderResult, Error> {
-    let template = Template::new(&link, &shared.orders);
+fn run_sender(
+    shared: &Shared,
+    mut link: Link,
+    mut template: Template,
+) -> Result<SenderResult, Error> {
     let start_ns = shared.now_ns();
     let pace = Pace::of(shared.plan.rate, 0, 1, start_ns);
     let (mut next, mut out, mut lags) = (0, Vec::new(), Latencies::default());
@@ -351,10 +363,15 @@ fn run_receiver(shared: &Shared, mut link: Link) -> Result<ReceiverResult, Error
     Ok(ReceiverResult { completion, verdict, messages, span_s, cpu_ns })
 }
 
+/// What the matching engine sends.
+struct Answers {
+    trades: Template,
+    reports: Template,
+}
+
 /// The matching engine. Returns the CPU time of its thread.
-fn run_engine(shared: &Shared, mut link: Link) -> Result<u64, Error> {
-    let trades = Template::new(&link, &shared.trades);
-    let reports = Template::new(&link, &shared.reports);
+fn run_engine(shared: &Shared, mut link: Link, answers: Answers) -> Result<u64, Error> {
+    let Answers { mut trades, mut reports } = answers;
     let (mut inbox, mut book, mut out) = (Inbox::default(), Book::new(), Vec::new());
     let (mut taken, mut emitted) = (0u32, 0);
     while !shared.is_over() {

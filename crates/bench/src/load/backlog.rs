@@ -133,6 +133,9 @@ pub(super) fn forgotten(plan: &Plan) -> Option<&'static str> {
         Protocol::Nats | Protocol::JetStream if !kept => {
             Some("without subscribers a subject keeps nothing")
         }
+        Protocol::Amqp10 if plan.fan_out && !(plan.persistent && plan.durable_queues) => {
+            Some("without durable subscriptions a topic keeps nothing")
+        }
         Protocol::Resp if !kept => Some("without subscribers a channel keeps nothing"),
         _ => None,
     }

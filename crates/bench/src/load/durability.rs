@@ -143,7 +143,8 @@ impl Publisher {
     fn open(plan: &Plan, route: &Route<'_>, producer: usize) -> Result<Publisher, Error> {
         let mut link = Link::open(&plan.target)?;
         link.select_confirms()?;
-        let message = Message::new(&link, route, &message::body(plan.size_bytes), producer as u32);
+        let body = message::body(plan.size_bytes);
+        let message = Message::new(&mut link, route, &body, producer as u32)?;
         let confirms = Confirms { window: Window::new(plan.window), confirmed: Vec::new() };
         Ok(Publisher { link, message, confirms })
     }

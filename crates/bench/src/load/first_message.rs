@@ -139,7 +139,7 @@ fn publish(
     let mut link = Link::open(target)?;
     let key = if target.protocol().has_exchanges() { "" } else { exchange };
     let route = Route { exchange, key, persistent: false };
-    let mut message = Message::new(&link, &route, &message::body(size_bytes), 0);
+    let mut message = Message::new(&mut link, &route, &message::body(size_bytes), 0)?;
     let (start, interval) = (Instant::now(), Duration::from_secs_f64(1.0 / rate.max(1) as f64));
     while !stop.load(Ordering::Relaxed) {
         thread::sleep(interval.mul_f64(message.sent as f64).saturating_sub(start.elapsed()));
@@ -189,7 +189,7 @@ fn pass_one(link: &mut Link) -> Result<(), Error> {
     link.declare_queue(START_QUEUE, false, &[])?;
     link.subscribe(&Source::plain(START_QUEUE), 0)?;
     let route = Route { exchange: "", key: START_QUEUE, persistent: false };
-    let mut message = Message::new(link, &route, &message::body(START_BYTES), 0);
+    let mut message = Message::new(link, &route, &message::body(START_BYTES), 0)?;
     link.write(message.next())?;
     let mut judge = Judge::new(1, START_BYTES, true);
     receive(link, &mut judge, 1, PATIENCE)?;

@@ -162,9 +162,9 @@ impl Subscriptions {
         drain: Duration,
     ) -> Result<(Vec<f64>, Verdict), Error> {
         let route = Route { exchange: &self.exchange, key: &self.key, persistent: false };
-        let mut message = Message::new(link, &route, &fanout_latency::body(), 0);
+        let mut message = Message::new(link, &route, &fanout_latency::body(), 0)?;
         let mut receivers = FanoutReceivers::new(sockets)?;
-        let publish = |_| Ok(link.write(message.next())?);
+        let publish = |_| link.write(message.next());
         let waves_ms = receivers.waves(count, publish, drain)?;
         Ok((waves_ms, receivers.verdict()?))
     }

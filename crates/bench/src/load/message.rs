@@ -3,7 +3,7 @@
 use super::plan::Plan;
 use super::stamp::{self, Stamp, TIMED_BYTES};
 use super::topology::{FIRST_DIGITS, Topology};
-use crate::client::{Encoded, Link, Route, fake_broker, write_decimal};
+use crate::client::{Encoded, Error, Link, Route, fake_broker, write_decimal};
 
 pub(super) fn body(size_bytes: usize) -> Vec<u8> {
     (0..size_bytes).map(|at| b'a' + (at % 26) as u8).collect()
@@ -48,10 +48,16 @@ pub(super) struct Message {
 }
 
 impl Message {
-    pub(super) fn new(link: &Link, route: &Route<'_>, body: &[u8], producer: u32) -> Message {
+    pub(super) fn new(
+        link: &mut Link,
+        route: &Route<'_>,
+        body: &[u8],
+        producer: u32,
+    ) -> Result<Message, Error> {
         let mut bytes = Vec::new();
+        link.prepare(route)?;
         let places = link.encode(route, body, &mut bytes);
-        Message { bytes, stamper: Stamper::new(places, body, producer, true), sent: 0 }
+        Ok(Message { bytes, stamper: Stamper::new(places, body, producer, true), sent: 0 })
     }
 
     /// Its bytes, stamped with the next sequence number.
@@ -121,6 +127,16 @@ impl Batch {
             stamper: Stamper::new(places, &body, producer as u32, plan.checksum),
             capacity: capacity as u64,
             spread: Digits::find(&message[..places.body_at], plan.spread),
+        }
+    }
+
+    /// Moves the first `count` messages to another transaction.
+    pub(super) fn join_transaction(&mut self, id: &[u8], count: u64) -> Result<(), Error> {
+        let used = count.min(self.capacity) as usize * self.message_bytes;
+        let mut messages = self.bytes[..used].chunks_exact_mut(self.message_bytes);
+        match messages.all(|message| self.stamper.places.write_transaction(message, id)) {
+            true => Ok(()),
+            false => Err(Error::invalid("ids of transactions of several lengths")),
         }
     }
 

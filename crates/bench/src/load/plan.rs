@@ -84,7 +84,7 @@ pub struct Plan {
     pub instructions: bool,
     /// Deliveries per group with a mean travel time; 0 keeps none.
     pub travel_group: u32,
-    /// Messages per commit of a producer (AMQP transactions); 0 is no transactions.
+    /// Messages per commit of a producer (transactions of AMQP and RESP); 0 is no transactions.
     pub commit_publishes: u32,
     /// Whether consumers acknowledge in transactions, and commit each acknowledgement.
     pub commit_acks: bool,
@@ -166,7 +166,7 @@ impl Plan {
 
     /// Refuses features that the protocol lacks.
     fn check_features(&self) -> Result<(), String> {
-        use Protocol::{Amqp091, JetStream, Mqtt, Nats, Resp, Stomp};
+        use Protocol::{Amqp10, Amqp091, JetStream, Mqtt, Nats, Resp, Stomp};
         let transactions = self.commit_publishes > 0 || self.commit_acks;
         let arguments = !self.queue_arguments.is_empty();
         let features: [(bool, &str, &[Protocol]); 8] = [
@@ -174,10 +174,10 @@ impl Plan {
             (self.window > 0, "confirms", &[Nats]),
             (self.ack_every > 0, "acknowledgements", &[Nats]),
             (self.prefetch > 0, "prefetch limit", &[Nats]),
-            (arguments, "queue arguments", &[Nats, JetStream, Mqtt, Stomp, Resp]),
+            (arguments, "queue arguments", &[Amqp10, Nats, JetStream, Mqtt, Stomp, Resp]),
             (transactions, "transactions", &[Nats, JetStream, Mqtt, Stomp]),
-            (self.spread > 0, "spread subjects", &[Amqp091, Mqtt, Stomp]),
-            (self.bystanders > 0, "patterns", &[Stomp]),
+            (self.spread > 0, "spread subjects", &[Amqp091, Amqp10, Mqtt, Stomp]),
+            (self.bystanders > 0, "patterns", &[Amqp10, Stomp]),
         ];
         let protocol = self.target.protocol();
         for (used, what, lacking) in features {

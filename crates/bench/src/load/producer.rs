@@ -97,6 +97,7 @@ impl<'a> Producer<'a> {
         } else {
             link.disable_replies()?;
         }
+        link.prepare(route)?;
         let batch = Batch::new(plan, index, |body, out| link.encode(route, body, out));
         Ok(Producer {
             plan,
@@ -124,7 +125,7 @@ impl<'a> Producer<'a> {
         self.pace = Pace::of(self.plan.rate, self.index, self.plan.producers, start_ns);
         let share = self.plan.share_of(self.index);
         while self.published < share && !self.control.stop_publishing.load(Ordering::Relaxed) {
-            let room = self.window.as_ref().map_or(u64::MAX, Window::room);
+            let room = self.window.as_ref().map_or(u64::MAX, Window::room).min(self.link.room());
             if room == 0 {
                 self.take_input()?;
                 continue;
@@ -186,7 +187,7 @@ impl<'a> Producer<'a> {
             None => self.batch.stamp(count, first, |_| now_ns),
         };
         if let Err(error) = self.link.write(bytes) {
-            return Err(self.reason(error.into()));
+            return Err(self.reason(error));
         }
         if let Some(window) = &mut self.window {
             window.sent(count, now_ns);
@@ -208,7 +209,7 @@ impl<'a> Producer<'a> {
             return Ok(due);
         }
         let wait_ns = pace.due_ns(self.published).saturating_sub(now_ns).min(100_000_000);
-        let has_input = self.link.protocol().pings()
+        let has_input = self.link.protocol().publishers_read()
             || self.window.as_ref().is_some_and(|window| !window.is_empty());
         if !has_input {
             thread::sleep(Duration::from_nanos(wait_ns));
@@ -257,6 +258,8 @@ impl<'a> Producer<'a> {
         while self.committing {
             self.take_input()?;
         }
+        let transaction = self.link.transaction();
+        self.batch.join_transaction(transaction, self.plan.commit_publishes.into())?;
         let counter = &self.control.producers[self.index];
         counter.confirmed_or_bytes.store(self.published, Ordering::Relaxed);
         Ok(())

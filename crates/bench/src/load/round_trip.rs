@@ -92,7 +92,7 @@ impl End {
         let mut link = Link::open(target)?;
         link.subscribe(&Source::plain(from), 0)?;
         let route = Route { exchange: "", key: to, persistent: false };
-        let message = Message::new(&link, &route, &message::body(size_bytes), who as u32);
+        let message = Message::new(&mut link, &route, &message::body(size_bytes), who as u32)?;
         Ok(End { link, judge: Judge::new(2, size_bytes, true), left: 0, message })
     }
 

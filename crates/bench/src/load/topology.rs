@@ -14,8 +14,9 @@ pub(super) struct Topology {
     /// The queues, or their subjects.
     pub(super) queues: Vec<String>,
     groups: Vec<String>,
-    /// Per queue, the session that stores its messages (MQTT, persistent), the group that reads its
-    /// stream (RESP, stored), or the stream's consumer (JetStream, stored).
+    /// Per queue, the session that stores its messages (MQTT, persistent), the durable subscription (AMQP
+    /// 1.0, persistent messages of a topic), the group that reads its stream (RESP, stored), or the stream's
+    /// consumer (JetStream, stored).
     sessions: Vec<String>,
     unmatched: Option<String>,
     /// Per queue, what is published to and what is subscribed to: the queue, or the first of the subjects
@@ -49,6 +50,10 @@ impl Topology {
         let sessions = match protocol {
             Protocol::Mqtt if plan.persistent => {
                 queues.iter().map(|queue| queue.replace('/', "-")).collect()
+            }
+            // The durable subscriptions of a topic.
+            Protocol::Amqp10 if plan.fan_out && plan.persistent && plan.durable_queues => {
+                queues.iter().map(|queue| queue.replace("queue://", "")).collect()
             }
             Protocol::Resp if plan.is_kept() => queues.clone(),
             // A consumer's name is local to its stream.
@@ -89,8 +94,7 @@ impl Topology {
             every if every > 1 && plan.consumers <= plan.queues => Acks::UpTo,
             _ => Acks::Each,
         };
-        for (name, queue) in self.sessions.iter().zip(&self.queues) {
-            let filter = if plan.fan_out { &self.exchange } else { queue };
+        for (name, filter) in self.sessions_with_filters() {
             let fan_out = plan.fan_out;
             link.declare_session(&Session { name, filter, durable, fan_out, acks })?;
         }
@@ -106,6 +110,12 @@ impl Topology {
         link.bind(unmatched, &self.exchange, self.bystanders(plan))
     }
 
+    /// The sessions, each with the filter of what it stores.
+    fn sessions_with_filters(&self) -> impl Iterator<Item = (&String, &String)> {
+        let filter = |queue| if self.exchange.is_empty() { queue } else { &self.exchange };
+        self.sessions.iter().zip(self.queues.iter().map(filter))
+    }
+
     /// The route of a producer. Without exchanges, fan-out is one subject that all subscribe to.
     pub(super) fn route(&self, plan: &Plan, producer: usize) -> Route<'_> {
         let (exchange, key) = match (self.protocol.has_exchanges(), plan.fan_out) {
@@ -119,8 +129,11 @@ impl Topology {
     /// The source of a consumer. Consumers that share a subject's messages form a group.
     pub(super) fn source(&self, plan: &Plan, consumer: usize) -> Source<'_> {
         let queue = consumer % plan.queues;
-        let has_groups =
-            matches!(self.protocol, Protocol::Nats | Protocol::JetStream | Protocol::Mqtt);
+        let has_groups = match self.protocol {
+            Protocol::Nats | Protocol::JetStream | Protocol::Mqtt => true,
+            Protocol::Amqp10 => plan.fan_out,
+            _ => false,
+        };
         let shared = has_groups && plan.consumers > plan.queues;
         let is_common = plan.fan_out && !self.protocol.has_exchanges();
         let name = if is_common { &self.exchange } else { &self.sources[queue] };
@@ -162,8 +175,8 @@ impl Topology {
         for queue in self.queues.iter().chain(&self.unmatched) {
             link.delete_queue(queue)?;
         }
-        for session in &self.sessions {
-            link.delete_session(session)?;
+        for (name, filter) in self.sessions_with_filters() {
+            link.delete_session(name, filter)?;
         }
         if !self.exchange.is_empty() {
             link.delete_exchange(&self.exchange)?;
@@ -185,7 +198,7 @@ impl Names {
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let instance = since_epoch.map_or(0, |elapsed| elapsed.as_nanos() % 1_000_000_000);
         let prefix = match protocol {
-            Protocol::Amqp091 | Protocol::Stomp => {
+            Protocol::Amqp091 | Protocol::Amqp10 | Protocol::Stomp => {
                 format!("angarium-bench-{}-{instance}", std::process::id())
             }
             // Short, as subjects usually are: they are parsed with each message.
@@ -199,16 +212,20 @@ impl Names {
 
     /// The name of a queue or a subject.
     pub(crate) fn queue(&self, what: &str) -> String {
-        self.name("/queue/", what)
+        self.name(["/queue/", "queue://"], what)
     }
 
     /// The name of a fanout exchange, or of a subject that all subscribe to.
     pub(crate) fn fan_out(&self, what: &str) -> String {
-        self.name("/topic/", what)
+        self.name(["/topic/", "topic://"], what)
     }
 
-    fn name(&self, stomp_folder: &str, what: &str) -> String {
-        let folder = if self.protocol == Protocol::Stomp { stomp_folder } else { "" };
+    fn name(&self, [stomp, amqp10]: [&str; 2], what: &str) -> String {
+        let folder = match self.protocol {
+            Protocol::Stomp => stomp,
+            Protocol::Amqp10 => amqp10,
+            _ => "",
+        };
         format!("{folder}{}{}{what}", self.prefix, self.separator)
     }
 }

@@ -16,7 +16,7 @@ fn both_sides_of_every_driver_are_measured_and_no_message_is_lost() {
             Step::End(_) => ended += 1,
         });
         let costs = costs.expect("loopback works");
-        assert_eq!((begun, ended, costs.drivers.len()), (12, 12, plan.steps()));
+        assert_eq!((begun, ended, costs.drivers.len()), (14, 14, plan.steps()));
         for cost in &costs.drivers {
             let counted = (cost.verdict.expected, cost.verdict.delivered);
             assert!(cost.verdict.is_clean() && cost.messages > 0, "{cost:?}");
@@ -27,7 +27,7 @@ fn both_sides_of_every_driver_are_measured_and_no_message_is_lost() {
             assert!(cost.wire_bytes > size_bytes as u64, "{cost:?}");
         }
         let consumers = costs.drivers.iter().filter(|cost| cost.side == Side::Consumer);
-        assert_eq!(consumers.count(), 6);
+        assert_eq!(consumers.count(), 7);
     }
 }
 

@@ -114,7 +114,9 @@ fn check_claims(target: &Target, between: impl FnOnce()) {
     link.declare_session(&session).expect("it has groups");
     link.select_confirms().expect("it has confirms");
     let route = Route { exchange: "", key: "stream", persistent: true };
-    (0..200).for_each(|_| link.publish(&route, b"body").expect("it goes on"));
+    let mut message = Vec::new();
+    link.encode(&route, b"body", &mut message);
+    (0..200).for_each(|_| link.write(&message).expect("it goes on"));
     link.send_end().and_then(|()| link.expect_end(&mut ())).expect("it answers");
     let gone = consume(target, 60, false);
     assert_eq!((gone.count, gone.redelivered), (60, 0));

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// The drivers: the schemes of their addresses, and their names to display.
-pub(super) const DRIVERS: [(&str, &str); 6] = [
+pub(super) const DRIVERS: [(&str, &str); 7] = [
     ("amqp", "AMQP 0-9-1"),
+    ("amqp10", "AMQP 1.0"),
     ("nats", "NATS"),
     ("mqtt", "MQTT 3.1.1"),
     ("mqtt5", "MQTT 5"),

@@ -53,7 +53,7 @@ fn a_harmed_message_is_no_good_result() {
 #[test]
 fn what_cannot_be_measured_is_refused() {
     let of = |scheme: &str| DriversPlan { schemes: vec![scheme.to_owned()], ..plan(100) };
-    assert_eq!((plan(24).check(), plan(24).steps()), (Ok(()), 12));
+    assert_eq!((plan(24).check(), plan(24).steps()), (Ok(()), 14));
     assert_eq!((of("mqtt5").check(), of("mqtt5").steps()), (Ok(()), 2));
     for plan in [plan(23), plan(usize::MAX), DriversPlan { runs: 0, ..plan(100) }, of("http")] {
         assert!(plan.check().is_err(), "{plan:?}");

@@ -99,7 +99,9 @@ impl Fixture {
                 (format!("{above}.*"), names.to_vec())
             }
             Protocol::Mqtt => (format!("{above}/+"), names.to_vec()),
-            Protocol::Amqp091 | Protocol::Stomp => (flood.clone(), vec![flood.clone()]),
+            Protocol::Amqp091 | Protocol::Amqp10 | Protocol::Stomp => {
+                (flood.clone(), vec![flood.clone()])
+            }
         };
         Fixture {
             target: plan.target.clone(),
@@ -197,27 +199,53 @@ impl Fixture {
     fn open_to_flood(&self) -> Result<Link, Error> {
         let mut link = Link::open(&self.target)?;
         link.disable_replies()?;
+        link.stream().set_read_timeout(Some(PATIENCE))?;
         Ok(link)
     }
 
     fn flood(&self, link: Link, activity: &Activity) {
-        let mut message = Vec::new();
-        let route = Route { exchange: "", key: &self.flood, persistent: false };
-        link.encode(&route, &vec![b'f'; self.size_bytes], &mut message);
-        let count = (FLOOD_BYTES / message.len()).max(1);
-        let batch = message.repeat(count);
         let mut link = Some(link);
         while !activity.is_over() {
-            let Some(open) = &link else {
+            let Some(open) = &mut link else {
                 thread::sleep(PATIENCE);
                 link = self.open_to_flood().ok();
                 continue;
             };
-            if write_flood(open.stream(), &batch, activity).is_err() {
+            if self.flood_over(open, activity).is_err() {
                 activity.cut_off.fetch_add(1, Ordering::Relaxed);
                 link = None;
             }
         }
+    }
+
+    /// Publishes as fast as the broker lets it until the run is over or the connection fails.
+    fn flood_over(&self, link: &mut Link, activity: &Activity) -> Result<(), Error> {
+        let mut message = Vec::new();
+        let route = Route { exchange: "", key: &self.flood, persistent: false };
+        link.prepare(&route)?;
+        let places = link.encode(&route, &vec![b'f'; self.size_bytes], &mut message);
+        let count = (FLOOD_BYTES / message.len()).max(1);
+        let mut batch = message.repeat(count);
+        if link.protocol() != Protocol::Amqp10 {
+            return Ok(write_flood(link.stream(), &batch, activity)?);
+        }
+        let mut sent = 0;
+        while !activity.is_over() {
+            let room = link.room().min(count as u64) as usize;
+            if room == 0 {
+                link.fill_within()?;
+                link.parse(&mut ())?;
+                continue;
+            }
+            let granted = &mut batch[..room * message.len()];
+            for message in granted.chunks_exact_mut(message.len()) {
+                sent += 1;
+                places.write_tag(message, sent);
+            }
+            link.write(granted)?;
+            activity.flooded_bytes.fetch_add(granted.len() as u64, Ordering::Relaxed);
+        }
+        Ok(())
     }
 }
 

@@ -1,0 +1,104 @@
+//! What links are attached to: queues, topics, durable subscriptions, the coordinator. Independent of
+//! sockets.
+
+use crate::client::Source as LoadSource;
+use angarium_protocol::amqp10::codec::{
+    AnyTarget, Attach, Coordinator, Performative, Role, SenderSettleMode, Source, Symbol, Symbols,
+    Target, TerminusDurability, TerminusExpiryPolicy,
+};
+
+/// How the names of topics begin here. Brokers get the name without it, and the capability.
+pub(super) const TOPIC: &str = "topic://";
+/// How the names of queues begin here, where they say so.
+pub(super) const QUEUE: &str = "queue://";
+
+const QUEUE_ONLY: &[Symbol<'_>] = &[Symbol("queue")];
+const TOPIC_ONLY: &[Symbol<'_>] = &[Symbol("topic")];
+const TOPIC_SHARED: &[Symbol<'_>] = &[Symbol("topic"), Symbol("shared"), Symbol("global")];
+const TRANSACTIONS: &[Symbol<'_>] = &[Symbol("amqp:local-transactions")];
+
+/// An address, and the capabilities that say what it is.
+struct Node<'a> {
+    address: &'a str,
+    capabilities: Symbols<'static>,
+}
+
+fn node(name: &str, is_shared: bool) -> Node<'_> {
+    let (address, capabilities) = match name.strip_prefix(TOPIC) {
+        Some(topic) if is_shared => (topic, TOPIC_SHARED),
+        Some(topic) => (topic, TOPIC_ONLY),
+        None => (name.strip_prefix(QUEUE).unwrap_or(name), QUEUE_ONLY),
+    };
+    Node { address, capabilities: Symbols::new(capabilities) }
+}
+
+/// Attaches a link that sends to a queue or a topic.
+pub(super) fn sender<'a>(link: &'a str, name: &'a str, unsettled: bool) -> Performative<'a> {
+    let Node { address, capabilities } = node(name, false);
+    let mode = if unsettled { SenderSettleMode::Unsettled } else { SenderSettleMode::Settled };
+    Performative::Attach(Attach {
+        name: link,
+        role: Role::Sender,
+        snd_settle_mode: mode,
+        source: Some(Source::default()),
+        target: Some(AnyTarget::Target(Target {
+            address: Some(address),
+            capabilities,
+            ..Target::default()
+        })),
+        initial_delivery_count: Some(0),
+        ..Attach::default()
+    })
+}
+
+/// Attaches a link that sends to the coordinator of transactions.
+pub(super) fn coordinator(link: &str) -> Performative<'_> {
+    Performative::Attach(Attach {
+        name: link,
+        role: Role::Sender,
+        snd_settle_mode: SenderSettleMode::Unsettled,
+        source: Some(Source::default()),
+        target: Some(AnyTarget::Coordinator(Coordinator {
+            capabilities: Symbols::new(TRANSACTIONS),
+        })),
+        initial_delivery_count: Some(0),
+        ..Attach::default()
+    })
+}
+
+/// The name of a link that receives: that of a durable or a shared subscription is the subscription's.
+pub(super) fn receiver_name(otherwise: String, source: &LoadSource<'_>) -> String {
+    match (source.session, source.group) {
+        (Some(session), _) => session.to_owned(),
+        (None, Some(group)) => format!("{}-{group}|global", node(source.name, true).address),
+        (None, None) => otherwise,
+    }
+}
+
+/// Attaches a link that receives. With a session, it is a durable subscription; with a group, a subscription
+/// that is shared with others.
+pub(super) fn receiver<'a>(link: &'a str, source: &LoadSource<'a>) -> Performative<'a> {
+    let Node { address, capabilities } = node(source.name, source.group.is_some());
+    let (durable, expiry_policy) = match source.session {
+        Some(_) => (TerminusDurability::UnsettledState, TerminusExpiryPolicy::Never),
+        None => (TerminusDurability::None, TerminusExpiryPolicy::SessionEnd),
+    };
+    let snd_settle_mode = match source.auto_ack {
+        true => SenderSettleMode::Settled,
+        false => SenderSettleMode::Unsettled,
+    };
+    Performative::Attach(Attach {
+        name: link,
+        role: Role::Receiver,
+        snd_settle_mode,
+        source: Some(Source {
+            address: Some(address),
+            durable,
+            expiry_policy,
+            capabilities,
+            ..Source::default()
+        }),
+        target: Some(AnyTarget::Target(Target::default())),
+        ..Attach::default()
+    })
+}
