@@ -86,8 +86,16 @@ pub(super) fn translated(
             table.out.extend_from_slice(own);
         });
     }
-    let [content_type, content_encoding, correlation_id, message_id, kind, app_id, ..] =
-        collected.texts.each_ref().map(Option::as_deref);
+    let [
+        content_type,
+        content_encoding,
+        correlation_id,
+        message_id,
+        kind,
+        app_id,
+        user_id,
+        expiration,
+    ] = collected.texts.each_ref().map(Option::as_deref);
     let list = Properties {
         content_type,
         content_encoding,
@@ -100,6 +108,8 @@ pub(super) fn translated(
         timestamp: collected.timestamp,
         kind,
         app_id,
+        user_id,
+        expiration,
         ..Properties::default()
     };
     let mut raw = Vec::new();
@@ -117,7 +127,7 @@ impl Collected {
             Property::ReplyTo(address) => self.reply_to = Some(address.to_owned()),
             Property::Text(text, value) => {
                 let slot = &mut self.texts[text as usize];
-                if slot.is_some() || value.len() > TEXT_BYTES_MAX || text.is_brokers() {
+                if slot.is_some() || value.len() > TEXT_BYTES_MAX {
                     return false;
                 }
                 *slot = Some(value.to_owned());

@@ -56,6 +56,7 @@ pub(crate) fn visit_properties(raw: &[u8], see: &mut dyn FnMut(Property<'_>) -> 
     });
 }
 
+/// The texts. `user-id` is not among them: nobody has checked it.
 fn visit_texts(
     kept: &Kept<'_>,
     properties: &Properties<'_>,
@@ -74,8 +75,6 @@ fn visit_texts(
     let id = properties.message_id.map(id_text);
     see_text(TextProperty::MessageId, id.as_deref());
     see_text(TextProperty::Type, properties.subject);
-    let user = properties.user_id.and_then(|octets| str::from_utf8(octets).ok());
-    see_text(TextProperty::UserId, user);
     let ttl = kept.ttl.map(|millis| millis.to_string());
     see_text(TextProperty::Expiration, ttl.as_deref());
 }
@@ -290,7 +289,6 @@ mod tests {
                 "CorrelationId ff00",
                 "MessageId 18446744073709551615",
                 "Type order",
-                "UserId ada",
                 "Expiration 5000",
                 "ReplyTo answers",
                 "Priority 7",
