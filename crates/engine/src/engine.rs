@@ -63,13 +63,15 @@ impl Options {
 /// Letters of a made-up name: six random bits each.
 const MADE_UP_LETTERS: usize = 22;
 
-/// Whether the journal can take records.
+/// Whether messages can be stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StorageState {
-    /// It can.
+    /// They can.
     #[default]
     Ready,
-    /// No space: persistent publishes are refused (negative confirm), settles go on.
+    /// The system refuses memory: all publishes to queues are refused, settles go on.
+    NoMemory,
+    /// The journal has no space: persistent publishes are refused (negative confirm), settles go on.
     Full,
     /// A write or flush failed: as `Full`, and for good.
     Failed,

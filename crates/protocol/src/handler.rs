@@ -65,6 +65,8 @@ pub enum TurnedAway {
     TooMany,
     /// As many have begun in this second as may.
     TooFast,
+    /// The system refuses memory.
+    NoMemory,
 }
 
 /// The connection ends: flush its output, then close the transport.

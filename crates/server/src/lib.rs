@@ -2,6 +2,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod allocator;
 pub mod authenticate;
 pub mod commands;
 mod hints;

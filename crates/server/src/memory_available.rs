@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 /// What to assume where the system says nothing.
 const UNKNOWN: u64 = 1 << 30;
 
-/// Addresses that the C library reserves for the threads, 64 MiB each, and does not use: they count as used
-/// where addresses are limited.
-const RESERVED_ADDRESSES: u64 = 512 << 20;
+/// Addresses that a broker takes by itself, where they are limited: the program, its threads, the allocator's
+/// reserve and what it asks for in advance.
+const RESERVED_ADDRESSES: u64 = 256 << 20;
 /// What a broker has anyway, however few addresses there are.
 const LEAST: u64 = 64 << 20;
 

@@ -73,7 +73,7 @@ impl Engine {
         // known only when it comes to its queue, and then it is too late to refuse.
         let publishes = || operations.iter().any(|it| matches!(it, Operation::Publish(_)));
         if self.storage.state != StorageState::Ready && publishes() {
-            refuse!(StorageUnavailable, "the journal cannot store the transaction's messages");
+            refuse!(StorageUnavailable, "the transaction's messages cannot be stored");
         }
         self.record_settled(fx);
         let (bytes, records) = self.group_size(slot, &operations)?;

@@ -141,6 +141,7 @@ impl Engine {
         let is_stored = persistent || !fits;
         if self.delays.len() >= limits.delayed_max
             || (is_stored && self.storage.state != StorageState::Ready)
+            || self.storage.state == StorageState::NoMemory
         {
             self.counters.not_stored += 1;
             return Taken { refused: true, ..Taken::default() };
@@ -292,8 +293,8 @@ impl Engine {
         let routed = self.find_queues(held.vhost, way, &content, &mut targets);
         self.unasked_steps += self.route_steps - steps_before;
         let fits = |key: &QueueKey| self.fits(key.0, content.priority, blob.len());
-        if self.storage.state == StorageState::Full && !held.persistent && !targets.iter().all(fits)
-        {
+        let is_full = matches!(self.storage.state, StorageState::Full | StorageState::NoMemory);
+        if is_full && !held.persistent && !targets.iter().all(fits) {
             // It was confirmed, and could only be dropped now.
             self.set_delay_timer(now.plus(FULL_PAUSE));
             return false;

@@ -157,7 +157,10 @@ impl Engine {
         targets: &[QueueKey],
         wants_flush: bool,
     ) -> Result<Route, Refusal> {
-        let cannot_store = self.cannot_store(publish.content.persistent, targets);
+        let has_no_memory = self.storage.state == StorageState::NoMemory
+            && !self.storage.in_group
+            && !targets.is_empty();
+        let cannot_store = has_no_memory || self.cannot_store(publish.content.persistent, targets);
         // What is done in a group was looked at before.
         let is_bounded = self.access.bounds_stored() && !self.storage.in_group;
         let over_quota =

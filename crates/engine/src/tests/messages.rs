@@ -407,7 +407,7 @@ fn what_neither_memory_nor_the_journal_can_take_is_refused() {
          > b ok
          b publish - q 5
          b commit
-         > b refused StorageUnavailable: the journal cannot store the transaction's messages
+         > b refused StorageUnavailable: the transaction's messages cannot be stored
          storage ready
          a publish x k 6
          > a confirm 5

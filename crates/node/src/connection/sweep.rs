@@ -42,7 +42,7 @@ impl Node {
         self.resume_spill_when_due(now);
         let has_cause =
             is_full || self.storage.spill_resumes.is_some() || self.stats.connections > 0;
-        let has_cause = has_cause || self.holds_memory();
+        let has_cause = has_cause || self.holds_memory() || self.storage.has_no_memory;
         self.connections.next_sweep = has_cause.then(|| now.plus(SWEEP_INTERVAL));
     }
 

@@ -117,6 +117,8 @@ pub(crate) struct Account {
     here: HeldMemory,
     elsewhere: u64,
     untold: Vec<usize>,
+    /// Nobody may hold more than the least.
+    is_closed: bool,
     /// Connections that hold more than they may.
     short: u64,
 }
@@ -131,6 +133,7 @@ impl Account {
             here: HeldMemory::default(),
             elsewhere: 0,
             untold: Vec::new(),
+            is_closed: false,
             short: 0,
         };
         account.number_of("");
@@ -170,8 +173,13 @@ impl Account {
         number
     }
 
+    /// Nothing is free from now on, or what the limit leaves: the system refuses memory, or no longer does.
+    pub(crate) fn set_closed(&mut self, is_closed: bool) {
+        self.is_closed = is_closed;
+    }
+
     fn free(&self) -> u64 {
-        self.limits.all.saturating_sub(self.all())
+        if self.is_closed { 0 } else { self.limits.all.saturating_sub(self.all()) }
     }
 
     fn change(&mut self, user: usize, before: u64, after: u64) {
@@ -229,7 +237,7 @@ impl Account {
         let ceiling = if is_user_over { own.min(share) } else { own };
         let relief = if *is_short { ceiling / RELIEVED_PART } else { 0 };
         let is_short = held > ceiling - relief;
-        Standing { is_short, is_refused: is_short || is_user_over, ceiling }
+        Standing { is_short, is_refused: is_short || is_user_over || self.is_closed, ceiling }
     }
 
     /// A connection has gone.
@@ -354,6 +362,19 @@ mod tests {
         account.remove(ConnectionId(2));
         account.remove(ConnectionId(3));
         assert_eq!((account.here(), account.short()), (HeldMemory::default(), 0));
+    }
+
+    #[test]
+    fn nobody_may_hold_more_while_the_system_refuses_memory() {
+        let mut account = account(80 * MIB);
+        assert!(!set(&mut account, 1, "a", MIB).is_refused);
+        account.set_closed(true);
+        assert!(set(&mut account, 1, "a", MIB).is_short);
+        let little = set(&mut account, 2, "b", CONNECTION_LEAST);
+        assert_eq!((little.is_short, little.is_refused), (false, true));
+        account.set_closed(false);
+        assert!(!set(&mut account, 1, "a", MIB).is_refused);
+        assert!(!set(&mut account, 2, "b", CONNECTION_LEAST).is_refused);
     }
 
     #[test]

@@ -20,7 +20,7 @@ const INPUT_BYTES: usize = 64 << 10;
 const CONNECTION_BYTES: u64 = 3 << 10;
 /// Why a connection is not read from, as its protocol says it.
 const LOW: &str = "low on memory";
-/// How long unfinished messages may wait for memory.
+/// How long unfinished messages may wait for memory, as long as the system does not refuse it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Node {
@@ -94,7 +94,8 @@ impl Node {
     /// Refuses the unfinished messages of a connection that has waited for memory long enough.
     fn refuse_unfinished(&mut self, now: Time, id: ConnectionId) {
         let paused_since = self.effects.outbox[id.0 as usize].memory.paused_since;
-        if paused_since.is_none_or(|since| now.since(since) < PATIENCE) {
+        let patience = if self.storage.has_no_memory { Duration::ZERO } else { PATIENCE };
+        if paused_since.is_none_or(|since| now.since(since) < patience) {
             return;
         }
         self.stats.memory_refusals += 1;

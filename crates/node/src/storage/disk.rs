@@ -16,6 +16,9 @@ use std::time::Duration;
 /// not enough for both, persistent ones are seldom refused for it.
 const SPILL_PAUSE: Duration = Duration::from_secs(60);
 
+/// Why messages are not taken while the system refuses memory.
+pub(crate) const NO_MEMORY: &str = "the system refuses memory to the broker";
+
 impl Node {
     /// The journal, for its counters.
     ///
@@ -96,27 +99,67 @@ impl Node {
         if self.storage.state == State::Full && self.connections.next_sweep.is_none() {
             self.connections.next_sweep = Some(now.plus(SWEEP_INTERVAL));
         }
-        let journal = self.effects.journal.as_ref();
-        let shortage = journal.map(|journal| (journal.shortage_kind(), journal.shortage()));
-        let shortage = shortage.filter(|(_, why)| !why.is_empty());
-        let (state, why) = match &self.storage.state {
-            State::Ready => (StorageState::Ready, None),
-            State::Full => (
-                StorageState::Full,
-                Some(shortage.map_or_else(
-                    || "the disk is full".to_owned(),
-                    |(kind, why)| format!("{kind}: {why}"),
-                )),
-            ),
-            State::Failed(why) => (StorageState::Failed, Some(format!("the disk failed: {why}"))),
-        };
+        let (state, why) = self.judge_storage();
         self.engine.storage_changed(state, &mut self.effects);
-        self.effects.links.say_to_all(FromHome::Blocked { why: why.as_deref() });
-        self.set_blocked(now, why);
+        self.tell_blocked(now, why);
+        if self.storage.has_no_memory {
+            self.have_no_memory(now);
+        }
         if self.storage.state == State::Full {
             self.storage.spill_resumes = Some(now.plus(SPILL_PAUSE));
             self.have_spill_yield(true);
         }
+    }
+
+    /// What the journal's state means to the engine, and why messages are not taken.
+    fn judge_storage(&self) -> (StorageState, Option<String>) {
+        match &self.storage.state {
+            State::Ready => (StorageState::Ready, None),
+            State::Full => {
+                let journal = self.effects.journal.as_ref();
+                let shortage = journal.map(|journal| (journal.shortage_kind(), journal.shortage()));
+                let why = match shortage.filter(|(_, why)| !why.is_empty()) {
+                    Some((kind, why)) => format!("{kind}: {why}"),
+                    None => "the disk is full".to_owned(),
+                };
+                (StorageState::Full, Some(why))
+            }
+            State::Failed(why) => (StorageState::Failed, Some(format!("the disk failed: {why}"))),
+        }
+    }
+
+    /// The system refuses memory to the process, or no longer does: until then nothing is taken that needs
+    /// more. The host says so at each shard, in every turn.
+    pub fn set_no_memory(&mut self, now: Time, has_no_memory: bool) {
+        if self.storage.has_no_memory == has_no_memory {
+            return;
+        }
+        self.storage.has_no_memory = has_no_memory;
+        self.memory.set_closed(has_no_memory);
+        // What each connection may hold has changed.
+        self.connections.next_sweep = Some(now);
+        if !self.is_home() {
+            return;
+        }
+        if has_no_memory {
+            self.have_no_memory(now);
+        } else {
+            let (state, why) = self.judge_storage();
+            self.engine.storage_changed(state, &mut self.effects);
+            self.tell_blocked(now, why);
+        }
+    }
+
+    /// At home: no message is taken.
+    fn have_no_memory(&mut self, now: Time) {
+        self.engine.storage_changed(StorageState::NoMemory, &mut self.effects);
+        self.tell_blocked(now, Some(NO_MEMORY.to_owned()));
+    }
+
+    /// At home: tells clients of all shards that messages cannot be taken, or can again.
+    fn tell_blocked(&mut self, now: Time, why: Option<String>) {
+        self.effects.links.say_to_all(FromHome::Blocked { why: why.as_deref() });
+        self.set_blocked(now, why);
     }
 
     /// At home: has the spill logs of all shards make room for the journal, or write again.
@@ -139,7 +182,7 @@ impl Node {
         }
     }
 
-    /// Tells clients that persistent messages cannot be taken, or can again.
+    /// Tells clients that messages cannot be taken, or can again.
     pub(crate) fn set_blocked(&mut self, now: Time, why: Option<String>) {
         for id in self.slots() {
             self.with_handler(now, id, |handler, context| handler.blocked(context, why.as_deref()));

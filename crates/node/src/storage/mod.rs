@@ -13,7 +13,9 @@ use angarium_journal::State;
 #[derive(Debug, Default)]
 pub(crate) struct StorageStatus {
     pub(crate) state: State,
-    /// Why persistent messages cannot be taken, if so.
+    /// The system refuses memory.
+    pub(crate) has_no_memory: bool,
+    /// Why messages cannot be taken, if so.
     pub(crate) blocked: Option<String>,
     /// At home: when the spill logs, which have made room, may write again.
     pub(crate) spill_resumes: Option<Time>,

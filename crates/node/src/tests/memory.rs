@@ -1,8 +1,9 @@
 //! What clients hold in memory: those that hold too much wait or are refused, and others go on.
 
 use super::broker::Broker;
-use super::host::{Host, message};
+use super::host::{Host, Said, message};
 use crate::memory::account::{Account, MemoryLimits};
+use crate::storage::disk::NO_MEMORY;
 use crate::{Node, WaitsFor};
 use angarium_engine::{HeldMemory, SlowConsumerPolicy};
 use std::time::Duration;
@@ -142,5 +143,37 @@ fn a_client_whose_policy_keeps_it_may_take_nothing() {
             broker.pass(Duration::from_millis(500));
         }
         assert_eq!(broker.is_connected("slow"), stays, "{name}");
+    }
+}
+
+#[test]
+fn messages_are_refused_while_the_system_refuses_memory() {
+    let mut host = Host::new(2);
+    let clients = [host.client_on(0), host.client_on(1)];
+    host.declare(clients[0], "q");
+    for (client, number) in clients.into_iter().zip(1..) {
+        host.confirm_select(client);
+        host.heard(client);
+        let check = |host: &mut Host, tag, is_taken: bool, count: u32| {
+            host.publish(client, "q", b"x", false);
+            host.settle_down();
+            assert!(
+                host.heard(client).contains(&Said::Confirm(tag, is_taken)),
+                "{tag} of {number}"
+            );
+            assert_eq!(host.count(client, "q"), count, "{tag} of {number}");
+        };
+        check(&mut host, 1, true, 2 * number - 1);
+        for has_no_memory in [true, false] {
+            let now = host.now;
+            host.nodes.iter_mut().for_each(|node| node.set_no_memory(now, has_no_memory));
+            host.settle_down();
+            let blocked = if has_no_memory { Some(NO_MEMORY) } else { None };
+            for node in &host.nodes {
+                assert_eq!(node.storage.blocked.as_deref(), blocked, "{number}");
+            }
+            let (tag, count) = if has_no_memory { (2, 2 * number - 1) } else { (3, 2 * number) };
+            check(&mut host, tag, !has_no_memory, count);
+        }
     }
 }

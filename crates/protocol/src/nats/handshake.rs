@@ -77,6 +77,7 @@ impl Handler {
         let text = match why {
             TurnedAway::TooMany => fault::TOO_MANY_CONNECTIONS,
             TurnedAway::TooFast => fault::TOO_FAST_CONNECTIONS,
+            TurnedAway::NoMemory => fault::TOO_MUCH_MEMORY,
         };
         server::write_error(&mut words, text);
         words

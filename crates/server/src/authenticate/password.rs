@@ -1,5 +1,6 @@
 //! Passwords and their argon2 hashes, as PHC strings.
 
+use argon2::password_hash::Error;
 use argon2::{Argon2, PasswordHasher, PasswordVerifier};
 
 /// The hash of `guest`, the default user's password. It is public, so that a work factor would
@@ -16,7 +17,14 @@ pub fn hash(password: &str) -> Result<String, String> {
     hashed.map(|hash| hash.to_string()).map_err(|error| format!("cannot hash: {error}"))
 }
 
-/// Whether the password has this hash; that takes as long where it has not.
-pub(super) fn is_right(password: &str, stored: &str) -> bool {
-    stored != NO_PASSWORD && Argon2::default().verify_password(password.as_bytes(), stored).is_ok()
+/// Whether the password has this hash; that takes as long where it has not. None: the system refuses the
+/// memory that it takes.
+pub(super) fn is_right(password: &str, stored: &str) -> Option<bool> {
+    if stored == NO_PASSWORD {
+        return Some(false);
+    }
+    match Argon2::default().verify_password(password.as_bytes(), stored) {
+        Err(Error::OutOfMemory) => None,
+        result => Some(result.is_ok()),
+    }
 }

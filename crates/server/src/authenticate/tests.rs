@@ -83,23 +83,23 @@ fn refusal(decision: Decision) -> String {
 #[test]
 fn a_hash_fits_its_password_alone() {
     let stored = hash("correct horse").unwrap();
-    assert!(is_right("correct horse", &stored));
-    assert!(!is_right("correct horsf", &stored));
-    assert!(!is_right("", &stored));
-    assert!(!is_right("correct horse", "not a hash"));
+    assert_eq!(is_right("correct horse", &stored), Some(true));
+    assert_eq!(is_right("correct horsf", &stored), Some(false));
+    assert_eq!(is_right("", &stored), Some(false));
+    assert_eq!(is_right("correct horse", "not a hash"), Some(false));
     assert_ne!(stored, hash("correct horse").unwrap(), "salted");
 }
 
 #[test]
 fn the_default_user_has_the_password_guest() {
-    assert!(is_right("guest", GUEST));
-    assert!(!is_right("guess", GUEST));
+    assert_eq!(is_right("guest", GUEST), Some(true));
+    assert_eq!(is_right("guess", GUEST), Some(false));
 }
 
 #[test]
 fn who_has_no_password_comes_in_by_other_means_alone() {
     for guess in ["", "guest", NO_PASSWORD] {
-        assert!(!is_right(guess, NO_PASSWORD), "{guess}");
+        assert_eq!(is_right(guess, NO_PASSWORD), Some(false), "{guess}");
     }
     let mut authenticator = Authenticator::default();
     let guess = attempt("ann", "", Some(NO_PASSWORD));

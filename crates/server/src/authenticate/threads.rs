@@ -1,11 +1,14 @@
-//! Threads that hash passwords for all shards, started with the first check; their number is limited.
+//! Threads that hash passwords for all shards: the first from the start on, the others with the first check.
 
-use super::checks::Waiter;
+use super::checks::{Check, Waiter};
 use super::{Attempt, Authenticator, Decision, password};
 use crate::threads;
 use angarium_protocol::Authentication;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
+
+/// After which time a check begins again for which there was no memory.
+const MEMORY_PAUSE: Duration = Duration::from_millis(250);
 
 /// What all shards share of logins. Clones are the same.
 #[derive(Clone)]
@@ -19,7 +22,7 @@ struct Shared {
 
 struct State {
     authenticator: Authenticator,
-    /// Threads to be started with the first check.
+    /// Threads to be started.
     to_start: u64,
 }
 
@@ -51,12 +54,20 @@ impl Logins {
         let mut state = self.lock();
         let waiter = Waiter { address: attempt.address.clone(), then: Box::new(then) };
         state.authenticator.wait(attempt, now, waiter);
-        let to_start = std::mem::take(&mut state.to_start);
         drop(state);
         self.0.wake.notify_one();
-        for number in 0..to_start {
+        self.start(u64::MAX);
+    }
+
+    /// Starts up to `most` of the threads that do not run yet. Later there may be no memory for them.
+    pub(crate) fn start(&self, most: u64) {
+        let mut state = self.lock();
+        let count = state.to_start.min(most);
+        state.to_start -= count;
+        drop(state);
+        for _ in 0..count {
             let logins = self.clone();
-            let started = threads::spawn(format!("password-{number}"), move || logins.work());
+            let started = threads::spawn("password", move || logins.work());
             if let Err(error) = started {
                 tracing::error!(%error, "no thread for password checks");
                 // The next check tries again.
@@ -77,7 +88,7 @@ impl Logins {
                 continue;
             };
             drop(state);
-            let is_right = password::is_right(&check.password, &check.key.stored);
+            let is_right = is_right(&check);
             let (answer, waiters) =
                 self.lock().authenticator.checked(&check, is_right, Instant::now());
             for waiter in waiters {
@@ -85,5 +96,23 @@ impl Logins {
             }
             state = self.lock();
         }
+    }
+}
+
+/// Checks a password. Waits while there is no memory for that.
+fn is_right(check: &Check) -> bool {
+    let mut waits = false;
+    loop {
+        if let Some(is_right) = password::is_right(&check.password, &check.key.stored) {
+            return is_right;
+        }
+        if !std::mem::replace(&mut waits, true) {
+            tracing::error!(
+                "the system refuses the memory that the check of a password takes (19 MiB): logins by \
+                 password wait until there is some; raise the limit of the process (ulimit -v and -d; \
+                 LimitAS=, LimitDATA= of the service)"
+            );
+        }
+        std::thread::sleep(MEMORY_PAUSE);
     }
 }

@@ -5,6 +5,7 @@ use super::mailbox::Letter;
 use super::shard::{CLIENT, LISTENER, Shard};
 use super::socket::Socket;
 use super::tls::{MayEncrypt, Tls};
+use crate::allocator;
 use crate::reactor::input_coalescing::Stream;
 use crate::settings::{ListenerKind, Transport};
 use angarium_protocol::{Peer, TurnedAway};
@@ -76,6 +77,9 @@ impl Shard {
 
     /// Whether one more client may connect now; the error says why not, to it and to people.
     fn may_begin(&mut self) -> Result<(), (TurnedAway, String)> {
+        if allocator::is_exhausted() {
+            return Err((TurnedAway::NoMemory, "the system refuses memory".to_owned()));
+        }
         let room = self.directory.has_room(self.settings.connections_max);
         room.map_err(|why| (TurnedAway::TooMany, why))?;
         let Some(most) = self.settings.connections_per_second else { return Ok(()) };

@@ -22,7 +22,7 @@ mod input_coalescing;
 pub(crate) mod listeners;
 mod logins;
 mod mailbox;
-mod memory_log;
+mod memory_watch;
 mod parallel_send;
 mod placement;
 mod read_budget;

@@ -15,7 +15,6 @@ use crate::reactor::admin_replies::AdminReplies;
 use crate::reactor::busy_poll::{BusyPoll, Party};
 use crate::reactor::handed_out_file::HandedOutFile;
 use crate::reactor::input_coalescing::InputCoalescing;
-use crate::reactor::memory_log;
 use crate::reactor::parallel_send;
 use crate::reactor::read_budget::{READ_BYTES_MAX, ReadBudget};
 use crate::reactor::shard_directory::ShardDirectory;
@@ -124,6 +123,8 @@ pub struct Shard {
     /// Threads that may help to send in parallel.
     pub(super) helpers: usize,
     storage_alerts: StorageAlerts,
+    /// When it gives memory back next, where the system refuses it.
+    pub(super) gives_back_at: Time,
     slow_consumers: SlowConsumers,
     pub(super) watchdog: Watchdog,
     stage: Stage,
@@ -196,6 +197,7 @@ impl Shard {
             gather_for: None,
             busy_poll: BusyPoll::default(),
             storage_alerts: StorageAlerts::default(),
+            gives_back_at: Time(0),
             slow_consumers: SlowConsumers::default(),
             watchdog: Watchdog::default(),
             stage: Stage::Serving,
@@ -372,11 +374,11 @@ impl Shard {
         }
         self.review_certificates();
         let gone = self.take_last_input();
+        self.watch_memory();
         self.node.end_turn(self.now);
         self.watch_step(Step::EndTurn);
         if self.node.is_home() {
             self.storage_alerts.look(&mut self.node);
-            memory_log::look(&mut self.node);
         }
         self.slow_consumers.look(&mut self.node);
         self.hand_out();

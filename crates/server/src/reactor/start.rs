@@ -72,6 +72,7 @@ pub fn start(start: Start) -> Result<Running, String> {
         );
     }
     let logins = Logins::new(settings.password_checks_max);
+    logins.start(1);
     let directory = ShardDirectory::new(mailboxes.into(), clients_max, logins);
     let (ended, endings) = channel();
     let (ready, is_ready) = channel();

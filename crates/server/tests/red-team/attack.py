@@ -21,11 +21,13 @@ from innocent import Innocent
 CASES = []
 
 
-def attack(settings=(), grows_mb_max=150):
-    """Registers a case: the broker's settings, and how many MB of memory it may have more than before."""
+def attack(settings=(), grows_mb_max=150, addresses_mb=None):
+    """Registers a case: the broker's settings, how many MB of memory it may have more than before, and how
+    many MB of addresses the system gives it."""
 
     def register(function):
-        CASES.append((f"{function.__module__}.{function.__name__}", function, settings, grows_mb_max))
+        name = f"{function.__module__}.{function.__name__}"
+        CASES.append((name, function, settings, grows_mb_max, addresses_mb))
         return function
 
     return register
@@ -52,9 +54,9 @@ class Watch:
         return self.most
 
 
-def perform(function, settings, grows_mb_max):
+def perform(function, settings, grows_mb_max, addresses_mb):
     """Runs one case; returns by how many MB the broker grew at most."""
-    broker = Broker(*settings)
+    broker = Broker(*settings, addresses_mb=addresses_mb)
     try:
         innocent = Innocent(broker)
         try:
@@ -81,11 +83,11 @@ def run():
     """Runs all cases, or those whose name contains an argument; returns how many failed."""
     failed = 0
     chosen = sys.argv[1:]
-    for name, function, settings, grows_mb_max in CASES:
+    for name, function, *conditions in CASES:
         if chosen and not any(part in name for part in chosen):
             continue
         try:
-            grown = perform(function, settings, grows_mb_max)
+            grown = perform(function, *conditions)
             print(f"pass {name} (+{grown} MB)")
         except Exception as error:  # Whatever it is, it is this case's failure and the others go on.
             failed += 1

@@ -13,7 +13,9 @@ PATIENCE_S = 30.0
 class Broker:
     """A running broker; ports are those that the system chose."""
 
-    def __init__(self, *settings):
+    def __init__(self, *settings, addresses_mb=None):
+        """`addresses_mb`: how many MB of addresses the system gives it."""
+        self.addresses_mb = addresses_mb
         self.data = tempfile.mkdtemp(prefix="angarium-red-team-")
         self.settings = settings
         self.start()
@@ -23,6 +25,8 @@ class Broker:
         any_port = "127.0.0.1:0"
         listeners = ["--amqp", any_port, "--nats", any_port, "--http", any_port]
         command = [PROGRAM, "serve", "--data", self.data, *listeners, *self.settings]
+        if self.addresses_mb:
+            command = ["prlimit", f"--as={self.addresses_mb << 20}", *command]
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace"
         )

@@ -3,13 +3,16 @@
 import threading
 import time
 
-from wire import Amqp, Nats, publish
+from wire import Amqp, Nats, method, publish
 
 PATIENCE_S = 30.0
 
 
 class Innocent:
-    """A pair over AMQP and one over NATS; each sends a message and waits until it has come."""
+    """A pair over AMQP and one over NATS; each sends a message and waits until it has come.
+
+    Where a message is refused, it is sent again after a while.
+    """
 
     def __init__(self, broker):
         self.rounds = {"AMQP": 0, "NATS": 0}
@@ -18,6 +21,9 @@ class Innocent:
         self.stopped = threading.Event()
         self.producer, self.consumer = Amqp(broker.amqp), Amqp(broker.amqp)
         self.producer.open()
+        self.producer.send(method(1, 85, 10, b"\0"))
+        self.producer.expect(85, 11)
+        self.refused = 0
         self.consumer.open()
         self.consumer.queue("innocent")
         self.consumer.consume("innocent")
@@ -44,8 +50,18 @@ class Innocent:
             time.sleep(0.001)
 
     def _amqp(self):
-        self.producer.send(publish("", "innocent", b"x" * 100))
+        while not self._is_taken(publish("", "innocent", b"x" * 100)):
+            self.refused += 1
+            time.sleep(0.01)
         assert self.consumer.delivered() == b"x" * 100
+
+    def _is_taken(self, message):
+        """Publishes; returns whether the broker confirms it."""
+        self.producer.send(message)
+        while True:
+            numbers, _ = self.producer.method()
+            if numbers in ((60, 80), (60, 120)):
+                return numbers == (60, 80)
 
     def _nats(self):
         self.publisher.send(b"PUB innocent 5\r\nhello\r\n")

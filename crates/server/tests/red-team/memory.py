@@ -1,5 +1,7 @@
 """Attacks on memory: what peers can make grow. Most brokers here may hold little, so little is enough."""
 
+import time
+
 from attack import attack
 from wire import Amqp, Closed, Nats, body, header, method, publish, short, table
 
@@ -16,6 +18,11 @@ def send_all(client, parts):
     except OSError:
         pass
     client.socket.settimeout(20)
+
+
+def subscriptions(start, count):
+    """NATS subscriptions to long subjects, with numbers from `start` on."""
+    return b"".join(b"SUB %d.%s %d\r\n" % (at, b"a" * 3900, at) for at in range(start, start + count))
 
 
 @attack(grows_mb_max=60)
@@ -108,11 +115,7 @@ def subscriptions_are_refused_where_they_are_too_many(broker, innocent):
     broker.add_user("low")
     client = Nats(broker.nats, user="low", password="pw")
 
-    def subscribe(number):
-        return b"SUB %d.%s %d\r\n" % (number, b"a" * 3900, number)
-
-    starts = range(0, 30_000, 100)
-    send_all(client, (b"".join(map(subscribe, range(start, start + 100))) for start in starts))
+    send_all(client, (subscriptions(start, 100) for start in range(0, 30_000, 100)))
     try:
         while True:
             client.line()
@@ -146,3 +149,39 @@ def unsettled_deliveries_stop_where_they_hold_too_much(broker, innocent):
             pass
     except OSError:
         pass
+
+
+def wait_for_log(broker, words):
+    """Waits until the broker has logged them."""
+    end = time.monotonic() + 20
+    while not any(words in line for line in broker.errors):
+        assert time.monotonic() < end, f"no '{words}' in {broker.errors[-5:]}"
+        time.sleep(0.02)
+
+
+@attack(["--memory-max", "8GiB"], grows_mb_max=300, addresses_mb=320)
+def what_the_system_refuses_is_refused_to_clients_until_there_is_memory(broker, innocent):
+    broker.add_user("ann")
+    attacker = Nats(broker.nats)
+    starts = range(0, 100_000, 100)
+    send_all(attacker, (subscriptions(start, 100) for start in starts))
+    wait_for_log(broker, "the system refuses memory")
+    try:
+        Nats(broker.nats)
+        raise AssertionError("a connection was taken")
+    except Closed as error:
+        assert "memory" in str(error), error
+    try:
+        while True:
+            attacker.line()
+    except Closed as error:
+        assert "memory" in str(error), error
+    attacker.close()
+    wait_for_log(broker, "there is memory again")
+    assert innocent.refused, "the innocent were not told that their messages are refused"
+    client = Amqp(broker.amqp, user="ann", password="pw")
+    client.open()
+    client.queue("after")
+    client.consume("after")
+    client.send(publish("", "after", b"x"))
+    assert client.delivered() == b"x"
