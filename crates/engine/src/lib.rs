@@ -52,12 +52,15 @@ pub use crate::interface::owned_message::OwnedMessage;
 pub use crate::interface::page_search::PageSearch;
 pub use crate::interface::refusal::{Declared, DifferentOption, Mismatch, Refusal, RefusalKind};
 pub use crate::interface::request::{
-    Arguments, Binding, BindingTarget, CancelReason, ClaimSession, Consume, Credit, Durability,
-    Emit, ExchangeKind, ExchangeOptions, ExchangeRules, Grant, Outcome, Overflow,
-    PermissionListing, Publish, QueueDescription, QueueOptions, QueueType, Reached, Reply, Request,
-    Responses, Return, SessionExpiry, SessionLoss, Settle, SubjectPermissions, SubjectRules,
-    Subscribe, SubscriptionListing,
+    Arguments, Binding, BindingTarget, CancelReason, Consume, Credit, Durability, Emit,
+    ExchangeKind, ExchangeOptions, Grant, Outcome, Overflow, Publish, QueueDescription,
+    QueueOptions, QueueType, Reached, Reply, Request, Return, Settle, Subscribe,
+    SubscriptionListing,
 };
+pub use crate::interface::rights::{
+    ExchangeRules, PermissionListing, Responses, SubjectPermissions, SubjectRules,
+};
+pub use crate::interface::session::{ClaimSession, SessionExpiry, SessionLoss};
 pub use crate::interface::time::Time;
 pub use crate::interface::value::Value;
 pub use crate::pubsub::{BatchRoom, CachedRoute, Forward, QUEUE_SUBJECT_PREFIX};

@@ -1,5 +1,7 @@
 //! Every input: publish and settle (the hot path, borrowed), and the control requests (owned).
 
+use crate::interface::rights::{ExchangeRules, SubjectPermissions};
+use crate::interface::session::{ClaimSession, SessionExpiry};
 use crate::{Content, Quota, SlowConsumerPolicy, Value};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -370,94 +372,6 @@ pub struct Consume {
     pub settle_timeout: Option<Duration>,
 }
 
-/// What a user may do in a virtual host: patterns over names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PermissionListing<'a> {
-    /// The user.
-    pub user: &'a str,
-    /// The virtual host.
-    pub vhost: &'a str,
-    /// What it may create and delete.
-    pub configure: &'a str,
-    /// What it may put messages into.
-    pub write: &'a str,
-    /// What it may take messages out of.
-    pub read: &'a str,
-}
-
-/// Which subjects are allowed: those that `allow` matches, or all where it is empty, but those that
-/// `deny` matches. Patterns are written as in [`Subscribe::subject`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SubjectRules {
-    /// Subjects that are allowed; none: all.
-    pub allow: Vec<String>,
-    /// Subjects that are not, although they are allowed.
-    pub deny: Vec<String>,
-}
-
-/// What a user may do with subjects, beside the rights that permissions give.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SubjectPermissions {
-    /// Where it may send messages.
-    pub publish: SubjectRules,
-    /// What it may subscribe to.
-    pub subscribe: SubjectRules,
-    /// Whether it may answer what it is sent, wherever it may send messages otherwise.
-    pub responses: Option<Responses>,
-}
-
-/// What a user may do with the routing keys of an exchange, beside the rights that permissions give.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExchangeRules {
-    /// Keys with which its messages may come there.
-    pub publish: SubjectRules,
-    /// Keys that it may bind with.
-    pub subscribe: SubjectRules,
-}
-
-/// The right to answer messages at their reply subjects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Responses {
-    /// Answers to each; 0: any number.
-    pub messages: u32,
-    /// How long they may take; none: any time.
-    pub within: Duration,
-}
-
-/// How long a session lives on once no channel holds it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SessionExpiry {
-    /// Not at all.
-    #[default]
-    AtDetach,
-    /// So long.
-    After(Duration),
-    /// Until it is ended.
-    Never,
-}
-
-impl SessionExpiry {
-    /// Whether a session lives on without a holder.
-    pub(crate) fn outlives_holder(self) -> bool {
-        !matches!(self, SessionExpiry::AtDetach | SessionExpiry::After(Duration::ZERO))
-    }
-}
-
-/// Asks for a session.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ClaimSession {
-    /// Its name within the virtual host.
-    pub name: String,
-    /// A session of that name that is there ends, and a new one begins.
-    pub fresh: bool,
-    /// How long it lives on once its holder has given it up or ended.
-    pub expiry: SessionExpiry,
-    /// It survives a restart, if it lives on without a holder.
-    pub recorded: bool,
-    /// What is kept with it from now on; `None`: what was.
-    pub state: Option<Bytes>,
-}
-
 /// Why the broker has ended a consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CancelReason {
@@ -467,25 +381,6 @@ pub enum CancelReason {
     QueueFailed,
     /// Its user may not read from the queue any more.
     Forbidden,
-}
-
-/// Why a channel does not hold a session any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SessionLoss {
-    /// Another channel has claimed it.
-    TakenOver,
-    /// It was ended, or its user or virtual host was deleted.
-    Ended,
-}
-
-impl SessionLoss {
-    /// What happened to the session.
-    pub(crate) fn text(self) -> &'static str {
-        match self {
-            SessionLoss::TakenOver => "was taken over",
-            SessionLoss::Ended => "was ended",
-        }
-    }
 }
 
 /// Control requests: everything that is not publish or settle. Each gets exactly one

@@ -1,4 +1,4 @@
-//! Consumers that get what they are granted, and are told when there is nothing more; settles of ranges; what
+//! Consumers that get what they are granted, and hear when there is nothing more; settles of ranges; what
 //! becomes of deliveries when their consumer ends.
 
 use super::{TestHost, check, check_in};

@@ -109,12 +109,10 @@ impl Node {
             FromHome::Confirm { name, .. }
             | FromHome::Cancelled { name, .. }
             | FromHome::Drained { name, .. }
+            | FromHome::SessionLost { name, .. }
                 if self.is_here(name) =>
             {
                 self.tell_here(name.id, answer);
-            }
-            FromHome::SessionLost { name, session, why } if self.is_here(name) => {
-                self.effects.session_lost_here(name.id, session, why);
             }
             FromHome::Reply { name } => self.take_reply(now, name, values),
             FromHome::Failed { name } => self.take_failure(now, name, values),
@@ -146,6 +144,9 @@ impl Node {
 
     /// Writes what home tells a channel here.
     fn tell_here(&mut self, channel: ChannelId, answer: &FromHome<'_>) {
+        if let FromHome::SessionLost { session, why, .. } = *answer {
+            return self.effects.session_lost_here(channel, session, why);
+        }
         let writer = self.effects.touch(channel.connection);
         match *answer {
             FromHome::Confirm { confirm, .. } => writer.confirm(channel, confirm),
