@@ -13,6 +13,7 @@ use crate::foundation::timers::Timers;
 use crate::foundation::work_budget::WorkBudget;
 use crate::interface::counters::{Counters, GivenUp, HandedOut};
 use crate::interface::limits::Limits;
+use crate::named_subscription::NamedSubscriptions;
 use crate::publish::Placement;
 use crate::publish::delay::Delays;
 use crate::publish::fanouts::WideFanouts;
@@ -87,6 +88,7 @@ pub struct Engine {
     pub(crate) queues: Queues,
     pub(crate) clients: Clients,
     pub(crate) sessions: Sessions,
+    pub(crate) subscriptions: NamedSubscriptions,
     pub(crate) pubsub: Direct,
     pub(crate) delays: Delays,
     pub(crate) browsers: Browsers,
@@ -295,6 +297,7 @@ impl Engine {
             queues: Queues::default(),
             clients: Clients::default(),
             sessions: Sessions::new(),
+            subscriptions: NamedSubscriptions::default(),
             delays: Delays::default(),
             browsers: Browsers::default(),
             storage: Storage::default(),

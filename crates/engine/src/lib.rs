@@ -15,6 +15,8 @@ mod control;
 mod engine;
 mod foundation;
 mod interface;
+mod lifetime;
+mod named_subscription;
 mod publish;
 mod pubsub;
 mod queue;
@@ -32,11 +34,15 @@ pub use crate::foundation::deferred_drop::{drop_elsewhere, drop_elsewhere_with};
 pub use crate::foundation::shared_body::{GatheredBody, share};
 pub use crate::interface::conventions::{Conventions, Names, PredeclaredExchange, ReadHeaders};
 pub use crate::interface::counters::{Counters, DiscardReason, Discards, GivenUp, HandedOut};
+pub use crate::interface::declaration::{
+    Arguments, Durability, ExchangeKind, ExchangeOptions, Overflow, QueueOptions, QueueType,
+};
 pub use crate::interface::effects::{
     Call, Confirm, Delivery, DirectMessage, Effects, GetAnswer, Hints, Load, LoadId, Loaded, Lost,
     SendOutcome, SharedRecord,
 };
 pub use crate::interface::ids::{ChannelId, ConnectionId, Position, ShardId, Shards};
+pub use crate::interface::lifetime::{CreateTemporary, Lifetime, LifetimeEnd, TemporaryKind};
 pub use crate::interface::limits;
 pub use crate::interface::listings::{
     BindingListing, ExchangeListing, QueueListing, SessionListing, UserListing, VhostListing,
@@ -45,6 +51,10 @@ pub use crate::interface::memory::{HeldMemory, MemoryKind};
 pub use crate::interface::message::{
     Annotations, Content, Death, DeathReason, Format, MessageView, is_body_apart,
 };
+pub use crate::interface::name::fitting_name;
+pub use crate::interface::named_subscription::{
+    NamedSubscriptionListing, OpenSubscription, SubscriptionInfo,
+};
 pub use crate::interface::options::{
     EXCHANGE_OPTIONS, MILLIS_MAX, OptionDefinition, OptionType, QUEUE_OPTIONS,
 };
@@ -52,10 +62,8 @@ pub use crate::interface::owned_message::OwnedMessage;
 pub use crate::interface::page_search::PageSearch;
 pub use crate::interface::refusal::{Declared, DifferentOption, Mismatch, Refusal, RefusalKind};
 pub use crate::interface::request::{
-    Arguments, Binding, BindingTarget, CancelReason, Consume, Credit, Durability, Emit,
-    ExchangeKind, ExchangeOptions, Grant, Outcome, Overflow, Publish, QueueDescription,
-    QueueOptions, QueueType, Reached, Reply, Request, Return, Settle, Subscribe,
-    SubscriptionListing,
+    Binding, BindingTarget, CancelReason, Consume, Credit, Emit, Grant, Outcome, Publish,
+    QueueDescription, Reached, Reply, Request, Return, Settle, Subscribe, SubscriptionListing,
 };
 pub use crate::interface::rights::{
     ExchangeRules, PermissionListing, Responses, SubjectPermissions, SubjectRules,

@@ -12,6 +12,7 @@ mod host;
 mod identical_shards;
 mod large;
 mod memory;
+mod named_subscriptions;
 mod publisher_stall;
 mod quotas;
 mod rates;

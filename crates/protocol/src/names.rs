@@ -18,6 +18,8 @@ pub(crate) const NAMES: Names = Names {
     default_exchange: "amq.default",
     reserved_prefix: "amq.",
     queue_prefix: "amq.gen-",
+    durable_subscription_prefix: "amq.durable-",
+    volatile_subscription_prefix: "amq.volatile-",
     consumer_prefix: "amq.ctag-",
     inbox_prefix: "amq.rabbitmq.reply-to.",
     // That of NATS's client libraries.

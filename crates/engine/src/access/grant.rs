@@ -2,8 +2,10 @@
 
 use super::{Access, Permissions, Right};
 use crate::interface::refusal::refuse;
+use crate::named_subscription::queue_name;
 use crate::{
-    BindingTarget, Names, Refusal, RefusalKind, Request, SubjectPermissions, SubjectRules,
+    BindingTarget, Names, QueueOptions, Refusal, RefusalKind, Request, SubjectPermissions,
+    SubjectRules, TemporaryKind,
 };
 use std::sync::Arc;
 
@@ -120,12 +122,15 @@ impl Grant {
             }
             Request::DeclareQueue { name, options } => {
                 let Some(options) = options else { return Ok(()) };
-                let queue = Queue(name);
-                self.require(access, Configure, queue)?;
-                let Some(exchange) = &options.dead_letter_exchange else { return Ok(()) };
-                self.require(access, Read, queue)?;
-                self.require(access, Write, Exchange(exchange))
+                self.check_queue(access, name, options)
             }
+            Request::OpenSubscription(_)
+            | Request::DeleteSubscription { .. }
+            | Request::FindSubscription { .. } => self.check_subscription(access, request),
+            Request::CreateTemporary(create) => match &create.kind {
+                TemporaryKind::Topic => self.require(access, Configure, Exchange(&create.name)),
+                TemporaryKind::Queue(options) => self.check_queue(access, &create.name, options),
+            },
             Request::DeleteExchange { name, .. } => self.require(access, Configure, Exchange(name)),
             Request::DeleteQueue { name, .. } => self.require(access, Configure, Queue(name)),
             Request::PurgeQueue { name } => self.require(access, Read, Queue(name)),
@@ -158,6 +163,8 @@ impl Grant {
             | Request::DetachSession { .. }
             | Request::EndSession { .. }
             | Request::OpenInbox { .. }
+            | Request::Hold { .. }
+            | Request::Release { .. }
             | Request::SetChannelCredit(_)
             | Request::SetFlow(_)
             | Request::Recover
@@ -165,6 +172,43 @@ impl Grant {
             | Request::SelectTransactions
             | Request::Commit
             | Request::Rollback => Ok(()),
+        }
+    }
+
+    /// Whether the user may declare a queue.
+    fn check_queue(
+        &mut self,
+        access: &Access,
+        name: &str,
+        options: &QueueOptions,
+    ) -> Result<(), Refusal> {
+        let queue = Resource::Queue(name);
+        self.require(access, Right::Configure, queue)?;
+        let Some(exchange) = &options.dead_letter_exchange else { return Ok(()) };
+        self.require(access, Right::Read, queue)?;
+        self.require(access, Right::Write, Resource::Exchange(exchange))
+    }
+
+    /// Whether the user may do that with a named subscription: what it takes to declare, bind, read or delete
+    /// its queue.
+    fn check_subscription(&mut self, access: &Access, request: &Request) -> Result<(), Refusal> {
+        match request {
+            Request::OpenSubscription(open) => {
+                let owner = open.owner.as_deref();
+                let queue = queue_name(self.names, open.durable, owner, &open.name);
+                self.check_queue(access, &queue, &open.options)?;
+                self.require(access, Right::Write, Resource::Queue(&queue))?;
+                self.require(access, Right::Read, Resource::Exchange(&open.source))
+            }
+            Request::DeleteSubscription { owner, name } => {
+                let queue = queue_name(self.names, true, owner.as_deref(), name);
+                self.require(access, Right::Configure, Resource::Queue(&queue))
+            }
+            Request::FindSubscription { owner, name } => {
+                let queue = queue_name(self.names, true, owner.as_deref(), name);
+                self.require(access, Right::Read, Resource::Queue(&queue))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -183,6 +183,7 @@ impl Engine {
         self.return_all(now, slot, fate, &queues, fx);
         self.tell_confirms_of(id, fx);
         self.agenda.wide.channel_left(id);
+        self.release_all(now, slot, fx);
         let mut channel = self.clients.channels.remove(slot).expect("a channel's slot is in use");
         for queue in std::mem::take(&mut channel.gets) {
             if let Some(queue) = self.queues.get_mut(queue) {

@@ -11,6 +11,7 @@ use crate::access::Grant;
 use crate::consumer::credit::Account;
 use crate::consumer::unsettled::Unsettled;
 use crate::interface::refusal::refuse;
+use crate::lifetime::Hold;
 use crate::pubsub::Subscribers;
 use crate::{CancelReason, ChannelId, Position, Refusal, Reply, Time};
 use std::collections::BTreeSet;
@@ -59,6 +60,8 @@ pub(crate) struct Channel {
     /// Names of consumers that have ended with their queues, which it has not been told yet.
     pub(crate) cancelled: Vec<(String, CancelReason)>,
     pub(crate) inbox: Option<Box<Inbox>>,
+    /// What it holds of temporary queues and topics.
+    pub(crate) holds: Vec<Hold>,
     /// The slots of queues of which it waits for one message, each as often as it does.
     pub(crate) gets: Vec<u32>,
     /// When the timer for settles goes off.

@@ -60,6 +60,7 @@ impl Engine {
         queue.was_used = true;
         self.agenda.starting.push(consumer);
         self.queue_used(now, queue_slot);
+        self.release_opening(slot, queue_slot);
         Ok(Reply::Consuming { name })
     }
 
@@ -94,6 +95,11 @@ impl Engine {
             return Ok(());
         }
         let (queue, exclusive) = (&self.queues[queue_slot], consume.exclusive);
+        if let Some(subscription) = queue.subscription.as_ref().filter(|it| !it.shared)
+            && !queue.consumers.is_empty()
+        {
+            refuse!(ResourceLocked, "{} is in use by another consumer", subscription.text());
+        }
         let is_taken = queue.consumers.iter().any(|slot| self.clients.consumers[*slot].exclusive);
         if is_taken || (exclusive && !queue.consumers.is_empty()) {
             let name = &queue.name;
@@ -212,6 +218,7 @@ impl Engine {
                 self.delete_queue(queue_slot, fx);
             } else {
                 self.queue_used(now, queue_slot);
+                self.review_lifetime(now, queue_slot, fx);
             }
         } else if queue.options.single_active {
             let next = queue.consumers[0];

@@ -25,6 +25,14 @@ impl Engine {
 
     /// Deletes a queue and all in it; says how many messages were ready.
     pub(crate) fn delete_queue<F: Effects>(&mut self, slot: u32, fx: &mut F) -> u64 {
+        if let Some(&Queue { number, durable: true, .. }) = self.queues.get(slot) {
+            self.append_record(&Record::QueueDeleted { number }, fx);
+        }
+        self.take_queue_away(slot, fx)
+    }
+
+    /// As [`Engine::delete_queue`], where that is recorded already or not at all.
+    pub(crate) fn take_queue_away<F: Effects>(&mut self, slot: u32, fx: &mut F) -> u64 {
         let Some(queue) = self.queues.get_mut(slot) else { return 0 };
         let ready = queue.ready;
         let consumers = std::mem::take(&mut queue.consumers);
@@ -50,9 +58,6 @@ impl Engine {
         self.unasked_steps += QUEUE_STEPS;
         if !change.leaves_bindings {
             self.queues.free(slot);
-        }
-        if queue.durable {
-            self.append_record(&Record::QueueDeleted { number: queue.number }, fx);
         }
         self.end_change(queue.vhost, &change, fx);
         ready

@@ -41,6 +41,11 @@ impl Engine {
         {
             *name = self.make_up(self.names().queue_prefix);
         }
+        if let Request::CreateTemporary(create) = &mut request
+            && create.name.is_empty()
+        {
+            create.name = self.make_up(self.names().queue_prefix);
+        }
         if let Some(answer) = self.carry_out(now, id, request, fx).transpose() {
             self.answer(id, answer, fx);
         }
@@ -93,6 +98,14 @@ impl Engine {
             | Request::SetQuota { .. }
             | Request::SetVhostQuota { .. }
             | Request::ClearPermissions { .. } => self.administer(now, request, fx)?,
+            Request::OpenSubscription(_)
+            | Request::DeleteSubscription { .. }
+            | Request::FindSubscription { .. } => {
+                self.request_subscription(now, slot, request, fx)?
+            }
+            Request::CreateTemporary(_) | Request::Hold { .. } | Request::Release { .. } => {
+                self.request_lifetime(now, slot, request, fx)?
+            }
             Request::ClaimSession(_)
             | Request::DetachSession { .. }
             | Request::EndSession { .. } => self.request_session(now, id, request, fx)?,

@@ -75,6 +75,7 @@ impl Engine {
             Request::Bind(binding) => {
                 self.check_target(slot, &binding.target)?;
                 check_arguments(&binding.arguments)?;
+                self.check_topic_owner(connection, vhost, &binding.source)?;
                 self.bind(connection, vhost, binding, fx)
             }
             Request::Unbind(binding) => {
@@ -112,7 +113,7 @@ impl Engine {
     }
 
     /// A connection's user; the empty name is the host's own.
-    fn user_of(&self, connection: ConnectionId) -> Arc<str> {
+    pub(crate) fn user_of(&self, connection: ConnectionId) -> Arc<str> {
         self.clients.user(connection).cloned().unwrap_or_default()
     }
 
@@ -217,7 +218,7 @@ impl Engine {
         Ok(Reply::Queue { name, messages, consumers })
     }
 
-    fn create_queue<F: Effects>(
+    pub(crate) fn create_queue<F: Effects>(
         &mut self,
         now: Time,
         slot: u32,
@@ -226,7 +227,8 @@ impl Engine {
         fx: &mut F,
     ) -> Result<Reply, Refusal> {
         let Channel { id, vhost, .. } = self.clients.channels[slot];
-        self.check_queue(vhost, &name, &options)?;
+        self.check_queue_options(&name, &options)?;
+        self.check_queue_room(vhost, &name)?;
         let by = &*self.user_of(id.connection);
         self.access.check_room_of(by, &name)?;
         self.check_may_hold_more(id.connection)?;
@@ -262,7 +264,12 @@ impl Engine {
         Ok(())
     }
 
-    fn check_queue(&self, vhost: u32, name: &str, options: &QueueOptions) -> Result<(), Refusal> {
+    /// Refuses what no queue can be declared with.
+    pub(crate) fn check_queue_options(
+        &self,
+        name: &str,
+        options: &QueueOptions,
+    ) -> Result<(), Refusal> {
         let limits = &self.options.limits;
         check_name("a queue", name)?;
         // Dead letters carry both: what does not fit could not be stored with them.
@@ -271,6 +278,16 @@ impl Engine {
             check_name("a dead-letter exchange or routing key", name)?;
         }
         check_arguments(&options.other)?;
+        if options.message_ttl.max(options.expires).is_some_and(|ttl| ttl > limits.ttl_max) {
+            let most = limits.ttl_max.as_secs();
+            refuse!(LimitExceeded, "a time to live of more than {most} seconds");
+        }
+        Ok(())
+    }
+
+    /// Refuses another queue in a virtual host that is full.
+    pub(crate) fn check_queue_room(&self, vhost: u32, name: &str) -> Result<(), Refusal> {
+        let limits = &self.options.limits;
         let Vhost { name: vhost, queues, .. } = &self.topology.vhosts[vhost];
         if *queues >= limits.queues_max {
             refuse!(LimitExceeded, "more than {} queues in a virtual host", limits.queues_max);
@@ -280,16 +297,15 @@ impl Engine {
             let what = format!("cannot declare queue '{name}' in vhost '{vhost}'");
             refuse!(LimitExceeded, "{what}: queue limit in vhost '{vhost}' ({most}) is reached");
         }
-        if options.message_ttl.max(options.expires).is_some_and(|ttl| ttl > limits.ttl_max) {
-            let most = limits.ttl_max.as_secs();
-            refuse!(LimitExceeded, "a time to live of more than {most} seconds");
-        }
         Ok(())
     }
 
-    /// A queue is gone: its user may declare another one.
+    /// A queue is gone: its user may declare another one, and nobody finds its subscription.
     pub(crate) fn forget_declarer(&mut self, queue: &Queue) {
         self.access.queue_gone(self.definitions.name(queue.by));
+        if let Some(subscription) = &queue.subscription {
+            self.subscriptions.forget(queue.vhost, subscription, queue.number);
+        }
     }
 
     /// Takes a queue in, under the number it has, as one of who declared it.

@@ -10,7 +10,8 @@ use crate::engine::Engine;
 use crate::routing::Router;
 use crate::routing::vhost::Way;
 use crate::{
-    Binding, BindingTarget, ChannelId, ExchangeKind, Names, Publish, Refusal, RefusalKind, Request,
+    Binding, BindingTarget, ChannelId, ExchangeKind, Names, Publish, QueueOptions, Refusal,
+    RefusalKind, Request, TemporaryKind,
 };
 
 impl Engine {
@@ -27,6 +28,11 @@ impl Engine {
         }
         if let Request::Bind(Binding { source, key, .. }) = request {
             grant.check_binding(source, key, &passing(router, source, key))?;
+        }
+        if let Request::OpenSubscription(open) = request {
+            for key in &open.keys {
+                grant.check_binding(&open.source, key, &passing(router, &open.source, key))?;
+            }
         }
         let Some(declared) = DeclaredWay::of(names, router, request) else { return Ok(()) };
         let reached = router.reachable(declared.to, grant.narrowed_exchanges());
@@ -118,7 +124,8 @@ impl<'a> DeclaredWay<'a> {
                 let to = options.alternate.as_deref()?;
                 Some(DeclaredWay { to, patterns: everything() })
             }
-            Request::DeclareQueue { options: Some(options), .. } => {
+            _ => {
+                let options = queue_options(request)?;
                 let exchange = options.dead_letter_exchange.as_deref()?;
                 let key = options.dead_letter_routing_key.clone();
                 // The default exchange leads to subscribers who wait for an answer.
@@ -129,8 +136,20 @@ impl<'a> DeclaredWay<'a> {
                 };
                 Some(DeclaredWay { to, patterns: key.map_or_else(everything, |key| vec![key]) })
             }
-            _ => None,
         }
+    }
+}
+
+/// What a request declares a queue with, if it may do so.
+pub(crate) fn queue_options(request: &Request) -> Option<&QueueOptions> {
+    match request {
+        Request::DeclareQueue { options, .. } => options.as_ref(),
+        Request::OpenSubscription(open) => Some(&open.options),
+        Request::CreateTemporary(create) => match &create.kind {
+            TemporaryKind::Queue(options) => Some(options),
+            TemporaryKind::Topic => None,
+        },
+        _ => None,
     }
 }
 

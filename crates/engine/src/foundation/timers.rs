@@ -18,6 +18,8 @@ pub(crate) enum Timer {
     Delay,
     /// A detached session expires.
     Session(u32),
+    /// A temporary queue goes if it has become empty.
+    Lifetime(u32),
 }
 
 /// Timers by time. One that is not wanted any more may stay: the receiver checks that.

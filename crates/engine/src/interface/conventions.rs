@@ -40,6 +40,10 @@ pub struct Names {
     pub reserved_prefix: &'static str,
     /// What made-up queue names begin with.
     pub queue_prefix: &'static str,
+    /// What the names of queues of durable named subscriptions begin with.
+    pub durable_subscription_prefix: &'static str,
+    /// What those of other named subscriptions begin with.
+    pub volatile_subscription_prefix: &'static str,
     /// What made-up consumer names begin with.
     pub consumer_prefix: &'static str,
     /// What the addresses of inboxes begin with.

@@ -28,6 +28,10 @@ pub const SUBJECT_CACHE_LEAVES_MAX: usize = 262_144;
 pub const SUBJECT_CHANGES_KEPT: usize = 64;
 /// Bytes in a session's name.
 pub const SESSION_NAME_BYTES_MAX: usize = 1024;
+/// Bytes in the name of a named subscription, in that of its owner, and in that of a holder.
+pub const SUBSCRIPTION_NAME_BYTES_MAX: usize = 1024;
+/// Keys that one named subscription binds.
+pub const SUBSCRIPTION_KEYS_MAX: usize = 1024;
 /// Bytes that a protocol keeps with a session.
 pub const SESSION_STATE_BYTES_MAX: usize = 1024;
 /// Highest message priority a queue can be declared with.

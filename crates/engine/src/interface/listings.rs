@@ -5,9 +5,9 @@ use crate::engine::Engine;
 use crate::routing::vhost::Vhost;
 use crate::routing::{Router, TargetView};
 use crate::{
-    Arguments, ConnectionId, Counters, Discards, ExchangeOptions, ExchangeRules, PermissionListing,
-    Position, QueueCounters, QueueOptions, Quota, SessionExpiry, SubjectPermissions,
-    SubscriptionListing, Time,
+    Arguments, ConnectionId, Counters, Discards, ExchangeOptions, ExchangeRules,
+    NamedSubscriptionListing, PermissionListing, Position, QueueCounters, QueueOptions, Quota,
+    SessionExpiry, SubjectPermissions, SubscriptionListing, Time,
 };
 use std::ops::Range;
 
@@ -313,6 +313,29 @@ impl Engine {
                 unreadable: queue.unreadable(),
                 counters: queue.counters,
                 discarded: queue.discarded.as_deref().copied().unwrap_or_default(),
+            })
+        })
+    }
+
+    /// Named subscriptions whose queues are in some of the [`Engine::queue_places`].
+    pub fn list_named_subscriptions_in(
+        &self,
+        places: Range<usize>,
+    ) -> impl Iterator<Item = NamedSubscriptionListing<'_>> {
+        self.queues.iter_in(places).filter_map(|(_, queue)| {
+            let subscription = queue.subscription.as_ref()?;
+            Some(NamedSubscriptionListing {
+                vhost: &self.topology.vhosts.get(queue.vhost)?.name,
+                owner: subscription.owner.as_deref(),
+                name: &subscription.name,
+                queue: &queue.name,
+                durable: subscription.durable,
+                shared: subscription.shared,
+                source: &subscription.source,
+                keys: &subscription.keys,
+                ready: queue.ready,
+                unsettled: queue.unsettled,
+                consumers: queue.consumers.len(),
             })
         })
     }

@@ -3,12 +3,16 @@
 
 pub(crate) mod conventions;
 pub(crate) mod counters;
+pub(crate) mod declaration;
 pub(crate) mod effects;
 pub(crate) mod ids;
+pub(crate) mod lifetime;
 pub mod limits;
 pub(crate) mod listings;
 pub(crate) mod memory;
 pub(crate) mod message;
+pub(crate) mod name;
+pub(crate) mod named_subscription;
 pub(crate) mod options;
 pub(crate) mod owned_message;
 pub(crate) mod page_search;

@@ -161,6 +161,7 @@ impl Engine {
                     self.release_delayed(now, fx);
                 }
                 Timer::Session(slot) => self.expire_session(now, slot, fx),
+                Timer::Lifetime(slot) => self.review_lifetime(now, slot, fx),
             }
         }
         self.run_overdue(now, fx);

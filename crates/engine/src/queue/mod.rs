@@ -25,6 +25,8 @@ use crate::access::definitions::Declarer;
 use crate::access::stored::QueueBytes;
 use crate::consumer::drain_pacing::Share;
 use crate::interface::value::arguments_bytes;
+use crate::lifetime::Held;
+use crate::named_subscription::NamedSubscription;
 use crate::storage::codec::Malformed;
 use crate::{
     ChannelId, ConnectionId, Discards, Durability, Position, QueueOptions, QueueType, Time,
@@ -54,6 +56,10 @@ pub(crate) struct Queue {
     pub(crate) owner: Option<ConnectionId>,
     /// The user who declared it, or nobody.
     pub(crate) by: Declarer,
+    /// When it goes by itself, and who holds it, if it is temporary.
+    pub(crate) lifetime: Option<Box<Held>>,
+    /// What makes it a named subscription, if it is one.
+    pub(crate) subscription: Option<Box<NamedSubscription>>,
     pub(crate) lanes: Vec<Lane>,
     pub(crate) next_seq: u64,
     /// Messages that wait for a consumer.
@@ -158,7 +164,8 @@ impl Queue {
         let names = [&self.options.dead_letter_exchange, &self.options.dead_letter_routing_key];
         let names = names.into_iter().flatten().map(String::len).sum::<usize>();
         let arguments = arguments_bytes(&self.options.other);
-        (own + QUEUE_PLACES_BYTES + 2 * self.name.len() + names + arguments) as u64
+        let subscription = self.subscription.as_ref().map_or(0, |it| it.bytes());
+        (own + QUEUE_PLACES_BYTES + 2 * self.name.len() + names + arguments) as u64 + subscription
     }
 
     /// How often its messages may go back: as it says itself, else as `default` says, else by its type.

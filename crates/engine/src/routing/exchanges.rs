@@ -6,7 +6,8 @@ use super::header_index::HeaderIndex;
 use super::patterns::{NONE, Patterns};
 use crate::access::definitions::Declarer;
 use crate::foundation::slab::Slab;
-use crate::{ExchangeKind, ExchangeOptions};
+use crate::lifetime::Held;
+use crate::{ConnectionId, ExchangeKind, ExchangeOptions};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use std::collections::BTreeSet;
@@ -35,10 +36,20 @@ pub(super) struct Exchange {
     pub(super) with_arguments: usize,
     /// The number of the last route that passed here.
     pub(super) seen: u64,
+    /// What makes it a temporary topic, if it is one.
+    pub(super) temporary: Option<Box<TemporaryTopic>>,
     /// Who declared it.
     pub(super) by: Declarer,
     /// It was deleted, and has bindings left.
     pub(super) is_gone: bool,
+}
+
+/// What makes an exchange a temporary topic.
+#[derive(Debug)]
+pub(super) struct TemporaryTopic {
+    /// The connection that alone may bind to it.
+    pub(super) owner: Option<ConnectionId>,
+    pub(super) held: Held,
 }
 
 /// What an exchange takes in memory beside its names, with an empty index of patterns.
@@ -61,6 +72,7 @@ impl Exchange {
             all_targets: fanout.then(|| Box::new(Targets::new(seed))),
             with_arguments: 0,
             seen: 0,
+            temporary: None,
             by: Declarer::default(),
             is_gone: false,
         }

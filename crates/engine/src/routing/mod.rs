@@ -11,6 +11,7 @@ mod headers;
 mod leaving;
 pub(crate) mod patterns;
 mod resolve;
+mod temporary;
 mod topology;
 pub(crate) mod vhost;
 pub(crate) mod walk;

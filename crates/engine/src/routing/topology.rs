@@ -30,6 +30,16 @@ impl Router {
             return Ok(Change { durable, ..Change::default() });
         }
         self.check_not_reserved(name)?;
+        self.add_exchange(name, options)
+    }
+
+    /// Declares an exchange whose name is free.
+    pub(super) fn add_exchange(
+        &mut self,
+        name: &str,
+        options: &ExchangeOptions,
+    ) -> Result<Change, Refusal> {
+        let durable = options.durable;
         check_length("exchange name", name)?;
         if !self.hold_auto_delete && self.exchanges.len() >= self.exchanges_max {
             refuse!(
@@ -76,6 +86,18 @@ impl Router {
         self.queues.insert(queue, QueueEntry { name, durable, incoming: NONE, is_gone: false });
     }
 
+    /// The queue of that name is about to go: another one may have the name.
+    pub(crate) fn give_up_name(&mut self, name: &str) {
+        self.queue_names.remove(name);
+        self.last_named = None;
+    }
+
+    /// It stays after all, and the name is its own again.
+    pub(crate) fn take_name_back(&mut self, name: &str, queue: u32) {
+        self.queue_names.insert(name.into(), QueueKey(queue));
+        self.last_named = None;
+    }
+
     /// A queue went, and its bindings with it, or [`Change::leaves_bindings`].
     pub(crate) fn queue_removed(&mut self, queue: QueueKey) -> Change {
         let mut change = Change::default();
@@ -84,7 +106,9 @@ impl Router {
         };
         entry.is_gone = true;
         (change.changed, change.durable) = (true, entry.durable);
-        self.queue_names.remove(&entry.name);
+        if self.queue_names.get(&entry.name) == Some(&queue) {
+            self.queue_names.remove(&entry.name);
+        }
         self.last_named = None;
         change.leaves_bindings = !self.leave(Target::Queue(queue), &mut change);
         if change.leaves_bindings {

@@ -9,7 +9,7 @@ use crate::queue::lane::Lane;
 use crate::queue::page;
 use crate::routing::{BindingView, TargetView};
 use crate::storage::codec::{Malformed, Reader, Varint, Writer};
-use crate::storage::record::{BindingRecord, HeldRecord};
+use crate::storage::record::{BindingRecord, HeldRecord, SubscriptionRecord};
 use crate::{
     BindingTarget, ExchangeOptions, ExchangeRules, PermissionListing, Quota, SubjectPermissions,
     Time,
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 /// The version of the layout; another one is refused.
-const VERSION: u8 = 11;
+const VERSION: u8 = 12;
 
 impl<'a> HeldRecord<'a> {
     pub(crate) fn of(
@@ -59,6 +59,9 @@ impl Engine {
             self.write_queue(&mut writer, queue, (!apart).then_some(out));
         }
         self.write_bindings(&mut writer);
+        let subscribed =
+            durable.clone().filter_map(|it| Some((it.number, it.subscription.as_ref()?)));
+        writer.list(subscribed, |(number, subscription)| (number, subscription.record()));
         let delays = (!apart).then(|| self.delays.persistent()).into_iter().flatten();
         writer.list(delays, |(key, held)| {
             HeldRecord::of(key, held, &self.topology, &self.definitions)
@@ -197,6 +200,9 @@ impl Engine {
                 let (binding, by) = binding?;
                 self.restore_binding(binding, by)?;
             }
+        }
+        for (number, subscription) in reader.get::<Vec<(u64, SubscriptionRecord<'_>)>>()? {
+            self.restore_subscription(number, subscription)?;
         }
         for held in reader.items::<HeldRecord<'_>>()? {
             self.restore_held(&held?)?;

@@ -16,6 +16,8 @@ pub(crate) static CONVENTIONS: Conventions = Conventions {
         default_exchange: "amq.default",
         reserved_prefix: "amq.",
         queue_prefix: "amq.gen-",
+        durable_subscription_prefix: "amq.durable-",
+        volatile_subscription_prefix: "amq.volatile-",
         consumer_prefix: "amq.ctag-",
         inbox_prefix: "amq.rabbitmq.reply-to.",
         answer_prefix: "_INBOX.",

@@ -506,6 +506,8 @@ fn request(words: &Words<'_>) -> Request {
             if binds { Request::Bind(binding) } else { Request::Unbind(binding) }
         }
         "claim" | "detach" | "end" => super::sessions::request(words),
+        "open" | "delete-subscription" | "find" => super::named_subscriptions::request(words),
+        "temporary" | "hold" | "let-go" => super::lifetimes::request(words),
         "consume" => Request::Consume(consume(words)),
         "cancel" => Request::CancelConsumer { name: text(1), returns: words.has("returns") },
         "get" => Request::Get { queue: text(1), presettled: words.has("presettled") },

@@ -11,6 +11,7 @@ impl Engine {
     /// Compares every count with what it counts, and the references with the host's.
     pub(crate) fn check_invariants(&self, references: &BTreeMap<u32, i64>) {
         self.sessions.check_invariants();
+        self.check_subscriptions();
         let mut expected: BTreeMap<u32, i64> = BTreeMap::new();
         let mut transient: BTreeMap<u32, u64> = BTreeMap::new();
         let mut resident = 0;
@@ -77,6 +78,16 @@ impl Engine {
         assert_eq!(transient, self.storage.transient_references, "transient references by segment");
         self.check_credit();
         self.check_subscribing();
+    }
+
+    /// Named subscriptions are found, and nothing else is.
+    fn check_subscriptions(&self) {
+        let named = self.queues.iter().filter(|(_, queue)| queue.subscription.is_some());
+        let mut expected: Vec<u64> = named.map(|(_, queue)| queue.number).collect();
+        let mut found: Vec<u64> = self.subscriptions.numbers().collect();
+        expected.sort_unstable();
+        found.sort_unstable();
+        assert_eq!(found, expected, "named subscriptions");
     }
 
     /// What is out of a queue and not settled.

@@ -22,10 +22,12 @@ mod host;
 #[cfg(test)]
 pub(crate) mod invariants;
 mod leaving;
+mod lifetimes;
 mod limits;
 mod long_ways;
 mod messages;
 mod model;
+mod named_subscriptions;
 mod page_in;
 mod pages;
 mod quotas;

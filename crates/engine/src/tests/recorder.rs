@@ -4,7 +4,7 @@ use crate::storage::record::Kind;
 use crate::{
     CancelReason, ChannelId, Confirm, ConnectionId, Delivery, DirectMessage, Effects, GetAnswer,
     Hints, Load, Loaded, MessageView, Position, Refusal, Reply, SendOutcome, SessionExpiry,
-    SessionLoss, Subscribe,
+    SessionLoss, Subscribe, SubscriptionInfo,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -242,6 +242,13 @@ impl Effects for Recorder {
                 format!("bindings {}", bindings.collect::<Vec<_>>().join(", "))
                     .trim_end()
                     .to_owned()
+            }
+            Ok(Reply::Created { name }) => format!("created {name}"),
+            Ok(Reply::Subscription(found)) => {
+                let SubscriptionInfo { queue, source, keys, shared, messages, consumers } = *found;
+                let how = if shared { "shared " } else { "" };
+                let keys = keys.join(",");
+                format!("{how}{queue} {source} {keys} {messages} {consumers}")
             }
             Ok(Reply::Messages(messages)) => format!("messages {messages}"),
             Ok(Reply::Consuming { name }) => format!("consuming {name}"),

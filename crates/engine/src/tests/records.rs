@@ -5,7 +5,7 @@ use crate::interface::message::NO_ANNOTATIONS;
 use crate::queue::entry::{Entry, Fetch};
 use crate::queue::stored::{Incoming, Stored};
 use crate::storage::record::{
-    BindingRecord, Place, Record, Requeued, Seqs, SessionRecord, message_of,
+    BindingRecord, Place, Record, Requeued, Seqs, SessionRecord, SubscriptionRecord, message_of,
 };
 use crate::*;
 use std::fmt::Write as _;
@@ -190,6 +190,27 @@ fn golden_topology() {
 }
 
 #[test]
+fn golden_subscriptions() {
+    let keys = || vec!["k".to_owned(), "l".to_owned()];
+    let own = SubscriptionRecord {
+        owner: Some("c"),
+        name: "s",
+        shared: false,
+        source: "x",
+        keys: keys(),
+    };
+    golden(
+        &Record::Subscribed { queue: 1, subscription: own.clone() },
+        "0324010000000000000001016301730001780201 6b016c".replace(' ', "").as_str(),
+    );
+    let global = SubscriptionRecord { owner: None, shared: true, keys: Vec::new(), ..own };
+    golden(
+        &Record::Subscribed { queue: 1, subscription: global },
+        "032401000000000000000001730101 7800".replace(' ', "").as_str(),
+    );
+}
+
+#[test]
 fn golden_sessions() {
     let held = SessionRecord {
         number: 1,
@@ -278,6 +299,7 @@ fn kept() -> TestHost {
         "a publish x k 2 persistent delay=100",
         "a user me hash",
         "a quota me connections=3",
+        "a open s amq.topic k owner=c durable shared",
         "restart",
     ] {
         host.run(line);
@@ -287,13 +309,15 @@ fn kept() -> TestHost {
 
 /// That in bytes.
 const KEPT: &str = "\
-    0b0200000000000000010000000000000001012f0700000001000000000a616d712e646972656374000001000000000a\
+    0c0300000000000000010000000000000001012f0700000001000000000a616d712e646972656374000001000000000a\
     616d712e66616e6f7574010001000000000b616d712e686561646572730300010000000009616d712e6d617463680300\
-    010000000009616d712e746f7069630200010000000001780001010000000001026d6504686173680000010100000000\
+    010000000009616d712e746f7069630200010000000001780001010000000001026d6504686173680000020100000000\
     000000012f01710100020704017809020200000000000000000002000000000000000301030198808080100100000000\
-    00000000000001012f0178000171016b0000010000000000000000012fa0509c3b000000002000000001000000250000\
-    000000000001026d650007010300000000000000000000000000000100ca9a3b00000000010000000000000001010000\
-    00000000000200000000000000010000000000000000";
+    0000000000000200000000000000012f0f616d712e64757261626c652d632f7301000000000100000000000000010000\
+    00000002012f0178000171016b0000012f09616d712e746f706963000f616d712e64757261626c652d632f73016b0000\
+    01020000000000000001016301730109616d712e746f70696301016b010000000000000000012fa0509c3b0000000020\
+    00000001000000250000000000000001026d650007010300000000000000000000000000000100ca9a3b000000000100\
+    000000000000020100000000000000020000000000000002000000000000000100000000000000010000000000000000";
 
 #[test]
 fn golden_snapshot() {
@@ -310,7 +334,7 @@ fn golden_snapshot() {
     let mut older = golden;
     older[0] -= 1;
     let why = TestHost::new().engine.restore(&older).unwrap_err();
-    assert!(why.starts_with("the store has format 10; this program reads format 11"), "{why}");
+    assert!(why.starts_with("the store has format 11; this program reads format 12"), "{why}");
 }
 
 #[test]

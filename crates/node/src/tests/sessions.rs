@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A broker, and its in-process clients by name.
-struct Script {
-    host: Host,
+pub(super) struct Script {
+    pub(super) host: Host,
     clients: BTreeMap<String, Client>,
     /// Events of all clients in the order in which they got them.
     log: Vec<String>,
@@ -24,6 +24,13 @@ fn text(event: InProcessEvent) -> String {
         InProcessEvent::Reply(Ok(Reply::Session { name, is_resumed, state, .. })) => {
             let how = if is_resumed { "resumed" } else { "new" };
             format!("{how} {name} {}", String::from_utf8_lossy(&state)).trim_end().to_owned()
+        }
+        InProcessEvent::Reply(Ok(Reply::Queue { name, consumers, .. })) => {
+            format!("queue {name} {consumers}")
+        }
+        InProcessEvent::Reply(Ok(Reply::Created { name })) => format!("created {name}"),
+        InProcessEvent::Reply(Ok(Reply::Subscription(found))) => {
+            format!("{} {} {}", found.queue, found.source, found.keys.join(","))
         }
         InProcessEvent::Reply(Ok(_)) => "ok".to_owned(),
         InProcessEvent::Reply(Err(refusal)) => format!("{:?}", refusal.kind),
@@ -48,12 +55,13 @@ fn request(words: &[&str]) -> Request {
             state: value("state=").map(|state| state.to_owned().into()),
         }),
         "detach" => Request::DetachSession { name, expiry },
-        _ => Request::EndSession { name },
+        "end" => Request::EndSession { name },
+        _ => super::named_subscriptions::request(words),
     }
 }
 
 impl Script {
-    fn new(shards: usize) -> Script {
+    pub(super) fn new(shards: usize) -> Script {
         Script { host: Host::new(shards), clients: BTreeMap::new(), log: Vec::new() }
     }
 
@@ -61,7 +69,7 @@ impl Script {
     /// `work` stop and start the disk, `pass MILLIS`, `crash`, `close`; `> EVENTS`, parted by commas, is what
     /// clients got since, in order.
     #[track_caller]
-    fn play(&mut self, script: &str) {
+    pub(super) fn play(&mut self, script: &str) {
         for line in script.lines().map(str::trim) {
             let words: Vec<&str> = line.split_whitespace().collect();
             match words[..] {
@@ -135,7 +143,7 @@ impl Script {
 
 /// Plays a script with every number of shards.
 #[track_caller]
-fn check(script: &str) {
+pub(super) fn check(script: &str) {
     for shards in [1, 2, 3, 5] {
         Script::new(shards).play(script);
     }

@@ -88,6 +88,16 @@ pub(crate) struct SessionRecord<'a> {
     pub(crate) state: &'a [u8],
 }
 
+/// A durable named subscription.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SubscriptionRecord<'a> {
+    pub(crate) owner: Option<&'a str>,
+    pub(crate) name: &'a str,
+    pub(crate) shared: bool,
+    pub(crate) source: &'a str,
+    pub(crate) keys: Vec<String>,
+}
+
 codec_enum! {
     /// A record, taken apart.
     #[derive(Clone, Debug, PartialEq)]
@@ -161,6 +171,8 @@ codec_enum! {
         33 VhostQuotaSet { vhost: &'a str, quota: Quota },
         /// What a user may do with the routing keys of an exchange.
         34 ExchangeRulesSet { user: &'a str, vhost: &'a str, exchange: &'a str, rules: ExchangeRules },
+        /// A queue is a durable named subscription.
+        36 Subscribed { queue: u64, subscription: SubscriptionRecord<'a> },
     }
 }
 
@@ -173,6 +185,7 @@ codec_fields!(<'a> Responses: messages, within);
 codec_fields!(<'a> ExchangeRules: publish, subscribe);
 codec_fields!(<'a> SubjectPermissions: publish, subscribe, responses);
 codec_fields!(<'a> SessionRecord<'a>: number, vhost, name, user, expiry, detached_at, state);
+codec_fields!(<'a> SubscriptionRecord<'a>: owner, name, shared, source, keys);
 codec_as!(Requeued as (Varint, Varint, u32):
     |message| (Varint(message.queue), Varint(message.seq), message.requeues),
     |(Varint(queue), Varint(seq), requeues)| Ok(Requeued { queue, seq, requeues }));

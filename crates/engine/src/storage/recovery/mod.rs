@@ -102,6 +102,9 @@ impl Engine {
                     router.unbind(source, &target, key, &arguments).map(|_| ())
                 })?;
             }
+            Record::Subscribed { queue, subscription } => {
+                self.restore_subscription(queue, subscription)?;
+            }
             Record::SessionPut(session) => self.restore_session(&session)?,
             Record::SessionDetached { number, at, expiry } => {
                 self.replay_session_detached(number, at, expiry);

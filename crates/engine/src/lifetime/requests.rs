@@ -1,0 +1,123 @@
+//! Requests about temporary queues and topics: created, held, released.
+
+use super::{Held, HeldNode, Hold};
+use crate::engine::Engine;
+use crate::interface::limits::SUBSCRIPTION_NAME_BYTES_MAX;
+use crate::interface::refusal::refuse;
+use crate::routing::QueueKey;
+use crate::{
+    BindingTarget, CreateTemporary, Effects, QueueOptions, Refusal, Reply, Request, TemporaryKind,
+    Time,
+};
+
+impl Engine {
+    pub(crate) fn request_lifetime<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        request: Request,
+        fx: &mut F,
+    ) -> Result<Reply, Refusal> {
+        match request {
+            Request::CreateTemporary(create) => self.create_temporary(now, slot, *create, fx),
+            Request::Hold { node, holder } => {
+                self.check_holder(slot, &holder)?;
+                if let Some(node) = self.hold_node(slot, &node)? {
+                    let hold = Hold { holder: Some(holder), node, is_creator: false };
+                    self.clients.channels[slot].holds.push(hold);
+                }
+                Ok(Reply::Done)
+            }
+            Request::Release { holder } => {
+                let holds = &mut self.clients.channels[slot].holds;
+                let found = holds.iter().position(|hold| hold.holder.as_ref() == Some(&holder));
+                if let Some(hold) = found.map(|at| holds.swap_remove(at)) {
+                    let vhost = self.clients.channels[slot].vhost;
+                    self.release(now, vhost, hold, fx);
+                }
+                Ok(Reply::Done)
+            }
+            _ => unreachable!("only requests about lifetimes come here"),
+        }
+    }
+
+    fn check_holder(&self, slot: u32, holder: &str) -> Result<(), Refusal> {
+        let channel = &self.clients.channels[slot];
+        let most = self.options.limits.consumers_max;
+        if channel.holds.len() >= most {
+            refuse!(LimitExceeded, "more than {most} holders in one channel");
+        }
+        if holder.len() > SUBSCRIPTION_NAME_BYTES_MAX {
+            let (bytes, most) = (holder.len(), SUBSCRIPTION_NAME_BYTES_MAX);
+            refuse!(LimitExceeded, "a holder's name of {bytes} bytes is longer than {most}");
+        }
+        if channel.holds.iter().any(|hold| hold.holder.as_deref() == Some(holder)) {
+            refuse!(NotAllowed, "holder '{holder}' exists in this channel");
+        }
+        self.check_may_hold_more(channel.id.connection)
+    }
+
+    fn create_temporary<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        create: CreateTemporary,
+        fx: &mut F,
+    ) -> Result<Reply, Refusal> {
+        let CreateTemporary { name, kind, exclusive, holder, lifetime } = create;
+        self.check_holder(slot, &holder)?;
+        let channel = &self.clients.channels[slot];
+        let (vhost, connection) = (channel.vhost, channel.id.connection);
+        let by = self.declarer(connection);
+        let router = &mut self.topology.vhosts[vhost].router;
+        router.tally.by = by;
+        let held = Held::by_creator(lifetime);
+        let node = match kind {
+            TemporaryKind::Queue(options) => {
+                if router.queue(&name).is_some() {
+                    refuse!(PreconditionFailed, "there is a queue '{name}' already");
+                }
+                let options =
+                    QueueOptions { durable: false, exclusive, auto_delete: false, ..options };
+                let number = self.queues.next_number();
+                self.create_queue(now, slot, name.clone(), options, fx)?;
+                if let Some(queue) = self.queues.numbered(number) {
+                    queue.lifetime = Some(Box::new(held));
+                }
+                HeldNode::Queue(number)
+            }
+            TemporaryKind::Topic => {
+                self.check_may_hold_more(connection)?;
+                let owner = exclusive.then_some(connection);
+                let router = &mut self.topology.vhosts[vhost].router;
+                let change = router.declare_temporary_topic(&name, owner, held)?;
+                self.end_change(vhost, &change, fx);
+                HeldNode::Topic(name.clone())
+            }
+        };
+        let hold = Hold { holder: Some(holder), node, is_creator: true };
+        self.clients.channels[slot].holds.push(hold);
+        Ok(Reply::Created { name })
+    }
+
+    /// Counts another holder of what is there; `None`: it is not temporary, so nobody has to hold it.
+    fn hold_node(&mut self, slot: u32, node: &BindingTarget) -> Result<Option<HeldNode>, Refusal> {
+        let vhost = self.clients.channels[slot].vhost;
+        let router = &mut self.topology.vhosts[vhost].router;
+        match node {
+            BindingTarget::Exchange(name) => {
+                let is_temporary = router.hold_topic(name)?;
+                Ok(is_temporary.then(|| HeldNode::Topic(name.clone())))
+            }
+            BindingTarget::Queue(name) => {
+                let Some(QueueKey(queue)) = router.queue(name) else {
+                    return Err(router.no_queue(name));
+                };
+                let queue = &mut self.queues[queue];
+                let Some(held) = &mut queue.lifetime else { return Ok(None) };
+                held.holders += 1;
+                Ok(Some(HeldNode::Queue(queue.number)))
+            }
+        }
+    }
+}
