@@ -75,7 +75,7 @@ impl Host {
     }
 
     fn amqp(&mut self, shard: usize) -> usize {
-        let client = self.connect(shard, Protocol::Amqp091);
+        let client = self.connect(shard, Protocol::Amqp);
         self.say(client, &frame::PROTOCOL_HEADER);
         let start = Method::ConnectionStartOk {
             client_properties: Table::default(),

@@ -130,9 +130,12 @@ impl NodeEffects {
     pub(crate) fn sent(&mut self, connection: ConnectionId, bytes: usize) -> bool {
         let outbox = &mut self.outbox[connection.0 as usize];
         let has_ended_piece = outbox.advance(bytes);
-        let has_room = outbox.unsent() <= self.outbox_bytes_max / 2;
+        let mut has_room = outbox.unsent() <= self.outbox_bytes_max / 2;
         if has_room {
             let waiting = outbox.waiting.take();
+            if outbox.writer.output.held > 0 {
+                has_room = self.send_held(connection);
+            }
             self.end_stalls(waiting);
             self.refill(connection);
             self.refill_conflated(connection);
@@ -142,6 +145,14 @@ impl NodeEffects {
             self.touch(connection);
         }
         has_room && self.outbox[connection.0 as usize].wants_room.replace(false)
+    }
+
+    /// Writes what is kept until there is room for it; says whether there is room for more.
+    #[cold]
+    fn send_held(&mut self, connection: ConnectionId) -> bool {
+        self.touch(connection).send_held();
+        let outbox = &self.outbox[connection.0 as usize];
+        outbox.unsent_and_held() <= self.outbox_bytes_max / 2
     }
 
     /// Begins a call into a protocol handler.
@@ -460,7 +471,7 @@ impl Effects for NodeEffects {
             remote.wants_room.set(remote.wants_room.get() || !has_room);
             return has_room;
         }
-        let has_room = outbox.unsent() < self.outbox_bytes_max && !outbox.is_short;
+        let has_room = outbox.unsent_and_held() < self.outbox_bytes_max && !outbox.is_short;
         if !has_room {
             outbox.wants_room.set(true);
         }

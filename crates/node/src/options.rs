@@ -4,7 +4,7 @@ use crate::memory::account::MemoryLimits;
 use crate::spill::SpillOptions;
 use angarium_engine::limits::Limits;
 use angarium_engine::{HandedOut, Quota, ShardId};
-use angarium_protocol::{amqp091, nats};
+use angarium_protocol::{amqp10, amqp091, nats};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +19,8 @@ pub struct Options {
     pub journal: angarium_journal::Options,
     /// What AMQP 0-9-1 connections are offered.
     pub amqp091: Arc<amqp091::Settings>,
+    /// What AMQP 1.0 connections are offered.
+    pub amqp10: Arc<amqp10::Settings>,
     /// What NATS connections are offered and held to.
     pub nats: Arc<nats::Settings>,
     /// Unsent bytes beyond which a connection gets no further deliveries.
@@ -50,6 +52,7 @@ impl Options {
             limits: Limits::default(),
             journal: angarium_journal::Options::default(),
             amqp091: amqp091::Settings::default().into(),
+            amqp10: amqp10::Settings::default().into(),
             nats: nats::Settings::default().into(),
             outbox_bytes_max: 256 << 10,
             quota: Quota::default(),

@@ -3,7 +3,7 @@
 //! | protocol | folder | specification |
 //! |---|---|---|
 //! | AMQP 0-9-1 | `amqp091` | amqp.org, "Advanced Message Queuing Protocol, Protocol Specification 0-9-1" |
-//! | AMQP 1.0, wire format only | `amqp10` | OASIS, "AMQP Version 1.0", parts 1 to 5 |
+//! | AMQP 1.0 | `amqp10` | OASIS, "AMQP Version 1.0", parts 1 to 5 |
 //! | NATS | `nats` | docs.nats.io, "Client Protocol", and what nats-server does |
 //!
 //! Each folder has the same files: `frame` (wire types) and `codec` (bytes to and from frames), which name no

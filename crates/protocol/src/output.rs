@@ -14,6 +14,8 @@ pub struct Output {
     /// What comes after those: the body of the message that was written last, where that is large and
     /// shared. The host takes it before anything else is written.
     pub shared_body: Option<Box<SharedBody>>,
+    /// Bytes of messages that are kept until the peer has room for them, or the output has.
+    pub held: usize,
     /// Messages written so far.
     pub messages: u64,
     /// What becomes of direct messages for which the client is too slow, where it says so itself.
@@ -43,6 +45,8 @@ macro_rules! written {
             /// Writes that there is nothing more to deliver to a consumer, which has had `delivered`
             /// deliveries since it began.
             fn drained(channel: ChannelId, consumer: &str, delivered: u64);
+            /// Writes what is kept until there is room for it.
+            fn send_held();
             /// Writes that a subscription has ended because its user has lost the right to it.
             fn subscription_revoked(subscribed: &Subscribe<'_>);
         }
@@ -69,6 +73,10 @@ macro_rules! protocol_writer {
             /// Whether clients subscribe to direct messages.
             fn has_subscribers(&self) -> bool {
                 false
+            }
+            /// Bytes that it takes, about, where that depends on the client.
+            fn held_bytes(&self) -> usize {
+                0
             }
         }
     };

@@ -6,9 +6,9 @@ use angarium_engine::{SlowConsumerPolicy, Time};
 /// The protocol of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
-    /// AMQP 0-9-1.
+    /// AMQP 0-9-1, or AMQP 1.0: the first bytes of a connection say which.
     #[default]
-    Amqp091,
+    Amqp,
     /// NATS.
     Nats,
 }
@@ -62,6 +62,17 @@ pub enum Credentials {
 }
 
 impl Credentials {
+    /// What a response of the SASL mechanism PLAIN says (RFC 4616): authorization identity, name and password,
+    /// parted by NUL. Nobody acts for another user.
+    pub(crate) fn of_plain(response: &[u8]) -> Option<Credentials> {
+        let mut parts = str::from_utf8(response).ok()?.split('\0');
+        let (on_behalf_of, user, password) = (parts.next()?, parts.next()?, parts.next()?);
+        let is_itself = on_behalf_of.is_empty() || on_behalf_of == user;
+        let is_understood = is_itself && parts.next().is_none();
+        let (user, password) = (user.to_owned(), password.to_owned());
+        is_understood.then_some(Credentials::Password { user, password })
+    }
+
     /// The user's name, as it is claimed.
     #[must_use]
     pub fn user(&self) -> &str {

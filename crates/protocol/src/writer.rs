@@ -2,7 +2,7 @@
 
 use crate::output::{Output, ProtocolWriter, written};
 use crate::peer::Protocol;
-use crate::{amqp091, nats};
+use crate::{amqp10, amqp091, nats};
 use angarium_engine::{
     CancelReason, ChannelId, Confirm, Delivery, DirectMessage, GetAnswer, MessageView, Subscribe,
 };
@@ -12,6 +12,8 @@ use angarium_engine::{
 pub enum AnyWriter {
     /// AMQP 0-9-1.
     Amqp091(amqp091::Writer),
+    /// AMQP 1.0.
+    Amqp10(Box<amqp10::Writer>),
     /// NATS.
     Nats(nats::Writer),
 }
@@ -21,6 +23,7 @@ macro_rules! each {
     ($any:expr, $writer:ident => $result:expr) => {
         match $any {
             AnyWriter::Amqp091($writer) => $result,
+            AnyWriter::Amqp10($writer) => $result,
             AnyWriter::Nats($writer) => $result,
         }
     };
@@ -47,7 +50,7 @@ impl Writer {
     #[must_use]
     pub fn new(protocol: Protocol) -> Writer {
         let protocol = match protocol {
-            Protocol::Amqp091 => AnyWriter::Amqp091(amqp091::Writer::default()),
+            Protocol::Amqp => AnyWriter::Amqp091(amqp091::Writer::default()),
             Protocol::Nats => AnyWriter::Nats(nats::Writer::default()),
         };
         Writer { output: Output::default(), protocol }
@@ -62,6 +65,24 @@ impl Writer {
             (AnyWriter::Nats(one), AnyWriter::Nats(other)) => one.writes_batches_like(other),
             _ => false,
         }
+    }
+
+    /// The writer of AMQP 1.0, which it becomes where it was another, and the output.
+    #[inline]
+    pub(crate) fn amqp10(&mut self) -> (&mut amqp10::Writer, &mut Output) {
+        if !matches!(self.protocol, AnyWriter::Amqp10(_)) {
+            self.protocol = AnyWriter::Amqp10(Box::default());
+        }
+        match &mut self.protocol {
+            AnyWriter::Amqp10(writer) => (writer, &mut self.output),
+            _ => unreachable!("it was made that just now"),
+        }
+    }
+
+    /// Bytes that the writer takes, about, where that depends on the client.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        each!(&self.protocol, writer => writer.held_bytes())
     }
 
     /// Whether clients of the protocol subscribe to direct messages: their output may fill with those up to

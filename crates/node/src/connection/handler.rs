@@ -2,16 +2,18 @@
 
 use crate::connection::key::ConnectionKey;
 use crate::options::Options;
-use angarium_engine::{ChannelId, Engine, Refusal, Reply, Settle, Time};
+use angarium_engine::{ChannelId, ConnectionId, Engine, Refusal, Reply, Settle, Time};
 use angarium_protocol::{
     Authentication, Close, ConnectionInfo, Context, Host, Peer, Protocol, ProtocolHandler,
-    QueryResult, TurnedAway, amqp091, nats,
+    QueryResult, TurnedAway, amqp10, amqp091, nats,
 };
 
 /// The protocol handler of a connection.
 #[derive(Debug)]
 pub(crate) enum AnyHandler {
+    /// AMQP 0-9-1; and, before its first bytes say which, AMQP of any version.
     Amqp091(amqp091::Handler),
+    Amqp10(Box<amqp10::Handler>),
     Nats(nats::Handler),
 }
 
@@ -19,6 +21,7 @@ macro_rules! each {
     ($any:expr, $handler:ident => $result:expr) => {
         match $any {
             AnyHandler::Amqp091($handler) => $result,
+            AnyHandler::Amqp10($handler) => $result,
             AnyHandler::Nats($handler) => $result,
         }
     };
@@ -34,7 +37,7 @@ impl AnyHandler {
     ) -> AnyHandler {
         let peer = peer.clone();
         match peer.protocol {
-            Protocol::Amqp091 => {
+            Protocol::Amqp => {
                 let settings = options.amqp091.clone();
                 AnyHandler::Amqp091(amqp091::Handler::new(id, peer, settings, now))
             }
@@ -46,11 +49,39 @@ impl AnyHandler {
         }
     }
 
+    /// Whether the first bytes have to say which version the client speaks.
+    #[inline]
+    pub(crate) fn is_undecided(&self) -> bool {
+        matches!(self, AnyHandler::Amqp091(handler) if handler.is_greeting())
+    }
+
+    /// Becomes the handler of the version that these first bytes are of; false: more of them are needed.
+    pub(crate) fn decide(
+        &mut self,
+        options: &Options,
+        id: ConnectionId,
+        peer: &Peer,
+        input: &[u8],
+    ) -> bool {
+        match amqp10::spoken(input) {
+            amqp10::Spoken::Unknown => false,
+            amqp10::Spoken::Other => true,
+            amqp10::Spoken::Amqp10 => {
+                // What was granted to the handshake goes on.
+                let patience = self.deadline();
+                let settings = options.amqp10.clone();
+                let handler = amqp10::Handler::new(id, peer.clone(), settings, patience);
+                *self = AnyHandler::Amqp10(Box::new(handler));
+                true
+            }
+        }
+    }
+
     /// What [`crate::Node::turned_away`] says.
     pub(crate) fn turned_away(&mut self, engine: &mut Engine, why: TurnedAway) -> Vec<u8> {
         match self {
             AnyHandler::Nats(handler) => handler.turned_away(engine, why),
-            AnyHandler::Amqp091(_) => Vec::new(),
+            AnyHandler::Amqp091(_) | AnyHandler::Amqp10(_) => Vec::new(),
         }
     }
 
@@ -59,7 +90,7 @@ impl AnyHandler {
         match self {
             AnyHandler::Nats(handler) => handler.encrypted(certificate_name),
             // TLS comes first or not at all.
-            AnyHandler::Amqp091(_) => {}
+            AnyHandler::Amqp091(_) | AnyHandler::Amqp10(_) => {}
         }
     }
 

@@ -98,6 +98,11 @@ impl Node {
                 connection.waits_for_room = true;
                 return used;
             }
+            if connection.handler.is_undecided()
+                && !connection.handler.decide(&self.options, id, &connection.peer, input)
+            {
+                return used;
+            }
             let end = input.len().min(used.saturating_add(portion));
             let before = self.engine.taken();
             self.effects.begin_call();

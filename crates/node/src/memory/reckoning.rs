@@ -40,7 +40,8 @@ impl Node {
         self.engine.add_held(id, &mut held);
         if let Some(connection) = self.connections.get(id) {
             let input = connection.carry.capacity() + connection.handler.held_bytes();
-            held.add(MemoryKind::Channels, CONNECTION_BYTES);
+            let sessions = self.effects.outbox[id.0 as usize].writer.held_bytes();
+            held.add(MemoryKind::Channels, CONNECTION_BYTES + sessions as u64);
             held.add(MemoryKind::Input, input as u64);
             let outbox = &self.effects.outbox[id.0 as usize];
             held.add(MemoryKind::Output, outbox.unsent_and_kept() as u64);

@@ -105,9 +105,15 @@ impl Outbox {
         self.pieces_bytes + self.writer.output.bytes.len() - self.sent
     }
 
+    /// Those, and bytes of queued messages that the peer has no room for.
+    #[inline]
+    pub(crate) fn unsent_and_held(&self) -> usize {
+        self.unsent() + self.writer.output.held
+    }
+
     /// Those, and bytes that are kept until they can be written.
     pub(crate) fn unsent_and_kept(&self) -> usize {
-        self.unsent() + self.conflated.as_ref().map_or(0, |kept| kept.bytes())
+        self.unsent_and_held() + self.conflated.as_ref().map_or(0, |kept| kept.bytes())
     }
 
     /// Those of them that are to be sent next: all, or the rest of a piece, or of a part of one.

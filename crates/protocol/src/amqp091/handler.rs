@@ -173,6 +173,12 @@ impl Handler {
         }
     }
 
+    /// Whether it has taken nothing yet, so that the client may speak another version.
+    #[must_use]
+    pub fn is_greeting(&self) -> bool {
+        self.state == State::Greeting
+    }
+
     pub(super) fn channel_id(&self, number: u16) -> ChannelId {
         ChannelId { connection: self.id, number }
     }

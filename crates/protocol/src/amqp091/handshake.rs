@@ -162,7 +162,7 @@ impl Handler {
         self.capabilities = Capabilities::read(client);
         let credentials;
         (self.mechanism, credentials) = match (mechanism, &self.peer.certificate_name) {
-            ("PLAIN", _) => ("PLAIN", plain(response)),
+            ("PLAIN", _) => ("PLAIN", Credentials::of_plain(response)),
             ("AMQPLAIN", _) => ("AMQPLAIN", amqplain(response)),
             ("EXTERNAL", Some(user)) => {
                 ("EXTERNAL", Some(Credentials::Certificate { user: user.clone() }))
@@ -271,16 +271,6 @@ fn within(name: &str, theirs: u32, ours: u32, min: u32) -> Result<(), Fault> {
         return Ok(());
     };
     Err(Fault::new(Code::NOT_ALLOWED, text))
-}
-
-/// RFC 4616: authorization identity, name and password, parted by NUL. Nobody acts for another user.
-fn plain(response: &[u8]) -> Option<Credentials> {
-    let mut parts = str::from_utf8(response).ok()?.split('\0');
-    let (on_behalf_of, user, password) = (parts.next()?, parts.next()?, parts.next()?);
-    let is_itself = on_behalf_of.is_empty() || on_behalf_of == user;
-    let is_understood = is_itself && parts.next().is_none();
-    let (user, password) = (user.to_owned(), password.to_owned());
-    is_understood.then_some(Credentials::Password { user, password })
 }
 
 /// The entries of a table with `LOGIN` and `PASSWORD`.

@@ -1,18 +1,35 @@
-//! AMQP 1.0 (OASIS Standard, 29 October 2012): its wire format, and messages that are kept and translated. No
-//! handler uses it yet.
+//! AMQP 1.0 (OASIS Standard, 29 October 2012).
 
-#[expect(dead_code, reason = "the handler reads addresses with it")]
 mod address;
+mod attach;
 mod body;
+mod close;
 pub mod codec;
+mod fault;
 pub mod frame;
+mod handler;
+mod handshake;
+mod held;
+mod incoming;
+mod link;
+mod link_state;
 #[allow(dead_code, reason = "the handler answers with it")]
 mod management;
 mod properties;
-#[expect(dead_code, reason = "the handler keeps messages with it")]
+mod requests;
+mod session;
+mod session_state;
+mod settings;
+mod settle;
 mod stored;
-#[expect(dead_code, reason = "the writer translates messages with it")]
+mod transfer_frame;
 mod translate;
+mod unconfirmed;
+mod writer;
 
+pub use self::handler::Handler;
+pub use self::handshake::{Spoken, spoken};
+pub use self::settings::Settings;
+pub use self::writer::Writer;
 pub(crate) use body::payload;
 pub(crate) use properties::{amended, read_headers, visit_properties};

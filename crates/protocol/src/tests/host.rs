@@ -248,7 +248,7 @@ impl TestHost {
     pub(crate) fn accept(&mut self, peer: Peer) -> usize {
         let settings = self.amqp091.clone();
         let now = self.now;
-        self.add(Protocol::Amqp091, |id| {
+        self.add(Protocol::Amqp, |id| {
             AnyHandler::Amqp091(Box::new(amqp091::Handler::new(id, peer, settings, now)))
         })
     }

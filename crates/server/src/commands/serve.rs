@@ -15,7 +15,7 @@ use angarium_engine::limits::Limits;
 use angarium_engine::{self as engine, HandedOut, Quota, Time};
 use angarium_journal::{Disk, Storage};
 use angarium_node::{MemoryLimits, Node, Options, SpillOptions};
-use angarium_protocol::{amqp091, nats};
+use angarium_protocol::{amqp10, amqp091, nats};
 use clap::ArgMatches;
 use std::ffi::OsString;
 use std::fs::{DirBuilder, Permissions};
@@ -205,6 +205,11 @@ pub(crate) fn options(settings: &Settings, shards: usize) -> Result<Options, Str
             body_bytes_max: settings.body_bytes_max.0,
             handshake_timeout: settings.handshake_timeout.0,
             ..amqp091::Settings::default()
+        }),
+        amqp10: Arc::new(amqp10::Settings {
+            body_bytes_max: settings.body_bytes_max.0,
+            handshake_timeout: settings.handshake_timeout.0,
+            ..amqp10::Settings::default()
         }),
         nats: Arc::new(nats_settings(settings, &server_id)),
         quota: quota(settings),

@@ -61,7 +61,7 @@ pub struct ListenerKind {
 const AMQP: ListenerKind = ListenerKind {
     setting: "amqp",
     name: "amqp",
-    protocol: Protocol::Amqp091,
+    protocol: Protocol::Amqp,
     transport: Transport::Tcp,
     default_port: 5672,
     placement: Placement::WithQueues,

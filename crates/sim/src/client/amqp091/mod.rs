@@ -74,7 +74,7 @@ impl Client {
         let actor = |role| Actor { role, open: Open::default(), activity: Activity::default() };
         Client {
             actors: roles.into_iter().map(actor).collect(),
-            presence: Presence::new(Protocol::Amqp091, start, random),
+            presence: Presence::new(Protocol::Amqp, start, random),
             wire: Wire::default(),
             heartbeat: None,
             next_heartbeat: None,

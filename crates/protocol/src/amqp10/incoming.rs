@@ -1,0 +1,283 @@
+//! Messages from the peer: transfer frames, put together and published.
+
+use super::address::{self, Address};
+use super::codec::{Condition, Limits, Sections, Transfer};
+use super::fault::{Fault, condition};
+use super::handler::Handler;
+use super::link::{Node, Role, Target, Unfinished, unattached};
+use super::stored;
+use super::unconfirmed::{Told, Unconfirmed};
+use crate::names::SUBJECT_EXCHANGE;
+use crate::{Context, Host};
+use angarium_engine::{Bytes, Publish};
+
+/// Octets of the unfinished messages of all links of a connection, in messages of the largest size.
+const UNFINISHED_MAX: u64 = 4;
+
+/// Why a message is not taken.
+struct Refused {
+    condition: Condition,
+    text: String,
+}
+
+/// A message that is there whole.
+#[derive(Clone, Copy)]
+struct Arrived<'a> {
+    delivery_id: u32,
+    is_settled: bool,
+    message: &'a [u8],
+    /// The same, where it was put together.
+    shared: Option<&'a Bytes>,
+}
+
+impl Handler {
+    /// Takes a transfer frame.
+    #[inline]
+    pub(super) fn transfer(
+        &mut self,
+        context: &mut Context<impl Host>,
+        number: u16,
+        transfer: &Transfer<'_>,
+        payload: &[u8],
+    ) -> Result<(), Fault> {
+        let Some(index) = self.usable(number, "transfer")? else { return Ok(()) };
+        let handle = transfer.handle;
+        let (writer, out) = self.outgoing(context);
+        let Some(state) = writer.session(number) else { return Ok(()) };
+        if !state.take_frame(out) {
+            let text = "more transfer frames than the session's incoming window allows";
+            return Err(Fault::session(Condition::WindowViolation, text));
+        }
+        let Some(at) = self.sessions.all[index].link_index(handle) else {
+            return Err(unattached("transfer", handle));
+        };
+        let link = &mut self.sessions.all[index].links[at];
+        if link.role == Role::Sender {
+            let text = format!("transfer for handle {handle}, on which the broker sends");
+            return Err(Fault::session(Condition::IllegalState, text));
+        }
+        if !link.is_attached() {
+            return Ok(());
+        }
+        if link.unfinished.is_some() {
+            return self.continue_message(context, (index, at), transfer, payload);
+        }
+        let Some(delivery_id) = transfer.delivery_id else {
+            let text = "the first transfer of a delivery has no delivery-id";
+            return Err(Fault::link(handle, Condition::InvalidField, text));
+        };
+        let Some(receiver) = state.receiver(handle) else { return Ok(()) };
+        if !receiver.begin_delivery() {
+            let text = "more deliveries than there was credit for";
+            return Err(Fault::link(handle, Condition::TransferLimitExceeded, text));
+        }
+        if transfer.aborted {
+            state.top_up(out, handle);
+            return Ok(());
+        }
+        let is_settled = transfer.settled == Some(true);
+        if transfer.more {
+            let unfinished = Unfinished { delivery_id, is_settled, ..Unfinished::default() };
+            link.unfinished = Some(unfinished.into());
+            return self.gather((index, at), payload);
+        }
+        let arrived = Arrived { delivery_id, is_settled, message: payload, shared: None };
+        self.publish(context, (index, at), arrived);
+        Ok(())
+    }
+
+    /// Takes a further transfer frame of a message.
+    fn continue_message(
+        &mut self,
+        context: &mut Context<impl Host>,
+        (index, at): (usize, usize),
+        transfer: &Transfer<'_>,
+        payload: &[u8],
+    ) -> Result<(), Fault> {
+        let number = self.sessions.all[index].number;
+        let link = &mut self.sessions.all[index].links[at];
+        let Some(unfinished) = &mut link.unfinished else { return Ok(()) };
+        if transfer.delivery_id.is_some_and(|id| id != unfinished.delivery_id) {
+            let text = "a delivery begins before the one before it on the link is complete";
+            return Err(Fault::link(link.handle, Condition::IllegalState, text));
+        }
+        if transfer.aborted {
+            link.unfinished = None;
+            let handle = link.handle;
+            let (writer, out) = self.outgoing(context);
+            if let Some(session) = writer.session(number) {
+                session.top_up(out, handle);
+            }
+            return Ok(());
+        }
+        unfinished.is_settled |= transfer.settled == Some(true);
+        if transfer.more {
+            return self.gather((index, at), payload);
+        }
+        self.gather((index, at), payload)?;
+        let link = &mut self.sessions.all[index].links[at];
+        let Some(unfinished) = link.unfinished.take() else { return Ok(()) };
+        let Unfinished { delivery_id, is_settled, message } = *unfinished;
+        if message.len() < context.engine.large_body_bytes() {
+            let arrived = Arrived { delivery_id, is_settled, message: &message, shared: None };
+            self.publish(context, (index, at), arrived);
+        } else {
+            let message = message.into_shared();
+            let shared = Some(&message);
+            let arrived = Arrived { delivery_id, is_settled, message: &message, shared };
+            self.publish(context, (index, at), arrived);
+        }
+        Ok(())
+    }
+
+    /// Keeps a part of a message.
+    fn gather(&mut self, (index, at): (usize, usize), payload: &[u8]) -> Result<(), Fault> {
+        let max = self.settings.body_bytes_max + self.settings.properties_bytes_max as u64;
+        let all = self.unfinished_bytes() + payload.len() as u64;
+        let link = &mut self.sessions.all[index].links[at];
+        let handle = link.handle;
+        let Some(unfinished) = &mut link.unfinished else { return Ok(()) };
+        let bytes = (unfinished.message.len() + payload.len()) as u64;
+        if bytes > max {
+            let most = self.settings.body_bytes_max;
+            let text = format!("a message is larger than the limit of {most} octets");
+            return Err(Fault::link(handle, Condition::MessageSizeExceeded, text));
+        }
+        if all > max.saturating_mul(UNFINISHED_MAX) {
+            let text = "the unfinished messages of this connection leave no room for another one";
+            return Err(Fault::link(handle, Condition::ResourceLimitExceeded, text));
+        }
+        if !unfinished.message.extend(payload, bytes) {
+            let text = format!("the system refuses the memory for a message of {bytes} octets");
+            return Err(Fault::link(handle, Condition::ResourceLimitExceeded, text));
+        }
+        Ok(())
+    }
+
+    fn unfinished_bytes(&self) -> u64 {
+        let links = self.sessions.all.iter().flat_map(|session| &session.links);
+        links.filter_map(|link| link.unfinished.as_ref()).map(|it| it.message.len() as u64).sum()
+    }
+
+    /// Memory is short: gives the messages up that have not come whole.
+    pub(super) fn give_up_unfinished(&mut self, context: &mut Context<impl Host>) {
+        let with_unfinished = |session: &super::session::Session| {
+            let links = session.links.iter().filter(|link| link.unfinished.is_some());
+            links.map(|link| (session.number, link.handle)).collect::<Vec<_>>()
+        };
+        let all: Vec<_> = self.sessions.all.iter().flat_map(with_unfinished).collect();
+        for (number, handle) in all {
+            let why = "memory is short: the message was given up before it had come whole";
+            self.detach_with(context, number, handle, Condition::ResourceLimitExceeded, why);
+        }
+    }
+
+    /// Publishes a message, or tells the peer why not.
+    #[inline]
+    fn publish(
+        &mut self,
+        context: &mut Context<impl Host>,
+        (index, at): (usize, usize),
+        arrived: Arrived<'_>,
+    ) {
+        let session = &self.sessions.all[index];
+        let link = &session.links[at];
+        let (number, handle) = (session.number, link.handle);
+        let told = match (arrived.is_settled, link.is_second) {
+            (true, _) => Told::Not,
+            (false, true) => Told::Unsettled,
+            (false, false) => Told::Settled,
+        };
+        let waiting = Unconfirmed { delivery_id: arrived.delivery_id, handle, told };
+        let (writer, _) = self.outgoing(context);
+        if let Some(session) = writer.session(number) {
+            session.publishing(waiting);
+        }
+        let mut properties = std::mem::take(&mut self.properties);
+        let published = self.try_publish(context, (index, at), arrived, &mut properties);
+        self.properties = properties;
+        let (writer, out) = self.outgoing(context);
+        let Some(session) = writer.session(number) else { return };
+        match published {
+            Ok(()) => session.top_up(out, handle),
+            Err(Refused { condition, text }) => session.not_published(out, (condition, &text)),
+        }
+    }
+
+    #[inline]
+    fn try_publish(
+        &self,
+        context: &mut Context<impl Host>,
+        (index, at): (usize, usize),
+        arrived: Arrived<'_>,
+        kept: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        let malformed = |malformed: super::codec::Malformed| Refused {
+            condition: malformed.condition(),
+            text: malformed.to_string(),
+        };
+        let limits = Limits { properties_bytes_max: self.settings.properties_bytes_max };
+        let sections = Sections::walk(arrived.message, limits).map_err(malformed)?;
+        let mut content = stored::content(&sections, kept).map_err(malformed)?;
+        let copy = match arrived.shared {
+            Some(message) => Some(message.slice_ref(content.body)),
+            None => context.engine.copy_of_large(content.body),
+        };
+        content.shared =
+            copy.as_ref().filter(|body| body.len() >= context.engine.large_body_bytes());
+        let session = &self.sessions.all[index];
+        let Node::Target(target) = &session.links[at].node else { return Ok(()) };
+        let id = self.channel_id(session.number);
+        let mut publish = Publish {
+            exchange: "",
+            routing_key: "",
+            also_to: &[],
+            mandatory: false,
+            delay: None,
+            content,
+        };
+        let properties = match sections.properties {
+            Some(_) => sections.properties().map_err(malformed)?,
+            None => super::codec::Properties::default(),
+        };
+        if let Some(claimed) = properties.user_id
+            && claimed != self.user.as_bytes()
+        {
+            let text = format!(
+                "user-id is '{}', and the connection's user '{}'",
+                String::from_utf8_lossy(claimed),
+                self.user
+            );
+            return Err(Refused { condition: Condition::UnauthorizedAccess, text });
+        }
+        let subject = properties.subject.unwrap_or_default();
+        let to;
+        match target {
+            Target::Exchange { exchange, key } => {
+                (publish.exchange, publish.routing_key) =
+                    (exchange, key.as_deref().unwrap_or(subject));
+            }
+            Target::Dynamic { queue } => publish.routing_key = queue,
+            Target::Anonymous => {
+                let address = properties.to.unwrap_or_default();
+                to = address::parse(address, None)
+                    .map_err(|text| Refused { condition: Condition::NotFound, text })?;
+                (publish.exchange, publish.routing_key) = match &to {
+                    Address::Queue(name) => ("", name.as_ref()),
+                    Address::Any(name) | Address::Subscription { queue: name, .. } => ("", *name),
+                    Address::Topic(subject) => (SUBJECT_EXCHANGE, subject.as_ref()),
+                    Address::Exchange { exchange, key } => {
+                        (exchange.as_ref(), key.as_deref().unwrap_or(subject))
+                    }
+                    Address::Management | Address::ReadOnlyManagement => {
+                        let text = "requests to the broker need a link of their own".to_owned();
+                        return Err(Refused { condition: Condition::NotImplemented, text });
+                    }
+                };
+            }
+        }
+        let published = context.engine.publish(context.now, id, &publish, context.host);
+        published
+            .map_err(|refusal| Refused { condition: condition(refusal.kind), text: refusal.text })
+    }
+}

@@ -1,0 +1,161 @@
+//! Links as the handler has them.
+
+use super::codec::{Outcome as OutcomeState, OwnedValue};
+use super::fault::Fault;
+use super::session::Session;
+use angarium_engine::{GatheredBody, Outcome, Return};
+
+/// Which end of a link the broker is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Sender,
+    Receiver,
+}
+
+/// How far a link has come.
+#[derive(Debug)]
+pub(super) enum LinkStage {
+    /// The engine is at it; the attach is not answered.
+    Attaching(Box<Attaching>),
+    /// In use.
+    Attached,
+    /// The peer has detached it, and the engine is at that.
+    Detaching,
+    /// We have detached it; the peer has not answered.
+    Detached,
+}
+
+/// A link that is being attached.
+#[derive(Debug)]
+pub(super) struct Attaching {
+    /// The peer's attach frame.
+    pub(super) frame: Box<[u8]>,
+    /// The address that a node was given which the peer has asked for without a name.
+    pub(super) address: Option<String>,
+    /// Of the filters that were asked for, those that hold.
+    pub(super) filters: Option<OwnedValue>,
+    /// Credit that came meanwhile.
+    pub(super) flow: Option<Credit>,
+    /// The peer has detached it meanwhile; whether it closes it.
+    pub(super) detach: Option<bool>,
+}
+
+/// What a flow frame says of a link.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Credit {
+    pub(super) delivery_count: Option<u32>,
+    pub(super) link_credit: u32,
+    pub(super) drain: bool,
+    pub(super) echo: bool,
+}
+
+/// One link.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) handle: u32,
+    pub(super) name: Box<str>,
+    pub(super) role: Role,
+    pub(super) stage: LinkStage,
+    pub(super) node: Node,
+    /// The receiver settles when the sender has (receiver settle mode `second`).
+    pub(super) is_second: bool,
+    /// A message that has come in part.
+    pub(super) unfinished: Option<Box<Unfinished>>,
+}
+
+/// What a link leads to or from.
+#[derive(Debug)]
+pub(super) enum Node {
+    /// A queue that messages come from.
+    Source(Source),
+    /// Where messages go.
+    Target(Target),
+    /// Nowhere yet.
+    None,
+}
+
+/// A queue that messages come from.
+#[derive(Debug, Default)]
+pub(super) struct Source {
+    pub(super) queue: String,
+    pub(super) is_presettled: bool,
+    pub(super) browses: bool,
+    pub(super) priority: i32,
+    /// What becomes of deliveries that are settled without a state, or whose connection is lost.
+    pub(super) default_outcome: Option<Outcome>,
+    /// What the queue is bound to before it is consumed from.
+    pub(super) binding: Option<(String, String)>,
+    /// The queue goes with the link.
+    pub(super) is_dynamic: bool,
+}
+
+/// Where messages go.
+#[derive(Debug)]
+pub(super) enum Target {
+    /// To an exchange; without a key it is the subject of each message.
+    Exchange { exchange: Box<str>, key: Option<Box<str>> },
+    /// To the queue that was made for the link.
+    Dynamic { queue: Box<str> },
+    /// Where each message says itself.
+    Anonymous,
+}
+
+/// A message whose transfer frames have not all come. Its buffer grows with what comes.
+#[derive(Debug, Default)]
+pub(super) struct Unfinished {
+    pub(super) delivery_id: u32,
+    pub(super) is_settled: bool,
+    pub(super) message: GatheredBody,
+}
+
+impl Link {
+    /// The error of a link.
+    pub(super) fn is_attached(&self) -> bool {
+        matches!(self.stage, LinkStage::Attached)
+    }
+    pub(super) fn attaching(&mut self) -> Option<&mut Attaching> {
+        match &mut self.stage {
+            LinkStage::Attaching(attaching) => Some(attaching),
+            _ => None,
+        }
+    }
+    fn held_bytes(&self) -> usize {
+        let unfinished = self.unfinished.as_ref().map_or(0, |it| it.message.capacity());
+        let attaching = match &self.stage {
+            LinkStage::Attaching(attaching) => attaching.frame.len(),
+            _ => 0,
+        };
+        size_of::<Link>() + self.name.len() + unfinished + attaching
+    }
+}
+
+impl Session {
+    /// Octets of memory that it takes, about.
+    pub(super) fn held_bytes(&self) -> usize {
+        size_of::<Session>() + self.links.iter().map(Link::held_bytes).sum::<usize>()
+    }
+}
+
+/// What an outcome is to the engine.
+pub(super) fn outcome(state: OutcomeState<'_>) -> Outcome {
+    match state {
+        OutcomeState::Accepted(_) => Outcome::Accept,
+        OutcomeState::Rejected(_) => Outcome::Discard,
+        OutcomeState::Released(_) => Outcome::RELEASE,
+        OutcomeState::Modified(it) => {
+            Outcome::Return(Return { failed: it.delivery_failed, elsewhere: it.undeliverable_here })
+        }
+    }
+}
+
+/// The name of the consumer of a link.
+#[inline]
+pub(super) fn consumer_of(handle: u32) -> String {
+    handle.to_string()
+}
+
+/// A frame for a link that is not there.
+pub(super) fn unattached(what: &str, handle: u32) -> Fault {
+    let text = format!("{what} for handle {handle}, with which no link is attached");
+    Fault::session(super::codec::Condition::UnattachedHandle, text)
+}

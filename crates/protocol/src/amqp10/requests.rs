@@ -1,0 +1,83 @@
+//! What sessions ask the engine for, one thing at a time each, and its answers.
+
+use super::handler::Handler;
+use crate::{Context, Host};
+use angarium_engine::{Refusal, Reply, Request};
+
+/// What an answer of the engine is for.
+#[derive(Debug)]
+pub(super) enum Pending {
+    /// Nothing.
+    Nothing,
+    /// A link that is being attached.
+    Attach { handle: u32, step: Step },
+    /// A link that the peer has detached; whether it closes it.
+    Detach { handle: u32, closed: bool },
+}
+
+/// How far attaching a link has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Whether its queue is there.
+    Find,
+    /// Its queue is made.
+    Create,
+    /// Whether its exchange is there.
+    Exchange,
+    /// Its queue is bound.
+    Bind,
+    /// It begins to consume.
+    Consume,
+}
+
+impl Handler {
+    /// Asks the engine for something, once what the session has asked for before is answered.
+    pub(super) fn ask(
+        &mut self,
+        context: &mut Context<impl Host>,
+        number: u16,
+        request: Request,
+        pending: Pending,
+    ) {
+        let Some(session) = self.sessions.get(number) else { return };
+        session.pending.push_back(pending);
+        session.requests.push_back(request);
+        if session.pending.len() == 1 {
+            self.ask_next(context, number);
+        }
+    }
+
+    fn ask_next(&mut self, context: &mut Context<impl Host>, number: u16) {
+        let session = self.sessions.get(number);
+        if let Some(request) = session.and_then(|session| session.requests.pop_front()) {
+            self.has_asked = true;
+            context.engine.request(context.now, self.channel_id(number), request, context.host);
+        }
+    }
+
+    /// The engine has answered a session.
+    pub(super) fn answered(
+        &mut self,
+        context: &mut Context<impl Host>,
+        number: u16,
+        reply: Result<Reply, Refusal>,
+    ) {
+        let Some(session) = self.sessions.get(number) else { return };
+        let Some(pending) = session.pending.pop_front() else { return };
+        if !session.is_open() {
+            // What it has not asked for yet is not asked for.
+            session.forget_requests();
+            return self.end_if_answered(context, number);
+        }
+        self.ask_next(context, number);
+        match pending {
+            Pending::Nothing => {}
+            Pending::Attach { handle, step } => {
+                self.attach_answered(context, number, (handle, step), reply);
+            }
+            Pending::Detach { handle, closed } => {
+                self.detach_answered(context, number, handle, closed);
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Publishes of a session that wait for their outcome, and the dispositions that tell it: one for each run of
+//! deliveries with the same outcome.
+
+use super::codec::{
+    ACCEPTED, Condition, DeliveryState, Disposition, Error, Rejected, Role, write_frame,
+};
+use std::collections::VecDeque;
+
+/// A publish that waits for its outcome.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unconfirmed {
+    pub(super) delivery_id: u32,
+    pub(super) handle: u32,
+    pub(super) told: Told,
+}
+
+/// How the peer is told of an outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// Not: it has settled the delivery itself.
+    Not,
+    /// By a disposition that settles.
+    Settled,
+    /// By one that does not: the peer settles first (receiver settle mode `second`).
+    Unsettled,
+    /// It was told already.
+    Done,
+}
+
+/// The publishes of a session that wait, in the order of their numbers.
+#[derive(Debug, Default)]
+pub(super) struct Ring {
+    /// How many were taken out.
+    gone: u64,
+    waiting: VecDeque<Unconfirmed>,
+}
+
+impl Ring {
+    /// Adds the next publish.
+    #[inline]
+    pub(super) fn push(&mut self, publish: Unconfirmed) {
+        self.waiting.push_back(publish);
+    }
+    /// The last publish was refused before it got a number.
+    pub(super) fn pop(&mut self) -> Option<Unconfirmed> {
+        self.waiting.pop_back()
+    }
+    /// Takes out all up to that number.
+    pub(super) fn take_up_to(&mut self, number: u64) -> impl Iterator<Item = Unconfirmed> {
+        let count = number.saturating_sub(self.gone).min(self.waiting.len() as u64);
+        self.gone += count;
+        self.waiting.drain(..count as usize)
+    }
+    /// The publish of that number, which stays in its place and is told no more.
+    pub(super) fn take_one(&mut self, number: u64) -> Option<Unconfirmed> {
+        let index = number.checked_sub(self.gone + 1)?;
+        let publish = self.waiting.get_mut(usize::try_from(index).ok()?)?;
+        let taken = *publish;
+        publish.told = Told::Done;
+        Some(taken)
+    }
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
+/// Deliveries in a row that are told the same.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub(super) first: u32,
+    pub(super) last: u32,
+    pub(super) settled: bool,
+}
+
+impl Run {
+    /// Whether the delivery continues the run, which it then does.
+    #[inline]
+    pub(super) fn takes(&mut self, delivery_id: u32, settled: bool) -> bool {
+        let takes = self.settled == settled && self.last.wrapping_add(1) == delivery_id;
+        if takes {
+            self.last = delivery_id;
+        }
+        takes
+    }
+
+    /// Tells the peer that these were accepted.
+    pub(super) fn put_accepted(self, out: &mut Vec<u8>, channel: u16) {
+        self.put(out, channel, ACCEPTED);
+    }
+
+    /// Tells the peer of this state.
+    pub(super) fn put(self, out: &mut Vec<u8>, channel: u16, state: DeliveryState<'_>) {
+        let Run { first, last, settled } = self;
+        let disposition = Disposition {
+            role: Role::Receiver,
+            first,
+            last: (first != last).then_some(last),
+            settled,
+            state: Some(state),
+            batchable: false,
+        };
+        write_frame(&disposition, channel, &[], out);
+    }
+}
+
+/// Tells the peer that a delivery is rejected, and why.
+pub(super) fn put_rejected(
+    out: &mut Vec<u8>,
+    channel: u16,
+    (delivery_id, settled): (u32, bool),
+    (condition, why): (Condition, &str),
+) {
+    let error = Some(Error::new(condition, why));
+    let run = Run { first: delivery_id, last: delivery_id, settled };
+    run.put(out, channel, DeliveryState::Rejected(Rejected { error }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn publish(delivery_id: u32) -> Unconfirmed {
+        Unconfirmed { delivery_id, handle: 0, told: Told::Settled }
+    }
+
+    #[test]
+    fn numbers_find_their_deliveries() {
+        let mut ring = Ring::default();
+        (10..15).for_each(|id| ring.push(publish(id)));
+        assert_eq!(ring.take_one(3).map(|it| it.delivery_id), Some(12));
+        assert!(ring.take_one(6).is_none() && ring.take_one(0).is_none());
+        let taken: Vec<_> = ring.take_up_to(4).map(|it| (it.delivery_id, it.told)).collect();
+        let (settled, done) = (Told::Settled, Told::Done);
+        assert_eq!(taken, [(10, settled), (11, settled), (12, done), (13, settled)]);
+        assert_eq!(ring.take_up_to(2).count(), 0);
+        assert_eq!(ring.take_one(5).map(|it| it.delivery_id), Some(14));
+        assert_eq!(ring.take_up_to(9).count(), 1);
+    }
+}
