@@ -42,6 +42,10 @@ impl Handler {
         context: &mut Context<impl Host>,
         error: Option<Error<'_>>,
     ) {
+        if !self.sessions.are_answered(None) {
+            self.waiting = Some(Waiting::Answers(None));
+            return;
+        }
         let why = error.map(|error| {
             let text = error.description.unwrap_or_default();
             format!("closed by the client: {} {text}", error.condition.0)

@@ -96,6 +96,8 @@ pub(super) enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waiting {
     Authentication,
+    /// Until what this session has asked for is answered, or what all have: then the input is presented again.
+    Answers(Option<u16>),
     /// Until all shards know what it has asked for: then its close is answered.
     ToClose,
 }
@@ -191,7 +193,7 @@ impl Handler {
         match frame::read(input, self.settings.frame_bytes_max) {
             Ok(Some((frame, bytes))) => {
                 self.frame(context, frame)?;
-                Ok(bytes)
+                Ok(if matches!(self.waiting, Some(Waiting::Answers(_))) { 0 } else { bytes })
             }
             Ok(None) => Ok(0),
             Err(error) => {

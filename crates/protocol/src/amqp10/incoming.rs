@@ -3,7 +3,7 @@
 use super::address::{self, Address};
 use super::codec::{Condition, Limits, Sections, Transfer};
 use super::fault::{Fault, condition};
-use super::handler::Handler;
+use super::handler::{Handler, Waiting};
 use super::link::{Node, Role, Target, Unfinished, unattached};
 use super::stored;
 use super::unconfirmed::{Told, Unconfirmed};
@@ -42,15 +42,19 @@ impl Handler {
     ) -> Result<(), Fault> {
         let Some(index) = self.usable(number, "transfer")? else { return Ok(()) };
         let handle = transfer.handle;
+        let link = self.sessions.all[index].link_index(handle);
+        if link.is_some_and(|at| self.sessions.all[index].links[at].is_attaching()) {
+            // It came before our attach, and credit with that.
+            self.waiting = Some(Waiting::Answers(Some(number)));
+            return Ok(());
+        }
         let (writer, out) = self.outgoing(context);
         let Some(state) = writer.session(number) else { return Ok(()) };
         if !state.take_frame(out) {
             let text = "more transfer frames than the session's incoming window allows";
             return Err(Fault::session(Condition::WindowViolation, text));
         }
-        let Some(at) = self.sessions.all[index].link_index(handle) else {
-            return Err(unattached("transfer", handle));
-        };
+        let Some(at) = link else { return Err(unattached("transfer", handle)) };
         let link = &mut self.sessions.all[index].links[at];
         if link.role == Role::Sender {
             let text = format!("transfer for handle {handle}, on which the broker sends");

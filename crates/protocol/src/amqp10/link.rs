@@ -109,9 +109,11 @@ pub(super) struct Unfinished {
 }
 
 impl Link {
-    /// The error of a link.
     pub(super) fn is_attached(&self) -> bool {
         matches!(self.stage, LinkStage::Attached)
+    }
+    pub(super) fn is_attaching(&self) -> bool {
+        matches!(self.stage, LinkStage::Attaching(_))
     }
     pub(super) fn attaching(&mut self) -> Option<&mut Attaching> {
         match &mut self.stage {

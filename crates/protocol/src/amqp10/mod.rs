@@ -22,6 +22,8 @@ mod session_state;
 mod settings;
 mod settle;
 mod stored;
+#[cfg(test)]
+mod tests;
 mod transfer_frame;
 mod translate;
 mod unconfirmed;

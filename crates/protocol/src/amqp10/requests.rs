@@ -1,6 +1,6 @@
 //! What sessions ask the engine for, one thing at a time each, and its answers.
 
-use super::handler::Handler;
+use super::handler::{Handler, Waiting};
 use crate::{Context, Host};
 use angarium_engine::{Refusal, Reply, Request};
 
@@ -57,6 +57,20 @@ impl Handler {
 
     /// The engine has answered a session.
     pub(super) fn answered(
+        &mut self,
+        context: &mut Context<impl Host>,
+        number: u16,
+        reply: Result<Reply, Refusal>,
+    ) {
+        self.take_answer(context, number, reply);
+        if let Some(Waiting::Answers(number)) = self.waiting
+            && self.sessions.are_answered(number)
+        {
+            self.waiting = None;
+        }
+    }
+
+    fn take_answer(
         &mut self,
         context: &mut Context<impl Host>,
         number: u16,

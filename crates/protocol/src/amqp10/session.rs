@@ -2,7 +2,7 @@
 
 use super::codec::{Begin, Condition, End, Flow};
 use super::fault::Fault;
-use super::handler::Handler;
+use super::handler::{Handler, Waiting};
 use super::link::{Link, Role};
 use super::requests::Pending;
 use super::session_state::{SessionState, Windows};
@@ -15,8 +15,8 @@ use std::collections::VecDeque;
 pub(super) enum SessionStage {
     /// In use.
     Open,
-    /// Nothing is taken for it any more: it ends once all it has asked for is answered, with an error or at
-    /// the peer's request.
+    /// Nothing is taken for it any more: it ends once what is underway is answered, with an error or at the
+    /// peer's request.
     Ending(Option<Fault>),
     /// We have ended it; the peer has not answered.
     Ended,
@@ -100,6 +100,11 @@ impl Sessions {
         if let Some(index) = self.find(number) {
             self.all.remove(index);
         }
+    }
+    /// Whether all is answered that this session has asked for, or all have.
+    pub(super) fn are_answered(&self, number: Option<u16>) -> bool {
+        let mut asking = self.all.iter().filter(|session| !session.pending.is_empty());
+        asking.all(|session| number.is_some_and(|number| session.number != number))
     }
     /// Requests that the engine has not answered.
     pub(super) fn pending(&self) -> usize {
@@ -200,12 +205,13 @@ impl Handler {
             let text = format!("end on channel {number}, on which no session has begun");
             return Err(Fault::connection(Condition::NotAllowed, text));
         };
-        match session.stage {
-            SessionStage::Ended => self.sessions.remove(number),
-            SessionStage::Open | SessionStage::Ending(_) => {
-                session.stage = SessionStage::Ending(None);
-                self.end_if_answered(context, number);
-            }
+        if matches!(session.stage, SessionStage::Ended) {
+            self.sessions.remove(number);
+        } else if session.pending.is_empty() {
+            session.stage = SessionStage::Ending(None);
+            self.end_if_answered(context, number);
+        } else {
+            self.waiting = Some(Waiting::Answers(Some(number)));
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use crate::{
     Authentication, Close, Context, Credentials, Host, Identity, Peer, Protocol, ProtocolHandler,
     Writer,
 };
-use crate::{ConnectionQuery, ConnectionRow, Figures, QueryResult, Traffic, amqp091, nats};
+use crate::{ConnectionQuery, ConnectionRow, Figures, QueryResult, Traffic, amqp10, amqp091, nats};
 use angarium_engine::{
     CancelReason, ChannelId, Confirm, ConnectionId, Delivery, DirectMessage, Effects, Engine,
     GetAnswer, Hints, Load, MessageView, Options, Position, Refusal, Reply, Request, Responses,
@@ -116,6 +116,7 @@ impl Host for Surroundings {
 #[derive(Debug)]
 pub(crate) enum AnyHandler {
     Amqp091(Box<amqp091::Handler>),
+    Amqp10(Box<amqp10::Handler>),
     Nats(Box<nats::Handler>),
 }
 
@@ -124,6 +125,7 @@ macro_rules! of_any {
     ($handler:expr, $inner:ident => $call:expr) => {
         match $handler {
             AnyHandler::Amqp091($inner) => $call,
+            AnyHandler::Amqp10($inner) => $call,
             AnyHandler::Nats($inner) => $call,
         }
     };
@@ -250,6 +252,15 @@ impl TestHost {
         let now = self.now;
         self.add(Protocol::Amqp, |id| {
             AnyHandler::Amqp091(Box::new(amqp091::Handler::new(id, peer, settings, now)))
+        })
+    }
+
+    /// Accepts a connection that speaks AMQP 1.0 and returns its number.
+    pub(crate) fn accept_amqp10(&mut self, peer: Peer, settings: amqp10::Settings) -> usize {
+        let patience = self.now.plus(settings.handshake_timeout);
+        self.add(Protocol::Amqp, |id| {
+            let handler = amqp10::Handler::new(id, peer, Arc::new(settings), Some(patience));
+            AnyHandler::Amqp10(Box::new(handler))
         })
     }
 
@@ -394,6 +405,20 @@ impl TestHost {
         self.turn_ends();
     }
 
+    /// An administrator deletes a queue.
+    pub(crate) fn delete_queue(&mut self, name: &str) {
+        let (name, handler) = (name.to_owned(), ChannelId { connection: ADMIN, number: 1 });
+        self.admin(handler, Request::DeleteQueue { name, if_unused: false, if_empty: false });
+        self.turn_ends();
+    }
+
+    /// Bytes that a connection's handler and writer hold.
+    pub(crate) fn held_bytes(&self, number: usize) -> usize {
+        let held = of_any!(&self.clients[number].handler, inner => inner.held_bytes());
+        let writer = &self.host.writers[number];
+        held + writer.held_bytes() + writer.output.held
+    }
+
     pub(crate) fn blocked(&mut self, why: Option<&str>) {
         for number in 0..self.clients.len() {
             self.with(number, |any, context| of_any!(any, inner => inner.blocked(context, why)));
@@ -409,7 +434,7 @@ impl TestHost {
     pub(crate) fn amqp091(&self, number: usize) -> &amqp091::Handler {
         match &self.clients[number].handler {
             AnyHandler::Amqp091(handler) => handler,
-            AnyHandler::Nats(_) => panic!("connection {number} speaks NATS"),
+            _ => panic!("connection {number} does not speak AMQP 0-9-1"),
         }
     }
 
@@ -417,7 +442,7 @@ impl TestHost {
     pub(crate) fn nonce(&self, number: usize) -> String {
         match &self.clients[number].handler {
             AnyHandler::Nats(handler) => handler.nonce.clone(),
-            AnyHandler::Amqp091(_) => String::new(),
+            _ => String::new(),
         }
     }
 

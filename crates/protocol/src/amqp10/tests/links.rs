@@ -1,0 +1,270 @@
+//! Links: attach and detach, credit, drain, windows, refusals.
+
+use super::client::{Client, closing, credit, data, receiver, sender, settled, transfer};
+use crate::amqp10::Settings;
+use crate::amqp10::codec::{
+    ACCEPTED, Attach, DistributionMode, End, Flow, RELEASED, SenderSettleMode, Source, Transfer,
+};
+
+const CREDIT: &str = "0 flow window=4096 handle=0 count=0 credit=1000";
+
+/// A client with a sender, handle 0, to queue `q`, into which it has put these.
+fn with_messages(client: &mut Client, bodies: &[&str]) {
+    client.send(0, &sender(0, "q"));
+    for (id, body) in (0..).zip(bodies) {
+        let message = data(body);
+        let mut parts = message.chunks(100_000).peekable();
+        while let Some(part) = parts.next() {
+            let more = parts.peek().is_some();
+            client.send_with(0, &Transfer { more, ..transfer(0, id) }, part);
+        }
+    }
+    client.lines();
+}
+
+#[test]
+fn messages_come_as_far_as_there_is_credit() {
+    let mut client = Client::open();
+    with_messages(&mut client, &["a", "b", "c", "d"]);
+    client.send(0, &receiver(1, "q"));
+    client.expect(&["0 attach 1 sender r q -> -"]);
+    client.send(0, &credit(1, 0, 2));
+    client.expect(&["0 transfer 1 id=0 \"a\"", "0 transfer 1 id=1 \"b\""]);
+    // The credit counts from what the peer has seen; less is obeyed.
+    client.send(0, &credit(1, 1, 1));
+    client.expect(&[]);
+    client.send(0, &credit(1, 2, 1));
+    client.expect(&["0 transfer 1 id=2 \"c\""]);
+    client.send(0, &settled(0, 2, ACCEPTED));
+    client.send(0, &closing(1));
+    client.expect(&["0 detach 1 closed"]);
+}
+
+#[test]
+fn credit_may_come_before_the_attach_is_answered() {
+    let mut client = Client::open();
+    with_messages(&mut client, &["a"]);
+    let mut bytes = super::client::frame(0, &receiver(1, "q"), &[]);
+    bytes.extend(super::client::frame(0, &credit(1, 0, 1), &[]));
+    client.raw(&bytes);
+    client.expect(&["0 attach 1 sender r q -> -", "0 transfer 1 id=0 \"a\""]);
+}
+
+#[test]
+fn drain_gives_up_what_credit_is_left() {
+    let mut client = Client::open();
+    with_messages(&mut client, &["a"]);
+    client.send(0, &receiver(1, "q"));
+    client.lines();
+    client.send(0, &Flow { drain: true, ..credit(1, 0, 5) });
+    client
+        .expect(&["0 transfer 1 id=0 \"a\"", "0 flow window=4095 handle=1 count=5 credit=0 drain"]);
+    client.send_with(0, &transfer(0, 1), &data("b"));
+    client.expect(&["0 disposition receiver 1 settled accepted"]);
+    client.send(0, &credit(1, 5, 1));
+    client.expect(&["0 transfer 1 id=1 \"b\""]);
+}
+
+#[test]
+fn echo_tells_the_state_of_a_link() {
+    let mut client = Client::open();
+    with_messages(&mut client, &["a"]);
+    client.send(0, &receiver(1, "q"));
+    client.send(0, &Flow { echo: true, ..credit(1, 0, 5) });
+    let lines = client.lines();
+    assert!(lines.iter().any(|line| line.contains("handle=1")), "{lines:#?}");
+}
+
+#[test]
+fn what_a_closed_link_held_goes_back_uncounted() {
+    let mut client = Client::open();
+    with_messages(&mut client, &["a", "b"]);
+    client.send(0, &receiver(1, "q"));
+    client.send(0, &credit(1, 0, 2));
+    client.send(0, &settled(1, 1, RELEASED));
+    client.send(0, &closing(1));
+    client.lines();
+    client.send(0, &receiver(1, "q"));
+    client.send(0, &credit(1, 0, 2));
+    let lines = client.lines();
+    let transfers: Vec<_> = lines.iter().filter(|line| line.contains("transfer")).collect();
+    assert_eq!(transfers, ["0 transfer 1 id=2 \"a\"", "0 transfer 1 id=3 \"b\""]);
+}
+
+#[test]
+fn a_lost_connection_counts() {
+    let mut client = Client::open();
+    with_messages(&mut client, &["a"]);
+    client.send(0, &receiver(1, "q"));
+    client.send(0, &credit(1, 0, 1));
+    client.lines();
+    client.host.cut(client.number);
+    client.another("guest");
+    client.send(0, &receiver(0, "q"));
+    client.send(0, &credit(0, 0, 1));
+    client.expect(&["0 attach 0 sender r q -> -", "0 transfer 0 id=0 count=1 \"a\""]);
+}
+
+#[test]
+fn an_ended_session_gives_back_in_order() {
+    let mut client = Client::open();
+    with_messages(&mut client, &["a", "b"]);
+    client.send(0, &receiver(1, "q"));
+    client.send(0, &credit(1, 0, 2));
+    client.send(0, &End::default());
+    client.lines();
+    client.send(0, &super::client::begin(10));
+    client.send(0, &receiver(0, "q"));
+    client.send(0, &credit(0, 0, 2));
+    let lines = client.lines();
+    assert_eq!(lines[2..], ["0 transfer 0 id=0 \"a\"", "0 transfer 0 id=1 \"b\""], "{lines:#?}");
+}
+
+#[test]
+fn browsing_takes_nothing() {
+    let mut client = Client::open();
+    with_messages(&mut client, &["a", "b"]);
+    let source = Source {
+        address: Some("q"),
+        distribution_mode: Some(DistributionMode::Copy),
+        ..Source::default()
+    };
+    let browser = Attach {
+        source: Some(source),
+        snd_settle_mode: SenderSettleMode::Settled,
+        ..receiver(1, "q")
+    };
+    client.send(0, &browser);
+    client.lines();
+    client.send(0, &Flow { drain: true, ..credit(1, 0, 10) });
+    client.expect(&[
+        "0 transfer 1 id=0 settled \"a\"",
+        "0 transfer 1 id=1 settled \"b\"",
+        "0 flow window=4094 handle=1 count=10 credit=0 drain",
+    ]);
+    client.send(0, &closing(1));
+    client.send(0, &Attach { name: "t", ..receiver(2, "q") });
+    client.send(0, &credit(2, 0, 10));
+    let lines = client.lines();
+    assert_eq!(lines.iter().filter(|line| line.contains("transfer 2")).count(), 2, "{lines:#?}");
+}
+
+#[test]
+fn what_names_nothing_is_detached_and_the_session_goes_on() {
+    let mut client = Client::open();
+    client.send(0, &sender(0, "/exchanges/none"));
+    client.expect(&[
+        "0 attach 0 receiver s - -> null",
+        "0 detach 0 closed amqp:not-found: no exchange 'none' in vhost '/'",
+    ]);
+    client.send(0, &closing(0));
+    client.send(0, &receiver(0, "/queues/%4"));
+    client.expect(&[
+        "0 attach 0 sender r null -> -",
+        "0 detach 0 closed amqp:invalid-field: '%4' has a % without two hexadecimal digits",
+    ]);
+    client.send(0, &closing(0));
+    client.send(0, &sender(0, "q"));
+    client.expect(&["0 attach 0 receiver s - -> q", CREDIT]);
+}
+
+#[test]
+fn who_may_not_is_told_at_the_attach() {
+    let mut client = Client::open();
+    client.another("reader");
+    client.send(0, &sender(0, "amq.topic"));
+    let lines = client.lines();
+    assert!(lines[1].contains("amqp:unauthorized-access"), "{lines:#?}");
+}
+
+#[test]
+fn a_queue_that_is_deleted_detaches_its_links() {
+    let mut client = Client::open();
+    with_messages(&mut client, &["a"]);
+    client.send(0, &receiver(1, "q"));
+    client.lines();
+    client.host.delete_queue("q");
+    client.expect(&["0 detach 1 closed amqp:resource-deleted: the queue was deleted"]);
+    client.send(0, &closing(1));
+    client.expect(&[]);
+    client.send(0, &receiver(1, "q"));
+    client.expect(&["0 attach 1 sender r q -> -"]);
+}
+
+#[test]
+fn a_link_attached_anew_is_taken_from_the_old_one() {
+    let mut client = Client::open();
+    client.send(0, &receiver(1, "q"));
+    client.lines();
+    client.send(0, &receiver(2, "q"));
+    let lines = client.lines();
+    assert_eq!(
+        lines,
+        [
+            "0 detach 1 closed amqp:link:stolen: the link was attached anew",
+            "0 attach 2 sender r q -> -",
+        ]
+    );
+}
+
+#[test]
+fn deliveries_wait_for_the_window_and_are_cut_into_frames() {
+    let mut client = Client::open_with(Settings::default(), 2);
+    let long = "x".repeat(300_000);
+    with_messages(&mut client, &[&long, "b"]);
+    client.send(0, &receiver(1, "q"));
+    client.lines();
+    client.send(0, &Flow { incoming_window: 2, ..credit(1, 0, 10) });
+    client.expect(&["0 transfer 1 id=0 more 131038 octets", "0 transfer 1 more 131051 octets"]);
+    let flow =
+        Flow { next_incoming_id: Some(2), incoming_window: 1, handle: None, ..credit(1, 0, 10) };
+    let flow = Flow { delivery_count: None, link_credit: None, ..flow };
+    client.send(0, &flow);
+    client.expect(&["0 transfer 1 37930 octets"]);
+    client.send(0, &Flow { next_incoming_id: Some(3), ..flow });
+    client.expect(&["0 transfer 1 id=1 \"b\""]);
+}
+
+#[test]
+fn links_of_one_session_take_turns() {
+    let mut client = Client::open_with(Settings::default(), 1);
+    let long = "x".repeat(300_000);
+    with_messages(&mut client, &[&long]);
+    client.send(0, &Attach { name: "other", ..sender(1, "p") });
+    client.send_with(0, &transfer(1, 9), &data("b"));
+    client.send(0, &receiver(2, "q"));
+    client.send(0, &Attach { name: "rp", ..receiver(3, "p") });
+    client.send(0, &Flow { incoming_window: 1, ..credit(2, 0, 10) });
+    client.send(0, &Flow { incoming_window: 1, ..credit(3, 0, 10) });
+    client.lines();
+    let flow =
+        Flow { next_incoming_id: Some(1), incoming_window: 10, handle: None, ..credit(1, 0, 10) };
+    client.send(0, &Flow { delivery_count: None, link_credit: None, ..flow });
+    client.expect(&[
+        "0 transfer 2 more 131051 octets",
+        "0 transfer 3 id=1 \"b\"",
+        "0 transfer 2 37930 octets",
+    ]);
+}
+
+#[test]
+fn what_is_dropped_before_it_began_leaves_no_gap() {
+    let mut client = Client::open_with(Settings::default(), 0);
+    with_messages(&mut client, &["a", "b"]);
+    client.send(0, &receiver(1, "q"));
+    client.send(0, &Flow { incoming_window: 0, ..credit(1, 0, 10) });
+    client.send(0, &closing(1));
+    client.send(0, &Attach { name: "t", ..receiver(2, "q") });
+    client.lines();
+    client.send(0, &credit(2, 0, 10));
+    client.expect(&["0 transfer 2 id=0 \"a\"", "0 transfer 2 id=1 \"b\""]);
+    client.send(0, &settled(0, 1, ACCEPTED));
+    client.send(0, &closing(2));
+    client.lines();
+    client.send(0, &Attach { name: "u", ..receiver(3, "q") });
+    client.send(0, &Flow { drain: true, ..credit(3, 0, 1) });
+    client.expect(&[
+        "0 attach 3 sender u q -> -",
+        "0 flow window=4094 handle=3 count=1 credit=0 drain",
+    ]);
+}
