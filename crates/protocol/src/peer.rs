@@ -62,8 +62,8 @@ pub enum Credentials {
 }
 
 impl Credentials {
-    /// What a response of the SASL mechanism PLAIN says (RFC 4616): authorization identity, name and password,
-    /// parted by NUL. Nobody acts for another user.
+    /// What a response of the SASL mechanism PLAIN says (RFC 4616): authorization identity, name and
+    /// password, parted by NUL. Nobody acts for another user.
     pub(crate) fn of_plain(response: &[u8]) -> Option<Credentials> {
         let mut parts = str::from_utf8(response).ok()?.split('\0');
         let (on_behalf_of, user, password) = (parts.next()?, parts.next()?, parts.next()?);

@@ -1,7 +1,24 @@
 //! Errors of the peer, and refusals that are reported to it: what they end, their condition and text.
 
 use super::codec::{Condition, Error, Malformed};
-use angarium_engine::{Refusal, RefusalKind};
+use super::mapping;
+use angarium_engine::Refusal;
+
+/// What is wrong, as frames that end or refuse something say it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reason<'a> {
+    pub(super) condition: Condition,
+    pub(super) text: &'a str,
+}
+
+impl<'a> Reason<'a> {
+    pub(super) fn new(condition: Condition, text: &'a str) -> Reason<'a> {
+        Reason { condition, text }
+    }
+    pub(super) fn error(self) -> Error<'a> {
+        Error::new(self.condition, self.text)
+    }
+}
 
 /// What an error ends (part 2, 2.8.14: the smallest thing that is wrong).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +52,7 @@ impl Fault {
     }
     /// The error of a link that the engine has refused something.
     pub(super) fn refused(handle: u32, refusal: Refusal) -> Fault {
-        Fault::link(handle, condition(refusal.kind), refusal.text)
+        Fault::link(handle, mapping::condition(refusal.kind), refusal.text)
     }
     /// The error of a frame that cannot be decoded.
     pub(super) fn malformed(malformed: Malformed) -> Fault {
@@ -44,21 +61,5 @@ impl Fault {
     /// As frames carry it.
     pub(super) fn error(&self) -> Error<'_> {
         Error::new(self.condition, &self.text)
-    }
-}
-
-/// The condition of a refusal.
-pub(super) fn condition(kind: RefusalKind) -> Condition {
-    match kind {
-        RefusalKind::NotFound => Condition::NotFound,
-        RefusalKind::PreconditionFailed => Condition::PreconditionFailed,
-        RefusalKind::AccessRefused => Condition::UnauthorizedAccess,
-        RefusalKind::ResourceLocked => Condition::ResourceLocked,
-        RefusalKind::NotAllowed => Condition::NotAllowed,
-        RefusalKind::LimitExceeded | RefusalKind::MemoryShort | RefusalKind::StorageUnavailable => {
-            Condition::ResourceLimitExceeded
-        }
-        RefusalKind::NotImplemented => Condition::NotImplemented,
-        RefusalKind::Internal => Condition::InternalError,
     }
 }

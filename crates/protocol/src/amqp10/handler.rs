@@ -16,7 +16,8 @@ use super::codec::{
 };
 use super::fault::Fault;
 use super::frame::{self, Frame};
-use super::session::{Session, Sessions};
+use super::mapping;
+use super::sessions::{Session, Sessions};
 use super::settings::Settings;
 use super::writer::Writer;
 use crate::output::Output;
@@ -96,7 +97,7 @@ pub(super) enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waiting {
     Authentication,
-    /// Until what this session has asked for is answered, or what all have: then the input is presented again.
+    /// Until the requests of this session are answered, or those of all: then the input is presented again.
     Answers(Option<u16>),
     /// Until all shards know what it has asked for: then its close is answered.
     ToClose,
@@ -356,7 +357,7 @@ impl ProtocolHandler for Handler {
     }
 
     fn channel_failed(&mut self, context: &mut Context<impl Host>, id: ChannelId, why: Refusal) {
-        let fault = Fault::session(super::fault::condition(why.kind), why.text);
+        let fault = Fault::session(mapping::condition(why.kind), why.text);
         self.lost_session(context, id.number, fault);
     }
 

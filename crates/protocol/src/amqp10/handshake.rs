@@ -265,7 +265,7 @@ impl Handler {
                     );
                     Fault::connection(Condition::UnauthorizedAccess, text)
                 }
-                kind => Fault::connection(super::fault::condition(kind), refusal.text),
+                kind => Fault::connection(super::mapping::condition(kind), refusal.text),
             }
         })?;
         self.connected = true;
@@ -339,5 +339,9 @@ impl Handler {
 
 /// The beginning of a text, as much as is kept.
 fn shortened(text: &str) -> String {
-    text[..text.floor_char_boundary(CLIENT_TEXT_BYTES_MAX)].to_owned()
+    let mut end = text.len().min(CLIENT_TEXT_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].to_owned()
 }

@@ -67,7 +67,7 @@ pub(super) enum Waiting {
     Drained(u32),
 }
 
-/// What is told of each step of sending what is held.
+/// One step of sending what is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// A frame of that link was written; `begins`: the first of the delivery with that tag.

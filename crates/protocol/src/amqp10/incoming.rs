@@ -1,10 +1,12 @@
 //! Messages from the peer: transfer frames, put together and published.
 
 use super::address::{self, Address};
-use super::codec::{Condition, Limits, Sections, Transfer};
-use super::fault::{Fault, condition};
+use super::codec::{Condition, Limits, Malformed, Properties, Sections, Transfer};
+use super::fault::{Fault, Reason};
 use super::handler::{Handler, Waiting};
 use super::link::{Node, Role, Target, Unfinished, unattached};
+use super::mapping;
+use super::sessions::{Place, Session};
 use super::stored;
 use super::unconfirmed::{Told, Unconfirmed};
 use crate::names::SUBJECT_EXCHANGE;
@@ -55,7 +57,8 @@ impl Handler {
             return Err(Fault::session(Condition::WindowViolation, text));
         }
         let Some(at) = link else { return Err(unattached("transfer", handle)) };
-        let link = &mut self.sessions.all[index].links[at];
+        let place = Place { session: index, link: at };
+        let link = self.sessions.link_at(place);
         if link.role == Role::Sender {
             let text = format!("transfer for handle {handle}, on which the broker sends");
             return Err(Fault::session(Condition::IllegalState, text));
@@ -64,7 +67,7 @@ impl Handler {
             return Ok(());
         }
         if link.unfinished.is_some() {
-            return self.continue_message(context, (index, at), transfer, payload);
+            return self.continue_message(context, place, transfer, payload);
         }
         let Some(delivery_id) = transfer.delivery_id else {
             let text = "the first transfer of a delivery has no delivery-id";
@@ -83,10 +86,10 @@ impl Handler {
         if transfer.more {
             let unfinished = Unfinished { delivery_id, is_settled, ..Unfinished::default() };
             link.unfinished = Some(unfinished.into());
-            return self.gather((index, at), payload);
+            return self.gather(place, payload);
         }
         let arrived = Arrived { delivery_id, is_settled, message: payload, shared: None };
-        self.publish(context, (index, at), arrived);
+        self.publish(context, place, arrived);
         Ok(())
     }
 
@@ -94,12 +97,12 @@ impl Handler {
     fn continue_message(
         &mut self,
         context: &mut Context<impl Host>,
-        (index, at): (usize, usize),
+        place: Place,
         transfer: &Transfer<'_>,
         payload: &[u8],
     ) -> Result<(), Fault> {
-        let number = self.sessions.all[index].number;
-        let link = &mut self.sessions.all[index].links[at];
+        let number = self.sessions.all[place.session].number;
+        let link = self.sessions.link_at(place);
         let Some(unfinished) = &mut link.unfinished else { return Ok(()) };
         if transfer.delivery_id.is_some_and(|id| id != unfinished.delivery_id) {
             let text = "a delivery begins before the one before it on the link is complete";
@@ -116,29 +119,29 @@ impl Handler {
         }
         unfinished.is_settled |= transfer.settled == Some(true);
         if transfer.more {
-            return self.gather((index, at), payload);
+            return self.gather(place, payload);
         }
-        self.gather((index, at), payload)?;
-        let link = &mut self.sessions.all[index].links[at];
+        self.gather(place, payload)?;
+        let link = self.sessions.link_at(place);
         let Some(unfinished) = link.unfinished.take() else { return Ok(()) };
         let Unfinished { delivery_id, is_settled, message } = *unfinished;
         if message.len() < context.engine.large_body_bytes() {
             let arrived = Arrived { delivery_id, is_settled, message: &message, shared: None };
-            self.publish(context, (index, at), arrived);
+            self.publish(context, place, arrived);
         } else {
             let message = message.into_shared();
             let shared = Some(&message);
             let arrived = Arrived { delivery_id, is_settled, message: &message, shared };
-            self.publish(context, (index, at), arrived);
+            self.publish(context, place, arrived);
         }
         Ok(())
     }
 
     /// Keeps a part of a message.
-    fn gather(&mut self, (index, at): (usize, usize), payload: &[u8]) -> Result<(), Fault> {
+    fn gather(&mut self, place: Place, payload: &[u8]) -> Result<(), Fault> {
         let max = self.settings.body_bytes_max + self.settings.properties_bytes_max as u64;
         let all = self.unfinished_bytes() + payload.len() as u64;
-        let link = &mut self.sessions.all[index].links[at];
+        let link = self.sessions.link_at(place);
         let handle = link.handle;
         let Some(unfinished) = &mut link.unfinished else { return Ok(()) };
         let bytes = (unfinished.message.len() + payload.len()) as u64;
@@ -165,7 +168,7 @@ impl Handler {
 
     /// Memory is short: gives the messages up that have not come whole.
     pub(super) fn give_up_unfinished(&mut self, context: &mut Context<impl Host>) {
-        let with_unfinished = |session: &super::session::Session| {
+        let with_unfinished = |session: &Session| {
             let links = session.links.iter().filter(|link| link.unfinished.is_some());
             links.map(|link| (session.number, link.handle)).collect::<Vec<_>>()
         };
@@ -178,14 +181,9 @@ impl Handler {
 
     /// Publishes a message, or tells the peer why not.
     #[inline]
-    fn publish(
-        &mut self,
-        context: &mut Context<impl Host>,
-        (index, at): (usize, usize),
-        arrived: Arrived<'_>,
-    ) {
-        let session = &self.sessions.all[index];
-        let link = &session.links[at];
+    fn publish(&mut self, context: &mut Context<impl Host>, place: Place, arrived: Arrived<'_>) {
+        let session = &self.sessions.all[place.session];
+        let link = &session.links[place.link];
         let (number, handle) = (session.number, link.handle);
         let told = match (arrived.is_settled, link.is_second) {
             (true, _) => Told::Not,
@@ -198,13 +196,15 @@ impl Handler {
             session.publishing(waiting);
         }
         let mut properties = std::mem::take(&mut self.properties);
-        let published = self.try_publish(context, (index, at), arrived, &mut properties);
+        let published = self.try_publish(context, place, arrived, &mut properties);
         self.properties = properties;
         let (writer, out) = self.outgoing(context);
         let Some(session) = writer.session(number) else { return };
         match published {
             Ok(()) => session.top_up(out, handle),
-            Err(Refused { condition, text }) => session.not_published(out, (condition, &text)),
+            Err(Refused { condition, text }) => {
+                session.not_published(out, Reason::new(condition, &text));
+            }
         }
     }
 
@@ -212,11 +212,11 @@ impl Handler {
     fn try_publish(
         &self,
         context: &mut Context<impl Host>,
-        (index, at): (usize, usize),
+        place: Place,
         arrived: Arrived<'_>,
         kept: &mut Vec<u8>,
     ) -> Result<(), Refused> {
-        let malformed = |malformed: super::codec::Malformed| Refused {
+        let malformed = |malformed: Malformed| Refused {
             condition: malformed.condition(),
             text: malformed.to_string(),
         };
@@ -229,9 +229,13 @@ impl Handler {
         };
         content.shared =
             copy.as_ref().filter(|body| body.len() >= context.engine.large_body_bytes());
-        let session = &self.sessions.all[index];
-        let Node::Target(target) = &session.links[at].node else { return Ok(()) };
-        let id = self.channel_id(session.number);
+        let session = &self.sessions.all[place.session];
+        let Node::Target(target) = &session.links[place.link].node else { return Ok(()) };
+        let properties = match sections.properties {
+            Some(_) => sections.properties().map_err(malformed)?,
+            None => Properties::default(),
+        };
+        self.check_user(&properties)?;
         let mut publish = Publish {
             exchange: "",
             routing_key: "",
@@ -240,48 +244,50 @@ impl Handler {
             delay: None,
             content,
         };
-        let properties = match sections.properties {
-            Some(_) => sections.properties().map_err(malformed)?,
-            None => super::codec::Properties::default(),
-        };
-        if let Some(claimed) = properties.user_id
-            && claimed != self.user.as_bytes()
-        {
-            let text = format!(
-                "user-id is '{}', and the connection's user '{}'",
-                String::from_utf8_lossy(claimed),
-                self.user
-            );
-            return Err(Refused { condition: Condition::UnauthorizedAccess, text });
-        }
         let subject = properties.subject.unwrap_or_default();
         let to;
-        match target {
-            Target::Exchange { exchange, key } => {
-                (publish.exchange, publish.routing_key) =
-                    (exchange, key.as_deref().unwrap_or(subject));
-            }
-            Target::Dynamic { queue } => publish.routing_key = queue,
+        (publish.exchange, publish.routing_key) = match target {
+            Target::Exchange { exchange, key } => (&**exchange, key.as_deref().unwrap_or(subject)),
+            Target::Dynamic { queue } => ("", &**queue),
             Target::Anonymous => {
-                let address = properties.to.unwrap_or_default();
-                to = address::parse(address, None)
+                to = address::parse(properties.to.unwrap_or_default(), None)
                     .map_err(|text| Refused { condition: Condition::NotFound, text })?;
-                (publish.exchange, publish.routing_key) = match &to {
-                    Address::Queue(name) => ("", name.as_ref()),
-                    Address::Any(name) | Address::Subscription { queue: name, .. } => ("", *name),
-                    Address::Topic(subject) => (SUBJECT_EXCHANGE, subject.as_ref()),
-                    Address::Exchange { exchange, key } => {
-                        (exchange.as_ref(), key.as_deref().unwrap_or(subject))
-                    }
-                    Address::Management | Address::ReadOnlyManagement => {
-                        let text = "requests to the broker need a link of their own".to_owned();
-                        return Err(Refused { condition: Condition::NotImplemented, text });
-                    }
-                };
+                route(&to, subject)?
             }
-        }
+        };
+        let id = self.channel_id(session.number);
         let published = context.engine.publish(context.now, id, &publish, context.host);
-        published
-            .map_err(|refusal| Refused { condition: condition(refusal.kind), text: refusal.text })
+        published.map_err(|refusal| Refused {
+            condition: mapping::condition(refusal.kind),
+            text: refusal.text,
+        })
     }
+
+    /// Refuses a message that names another user as its publisher.
+    #[inline]
+    fn check_user(&self, properties: &Properties<'_>) -> Result<(), Refused> {
+        let Some(claimed) = properties.user_id else { return Ok(()) };
+        if claimed == self.user.as_bytes() {
+            return Ok(());
+        }
+        let claimed = String::from_utf8_lossy(claimed);
+        let text = format!("user-id is '{claimed}', and the connection's user '{}'", self.user);
+        Err(Refused { condition: Condition::UnauthorizedAccess, text })
+    }
+}
+
+/// The exchange and routing key of a message to an address.
+fn route<'a>(address: &'a Address<'_>, subject: &'a str) -> Result<(&'a str, &'a str), Refused> {
+    Ok(match address {
+        Address::Queue(name) => ("", name.as_ref()),
+        Address::Any(name) | Address::Subscription { queue: name, .. } => ("", *name),
+        Address::Topic(subject) => (SUBJECT_EXCHANGE, subject.as_ref()),
+        Address::Exchange { exchange, key } => {
+            (exchange.as_ref(), key.as_deref().unwrap_or(subject))
+        }
+        Address::Management | Address::ReadOnlyManagement => {
+            let text = "requests to the broker need a link of their own".to_owned();
+            return Err(Refused { condition: Condition::NotImplemented, text });
+        }
+    })
 }

@@ -1,9 +1,8 @@
 //! Links as the handler has them.
 
-use super::codec::{Outcome as OutcomeState, OwnedValue};
+use super::codec::{Condition, OwnedValue};
 use super::fault::Fault;
-use super::session::Session;
-use angarium_engine::{GatheredBody, Outcome, Return};
+use angarium_engine::{GatheredBody, Outcome};
 
 /// Which end of a link the broker is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,32 +120,14 @@ impl Link {
             _ => None,
         }
     }
-    fn held_bytes(&self) -> usize {
+    /// Octets of memory that it takes, about.
+    pub(super) fn held_bytes(&self) -> usize {
         let unfinished = self.unfinished.as_ref().map_or(0, |it| it.message.capacity());
         let attaching = match &self.stage {
             LinkStage::Attaching(attaching) => attaching.frame.len(),
             _ => 0,
         };
         size_of::<Link>() + self.name.len() + unfinished + attaching
-    }
-}
-
-impl Session {
-    /// Octets of memory that it takes, about.
-    pub(super) fn held_bytes(&self) -> usize {
-        size_of::<Session>() + self.links.iter().map(Link::held_bytes).sum::<usize>()
-    }
-}
-
-/// What an outcome is to the engine.
-pub(super) fn outcome(state: OutcomeState<'_>) -> Outcome {
-    match state {
-        OutcomeState::Accepted(_) => Outcome::Accept,
-        OutcomeState::Rejected(_) => Outcome::Discard,
-        OutcomeState::Released(_) => Outcome::RELEASE,
-        OutcomeState::Modified(it) => {
-            Outcome::Return(Return { failed: it.delivery_failed, elsewhere: it.undeliverable_here })
-        }
     }
 }
 
@@ -159,5 +140,5 @@ pub(super) fn consumer_of(handle: u32) -> String {
 /// A frame for a link that is not there.
 pub(super) fn unattached(what: &str, handle: u32) -> Fault {
     let text = format!("{what} for handle {handle}, with which no link is attached");
-    Fault::session(super::codec::Condition::UnattachedHandle, text)
+    Fault::session(Condition::UnattachedHandle, text)
 }

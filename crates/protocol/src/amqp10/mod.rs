@@ -5,7 +5,9 @@ mod attach;
 mod body;
 mod close;
 pub mod codec;
+mod detach;
 mod fault;
+mod flow;
 pub mod frame;
 mod handler;
 mod handshake;
@@ -15,13 +17,17 @@ mod link;
 mod link_state;
 #[allow(dead_code, reason = "the handler answers with it")]
 mod management;
+mod mapping;
+mod pending;
 mod properties;
 mod requests;
 mod session;
 mod session_state;
+mod sessions;
 mod settings;
 mod settle;
 mod stored;
+mod terminus;
 #[cfg(test)]
 mod tests;
 mod transfer_frame;

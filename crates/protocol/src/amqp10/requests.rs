@@ -1,34 +1,9 @@
 //! What sessions ask the engine for, one thing at a time each, and its answers.
 
 use super::handler::{Handler, Waiting};
+use super::pending::Pending;
 use crate::{Context, Host};
 use angarium_engine::{Refusal, Reply, Request};
-
-/// What an answer of the engine is for.
-#[derive(Debug)]
-pub(super) enum Pending {
-    /// Nothing.
-    Nothing,
-    /// A link that is being attached.
-    Attach { handle: u32, step: Step },
-    /// A link that the peer has detached; whether it closes it.
-    Detach { handle: u32, closed: bool },
-}
-
-/// How far attaching a link has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    /// Whether its queue is there.
-    Find,
-    /// Its queue is made.
-    Create,
-    /// Whether its exchange is there.
-    Exchange,
-    /// Its queue is bound.
-    Bind,
-    /// It begins to consume.
-    Consume,
-}
 
 impl Handler {
     /// Asks the engine for something, once what the session has asked for before is answered.
@@ -87,7 +62,7 @@ impl Handler {
         match pending {
             Pending::Nothing => {}
             Pending::Attach { handle, step } => {
-                self.attach_answered(context, number, (handle, step), reply);
+                self.attach_answered(context, number, handle, step, reply);
             }
             Pending::Detach { handle, closed } => {
                 self.detach_answered(context, number, handle, closed);

@@ -1,19 +1,25 @@
 //! What both halves of a connection know of a session: windows, delivery ids, its links, what is held back.
 
-use super::codec::{Condition, Detach, Error, Flow, write_frame};
+use super::codec::{Condition, Detach, Flow, write_frame};
+use super::fault::Reason;
 use super::held::{Held, Queue, Step, Waiting};
 use super::link_state::{LinkState, Receiver, Sender};
 use super::stored::{self, Delivered, Kept};
 use super::transfer_frame::{self, Begun, FIRST_BYTES_MAX, First};
+use super::unconfirmed::{Ring, Run, Told, Unconfirmed};
 use super::{properties, translate};
-use super::unconfirmed::{Ring, Run, Told, Unconfirmed, put_rejected};
 use crate::output::Output;
 use crate::properties::is_plain;
 use angarium_engine::{Confirm, Delivery, MessageView};
 use std::borrow::Cow;
 
-/// Frames that we may send, as peers are told: as many as they allow.
+/// The outgoing window in our frames: we send as many as the peer allows.
 const OUTGOING_WINDOW: u32 = i32::MAX as u32;
+/// Why a publish was refused that the engine has counted.
+const NOT_TAKEN: Reason<'_> = Reason {
+    condition: Condition::ResourceLimitExceeded,
+    text: "the broker did not take the message",
+};
 /// Changes of the distance between delivery ids and tags in one session.
 const BREAKS_MAX: usize = 4096;
 
@@ -122,19 +128,14 @@ impl SessionState {
         }
     }
     /// Detaches a link with an error. It stays until the peer has answered.
-    pub(super) fn detach(
-        &mut self,
-        out: &mut Output,
-        handle: u32,
-        (condition, why): (Condition, &str),
-    ) {
+    pub(super) fn detach(&mut self, out: &mut Output, handle: u32, reason: Reason<'_>) {
         self.drop_held(handle, out);
         match self.link_mut(handle) {
             Some(LinkState::Sender(link)) => link.is_detached = true,
             Some(LinkState::Receiver(link)) => link.is_detached = true,
             None => {}
         }
-        let error = Some(Error::new(condition, why));
+        let error = Some(reason.error());
         let detach = Detach { handle, closed: true, error };
         write_frame(&detach, self.number, &[], &mut out.bytes);
     }
@@ -430,17 +431,18 @@ impl SessionState {
     }
 
     /// It was refused before it got a number.
-    pub(super) fn not_published(&mut self, out: &mut Output, error: (Condition, &str)) {
+    pub(super) fn not_published(&mut self, out: &mut Output, reason: Reason<'_>) {
         if let Some(publish) = self.unconfirmed.pop() {
-            self.tell_refused(out, publish, error);
+            self.tell_refused(out, publish, reason);
         }
     }
 
-    fn tell_refused(&mut self, out: &mut Output, publish: Unconfirmed, error: (Condition, &str)) {
+    fn tell_refused(&mut self, out: &mut Output, publish: Unconfirmed, reason: Reason<'_>) {
         let Unconfirmed { delivery_id, told, .. } = publish;
         if matches!(told, Told::Settled | Told::Unsettled) {
             let settled = told == Told::Settled;
-            put_rejected(&mut out.bytes, self.number, (delivery_id, settled), error);
+            let run = Run { first: delivery_id, last: delivery_id, settled };
+            run.put_rejected(&mut out.bytes, self.number, reason);
         }
         self.confirmed(publish.handle);
         self.top_up(out, publish.handle);
@@ -458,8 +460,7 @@ impl SessionState {
         if !confirm.multiple {
             let Some(publish) = self.unconfirmed.take_one(confirm.number) else { return };
             if !confirm.accepted {
-                let why = "the broker did not take the message";
-                return self.tell_refused(out, publish, (Condition::ResourceLimitExceeded, why));
+                return self.tell_refused(out, publish, NOT_TAKEN);
             }
             if let Told::Settled | Told::Unsettled = publish.told {
                 let (id, settled) = (publish.delivery_id, publish.told == Told::Settled);
@@ -477,21 +478,20 @@ impl SessionState {
         let mut unconfirmed = std::mem::take(&mut self.unconfirmed);
         let mut run: Option<Run> = None;
         // The link whose publishes are counted, and how many there are.
-        let mut counted: (u32, u32) = (0, 0);
+        let (mut handle, mut count) = (0, 0);
         for publish in unconfirmed.take_up_to(confirm.number) {
             if publish.told == Told::Done {
                 continue;
             }
             if !confirm.accepted {
-                let why = "the broker did not take the message";
-                self.tell_refused(out, publish, (Condition::ResourceLimitExceeded, why));
+                self.tell_refused(out, publish, NOT_TAKEN);
                 continue;
             }
-            if publish.handle != counted.0 {
-                self.count_confirmed(out, counted);
-                counted = (publish.handle, 0);
+            if publish.handle != handle {
+                self.count_confirmed(out, handle, count);
+                (handle, count) = (publish.handle, 0);
             }
-            counted.1 += 1;
+            count += 1;
             if publish.told == Told::Not {
                 continue;
             }
@@ -507,10 +507,10 @@ impl SessionState {
             run.put_accepted(&mut out.bytes, self.number);
         }
         self.unconfirmed = unconfirmed;
-        self.count_confirmed(out, counted);
+        self.count_confirmed(out, handle, count);
     }
 
-    fn count_confirmed(&mut self, out: &mut Output, (handle, count): (u32, u32)) {
+    fn count_confirmed(&mut self, out: &mut Output, handle: u32, count: u32) {
         if count > 0 {
             if let Some(link) = self.receiver(handle) {
                 link.unconfirmed = link.unconfirmed.saturating_sub(count);

@@ -13,11 +13,11 @@ pub struct Settings {
     pub links_max: u32,
     /// Largest frame that is taken, in octets.
     pub frame_bytes_max: u32,
-    /// Transfer frames that a peer may send on a session before it is told of more.
+    /// Transfer frames that a peer may send on a session before a flow frame allows more.
     pub incoming_window: u32,
     /// Messages that a sending peer may have on their way on one link, unconfirmed ones included.
     pub link_credit: u32,
-    /// How long a client may be silent, as it is told; it is given up after twice that.
+    /// How long a client may be silent, as our open frame says; it is given up after twice that.
     pub idle_timeout: Duration,
     /// How long a client may take from connecting to the open frame.
     pub handshake_timeout: Duration,

@@ -1,9 +1,9 @@
 //! Outcomes that the peer gives to deliveries.
 
 use super::codec::{DeliveryState, Disposition, Outcome as OutcomeState, Role};
-use super::fault::{Fault, condition};
+use super::fault::Fault;
 use super::handler::Handler;
-use super::link::outcome;
+use super::mapping::{condition, outcome};
 use crate::{Context, Host};
 use angarium_engine::{Outcome, Settle};
 

@@ -1,9 +1,8 @@
 //! Publishes of a session that wait for their outcome, and the dispositions that tell it: one for each run of
 //! deliveries with the same outcome.
 
-use super::codec::{
-    ACCEPTED, Condition, DeliveryState, Disposition, Error, Rejected, Role, write_frame,
-};
+use super::codec::{ACCEPTED, DeliveryState, Disposition, Rejected, Role, write_frame};
+use super::fault::Reason;
 use std::collections::VecDeque;
 
 /// A publish that waits for its outcome.
@@ -14,7 +13,7 @@ pub(super) struct Unconfirmed {
     pub(super) told: Told,
 }
 
-/// How the peer is told of an outcome.
+/// How an outcome goes to the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
     /// Not: it has settled the delivery itself.
@@ -51,7 +50,7 @@ impl Ring {
         self.gone += count;
         self.waiting.drain(..count as usize)
     }
-    /// The publish of that number, which stays in its place and is told no more.
+    /// The publish of that number, which stays in its place as one that is done.
     pub(super) fn take_one(&mut self, number: u64) -> Option<Unconfirmed> {
         let index = number.checked_sub(self.gone + 1)?;
         let publish = self.waiting.get_mut(usize::try_from(index).ok()?)?;
@@ -64,7 +63,7 @@ impl Ring {
     }
 }
 
-/// Deliveries in a row that are told the same.
+/// Deliveries in a row with the same outcome.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub(super) first: u32,
@@ -88,6 +87,12 @@ impl Run {
         self.put(out, channel, ACCEPTED);
     }
 
+    /// Tells the peer that these were rejected, and why.
+    pub(super) fn put_rejected(self, out: &mut Vec<u8>, channel: u16, reason: Reason<'_>) {
+        let error = Some(reason.error());
+        self.put(out, channel, DeliveryState::Rejected(Rejected { error }));
+    }
+
     /// Tells the peer of this state.
     pub(super) fn put(self, out: &mut Vec<u8>, channel: u16, state: DeliveryState<'_>) {
         let Run { first, last, settled } = self;
@@ -101,18 +106,6 @@ impl Run {
         };
         write_frame(&disposition, channel, &[], out);
     }
-}
-
-/// Tells the peer that a delivery is rejected, and why.
-pub(super) fn put_rejected(
-    out: &mut Vec<u8>,
-    channel: u16,
-    (delivery_id, settled): (u32, bool),
-    (condition, why): (Condition, &str),
-) {
-    let error = Some(Error::new(condition, why));
-    let run = Run { first: delivery_id, last: delivery_id, settled };
-    run.put(out, channel, DeliveryState::Rejected(Rejected { error }));
 }
 
 #[cfg(test)]

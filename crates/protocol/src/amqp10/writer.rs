@@ -4,6 +4,7 @@
 //! sends is a consumer whose name is the link's handle.
 
 use super::codec::Condition;
+use super::fault::Reason;
 use super::frame;
 use super::session_state::{SessionState, handle_of};
 use crate::output::{Output, ProtocolWriter};
@@ -79,7 +80,7 @@ impl ProtocolWriter for Writer {
         why: CancelReason,
     ) {
         let Some(handle) = handle_of(consumer) else { return };
-        let error = match why {
+        let (condition, text) = match why {
             CancelReason::QueueDeleted => (Condition::ResourceDeleted, "the queue was deleted"),
             CancelReason::QueueFailed => {
                 (Condition::InternalError, "the queue has a message that cannot be read back")
@@ -91,7 +92,7 @@ impl ProtocolWriter for Writer {
         if let Some(session) = self.session(channel.number)
             && session.link(handle).is_some_and(|link| !link.is_detached())
         {
-            session.detach(out, handle, error);
+            session.detach(out, handle, Reason::new(condition, text));
         }
     }
 

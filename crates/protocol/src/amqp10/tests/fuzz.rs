@@ -1,5 +1,5 @@
-//! Hostile input: a recorded connection with its frames and bytes changed. Nothing panics, the output is whole
-//! frames, and memory stays bounded by what arrived.
+//! Hostile input: a recorded connection with its frames and bytes changed. Nothing panics, the output is
+//! whole frames, and memory stays bounded by what arrived.
 
 use super::client::{Client, login};
 use super::fragmentation::recorded;

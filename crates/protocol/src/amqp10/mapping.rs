@@ -1,0 +1,74 @@
+//! Where AMQP 1.0's words meet the engine's: outcomes, refusals, and what links ask for.
+
+use super::codec::{Attach, Condition, Outcome as OutcomeState, Value};
+use super::link::{Source, consumer_of};
+use angarium_engine::{Consume, Outcome, QueueOptions, RefusalKind, Return};
+
+/// The highest priority of messages in queues that are made for JMS clients.
+const JMS_PRIORITY_MAX: u8 = 9;
+/// The property of an attach frame that ranks consumers.
+const PRIORITY_PROPERTY: &str = "rabbitmq:priority";
+
+/// The condition of a refusal.
+pub(super) fn condition(kind: RefusalKind) -> Condition {
+    match kind {
+        RefusalKind::NotFound => Condition::NotFound,
+        RefusalKind::PreconditionFailed => Condition::PreconditionFailed,
+        RefusalKind::AccessRefused => Condition::UnauthorizedAccess,
+        RefusalKind::ResourceLocked => Condition::ResourceLocked,
+        RefusalKind::NotAllowed => Condition::NotAllowed,
+        RefusalKind::LimitExceeded | RefusalKind::MemoryShort | RefusalKind::StorageUnavailable => {
+            Condition::ResourceLimitExceeded
+        }
+        RefusalKind::NotImplemented => Condition::NotImplemented,
+        RefusalKind::Internal => Condition::InternalError,
+    }
+}
+
+/// What an outcome is to the engine.
+pub(super) fn outcome(state: OutcomeState<'_>) -> Outcome {
+    match state {
+        OutcomeState::Accepted(_) => Outcome::Accept,
+        OutcomeState::Rejected(_) => Outcome::Discard,
+        OutcomeState::Released(_) => Outcome::RELEASE,
+        OutcomeState::Modified(it) => {
+            Outcome::Return(Return { failed: it.delivery_failed, elsewhere: it.undeliverable_here })
+        }
+    }
+}
+
+/// What begins to consume for a link.
+pub(super) fn consume(handle: u32, source: &Source) -> Consume {
+    Consume {
+        queue: source.queue.clone(),
+        name: consumer_of(handle),
+        browses: source.browses,
+        presettled: source.is_presettled,
+        priority: source.priority,
+        is_granted: true,
+        on_close: Outcome::RELEASE,
+        on_loss: source.default_outcome.unwrap_or(Outcome::REQUEUE),
+        ..Consume::default()
+    }
+}
+
+/// What a queue is made with that an address names; `for_jms`: it says that it is one of JMS.
+pub(super) fn named_queue(for_jms: bool) -> QueueOptions {
+    let priority_max = for_jms.then_some(JMS_PRIORITY_MAX);
+    QueueOptions { durable: true, priority_max, ..QueueOptions::default() }
+}
+
+/// What a queue is made with that goes with its link.
+pub(super) fn own_queue() -> QueueOptions {
+    let priority_max = Some(JMS_PRIORITY_MAX);
+    QueueOptions { exclusive: true, priority_max, ..QueueOptions::default() }
+}
+
+/// The rank of a consumer, as its attach says.
+pub(super) fn priority(attach: &Attach<'_>) -> i32 {
+    match attach.properties.and_then(|properties| properties.get(PRIORITY_PROPERTY)) {
+        Some(Value::Int(priority)) => priority,
+        Some(Value::Long(priority)) => i32::try_from(priority).unwrap_or(0),
+        _ => 0,
+    }
+}

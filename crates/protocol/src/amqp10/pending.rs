@@ -1,0 +1,27 @@
+//! What answers of the engine are for.
+
+/// What an answer of the engine is for.
+#[derive(Debug)]
+pub(super) enum Pending {
+    /// Nothing.
+    Nothing,
+    /// A link that is being attached.
+    Attach { handle: u32, step: Step },
+    /// A link that the peer has detached; whether it closes it.
+    Detach { handle: u32, closed: bool },
+}
+
+/// How far attaching a link has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Whether its queue is there.
+    Find,
+    /// Its queue is made.
+    Create,
+    /// Whether its exchange is there.
+    Exchange,
+    /// Its queue is bound.
+    Bind,
+    /// It begins to consume.
+    Consume,
+}
