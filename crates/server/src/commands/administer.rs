@@ -1,5 +1,5 @@
 //! Commands that ask a running broker: `user`, `vhost`, `permission`, `queue`, `exchange`, `binding`,
-//! `connection`, `status`.
+//! `subscription`, `connection`, `status`.
 
 use super::http_client::{Broker, escaped};
 use super::output;
@@ -58,6 +58,8 @@ pub(super) fn commands() -> Vec<Command> {
         group("queue", "Queues: list, add, delete, purge").subcommands(queue_commands()),
         group("exchange", "Exchanges: list, add, delete").subcommands(exchange_commands()),
         group("binding", "Bindings: list, add, delete").subcommands(binding_commands()),
+        group("subscription", "Named subscriptions of clients: list, add, delete")
+            .subcommands(subscription_commands()),
         group("connection", "Clients' connections: list, close").subcommands(connection),
     ];
     commands.into_iter().map(with_broker).collect()
@@ -226,6 +228,21 @@ fn binding_commands() -> [Command; 3] {
     ]
 }
 
+fn subscription_commands() -> [Command; 3] {
+    let client = || value("client", "ID", "The client it belongs to [default: all clients]");
+    let key = "A key or pattern that binds it there, several times for several";
+    let add = verb("add", "Adds a durable subscription, as a client that subscribes would").args([
+        name("NAME"),
+        vhost(),
+        client(),
+        value("source", "NAME", "The exchange that its messages come from").required(true),
+        value("key", "KEY", key).action(ArgAction::Append),
+        flag("shared", "Several consumers share it"),
+    ]);
+    let delete = verb("delete", "Deletes a durable subscription that nobody consumes from");
+    [list().arg(any_vhost()), add, delete.args([name("NAME"), vhost(), client()])]
+}
+
 fn group(name: &'static str, about: &'static str) -> Command {
     verb(name, about).subcommand_required(true).arg_required_else_help(true)
 }
@@ -357,7 +374,7 @@ pub(super) fn call(
         resource.clone() + &arguments.iter().map(part).collect::<String>()
     };
     let path = || match command {
-        "queue" | "exchange" | "permission" => named(&["vhost", "name"]),
+        "queue" | "exchange" | "permission" | "subscription" => named(&["vhost", "name"]),
         "binding" => named(&["vhost"]),
         _ => named(&["name"]),
     };
@@ -374,6 +391,8 @@ pub(super) fn call(
         ("queue", "purge") => call("DELETE", path() + "/messages", None),
         ("binding", "add") => call("PUT", path(), Some(asked.binding()?)),
         ("binding", _) => call("DELETE", path(), Some(asked.binding()?)),
+        ("subscription", "add") => call("PUT", path(), Some(asked.subscription())),
+        ("subscription", _) => call("DELETE", path() + &query("client"), None),
         ("connection", "close") => call("DELETE", path() + &query("reason"), None),
         (_, "delete" | "clear") => call("DELETE", path() + &asked.conditions(), None),
         ("user", "add") => {
@@ -507,6 +526,15 @@ impl Asked<'_> {
         Ok(Value::Object(body))
     }
 
+    fn subscription(&self) -> Value {
+        json!({
+            "client": self.text("client"),
+            "source": self.text("source"),
+            "keys": self.list("key"),
+            "shared": self.flag("shared"),
+        })
+    }
+
     fn binding(&self) -> Result<Value, String> {
         let texts = ["queue", "exchange", "key"].map(|name| (name, OptionType::Text));
         let mut body = self.fields(texts, |_| None)?;
@@ -534,6 +562,7 @@ fn columns(command: &str) -> &'static str {
             "vhost name type copies ready unsettled consumers bytes durability state discarded"
         }
         "exchange" => "vhost name type durable",
+        "subscription" => "vhost client name source keys durable shared ready unsettled consumers",
         "binding" => "vhost source target_type target key arguments",
         "connection" => {
             "id peer user vhost state waits_for channels subjects unsent_bytes product name age_s"

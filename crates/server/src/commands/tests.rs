@@ -502,6 +502,45 @@ fn who_sets_a_quota_hears_what_holds_then() {
 }
 
 #[test]
+fn commands_about_subscriptions_become_requests() {
+    asks("angarium subscription list", "GET", "/api/subscriptions", None);
+    asks(
+        "angarium subscription add s --client c --source amq.topic --key a.# --key b --shared",
+        "PUT",
+        "/api/subscriptions/%2F/s",
+        Some(json!({ "client": "c", "source": "amq.topic", "keys": ["a.#", "b"], "shared": true })),
+    );
+    asks(
+        "angarium subscription delete s --client c/d",
+        "DELETE",
+        "/api/subscriptions/%2F/s?client=c%2Fd",
+        None,
+    );
+}
+
+#[test]
+fn named_subscriptions_are_added_listed_and_deleted() {
+    let running = Running::start();
+    let broker = running.broker("guest");
+    let add = "angarium subscription add s --client c --source amq.topic --key a.#";
+    assert_eq!(ask(&broker, add).unwrap()["name"], "amq.durable-c/s");
+    ask(&broker, "angarium subscription add s --source amq.fanout --shared").unwrap();
+    let listed = ask(&broker, "angarium subscription list").unwrap();
+    let of = |at: usize| {
+        let row = &listed[at];
+        json!([row["client"], row["name"], row["source"], row["keys"], row["shared"], row["ready"]])
+    };
+    assert_eq!(of(0), json!([null, "s", "amq.fanout", [""], true, 0]));
+    assert_eq!(of(1), json!(["c", "s", "amq.topic", ["a.#"], false, 0]));
+    let queues = broker.ask("GET", "/api/queues", None).unwrap();
+    assert_eq!(queues.as_array().unwrap().len(), 2);
+    ask(&broker, "angarium subscription delete s --client c").unwrap();
+    let again = ask(&broker, "angarium subscription delete s --client c").unwrap_err();
+    assert_eq!(again, "no durable subscription 's' of client 'c' in vhost '/'");
+    assert_eq!(ask(&broker, "angarium subscription list").unwrap().as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn a_wildcard_of_nats_in_a_binding_is_warned_of() {
     let running = Running::start();
     let broker = running.broker("guest");

@@ -4,7 +4,8 @@ use super::audit::{Change, Shared};
 use super::listings;
 use super::mailboxes::State;
 use super::request_types::{
-    AdministratorBody, BindingBody, Declaration, PasswordBody, PermissionBody, QuotaBody, UserBody,
+    AdministratorBody, BindingBody, Declaration, PasswordBody, PermissionBody, QuotaBody,
+    SubscriptionBody, UserBody,
 };
 use super::subjects::{KeysBody, SubjectsBody};
 use super::views;
@@ -116,6 +117,8 @@ pub(super) fn routes() -> Router<State> {
         .route("/queues", get(queues))
         .route("/queues/{vhost}/{name}", put(put_queue).delete(delete_queue))
         .route("/queues/{vhost}/{name}/messages", delete(purge_queue))
+        .route("/subscriptions", get(subscriptions))
+        .route("/subscriptions/{vhost}/{name}", put(put_subscription).delete(delete_subscription))
         .route("/bindings", get(bindings))
         .route("/bindings/{vhost}", put(bind).delete(unbind))
         .route("/connections", get(connections))
@@ -132,6 +135,8 @@ struct Parameters {
     /// Conditions of a deletion.
     if_unused: bool,
     if_empty: bool,
+    /// Whose named subscription is deleted.
+    client: Option<String>,
     /// Why a connection is closed.
     reason: Option<String>,
 }
@@ -197,6 +202,17 @@ async fn queues(state: Shared, asked: Asked) -> Answer {
     let vhost = asked.0.vhost;
     let look = move |shard: &mut Shard, places| views::queues(shard, places, vhost.as_deref());
     Ok(Json(json!(listings::rows(std::slice::from_ref(state.mailboxes.home()), look).await?)))
+}
+
+async fn subscriptions(state: Shared, asked: Asked) -> Answer {
+    let vhost = asked.0.vhost;
+    let look =
+        move |shard: &mut Shard, places| views::subscriptions(shard, places, vhost.as_deref());
+    let mut rows = listings::rows(std::slice::from_ref(state.mailboxes.home()), look).await?;
+    let name =
+        |row: &Value| ["vhost", "client", "name"].map(|it| row[it].as_str().map(str::to_owned));
+    rows.sort_by_cached_key(name);
+    Ok(Json(rows.into()))
 }
 
 async fn bindings(state: Shared, asked: Asked) -> Answer {
@@ -331,6 +347,19 @@ async fn delete_queue(state: Shared, Path((vhost, name)): Pair, asked: Asked) ->
 
 async fn purge_queue(state: Shared, Path((vhost, name)): Pair) -> Answer {
     carry_out(&state, &vhost, Request::PurgeQueue { name }).await
+}
+
+async fn put_subscription(
+    state: Shared,
+    Path((vhost, name)): Pair,
+    Body(body): Body<SubscriptionBody>,
+) -> Answer {
+    carry_out(&state, &vhost, Request::OpenSubscription(Box::new(body.open(name)))).await
+}
+
+async fn delete_subscription(state: Shared, Path((vhost, name)): Pair, asked: Asked) -> Answer {
+    let owner = asked.0.client;
+    carry_out(&state, &vhost, Request::DeleteSubscription { owner, name }).await
 }
 
 async fn bind(state: Shared, Path(vhost): Name, Body(body): Body<BindingBody>) -> Answer {

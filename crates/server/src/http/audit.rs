@@ -114,6 +114,12 @@ impl Change {
             }
             Request::DeleteQueue { name, .. } => change("delete queue", name, here(), None),
             Request::PurgeQueue { name } => change("purge queue", name, here(), None),
+            Request::OpenSubscription(open) => {
+                change("add subscription", &open.name, here(), client(&open.owner))
+            }
+            Request::DeleteSubscription { owner, name } => {
+                change("delete subscription", name, here(), client(owner))
+            }
             Request::Bind(binding) => change("bind", &binding.source, here(), Some(ends(binding))),
             Request::Unbind(binding) => {
                 change("unbind", &binding.source, here(), Some(ends(binding)))
@@ -141,6 +147,11 @@ impl Change {
             ),
         }
     }
+}
+
+/// Whose subscription it is.
+fn client(owner: &Option<String>) -> Option<String> {
+    owner.as_ref().map(|client| format!("client '{client}'"))
 }
 
 fn on_one_line(text: &str) -> String {

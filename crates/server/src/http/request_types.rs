@@ -3,7 +3,8 @@
 use crate::settings::DIRECT_BYTES_LEAST;
 use angarium_engine::{
     Arguments, Binding, BindingTarget, Bound, EXCHANGE_OPTIONS, ExchangeKind, ExchangeOptions,
-    OptionDefinition, QUEUE_OPTIONS, QueueOptions, Quota, SlowConsumerPolicy, Value,
+    OpenSubscription, OptionDefinition, QUEUE_OPTIONS, QueueOptions, Quota, SlowConsumerPolicy,
+    Value,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -36,6 +37,31 @@ pub(super) struct PasswordBody {
 #[serde(deny_unknown_fields)]
 pub(super) struct AdministratorBody {
     pub(super) administrator: bool,
+}
+
+/// A durable named subscription to be made.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SubscriptionBody {
+    /// The client it belongs to.
+    #[serde(default)]
+    client: Option<String>,
+    source: String,
+    #[serde(default)]
+    keys: Vec<String>,
+    #[serde(default)]
+    shared: bool,
+}
+
+impl SubscriptionBody {
+    pub(super) fn open(self, name: String) -> OpenSubscription {
+        let SubscriptionBody { client: owner, source, mut keys, shared } = self;
+        if keys.is_empty() {
+            keys.push(String::new());
+        }
+        let options = QueueOptions::default();
+        OpenSubscription { owner, name, source, keys, durable: true, shared, options }
+    }
 }
 
 /// What a user may do in a virtual host.

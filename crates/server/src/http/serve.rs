@@ -220,7 +220,7 @@ const WELCOME: &str = "Angarium\n
 /ready    it takes clients and its journal stores
 /metrics  for Prometheus; names of queues to whom the setting metrics-access says
 /api/...  administration: overview, vhosts, users, permissions, exchanges, queues, bindings,
-          connections; HTTP basic authentication as an administrator
+          subscriptions, connections; HTTP basic authentication as an administrator
 ";
 
 async fn ready(state: axum::extract::State<State>) -> (StatusCode, String) {

@@ -210,6 +210,32 @@ fn queue_view(queue: &QueueListing<'_>) -> QueueView {
     }
 }
 
+/// Named subscriptions, or those of one virtual host.
+pub(super) fn subscriptions(
+    shard: &mut Shard,
+    places: Range<usize>,
+    vhost: Option<&str>,
+) -> Part<Value> {
+    let engine = shard.node.engine();
+    let subscriptions = engine.list_named_subscriptions_in(places);
+    let shown = subscriptions.filter(|it| is_meant(vhost, it.vhost)).map(|it| {
+        json!({
+            "vhost": it.vhost,
+            "client": it.owner,
+            "name": it.name,
+            "queue": it.queue,
+            "source": it.source,
+            "keys": it.keys,
+            "durable": it.durable,
+            "shared": it.shared,
+            "ready": it.ready,
+            "unsettled": it.unsettled,
+            "consumers": it.consumers,
+        })
+    });
+    Part { rows: shown.collect(), places: engine.queue_places() }
+}
+
 /// Bindings, or those of one virtual host.
 pub(super) fn bindings(
     shard: &mut Shard,
