@@ -8,8 +8,21 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The version of RabbitMQ's load tool.
-const PERF_TEST_VERSION: &str = "2.22.1";
+/// RabbitMQ's load tool.
+const PERF_TEST: Artifact =
+    Artifact { name: "perf-test", coordinates: "com.rabbitmq:perf-test:2.22.1" };
+/// The JMS client of Qpid, over AMQP 1.0.
+const QPID_JMS: Artifact =
+    Artifact { name: "qpid-jms", coordinates: "org.apache.qpid:qpid-jms-client:2.10.0" };
+/// Artemis as it is released.
+const ARTEMIS_VERSION: &str = "2.44.0";
+
+/// What Maven fetches, with its dependencies.
+struct Artifact {
+    name: &'static str,
+    /// Group, artifact and version.
+    coordinates: &'static str,
+}
 
 /// nats-server and its public load tool, each in the version that is newest when it is first built.
 const NATS_PROGRAMS: &[(&str, &str)] = &[
@@ -22,15 +35,21 @@ pub(crate) fn run(root: &Path, verb: &str, arguments: &[String]) -> Result<(), S
     let Some((protocol, rest)) = arguments.split_first() else {
         return Err(format!("{verb} what? `cargo xtask {verb} amqp091` or `nats`"));
     };
-    if !["amqp091", "nats"].contains(&protocol.as_str()) {
-        return Err(format!("nothing to compare by '{protocol}'; there is: amqp091, nats"));
+    let protocols: &[&str] = match verb {
+        "compare" => &["amqp091", "amqp10", "nats"],
+        _ => &["amqp091", "nats"],
+    };
+    if !protocols.contains(&protocol.as_str()) {
+        let there = protocols.join(", ");
+        return Err(format!("nothing to {verb} by '{protocol}'; there is: {there}"));
     }
     let target = target_folder(root)?;
     build(root)?;
     let tools = match (protocol.as_str(), verb) {
         ("nats", "compare") => install_nats(&target)?,
         ("nats", _) => vec!["--nats-server".into(), install_nats_server(&target)?.into()],
-        (_, "compare") => perf_test(&target)?,
+        ("amqp10", _) => artemis_and_qpid_jms(&target)?,
+        (_, "compare") => vec!["--perf-test".into(), PERF_TEST.fetch(&target)?.into()],
         _ => Vec::new(),
     };
     let program = target.join("release/angarium-bench");
@@ -81,8 +100,9 @@ fn go_program(folder: &Path, name: &str, module: &str) -> Result<PathBuf, String
     Ok(program)
 }
 
-fn perf_test(target: &Path) -> Result<Vec<OsString>, String> {
-    Ok(vec!["--perf-test".into(), fetch_perf_test(target)?.into_os_string()])
+fn artemis_and_qpid_jms(target: &Path) -> Result<Vec<OsString>, String> {
+    let (artemis, qpid_jms) = (fetch_artemis(target)?, QPID_JMS.fetch(target)?);
+    Ok(vec!["--artemis".into(), artemis.into(), "--qpid-jms".into(), qpid_jms.into()])
 }
 
 fn build(root: &Path) -> Result<(), String> {
@@ -91,34 +111,65 @@ fn build(root: &Path) -> Result<(), String> {
     process::run(cargo.current_dir(root))
 }
 
-/// Copies PerfTest and its dependencies into the target folder, unless they exist.
-fn fetch_perf_test(target: &Path) -> Result<PathBuf, String> {
-    let folder = target.join(format!("perf-test-{PERF_TEST_VERSION}"));
-    let jars = folder.join("lib");
-    if jars.join(format!("perf-test-{PERF_TEST_VERSION}.jar")).exists() {
-        return Ok(jars);
+impl Artifact {
+    fn version(&self) -> &str {
+        self.coordinates.rsplit(':').next().unwrap_or_default()
     }
-    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
-    std::fs::create_dir_all(&folder).map_err(failed)?;
-    std::fs::write(folder.join("pom.xml"), project(PERF_TEST_VERSION)).map_err(failed)?;
-    let mut maven = Command::new("mvn");
-    maven
-        .args(["--batch-mode", "--quiet", "dependency:copy-dependencies"])
-        .arg(format!("-DoutputDirectory={}", jars.display()))
-        .current_dir(&folder);
-    process::run(&mut maven)?;
-    Ok(jars)
+
+    /// Copies it and its dependencies into the target folder, unless they exist. Returns their folder.
+    fn fetch(&self, target: &Path) -> Result<PathBuf, String> {
+        let folder = target.join(format!("{}-{}", self.name, self.version()));
+        let (jars, done) = (folder.join("lib"), folder.join("done"));
+        if !done.exists() {
+            let output = format!("-DoutputDirectory={}", jars.display());
+            let dependency = dependency(self.coordinates, "");
+            maven(&folder, &dependency, &["dependency:copy-dependencies", &output])?;
+            std::fs::write(&done, "").map_err(|error| format!("{}: {error}", done.display()))?;
+        }
+        Ok(jars)
+    }
 }
 
-/// A Maven project whose only dependency is PerfTest.
-fn project(version: &str) -> String {
+/// Unpacks Artemis into the target folder, unless it exists. Returns its program.
+fn fetch_artemis(target: &Path) -> Result<PathBuf, String> {
+    let folder = target.join(format!("artemis-{ARTEMIS_VERSION}"));
+    let program = folder.join(format!("apache-artemis-{ARTEMIS_VERSION}/bin/artemis"));
+    if !program.exists() {
+        let coordinates = format!("org.apache.activemq:apache-artemis:{ARTEMIS_VERSION}");
+        let release = "<type>tar.gz</type><classifier>bin</classifier>";
+        let dependency = dependency(&coordinates, release);
+        let output = format!("-DoutputDirectory={}", folder.display());
+        let alone = "-DexcludeTransitive=true";
+        maven(&folder, &dependency, &["dependency:unpack-dependencies", &output, alone])?;
+    }
+    Ok(program)
+}
+
+/// Runs Maven in `folder`, in a project whose only dependency is this.
+fn maven(folder: &Path, dependency: &str, arguments: &[&str]) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    std::fs::write(folder.join("pom.xml"), project(dependency)).map_err(failed)?;
+    let mut maven = Command::new("mvn");
+    maven.args(["--batch-mode", "--quiet"]).args(arguments).current_dir(folder);
+    process::run(&mut maven)
+}
+
+/// A dependency on an artifact, given by group, artifact and version; `which` is its type.
+fn dependency(coordinates: &str, which: &str) -> String {
+    let names = ["groupId", "artifactId", "version"];
+    let parts = names.into_iter().zip(coordinates.split(':'));
+    let parts: String = parts.map(|(name, part)| format!("<{name}>{part}</{name}>")).collect();
+    format!("<dependency>{parts}{which}</dependency>")
+}
+
+fn project(dependency: &str) -> String {
     format!(
         "<project xmlns=\"http://maven.apache.org/POM/4.0.0\">\n\
          <modelVersion>4.0.0</modelVersion>\n\
          <groupId>angarium</groupId><artifactId>compare</artifactId><version>1</version>\n\
          <packaging>pom</packaging>\n\
-         <dependencies><dependency><groupId>com.rabbitmq</groupId>\
-         <artifactId>perf-test</artifactId><version>{version}</version></dependency></dependencies>\n\
+         <dependencies>{dependency}</dependencies>\n\
          </project>\n"
     )
 }
@@ -138,8 +189,11 @@ mod tests {
     }
 
     #[test]
-    fn the_project_names_the_version() {
-        let text = project("1.2.3");
-        assert!(text.contains("<artifactId>perf-test</artifactId><version>1.2.3</version>"));
+    fn the_project_names_what_it_depends_on() {
+        let text = project(&dependency(PERF_TEST.coordinates, "<type>jar</type>"));
+        let wanted = "<dependency><groupId>com.rabbitmq</groupId><artifactId>perf-test</artifactId>\
+                      <version>2.22.1</version><type>jar</type></dependency>";
+        assert!(text.contains(wanted), "{text}");
+        assert_eq!(PERF_TEST.version(), "2.22.1");
     }
 }

@@ -25,6 +25,7 @@ cargo xtask COMMAND
   sim               run the simulator, seed after seed, until one fails
     SEED              one seed again; more flags: angarium-sim
   compare amqp091   Angarium beside RabbitMQ under the same loads, against the targets
+  compare amqp10    Angarium beside Artemis by AMQP 1.0, in the same way
   compare nats      Angarium beside nats-server, in the same way
     --quick           one short round; more flags: angarium bench compare --help
   differ amqp091    The same frames to Angarium and RabbitMQ: what they answer differently

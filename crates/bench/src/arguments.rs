@@ -59,7 +59,7 @@ enum BenchCommand {
     Drivers(DriversArguments),
     /// The disk alone: plain sequential writes, each with fdatasync
     Disk(DiskArguments),
-    /// Our broker beside RabbitMQ or nats-server, under the same loads in turn, against targets
+    /// Our broker beside RabbitMQ, Artemis or nats-server, under the same loads in turn, against targets
     Compare(CompareArguments),
     /// The same frames to our broker and to RabbitMQ or nats-server: what they answer differently
     Differ(DifferArguments),
@@ -158,7 +158,8 @@ struct LoadArguments {
     /// Subscriptions of another connection, or patterns of another queue, that match nothing
     #[arg(long, default_value_t = 0)]
     bystanders: usize,
-    /// Subjects that the messages of each queue's subject take in turn (NATS, Redis)
+    /// Subjects that the messages of each queue's subject take in turn (NATS, Redis); labels, each of which
+    /// has a selective subscription (AMQP 1.0)
     #[arg(long, default_value_t = 0)]
     spread: u64,
     /// Count the broker's instructions, where the machine allows it

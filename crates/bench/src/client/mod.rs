@@ -28,7 +28,7 @@ pub use fake_broker::FakeBroker;
 pub use link::Link;
 pub use receive_buffer::ReceiveBuffer;
 pub use receiver::{Confirm, Head, Receiver};
-pub use route::{Acks, Route, Session, Source};
+pub use route::{Acks, Labels, Route, Session, Source};
 pub use target::{Protocol, Target};
 pub(crate) use wire::PATIENCE;
 use wire::Wire;

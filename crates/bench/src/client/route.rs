@@ -5,7 +5,8 @@
 pub struct Route<'a> {
     /// The exchange, where the protocol has them; empty for the default one.
     pub exchange: &'a str,
-    /// The routing key, or the subject.
+    /// The routing key, or the subject. With AMQP 1.0, a dot ends the name of a queue: from there on it is
+    /// the label of the message.
     pub key: &'a str,
     /// Survives a restart, where the protocol supports that.
     pub persistent: bool,
@@ -23,12 +24,34 @@ pub struct Source<'a> {
     /// The declared session (MQTT), the stream's consumer group (RESP), or the stream's consumer
     /// (JetStream) that stores the messages.
     pub session: Option<&'a str>,
+    /// The labels of the messages that are chosen, each by a subscription of its own (AMQP 1.0); without
+    /// them, all messages are.
+    pub labels: Option<Labels>,
+}
+
+/// Successive values of the property that selective subscriptions choose messages by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Labels {
+    /// The first one.
+    pub first: u64,
+    /// How many.
+    pub count: u64,
+}
+
+/// Digits of a label.
+const LABEL_DIGITS: usize = 7;
+
+impl Labels {
+    /// The labels as messages carry them.
+    pub(crate) fn texts(self) -> impl Iterator<Item = String> {
+        (self.first..self.first + self.count).map(|number| format!(".{number:0LABEL_DIGITS$}"))
+    }
 }
 
 impl<'a> Source<'a> {
-    /// A source without group, session or acknowledgements.
+    /// A source without group, session, labels or acknowledgements.
     pub fn plain(name: &'a str) -> Source<'a> {
-        Source { name, group: None, auto_ack: true, session: None }
+        Source { name, group: None, auto_ack: true, session: None, labels: None }
     }
 }
 

@@ -1,8 +1,7 @@
 //! Healthy clients beside misbehaving ones, on each side in turn, against the targets.
 
-use super::Comparison;
+use super::comparison::Comparison;
 use super::runs::{Runs, unit};
-use super::side::text;
 use super::table::{Check, Section, median};
 use crate::load::isolation::{self, Isolation, IsolationPlan};
 use crate::load::{End, Misbehaving, Outcome, Plan, Verdict};
@@ -111,15 +110,4 @@ fn judge(section: &mut Section, ours: &[Isolation]) {
     });
     let clean = ours.iter().flat_map(Isolation::verdicts).all(Verdict::is_clean);
     section.check(Check::holds("nothing of the healthy lost", clean));
-}
-
-/// Reads octets from a command line: a number, with `M` or `G` for millions or billions.
-pub(crate) fn octets(said: &str) -> Result<u64, String> {
-    let (digits, unit) = match said.as_bytes().last() {
-        Some(b'M') => (&said[..said.len() - 1], 1_000_000),
-        Some(b'G') => (&said[..said.len() - 1], 1_000_000_000),
-        _ => (said, 1),
-    };
-    let number: u64 = digits.parse().map_err(text)?;
-    number.checked_mul(unit).ok_or_else(|| format!("`{said}` is too much"))
 }

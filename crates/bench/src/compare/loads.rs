@@ -1,6 +1,6 @@
 //! The loads of this crate's own generator, and idle connections, with their targets.
 
-use super::Comparison;
+use super::comparison::Comparison;
 use super::disk_share::{self, Flushed, Share};
 use super::relay::Relay;
 use super::runs::{Runs, broker_mib, broker_ns, rate_of, unit};
@@ -39,7 +39,7 @@ const NO_TARGETS: Targets = Targets {
 pub(super) struct Load {
     pub(super) name: &'static str,
     targets: Targets,
-    shape: fn(&mut Plan),
+    pub(super) shape: fn(&mut Plan),
 }
 
 /// The loads beside RabbitMQ.
@@ -107,6 +107,25 @@ pub(super) const NATS: &[Load] = &[
     },
     Load { name: "100 B nobody subscribes", targets: NO_TARGETS, shape: |plan| plan.consumers = 0 },
 ];
+
+/// The loads beside Artemis.
+pub(super) const AMQP10: &[Load] = &[
+    Load { name: "1 KiB 1->1 transient, window 500", targets: times(4.0, 0.2), shape: unsettled },
+    Load {
+        name: "1 KiB 1->1 flushed, window 500",
+        targets: times(4.0, 0.2),
+        shape: |plan| {
+            unsettled(plan);
+            plan.persistent = true;
+        },
+    },
+];
+
+/// One pair, both sides of which wait for outcomes.
+fn unsettled(plan: &mut Plan) {
+    (plan.size_bytes, plan.window) = (PERSISTENT_BYTES, 500);
+    (plan.ack_every, plan.prefetch) = (50, 1_000);
+}
 
 const fn times(rate_min: f64, cpu_max: f64) -> Targets {
     Targets { rate_times_min: Some(rate_min), cpu_part_max: Some(cpu_max), ..NO_TARGETS }

@@ -1,12 +1,13 @@
 //! The comparison with nats-server: loads, round trips, idle subscribers and the cost of matching, with their
 //! targets.
 
+use super::comparison::Comparison;
 use super::loads::{self, Idle, Waves};
 use super::relay::Relay;
 use super::runs::{Runs, broker_ns, unit};
 use super::side::{OURS, text};
 use super::table::{Check, Report, Section, median, spread};
-use super::{Comparison, isolation, nats_bench};
+use super::{isolation, nats_bench};
 use crate::load::{DRAIN, Misbehaving, Outcome, round_trip};
 use crate::measure::bare_sockets;
 use crate::report::grouped;

@@ -1,6 +1,6 @@
 //! Runs the public nats-bench against each side in turn and reads its final report.
 
-use super::Comparison;
+use super::comparison::Comparison;
 use super::runs::{Runs, ToolRun};
 use super::side::{Side, text};
 use super::table::{Check, Section};

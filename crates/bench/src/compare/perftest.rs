@@ -1,6 +1,6 @@
 //! Runs RabbitMQ's PerfTest against each side in turn and reads its line of each second.
 
-use super::Comparison;
+use super::comparison::Comparison;
 use super::runs::{Runs, ToolRun};
 use super::side::{Side, text};
 use super::table::{Check, Section};
@@ -114,33 +114,46 @@ impl PerfTest<'_> {
     }
 
     fn run(&self, scenario: &Scenario, side: &Side) -> Result<ToolRun, String> {
-        let effort = &self.comparison.effort;
-        let complaints = self.comparison.folder.join("perf-test.log");
-        let log = File::create(&complaints).map_err(text)?;
-        let mut child = Command::new("java")
-            .arg("-cp")
+        let seconds = self.comparison.effort.perftest.as_secs().to_string();
+        let mut java = Command::new("java");
+        java.arg("-cp")
             .arg(self.jars.join("*"))
             .arg("com.rabbitmq.perf.PerfTest")
             .args(["-h", &format!("{}", side.uri)])
-            .args(["-z", &effort.perftest.as_secs().to_string()])
-            .args(scenario.arguments.split_whitespace())
+            .args(["-z", &seconds])
+            .args(scenario.arguments.split_whitespace());
+        self.comparison.watch("PerfTest", &mut java, side)
+    }
+}
+
+impl Comparison<'_> {
+    /// Runs a load tool that prints a line like PerfTest's each second.
+    pub(super) fn watch(
+        &self,
+        tool: &str,
+        java: &mut Command,
+        side: &Side,
+    ) -> Result<ToolRun, String> {
+        let complaints = self.folder.join(format!("{}.log", tool.to_lowercase().replace(' ', "-")));
+        let log = File::create(&complaints).map_err(text)?;
+        let mut child = java
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log)
             .spawn()
             .map_err(|error| format!("java could not be started: {error}"))?;
-        let run = self.watch(&mut child, side);
+        let run = self.follow(&mut child, side);
         let status = child.wait().map_err(text)?;
         run.ok_or_else(|| {
             let said = std::fs::read_to_string(&complaints).unwrap_or_default();
-            format!("PerfTest measured nothing on {} ({status}): {said}", side.name)
+            format!("{tool} measured nothing on {} ({status}): {said}", side.name)
         })
     }
 
     /// Follows the lines: reads the CPU usage of both processes after the warm-up, and again with each later
     /// line.
-    fn watch(&self, child: &mut Child, side: &Side) -> Option<ToolRun> {
-        let effort = &self.comparison.effort;
+    fn follow(&self, child: &mut Child, side: &Side) -> Option<ToolRun> {
+        let effort = &self.effort;
         let lines = BufReader::new(child.stdout.take()?).lines().map_while(Result::ok);
         let usage = |pid| Usage::of_tree(pid).unwrap_or_default();
         let take = || (usage(side.pid()), usage(child.id()));

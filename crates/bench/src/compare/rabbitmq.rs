@@ -1,10 +1,11 @@
 //! The comparison with RabbitMQ: idle connections, PerfTest's loads and ours, and isolation.
 
+use super::comparison::Comparison;
 use super::loads::{self, Idle};
 use super::perftest::PerfTest;
 use super::side::text;
 use super::table::{Report, Section};
-use super::{Comparison, isolation, perftest};
+use super::{isolation, perftest};
 use crate::load::Misbehaving;
 use crate::measure::bare_sockets;
 use std::path::Path;

@@ -26,7 +26,7 @@ pub(crate) struct Side {
 enum Broker {
     Program(CommandBroker),
     RabbitMq(RabbitMq),
-    Nats(Peer),
+    Peer(Box<Peer>),
 }
 
 /// The name of our side.
@@ -68,7 +68,21 @@ impl Side {
         let programs = Programs::of_one(Kind::Nats, program);
         let broker = Peer::start(Kind::Nats, &programs, folder).map_err(text)?;
         let name = format!("nats-server {}", broker.version());
-        Ok(Side { name, uri: broker.targets()[0].clone(), broker: Broker::Nats(broker) })
+        Ok(Side { name, uri: broker.targets()[0].clone(), broker: Broker::Peer(broker.into()) })
+    }
+
+    /// Starts Artemis for loads by AMQP 1.0.
+    pub(crate) fn artemis(program: &Path, folder: &Path) -> Result<Side, String> {
+        let (programs, scheme) = (Programs::of_one(Kind::Artemis, program), "amqp10");
+        let folder = folder.join("artemis");
+        let broker = Peer::start_for(Kind::Artemis, scheme, &programs, &folder).map_err(text)?;
+        let mut targets = broker.targets().iter();
+        let uri = targets.find(|target| target.scheme() == scheme).cloned();
+        let uri = uri.ok_or("Artemis was started without AMQP 1.0")?;
+        let has_aio = broker.configuration().contains("<journal-type>ASYNCIO");
+        let journal = if has_aio { "AIO" } else { "NIO (there is no libaio)" };
+        let name = format!("Artemis {}, journal by {journal}", broker.version());
+        Ok(Side { name, uri, broker: Broker::Peer(broker.into()) })
     }
 
     /// Starts nats-server with these settings.
@@ -113,7 +127,7 @@ impl Side {
         match &self.broker {
             Broker::Program(broker) => broker.pid(),
             Broker::RabbitMq(broker) => broker.pid(),
-            Broker::Nats(broker) => broker.pid(),
+            Broker::Peer(broker) => broker.pid(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! PerfTest's lines, medians, targets and the table, on values alone.
 
+use super::comparison::octets;
 use super::disk_share::Flushed;
-use super::isolation::octets;
 use super::perftest::{Second, parse_second};
 use super::relay::{Relay, Round};
 use super::runs::{Runs, SideRuns, ToolRun};

@@ -78,7 +78,8 @@ pub struct Plan {
     pub latency: bool,
     /// Subscriptions of another connection that match nothing.
     pub bystanders: usize,
-    /// Subjects per queue that its messages take in turn; 0 is the queue's own.
+    /// Subjects per queue that its messages take in turn; 0 is the queue's own. With AMQP 1.0, labels of
+    /// messages, each of which has a selective subscription.
     pub spread: u64,
     /// Whether to count the broker's instructions, where possible.
     pub instructions: bool,
@@ -176,7 +177,7 @@ impl Plan {
             (self.prefetch > 0, "prefetch limit", &[Nats]),
             (arguments, "queue arguments", &[Amqp10, Nats, JetStream, Mqtt, Stomp, Resp]),
             (transactions, "transactions", &[Nats, JetStream, Mqtt, Stomp]),
-            (self.spread > 0, "spread subjects", &[Amqp091, Amqp10, Mqtt, Stomp]),
+            (self.spread > 0, "spread subjects", &[Amqp091, Mqtt, Stomp]),
             (self.bystanders > 0, "patterns", &[Amqp10, Stomp]),
         ];
         let protocol = self.target.protocol();
@@ -199,6 +200,11 @@ impl Plan {
         refuse! {
             protocol == Protocol::Amqp091 && self.fan_out && patterns
                 => "what goes to all queues has no patterns beside it",
+            protocol == Protocol::Amqp10 && self.spread > 0 && (acks || self.fan_out)
+                => "selective subscriptions of AMQP 1.0 are of queues here, without acknowledgements",
+            protocol == Protocol::Amqp10 && self.spread > 0 && self.consumers > self.queues
+                && !self.consumers.is_multiple_of(self.queues)
+                => "with selective subscriptions every queue needs as many consumers",
             self.commit_publishes > 0 && confirms => "a publisher has confirms or transactions, not both",
             self.commit_acks && !acks => "transacted acknowledgements need acknowledgements",
             mqtt && self.persistent && !confirms => "MQTT has persistent messages with confirms only",

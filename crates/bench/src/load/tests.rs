@@ -3,6 +3,7 @@
 use super::pace::Pace;
 use super::plan::{End, Plan};
 use super::stamp::{self, IDENTITY_BYTES, Stamp, TIMED_BYTES};
+use super::topology::Topology;
 use super::verdict::{Tally, Verdict};
 use super::window::Window;
 use crate::client::Confirm;
@@ -32,6 +33,25 @@ fn verdict(published: &[u64], consumers: &[&[Delivery]]) -> [u64; 6] {
 
 fn plain(producer: u32, sequences: impl IntoIterator<Item = u64>) -> Vec<Delivery> {
     sequences.into_iter().map(|sequence| (producer, sequence, false)).collect()
+}
+
+#[test]
+fn selective_consumers_of_a_queue_divide_its_labels_up() {
+    let target = "amqp10://h".parse().expect("it is an address");
+    let plan = Plan { consumers: 6, queues: 2, spread: 100, ..Plan::new(target) };
+    assert_eq!(plan.check(), Ok(()));
+    let topology = Topology::of(&plan);
+    assert!(topology.route(&plan, 1).key.ends_with("-1.0000000"));
+    let sources: Vec<_> = (0..6).map(|consumer| topology.source(&plan, consumer)).collect();
+    assert!(sources.iter().all(|source| source.name.starts_with("queue://")));
+    let labels: Vec<u64> = sources
+        .iter()
+        .filter(|source| source.name.ends_with("-0"))
+        .filter_map(|source| source.labels)
+        .flat_map(|labels| labels.first..labels.first + labels.count)
+        .collect();
+    assert_eq!(labels, (0..100).collect::<Vec<_>>());
+    assert!(Plan { ack_every: 1, ..plan }.check().is_err());
 }
 
 #[test]

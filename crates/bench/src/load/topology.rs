@@ -1,7 +1,7 @@
 //! What the messages of a run go through: exchanges and queues, or subjects and groups.
 
 use super::plan::Plan;
-use crate::client::{Acks, Error, Link, Protocol, Route, Session, Source};
+use crate::client::{Acks, Error, Labels, Link, Protocol, Route, Session, Source};
 use serde::{Deserialize, Serialize};
 use std::time::SystemTime;
 
@@ -20,7 +20,8 @@ pub(super) struct Topology {
     sessions: Vec<String>,
     unmatched: Option<String>,
     /// Per queue, what is published to and what is subscribed to: the queue, or the first of the subjects
-    /// that its messages are spread over and the pattern of all of them.
+    /// that its messages are spread over and the pattern of all of them. With AMQP 1.0 the digits are the
+    /// label of a message.
     keys: Vec<String>,
     sources: Vec<String>,
 }
@@ -40,7 +41,12 @@ impl Topology {
         }
         let queues: Vec<String> =
             (0..plan.queues).map(|index| names.queue(&index.to_string())).collect();
-        let [first, pattern] = if plan.spread > 0 { [FIRST_DIGITS, ".*"] } else { ["", ""] };
+        let [first, pattern] = match protocol {
+            _ if plan.spread == 0 => ["", ""],
+            // Consumers choose messages of the queue by labels.
+            Protocol::Amqp10 => [FIRST_DIGITS, ""],
+            _ => [FIRST_DIGITS, ".*"],
+        };
         let exchange = match (plan.fan_out, patterns) {
             (true, _) => names.fan_out("fanout"),
             (false, true) => names.fan_out("topic"),
@@ -142,7 +148,18 @@ impl Topology {
             group: shared.then(|| self.groups[queue].as_str()),
             auto_ack: plan.ack_every == 0,
             session: self.sessions.get(queue).map(String::as_str),
+            labels: self.labels(plan, consumer),
         }
+    }
+
+    /// The labels that a consumer chooses: consumers of one queue divide them up.
+    fn labels(&self, plan: &Plan, consumer: usize) -> Option<Labels> {
+        if self.protocol != Protocol::Amqp10 || plan.spread == 0 {
+            return None;
+        }
+        let (part, parts) = (consumer / plan.queues, plan.consumers.div_ceil(plan.queues));
+        let from = |part: usize| plan.spread * part as u64 / parts as u64;
+        Some(Labels { first: from(part), count: from(part + 1) - from(part) })
     }
 
     /// Subscriptions or bindings as deep as those of the run that match none of its messages: every

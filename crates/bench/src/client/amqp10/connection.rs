@@ -289,7 +289,7 @@ impl Connection {
     fn subscription(&self, name: &str, topic: &str, deletes: bool) -> Result<(), Error> {
         let source = Source { session: Some(name), auto_ack: false, ..Source::plain(topic) };
         let mut owner = Connection::open_as(&self.target, name, self.number)?;
-        owner.attach_receiver(&source, 1)?;
+        owner.attach_receiver(&source, None, 1)?;
         owner.input.ending = Some(1);
         let detach = Detach { handle: 0, closed: deletes, error: None };
         owner.send(&[(1, Performative::Detach(detach))])?;
@@ -299,15 +299,22 @@ impl Connection {
         owner.close()
     }
 
-    fn attach_receiver(&mut self, source: &Source<'_>, prefetch: u16) -> Result<u16, Error> {
+    fn attach_receiver(
+        &mut self,
+        source: &Source<'_>,
+        label: Option<&str>,
+        prefetch: u16,
+    ) -> Result<u16, Error> {
         let channel = self.next_channel();
         let name = terminus::receiver_name(self.link_name(channel), source);
+        let filter = label.map(terminus::filter);
         let session = Session::receiver(prefetch, source.auto_ack, source.session.is_some());
-        self.attach(channel, session, terminus::receiver(&name, source))?;
+        self.attach(channel, session, terminus::receiver(&name, source, filter.as_ref()))?;
         Ok(channel)
     }
 
-    /// Attaches a link that receives, and gives it credit; deliveries may follow immediately.
+    /// Attaches a link that receives, or one for each label, and gives it credit; deliveries may follow
+    /// immediately.
     pub(crate) fn subscribe(&mut self, source: &Source<'_>, prefetch: u16) -> Result<(), Error> {
         if let Some(session) = source.session {
             let transacted = self.transacted;
@@ -316,9 +323,20 @@ impl Connection {
                 self.select_transactions()?;
             }
         }
-        let channel = self.attach_receiver(source, prefetch)?;
+        // Credit comes last: deliveries before would not be handed on.
         let mut out = Vec::new();
-        self.input.top_up(channel.into(), &mut out);
+        match source.labels {
+            None => {
+                let channel = self.attach_receiver(source, None, prefetch)?;
+                self.input.top_up(channel.into(), &mut out);
+            }
+            Some(labels) => {
+                for label in labels.texts() {
+                    let channel = self.attach_receiver(source, Some(&label), prefetch)?;
+                    self.input.top_up(channel.into(), &mut out);
+                }
+            }
+        }
         self.wire.send(&out)
     }
 
@@ -330,7 +348,8 @@ impl Connection {
         }
         let channel = self.next_channel();
         let name = self.link_name(channel);
-        let attach = terminus::sender(&name, route.key, self.confirms);
+        let (queue, _) = terminus::split_label(route.key);
+        let attach = terminus::sender(&name, queue, self.confirms);
         self.attach(channel, Session::sender(route.key), attach)
     }
 
@@ -352,7 +371,8 @@ impl Connection {
             transaction: self.transaction(),
             frame_bytes_max: self.frame_bytes_max,
         };
-        message::write(out, sending, &message::sections(route.persistent, body), body.len())
+        let (_, label) = terminus::split_label(route.key);
+        message::write(out, sending, &message::sections(route.persistent, label, body), body.len())
     }
 
     /// How many messages the broker takes now, over the link that takes the fewest.
@@ -439,7 +459,7 @@ impl Connection {
             self.input.ending = None;
             receiver.ended();
         }
-        self.input.top_up_settled();
+        self.input.top_up_all();
         Ok(())
     }
 

@@ -100,7 +100,7 @@ fn deliver(_: &str, body: &[u8], out: &mut Vec<u8>) -> Encoded {
         transaction: &[],
         frame_bytes_max: FRAME_BYTES_MAX,
     };
-    message::write(out, sending, &message::sections(false, body), body.len())
+    message::write(out, sending, &message::sections(false, "", body), body.len())
 }
 
 #[cfg(test)]

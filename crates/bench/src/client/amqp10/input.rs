@@ -7,11 +7,12 @@ use super::transaction::{self, Accepted, Transactions};
 use crate::client::receive_buffer::{PARTIAL_BYTES_MAX, ReceiveBuffer};
 use crate::client::{Confirm, Error, Head, Receiver};
 use angarium_protocol::amqp10::codec::wire::{
-    BINARY8, DESCRIBED, FALSE, LIST8, NULL, SMALL_UINT, SMALL_ULONG, TRUE, UINT, UINT0,
+    BINARY8, BINARY32, DESCRIBED, FALSE, LIST0, LIST8, LIST32, MAP8, MAP32, NULL, SMALL_UINT,
+    SMALL_ULONG, TRUE, UINT, UINT0,
 };
 use angarium_protocol::amqp10::codec::{
-    self, DeliveryState, Disposition, Limits, Malformed, Performative, Role, Sections, Transfer,
-    Value, descriptor_code,
+    self, DeliveryState, Disposition, Limits, Malformed, Performative, Role, SectionKind, Sections,
+    Transfer, Value, descriptor_code,
 };
 use angarium_protocol::amqp10::frame::{self, Frame, FrameError};
 
@@ -34,6 +35,11 @@ impl From<Malformed> for Error {
     }
 }
 
+/// Fields of a header up to the one that says how often its message was delivered.
+const HEADER_FIELDS_QUICK: u8 = 4;
+/// Stands for no session in [`Input::by_remote`].
+const NO_SESSION: usize = usize::MAX;
+
 /// Returns the next whole frame, if there is one.
 #[inline]
 pub(super) fn next_frame(incoming: &mut ReceiveBuffer) -> Result<Option<Frame<'_>>, FrameError> {
@@ -50,8 +56,8 @@ pub(super) struct Input {
     pub(super) pending: Vec<u8>,
     /// Once the end was asked for, links whose detach is not answered.
     pub(super) ending: Option<usize>,
-    /// The session that the last frame was for.
-    last: usize,
+    /// By the broker's channel, the index of the session.
+    by_remote: Vec<usize>,
     /// The message whose frames are arriving, if it has several.
     partial: Partial,
 }
@@ -104,16 +110,9 @@ impl Input {
 
     /// The session of the broker's channel, by its index.
     #[inline]
-    fn session(&mut self, remote: u16) -> Result<usize, Error> {
-        let is_it = |session: &Option<Session>| {
-            session.as_ref().is_some_and(|it| it.remote == Some(remote))
-        };
-        if !self.sessions.get(self.last).is_some_and(is_it) {
-            let found = self.sessions.iter().position(is_it);
-            self.last =
-                found.ok_or_else(|| Error::invalid("a frame for a session that was not begun"))?;
-        }
-        Ok(self.last)
+    fn session(&self, remote: u16) -> Result<usize, Error> {
+        let found = self.by_remote.get(usize::from(remote)).filter(|index| **index != NO_SESSION);
+        found.copied().ok_or_else(|| Error::invalid("a frame for a session that was not begun"))
     }
 
     #[inline]
@@ -225,6 +224,11 @@ impl Input {
                     return Err(Error::invalid("a session that was not asked for"));
                 };
                 session.begun(channel, begin);
+                let (remote, index) = (usize::from(channel), begin.remote_channel.unwrap_or(0));
+                if self.by_remote.len() <= remote {
+                    self.by_remote.resize(remote + 1, NO_SESSION);
+                }
+                self.by_remote[remote] = index.into();
             }
             Performative::Attach(attach) => {
                 let index = self.session(channel)?;
@@ -289,9 +293,60 @@ impl Partial {
     }
 }
 
-/// Hands a whole message on. Bodies that are no data, as other programs may send, are strings and binaries.
+/// Hands a whole message on.
 #[inline]
 fn deliver(delivery_id: u32, message: &[u8], receiver: &mut impl Receiver) -> Result<(), Error> {
+    let Some(body) = quick_body(message) else {
+        return deliver_any(delivery_id, message, receiver);
+    };
+    let size = body.len() as u64;
+    receiver.begin(Head { tag: delivery_id.into(), redelivered: false, size });
+    if !body.is_empty() {
+        receiver.body(body);
+    }
+    receiver.complete();
+    Ok(())
+}
+
+/// The body of a message that ends with one section of data and was not delivered before; `None`: it is of
+/// another shape.
+#[inline]
+pub(super) fn quick_body(mut message: &[u8]) -> Option<&[u8]> {
+    const HEADER: u8 = SectionKind::Header as u8;
+    const BEFORE: u8 = SectionKind::DeliveryAnnotations as u8;
+    const LAST: u8 = SectionKind::ApplicationProperties as u8;
+    const DATA: u8 = SectionKind::Data as u8;
+    loop {
+        let [DESCRIBED, SMALL_ULONG, kind, rest @ ..] = message else { return None };
+        message = match (kind, rest) {
+            (&DATA, [BINARY8, size, body @ ..]) => {
+                return (usize::from(*size) == body.len()).then_some(body);
+            }
+            (&DATA, [BINARY32, a, b, c, d, body @ ..]) => {
+                let size = u32::from_be_bytes([*a, *b, *c, *d]);
+                return (size as usize == body.len()).then_some(body);
+            }
+            // The fifth field says how often it was delivered.
+            (&HEADER, [LIST8, size, count, ..]) if *count <= HEADER_FIELDS_QUICK => {
+                rest.get(2 + usize::from(*size)..)?
+            }
+            (&HEADER, [LIST0, rest @ ..]) => rest,
+            (BEFORE..=LAST, [LIST8 | MAP8, size, rest @ ..]) => rest.get(usize::from(*size)..)?,
+            (BEFORE..=LAST, [LIST32 | MAP32, a, b, c, d, rest @ ..]) => {
+                rest.get(u32::from_be_bytes([*a, *b, *c, *d]) as usize..)?
+            }
+            _ => return None,
+        };
+    }
+}
+
+/// Hands any whole message on. Bodies that are no data, as other programs may send, are strings and binaries.
+#[inline(never)]
+fn deliver_any(
+    delivery_id: u32,
+    message: &[u8],
+    receiver: &mut impl Receiver,
+) -> Result<(), Error> {
     let sections = Sections::walk(message, LIMITS)?;
     let redelivered = sections.header.is_some() && sections.header()?.delivery_count > 0;
     let value = match sections.amqp_value()? {
@@ -369,16 +424,15 @@ impl Input {
         }
     }
 
-    /// Tops up the credit of the receiver that got the last deliveries, if they come settled.
+    /// Tops up the credit of receivers that have used half of it.
     #[inline]
-    pub(super) fn top_up_settled(&mut self) {
-        let index = self.last;
-        if let Some(Some(Session { end: End::Receiver(receiver), .. })) = self.sessions.get(index)
-            && receiver.is_due()
-        {
-            let mut pending = std::mem::take(&mut self.pending);
-            self.top_up(index, &mut pending);
-            self.pending = pending;
+    pub(super) fn top_up_all(&mut self) {
+        for (index, session) in self.sessions.iter_mut().enumerate() {
+            if let Some(session) = session
+                && matches!(&session.end, End::Receiver(receiver) if receiver.is_due())
+            {
+                codec::write_frame(&session.state(), index as u16, &[], &mut self.pending);
+            }
         }
     }
 

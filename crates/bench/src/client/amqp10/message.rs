@@ -1,11 +1,12 @@
 //! Messages as bytes: encoded once; delivery-id, delivery tag and the transaction's id are written over.
 //! Independent of sockets.
 
+use super::terminus::LABEL;
 use crate::client::Encoded;
 use angarium_protocol::amqp10::codec::wire::{BINARY8, DESCRIBED, LIST8, SMALL_ULONG, UINT, UINT0};
 use angarium_protocol::amqp10::codec::{
     DeliveryState, DeliveryTag, Field, Header, SectionKind, TransactionalState, Transfer,
-    put_section,
+    put_map_section, put_section,
 };
 use angarium_protocol::amqp10::frame;
 
@@ -28,11 +29,16 @@ const NUMBER: [u8; 4] = [0xFF; 4];
 /// The octets between the delivery-id and the tag, which is the same number.
 const BETWEEN: [u8; 2] = [BINARY8, NUMBER.len() as u8];
 
-/// The sections of a message.
-pub(super) fn sections(persistent: bool, body: &[u8]) -> Vec<u8> {
+/// The sections of a message; an empty label is none.
+pub(super) fn sections(persistent: bool, label: &str, body: &[u8]) -> Vec<u8> {
     let mut message = Vec::with_capacity(body.len() + 32);
     if persistent {
         Header { durable: true, ..Header::default() }.write(&mut message);
+    }
+    if !label.is_empty() {
+        put_map_section(&mut message, SectionKind::ApplicationProperties, |properties| {
+            properties.put(&LABEL, &label);
+        });
     }
     put_section(&mut message, SectionKind::Data, &body);
     message

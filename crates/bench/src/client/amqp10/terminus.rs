@@ -2,9 +2,10 @@
 //! sockets.
 
 use crate::client::Source as LoadSource;
+use angarium_protocol::amqp10::codec::wire::{DESCRIBED, ULONG};
 use angarium_protocol::amqp10::codec::{
-    AnyTarget, Attach, Coordinator, Performative, Role, SenderSettleMode, Source, Symbol, Symbols,
-    Target, TerminusDurability, TerminusExpiryPolicy,
+    AnyTarget, Attach, Coordinator, Field, OwnedValue, Performative, Role, SenderSettleMode,
+    Source, Symbol, Symbols, Target, TerminusDurability, TerminusExpiryPolicy, Value,
 };
 
 /// How the names of topics begin here. Brokers get the name without it, and the capability.
@@ -16,6 +17,28 @@ const QUEUE_ONLY: &[Symbol<'_>] = &[Symbol("queue")];
 const TOPIC_ONLY: &[Symbol<'_>] = &[Symbol("topic")];
 const TOPIC_SHARED: &[Symbol<'_>] = &[Symbol("topic"), Symbol("shared"), Symbol("global")];
 const TRANSACTIONS: &[Symbol<'_>] = &[Symbol("amqp:local-transactions")];
+
+/// The property that a message's label is in.
+pub(super) const LABEL: &str = "label";
+/// The descriptor of a filter that is a selector of JMS.
+const SELECTOR: u64 = 0x0000_468C_0000_0004;
+
+/// A filter for the messages with this label.
+pub(super) fn filter(label: &str) -> OwnedValue {
+    let mut selector = vec![DESCRIBED, ULONG];
+    selector.extend_from_slice(&SELECTOR.to_be_bytes());
+    format!("{LABEL} = '{label}'").as_str().write(&mut selector);
+    let selector = Value::decode(&selector).expect("it is one value");
+    OwnedValue::map(|filters| filters.put(&Symbol("jms-selector"), &selector))
+}
+
+/// The name of a queue, and the label of its messages, which may be empty.
+pub(super) fn split_label(key: &str) -> (&str, &str) {
+    match key.strip_prefix(QUEUE).and_then(|name| name.find('.')) {
+        Some(at) => key.split_at(QUEUE.len() + at),
+        None => (key, ""),
+    }
+}
 
 /// An address, and the capabilities that say what it is.
 struct Node<'a> {
@@ -76,8 +99,12 @@ pub(super) fn receiver_name(otherwise: String, source: &LoadSource<'_>) -> Strin
 }
 
 /// Attaches a link that receives. With a session, it is a durable subscription; with a group, a subscription
-/// that is shared with others.
-pub(super) fn receiver<'a>(link: &'a str, source: &LoadSource<'a>) -> Performative<'a> {
+/// that is shared with others; with a filter, it chooses messages.
+pub(super) fn receiver<'a>(
+    link: &'a str,
+    source: &LoadSource<'a>,
+    filter: Option<&'a OwnedValue>,
+) -> Performative<'a> {
     let Node { address, capabilities } = node(source.name, source.group.is_some());
     let (durable, expiry_policy) = match source.session {
         Some(_) => (TerminusDurability::UnsettledState, TerminusExpiryPolicy::Never),
@@ -95,6 +122,7 @@ pub(super) fn receiver<'a>(link: &'a str, source: &LoadSource<'a>) -> Performati
             address: Some(address),
             durable,
             expiry_policy,
+            filter: filter.map(OwnedValue::as_map),
             capabilities,
             ..Source::default()
         }),

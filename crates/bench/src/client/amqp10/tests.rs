@@ -1,15 +1,16 @@
 //! Messages to and from bytes, credit, transactions, and what a broker refuses.
 
-use super::input::{Input, Part, general_transfer, quick_transfer};
+use super::input::{Input, Part, general_transfer, quick_body, quick_transfer};
 use super::message::{self, Sending, begins_message};
 use super::session::{End, Session, WINDOW_MAX};
+use super::terminus::{filter, split_label};
 use super::transaction::{Accepted, Transactions};
 use crate::client::tests::Kept;
-use crate::client::{Error, Link, Receiver, Route, Target};
+use crate::client::{Error, Labels, Link, Receiver, Route, Target};
 use angarium_protocol::amqp10::codec::{
-    self, Begin, Condition, CoordinatorRequest, Declared, DeliveryState, DeliveryTag, Detach,
-    Disposition, Field, Flow, Header, Limits, Performative, Role, SectionKind, Sections, Transfer,
-    put_section,
+    self, Begin, Condition, CoordinatorRequest, Declared, DeliveryState, DeliveryTag, Descriptor,
+    Detach, Disposition, Field, Flow, Header, Limits, Performative, Role, SectionKind, Sections,
+    Transfer, Value, put_section,
 };
 use angarium_protocol::amqp10::frame::{self, Frame};
 use std::io::{Read, Write};
@@ -59,7 +60,7 @@ fn a_message_is_one_frame_or_several_with_its_numbers_where_they_are_said_to_be(
             let body = vec![b'p'; size];
             let mut out = Vec::new();
             let sending = Sending { settled: false, transaction, ..SENDING };
-            let sections = message::sections(true, &body);
+            let sections = message::sections(true, "", &body);
             let encoded = message::write(&mut out, sending, &sections, size);
             encoded.write_tag(&mut out, 77);
             assert!(encoded.write_transaction(&mut out, &vec![b'u'; transaction.len()]));
@@ -93,7 +94,7 @@ fn a_message_is_one_frame_or_several_with_its_numbers_where_they_are_said_to_be(
 fn frames_that_begin_a_message_are_told_from_those_that_go_on() {
     let mut out = Vec::new();
     // The body begins with what a delivery-id begins with.
-    message::write(&mut out, SENDING, &message::sections(false, &[b'p'; 2_000]), 2_000);
+    message::write(&mut out, SENDING, &message::sections(false, "", &[b'p'; 2_000]), 2_000);
     codec::write_frame(&Detach::default(), 1, &[], &mut out);
     let mut found = Vec::new();
     let mut bytes = &out[..];
@@ -103,6 +104,45 @@ fn frames_that_begin_a_message_are_told_from_those_that_go_on() {
     }
     let more = Some(false);
     assert_eq!(found, [Some(true), more, more, more, more, None]);
+}
+
+#[test]
+fn messages_carry_the_label_that_a_selective_subscription_chooses() {
+    assert_eq!(split_label("queue://a-0.0000000"), ("queue://a-0", ".0000000"));
+    assert_eq!(split_label("queue://a-0"), ("queue://a-0", ""));
+    assert_eq!(split_label("topic://a.b"), ("topic://a.b", ""));
+    let message = message::sections(false, ".0000042", b"body");
+    let sections = Sections::walk(&message, LIMITS).expect("a message");
+    let properties = sections.application_properties().expect("well-formed");
+    assert_eq!(properties.get("label"), Some(Value::String(".0000042")));
+    let labels: Vec<String> = Labels { first: 42, count: 2 }.texts().collect();
+    assert_eq!(labels, [".0000042", ".0000043"]);
+    let filter = filter(&labels[0]);
+    let Some(Value::Described(selector)) = filter.as_map().get("jms-selector") else {
+        panic!("it is described")
+    };
+    assert_eq!(selector.descriptor(), Descriptor::Code(0x468C_0000_0004));
+    assert_eq!(selector.value(), Value::String("label = '.0000042'"));
+}
+
+#[test]
+fn a_body_is_found_the_same_in_both_ways() {
+    for size in [0, 255, 256, 70_000] {
+        let body = vec![b'x'; size];
+        for (persistent, label) in [(false, ""), (true, ""), (true, ".1"), (false, ".2")] {
+            let mut message = message::sections(persistent, label, &body);
+            assert_eq!(quick_body(&message), Some(&body[..]), "{size}");
+            for cut in 0..message.len().min(300) {
+                assert!(quick_body(&message[..cut]).is_none(), "{size} {cut}");
+            }
+            put_section(&mut message, SectionKind::Data, &&b"more"[..]);
+            assert!(quick_body(&message).is_none());
+        }
+    }
+    let mut message = Vec::new();
+    Header { delivery_count: 1, ..Header::default() }.write(&mut message);
+    put_section(&mut message, SectionKind::Data, &&b"again"[..]);
+    assert!(quick_body(&message).is_none());
 }
 
 #[test]
@@ -138,12 +178,12 @@ fn a_transfer_is_read_the_same_in_both_ways() {
 #[test]
 fn deliveries_arrive_whole_and_aborted_ones_do_not() {
     let mut script = Vec::new();
-    message::write(&mut script, SENDING, &message::sections(true, b"one"), 3);
+    message::write(&mut script, SENDING, &message::sections(true, "", b"one"), 3);
     let whole = script.len();
-    message::write(&mut script, SENDING, &message::sections(true, &[b'x'; 900]), 900);
+    message::write(&mut script, SENDING, &message::sections(true, "", &[b'x'; 900]), 900);
     // The first frame of another, which is then aborted.
     let mut cut = Vec::new();
-    message::write(&mut cut, SENDING, &message::sections(true, &[b'y'; 900]), 900);
+    message::write(&mut cut, SENDING, &message::sections(true, "", &[b'y'; 900]), 900);
     script.extend_from_slice(&cut[..512]);
     let aborted = Transfer { aborted: true, ..Transfer::default() };
     codec::write_frame(&aborted, 1, &[], &mut script);
