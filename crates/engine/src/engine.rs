@@ -142,6 +142,9 @@ pub(crate) struct Agenda {
     pub(crate) unrecorded: Vec<u32>,
     /// Requeues of durable messages that no record has yet.
     pub(crate) requeued: Vec<Requeued>,
+    /// Durable messages, by the number of their queue and their own, to which consumers have added what no
+    /// record has yet.
+    pub(crate) annotated: Vec<(u64, u64)>,
     /// Channels with confirms, answers or cancelled consumers to tell, or to wait for.
     pub(crate) confirming: Vec<u32>,
     /// Consumers that begin with the next dispatch.

@@ -1,7 +1,7 @@
 //! Browsing: a consumer is shown the messages that wait in a queue, in their order, and takes none. Nothing
 //! changes by it: no count of deliveries, no place, no mark. What other consumers hold is not shown.
 
-use super::browsers::{BROWSERS_MAX, BrowsedPage, BrowserLoad, BrowserWanted};
+use super::browsers::{BROWSERS_MAX, BrowsedPage, Browser, BrowserLoad, BrowserWanted};
 use crate::engine::Engine;
 use crate::interface::refusal::refuse;
 use crate::queue::Queue;
@@ -197,16 +197,15 @@ impl Engine {
         }
         browser.passed(lane, entry.seq);
         browser.shown += 1;
-        let Some(channel_slot) = self.clients.channel_slot(browser.channel) else { return };
+        let (channel, queue) = (browser.channel, browser.queue);
+        let Some(channel_slot) = self.clients.channel_slot(channel) else { return };
         let tag = self.clients.channels[channel_slot].take_tag();
         let stored = message.stored();
-        fx.deliver(&Delivery {
-            channel: browser.channel,
-            consumer: &browser.name,
-            tag,
-            redelivered: entry.redelivered,
-            message: &stored.view(&stored.annotations(entry.requeues)),
-        });
+        let annotations = self.annotations_of(queue, &stored, entry);
+        let message = &stored.view(&annotations);
+        let Some(Browser { name: consumer, .. }) = self.browsers.get(slot) else { return };
+        let redelivered = entry.redelivered;
+        fx.deliver(&Delivery { channel, consumer, tag, redelivered, message });
     }
 
     fn read_for_browser<F: Effects>(&mut self, slot: u32, wanted: BrowserWanted, fx: &mut F) {

@@ -212,6 +212,9 @@ impl Engine {
         let is_there = |slot: &u32| self.clients.consumers.get(*slot).is_some();
         queue.consumers.retain(is_there);
         queue.able.retain(is_there);
+        if let Some(notes) = &mut queue.notes {
+            notes.consumers_left(|key| self.clients.has_consumer(key));
+        }
         queue.turn = 0;
         if queue.consumers.is_empty() {
             if queue.options.auto_delete {

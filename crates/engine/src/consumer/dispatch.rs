@@ -30,6 +30,16 @@ pub(crate) enum HeldUp {
     Channel,
 }
 
+/// What came of looking for a message that some consumers do not get.
+pub(super) enum Step {
+    /// One was handed out, or has expired; what that counts for.
+    Done(u64),
+    /// One has to be read first.
+    Waits,
+    /// There is none before what the queue serves otherwise.
+    None,
+}
+
 impl Engine {
     /// Whether [`Engine::dispatch`] has more to do: the host then calls it again without
     /// sleeping.
@@ -162,6 +172,14 @@ impl Engine {
     /// or no consumer can take it.
     fn hand_out_next<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) -> Option<u64> {
         let queue = self.queues.get(slot).filter(|queue| queue.holds == 0)?;
+        if queue.notes.is_some() {
+            match self.hand_out_barred(now, slot, fx) {
+                Step::Done(count) => return Some(count),
+                Step::Waits => return None,
+                Step::None => {}
+            }
+        }
+        let queue = self.queues.get(slot)?;
         let (expires, bytes, is_cold) = match queue.front() {
             Front::Entry(entry) if !entry.is_unreadable() => {
                 (entry.expires, entry.bytes, entry.is_cold())
@@ -191,7 +209,8 @@ impl Engine {
             return None;
         }
         if !queue.gets.is_empty() {
-            self.answer_get(now, slot, fx);
+            let entry = self.queues[slot].pop().expect("its front is an entry");
+            self.answer_get(now, slot, entry, fx);
             return Some(MESSAGE_BYTES + u64::from(bytes));
         }
         let Some(taker) = self.taker(slot, bytes, fx) else {
@@ -242,7 +261,7 @@ impl Engine {
     }
 
     /// No consumer of the candidate's channel can take a message of the queue.
-    fn hold_up(&mut self, slot: u32, index: usize, candidate: u32) {
+    pub(super) fn hold_up(&mut self, slot: u32, index: usize, candidate: u32) {
         let Clients { consumers, channels, .. } = &mut self.clients;
         let channel = consumers[candidate].channel;
         channels[channel].is_held_up = true;
@@ -353,10 +372,17 @@ impl Engine {
     }
 
     /// Hands out an entry that was ready, and whose message is in memory.
-    fn hand_out_stored<F: Effects>(&mut self, now: Time, taker: u32, mut entry: Entry, fx: &mut F) {
+    pub(super) fn hand_out_stored<F: Effects>(
+        &mut self,
+        now: Time,
+        taker: u32,
+        mut entry: Entry,
+        fx: &mut F,
+    ) {
         let blob = entry.message.take().expect("only messages in memory are handed out");
         let stored = blob.stored();
-        let annotations = stored.annotations(entry.requeues);
+        let slot = self.clients.consumers[taker].queue;
+        let annotations = self.annotations_of(slot, &stored, &entry);
         let view = stored.view(&annotations);
         let (tag, is_settled) = self.send(taker, entry.redelivered, &view, fx);
         self.storage.resident -= blob.cost();
@@ -470,25 +496,31 @@ impl Engine {
         }
     }
 
-    /// Answers the first waiting get with the front, which is in memory.
-    pub(crate) fn answer_get<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
-        let Some(get) = self.take_get(slot) else { return };
-        let Some(channel_slot) = self.channel_slot(get.channel) else { return };
+    /// Answers the first waiting get with an entry of the queue, which is in memory.
+    pub(crate) fn answer_get<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        entry: Entry,
+        fx: &mut F,
+    ) {
+        let get = self.take_get(slot).expect("the caller saw one");
+        let channel_slot = self.channel_slot(get.channel).expect("gets end with their channels");
         let queue = &mut self.queues[slot];
-        let entry = queue.pop().expect("its front is an entry");
         let messages_left = queue.ready;
         let dropped = std::mem::take(&mut queue.dropped);
         queue.counters.delivered += 1;
         self.counters.delivered += 1;
         let blob = entry.message.clone().expect("only messages in memory are handed out");
         let stored = blob.stored();
+        let annotations = Annotations { dropped, ..self.annotations_of(slot, &stored, &entry) };
         let tag = self.clients.channels[channel_slot].take_tag();
         fx.answer_get(&GetAnswer {
             channel: get.channel,
             tag,
             redelivered: entry.redelivered,
             messages_left,
-            message: stored.view(&Annotations { dropped, ..stored.annotations(entry.requeues) }),
+            message: stored.view(&annotations),
         });
         self.note_handed_out(slot, &entry);
         if get.presettled {

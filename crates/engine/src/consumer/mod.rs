@@ -1,5 +1,6 @@
 //! Consumers: who takes from which queue, and how much may be out.
 
+mod barred;
 mod browse;
 pub(crate) mod browsers;
 mod consume;

@@ -3,14 +3,16 @@
 use crate::consumer::deferred_settle::{Fate, Manner};
 use crate::consumer::unsettled::{Delivered, Taker, Unsettled};
 use crate::engine::Engine;
-use crate::interface::limits::ANNOTATION_BYTES_MAX;
+use crate::interface::limits::{ANNOTATION_BYTES_MAX, QUEUE_ANNOTATION_BYTES_MAX};
 use crate::interface::refusal::refuse;
 use crate::queue::entry::Entry;
+use crate::queue::notes::joined;
+use crate::queue::stored::Stored;
 use crate::storage::record;
 use crate::storage::record::{Kind, Record, Requeued};
 use crate::{
-    ChannelId, DeathReason, DiscardReason, Effects, Outcome, Position, Refusal, Return, Settle,
-    Time,
+    Annotations, ChannelId, DeathReason, DiscardReason, Effects, Outcome, Position, Refusal,
+    Return, Settle, Time,
 };
 
 /// Settled messages of one queue that one record holds at most.
@@ -146,7 +148,12 @@ impl Engine {
                 self.counters.accepted += 1;
                 self.forget(queue_slot, entry, fx);
             }
-            Outcome::Return(how) => self.give_back(now, queue_slot, entry, how, fx),
+            Outcome::Return(how) => {
+                if !manner.annotations.is_empty() {
+                    self.annotate(queue_slot, &entry, manner.annotations);
+                }
+                self.give_back(now, queue_slot, entry, how, taker, fx);
+            }
             Outcome::Discard => {
                 self.dead_letter(now, queue_slot, entry, DeathReason::Rejected, fx);
             }
@@ -179,12 +186,20 @@ impl Engine {
         slot: u32,
         mut entry: Entry,
         how: Return,
+        taker: Option<Taker>,
         fx: &mut F,
     ) {
         let requeues = entry.requeues.saturating_add(how.failed.into());
         self.snapshot_first_in_slot(slot, &entry);
         entry.mark = self.storage.mark;
         entry.redelivered = true;
+        let is_final = how.elsewhere
+            && taker.is_some_and(|taker| !self.bar(slot, entry.seq, taker))
+            && self.queues[slot].options.dead_letter_exchange.is_some();
+        if is_final {
+            entry.requeues = requeues;
+            return self.dead_letter(now, slot, entry, DeathReason::Rejected, fx);
+        }
         let queue = &mut self.queues[slot];
         let limit = queue.delivery_limit(self.options.limits.delivery_limit);
         if how.failed && limit.is_some_and(|limit| requeues > limit) {
@@ -205,9 +220,59 @@ impl Engine {
         self.after_push(now, slot, is_first, expires, fx);
     }
 
+    /// Keeps what a consumer adds to a message that goes back, unless its queue has very much of that.
+    #[cold]
+    fn annotate(&mut self, slot: u32, entry: &Entry, more: &[u8]) {
+        let queue = &mut self.queues[slot];
+        let notes = queue.notes.get_or_insert_default();
+        if notes.changed_bytes() + more.len() as u64 > QUEUE_ANNOTATION_BYTES_MAX {
+            return;
+        }
+        notes.annotate(entry.seq, entry.durable, more);
+        if entry.durable {
+            self.agenda.annotated.push((queue.number, entry.seq));
+        }
+    }
+
+    /// Writes what was added to messages. Nobody waits for it to be flushed.
+    #[cold]
+    fn record_annotated<F: Effects>(&mut self, fx: &mut F) {
+        for (number, seq) in std::mem::take(&mut self.agenda.annotated) {
+            let Some(queue) = self.queues.numbered(number) else { continue };
+            let changed = queue.notes.as_ref().and_then(|notes| notes.changed(seq));
+            if let Some(changed) = changed {
+                let record = Record::Annotated { queue: number, seq, changed };
+                record.write(&mut self.scratch.record);
+                fx.append(&[&self.scratch.record], false);
+            }
+        }
+    }
+
+    /// What the broker knows about a message of a queue.
+    #[inline]
+    pub(crate) fn annotations_of(
+        &self,
+        slot: u32,
+        stored: &Stored<'_>,
+        entry: &Entry,
+    ) -> Annotations {
+        let mut annotations = stored.annotations(entry.requeues);
+        if let Some(notes) = &self.queues[slot].notes
+            && let Some(changed) = notes.changed(entry.seq)
+        {
+            annotations.changed = joined(&annotations.changed, changed);
+        }
+        annotations
+    }
+
     /// An entry whose message memory does not hold any more has left its queue for good.
     #[inline]
     pub(crate) fn forget<F: Effects>(&mut self, slot: u32, entry: Entry, fx: &mut F) {
+        if let Some(queue) = self.queues.get_mut(slot)
+            && queue.notes.is_some()
+        {
+            queue.forget_note(entry.seq);
+        }
         if entry.durable {
             self.snapshot_first_in_slot(slot, &entry);
             self.note_settled(slot, entry.seq, fx);
@@ -259,6 +324,9 @@ impl Engine {
     /// Writes what went back and what was settled.
     pub(crate) fn record_settled<F: Effects>(&mut self, fx: &mut F) {
         self.record_requeued(fx);
+        if !self.agenda.annotated.is_empty() {
+            self.record_annotated(fx);
+        }
         let mut slots = std::mem::take(&mut self.agenda.unrecorded);
         for slot in &slots {
             self.record_settled_of(*slot, false, fx);

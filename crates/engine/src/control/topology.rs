@@ -13,6 +13,7 @@ use crate::{
     Binding, BindingTarget, Bound, ConnectionId, Declared, DiscardReason, Effects, Mismatch,
     QueueOptions, QueueType, Refusal, RefusalKind, Reply, Request, StorageState, Time,
 };
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Ranges and counts of a queue from which on another thread drops them.
@@ -363,6 +364,19 @@ impl Engine {
         kept
     }
 
+    /// What is known of single messages is kept of those only that are out.
+    #[cold]
+    fn purge_notes(&mut self, slot: u32) {
+        let number = self.queues[slot].number;
+        let out = self.unsettled().flat_map(|unsettled| unsettled.iter());
+        let out = out.map(|(_, it)| (it.queue_number, &it.entry)).chain(self.dying());
+        let out = out.filter(|(of, _)| *of == number).map(|(_, entry)| entry.seq);
+        let out: BTreeSet<u64> = out.collect();
+        if let Some(notes) = &mut self.queues[slot].notes {
+            notes.purge(|seq| out.contains(&seq));
+        }
+    }
+
     /// Drops everything that is ready in a queue, without a record; its memory and references are given
     /// back over the next turns.
     pub(crate) fn drop_messages(&mut self, slot: u32) {
@@ -375,6 +389,10 @@ impl Engine {
         if settled.len() + requeued.len() > DROPPED_ELSEWHERE {
             drop_elsewhere((settled, requeued));
         }
+        if queue.notes.is_some() {
+            self.purge_notes(slot);
+        }
+        let queue = &mut self.queues[slot];
         for lane in &mut queue.lanes {
             self.agenda.departures.add(queue.number, queue.durable, std::mem::take(lane));
         }

@@ -12,7 +12,9 @@ pub const SHARDS_MAX: usize = 64;
 /// Bytes in a name (queue, exchange, routing key, consumer): what fits a one-byte length.
 pub const NAME_BYTES_MAX: usize = 255;
 /// Bytes that one settle may add to messages that go back, and that one message may have of them.
-pub const ANNOTATION_BYTES_MAX: usize = 16 << 10;
+pub const ANNOTATION_BYTES_MAX: usize = 4 << 10;
+/// The same of all messages of a queue: what is added beyond it is not kept.
+pub const QUEUE_ANNOTATION_BYTES_MAX: u64 = 4 << 20;
 /// Bytes in the subject of a direct message, or of what subscribes to one.
 pub const SUBJECT_BYTES_MAX: usize = 4096;
 /// Patterns in one list of a user's rules on subjects.

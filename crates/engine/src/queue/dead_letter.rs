@@ -75,7 +75,7 @@ impl Engine {
                 self.drop_page_at(slot, lane, page.position, fx);
                 continue;
             }
-            let Some(entry) = queue.pop() else { return };
+            let Some(entry) = queue.pop().or_else(|| queue.pop_barred()) else { return };
             self.unasked_steps += 1;
             queue.dropped += 1;
             self.counters.dropped += 1;
@@ -151,7 +151,8 @@ impl Engine {
         fx: &mut F,
     ) {
         let stored = blob.stored();
-        let (annotations, also_to) = (stored.annotations(0), stored.also_to());
+        let annotations = self.annotations_of(slot, &stored, &entry);
+        let also_to = stored.also_to();
         let incoming = stored.incoming(&also_to, dying.redelivered, &annotations);
         let mut opens_group = entry.durable && !self.storage.in_group;
         if opens_group {

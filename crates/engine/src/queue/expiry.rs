@@ -98,11 +98,30 @@ impl Engine {
             }
             self.expire_head(now, slot, fx);
         }
+        self.expire_some_barred(now, slot, fx);
         self.refill(slot, fx);
         if self.letters_are_much() {
             return self.set_head_timer(slot, now.plus(LETTERS_PAUSE));
         }
         self.watch_head(slot);
+    }
+
+    /// Lets those expire of the first messages that some consumers do not get, and looks again when the next
+    /// of them does.
+    fn expire_some_barred<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
+        let Some(queue) = self.queues.get(slot).filter(|queue| queue.notes.is_some()) else {
+            return;
+        };
+        let first = queue.lanes.iter().flat_map(|lane| lane.barred().take(EXPIRIES_MAX));
+        let (expired, others): (Vec<_>, Vec<_>) =
+            first.map(|entry| (entry.seq, entry.expires)).partition(|(_, at)| *at <= now);
+        for (seq, _) in expired {
+            self.expire_barred(now, slot, seq, fx);
+        }
+        let next = others.into_iter().map(|(_, at)| at).min().filter(|at| *at != NEVER);
+        if let Some(at) = next {
+            self.set_head_timer(slot, at);
+        }
     }
 
     /// Whether so much was done in this turn that no client waits for that others get their turn.

@@ -13,6 +13,8 @@ use std::collections::{BTreeMap, VecDeque};
 #[derive(Debug, Default)]
 pub(crate) struct Lane {
     returned: BTreeMap<u64, Entry>,
+    /// What came back and some consumers do not get: it is apart from all else and not at the front.
+    barred: BTreeMap<u64, Entry>,
     head: Entries,
     /// Oldest first.
     pub(crate) pages: VecDeque<Page>,
@@ -23,6 +25,17 @@ pub(crate) struct Lane {
     cold_back: usize,
     /// Entries of the head before this sequence number are loaded or asked for.
     asked: u64,
+}
+
+/// Some of a lane's entries in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// What came back.
+    Returned,
+    /// What came back and some consumers do not get.
+    Barred,
+    /// All else.
+    InOrder,
 }
 
 /// What a lane begins with.
@@ -47,7 +60,9 @@ pub(crate) enum Browsed {
 impl Lane {
     /// The first message from a number on, or the page that has it.
     pub(crate) fn browse(&mut self, seq: u64) -> Option<Browsed> {
-        let returned = self.returned.range(seq..).next().map(|(_, entry)| entry);
+        let came_back = [&self.returned, &self.barred].into_iter();
+        let came_back = came_back.filter_map(|some| some.range(seq..).next());
+        let returned = came_back.map(|(_, entry)| entry).min_by_key(|entry| entry.seq);
         let page = self.pages.get(self.pages.partition_point(|page| page.last < seq));
         let (next, found) = if let Some(entry) = self.head.next_from(seq) {
             (entry.seq, Some(Browsed::Entry(entry.clone())))
@@ -86,9 +101,14 @@ impl Lane {
         next.is_none_or(|next| *seq < next).then_some(entry)
     }
 
+    /// Whether there is a front.
     #[inline]
+    pub(crate) fn has_front(&self) -> bool {
+        !(self.head.is_empty() && self.returned.is_empty() && self.pages.is_empty())
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
-        self.head.is_empty() && self.returned.is_empty() && self.pages.is_empty()
+        !self.has_front() && self.barred.is_empty()
     }
 
     /// Whether any of its messages is in the journal only, so that newer ones go there too.
@@ -126,6 +146,23 @@ impl Lane {
     pub(crate) fn give_back(&mut self, entry: Entry) {
         self.cold += usize::from(entry.is_cold());
         self.returned.insert(entry.seq, entry);
+    }
+
+    /// Takes an entry back that some consumers do not get.
+    pub(crate) fn bar(&mut self, entry: Entry) {
+        self.barred.insert(entry.seq, entry);
+    }
+
+    /// Entries that some consumers do not get.
+    pub(crate) fn barred(&self) -> impl Iterator<Item = &Entry> {
+        self.barred.values()
+    }
+
+    /// Every consumer may get everything.
+    pub(crate) fn unbar_all(&mut self) {
+        for entry in std::mem::take(&mut self.barred).into_values() {
+            self.give_back(entry);
+        }
     }
 
     /// Without pages, what is in the tail belongs to the head.
@@ -205,12 +242,15 @@ impl Lane {
 
     /// The entry of that number, if it is in memory.
     pub(crate) fn find(&mut self, seq: u64) -> Option<&mut Entry> {
-        let returned = self.returned.get_mut(&seq);
+        let returned = self.returned.get_mut(&seq).or_else(|| self.barred.get_mut(&seq));
         returned.or_else(|| self.head.find(seq)).or_else(|| self.tail.find(seq))
     }
 
     /// Takes the entry of that number out, if it is in memory.
     pub(crate) fn remove(&mut self, seq: u64) -> Option<Entry> {
+        if let Some(barred) = self.barred.remove(&seq) {
+            return Some(barred);
+        }
         let returned = self.returned.remove(&seq);
         let entry = returned.or_else(|| self.head.remove(seq)).or_else(|| self.tail.remove(seq))?;
         self.cold -= usize::from(entry.is_cold());
@@ -232,7 +272,7 @@ impl Lane {
         }
         let cost = message.cost();
         entry.message = Some(message);
-        self.cold -= 1;
+        self.cold -= usize::from(!self.barred.contains_key(&seq));
         cost
     }
 
@@ -288,23 +328,30 @@ impl Lane {
 
     /// Everything in memory, oldest first within each part.
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
-        self.returned.values().chain(self.head.iter()).chain(self.tail.iter())
+        let came_back = self.returned.values().chain(self.barred.values());
+        came_back.chain(self.head.iter()).chain(self.tail.iter())
     }
 
     pub(crate) fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
-        self.returned.values_mut().chain(self.head.iter_mut()).chain(self.tail.iter_mut())
+        let came_back = self.returned.values_mut().chain(self.barred.values_mut());
+        came_back.chain(self.head.iter_mut()).chain(self.tail.iter_mut())
     }
 
-    /// Of those in memory, from a number on: what came back, or all else.
+    /// A part of those in memory, from a number on.
     pub(crate) fn entries_from(
         &mut self,
-        came_back: bool,
+        part: Part,
         seq: u64,
     ) -> impl Iterator<Item = &mut Entry> {
-        let returned = came_back.then(|| self.returned.range_mut(seq..).map(|(_, entry)| entry));
-        let others =
-            (!came_back).then(|| self.head.onward_mut(seq).chain(self.tail.onward_mut(seq)));
-        returned.into_iter().flatten().chain(others.into_iter().flatten())
+        let came_back = match part {
+            Part::Returned => Some(&mut self.returned),
+            Part::Barred => Some(&mut self.barred),
+            Part::InOrder => None,
+        };
+        let came_back = came_back.map(|some| some.range_mut(seq..).map(|(_, entry)| entry));
+        let others = (part == Part::InOrder)
+            .then(|| self.head.onward_mut(seq).chain(self.tail.onward_mut(seq)));
+        came_back.into_iter().flatten().chain(others.into_iter().flatten())
     }
 
     /// Takes entries that a snapshot names apart from the pages, in order; nothing else is in memory.

@@ -9,6 +9,7 @@ mod expiry;
 mod given_up;
 pub(crate) mod lane;
 mod lost_page;
+pub(crate) mod notes;
 pub(crate) mod page;
 pub(crate) mod page_in;
 pub(crate) mod page_out;
@@ -19,6 +20,7 @@ pub(crate) mod stored;
 
 use self::entry::Entry;
 use self::lane::{Front, Lane};
+use self::notes::{Notes, Waiting};
 use self::page::Page;
 use self::ranges::Ranges;
 use crate::access::definitions::Declarer;
@@ -112,6 +114,8 @@ pub(crate) struct Queue {
     /// When it expires because it is not used.
     pub(crate) expires_at: Option<Time>,
     pub(crate) counters: QueueCounters,
+    /// What is known of single messages; few queues have any of it.
+    pub(crate) notes: Option<Box<Notes>>,
     /// What of its messages is gone for good; few queues ever lose one.
     pub(crate) discarded: Option<Box<Discards>>,
 }
@@ -183,13 +187,24 @@ impl Queue {
 
     #[inline]
     pub(crate) fn first_lane(&self) -> Option<usize> {
-        self.lanes.iter().rposition(|lane| !lane.is_empty())
+        self.lanes.iter().rposition(Lane::has_front)
     }
 
     /// What is served next.
     #[inline]
     pub(crate) fn front(&self) -> Front<'_> {
         self.first_lane().map_or(Front::Empty, |lane| self.lanes[lane].front())
+    }
+
+    /// Where that is.
+    pub(crate) fn front_place(&self) -> Option<Waiting> {
+        let lane = self.first_lane()?;
+        let seq = match self.lanes[lane].front() {
+            Front::Entry(entry) => entry.seq,
+            Front::Page(page) => page.first,
+            Front::Empty => return None,
+        };
+        Some(Waiting::new(lane as u8, seq))
     }
 
     #[inline]
@@ -241,14 +256,38 @@ impl Queue {
 
     /// Takes an entry back to its place.
     pub(crate) fn give_back(&mut self, entry: Entry) {
+        if let Some(notes) = self.notes.as_mut().filter(|notes| notes.is_barred(entry.seq)) {
+            notes.came(Waiting::new(entry.lane, entry.seq));
+            return self.came(&entry).bar(entry);
+        }
         self.came(&entry).give_back(entry);
     }
 
     /// Takes the entry of that number out, wherever in memory it is ready.
     pub(crate) fn remove(&mut self, seq: u64) -> Option<Entry> {
         let entry = self.lanes.iter_mut().find_map(|lane| lane.remove(seq))?;
+        if let Some(notes) = &mut self.notes {
+            notes.left(Waiting::new(entry.lane, seq));
+        }
         self.left(&entry);
         Some(entry)
+    }
+
+    /// Takes the first of those that some consumers do not get.
+    pub(crate) fn pop_barred(&mut self) -> Option<Entry> {
+        let first = self.notes.as_ref()?.first()?;
+        self.remove(first.seq)
+    }
+
+    /// A message is gone for good: so is what is known of it.
+    #[cold]
+    pub(crate) fn forget_note(&mut self, seq: u64) {
+        if let Some(notes) = &mut self.notes {
+            notes.forget(seq);
+            if notes.is_empty() {
+                self.notes = None;
+            }
+        }
     }
 
     /// A message that does not wait is out from now on.

@@ -32,7 +32,8 @@ pub(crate) struct Departures {
 
 impl Departures {
     /// Takes in what a lane of a queue had.
-    pub(crate) fn add(&mut self, queue: u64, durable: bool, lane: Lane) {
+    pub(crate) fn add(&mut self, queue: u64, durable: bool, mut lane: Lane) {
+        lane.unbar_all();
         if !lane.is_empty() {
             self.lanes.push_back(Departed { serial: self.next, queue, durable, lane });
             self.next += 1;

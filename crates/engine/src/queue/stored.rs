@@ -3,7 +3,7 @@
 //! ```text
 //! flags u8 | format u8 | priority u8 | exchange length u8 | key length u8 | further keys u8
 //! | 0 u16 | properties length u32 | body length u32 | time to live in microseconds u64
-//! | exchange | key | further keys, each length u8 + text | properties | body | deaths
+//! | exchange | key | further keys, each length u8 + text | properties | body | changed | deaths
 //! ```
 
 use super::blob::Encoded;
@@ -18,7 +18,8 @@ const DEAD: u8 = 2;
 const TTL_REMOVED: u8 = 4;
 const FURTHER_KEYS_REMOVED: u8 = 8;
 const DELAYED: u8 = 16;
-const KNOWN_FLAGS: u8 = PERSISTENT | DEAD | TTL_REMOVED | FURTHER_KEYS_REMOVED | DELAYED;
+const CHANGED: u8 = 32;
+const KNOWN_FLAGS: u8 = PERSISTENT | DEAD | TTL_REMOVED | FURTHER_KEYS_REMOVED | DELAYED | CHANGED;
 const NO_TTL: u64 = u64::MAX;
 /// Bytes before the exchange's name.
 const FIXED_BYTES: usize = 24;
@@ -75,7 +76,8 @@ impl<'a> Incoming<'a> {
             + u8::from(dead) * DEAD
             + u8::from(self.annotations.ttl_removed) * TTL_REMOVED
             + u8::from(self.annotations.further_keys_removed) * FURTHER_KEYS_REMOVED
-            + u8::from(self.annotations.delayed) * DELAYED;
+            + u8::from(self.annotations.delayed) * DELAYED
+            + u8::from(!self.annotations.changed.is_empty()) * CHANGED;
         let byte = |length: usize| u8::try_from(length).expect("names were checked to fit a byte");
         let word = |length: usize| u32::try_from(length).expect("bodies were checked to be small");
         let mut fixed = [0; FIXED_BYTES];
@@ -100,6 +102,9 @@ impl<'a> Incoming<'a> {
         if content.shared.is_none() {
             out.extend_from_slice(content.body);
         }
+        if flags & CHANGED != 0 {
+            Writer(out).bytes(&self.annotations.changed);
+        }
         if dead {
             write_deaths(&mut Writer(out), &self.annotations.deaths);
         }
@@ -120,6 +125,7 @@ pub(crate) struct Stored<'a> {
     further_keys: u8,
     further: &'a [u8],
     pub(crate) content: Content<'a>,
+    changed: &'a [u8],
     deaths: &'a [u8],
     flags: u8,
 }
@@ -169,11 +175,12 @@ impl<'a> Stored<'a> {
             priority,
             ttl: (ttl != NO_TTL).then(|| Duration::from_micros(ttl)),
         };
+        let changed = if flags & CHANGED == 0 { &[] } else { reader.bytes()? };
         if flags & DEAD == 0 && !reader.0.is_empty() {
             return Err(format!("{} bytes too many after a message", reader.0.len()));
         }
         let deaths = reader.0;
-        Ok(Stored { exchange, routing_key, further_keys, further, content, deaths, flags })
+        Ok(Stored { exchange, routing_key, further_keys, further, content, changed, deaths, flags })
     }
 
     /// The name of its queue, if it was published to that one by its name alone.
@@ -252,7 +259,7 @@ impl<'a> Stored<'a> {
             further_keys_removed: self.flags & FURTHER_KEYS_REMOVED != 0,
             delayed: self.flags & DELAYED != 0,
             dropped: 0,
-            changed: Bytes::new(),
+            changed: Bytes::copy_from_slice(self.changed),
         }
     }
 

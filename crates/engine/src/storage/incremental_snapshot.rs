@@ -20,6 +20,7 @@ use crate::consumer::unsettled::Unsettled;
 use crate::engine::Engine;
 use crate::publish::held::{DelayKey, Held};
 use crate::queue::entry::Entry;
+use crate::queue::lane::Part;
 use crate::queue::page;
 use crate::queue::page_out::Wanted;
 use crate::storage::codec::{Malformed, Reader, Writer};
@@ -70,12 +71,12 @@ enum Next {
     Nothing,
 }
 
-/// A part of a lane, from a number on: what came back, or all else.
+/// A part of a lane, from a number on.
 #[derive(Clone, Copy, Debug)]
 struct LanePart {
     slot: u32,
     lane: usize,
-    came_back: bool,
+    part: Part,
     seq: u64,
 }
 
@@ -89,7 +90,7 @@ struct DepartedPart {
 
 impl LanePart {
     fn first(slot: u32, lane: usize) -> LanePart {
-        LanePart { slot, lane, came_back: true, seq: 0 }
+        LanePart { slot, lane, part: Part::Returned, seq: 0 }
     }
 }
 
@@ -242,15 +243,16 @@ impl Engine {
         let Some((number, lane)) = lane else {
             return Next::Lane(LanePart::first(part.slot + 1, 0));
         };
-        for entry in lane.entries_from(part.came_back, part.seq) {
+        for entry in lane.entries_from(part.part, part.seq) {
             if !taking.spend() {
                 return Next::Lane(LanePart { seq: entry.seq, ..part });
             }
             taking.take(number, entry);
         }
-        Next::Lane(match part.came_back {
-            true => LanePart { came_back: false, seq: 0, ..part },
-            false => LanePart::first(part.slot, part.lane + 1),
+        Next::Lane(match part.part {
+            Part::Returned => LanePart { part: Part::Barred, seq: 0, ..part },
+            Part::Barred => LanePart { part: Part::InOrder, seq: 0, ..part },
+            Part::InOrder => LanePart::first(part.slot, part.lane + 1),
         })
     }
 
@@ -260,7 +262,8 @@ impl Engine {
         };
         let is_same = serial == part.serial;
         let DepartedPart { is_rest, seq, .. } = if is_same { part } else { Default::default() };
-        for entry in lane.entries_from(!is_rest, seq) {
+        let part = if is_rest { Part::InOrder } else { Part::Returned };
+        for entry in lane.entries_from(part, seq) {
             if !taking.spend() {
                 return Next::Departed(DepartedPart { serial, is_rest, seq: entry.seq });
             }

@@ -38,6 +38,8 @@ struct QueueRemains {
     messages: BTreeMap<u64, FoundMessage>,
     gone: Ranges,
     requeues: BTreeMap<u64, u32>,
+    /// What consumers have added to messages.
+    changed: BTreeMap<u64, Vec<u8>>,
     is_declared: bool,
     is_deleted: bool,
     /// The key of a message that was published to the queue by its name.
@@ -100,6 +102,9 @@ impl Rebuild {
                     let queue = self.queues.entry(message.queue).or_default();
                     queue.requeues.insert(message.seq, message.requeues);
                 }
+            }
+            Record::Annotated { queue, seq, changed } => {
+                self.queues.entry(queue).or_default().changed.insert(seq, changed.to_vec());
             }
             Record::Delayed { number, vhost, due, by, message } => {
                 let bytes = u32::try_from(message.len()).unwrap_or(u32::MAX);
@@ -216,6 +221,9 @@ impl QueueRemains {
             let requeues = self.requeues.get(&seq).copied().unwrap_or(0);
             queue.next_seq = seq.saturating_add(1);
             queue.push(Entry { requeues, mark, ..message.entry(seq, lane) });
+            if let Some(changed) = self.changed.get(&seq) {
+                queue.notes.get_or_insert_default().restore_changed(seq, changed);
+            }
             fx.retain(message.position, 1);
             count += 1;
         }

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 /// The version of the layout; another one is refused.
-const VERSION: u8 = 12;
+const VERSION: u8 = 13;
 
 impl<'a> HeldRecord<'a> {
     pub(crate) fn of(
@@ -160,6 +160,8 @@ impl Engine {
         }
         writer.list(queue.settled_in_pages.iter(), |(first, last)| first..=last);
         writer.list(queue.requeued_in_pages.iter(), |(seq, count)| (Varint(*seq), *count));
+        let changed = queue.notes.iter().flat_map(|notes| notes.durable_changed());
+        writer.list(changed, |(seq, changed)| (Varint(seq), changed));
     }
 
     fn write_bindings(&self, writer: &mut Writer<'_>) {
@@ -289,6 +291,10 @@ impl Engine {
         }
         let requeued = reader.get::<Vec<(Varint, u32)>>()?;
         queue.requeued_in_pages.extend(requeued.into_iter().map(|(seq, count)| (seq.0, count)));
+        for changed in reader.items::<(Varint, &[u8])>()? {
+            let (seq, changed) = changed?;
+            queue.notes.get_or_insert_default().restore_changed(seq.0, changed);
+        }
         self.restore_queue(queue).map(|_| ())
     }
 }

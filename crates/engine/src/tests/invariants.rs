@@ -5,7 +5,7 @@ use crate::engine::Engine;
 use crate::queue::Queue;
 use crate::queue::entry::{Entry, NOWHERE};
 use crate::queue::page_out::{Loading, Wanted};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Engine {
     /// Compares every count with what it counts, and the references with the host's.
@@ -15,16 +15,15 @@ impl Engine {
         let mut expected: BTreeMap<u32, i64> = BTreeMap::new();
         let mut transient: BTreeMap<u32, u64> = BTreeMap::new();
         let mut resident = 0;
-        assert!(
-            self.agenda.refused.is_empty() && self.agenda.overdue.is_empty(),
-            "left over from a group"
-        );
+        let is_left = !(self.agenda.refused.is_empty() && self.agenda.overdue.is_empty());
+        assert!(!is_left, "left over from a group");
         for (slot, queue) in self.queues.iter() {
             assert!(
                 !queue.is_unpaged || self.agenda.unpaged.contains(&slot),
                 "its pages are forgotten"
             );
             let (mut ready, mut bytes, mut queue_resident) = (0, 0, 0);
+            check_barred(queue);
             for lane in &queue.lanes {
                 let mut cold = 0;
                 for entry in lane.entries() {
@@ -33,6 +32,7 @@ impl Engine {
                     queue_resident += entry.resident_cost();
                     cold += usize::from(entry.is_cold());
                 }
+                cold -= lane.barred().filter(|entry| entry.is_cold()).count();
                 lane.check(cold);
                 for page in lane.pages.iter() {
                     ready += u64::from(page.count);
@@ -246,6 +246,13 @@ impl Engine {
         }
         uses
     }
+}
+
+/// What waits apart from the others is what some consumers do not get.
+fn check_barred(queue: &Queue) {
+    let barred = queue.lanes.iter().flat_map(|lane| lane.barred()).map(|entry| entry.seq);
+    let waiting = queue.notes.as_ref().map(|notes| notes.waiting()).unwrap_or_default();
+    assert_eq!(waiting, barred.collect::<BTreeSet<_>>(), "not for all in {}", queue.name);
 }
 
 /// A queue that drops its head is within its limit, unless that waits for its turn or for a page, or stays

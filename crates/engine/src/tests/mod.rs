@@ -5,6 +5,7 @@
 //! input the engine dispatches until it has no more work, and loads are answered.
 
 mod access_requests;
+mod barred;
 mod bounds;
 mod browsing;
 mod channel_credit;

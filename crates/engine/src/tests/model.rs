@@ -103,8 +103,14 @@ impl Run {
         let index = self.below(count) as usize;
         let (channel, tag) = *self.model.out.keys().nth(index).unwrap();
         let multiple = self.below(4) == 0;
-        let outcome = [Outcome::Accept, Outcome::Accept, Outcome::REQUEUE, Outcome::Discard];
-        let outcome = outcome[self.below(4) as usize];
+        let outcome = [
+            Outcome::Accept,
+            Outcome::Accept,
+            Outcome::REQUEUE,
+            Outcome::RELEASE,
+            Outcome::Discard,
+        ];
+        let outcome = outcome[self.below(5) as usize];
         let settled: Vec<u64> = if multiple {
             self.model.out.keys().filter(|(s, t)| *s == channel && *t <= tag).map(|k| k.1).collect()
         } else {
@@ -112,13 +118,14 @@ impl Run {
         };
         for tag in settled {
             let number = self.model.out.remove(&(channel, tag)).unwrap();
-            if outcome == Outcome::REQUEUE {
+            if matches!(outcome, Outcome::Return(_)) {
                 self.model.back(number);
             }
         }
         let word = match outcome {
             Outcome::Accept => "accept",
-            Outcome::Return(_) => "requeue",
+            Outcome::REQUEUE => "requeue",
+            Outcome::Return(_) => "release",
             Outcome::Discard => "discard",
         };
         let name = self.host.fx.names[&channel].clone();

@@ -26,7 +26,7 @@ const SCENARIO: &[&str] = &[
     "b get q",
     "b accept 1",
     "b get q",
-    "b requeue 2",
+    "b requeue 2 changed=x",
     "b close",
 ];
 

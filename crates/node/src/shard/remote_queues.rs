@@ -109,11 +109,7 @@ impl Node {
             FromHome::Confirm { name, .. }
             | FromHome::Cancelled { name, .. }
             | FromHome::Drained { name, .. }
-            | FromHome::SessionLost { name, .. }
-                if self.is_here(name) =>
-            {
-                self.tell_here(name.id, answer);
-            }
+            | FromHome::SessionLost { name, .. } => self.tell_here(name, answer),
             FromHome::Reply { name } => self.take_reply(now, name, values),
             FromHome::Failed { name } => self.take_failure(now, name, values),
             FromHome::Refused { name, settle } => self.take_refusal(now, name, settle, values),
@@ -133,17 +129,16 @@ impl Node {
             FromHome::Congested { is_congested } => self.storage.is_congested = is_congested,
             FromHome::Yield { yields } => self.effects.spill.set_yields(yields),
             // Its channel has ended meanwhile.
-            FromHome::Confirm { .. }
-            | FromHome::Cancelled { .. }
-            | FromHome::Drained { .. }
-            | FromHome::SessionLost { .. }
-            | FromHome::Outrun { .. }
-            | FromHome::Flood { .. } => {}
+            FromHome::Outrun { .. } | FromHome::Flood { .. } => {}
         }
     }
 
     /// Writes what home tells a channel here.
-    fn tell_here(&mut self, channel: ChannelId, answer: &FromHome<'_>) {
+    fn tell_here(&mut self, name: ChannelName, answer: &FromHome<'_>) {
+        if !self.is_here(name) {
+            return;
+        }
+        let channel = name.id;
         if let FromHome::SessionLost { session, why, .. } = *answer {
             return self.effects.session_lost_here(channel, session, why);
         }

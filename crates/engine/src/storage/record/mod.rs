@@ -5,6 +5,7 @@
 
 mod options;
 
+use crate::interface::limits::ANNOTATION_BYTES_MAX;
 use crate::queue::entry::Entry;
 use crate::queue::page;
 use crate::storage::codec::{
@@ -20,7 +21,7 @@ use std::ops::RangeInclusive;
 /// The version of every record so far.
 pub(crate) const VERSION: u8 = 3;
 /// Bytes by which a record may exceed its message, places not counted.
-pub(crate) const EXTRA_BYTES_MAX: usize = 4096;
+pub(crate) const EXTRA_BYTES_MAX: usize = 4096 + ANNOTATION_BYTES_MAX;
 /// Bytes of one of a message's places.
 pub(crate) const PLACE_BYTES: usize = 24;
 /// Bounds that are there in every quota; those that came later only up to the last that says something.
@@ -122,6 +123,8 @@ codec_enum! {
         8 DelayEnded { number: u64 },
         /// Messages went back to their queues.
         9 Requeued { messages: Vec<Requeued> },
+        /// What consumers have added to a message, all of it.
+        10 Annotated { queue: u64, seq: u64; changed },
         /// A durable queue, and the user who declared it; the empty name is nobody's.
         16 QueueDeclared {
             number: u64,

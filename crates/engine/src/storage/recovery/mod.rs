@@ -38,6 +38,12 @@ impl Engine {
                 messages.into_iter().for_each(|message| self.replay_requeued(message));
                 Ok(())
             }
+            Record::Annotated { queue, seq, changed } => {
+                if let Some(queue) = self.queues.numbered(queue) {
+                    queue.notes.get_or_insert_default().restore_changed(seq, changed);
+                }
+                Ok(())
+            }
             Record::Purged { queue, before, kept } => {
                 self.replay_purged(queue, before, &kept.0, fx);
                 Ok(())
@@ -282,6 +288,7 @@ impl Engine {
         let name = (last >= next).then(|| queue.name.clone());
         for seq in first..=last.min(next.saturating_sub(1)) {
             let queue = &mut self.queues[slot];
+            queue.forget_note(seq);
             if let Some(entry) = queue.remove(seq) {
                 self.drop_entry(entry, fx);
             } else {
@@ -315,7 +322,10 @@ impl Engine {
                 self.drop_entry(entry, fx);
             }
         }
-        let queue = &self.queues[slot];
+        let queue = &mut self.queues[slot];
+        if let Some(notes) = &mut queue.notes {
+            notes.purge(|seq| seq >= before || kept.binary_search(&seq).is_ok());
+        }
         let mut pages = Vec::new();
         for (index, lane) in queue.lanes.iter().enumerate() {
             let purged = lane.pages.iter().filter(|page| page.first < before);
