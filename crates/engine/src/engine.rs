@@ -123,6 +123,8 @@ pub(crate) struct Clients {
     pub(crate) connections: Vec<Option<Connection>>,
     /// Connections that home has refused to count.
     pub(crate) not_admitted: BTreeSet<ConnectionId>,
+    /// What home has answered connections that wanted to enter a virtual host: whether they may.
+    pub(crate) entered: BTreeMap<ConnectionId, bool>,
     pub(crate) channels: Slab<Channel>,
     pub(crate) consumers: Slab<Consumer>,
     /// Tells consumers in the same slot apart.

@@ -91,6 +91,8 @@ pub(crate) struct NodeEffects {
     pub(crate) loads: VecDeque<Load>,
     /// Credentials that protocol handlers passed on; the node completes them to [`Verification`]s.
     pub(crate) credentials: Vec<(ConnectionId, Credentials)>,
+    /// Connections that want to enter a virtual host.
+    pub(crate) entering: Vec<(ConnectionId, String)>,
     /// Connection queries that the node has not begun yet.
     pub(crate) connection_queries: Vec<(ConnectionId, ConnectionQuery)>,
     /// Virtual hosts and names of queues that were created with fewer copies than asked for; some of many.
@@ -556,6 +558,10 @@ impl Host for NodeEffects {
 
     fn authenticate(&mut self, connection: ConnectionId, credentials: Credentials) {
         self.credentials.push((connection, credentials));
+    }
+
+    fn ask_to_enter(&mut self, connection: ConnectionId, vhost: &str) {
+        self.entering.push((connection, vhost.to_owned()));
     }
 
     fn query_connections(&mut self, connection: ConnectionId, query: ConnectionQuery) {

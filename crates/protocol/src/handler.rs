@@ -40,6 +40,9 @@ pub trait Host: Effects {
     fn begins_anew(&mut self, _connection: ConnectionId) {}
     /// Has credentials checked; the answer comes by [`ProtocolHandler::authenticated`], later.
     fn authenticate(&mut self, connection: ConnectionId, credentials: Credentials);
+    /// Asks home whether a connection may enter a virtual host, where [`Engine::has_to_ask`] says so; the
+    /// answer comes by [`ProtocolHandler::entered`], later.
+    fn ask_to_enter(&mut self, connection: ConnectionId, vhost: &str);
     /// Queries the connections of all shards; the result comes by [`ProtocolHandler::connections_found`],
     /// in the same call or later. Until then the handler [waits](ProtocolHandler::is_waiting).
     fn query_connections(&mut self, connection: ConnectionId, query: ConnectionQuery);
@@ -99,6 +102,8 @@ pub trait ProtocolHandler {
         context: &mut Context<impl Host>,
         answer: Authentication,
     ) -> Result<(), Close>;
+    /// The engine has the answer to [`Host::ask_to_enter`].
+    fn entered(&mut self, context: &mut Context<impl Host>) -> Result<(), Close>;
     /// The answer to [`Host::query_connections`].
     fn connections_found(&mut self, _context: &mut Context<impl Host>, _found: &QueryResult) {}
     /// A request that was forwarded to other shards has no responders there either.

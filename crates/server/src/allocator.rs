@@ -161,8 +161,8 @@ mod c_library {
         fn mallopt(parameter: c_int, value: c_int) -> c_int;
     }
 
-    /// Has all threads share what the C library allocates from: it would reserve 64 MiB of addresses for each,
-    /// and hardly uses them, since the program allocates elsewhere.
+    /// Has all threads share what the C library allocates from: it would reserve 64 MiB of addresses for
+    /// each, and hardly uses them, since the program allocates elsewhere.
     pub(super) fn share() {
         // SAFETY: it takes no pointer, and no other thread runs yet.
         unsafe { mallopt(M_ARENA_MAX, 1) };

@@ -123,8 +123,8 @@ pub(crate) struct Access {
     bounds_stored: bool,
     /// What users have declared, by user.
     owned: BTreeMap<String, stored::Owned>,
-    /// Connections by virtual host.
-    pub(crate) in_vhosts: subscription_counts::SubscriptionCounts,
+    /// At home: connections of all shards by virtual host.
+    in_vhosts: BTreeMap<String, u64>,
     /// Counts up with every change to them.
     quota_changes: u64,
     /// Connections by user.
@@ -146,7 +146,7 @@ impl Access {
             vhost_quotas: BTreeMap::new(),
             bounds_stored: false,
             owned: BTreeMap::new(),
-            in_vhosts: subscription_counts::SubscriptionCounts::default(),
+            in_vhosts: BTreeMap::new(),
             quota_changes: 0,
             connections: BTreeMap::new(),
             subscribing: subscription_counts::SubscriptionCounts::default(),

@@ -22,7 +22,6 @@ impl Access {
     /// Sets what all in a virtual host may use, which is there.
     pub(crate) fn set_vhost_quota(&mut self, vhost: &str, quota: Quota) {
         self.quota_changes += 1;
-        self.in_vhosts.reconsider(vhost);
         if quota == Quota::default() {
             self.vhost_quotas.remove(vhost);
         } else {
@@ -52,15 +51,36 @@ impl Access {
         self.bounds_stored
     }
 
-    /// Refused: a virtual host has as many connections as it may.
-    pub(crate) fn check_room_in(&self, vhost: &str) -> Result<(), Refusal> {
+    /// Counts a connection to a virtual host in. Refused: it has as many as it may.
+    pub(crate) fn enter_vhost(&mut self, vhost: &str) -> Result<(), Refusal> {
         let most = self.vhost_quota(vhost).get(Bound::Connections);
-        let Some(most) = most.filter(|most| self.in_vhosts.everywhere(vhost) >= *most) else {
-            return Ok(());
-        };
+        if most.is_some_and(|most| self.in_vhost(vhost) >= most) {
+            return Err(self.full_vhost(vhost));
+        }
+        *self.in_vhosts.entry(vhost.to_owned()).or_default() += 1;
+        Ok(())
+    }
+
+    /// What a user hears whose virtual host has as many connections as it may.
+    pub(crate) fn full_vhost(&self, vhost: &str) -> Refusal {
+        let most = self.vhost_quota(vhost).get(Bound::Connections).unwrap_or_default();
         let text =
             format!("connection to vhost '{vhost}' refused: connection limit ({most}) is reached");
-        Err(Refusal::new(RefusalKind::LimitExceeded, text))
+        Refusal::new(RefusalKind::LimitExceeded, text)
+    }
+
+    /// A connection to a virtual host, which was counted in, has ended.
+    pub(crate) fn leave_vhost(&mut self, vhost: &str) {
+        let Some(count) = self.in_vhosts.get_mut(vhost) else { return };
+        *count -= 1;
+        if *count == 0 {
+            self.in_vhosts.remove(vhost);
+        }
+    }
+
+    /// At home: connections of all shards to a virtual host.
+    pub(crate) fn in_vhost(&self, vhost: &str) -> u64 {
+        self.in_vhosts.get(vhost).copied().unwrap_or_default()
     }
 
     /// Refused: a user has declared as many queues as it may.
@@ -98,14 +118,6 @@ impl Access {
     /// Bytes that wait in them.
     pub(crate) fn owned_bytes(&self, user: &str) -> u64 {
         self.owned.get(user).map_or(0, |owned| owned.stored.bytes())
-    }
-
-    /// The next virtual host whose number of connections here other shards have to learn.
-    pub(crate) fn next_vhost_change(&mut self) -> Option<(String, u64)> {
-        let Access { vhost_quotas, in_vhosts, .. } = self;
-        in_vhosts.next_change(|vhost| {
-            vhost_quotas.get(vhost).is_some_and(|quota| quota.get(Bound::Connections).is_some())
-        })
     }
 
     /// How often a quota was set.

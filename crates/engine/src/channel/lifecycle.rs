@@ -14,8 +14,8 @@ use std::collections::BTreeSet;
 
 impl Engine {
     /// Begins a connection by `user` to `vhost`. Refused: unknown vhost (`NotFound`), no
-    /// permission (`AccessRefused`), too many connections of the user (`LimitExceeded`): home
-    /// counts them, a remote shard learns it by [`Engine::admitted`].
+    /// permission (`AccessRefused`), too many connections of the user or to the vhost (`LimitExceeded`): home
+    /// counts them, a remote shard learns it by [`Engine::admitted`] and [`Engine::entered`].
     pub fn connect(
         &mut self,
         connection: ConnectionId,
@@ -24,26 +24,34 @@ impl Engine {
     ) -> Result<(), Refusal> {
         let slot = self.vhost_slot(vhost)?;
         let grant = self.access.grant(user, vhost)?;
-        let admitted = if !self.is_away() {
-            self.admit(user)
-        } else if self.clients.not_admitted.contains(&connection) {
-            Err(self.access.too_many(user, self.options.limits.user_connections_max))
+        let admitted = if self.is_away() {
+            self.home_said(connection, user, vhost)
         } else {
-            Ok(())
+            self.admit(user).and_then(|()| {
+                let entered = self.access.enter_vhost(vhost);
+                entered.inspect_err(|_| self.access.left(user))
+            })
         };
-        let room = self.access.check_room_in(vhost);
-        if room.is_err() && admitted.is_ok() && !self.is_away() {
-            self.access.left(user);
-        }
-        let admitted = admitted.and(room);
         self.counters.not_admitted += u64::from(admitted.is_err());
         admitted?;
         self.add_connection(connection, slot, Some(grant), !self.is_away());
-        if let Some(connection) = self.clients.connection_mut(connection) {
-            connection.is_in_vhost = true;
-            self.access.in_vhosts.begin(vhost);
-        }
         Ok(())
+    }
+
+    /// What home has answered about a connection of a remote shard.
+    fn home_said(
+        &mut self,
+        connection: ConnectionId,
+        user: &str,
+        vhost: &str,
+    ) -> Result<(), Refusal> {
+        if self.clients.not_admitted.contains(&connection) {
+            return Err(self.access.too_many(user, self.options.limits.user_connections_max));
+        }
+        match self.clients.entered.remove(&connection) {
+            Some(false) => Err(self.access.full_vhost(vhost)),
+            Some(true) | None => Ok(()),
+        }
     }
 
     /// At home: begins a connection of a remote shard, which was admitted there.
@@ -91,6 +99,31 @@ impl Engine {
         }
     }
 
+    /// Whether home has to be asked whether a connection of the user may enter a virtual host, which nothing
+    /// else forbids: home counts those of all shards.
+    #[must_use]
+    pub fn has_to_ask(&self, connection: ConnectionId, user: &str, vhost: &str) -> bool {
+        self.is_away()
+            && !self.clients.not_admitted.contains(&connection)
+            && self.vhost_slot(vhost).is_ok()
+            && self.access.grant(user, vhost).is_ok()
+    }
+
+    /// At home: counts a connection of a remote shard to a virtual host. Refused: it has as many as it may.
+    pub fn enter_vhost(&mut self, vhost: &str) -> Result<(), Refusal> {
+        self.access.enter_vhost(vhost)
+    }
+
+    /// At home: such a connection has ended.
+    pub fn leave_vhost(&mut self, vhost: &str) {
+        self.access.leave_vhost(vhost);
+    }
+
+    /// On a remote shard: home has said whether a connection may enter its virtual host.
+    pub fn entered(&mut self, connection: ConnectionId, is_admitted: bool) {
+        self.clients.entered.insert(connection, is_admitted);
+    }
+
     /// The subject permissions of a connection's user, as of the connection's last request;
     /// `None`: unrestricted.
     #[must_use]
@@ -113,14 +146,11 @@ impl Engine {
         if ended.as_ref().is_some_and(|connection| connection.is_at_home) {
             fx.call_home(Call::Disconnect(id));
         }
-        if let Some(vhost) = ended.as_ref().filter(|it| it.is_in_vhost).map(|it| it.vhost)
-            && let Some(vhost) = self.topology.vhosts.get(vhost)
-        {
-            self.access.in_vhosts.end(&vhost.name, 1);
-        }
-        let counted = ended.filter(|connection| connection.is_counted);
-        if let Some(grant) = counted.and_then(|connection| connection.grant) {
+        if let Some(Connection { vhost, grant: Some(grant), is_counted: true, .. }) = ended {
             self.access.left(&grant.user);
+            if let Some(vhost) = self.topology.vhosts.get(vhost) {
+                self.access.leave_vhost(&vhost.name);
+            }
         }
         self.run_overdue(now, fx);
     }
@@ -142,7 +172,6 @@ impl Engine {
             channels: Vec::new(),
             exclusive: BTreeSet::new(),
             is_counted,
-            is_in_vhost: false,
             is_short: false,
             is_at_home: false,
         };

@@ -26,10 +26,8 @@ pub(crate) struct Connection {
     pub(crate) channels: Vec<(u16, u32)>,
     /// The numbers of queues that it has to itself.
     pub(crate) exclusive: BTreeSet<u64>,
-    /// It counts as one of its user's.
+    /// It counts as one of its user's and of its virtual host's.
     pub(crate) is_counted: bool,
-    /// It counts as one of its virtual host's.
-    pub(crate) is_in_vhost: bool,
     /// It, or its user, holds as much memory as it may: what would make it hold more is refused.
     pub(crate) is_short: bool,
     /// Home knows it, where this is another shard.

@@ -188,7 +188,7 @@ impl Engine {
             name: &vhost.name,
             queues: vhost.queues,
             stored_bytes: self.stored_in(slot),
-            connections: self.access.in_vhosts.everywhere(&vhost.name),
+            connections: self.access.in_vhost(&vhost.name),
             quota: self.access.vhost_quota(&vhost.name),
         })
     }

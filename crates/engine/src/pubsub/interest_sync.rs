@@ -24,9 +24,7 @@ codec_enum! {
         /// Whether queues at home catch what matches a pattern of the topic exchange of subjects.
         2 Caught { vhost: &'a str, pattern: &'a str, is_caught: bool },
         /// How many subjects a user subscribes to there.
-        3 UserSubscriptions { user: &'a str, count: u64 },
-        /// How many connections a virtual host has there.
-        4 VhostConnections { vhost: &'a str, count: u64 },
+        3 UserSubscriptions { user: &'a str, count: u64 }
     }
 }
 
@@ -105,11 +103,6 @@ impl Engine {
                 fx.broadcast(None, &News::UserSubscriptions { user: &user, count }.bytes());
             }
         }
-        while let Some((vhost, count)) = self.access.next_vhost_change() {
-            if self.has_others() {
-                fx.broadcast(None, &News::VhostConnections { vhost: &vhost, count }.bytes());
-            }
-        }
     }
 
     /// What a shard that begins now has to be told: users, virtual hosts, and what queues catch.
@@ -176,9 +169,6 @@ impl Engine {
                 if let Some(interest) = self.interest_in(vhost) {
                     interest.set_caught(pattern, is_caught);
                 }
-            }
-            News::VhostConnections { vhost, count } => {
-                self.access.in_vhosts.set_elsewhere(from, vhost, count);
             }
             News::UserSubscriptions { user, count } => {
                 self.access.subscribing.set_elsewhere(from, user, count);

@@ -119,6 +119,7 @@ impl ProtocolHandler for AnyHandler {
         fn authenticated(
             &mut self, context: &mut Context<impl Host>, answer: Authentication
         ) -> Result<(), Close>;
+        fn entered(&mut self, context: &mut Context<impl Host>) -> Result<(), Close>;
         fn connections_found(&mut self, context: &mut Context<impl Host>, found: &QueryResult);
         fn no_responders(&mut self, context: &mut Context<impl Host>, subject: &str, reply: &str);
         fn known_to_shards(&mut self, context: &mut Context<impl Host>) -> Result<(), Close>;

@@ -1,21 +1,29 @@
-//! Connection limits of users, counted at home for all shards: another shard asks home before it admits a
-//! connection that has logged in.
+//! Connection limits of users and virtual hosts, counted at home for all shards: another shard asks home
+//! before it admits a connection that has logged in, and before that enters its virtual host.
 
 use crate::connection::handler::AnyHandler;
 use crate::connection::key::ConnectionKey;
 use crate::node::Node;
 use crate::shard::message::{FromHome, ToHome};
 use angarium_engine::{ConnectionId, ShardId, Time};
-use angarium_protocol::{Identity, Peer, TurnedAway};
+use angarium_protocol::{Identity, Peer, ProtocolHandler, TurnedAway};
 use std::collections::BTreeMap;
 
 /// Connections that were admitted, and those that wait for it.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionLimits {
-    /// At home: connections of other shards that are counted, with their users.
-    taken: BTreeMap<(ShardId, ConnectionId), String>,
+    /// At home: connections of other shards that are counted.
+    taken: BTreeMap<(ShardId, ConnectionId), Taken>,
     /// On another shard: connections that have logged in and are not admitted yet.
     asked: BTreeMap<ConnectionId, Identity>,
+}
+
+/// What such a connection is counted for.
+#[derive(Debug)]
+struct Taken {
+    user: String,
+    /// Once it has entered one.
+    vhost: Option<String>,
 }
 
 impl Node {
@@ -42,8 +50,11 @@ impl Node {
         if let Some(identity) = self.connections.connection_limits.asked.remove(&key.id) {
             // The engine says so where the client asks to be let in.
             self.engine.admitted(key.id, is_admitted);
-            self.logged_in(now, key.id, Ok(identity));
+            return self.logged_in(now, key.id, Ok(identity));
         }
+        self.engine.entered(key.id, is_admitted);
+        self.resume_with(now, key.id, |handler, context| handler.entered(context));
+        self.apply_quota(key.id);
     }
 
     /// A connection here has gone.
@@ -60,15 +71,43 @@ impl Node {
         self.forget_admission(from, key.id);
         let is_admitted = self.engine.admit(user).is_ok();
         if is_admitted {
-            self.connections.connection_limits.taken.insert((from, key.id), user.to_owned());
+            let taken = Taken { user: user.to_owned(), vhost: None };
+            self.connections.connection_limits.taken.insert((from, key.id), taken);
         }
+        self.effects.links.say(from, FromHome::Admitted { key, is_admitted });
+    }
+
+    /// Asks home for connections here that want to enter a virtual host.
+    pub(crate) fn ask_for_vhosts(&mut self) {
+        for (id, vhost) in std::mem::take(&mut self.effects.entering) {
+            let Some(connection) = self.connections.get(id) else { continue };
+            let key = ConnectionKey { id, serial: connection.serial };
+            self.effects.links.ask_home(ToHome::Enter { key, vhost: &vhost });
+        }
+    }
+
+    /// At home: counts a connection of another shard to a virtual host, if that has room.
+    pub(crate) fn enter(&mut self, from: ShardId, key: ConnectionKey, vhost: &str) {
+        let taken = self.connections.connection_limits.taken.get_mut(&(from, key.id));
+        let is_admitted = taken.is_some_and(|taken| {
+            if let Some(before) = taken.vhost.take() {
+                self.engine.leave_vhost(&before);
+            }
+            let has_room = self.engine.enter_vhost(vhost).is_ok();
+            taken.vhost = has_room.then(|| vhost.to_owned());
+            has_room
+        });
         self.effects.links.say(from, FromHome::Admitted { key, is_admitted });
     }
 
     /// At home: a connection of another shard has gone.
     pub(crate) fn forget_admission(&mut self, from: ShardId, id: ConnectionId) {
-        if let Some(user) = self.connections.connection_limits.taken.remove(&(from, id)) {
-            self.engine.left(&user);
+        let Some(taken) = self.connections.connection_limits.taken.remove(&(from, id)) else {
+            return;
+        };
+        self.engine.left(&taken.user);
+        if let Some(vhost) = taken.vhost {
+            self.engine.leave_vhost(&vhost);
         }
     }
 }

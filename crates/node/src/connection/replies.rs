@@ -57,6 +57,7 @@ impl Node {
             self.hand_reply(now, channel, reply);
         }
         self.take_credentials(now);
+        self.ask_for_vhosts();
         if !self.effects.connection_queries.is_empty() {
             self.begin_queries();
         }

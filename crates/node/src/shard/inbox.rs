@@ -171,6 +171,7 @@ fn sender_of(
                 }
                 ToHome::Drained { .. }
                 | ToHome::Admit { .. }
+                | ToHome::Enter { .. }
                 | ToHome::Left { .. }
                 | ToHome::Ended => return None,
             };

@@ -314,6 +314,7 @@ impl Node {
                 }
             }
             ToHome::Admit { key, user } => self.admit(from, key, user),
+            ToHome::Enter { key, vhost } => self.enter(from, key, vhost),
             ToHome::Ended => self.ended_at(now, from),
             ToHome::Left { connection } => self.forget_admission(from, connection),
             ToHome::Disconnect { connection } => self.disconnect_remote(now, from, connection),

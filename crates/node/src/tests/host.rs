@@ -300,8 +300,13 @@ impl Host {
 
     /// Such a client on that shard.
     pub(super) fn client_on(&mut self, shard: usize) -> usize {
-        let client = self.connect_to(shard, Peer { local: true, ..Peer::default() }, "secret", 0);
+        let client = self.connect_on(shard);
         self.open_channel(client)
+    }
+
+    /// One without a channel.
+    pub(super) fn connect_on(&mut self, shard: usize) -> usize {
+        self.connect_to(shard, Peer { local: true, ..Peer::default() }, "secret", 0)
     }
 
     fn open_channel(&mut self, client: usize) -> usize {

@@ -1,6 +1,7 @@
 //! Quotas of users, over one shard and several: rates, connections, subscriptions.
 
 use super::broker::Broker;
+use super::host::{Host, Said};
 use angarium_engine::{Bound, Quota, Request};
 
 #[test]
@@ -172,12 +173,29 @@ fn connections_of_all_shards_to_a_virtual_host_are_counted_together() {
 }
 
 #[test]
-fn shards_that_have_not_told_each_other_fill_the_same_place_of_a_virtual_host_but_not_of_a_user() {
+fn an_amqp_client_is_refused_where_its_virtual_host_is_full() {
+    for shards in [1, 3] {
+        let mut host = Host::new(shards);
+        let quota = Quota::default().with(Bound::Connections, 2);
+        host.operate("/", Request::SetVhostQuota { vhost: "/".to_owned(), quota }).unwrap();
+        let [first, _] = [host.client_on(0), host.client_on(shards - 1)];
+        for shard in 0..shards {
+            let more = host.connect_on(shard);
+            assert_eq!(host.heard(more), [Said::Closed(530)], "{shard} of {shards}");
+        }
+        host.goodbye(first);
+        let more = host.connect_on(shards - 1);
+        let (now, slot) = (host.now, host.slot(more));
+        let connection = host.nodes[shards - 1].connection(now, slot).unwrap();
+        assert_eq!(connection.info.state, "running", "{shards}");
+    }
+}
+
+#[test]
+fn the_last_place_of_a_user_or_a_virtual_host_goes_to_one_shard() {
     let quota = Quota::default().with(Bound::Connections, 1);
     let (user, vhost) = ("user".to_owned(), "/".to_owned());
-    for (request, most) in
-        [(Request::SetQuota { user, quota }, 1), (Request::SetVhostQuota { vhost, quota }, 2)]
-    {
+    for request in [Request::SetQuota { user, quota }, Request::SetVhostQuota { vhost, quota }] {
         let mut broker = Broker::new(3);
         broker.administer("/", request);
         broker.play("hold");
@@ -185,7 +203,7 @@ fn shards_that_have_not_told_each_other_fill_the_same_place_of_a_virtual_host_bu
         broker.connect("b", 2);
         broker.play("carry");
         let admitted = ["a", "b"].into_iter().filter(|name| broker.is_connected(name)).count();
-        assert_eq!(admitted, most);
+        assert_eq!(admitted, 1);
         for shard in 0..3 {
             broker.connect("c", shard);
             assert!(!broker.is_connected("c"), "{shard}");

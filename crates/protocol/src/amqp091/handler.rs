@@ -92,6 +92,8 @@ pub(super) enum State {
 #[derive(Debug)]
 pub(super) enum Waiting {
     Authentication,
+    /// Until home has said whether its virtual host has room.
+    ToEnter,
     Reply(Pending),
     /// Until every request is complete on all shards: then close-ok is sent, on a channel or for the
     /// connection (0).
@@ -355,6 +357,17 @@ impl ProtocolHandler for Handler {
             }
             Err(why) => self.refuse_login(context, &why),
         }
+    }
+
+    fn entered(&mut self, context: &mut Context<impl Host>) -> Result<(), Close> {
+        if matches!(self.waiting, Some(Waiting::ToEnter)) {
+            self.waiting = None;
+            let vhost = std::mem::take(&mut self.vhost);
+            if let Err(fault) = self.enter(context, &vhost) {
+                self.fail_now(context, 0, fault);
+            }
+        }
+        Ok(())
     }
 
     fn known_to_shards(&mut self, context: &mut Context<impl Host>) -> Result<(), Close> {

@@ -238,6 +238,21 @@ impl Handler {
     }
 
     fn open(&mut self, context: &mut Context<impl Host>, vhost: &str) -> Result<(), Fault> {
+        if context.engine.has_to_ask(self.id, &self.user, vhost) {
+            vhost.clone_into(&mut self.vhost);
+            self.waiting = Some(Waiting::ToEnter);
+            context.host.ask_to_enter(self.id, vhost);
+            return Ok(());
+        }
+        self.enter(context, vhost)
+    }
+
+    /// Enters a virtual host, where that has room.
+    pub(super) fn enter(
+        &mut self,
+        context: &mut Context<impl Host>,
+        vhost: &str,
+    ) -> Result<(), Fault> {
         context.engine.connect(self.id, &self.user, vhost).map_err(|refusal| {
             let why = login_refusal::refused(&refusal, &self.user, vhost, &self.peer);
             context.host.login_refused(why);

@@ -71,6 +71,8 @@ pub(super) enum State {
     Greeting,
     /// Its credentials are being checked.
     Waiting,
+    /// Home is asked whether its virtual host has room.
+    Entering,
     /// In use.
     Open,
     /// It was told to go and still has some time.
@@ -142,7 +144,7 @@ impl Handler {
             vhost: &self.vhost,
             client: &self.client,
             state: match self.state {
-                State::Greeting | State::Waiting => "starting",
+                State::Greeting | State::Waiting | State::Entering => "starting",
                 State::Open => "running",
                 State::Leaving => "closing",
             },
@@ -386,6 +388,10 @@ impl ProtocolHandler for Handler {
         if self.state == State::Waiting { self.log_in(context, answer) } else { Ok(()) }
     }
 
+    fn entered(&mut self, context: &mut Context<impl Host>) -> Result<(), Close> {
+        if self.state == State::Entering { self.enter(context) } else { Ok(()) }
+    }
+
     fn connections_found(&mut self, context: &mut Context<impl Host>, found: &QueryResult) {
         if self.is_open() {
             self.tell_connections(context, found);
@@ -401,7 +407,7 @@ impl ProtocolHandler for Handler {
     #[inline]
     fn is_waiting(&self) -> bool {
         let owes_much = self.has_left && self.pongs_owed >= PONGS_OWED_MAX;
-        self.state == State::Waiting || self.asked.is_some() || owes_much
+        matches!(self.state, State::Waiting | State::Entering) || self.asked.is_some() || owes_much
     }
 
     fn spill_drained(&mut self, context: &mut Context<impl Host>) {
@@ -470,7 +476,7 @@ impl ProtocolHandler for Handler {
         }
         match self.state {
             State::Open => self.look_for_silence(context),
-            State::Waiting => Ok(()),
+            State::Waiting | State::Entering => Ok(()),
             _ if self.settings.tls == Tls::Required && !self.peer.encrypted => {
                 Err(self.fail(context, fault::TLS_REQUIRED))
             }

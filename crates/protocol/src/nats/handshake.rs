@@ -257,25 +257,34 @@ impl Handler {
     ) -> Result<(), Close> {
         self.check_stays()?;
         self.state = State::Greeting;
-        let granted = match answer {
-            Ok(identity) => {
-                self.user = identity.user;
-                if self.vhost.is_empty() {
-                    let vhost = context.engine.usual_vhost(&self.user, &self.settings.vhost);
-                    vhost.clone_into(&mut self.vhost);
-                }
-                let granted = context.engine.connect(self.id, &self.user, &self.vhost);
-                granted.map_err(|refusal| {
-                    let why = login_refusal::refused(&refusal, &self.user, &self.vhost, &self.peer);
-                    context.host.login_refused(why);
-                    (mapping::login_refused(&refusal), refusal.text)
-                })
+        self.user = match answer {
+            Ok(identity) => identity.user,
+            Err(why) => {
+                self.fail(context, fault::AUTHORIZATION_VIOLATION);
+                return Err(Close { reason: format!("login refused: {why}") });
             }
-            Err(why) => Err((fault::AUTHORIZATION_VIOLATION, why)),
         };
-        if let Err((error, why)) = granted {
-            self.fail(context, error);
-            return Err(Close { reason: format!("login refused: {why}") });
+        if self.vhost.is_empty() {
+            let vhost = context.engine.usual_vhost(&self.user, &self.settings.vhost);
+            vhost.clone_into(&mut self.vhost);
+        }
+        if context.engine.has_to_ask(self.id, &self.user, &self.vhost) {
+            self.state = State::Entering;
+            context.host.ask_to_enter(self.id, &self.vhost);
+            return Ok(());
+        }
+        self.enter(context)
+    }
+
+    /// Enters the virtual host, where that has room.
+    pub(super) fn enter(&mut self, context: &mut Context<impl Host>) -> Result<(), Close> {
+        self.check_stays()?;
+        if let Err(refusal) = context.engine.connect(self.id, &self.user, &self.vhost) {
+            let why = login_refusal::refused(&refusal, &self.user, &self.vhost, &self.peer);
+            context.host.login_refused(why);
+            self.state = State::Greeting;
+            self.fail(context, mapping::login_refused(&refusal));
+            return Err(Close { reason: format!("login refused: {}", refusal.text) });
         }
         self.begin_channel(context);
         Ok(())

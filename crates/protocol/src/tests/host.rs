@@ -104,6 +104,9 @@ impl Host for Surroundings {
     fn authenticate(&mut self, connection: ConnectionId, credentials: Credentials) {
         self.logins.push_back((connection, credentials));
     }
+    fn ask_to_enter(&mut self, _connection: ConnectionId, _vhost: &str) {
+        unreachable!("this is home")
+    }
     fn query_connections(&mut self, connection: ConnectionId, query: ConnectionQuery) {
         self.queries.push_back((connection, query));
     }

@@ -213,6 +213,8 @@ messages! {
         10 Ended,
         /// How far a consumer may be delivered to.
         11 Grant { channel: ChannelId, grant: Grant, consumer: &'a str },
+        /// A connection that is admitted wants to enter a virtual host: has that room?
+        12 Enter { key: ConnectionKey, vhost: &'a str },
     }
 }
 
@@ -237,7 +239,7 @@ messages! {
         6 Reply { name: ChannelName },
         /// A publish, or a settle, was refused; its value says why.
         7 Refused { name: ChannelName, settle: Option<Settle> },
-        /// The answer to [`ToHome::Admit`].
+        /// The answer to [`ToHome::Admit`] or [`ToHome::Enter`].
         8 Admitted { key: ConnectionKey, is_admitted: bool },
         /// The channel's connection stores messages.
         9 Stores { name: ChannelName },

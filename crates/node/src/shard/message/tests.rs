@@ -38,6 +38,7 @@ fn shard_messages_come_back() {
         ShardMessage::Sync,
         ToHome::Connect { connection, user: "guest", vhost: "/" }.into(),
         ToHome::Admit { key, user: "ann" }.into(),
+        ToHome::Enter { key, vhost: "/" }.into(),
         ToHome::Left { connection }.into(),
         ToHome::Ended.into(),
         ToHome::Open { name: NAME }.into(),
