@@ -97,6 +97,8 @@ pub(super) enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waiting {
     Authentication,
+    /// Until home has said whether its virtual host has room.
+    ToEnter,
     /// Until the requests of this session are answered, or those of all: then the input is presented again.
     Answers(Option<u16>),
     /// Until all shards know what it has asked for: then its close is answered.
@@ -336,6 +338,16 @@ impl ProtocolHandler for Handler {
             }
             Err(why) => self.refuse_login(context, &why),
         }
+    }
+
+    fn entered(&mut self, context: &mut Context<impl Host>) -> Result<(), Close> {
+        if self.waiting == Some(Waiting::ToEnter) {
+            self.waiting = None;
+            if let Err(fault) = self.enter(context) {
+                self.fail(context, 0, fault);
+            }
+        }
+        Ok(())
     }
 
     fn known_to_shards(&mut self, context: &mut Context<impl Host>) -> Result<(), Close> {

@@ -249,9 +249,20 @@ impl Handler {
         self.idle = theirs.map(|millis| Duration::from_millis(millis.into()));
         let (writer, _) = self.outgoing(context);
         writer.frame_bytes_max = frame_bytes_max as usize;
-        let vhost = self.vhost_of(open.hostname.unwrap_or_default());
-        context.engine.connect(self.id, &self.user, &vhost).map_err(|refusal| {
-            let why = login_refusal::refused(&refusal, &self.user, &vhost, &self.peer);
+        self.vhost = self.vhost_of(open.hostname.unwrap_or_default());
+        if context.engine.has_to_ask(self.id, &self.user, &self.vhost) {
+            self.waiting = Some(Waiting::ToEnter);
+            context.host.ask_to_enter(self.id, &self.vhost);
+            return Ok(());
+        }
+        self.enter(context)
+    }
+
+    /// Enters the virtual host, where that has room.
+    pub(super) fn enter(&mut self, context: &mut Context<impl Host>) -> Result<(), Fault> {
+        let vhost = &self.vhost;
+        context.engine.connect(self.id, &self.user, vhost).map_err(|refusal| {
+            let why = login_refusal::refused(&refusal, &self.user, vhost, &self.peer);
             context.host.login_refused(why);
             match refusal.kind {
                 RefusalKind::NotFound => Fault::connection(
@@ -269,7 +280,6 @@ impl Handler {
             }
         })?;
         self.connected = true;
-        self.vhost = vhost;
         self.put_open(context);
         self.state = State::Open;
         self.last_input = context.now;
