@@ -158,6 +158,11 @@ pub(super) fn of_queue(name: &str) -> Cow<'_, str> {
     }
 }
 
+/// The address of an exchange.
+pub(super) fn of_exchange(name: &str) -> String {
+    format!("/exchanges/{}", encoded(name))
+}
+
 /// Percent-encodes all but what RFC 3986, 2.3, calls unreserved.
 pub(super) fn encoded(name: &str) -> String {
     let mut text = String::with_capacity(name.len());

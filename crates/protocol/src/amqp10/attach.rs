@@ -2,23 +2,30 @@
 
 use super::address;
 use super::codec::{
-    AnyTarget, Attach, Condition, Performative, ReceiverSettleMode, Role as WireRole,
-    SenderSettleMode, Source as WireSource, Symbol, Symbols, Target as WireTarget,
+    AnyTarget, Attach, Condition, DistributionMode, Performative, ReceiverSettleMode,
+    Role as WireRole, SenderSettleMode, Source as WireSource, Symbol, Symbols,
+    Target as WireTarget, TerminusDurability, TerminusExpiryPolicy,
 };
 use super::fault::{Fault, Reason};
 use super::handler::Handler;
-use super::link::{Attaching, Link, LinkStage, Node, Role, Target};
+use super::link::{Attaching, Link, LinkStage, Node, Role, SubscriptionName, Target, consumer_of};
 use super::link_state::{LinkState, Receiver, Sender};
 use super::mapping;
 use super::pending::{Pending, Step};
-use super::terminus::First;
+use super::terminus::{First, Resolved};
+use crate::names::NAMES;
 use crate::{Context, Host};
-use angarium_engine::{Binding, BindingTarget, Refusal, RefusalKind, Reply, Request};
+use angarium_engine::{
+    Arguments, Binding, BindingTarget, Refusal, RefusalKind, Reply, Request, SubscriptionInfo,
+    TemporaryKind,
+};
 
 /// Octets in a link's name.
 const LINK_NAME_BYTES_MAX: usize = 1024;
+/// The property of both links of a pair, one for requests and one for their answers.
+const PAIRED_PROPERTY: &str = "paired";
 /// What peers may desire of a link that we offer.
-const LINK_CAPABILITIES: &[&str] = &[];
+const LINK_CAPABILITIES: &[&str] = &["SHARED-SUBS"];
 
 impl Handler {
     /// Takes an attach frame, whose body is this.
@@ -45,19 +52,14 @@ impl Handler {
             WireRole::Receiver => Role::Sender,
         };
         self.steal(context, attach.name, role);
-        let attaching = Attaching {
-            frame: body.into(),
-            address: None,
-            filters: None,
-            flow: None,
-            detach: None,
-        };
+        let attaching = Attaching { frame: body.into(), ..Attaching::default() };
         self.sessions.all[index].add_link(Link {
             handle,
             name: attach.name.into(),
             role,
             stage: LinkStage::Attaching(attaching.into()),
-            node: Node::None,
+            node: Node::Answers,
+            holds: false,
             is_second: attach.rcv_settle_mode == ReceiverSettleMode::Second,
             unfinished: None,
         });
@@ -71,7 +73,7 @@ impl Handler {
             },
         };
         match resolved {
-            Ok((node, first)) => {
+            Ok(Resolved { node, first }) => {
                 if let Some(link) = self.sessions.all[index].link(handle) {
                     link.node = node;
                 }
@@ -86,7 +88,7 @@ impl Handler {
     fn steal(&mut self, context: &mut Context<impl Host>, name: &str, role: Role) {
         let found = self.sessions.all.iter_mut().find_map(|session| {
             let number = session.number;
-            let link = session.link_named(name, role).filter(|link| link.is_attached())?;
+            let link = session.link_named(name, role).filter(|link| link.may_be_stolen())?;
             Some((number, link.handle))
         });
         if let Some((number, handle)) = found {
@@ -104,12 +106,27 @@ impl Handler {
     ) {
         let (request, step) = match first {
             First::Queue(name) => (Request::DeclareQueue { name, options: None }, Step::Find),
+            First::QueueToWrite(name) => {
+                if let Some(link) = self.sessions.get(number).and_then(|it| it.link(handle)) {
+                    // No other queue goes by itself.
+                    link.holds = name.starts_with(NAMES.queue_prefix);
+                }
+                let (node, holder) = (BindingTarget::Queue(name), consumer_of(handle));
+                (Request::Hold { node, holder }, Step::Find)
+            }
             First::Exchange(name) => {
                 (Request::DeclareExchange { name, options: None }, Step::Exchange)
             }
-            First::NewQueue => {
-                let (name, options) = (String::new(), Some(mapping::own_queue()));
-                (Request::DeclareQueue { name, options }, Step::Create)
+            First::Temporary(create) => {
+                let link = self.sessions.get(number).and_then(|session| session.link(handle));
+                if let Some(attaching) = link.and_then(Link::attaching) {
+                    attaching.is_topic = create.kind == TemporaryKind::Topic;
+                }
+                (Request::CreateTemporary(create.into()), Step::Temporary)
+            }
+            First::Subscription(open) => (Request::OpenSubscription(open), Step::Subscribe),
+            First::Find(SubscriptionName { owner, name }) => {
+                (Request::FindSubscription { owner, name }, Step::Recover)
             }
             First::Nothing => return self.answer_attach(context, number, handle),
         };
@@ -136,11 +153,18 @@ impl Handler {
                 }
             }
             (_, Err(refusal)) => Err(refusal),
-            (Step::Find | Step::Create, Ok(Reply::Queue { name, .. })) => {
+            (Step::Find | Step::Create | Step::Subscribe, Ok(Reply::Queue { name, .. })) => {
                 Ok(queue_found(link, name, step))
             }
+            (Step::Temporary, Ok(Reply::Created { name })) => Ok(temporary_made(link, name)),
+            (Step::Recover, Ok(Reply::Subscription(info))) => {
+                if let Some(attaching) = link.attaching() {
+                    attaching.recovered = Some(info);
+                }
+                Ok(None)
+            }
             (Step::Bind, Ok(_)) => Ok(consume(link.handle, &link.node)),
-            (Step::Find | Step::Create | Step::Exchange | Step::Consume, Ok(_)) => Ok(None),
+            (_, Ok(_)) => Ok(None),
         };
         match next {
             Ok(Some((request, step))) => {
@@ -211,7 +235,7 @@ impl Handler {
             desired_capabilities: Symbols::NONE,
             unsettled: None,
             incomplete_unsettled: false,
-            properties: None,
+            properties: attach.properties.filter(|it| it.get(PAIRED_PROPERTY).is_some()),
             ..*attach
         };
         match attach.role {
@@ -230,7 +254,10 @@ impl Handler {
                 if settles {
                     answer.snd_settle_mode = SenderSettleMode::Settled;
                 }
-                answer.source = attach.source.map(|source| WireSource {
+                let capabilities = &[Symbol("topic"), Symbol("shared")];
+                let recovered = attaching.recovered.as_deref();
+                let found = recovered.map(|info| found_source(info, capabilities));
+                answer.source = attach.source.or(found).map(|source| WireSource {
                     address: address.or(source.address),
                     filter: attaching.filters.as_ref().map(|filters| filters.as_map()),
                     ..source
@@ -252,6 +279,7 @@ impl Handler {
             return;
         };
         let stage = std::mem::replace(&mut link.stage, LinkStage::Detached);
+        let holds = std::mem::take(&mut link.holds);
         let LinkStage::Attaching(attaching) = stage else { return };
         if let Ok((Performative::Attach(attach), _)) = Performative::decode_body(&attaching.frame) {
             let mut answer = Attach {
@@ -280,6 +308,9 @@ impl Handler {
             session.add_link(LinkState::Receiver(link));
             session.detach(out, handle, Reason::new(fault.condition, &fault.text));
         }
+        if holds {
+            self.release(context, number, handle);
+        }
         if attaching.detach.is_some() {
             // The peer's detach answers ours.
             self.forget_link(context, number, handle);
@@ -289,37 +320,72 @@ impl Handler {
 
 /// A queue is there for a link: what is asked for next.
 fn queue_found(link: &mut Link, name: String, step: Step) -> Option<(Request, Step)> {
-    let is_new = matches!(step, Step::Create);
+    match &mut link.node {
+        Node::Source(source) => {
+            source.queue.clone_from(&name);
+            match source.binding.clone().filter(|_| step == Step::Create) {
+                Some((source, key)) => Some((bind(source, name, key), Step::Bind)),
+                None => consume(link.handle, &link.node),
+            }
+        }
+        _ => None,
+    }
+}
+
+/// A queue or topic was made for a link: what is asked for next.
+fn temporary_made(link: &mut Link, name: String) -> Option<(Request, Step)> {
+    link.holds = true;
     match &mut link.node {
         Node::Source(source) => {
             source.queue.clone_from(&name);
             let binding = source.binding.clone();
-            let is_dynamic = source.is_dynamic;
-            if is_dynamic && let Some(attaching) = link.attaching() {
-                attaching.address = Some(address::of_queue(&name).into_owned());
+            if let Some((source, key)) = binding {
+                return Some((bind(source, name, key), Step::Bind));
             }
-            match binding.filter(|_| is_new) {
-                Some((source, key)) => {
-                    let target = BindingTarget::Queue(name);
-                    let arguments = Default::default();
-                    Some((Request::Bind(Binding { source, target, key, arguments }), Step::Bind))
-                }
-                None => consume(link.handle, &link.node),
-            }
-        }
-        Node::None => {
             if let Some(attaching) = link.attaching() {
                 attaching.address = Some(address::of_queue(&name).into_owned());
             }
-            link.node = Node::Target(Target::Dynamic { queue: name.into() });
+            consume(link.handle, &link.node)
+        }
+        _ => {
+            let is_topic = link.attaching().is_some_and(|attaching| attaching.is_topic);
+            let address = match is_topic {
+                true => address::of_exchange(&name),
+                false => address::of_queue(&name).into_owned(),
+            };
+            if let Some(attaching) = link.attaching() {
+                attaching.address = Some(address);
+            }
+            let name: Box<str> = name.into();
+            link.node = Node::Target(match is_topic {
+                true => Target::Exchange { exchange: name, key: Some("".into()) },
+                false => Target::Exchange { exchange: "".into(), key: Some(name) },
+            });
             None
         }
-        Node::Target(_) => None,
     }
+}
+
+fn bind(source: String, queue: String, key: String) -> Request {
+    let target = BindingTarget::Queue(queue);
+    Request::Bind(Binding { source, target, key, arguments: Arguments::new() })
 }
 
 /// What begins to consume for a link.
 fn consume(handle: u32, node: &Node) -> Option<(Request, Step)> {
     let Node::Source(source) = node else { return None };
     Some((Request::Consume(mapping::consume(handle, source)), Step::Consume))
+}
+
+/// The source of a subscription that was found by its name.
+fn found_source<'a>(info: &'a SubscriptionInfo, capabilities: &'a [Symbol<'a>]) -> WireSource<'a> {
+    let count = if info.shared { 2 } else { 1 };
+    WireSource {
+        address: info.keys.first().map(String::as_str),
+        durable: TerminusDurability::UnsettledState,
+        expiry_policy: TerminusExpiryPolicy::Never,
+        distribution_mode: Some(DistributionMode::Copy),
+        capabilities: Symbols::new(&capabilities[..count]),
+        ..WireSource::default()
+    }
 }

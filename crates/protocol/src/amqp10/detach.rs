@@ -3,11 +3,11 @@
 use super::codec::{Condition, Detach};
 use super::fault::{Fault, Reason};
 use super::handler::Handler;
-use super::link::{LinkStage, Node, Target, consumer_of, unattached};
+use super::link::{LinkStage, Node, SubscriptionName, consumer_of};
 use super::link_state::LinkState;
 use super::pending::Pending;
 use crate::{Context, Host};
-use angarium_engine::Request;
+use angarium_engine::{Refusal, Reply, Request};
 
 impl Handler {
     /// Takes a detach frame.
@@ -20,7 +20,7 @@ impl Handler {
         let Some(index) = self.usable(number, "detach")? else { return Ok(()) };
         let handle = detach.handle;
         let Some(link) = self.sessions.all[index].link(handle) else {
-            return Err(unattached("detach", handle));
+            return Err(Fault::unattached("detach", handle));
         };
         if let Some(attaching) = link.attaching() {
             attaching.detach = Some(detach.closed);
@@ -46,14 +46,27 @@ impl Handler {
         };
         link.stage = LinkStage::Detaching;
         link.unfinished = None;
-        let request = match &link.node {
-            Node::Source(_) => Request::CancelConsumer { name: consumer_of(handle), returns: true },
-            Node::Target(Target::Dynamic { queue }) if closed => {
-                Request::DeleteQueue { name: queue.to_string(), if_unused: false, if_empty: false }
+        let holds = std::mem::take(&mut link.holds);
+        let mut requests = Vec::new();
+        match &link.node {
+            Node::Source(source) => {
+                let name = consumer_of(handle);
+                requests.push(Request::CancelConsumer { name, returns: true });
+                requests.extend(source.subscription.clone().filter(|_| closed).map(deletion));
             }
-            _ => return self.put_detach(context, number, handle, closed),
+            Node::Recovered(name) if closed => requests.push(deletion(name.clone())),
+            _ => {}
+        }
+        if holds {
+            requests.push(Request::Release { holder: consumer_of(handle) });
+        }
+        let Some(last) = requests.pop() else {
+            return self.put_detach(context, number, handle, closed, None);
         };
-        self.ask(context, number, request, Pending::Detach { handle, closed });
+        for request in requests {
+            self.ask(context, number, request, Pending::Nothing);
+        }
+        self.ask(context, number, last, Pending::Detach { handle, closed });
     }
 
     /// The engine has ended what a detached link stood for.
@@ -63,19 +76,14 @@ impl Handler {
         number: u16,
         handle: u32,
         closed: bool,
+        reply: Result<Reply, Refusal>,
     ) {
-        let link = self.sessions.get(number).and_then(|session| session.link(handle));
-        let Some(link) = link else { return };
-        if let Node::Source(source) = &link.node
-            && (source.is_dynamic || source.binding.is_some())
-        {
-            // The queue was made for the link.
-            let name = source.queue.clone();
-            let request = Request::DeleteQueue { name, if_unused: false, if_empty: false };
-            link.node = Node::None;
-            return self.ask(context, number, request, Pending::Detach { handle, closed });
-        }
-        self.put_detach(context, number, handle, closed);
+        let Some(link) = self.sessions.get(number).and_then(|session| session.link(handle)) else {
+            return;
+        };
+        // What the peer has asked for by closing the link is refused to it; all else ends in any case.
+        let refusal = reply.err().filter(|_| matches!(link.node, Node::Recovered(_)));
+        self.put_detach(context, number, handle, closed, refusal);
     }
 
     /// Answers a detach.
@@ -85,9 +93,12 @@ impl Handler {
         number: u16,
         handle: u32,
         closed: bool,
+        refusal: Option<Refusal>,
     ) {
         if !self.is_detached(context, number, handle) {
-            self.send(context, number, &Detach { handle, closed, error: None });
+            let fault = refusal.map(|refusal| Fault::refused(handle, refusal));
+            let error = fault.as_ref().map(Fault::error);
+            self.send(context, number, &Detach { handle, closed, error });
         }
         self.forget_link(context, number, handle);
     }
@@ -149,6 +160,7 @@ impl Handler {
         link.stage = LinkStage::Detached;
         link.unfinished = None;
         let is_source = matches!(link.node, Node::Source(_));
+        let holds = std::mem::take(&mut link.holds);
         let (writer, out) = self.outgoing(context);
         if let Some(session) = writer.session(number) {
             session.detach(out, handle, Reason::new(condition, why));
@@ -157,5 +169,19 @@ impl Handler {
             let request = Request::CancelConsumer { name: consumer_of(handle), returns: true };
             self.ask(context, number, request, Pending::Nothing);
         }
+        if holds {
+            self.release(context, number, handle);
+        }
     }
+
+    /// A link holds nothing any more.
+    pub(super) fn release(&mut self, context: &mut Context<impl Host>, number: u16, handle: u32) {
+        let request = Request::Release { holder: consumer_of(handle) };
+        self.ask(context, number, request, Pending::Nothing);
+    }
+}
+
+/// What deletes a durable subscription.
+fn deletion(SubscriptionName { owner, name }: SubscriptionName) -> Request {
+    Request::DeleteSubscription { owner, name }
 }

@@ -54,6 +54,11 @@ impl Fault {
     pub(super) fn refused(handle: u32, refusal: Refusal) -> Fault {
         Fault::link(handle, mapping::condition(refusal.kind), refusal.text)
     }
+    /// The error of a frame for a link that is not there.
+    pub(super) fn unattached(what: &str, handle: u32) -> Fault {
+        let text = format!("{what} for handle {handle}, with which no link is attached");
+        Fault::session(Condition::UnattachedHandle, text)
+    }
     /// The error of a frame that cannot be decoded.
     pub(super) fn malformed(malformed: Malformed) -> Fault {
         Fault::connection(malformed.condition(), malformed.to_string())

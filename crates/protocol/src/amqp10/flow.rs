@@ -3,7 +3,7 @@
 use super::codec::Flow;
 use super::fault::Fault;
 use super::handler::Handler;
-use super::link::{Credit, LinkStage, Role, consumer_of, unattached};
+use super::link::{Credit, LinkStage, Node, Role, consumer_of};
 use crate::{Context, Host};
 use angarium_engine::Grant;
 
@@ -41,7 +41,9 @@ impl Handler {
     ) -> Result<(), Fault> {
         let session = &mut self.sessions.all[index];
         let number = session.number;
-        let Some(link) = session.link(handle) else { return Err(unattached("flow", handle)) };
+        let Some(link) = session.link(handle) else {
+            return Err(Fault::unattached("flow", handle));
+        };
         let credit = flow.link_credit.map(|link_credit| Credit {
             delivery_count: flow.delivery_count,
             link_credit,
@@ -74,12 +76,25 @@ impl Handler {
         handle: u32,
         credit: Credit,
     ) {
+        let link = self.sessions.get(number).and_then(|session| session.link(handle));
+        let is_consumer = link.is_some_and(|link| matches!(link.node, Node::Source(_)));
         let (writer, out) = self.outgoing(context);
         let Some(session) = writer.session(number) else { return };
         let Some(link) = session.sender(handle).filter(|link| !link.is_detached) else { return };
         let up_to = link.allow(credit.delivery_count, credit.link_credit);
         if credit.echo && !credit.drain {
             session.put_flow(out, Some(handle));
+        }
+        if !is_consumer {
+            // Nothing but answers of the broker itself goes there.
+            let frame_bytes_max = writer.frame_bytes_max;
+            if let Some(session) = writer.session(number) {
+                session.send_answers(out, handle, frame_bytes_max);
+                if credit.drain {
+                    session.drained(out, handle, frame_bytes_max);
+                }
+            }
+            return;
         }
         let grant = Grant { up_to, drain: credit.drain };
         let id = self.channel_id(number);

@@ -14,12 +14,7 @@ use angarium_engine::RefusalKind;
 use std::time::Duration;
 
 /// What clients may find us able to do.
-const CAPABILITIES: &[Symbol<'static>] = &[
-    Symbol("ANONYMOUS-RELAY"),
-    Symbol("SHARED-SUBS"),
-    Symbol("DELAYED_DELIVERY"),
-    Symbol("sole-connection-for-container"),
-];
+const CAPABILITIES: &[Symbol<'static>] = &[Symbol("ANONYMOUS-RELAY"), Symbol("SHARED-SUBS")];
 
 /// The prefix of a hostname that names a virtual host.
 const VHOST_PREFIX: &str = "vhost:";

@@ -11,7 +11,8 @@ const OUTPUT_BYTES_MAX: usize = 256 << 10;
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) handle: u32,
-    pub(super) tag: u64,
+    /// The engine's; `None`: it is a message of the broker itself.
+    pub(super) tag: Option<u64>,
     pub(super) settled: bool,
     /// The message, or what comes before its body.
     pub(super) head: Vec<u8>,
@@ -46,6 +47,7 @@ impl Held {
     fn put_frame(&mut self, out: &mut Vec<u8>, channel: u16, delivery_id: u32, max: usize) -> bool {
         let begun = if self.sent == 0 {
             let Held { handle, tag, settled, .. } = *self;
+            let tag = tag.unwrap_or(delivery_id.into());
             transfer_frame::begin_first(out, channel, First { handle, delivery_id, tag, settled })
         } else {
             transfer_frame::begin_next(out, channel, self.handle)
@@ -71,7 +73,7 @@ pub(super) enum Waiting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// A frame of that link was written; `begins`: the first of the delivery with that tag.
-    Frame { begins: Option<u64>, handle: u32 },
+    Frame { begins: Option<Option<u64>>, handle: u32 },
     /// The credit of that link is to be given up.
     Drained(u32),
 }

@@ -4,11 +4,12 @@ use super::address::{self, Address};
 use super::codec::{Condition, Limits, Malformed, Properties, Sections, Transfer};
 use super::fault::{Fault, Reason};
 use super::handler::{Handler, Waiting};
-use super::link::{Node, Role, Target, Unfinished, unattached};
+use super::link::{Node, Role, Target, Unfinished};
+use super::management::Service;
 use super::mapping;
 use super::sessions::{Place, Session};
 use super::stored;
-use super::unconfirmed::{Told, Unconfirmed};
+use super::unconfirmed::{Run, Told, Unconfirmed};
 use crate::names::SUBJECT_EXCHANGE;
 use crate::{Context, Host};
 use angarium_engine::{Bytes, Publish};
@@ -56,7 +57,7 @@ impl Handler {
             let text = "more transfer frames than the session's incoming window allows";
             return Err(Fault::session(Condition::WindowViolation, text));
         }
-        let Some(at) = link else { return Err(unattached("transfer", handle)) };
+        let Some(at) = link else { return Err(Fault::unattached("transfer", handle)) };
         let place = Place { session: index, link: at };
         let link = self.sessions.link_at(place);
         if link.role == Role::Sender {
@@ -89,7 +90,7 @@ impl Handler {
             return self.gather(place, payload);
         }
         let arrived = Arrived { delivery_id, is_settled, message: payload, shared: None };
-        self.publish(context, place, arrived);
+        self.message(context, place, arrived);
         Ok(())
     }
 
@@ -127,12 +128,12 @@ impl Handler {
         let Unfinished { delivery_id, is_settled, message } = *unfinished;
         if message.len() < context.engine.large_body_bytes() {
             let arrived = Arrived { delivery_id, is_settled, message: &message, shared: None };
-            self.publish(context, place, arrived);
+            self.message(context, place, arrived);
         } else {
             let message = message.into_shared();
             let shared = Some(&message);
             let arrived = Arrived { delivery_id, is_settled, message: &message, shared };
-            self.publish(context, place, arrived);
+            self.message(context, place, arrived);
         }
         Ok(())
     }
@@ -177,6 +178,45 @@ impl Handler {
             let why = "memory is short: the message was given up before it had come whole";
             self.detach_with(context, number, handle, Condition::ResourceLimitExceeded, why);
         }
+    }
+
+    /// Takes a message that is there whole.
+    #[inline]
+    fn message(&mut self, context: &mut Context<impl Host>, place: Place, arrived: Arrived<'_>) {
+        match self.sessions.link_at(place).node {
+            Node::Service(service) => self.request(context, place, service, arrived),
+            _ => self.publish(context, place, arrived),
+        }
+    }
+
+    /// Takes a message that is a request.
+    fn request(
+        &mut self,
+        context: &mut Context<impl Host>,
+        place: Place,
+        service: Service,
+        arrived: Arrived<'_>,
+    ) {
+        let session = &self.sessions.all[place.session];
+        let (number, handle) = (session.number, session.links[place.link].handle);
+        let limits = Limits { properties_bytes_max: self.settings.properties_bytes_max };
+        let taken = Sections::walk(arrived.message, limits)
+            .and_then(|sections| self.call(context, number, handle, service, &sections));
+        let (writer, out) = self.outgoing(context);
+        let Some(session) = writer.session(number) else { return };
+        if !arrived.is_settled {
+            let id = arrived.delivery_id;
+            let run = Run { first: id, last: id, settled: true };
+            match &taken {
+                Ok(()) => run.put_accepted(&mut out.bytes, number),
+                Err(malformed) => {
+                    let text = malformed.to_string();
+                    let reason = Reason::new(malformed.condition(), &text);
+                    run.put_rejected(&mut out.bytes, number, reason);
+                }
+            }
+        }
+        session.top_up(out, handle);
     }
 
     /// Publishes a message, or tells the peer why not.
@@ -248,7 +288,6 @@ impl Handler {
         let to;
         (publish.exchange, publish.routing_key) = match target {
             Target::Exchange { exchange, key } => (&**exchange, key.as_deref().unwrap_or(subject)),
-            Target::Dynamic { queue } => ("", &**queue),
             Target::Anonymous => {
                 to = address::parse(properties.to.unwrap_or_default(), None)
                     .map_err(|text| Refused { condition: Condition::NotFound, text })?;

@@ -1,8 +1,8 @@
 //! Links as the handler has them.
 
-use super::codec::{Condition, OwnedValue};
-use super::fault::Fault;
-use angarium_engine::{GatheredBody, Outcome};
+use super::codec::OwnedValue;
+use super::management::Service;
+use angarium_engine::{GatheredBody, Outcome, SubscriptionInfo};
 
 /// Which end of a link the broker is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(super) enum LinkStage {
 }
 
 /// A link that is being attached.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Attaching {
     /// The peer's attach frame.
     pub(super) frame: Box<[u8]>,
@@ -33,6 +33,10 @@ pub(super) struct Attaching {
     pub(super) address: Option<String>,
     /// Of the filters that were asked for, those that hold.
     pub(super) filters: Option<OwnedValue>,
+    /// The subscription that was found by the link's name.
+    pub(super) recovered: Option<Box<SubscriptionInfo>>,
+    /// What it asks for without a name is a topic.
+    pub(super) is_topic: bool,
     /// Credit that came meanwhile.
     pub(super) flow: Option<Credit>,
     /// The peer has detached it meanwhile; whether it closes it.
@@ -56,6 +60,8 @@ pub(super) struct Link {
     pub(super) role: Role,
     pub(super) stage: LinkStage,
     pub(super) node: Node,
+    /// It holds a temporary queue or topic.
+    pub(super) holds: bool,
     /// The receiver settles when the sender has (receiver settle mode `second`).
     pub(super) is_second: bool,
     /// A message that has come in part.
@@ -69,8 +75,19 @@ pub(super) enum Node {
     Source(Source),
     /// Where messages go.
     Target(Target),
-    /// Nowhere yet.
-    None,
+    /// A durable subscription that the peer asks for by its link's name alone.
+    Recovered(SubscriptionName),
+    /// What answers requests that come as messages.
+    Service(Service),
+    /// The way of its answers.
+    Answers,
+}
+
+/// What a named subscription is found by.
+#[derive(Clone, Debug)]
+pub(super) struct SubscriptionName {
+    pub(super) owner: Option<String>,
+    pub(super) name: String,
 }
 
 /// A queue that messages come from.
@@ -82,10 +99,10 @@ pub(super) struct Source {
     pub(super) priority: i32,
     /// What becomes of deliveries that are settled without a state, or whose connection is lost.
     pub(super) default_outcome: Option<Outcome>,
-    /// What the queue is bound to before it is consumed from.
+    /// What the queue is bound to where it is made for the link: exchange and key.
     pub(super) binding: Option<(String, String)>,
-    /// The queue goes with the link.
-    pub(super) is_dynamic: bool,
+    /// The named subscription that the queue is of; it is deleted where the link is closed.
+    pub(super) subscription: Option<SubscriptionName>,
 }
 
 /// Where messages go.
@@ -93,8 +110,6 @@ pub(super) struct Source {
 pub(super) enum Target {
     /// To an exchange; without a key it is the subject of each message.
     Exchange { exchange: Box<str>, key: Option<Box<str>> },
-    /// To the queue that was made for the link.
-    Dynamic { queue: Box<str> },
     /// Where each message says itself.
     Anonymous,
 }
@@ -110,6 +125,12 @@ pub(super) struct Unfinished {
 impl Link {
     pub(super) fn is_attached(&self) -> bool {
         matches!(self.stage, LinkStage::Attached)
+    }
+    /// Whether a link that is attached with the same name takes its place. Subscriptions are used by one link
+    /// at a time, or shared.
+    pub(super) fn may_be_stolen(&self) -> bool {
+        let is_named = matches!(&self.node, Node::Source(source) if source.subscription.is_some());
+        self.is_attached() && !is_named
     }
     pub(super) fn is_attaching(&self) -> bool {
         matches!(self.stage, LinkStage::Attaching(_))
@@ -135,10 +156,4 @@ impl Link {
 #[inline]
 pub(super) fn consumer_of(handle: u32) -> String {
     handle.to_string()
-}
-
-/// A frame for a link that is not there.
-pub(super) fn unattached(what: &str, handle: u32) -> Fault {
-    let text = format!("{what} for handle {handle}, with which no link is attached");
-    Fault::session(Condition::UnattachedHandle, text)
 }

@@ -1,5 +1,7 @@
 //! What both halves of a connection know of a link: how many deliveries were counted, and credit.
 
+use std::collections::VecDeque;
+
 /// The broker's end of a link.
 #[derive(Debug)]
 pub(super) enum LinkState {
@@ -23,6 +25,8 @@ pub(super) struct Sender {
     count: u32,
     /// Up to which count the peer takes deliveries.
     limit: u32,
+    /// Messages of the broker itself that wait for credit.
+    pub(super) answers: VecDeque<Vec<u8>>,
     /// We have detached it; the peer has not answered.
     pub(super) is_detached: bool,
 }
@@ -37,6 +41,15 @@ impl Sender {
     pub(super) fn deliver(&mut self) {
         self.delivered += 1;
         self.count = self.count.wrapping_add(1);
+    }
+    /// The next message of the broker itself that there is credit for, which is counted.
+    pub(super) fn take_answer(&mut self) -> Option<Vec<u8>> {
+        if self.limit == self.count {
+            return None;
+        }
+        let answer = self.answers.pop_front()?;
+        self.count = self.count.wrapping_add(1);
+        Some(answer)
     }
     /// Takes the peer's credit; returns how many deliveries it allows since the consumer began.
     pub(super) fn allow(&mut self, delivery_count: Option<u32>, credit: u32) -> u64 {

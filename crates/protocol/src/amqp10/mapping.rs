@@ -1,11 +1,18 @@
 //! Where AMQP 1.0's words meet the engine's: outcomes, refusals, and what links ask for.
 
-use super::codec::{Attach, Condition, Outcome as OutcomeState, Value};
+use super::codec::{
+    Attach, Condition, LifetimePolicy, Malformed, Map, Outcome as OutcomeState, Union, Value,
+};
 use super::link::{Source, consumer_of};
-use angarium_engine::{Consume, Outcome, QueueOptions, RefusalKind, Return};
+use angarium_engine::{
+    Consume, CreateTemporary, Lifetime, LifetimeEnd, Outcome, QueueOptions, RefusalKind, Return,
+    TemporaryKind,
+};
 
 /// The highest priority of messages in queues that are made for JMS clients.
 const JMS_PRIORITY_MAX: u8 = 9;
+/// The property of a dynamic node that says when it goes.
+const LIFETIME_POLICY: &str = "lifetime-policy";
 /// The property of an attach frame that ranks consumers.
 const PRIORITY_PROPERTY: &str = "rabbitmq:priority";
 
@@ -58,10 +65,43 @@ pub(super) fn named_queue(for_jms: bool) -> QueueOptions {
     QueueOptions { durable: true, priority_max, ..QueueOptions::default() }
 }
 
-/// What a queue is made with that goes with its link.
+/// What a queue is made with that nobody has named.
 pub(super) fn own_queue() -> QueueOptions {
-    let priority_max = Some(JMS_PRIORITY_MAX);
-    QueueOptions { exclusive: true, priority_max, ..QueueOptions::default() }
+    QueueOptions { priority_max: Some(JMS_PRIORITY_MAX), ..QueueOptions::default() }
+}
+
+/// What makes a queue or topic that goes by itself. One that goes with its creator is the connection's alone to
+/// consume from.
+pub(super) fn temporary(
+    holder: String,
+    kind: TemporaryKind,
+    policy: Option<LifetimePolicy>,
+) -> CreateTemporary {
+    let until = match policy {
+        Some(LifetimePolicy::DeleteOnNoLinks(_) | LifetimePolicy::DeleteOnNoLinksOrMessages(_)) => {
+            LifetimeEnd::Unused
+        }
+        _ => LifetimeEnd::CreatorLeaves,
+    };
+    let drains = matches!(
+        policy,
+        Some(LifetimePolicy::DeleteOnNoMessages(_) | LifetimePolicy::DeleteOnNoLinksOrMessages(_))
+    );
+    CreateTemporary {
+        name: String::new(),
+        kind,
+        exclusive: until == LifetimeEnd::CreatorLeaves && !drains,
+        holder,
+        lifetime: Lifetime { until, drains },
+    }
+}
+
+/// When a dynamic node goes, as its properties say.
+pub(super) fn lifetime_policy(properties: Map<'_>) -> Result<Option<LifetimePolicy>, Malformed> {
+    match properties.get(LIFETIME_POLICY) {
+        Some(Value::Described(described)) => LifetimePolicy::from_described(described).map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// The rank of a consumer, as its attach says.

@@ -15,12 +15,12 @@ mod held;
 mod incoming;
 mod link;
 mod link_state;
-#[allow(dead_code, reason = "the handler answers with it")]
 mod management;
 mod mapping;
 mod pending;
 mod properties;
 mod requests;
+mod service;
 mod session;
 mod session_state;
 mod sessions;

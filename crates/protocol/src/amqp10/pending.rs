@@ -1,5 +1,7 @@
 //! What answers of the engine are for.
 
+use super::service::ServiceCall;
+
 /// What an answer of the engine is for.
 #[derive(Debug)]
 pub(super) enum Pending {
@@ -9,6 +11,8 @@ pub(super) enum Pending {
     Attach { handle: u32, step: Step },
     /// A link that the peer has detached; whether it closes it.
     Detach { handle: u32, closed: bool },
+    /// A request that came as a message.
+    Call(Box<ServiceCall>),
 }
 
 /// How far attaching a link has come.
@@ -20,8 +24,14 @@ pub(super) enum Step {
     Create,
     /// Whether its exchange is there.
     Exchange,
+    /// A queue or topic is made that goes by itself.
+    Temporary,
     /// Its queue is bound.
     Bind,
+    /// Its named subscription is opened.
+    Subscribe,
+    /// Whether there is a subscription of its name.
+    Recover,
     /// It begins to consume.
     Consume,
 }

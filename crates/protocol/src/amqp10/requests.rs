@@ -65,8 +65,9 @@ impl Handler {
                 self.attach_answered(context, number, handle, step, reply);
             }
             Pending::Detach { handle, closed } => {
-                self.detach_answered(context, number, handle, closed);
+                self.detach_answered(context, number, handle, closed, reply);
             }
+            Pending::Call(call) => self.call_answered(context, number, *call, reply),
         }
     }
 }

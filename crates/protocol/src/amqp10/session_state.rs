@@ -20,10 +20,12 @@ const NOT_TAKEN: Reason<'_> = Reason {
     condition: Condition::ResourceLimitExceeded,
     text: "the broker did not take the message",
 };
+/// Messages of the broker itself that wait for credit on one link.
+const ANSWERS_MAX: usize = 256;
 /// Changes of the distance between delivery ids and tags in one session.
 const BREAKS_MAX: usize = 4096;
 
-/// From a delivery on, tags are that much more than they would be otherwise.
+/// From a delivery on, tags are that much more than they would be otherwise, modulo 2 to the 64.
 #[derive(Clone, Copy, Debug)]
 struct Break {
     /// How many deliveries began before.
@@ -315,7 +317,7 @@ impl SessionState {
     ) {
         let head = out.bytes.split_off(begun.payload);
         out.bytes.truncate(begun.start);
-        let held = Held { handle, tag, settled, head, body: None, sent: 0 };
+        let held = Held { handle, tag: Some(tag), settled, head, body: None, sent: 0 };
         self.keep(out, held, frame_bytes_max);
     }
 
@@ -340,7 +342,8 @@ impl SessionState {
             }
             None => put_message(&mut head, &kept, message, delivery.redelivered),
         }
-        let held = Held { handle, tag: delivery.tag, settled, head, body, sent: 0 };
+        let tag = Some(delivery.tag);
+        let held = Held { handle, tag, settled, head, body, sent: 0 };
         self.keep(out, held, frame_bytes_max);
     }
 
@@ -370,8 +373,8 @@ impl SessionState {
                 Step::Drained(handle) => self.give_up_credit(out, handle),
                 Step::Frame { begins, handle } => {
                     self.count_frame();
-                    if begins.is_some() {
-                        self.count_begun(begins);
+                    if let Some(tag) = begins {
+                        self.count_begun(tag);
                         if let Some(link) = self.sender(handle) {
                             link.unsent = link.unsent.saturating_sub(1);
                         }
@@ -380,6 +383,31 @@ impl SessionState {
             }
         }
         out.held = out.held.saturating_sub(before - self.held.bytes());
+    }
+
+    /// Sends a message of the broker itself, settled, once the peer has credit for it.
+    pub(super) fn send_own(
+        &mut self,
+        out: &mut Output,
+        handle: u32,
+        message: &[u8],
+        frame_bytes_max: usize,
+    ) {
+        let Some(link) = self.sender(handle).filter(|link| !link.is_detached) else { return };
+        if link.answers.len() < ANSWERS_MAX {
+            link.answers.push_back(message.into());
+        }
+        self.send_answers(out, handle, frame_bytes_max);
+    }
+
+    /// Sends the broker's own messages as far as there is credit.
+    pub(super) fn send_answers(&mut self, out: &mut Output, handle: u32, frame_bytes_max: usize) {
+        while let Some(link) = self.sender(handle)
+            && let Some(head) = link.take_answer()
+        {
+            let held = Held { handle, tag: None, settled: true, head, body: None, sent: 0 };
+            self.keep(out, held, frame_bytes_max);
+        }
     }
 
     /// The ranges of tags of the deliveries with ids from `first` to `last`, as far as they have begun.
@@ -392,6 +420,9 @@ impl SessionState {
         if first > last {
             return Vec::new();
         }
+        let range = |first: u64, last: u64, ahead: u64| {
+            ((first + 1).wrapping_add(ahead), (last + 1).wrapping_add(ahead))
+        };
         let mut ranges = Vec::new();
         let mut from = first;
         let next = self.breaks.partition_point(|it| it.from <= first);
@@ -400,10 +431,10 @@ impl SessionState {
             if it.from > last {
                 break;
             }
-            ranges.extend(ahead.map(|ahead| (from + 1 + ahead, it.from + ahead)));
+            ranges.extend(ahead.map(|ahead| range(from, it.from - 1, ahead)));
             (from, ahead) = (it.from, it.ahead);
         }
-        ranges.extend(ahead.map(|ahead| (from + 1 + ahead, last + 1 + ahead)));
+        ranges.extend(ahead.map(|ahead| range(from, last, ahead)));
         ranges
     }
 
@@ -435,6 +466,17 @@ impl SessionState {
         if let Some(publish) = self.unconfirmed.pop() {
             self.tell_refused(out, publish, reason);
         }
+    }
+
+    /// A message of the broker itself is about to be published; nobody hears its outcome.
+    pub(super) fn publishing_own(&mut self) {
+        let (delivery_id, handle, told) = (0, u32::MAX, Told::Not);
+        self.unconfirmed.push(Unconfirmed { delivery_id, handle, told });
+    }
+
+    /// It was refused before it got a number.
+    pub(super) fn own_not_published(&mut self) {
+        self.unconfirmed.pop();
     }
 
     fn tell_refused(&mut self, out: &mut Output, publish: Unconfirmed, reason: Reason<'_>) {

@@ -2,39 +2,65 @@
 
 use super::address::{self, Address, NodeKind};
 use super::codec::{
-    AnyTarget, Attach, Condition, DistributionMode, Performative, SenderSettleMode,
+    AnyTarget, Attach, Condition, DistributionMode, Map, Performative, SenderSettleMode,
+    Source as WireSource, Symbols, TerminusDurability,
 };
 use super::fault::Fault;
 use super::handler::Handler;
-use super::link::{Node, Role, Source, Target};
+use super::link::{Node, Role, Source, SubscriptionName, Target, consumer_of};
+use super::management::Service;
 use super::mapping;
-use crate::names::SUBJECT_EXCHANGE;
+use crate::names::{NAMES, SUBJECT_EXCHANGE};
 use crate::{Context, Host};
-use angarium_engine::Request;
+use angarium_engine::{
+    CreateTemporary, OpenSubscription, QueueOptions, Request, TemporaryKind, fitting_name,
+};
+
+/// What separates a subscription's name from what tells its links apart.
+const LINK_SUFFIX: char = '|';
+/// The capabilities of shared subscriptions, and of those that all clients share.
+const SHARED: &str = "shared";
+const GLOBAL: &str = "global";
+/// That of a node which goes with its link.
+const TEMPORARY_QUEUE: &str = "temporary-queue";
+const TEMPORARY_TOPIC: &str = "temporary-topic";
 
 /// What has to be asked of the engine before a link can be used.
 #[derive(Debug)]
 pub(super) enum First {
     /// Whether the queue of that name is there; it is made where it is not.
     Queue(String),
+    /// The same, for messages to it: whoever may consume from it.
+    QueueToWrite(String),
     /// Whether the exchange is there.
     Exchange(String),
-    /// A queue whose name the engine makes up.
-    NewQueue,
+    /// A queue or topic that goes by itself.
+    Temporary(CreateTemporary),
+    /// A named subscription.
+    Subscription(Box<OpenSubscription>),
+    /// Whether there is a durable subscription of that name.
+    Find(SubscriptionName),
     /// Nothing.
     Nothing,
 }
 
+/// What a link stands for, and what has to be asked for it first.
+#[derive(Debug)]
+pub(super) struct Resolved {
+    pub(super) node: Node,
+    pub(super) first: First,
+}
+
 impl Handler {
     /// Reads the source of a link on which we send.
-    pub(super) fn source(&self, attach: &Attach<'_>) -> Result<(Node, First), Fault> {
+    pub(super) fn source(&self, attach: &Attach<'_>) -> Result<Resolved, Fault> {
         let handle = attach.handle;
-        let refuse = |condition, text: &str| Err(Fault::link(handle, condition, text));
         let Some(source) = attach.source else {
-            return refuse(Condition::NotFound, "there is no link of that name to recover");
+            let name = self.subscription_name(attach.name, attach.desired_capabilities);
+            return Ok(Resolved { node: Node::Recovered(name.clone()), first: First::Find(name) });
         };
         if source.filter.is_some_and(|filters| !filters.is_empty()) {
-            return refuse(Condition::NotImplemented, "filters are not offered");
+            return Err(Fault::link(handle, Condition::NotImplemented, "filters are not offered"));
         }
         let mut node = Source {
             is_presettled: attach.snd_settle_mode == SenderSettleMode::Settled,
@@ -43,30 +69,30 @@ impl Handler {
             ..Source::default()
         };
         if source.dynamic {
-            node.is_dynamic = true;
-            return Ok((Node::Source(node), First::NewQueue));
+            let (kind, properties) = (source.capabilities, source.dynamic_node_properties);
+            let first = First::Temporary(temporary(handle, kind, properties)?);
+            return Ok(Resolved { node: Node::Source(node), first });
         }
         let kind = NodeKind::of(source.capabilities);
         let parsed = address::parse(source.address.unwrap_or_default(), kind)
             .map_err(|why| Fault::link(handle, Condition::InvalidField, why))?;
         let first = match parsed {
-            Address::Queue(name) => First::Queue(name.into_owned()),
-            Address::Any(name) => First::Queue(name.to_owned()),
+            Address::Queue(name) => First::Queue(fitting_name(&name).into_owned()),
+            Address::Any(name) => First::Queue(fitting_name(name).into_owned()),
             Address::Topic(pattern) => {
-                node.binding = Some((SUBJECT_EXCHANGE.to_owned(), pattern.into_owned()));
-                First::NewQueue
+                self.subscription(attach, &source, &mut node, SUBJECT_EXCHANGE, &pattern)
             }
             Address::Exchange { exchange, key } => {
-                let key = key.unwrap_or_default().into_owned();
-                node.binding = Some((exchange.into_owned(), key));
-                First::NewQueue
+                let key = key.unwrap_or_default();
+                self.subscription(attach, &source, &mut node, &exchange, &key)
             }
             Address::Subscription { topic, queue } => {
-                node.binding = Some((SUBJECT_EXCHANGE.to_owned(), topic.to_owned()));
-                First::Queue(queue.to_owned())
+                let key = fitting_name(topic).into_owned();
+                node.binding = Some((SUBJECT_EXCHANGE.to_owned(), key));
+                First::Queue(fitting_name(queue).into_owned())
             }
             Address::Management | Address::ReadOnlyManagement => {
-                return refuse(Condition::NotImplemented, "there is no management node");
+                return Ok(Resolved { node: Node::Answers, first: First::Nothing });
             }
         };
         let is_queue = matches!(first, First::Queue(_));
@@ -74,7 +100,56 @@ impl Handler {
             node.browses = true;
             node.is_presettled = true;
         }
-        Ok((Node::Source(node), first))
+        Ok(Resolved { node: Node::Source(node), first })
+    }
+
+    /// The subscription of a link to what an exchange gets with a key: one that is durable or shared has a name
+    /// of its own, any other goes with the link.
+    fn subscription(
+        &self,
+        attach: &Attach<'_>,
+        source: &WireSource<'_>,
+        node: &mut Source,
+        exchange: &str,
+        key: &str,
+    ) -> First {
+        let (exchange, key) = (exchange.to_owned(), fitting_name(key).into_owned());
+        let durable = source.durable != TerminusDurability::None;
+        let shared = source.capabilities.contains(SHARED);
+        if !durable && !shared {
+            node.binding = Some((exchange, key));
+            return First::Temporary(mapping::temporary(
+                consumer_of(attach.handle),
+                TemporaryKind::Queue(mapping::own_queue()),
+                None,
+            ));
+        }
+        let name = self.subscription_name(attach.name, source.capabilities);
+        let SubscriptionName { owner, name } = name.clone();
+        if durable {
+            node.subscription = Some(SubscriptionName { owner: owner.clone(), name: name.clone() });
+        }
+        First::Subscription(Box::new(OpenSubscription {
+            owner,
+            name,
+            source: exchange,
+            keys: vec![key],
+            durable,
+            shared,
+            options: QueueOptions { durable, ..mapping::own_queue() },
+        }))
+    }
+
+    /// What the subscription of a link is found by.
+    fn subscription_name(&self, link: &str, capabilities: Symbols<'_>) -> SubscriptionName {
+        let is_global = capabilities.contains(GLOBAL);
+        let is_shared = is_global || capabilities.contains(SHARED);
+        let name = match link.split_once(LINK_SUFFIX) {
+            Some((name, _)) if is_shared => name,
+            _ => link,
+        };
+        let owner = (!is_global).then(|| self.container.to_string());
+        SubscriptionName { owner, name: name.to_owned() }
     }
 
     /// Reads the target of a link on which we receive.
@@ -83,7 +158,7 @@ impl Handler {
         context: &mut Context<impl Host>,
         number: u16,
         attach: &Attach<'_>,
-    ) -> Result<(Node, First), Fault> {
+    ) -> Result<Resolved, Fault> {
         let handle = attach.handle;
         let refuse = |condition, text: &str| Err(Fault::link(handle, condition, text));
         let target = match attach.target {
@@ -94,23 +169,27 @@ impl Handler {
             None => return refuse(Condition::InvalidField, "the link has no target"),
         };
         if target.dynamic {
-            return Ok((Node::None, First::NewQueue));
+            let (kind, properties) = (target.capabilities, target.dynamic_node_properties);
+            let first = First::Temporary(temporary(handle, kind, properties)?);
+            // Its address is known once it is made.
+            return Ok(Resolved { node: Node::Target(Target::Anonymous), first });
         }
         let Some(address) = target.address else {
-            return Ok((Node::Target(Target::Anonymous), First::Nothing));
+            let node = Node::Target(Target::Anonymous);
+            return Ok(Resolved { node, first: First::Nothing });
         };
         let parsed = address::parse(address, NodeKind::of(target.capabilities))
             .map_err(|why| Fault::link(handle, Condition::InvalidField, why))?;
+        let queue = |name: &str| {
+            let name = fitting_name(name).into_owned();
+            (String::new(), Some(name.clone()), First::QueueToWrite(name))
+        };
         let (exchange, key, first) = match parsed {
-            Address::Queue(name) => {
-                let name = name.into_owned();
-                (String::new(), Some(name.clone()), First::Queue(name))
-            }
-            Address::Any(name) | Address::Subscription { queue: name, .. } => {
-                (String::new(), Some(name.to_owned()), First::Queue(name.to_owned()))
-            }
+            Address::Queue(name) => queue(&name),
+            Address::Any(name) | Address::Subscription { queue: name, .. } => queue(name),
             Address::Topic(subject) => {
-                (SUBJECT_EXCHANGE.to_owned(), Some(subject.into_owned()), First::Nothing)
+                let key = fitting_name(&subject).into_owned();
+                (SUBJECT_EXCHANGE.to_owned(), Some(key), First::Nothing)
             }
             Address::Exchange { exchange, key } => {
                 let exchange = exchange.into_owned();
@@ -120,19 +199,15 @@ impl Handler {
                 };
                 (exchange, key.map(|key| key.into_owned()), first)
             }
-            Address::Management | Address::ReadOnlyManagement => {
-                return refuse(Condition::NotImplemented, "there is no management node");
-            }
+            Address::Management => return Ok(service(Service::Rabbitmq)),
+            Address::ReadOnlyManagement => return Ok(service(Service::Queries)),
         };
         let id = self.channel_id(number);
-        let right = context.engine.check_right_to_publish(
-            id,
-            &exchange,
-            key.as_deref().unwrap_or_default(),
-        );
+        let routing_key = key.as_deref().unwrap_or_default();
+        let right = context.engine.check_right_to_publish(id, &exchange, routing_key);
         right.map_err(|refusal| Fault::refused(handle, refusal))?;
         let (exchange, key) = (exchange.into(), key.map(Into::into));
-        Ok((Node::Target(Target::Exchange { exchange, key }), first))
+        Ok(Resolved { node: Node::Target(Target::Exchange { exchange, key }), first })
     }
 
     /// What makes a queue that a link names and that is not there; `None`: it is not made.
@@ -154,11 +229,36 @@ impl Handler {
         };
         let kind = NodeKind::of(capabilities);
         let name = match address::parse(address?, kind).ok()? {
-            Address::Queue(name) => name.into_owned(),
-            Address::Any(name) | Address::Subscription { queue: name, .. } => name.to_owned(),
+            Address::Queue(name) => fitting_name(&name).into_owned(),
+            Address::Any(name) | Address::Subscription { queue: name, .. } => {
+                fitting_name(name).into_owned()
+            }
             _ => return None,
         };
+        // A temporary queue that is gone does not come back.
+        if name.starts_with(NAMES.reserved_prefix) || capabilities.contains(TEMPORARY_QUEUE) {
+            return None;
+        }
         let options = mapping::named_queue(kind == Some(NodeKind::Queue));
         Some(Request::DeclareQueue { name, options: Some(options) })
     }
+}
+
+/// A queue or topic that a link asks for without naming it.
+fn temporary(
+    handle: u32,
+    capabilities: Symbols<'_>,
+    properties: Option<Map<'_>>,
+) -> Result<CreateTemporary, Fault> {
+    let policy = mapping::lifetime_policy(properties.unwrap_or_default())
+        .map_err(|it| Fault::link(handle, it.condition(), it.to_string()))?;
+    let kind = match capabilities.contains(TEMPORARY_TOPIC) || capabilities.contains("topic") {
+        true => TemporaryKind::Topic,
+        false => TemporaryKind::Queue(mapping::own_queue()),
+    };
+    Ok(mapping::temporary(consumer_of(handle), kind, policy))
+}
+
+fn service(service: Service) -> Resolved {
+    Resolved { node: Node::Service(service), first: First::Nothing }
 }

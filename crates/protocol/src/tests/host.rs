@@ -415,6 +415,11 @@ impl TestHost {
         self.turn_ends();
     }
 
+    /// The names of all queues.
+    pub(crate) fn queues(&self) -> Vec<String> {
+        self.engine.list_queues().map(|queue| queue.name.to_owned()).collect()
+    }
+
     /// Bytes that a connection's handler and writer hold.
     pub(crate) fn held_bytes(&self, number: usize) -> usize {
         let held = of_any!(&self.clients[number].handler, inner => inner.held_bytes());

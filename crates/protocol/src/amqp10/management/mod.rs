@@ -17,7 +17,7 @@ mod tests;
 
 use super::codec::{Malformed, Sections};
 use angarium_engine::{Refusal, Reply};
-use step::{Begun, Step};
+pub(super) use step::{Begun, Step};
 
 /// Which of the two is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,4 +6,5 @@ mod fragmentation;
 mod fuzz;
 mod links;
 mod messages;
+mod nodes;
 mod show;
