@@ -18,7 +18,7 @@ cargo xtask COMMAND
   test              set up what the tests need and run them all
     --only STEP       one step (see --list); may be given several times
     --list            the steps and what they need
-    --long            the long crash test: 200 rounds instead of 10
+    --long            long crash tests: 200 rounds instead of 10 or 20
   tidy              check the rules of the source tree that the compiler does not
     --write-allow     lower the lists of known offenders to what is there
     --show RULE       every place that counts for a rule of these lists

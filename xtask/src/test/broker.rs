@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 /// The URL of another broker to test, instead of one that is started here.
 const URL_VARIABLE: &str = "BROKER_TEST_URL";
+/// Tells clients the broker's AMQP URL.
+pub(super) const AMQP_URL: &str = "AMQP_URL";
 /// Lets the broker choose a free port and print it.
 const ANY_PORT: &str = "127.0.0.1:0";
 /// Begins the line that it prints after its listeners.
@@ -40,7 +42,7 @@ impl Broker {
     ) -> Result<Broker, String> {
         if let Ok(url) = std::env::var(URL_VARIABLE) {
             println!("broker: {url} ({URL_VARIABLE})");
-            return Ok(Broker { environment: vec![("AMQP_URL", url)], child: None });
+            return Ok(Broker { environment: vec![(AMQP_URL, url)], child: None });
         }
         let target = layout::target_folder(root)?;
         let data = target.join("clients/data").join(name);
@@ -68,7 +70,7 @@ impl Broker {
         Broker::run(command, environment, |listener, address| {
             let port = || address.port().to_string();
             Some(match listener {
-                "amqp" => ("AMQP_URL", format!("amqp://guest:guest@{address}/%2f")),
+                "amqp" => (AMQP_URL, format!("amqp://guest:guest@{address}/%2f")),
                 "nats" => ("NATS_URL", format!("nats://{address}")),
                 "amqps" => ("BROKER_TEST_TLS_PORT", port()),
                 "nats-tls" => ("BROKER_TEST_NATS_TLS_PORT", port()),

@@ -1,6 +1,6 @@
 //! Client suites: fetches unmodified client libraries into target/clients/ and runs our tests with them.
 
-use super::broker::Broker;
+use super::broker::{AMQP_URL, Broker};
 use super::count::Count;
 use super::small_disk::SmallDisk;
 use crate::{layout, process};
@@ -16,8 +16,13 @@ const SHARED: &str = "shared";
 /// The folder in the target folder for what is fetched or built for them.
 const WORK: &str = "clients";
 
-/// Lists amqp091-go's own tests that need RabbitMQ's management interface.
+/// Lists a library's own tests in Go that are left out, with the reasons.
 const GO_OWN_SKIPPED: &str = "skipped_tests.txt";
+/// Lists the ones that are run, if not all of them need a broker.
+const GO_OWN_CHOSEN: &str = "own_tests.txt";
+
+/// How often a suite that kills its broker does so in its long form.
+const CRASH_ROUNDS_LONG: &str = "200";
 
 /// The manifests of the suites in Rust, each a workspace of its own.
 pub(super) const RUST_MANIFESTS: &[&str] = &[
@@ -47,6 +52,15 @@ pub(super) struct Suite {
     /// Further programs that it needs: the variable for its path, and the package (Go).
     #[serde(default)]
     build: BTreeMap<String, String>,
+    /// The package whose own tests are run (Go).
+    #[serde(default)]
+    package: String,
+    /// The variable in which it expects the broker's AMQP URL.
+    #[serde(default = "amqp_url")]
+    url: String,
+    /// The fewest tests that it has.
+    #[serde(default)]
+    tests: usize,
 }
 
 #[derive(Debug, Deserialize)]
@@ -56,13 +70,17 @@ enum Language {
     Java,
     Node,
     Go,
-    /// The tests that come with amqp091-go.
+    /// The tests that come with a library.
     GoOwn,
     Rust,
 }
 
 fn shards() -> usize {
     3
+}
+
+fn amqp_url() -> String {
+    AMQP_URL.to_owned()
 }
 
 /// A suite's folder, and its work folder.
@@ -72,8 +90,14 @@ struct Folders {
 }
 
 impl Suite {
-    /// Fetches and builds what it needs, and runs it.
-    pub(super) fn run(&self, root: &Path, name: &str, count: &mut Count) -> Result<(), String> {
+    /// Fetches and builds what it needs, and runs it; its long form if `long`.
+    pub(super) fn run(
+        &self,
+        root: &Path,
+        name: &str,
+        long: bool,
+        count: &mut Count,
+    ) -> Result<(), String> {
         let suite = root.join(SUITES).join(&self.folder);
         let work = layout::target_folder(root)?.join(WORK).join(&self.folder);
         std::fs::create_dir_all(&work).map_err(|error| format!("{}: {error}", work.display()))?;
@@ -83,9 +107,12 @@ impl Suite {
             Language::Java => java(&folders)?,
             Language::Node => node(&folders)?,
             Language::Go => self.go(&folders)?,
-            Language::GoOwn => go_own(&folders)?,
+            Language::GoOwn => self.go_own(&folders)?,
             Language::Rust => self.rust(&folders)?,
         };
+        if long {
+            tests.env("CRASH_ROUNDS", CRASH_ROUNDS_LONG);
+        }
         let is_go_own = matches!(self.language, Language::GoOwn);
         self.with_broker(root, name, &mut tests, |line| {
             if is_go_own {
@@ -94,7 +121,12 @@ impl Suite {
             }
             count.suite_line(line);
             true
-        })
+        })?;
+        let run = count.passed + count.failed;
+        if run < self.tests {
+            return Err(format!("only {run} of {} tests were run", self.tests));
+        }
+        Ok(())
     }
 
     fn go(&self, folders: &Folders) -> Result<Command, String> {
@@ -110,6 +142,21 @@ impl Suite {
             build(&tool, package)?;
             tests.env(variable, tool);
         }
+        Ok(tests)
+    }
+
+    fn go_own(&self, folders: &Folders) -> Result<Command, String> {
+        let mut tests = go_command(folders);
+        tests.args(["test", "-tags", "integration", "-count=1", "-v", "-timeout", "900s"]);
+        for (option, list) in [("-skip", GO_OWN_SKIPPED), ("-run", GO_OWN_CHOSEN)] {
+            let list = folders.suite.join(list);
+            if list.exists() {
+                let text = read(&list)?;
+                let names: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+                tests.args([option, &format!("^({})$", names.join("|"))]);
+            }
+        }
+        tests.arg(&self.package);
         Ok(tests)
     }
 
@@ -132,7 +179,9 @@ impl Suite {
         let broker = Broker::start(root, name, self.shards, self.tls)?;
         let small = if self.small_disk { SmallDisk::start(root, name, self.shards)? } else { None };
         let environment = small.iter().flat_map(SmallDisk::environment);
-        tests.envs(broker.environment.iter().chain(environment).map(|(name, value)| (name, value)));
+        for (name, value) in broker.environment.iter().chain(environment) {
+            tests.env(if *name == AMQP_URL { &self.url } else { *name }, value);
+        }
         let tested = process::stream(tests, watch);
         let stopped = broker.stop().and(small.map_or(Ok(()), SmallDisk::stop));
         tested.and(stopped)
@@ -172,7 +221,9 @@ fn java(Folders { suite, work }: &Folders) -> Result<Command, String> {
     compile.arg(&classes).args(sources(&suite.with_file_name(SHARED), "java")?);
     process::run(compile.args(sources(suite, "java")?))?;
     let mut tests = Command::new("java");
-    tests.arg("-cp").arg(format!("{}:{libraries}", classes.display())).arg("Main");
+    // The suite's folder too: libraries look for their settings among the classes.
+    let path = format!("{}:{}:{libraries}", classes.display(), suite.display());
+    tests.arg("-cp").arg(path).arg("Main");
     Ok(tests)
 }
 
@@ -190,19 +241,12 @@ fn node(Folders { suite, work }: &Folders) -> Result<Command, String> {
     Ok(tests)
 }
 
-fn go_own(folders: &Folders) -> Result<Command, String> {
-    let skipped = read(&folders.suite.join(GO_OWN_SKIPPED))?;
-    let names: Vec<&str> = skipped.lines().filter(|line| !line.starts_with('#')).collect();
-    let mut tests = go_command(folders);
-    tests.args(["test", "-tags", "integration", "-count=1", "-v", "-timeout", "900s"]);
-    tests.args(["-skip", &format!("^({})$", names.join("|")), "github.com/rabbitmq/amqp091-go"]);
-    Ok(tests)
-}
-
+/// All suites in Go share what is fetched and built, most of all Go's own library.
 fn go_command(Folders { suite, work }: &Folders) -> Command {
     let mut command = Command::new("go");
-    command.current_dir(suite).env("GOMODCACHE", work.join("modules"));
-    command.env("GOCACHE", work.join("cache")).env("GOFLAGS", "-modcacherw -mod=readonly");
+    command.current_dir(suite).env("GOMODCACHE", work.with_file_name("go-modules"));
+    command.env("GOCACHE", work.with_file_name("go-cache"));
+    command.env("GOFLAGS", "-modcacherw -mod=readonly");
     command
 }
 

@@ -56,10 +56,10 @@ impl Step {
         self.needs.iter().map(|name| &plan().tool[name])
     }
 
-    /// Runs it; the long form of the crash test if `long`.
+    /// Runs it; the long form of crash tests if `long`.
     pub(super) fn run(&self, root: &Path, long: bool, count: &mut Count) -> Result<(), String> {
         if let Some(suite) = &self.suite {
-            return suite.run(root, &self.name, count);
+            return suite.run(root, &self.name, long, count);
         }
         match self.name.as_str() {
             "fmt" => fmt(root),

@@ -77,10 +77,10 @@ mod tests {
     fn missing_tools_are_named_with_their_installation() {
         let text = complaint(&[&plan().tool["maven"], &plan().tool["go"]]);
         assert!(
-            text.contains("Maven: fetches the Java client; to install it: apt-get install maven")
+            text.contains("Maven: fetches the Java clients; to install it: apt-get install maven")
         );
         assert!(text.contains(
-            "Go 1.21 or newer: runs the amqp091-go tests; to install it: see https://go"
+            "Go 1.21 or newer: runs the tests of amqp091-go, nats.go and go-amqp; to install it: see"
         ));
     }
 

@@ -20,10 +20,12 @@ function within(promise, what, time = PATIENCE_MS) {
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-/** Runs all cases, each in a world of its own, and ends the process. */
+/** Runs all cases, or those whose name contains an argument, each in a world of its own; ends the process. */
 async function run(World) {
   let failed = 0;
+  const chosen = process.argv.slice(2);
   for (const { name, body, needs } of cases) {
+    if (chosen.length && !chosen.some((part) => name.includes(part))) continue;
     if (needs && !process.env[needs]) {
       console.log(`skip ${name}: the environment lacks it`);
       continue;
