@@ -71,6 +71,7 @@ static CONVENTIONS: Conventions = Conventions {
         extension_prefix: "x-",
     },
     read_headers,
+    read_property: |_, _| angarium_engine::selector::Value::Null,
     read_further_keys,
 };
 

@@ -213,6 +213,8 @@ pub(crate) struct Storage {
 pub(crate) struct Scratch {
     pub(crate) targets: Vec<QueueKey>,
     pub(crate) placements: Vec<Placement>,
+    /// Groups of consumers that would take a message.
+    pub(crate) matched: Vec<u32>,
     pub(crate) record: Vec<u8>,
     pub(crate) blob: Vec<u8>,
 }
@@ -269,6 +271,11 @@ impl Clients {
 
     pub(crate) fn channel(&self, id: ChannelId) -> Option<&Channel> {
         self.channels.get(self.channel_slot(id)?)
+    }
+
+    /// What the client of a connection calls itself.
+    pub(crate) fn client_name(&self, id: ConnectionId) -> Option<&str> {
+        self.connection(id)?.client.as_deref()
     }
 
     /// A connection's user; the host's own connections have none.

@@ -32,7 +32,10 @@ mod tests;
 pub use crate::access::quota::{Bound, Quota, SlowConsumerPolicy};
 pub use crate::foundation::deferred_drop::{drop_elsewhere, drop_elsewhere_with};
 pub use crate::foundation::shared_body::{GatheredBody, share};
-pub use crate::interface::conventions::{Conventions, Names, PredeclaredExchange, ReadHeaders};
+pub use crate::interface::binding::{Binding, BindingTarget};
+pub use crate::interface::conventions::{
+    Conventions, Names, PredeclaredExchange, ReadHeaders, ReadProperty, Selectable,
+};
 pub use crate::interface::counters::{Counters, DiscardReason, Discards, GivenUp, HandedOut};
 pub use crate::interface::declaration::{
     Arguments, Durability, ExchangeKind, ExchangeOptions, Overflow, QueueOptions, QueueType,
@@ -62,8 +65,8 @@ pub use crate::interface::owned_message::OwnedMessage;
 pub use crate::interface::page_search::PageSearch;
 pub use crate::interface::refusal::{Declared, DifferentOption, Mismatch, Refusal, RefusalKind};
 pub use crate::interface::request::{
-    Binding, BindingTarget, CancelReason, Consume, Credit, Emit, Grant, Outcome, Publish,
-    QueueDescription, Reached, Reply, Request, Return, Settle, Subscribe, SubscriptionListing,
+    CancelReason, Consume, Credit, Emit, Grant, Outcome, Publish, QueueDescription, Reached, Reply,
+    Request, Return, Settle, Subscribe, SubscriptionListing,
 };
 pub use crate::interface::rights::{
     ExchangeRules, PermissionListing, Responses, SubjectPermissions, SubjectRules,

@@ -3,11 +3,13 @@
 use crate::names::NAMES;
 use crate::properties::FURTHER_KEYS_HEADER;
 use crate::read_headers;
+use crate::selection::read_property;
 use angarium_engine::limits::NAME_BYTES_MAX;
 use angarium_engine::{Content, Conventions, Value};
 
 /// What an engine that serves these protocols is made with.
-pub static CONVENTIONS: Conventions = Conventions { names: NAMES, read_headers, read_further_keys };
+pub static CONVENTIONS: Conventions =
+    Conventions { names: NAMES, read_headers, read_property, read_further_keys };
 
 /// The routing keys in the header for further ones.
 fn read_further_keys(content: &Content<'_>) -> Vec<String> {

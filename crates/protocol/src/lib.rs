@@ -27,6 +27,7 @@ pub mod nats;
 mod output;
 mod peer;
 mod properties;
+mod selection;
 mod shared_body;
 #[cfg(test)]
 mod tests;

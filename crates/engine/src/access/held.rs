@@ -27,7 +27,8 @@ impl Engine {
                 channel.consumers.len() * (size_of::<Consumer>() + CONSUMER_PLACES_BYTES);
             let unsettled = channel.unsettled.len() * size_of::<Delivered>();
             let transaction = channel.transaction.as_ref().map_or(0, |it| it.held_bytes());
-            held.add(MemoryKind::Channels, (size_of::<Channel>() + consumers) as u64);
+            let channel_bytes = (size_of::<Channel>() + consumers) as u64 + channel.filter_bytes;
+            held.add(MemoryKind::Channels, channel_bytes);
             held.add(MemoryKind::Unsettled, unsettled as u64);
             held.add(MemoryKind::Transactions, transaction);
             held.add(MemoryKind::Subscriptions, channel.subscribers.bytes);

@@ -97,7 +97,7 @@ fn declare_queue(dead_letters: Option<&str>, passive: bool) -> Request {
 
 fn bind(unbind: bool, target: BindingTarget) -> Request {
     let (source, key, arguments) = ("x".to_owned(), String::new(), Arguments::new());
-    let binding = Binding { source, target, key, arguments };
+    let binding = Binding { source, target, key, arguments, filter: None, not_from: None };
     if unbind { Request::Unbind(binding) } else { Request::Bind(binding) }
 }
 

@@ -4,7 +4,7 @@ use super::transaction::{HeldPublish, Operation, Operations, Transaction, cost};
 use crate::channel::Channel;
 use crate::engine::Engine;
 use crate::interface::refusal::refuse;
-use crate::publish::Route;
+use crate::publish::taken::Route;
 use crate::publish::taken::SizeInGroup;
 use crate::storage::record;
 use crate::storage::record::EXTRA_BYTES_MAX;
@@ -193,10 +193,10 @@ impl Engine {
     fn publish_size(&mut self, slot: u32, publish: &Publish<'_>) -> Result<SizeInGroup, Refusal> {
         let Channel { id, vhost, .. } = self.clients.channels[slot];
         let mut targets = std::mem::take(&mut self.scratch.targets);
-        let routed = self.route(vhost, publish, &mut targets);
+        let by = Some(id.connection);
+        let routed = self.route(vhost, by, publish, &mut targets);
         let is_whole = !matches!(routed, Ok(Route::Queues { is_whole: false, .. }));
         let route = routed.as_ref().ok().filter(|_| self.access.bounds_stored());
-        let by = Some(id.connection);
         let refusal = route.and_then(|route| self.over_quota(by, vhost, route, &targets));
         let queues = targets.len();
         self.scratch.targets = targets;

@@ -155,6 +155,14 @@ impl Engine {
         self.run_overdue(now, fx);
     }
 
+    /// Says what the client of a connection calls itself, before its first channel:
+    /// [`crate::Binding::not_from`] goes by that.
+    pub fn name_client(&mut self, id: ConnectionId, name: &str) {
+        if let Some(connection) = self.clients.connection_mut(id) {
+            connection.client = (!name.is_empty()).then(|| name.into());
+        }
+    }
+
     fn add_connection(
         &mut self,
         id: ConnectionId,
@@ -169,6 +177,7 @@ impl Engine {
         let connection = Connection {
             grant,
             vhost,
+            client: None,
             channels: Vec::new(),
             exclusive: BTreeSet::new(),
             is_counted,

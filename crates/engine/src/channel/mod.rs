@@ -15,6 +15,7 @@ use crate::lifetime::Hold;
 use crate::pubsub::Subscribers;
 use crate::{CancelReason, ChannelId, Position, Refusal, Reply, Time};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// A connection: who it is, and its channels.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub(crate) struct Connection {
     /// What it may do; `None` for the host's own, which may do everything.
     pub(crate) grant: Option<Grant>,
     pub(crate) vhost: u32,
+    /// What its client calls itself.
+    pub(crate) client: Option<Arc<str>>,
     /// Its channels: number and slot, by number.
     pub(crate) channels: Vec<(u16, u32)>,
     /// The numbers of queues that it has to itself.
@@ -46,6 +49,8 @@ pub(crate) struct Channel {
     /// Deliveries may go out.
     pub(crate) flow: bool,
     pub(crate) consumers: Vec<u32>,
+    /// What the filters of its consumers and browsers take in memory.
+    pub(crate) filter_bytes: u64,
     pub(crate) subscribers: Subscribers,
     /// A consumer was held up by something that concerns the whole channel.
     pub(crate) is_held_up: bool,

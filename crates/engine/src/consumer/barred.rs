@@ -67,7 +67,7 @@ impl Engine {
                     self.clients.consumers[candidate].is_able = false;
                 }
                 Some(HeldUp::Channel) => {
-                    self.hold_up(slot, index, candidate);
+                    self.hold_up(slot, None, index, candidate);
                     index = 0;
                 }
             }

@@ -1,7 +1,7 @@
 //! Browsing: a consumer is shown the messages that wait in a queue, in their order, and takes none. Nothing
 //! changes by it: no count of deliveries, no place, no mark. What other consumers hold is not shown.
 
-use super::browsers::{BROWSERS_MAX, BrowsedPage, Browser, BrowserLoad, BrowserWanted};
+use super::browsers::{BROWSERS_MAX, BrowsedPage, Browser, BrowserLoad, BrowserWanted, NewBrowser};
 use crate::engine::Engine;
 use crate::interface::refusal::refuse;
 use crate::queue::Queue;
@@ -10,6 +10,7 @@ use crate::queue::entry::Entry;
 use crate::queue::lane::Browsed;
 use crate::queue::page_in::checked_message;
 use crate::queue::page_out::{NO_QUEUE, Wanted};
+use crate::selector::Filter;
 use crate::storage::record::Record;
 use crate::{CancelReason, ChannelId, Delivery, Effects, Loaded, Position, Refusal, Time};
 
@@ -45,13 +46,16 @@ impl Engine {
         queue: u32,
         name: String,
         is_granted: bool,
+        filter: Option<Filter>,
     ) -> Result<(), Refusal> {
         if self.browsers.len() >= BROWSERS_MAX {
             refuse!(LimitExceeded, "more than {BROWSERS_MAX} browsers");
         }
-        let id = self.clients.channels[channel].id;
+        let filter_bytes = filter.as_ref().map_or(0, Filter::memory_bytes) as u64;
         let lanes = self.queues[queue].lanes.len();
-        self.browsers.add(id, queue, name, lanes, is_granted);
+        self.clients.channels[channel].filter_bytes += filter_bytes;
+        let channel = self.clients.channels[channel].id;
+        self.browsers.add(NewBrowser { channel, queue, name, filter, lanes, is_granted });
         self.queue_used(now, queue);
         Ok(())
     }
@@ -59,7 +63,16 @@ impl Engine {
     /// Ends the browser of that name; false where the channel has none.
     pub(super) fn end_browser(&mut self, channel: ChannelId, name: &str) -> bool {
         let ended = self.browsers.which(|it| it.channel == channel && it.name == name);
-        ended.into_iter().filter_map(|slot| self.browsers.remove(slot)).next().is_some()
+        ended.into_iter().filter_map(|slot| self.remove_browser(slot)).next().is_some()
+    }
+
+    fn remove_browser(&mut self, slot: u32) -> Option<Browser> {
+        let browser = self.browsers.remove(slot)?;
+        let channel = self.clients.channel_slot(browser.channel);
+        if let Some(channel) = channel.and_then(|slot| self.clients.channels.get_mut(slot)) {
+            channel.filter_bytes -= browser.filter.as_ref().map_or(0, Filter::memory_bytes) as u64;
+        }
+        Some(browser)
     }
 
     pub(super) fn has_browser(&self, channel: ChannelId, name: &str) -> bool {
@@ -77,7 +90,7 @@ impl Engine {
     /// Ends the browsers of a queue that is deleted, and tells their clients.
     pub(crate) fn cancel_browsers(&mut self, queue: u32) {
         for slot in self.browsers.which(|it| it.queue == queue) {
-            let browser = self.browsers.remove(slot);
+            let browser = self.remove_browser(slot);
             let channel = browser.as_ref().and_then(|it| self.channel_slot(it.channel));
             if let (Some(browser), Some(channel)) = (browser, channel) {
                 self.tell_cancelled(channel, browser.name, CancelReason::QueueDeleted);
@@ -196,11 +209,17 @@ impl Engine {
             return;
         }
         browser.passed(lane, entry.seq);
+        let stored = message.stored();
+        let conventions = self.options.conventions;
+        if let Some(filter) = &browser.filter
+            && !conventions.select(filter, &stored.selectable(entry.requeues))
+        {
+            return;
+        }
         browser.shown += 1;
         let (channel, queue) = (browser.channel, browser.queue);
         let Some(channel_slot) = self.clients.channel_slot(channel) else { return };
         let tag = self.clients.channels[channel_slot].take_tag();
-        let stored = message.stored();
         let annotations = self.annotations_of(queue, &stored, entry);
         let message = &stored.view(&annotations);
         let Some(Browser { name: consumer, .. }) = self.browsers.get(slot) else { return };

@@ -2,6 +2,7 @@
 
 use crate::foundation::slab::Slab;
 use crate::queue::entry::Entry;
+use crate::selector::Filter;
 use crate::{ChannelId, Grant, Position};
 use std::collections::VecDeque;
 
@@ -17,6 +18,8 @@ pub(crate) struct Browser {
     /// The slot of its queue.
     pub(crate) queue: u32,
     pub(crate) name: String,
+    /// It is shown only what this selects.
+    pub(crate) filter: Option<Filter>,
     /// By lane: it has seen all messages before this number.
     pub(crate) next: Vec<u64>,
     /// What is left of a page that it looks through.
@@ -31,6 +34,19 @@ pub(crate) struct Browser {
     pub(crate) shown: u64,
     /// It is to be told when there is nothing more to be shown.
     pub(crate) drains: bool,
+}
+
+/// What a browser begins as.
+#[derive(Debug)]
+pub(crate) struct NewBrowser {
+    pub(crate) channel: ChannelId,
+    pub(crate) queue: u32,
+    pub(crate) name: String,
+    pub(crate) filter: Option<Filter>,
+    /// How many its queue has.
+    pub(crate) lanes: usize,
+    /// It is shown only what it was granted.
+    pub(crate) is_granted: bool,
 }
 
 /// A page that was read for a browser.
@@ -117,14 +133,9 @@ impl Browsers {
         awake
     }
 
-    pub(crate) fn add(
-        &mut self,
-        channel: ChannelId,
-        queue: u32,
-        name: String,
-        lanes: usize,
-        is_granted: bool,
-    ) {
+    /// Adds one that has seen nothing.
+    pub(crate) fn add(&mut self, browser: NewBrowser) {
+        let NewBrowser { channel, queue, name, filter, lanes, is_granted } = browser;
         let number = self.next_number;
         self.next_number += 1;
         let slot = self.all.insert(Browser {
@@ -132,6 +143,7 @@ impl Browsers {
             channel,
             queue,
             name,
+            filter,
             next: vec![0; lanes],
             page: None,
             is_loading: false,

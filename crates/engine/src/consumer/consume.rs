@@ -29,10 +29,15 @@ impl Engine {
         let others = self.queues[queue_slot].consumers.len();
         self.count_consumers(slot, others);
         self.check_may_hold_more(self.clients.channels[slot].id.connection)?;
+        let filter = consume.filter.filter(|filter| !filter.selector().selects_all());
+        let filter_bytes = filter.as_ref().map_or(0, |filter| filter.memory_bytes() as u64);
         if consume.browses {
-            self.browse(now, slot, queue_slot, name.clone(), consume.is_granted)?;
+            let is_granted = consume.is_granted;
+            self.browse(now, slot, queue_slot, name.clone(), is_granted, filter)?;
             return Ok(Reply::Consuming { name });
         }
+        let group = filter.as_ref().map(|filter| self.join_group(queue_slot, filter));
+        let group = group.transpose()?;
         let incarnation = self.clients.next_incarnation;
         self.clients.next_incarnation = self.clients.next_incarnation.wrapping_add(1);
         let consumer = self.clients.consumers.insert(Consumer {
@@ -43,6 +48,8 @@ impl Engine {
             presettled: consume.presettled,
             exclusive: consume.exclusive,
             priority: consume.priority,
+            group,
+            filter_bytes,
             settle_timeout: consume.settle_timeout,
             account: Account { credit: consume.credit, ..Account::default() },
             is_granted: consume.is_granted,
@@ -54,7 +61,9 @@ impl Engine {
             is_able: false,
             is_started: false,
         });
-        self.clients.channels[slot].consumers.push(consumer);
+        let channel = &mut self.clients.channels[slot];
+        channel.consumers.push(consumer);
+        channel.filter_bytes += filter_bytes;
         let queue = &mut self.queues[queue_slot];
         queue.consumers.push(consumer);
         queue.was_used = true;
@@ -165,7 +174,7 @@ impl Engine {
         slot: u32,
         fx: &mut F,
     ) -> Option<Consumer> {
-        let consumer = self.clients.consumers.remove(slot)?;
+        let consumer = self.remove_consumer(slot)?;
         if let Some(channel) = self.clients.channels.get_mut(consumer.channel) {
             channel.consumers.retain(|other| *other != slot);
         }
@@ -193,10 +202,11 @@ impl Engine {
     pub(crate) fn end_some_consumers<F: Effects>(&mut self, now: Time, fx: &mut F) {
         let count = self.agenda.ending.len().min(CONSUMERS_AT_ONCE);
         let mut queues = Vec::with_capacity(count);
-        for (slot, incarnation) in self.agenda.ending.drain(..count) {
+        let ending: Vec<(u32, u32)> = self.agenda.ending.drain(..count).collect();
+        for (slot, incarnation) in ending {
             let consumer = self.clients.consumers.get(slot);
             if consumer.is_some_and(|consumer| consumer.incarnation == incarnation) {
-                queues.extend(self.clients.consumers.remove(slot).map(|consumer| consumer.queue));
+                queues.extend(self.remove_consumer(slot).map(|consumer| consumer.queue));
             }
         }
         queues.sort_unstable();
@@ -204,6 +214,15 @@ impl Engine {
         for queue in queues {
             self.consumers_left(now, queue, fx);
         }
+    }
+
+    fn remove_consumer(&mut self, slot: u32) -> Option<Consumer> {
+        let consumer = self.clients.consumers.remove(slot)?;
+        self.leave_group(consumer.queue, consumer.group, slot);
+        if let Some(channel) = self.clients.channels.get_mut(consumer.channel) {
+            channel.filter_bytes -= consumer.filter_bytes;
+        }
+        Some(consumer)
     }
 
     /// Some consumers of a queue have ended; the queue may go with them.
@@ -233,7 +252,8 @@ impl Engine {
     /// the turn: after the answer, where one of them deletes the queue itself.
     pub(crate) fn cancel_consumers(&mut self, consumers: Vec<u32>, why: CancelReason) {
         let mut channels = Vec::new();
-        for consumer in consumers.into_iter().filter_map(|it| self.clients.consumers.remove(it)) {
+        for slot in consumers {
+            let Some(consumer) = self.remove_consumer(slot) else { continue };
             let Some(channel) = self.clients.channels.get_mut(consumer.channel) else { continue };
             channel.cancelled.push((consumer.name, why));
             if channels.last() != Some(&consumer.channel) {

@@ -227,7 +227,9 @@ impl Engine {
             let Some(queue) = self.queues.get_mut(slot) else { continue };
             queue.holds += 1;
             held.push((slot, queue.number));
-            for able in std::mem::take(&mut queue.able) {
+            let selecting = queue.filtered.as_mut().map(|filtered| filtered.take_able());
+            let able = std::mem::take(&mut queue.able);
+            for able in able.into_iter().chain(selecting.into_iter().flatten()) {
                 self.clients.consumers[able].is_able = false;
             }
         }

@@ -6,6 +6,7 @@ use crate::consumer::unsettled::{Delivered, Taker};
 use crate::engine::{Clients, Engine};
 use crate::foundation::timers::Timer;
 use crate::interface::limits::MESSAGE_BYTES;
+use crate::queue::Takers;
 use crate::queue::entry::{Entry, NEVER};
 use crate::queue::lane::Front;
 use crate::queue::stored::Incoming;
@@ -158,6 +159,9 @@ impl Engine {
         {
             bytes += handed;
         }
+        if self.queues.get(slot).is_some_and(|queue| queue.filtered.is_some()) {
+            bytes += self.serve_filtered(now, slot, bytes_max.saturating_sub(bytes), fx);
+        }
         let Some(queue) = self.queues.get(slot) else { return bytes };
         let messages = queue.counters.delivered - before;
         self.rest_after(now, slot, messages, bytes);
@@ -213,7 +217,7 @@ impl Engine {
             self.answer_get(now, slot, entry, fx);
             return Some(MESSAGE_BYTES + u64::from(bytes));
         }
-        let Some(taker) = self.taker(slot, bytes, fx) else {
+        let Some(taker) = self.taker(slot, None, bytes, fx) else {
             self.refill(slot, fx);
             return None;
         };
@@ -222,53 +226,61 @@ impl Engine {
         Some(MESSAGE_BYTES + u64::from(bytes))
     }
 
-    /// The consumer whose turn it is to take a message of `bytes`, if any can.
+    /// The consumer whose turn it is to take a message of `bytes`, if any can: of a group, or (`None`) of
+    /// those that take all messages.
     #[inline]
-    pub(crate) fn taker<F: Effects>(&mut self, slot: u32, bytes: u32, fx: &F) -> Option<u32> {
+    pub(crate) fn taker<F: Effects>(
+        &mut self,
+        slot: u32,
+        group: Option<u32>,
+        bytes: u32,
+        fx: &F,
+    ) -> Option<u32> {
         loop {
-            let queue = self.queues.get_mut(slot)?;
-            let first = *queue.able.first()?;
-            let index = if queue.able.len() == 1 {
+            let Takers { able, turn } = self.queues.get_mut(slot)?.takers(group)?;
+            let first = *able.first()?;
+            let index = if able.len() == 1 {
                 0
             } else {
                 let highest = self.clients.consumers[first].priority;
-                let equals = queue
-                    .able
+                let equals = able
                     .partition_point(|other| self.clients.consumers[*other].priority == highest);
-                if queue.turn >= equals {
-                    queue.turn = 0;
+                if *turn >= equals {
+                    *turn = 0;
                 }
-                queue.turn
+                *turn
             };
-            let candidate = queue.able[index];
-            match self.held_up(candidate, bytes, fx) {
+            let candidate = able[index];
+            let held_up = self.held_up(candidate, bytes, fx);
+            let Takers { able, turn } = self.queues.get_mut(slot)?.takers(group)?;
+            match held_up {
                 None => {
-                    self.queues[slot].turn = index + 1;
+                    *turn = index + 1;
                     return Some(candidate);
                 }
                 Some(HeldUp::Itself) => {
-                    self.queues[slot].able.remove(index);
+                    able.remove(index);
                     self.clients.consumers[candidate].is_able = false;
                 }
-                Some(HeldUp::Channel) => self.hold_up(slot, index, candidate),
+                Some(HeldUp::Channel) => self.hold_up(slot, group, index, candidate),
             }
-            let queue = &mut self.queues[slot];
-            if queue.able.is_empty() {
+            let Takers { able, turn } = self.queues.get_mut(slot)?.takers(group)?;
+            if able.is_empty() {
                 // The first that is able is next: a channel changes the order of its consumers.
-                queue.turn = 0;
+                *turn = 0;
             }
         }
     }
 
     /// No consumer of the candidate's channel can take a message of the queue.
-    pub(super) fn hold_up(&mut self, slot: u32, index: usize, candidate: u32) {
+    pub(super) fn hold_up(&mut self, slot: u32, group: Option<u32>, index: usize, candidate: u32) {
         let Clients { consumers, channels, .. } = &mut self.clients;
         let channel = consumers[candidate].channel;
         channels[channel].is_held_up = true;
-        let queue = &mut self.queues[slot];
+        let Some(Takers { able, turn }) = self.queues[slot].takers(group) else { return };
         let mut before = 0;
         let mut at = 0;
-        queue.able.retain(|other| {
+        able.retain(|other| {
             let consumer = &mut consumers[*other];
             let stays = consumer.channel != channel;
             consumer.is_able = stays;
@@ -276,7 +288,7 @@ impl Engine {
             at += 1;
             stays
         });
-        queue.turn = index - before;
+        *turn = index - before;
     }
 
     /// Why a consumer cannot take a message of `bytes`.
@@ -317,7 +329,7 @@ impl Engine {
         if consumer.is_able || !consumer.is_started {
             return;
         }
-        let (queue_slot, priority) = (consumer.queue, consumer.priority);
+        let (queue_slot, priority, group) = (consumer.queue, consumer.priority, consumer.group);
         let Some(queue) = self.queues.get_mut(queue_slot) else { return };
         let is_second = queue.options.single_active && queue.consumers.first() != Some(&slot);
         if is_second || queue.holds > 0 {
@@ -325,9 +337,13 @@ impl Engine {
         }
         self.clients.consumers[slot].is_able = true;
         let queue = &mut self.queues[queue_slot];
+        let Some(Takers { able, .. }) = queue.takers(group) else { return };
         let index =
-            queue.able.partition_point(|other| self.clients.consumers[*other].priority >= priority);
-        queue.able.insert(index, slot);
+            able.partition_point(|other| self.clients.consumers[*other].priority >= priority);
+        able.insert(index, slot);
+        if let (Some(group), Some(filtered)) = (group, &mut queue.filtered) {
+            filtered.wake(group);
+        }
         if queue.ready > 0 {
             self.mark_dirty(queue_slot);
         }

@@ -2,7 +2,6 @@
 //! nothing more to deliver.
 
 use crate::engine::Engine;
-use crate::queue::lane::Front;
 use crate::{ChannelId, Effects, Grant};
 
 impl Engine {
@@ -69,15 +68,8 @@ impl Engine {
             return false;
         }
         let is_second = queue.options.single_active && queue.consumers.first() != Some(&slot);
-        if is_second {
+        if is_second || self.has_nothing_for(slot) {
             return true;
-        }
-        if matches!(queue.front(), Front::Empty) {
-            let own = queue.notes.as_ref().zip(self.clients.consumer_key(slot));
-            let has_none = own.is_none_or(|(notes, key)| notes.first_for(key).is_none());
-            if has_none {
-                return true;
-            }
         }
         if !channel.flow || !fx.has_room(channel.id.connection) {
             return false;

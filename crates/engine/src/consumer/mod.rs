@@ -8,8 +8,10 @@ pub(crate) mod credit;
 pub(crate) mod deferred_settle;
 mod dispatch;
 pub(crate) mod drain_pacing;
+pub(crate) mod filtered;
 mod grant;
 mod handed_out;
+mod selection;
 mod settle;
 mod settle_timeout;
 pub(crate) mod unsettled;
@@ -34,6 +36,10 @@ pub(crate) struct Consumer {
     pub(crate) presettled: bool,
     pub(crate) exclusive: bool,
     pub(crate) priority: i32,
+    /// Of which group of its queue it is, if it takes only some messages.
+    pub(crate) group: Option<u32>,
+    /// What its filter takes in memory.
+    pub(crate) filter_bytes: u64,
     pub(crate) account: Account,
     /// It gets only what it was granted.
     pub(crate) is_granted: bool,

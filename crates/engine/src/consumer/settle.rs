@@ -215,7 +215,9 @@ impl Engine {
             let (queue, seq) = (queue.number, entry.seq);
             self.agenda.requeued.push(Requeued { queue, seq, requeues });
         }
+        let (lane, seq) = (entry.lane, entry.seq);
         queue.give_back(entry);
+        self.note_return(slot, lane, seq);
         let is_first = true;
         self.after_push(now, slot, is_first, expires, fx);
     }

@@ -4,8 +4,7 @@ use crate::access::Right;
 use crate::engine::Engine;
 use crate::interface::refusal::refuse;
 use crate::queue::Queue;
-use crate::routing::TargetView;
-use crate::{Binding, BindingTarget, QueueDescription, Refusal, Reply};
+use crate::{BindingTarget, QueueDescription, Refusal, Reply};
 
 /// Bindings that one answer has at most.
 const BINDINGS_MAX: usize = 1_000;
@@ -83,16 +82,7 @@ impl Engine {
                     "more than {BINDINGS_MAX} bindings from '{source}' with '{key}'"
                 );
             }
-            let target = match view.target {
-                TargetView::Queue(name, _) => BindingTarget::Queue(name.to_owned()),
-                TargetView::Exchange(name) => BindingTarget::Exchange(name.to_owned()),
-            };
-            bindings.push(Binding {
-                source: source.to_owned(),
-                target,
-                key: key.to_owned(),
-                arguments: view.arguments.cloned().unwrap_or_default(),
-            });
+            bindings.push(view.to_binding());
         }
         self.work_budget.count_routing(looked_at);
         Ok(Reply::Bindings(bindings))

@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::queue::Queue;
 use crate::routing::vhost::Vhost;
 use crate::routing::{BindingView, QueueKey};
-use crate::{Binding, BindingTarget, CancelReason, Effects, Request, Time};
+use crate::{CancelReason, Effects, Request, Time};
 
 impl Engine {
     /// A user's permissions in a virtual host have changed.
@@ -83,14 +83,15 @@ impl Engine {
     /// connections has to itself.
     fn review_bindings<F: Effects>(&mut self, slot: u32, user: &str, fx: &mut F) {
         let Engine { access, clients, queues, topology, .. } = self;
-        let Queue { vhost, owner, ref name, .. } = queues[slot];
+        let Queue { vhost, owner, .. } = queues[slot];
         let grant = owner.and_then(|owner| clients.grant(owner));
         let Some(grant) = grant.filter(|grant| *grant.user == *user) else { return };
         let Vhost { router, .. } = &topology.vhosts[vhost];
         let mut forbidden = Vec::new();
         // Bindings in a row often have one source.
         let (mut last, mut may_read, mut is_narrowed) = (None, false, false);
-        for BindingView { source, key, arguments, .. } in router.bindings_to(QueueKey(slot)) {
+        for view in router.bindings_to(QueueKey(slot)) {
+            let BindingView { source, key, .. } = view;
             if last != Some(source) {
                 last = Some(source);
                 may_read = grant.may(access, Right::Read, source);
@@ -100,12 +101,7 @@ impl Engine {
                 && (!is_narrowed
                     || grant.check_binding(source, key, &passing(router, source, key)).is_ok());
             if !may_hear {
-                forbidden.push(Binding {
-                    source: source.to_owned(),
-                    target: BindingTarget::Queue(name.clone()),
-                    key: key.to_owned(),
-                    arguments: arguments.cloned().unwrap_or_default(),
-                });
+                forbidden.push(view.to_binding());
             }
         }
         for binding in forbidden {

@@ -6,6 +6,7 @@ use crate::foundation::deferred_drop::drop_elsewhere;
 use crate::interface::limits::{check_arguments, check_name};
 use crate::interface::refusal::refuse;
 use crate::queue::Queue;
+use crate::routing::bindings::Terms;
 use crate::routing::vhost::Vhost;
 use crate::routing::{Change, QueueKey, Router};
 use crate::storage::record::{BindingRecord, Record, Seqs};
@@ -146,11 +147,10 @@ impl Engine {
         binding: Binding,
         fx: &mut F,
     ) -> Result<Reply, Refusal> {
-        let Binding { source, target, key, arguments } = binding;
-        let change = self.router(vhost).bind(&source, &target, &key, arguments.clone())?;
+        let Binding { source, target, key, .. } = &binding;
+        let change = self.router(vhost).bind(source, target, key, Terms::of(&binding))?;
         let (vhost_name, by) = (self.vhost_name(vhost), self.user_of(connection));
-        let binding =
-            BindingRecord { vhost: &vhost_name, source: &source, target, key: &key, arguments };
+        let binding = BindingRecord::of(&vhost_name, &binding);
         self.record_change(vhost, &change, &Record::Bound { binding, by: &by }, fx);
         Ok(Reply::Done)
     }
@@ -161,11 +161,10 @@ impl Engine {
         binding: Binding,
         fx: &mut F,
     ) -> Result<Reply, Refusal> {
-        let Binding { source, target, key, arguments } = binding;
-        let change = self.router(vhost).unbind(&source, &target, &key, &arguments)?;
+        let Binding { source, target, key, .. } = &binding;
+        let change = self.router(vhost).unbind(source, target, key, Terms::of(&binding))?;
         let vhost_name = self.vhost_name(vhost);
-        let binding =
-            BindingRecord { vhost: &vhost_name, source: &source, target, key: &key, arguments };
+        let binding = BindingRecord::of(&vhost_name, &binding);
         self.record_change(vhost, &change, &Record::Unbound(binding), fx);
         Ok(Reply::Done)
     }
@@ -388,6 +387,9 @@ impl Engine {
         let requeued = std::mem::take(&mut queue.requeued_in_pages);
         if settled.len() + requeued.len() > DROPPED_ELSEWHERE {
             drop_elsewhere((settled, requeued));
+        }
+        if let Some(filtered) = &mut queue.filtered {
+            filtered.forget_all();
         }
         if queue.notes.is_some() {
             self.purge_notes(slot);

@@ -66,7 +66,7 @@ impl Engine {
             return self.check_all_reached(slot, publish);
         }
         let mut targets = std::mem::take(&mut self.scratch.targets);
-        let routed = self.route_to(vhost, publish, &mut targets);
+        let routed = self.route_to(vhost, Some(connection), publish, &mut targets);
         self.scratch.targets = targets;
         // Where there is no such exchange, that is said later; a long way leads to no subjects then.
         if !routed.is_some_and(|routed| routed.has_subjects) {
@@ -82,7 +82,7 @@ impl Engine {
         let (connection, vhost) = (channel.id.connection, channel.vhost);
         let read_headers = self.options.conventions.read_headers;
         let vhost = &mut self.topology.vhosts[vhost];
-        let reached = vhost.reached(read_headers, Way::of(publish), &publish.content);
+        let reached = vhost.reached(read_headers, Way::of(publish, None), &publish.content);
         let checked = match (self.clients.grant(connection), reached) {
             (None, _) => Ok(()),
             (Some(grant), Some(reached)) => reached.into_iter().try_for_each(|exchange| {
@@ -159,7 +159,7 @@ pub(crate) fn passing(router: &Router, source: &str, key: &str) -> Vec<String> {
     match router.exchange(source).map(|options| options.kind) {
         Ok(ExchangeKind::Topic) => matched_by_binding(key),
         Ok(ExchangeKind::Direct) => vec![key.to_owned()],
-        Ok(ExchangeKind::Fanout | ExchangeKind::Headers) => everything(),
+        Ok(ExchangeKind::Fanout | ExchangeKind::Headers | ExchangeKind::Filtered) => everything(),
         Err(_) => Vec::new(),
     }
 }

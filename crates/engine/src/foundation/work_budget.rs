@@ -13,8 +13,20 @@ const STORED_BYTES: u64 = 4 << 10;
 /// What looking at a node, a binding or an exchange counts for in bytes.
 const ROUTING_BYTES: u64 = 512;
 
+/// What a term of a filter counts for in bytes, beside the bytes of the properties that it may look through.
+const TERM_BYTES: u64 = 64;
+
 /// What a message's place in a page of the journal counts for in bytes.
 const PAGED_BYTES: u64 = 256;
+
+/// Filters that a message was evaluated against.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Filtering {
+    /// Their terms, in sum.
+    pub(crate) terms: usize,
+    /// Bytes of the message's properties.
+    pub(crate) property_bytes: usize,
+}
 
 /// What was done since the step began.
 #[derive(Debug)]
@@ -63,6 +75,13 @@ impl WorkBudget {
     #[inline]
     pub(crate) fn count_routing(&mut self, looked_at: u64) {
         self.done += looked_at * ROUTING_BYTES;
+    }
+
+    /// A message was evaluated against filters.
+    #[inline]
+    pub(crate) fn count_filtering(&mut self, filtering: Filtering) {
+        let Filtering { terms, property_bytes } = filtering;
+        self.done += terms as u64 * (TERM_BYTES + property_bytes as u64);
     }
 
     /// Nothing more is to be done in this turn, for the client that is at work.

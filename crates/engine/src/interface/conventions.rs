@@ -1,10 +1,27 @@
 //! What the protocols define and the engine needs: well-known names, and how encoded properties are read.
 
-use crate::{Content, ExchangeKind, Format, Value};
+use crate::selector::Filter;
+use crate::{Content, ExchangeKind, Format, Value, selector};
 
 /// Visits the headers (name, value) in properties of the given format. Called only where a headers
 /// exchange compares them.
 pub type ReadHeaders = fn(Format, &[u8], &mut dyn FnMut(&str, Value));
+
+/// A message as filters see it.
+#[derive(Clone, Copy, Debug)]
+pub struct Selectable<'m> {
+    /// The exchange it was (last) published to.
+    pub exchange: &'m str,
+    /// The routing key it was (last) published with.
+    pub routing_key: &'m str,
+    /// The message itself.
+    pub content: Content<'m>,
+    /// Times it went back after a delivery.
+    pub delivery_count: u32,
+}
+
+/// Gives a property of a message by its name, as selectors know it. Called only where a filter asks for it.
+pub type ReadProperty = for<'m> fn(&Selectable<'m>, &str) -> selector::Value<'m>;
 
 /// What the embedding side supplies about the protocols it speaks.
 #[derive(Clone, Copy, Debug)]
@@ -13,9 +30,18 @@ pub struct Conventions {
     pub names: Names,
     /// How headers are read.
     pub read_headers: ReadHeaders,
+    /// How properties are read by name.
+    pub read_property: ReadProperty,
     /// Reads the further routing keys in a message's headers, without those that are hidden from
     /// consumers.
     pub read_further_keys: fn(&Content<'_>) -> Vec<String>,
+}
+
+impl Conventions {
+    /// Whether a filter selects a message.
+    pub(crate) fn select(&self, filter: &Filter, message: &Selectable<'_>) -> bool {
+        filter.selector().matches(&|name: &str| (self.read_property)(message, name))
+    }
 }
 
 /// An exchange that every virtual host has.

@@ -18,6 +18,8 @@ pub enum ExchangeKind {
     Topic,
     /// To bindings whose arguments match the headers: `x-match` = all | any | all-with-x | any-with-x.
     Headers,
+    /// To bindings whose filter selects the message, whatever its key; each binding has one.
+    Filtered,
 }
 
 /// What an exchange is declared with beside its name.

@@ -256,6 +256,8 @@ pub enum Call<'a> {
         user: &'a str,
         /// Its virtual host.
         vhost: &'a str,
+        /// What its client calls itself; empty: nothing.
+        client: &'a str,
     },
     /// A channel of it begins.
     Open {

@@ -41,9 +41,12 @@ pub const PRIORITY_MAX: u8 = 255;
 /// Words in a pattern of a topic exchange: as many as fit a name. A routing key has no such bound of its
 /// own.
 pub const TOPIC_WORDS_MAX: usize = 128;
-/// Bindings with arguments of one exchange whose kind does not compare arguments: they may differ in
-/// nothing else.
+/// Bindings with arguments, or filters, of one exchange whose kind does not compare arguments: they may
+/// differ in nothing else.
 pub const ARGUED_BINDINGS_MAX: usize = 131_072;
+/// Terms of the filters of one exchange's bindings, or of one queue's consumers, that one message may have to
+/// be evaluated against.
+pub const FILTER_TERMS_MAX: usize = 65_536;
 /// How deep values of arguments may be nested in each other.
 pub const VALUE_DEPTH_MAX: usize = 64;
 /// Exchanges a message passes from exchange to exchange before routing stops.

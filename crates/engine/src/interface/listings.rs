@@ -114,6 +114,10 @@ pub struct BindingListing<'a> {
     pub key: &'a str,
     /// Its arguments, if it has any.
     pub arguments: Option<&'a Arguments>,
+    /// The text of its filter, if it has one.
+    pub filter: Option<&'a str>,
+    /// The client whose messages it does not take.
+    pub not_from: Option<&'a str>,
 }
 
 impl Engine {
@@ -384,6 +388,8 @@ impl Engine {
                     to_queue,
                     key: binding.key,
                     arguments: binding.arguments,
+                    filter: binding.condition.and_then(|it| Some(it.filter.as_ref()?.text())),
+                    not_from: binding.condition.and_then(|it| it.not_from.as_deref()),
                 }
             })
         })

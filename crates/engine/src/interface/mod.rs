@@ -1,6 +1,7 @@
 //! What goes into the engine and what comes out: requests, effects, refusals, listings, and the
 //! values in them.
 
+pub(crate) mod binding;
 pub(crate) mod conventions;
 pub(crate) mod counters;
 pub(crate) mod declaration;

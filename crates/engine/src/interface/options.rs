@@ -253,7 +253,8 @@ named!(Overflow: DropHead = "drop-head", RejectPublish = "reject-publish",
     RejectPublishDeadLetter = "reject-publish-dlx");
 named!(QueueType: Classic = "classic", Quorum = "quorum");
 named!(Durability: Flushed = "flushed", Buffered = "buffered", Memory = "memory");
-named!(ExchangeKind: Direct = "direct", Fanout = "fanout", Topic = "topic", Headers = "headers");
+named!(ExchangeKind: Direct = "direct", Fanout = "fanout", Topic = "topic", Headers = "headers",
+    Filtered = "filtered");
 
 macro_rules! choice_fields {
     ($($type:ty)+) => { $(

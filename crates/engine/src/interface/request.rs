@@ -2,9 +2,10 @@
 
 use crate::interface::rights::{ExchangeRules, SubjectPermissions};
 use crate::interface::session::{ClaimSession, SessionExpiry};
+use crate::selector::Filter;
 use crate::{
-    Arguments, Content, CreateTemporary, ExchangeOptions, OpenSubscription, QueueOptions, Quota,
-    SlowConsumerPolicy, SubscriptionInfo,
+    Binding, BindingTarget, Content, CreateTemporary, ExchangeOptions, OpenSubscription,
+    QueueOptions, Quota, SlowConsumerPolicy, SubscriptionInfo,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -198,15 +199,6 @@ pub struct Credit {
     pub bytes: u64,
 }
 
-/// What a binding leads to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BindingTarget {
-    /// A queue of that name.
-    Queue(String),
-    /// An exchange of that name.
-    Exchange(String),
-}
-
 /// A queue as clients of its virtual host may see it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueDescription {
@@ -220,19 +212,6 @@ pub struct QueueDescription {
     pub unsettled: u64,
     /// Its consumers.
     pub consumers: u32,
-}
-
-/// What leads messages from an exchange to a queue or another exchange.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Binding {
-    /// The exchange it leads from.
-    pub source: String,
-    /// What it leads to.
-    pub target: BindingTarget,
-    /// Its key or pattern.
-    pub key: String,
-    /// What headers have to be; empty for most kinds of exchange.
-    pub arguments: Arguments,
 }
 
 /// What a consumer begins with.
@@ -262,6 +241,8 @@ pub struct Consume {
     pub on_loss: Outcome,
     /// How long its deliveries may stay unsettled; `None`: as the queue says.
     pub settle_timeout: Option<Duration>,
+    /// It gets, or is shown, only messages that this selects.
+    pub filter: Option<Filter>,
 }
 
 /// Why the broker has ended a consumer.

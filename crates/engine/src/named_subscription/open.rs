@@ -6,6 +6,7 @@ use crate::interface::limits::{SUBSCRIPTION_KEYS_MAX, SUBSCRIPTION_NAME_BYTES_MA
 use crate::interface::refusal::refuse;
 use crate::queue::Queue;
 use crate::routing::Change;
+use crate::routing::bindings::Terms;
 use crate::storage::record::{BindingRecord, Record};
 use crate::{
     Arguments, BindingTarget, ConnectionId, Effects, Lifetime, LifetimeEnd, OpenSubscription,
@@ -221,7 +222,7 @@ impl Engine {
         let Some(subscription) = subscription else { return Ok(Change::default()) };
         let mut change = Change::default();
         for key in &subscription.keys {
-            change = router.bind(&subscription.source, &target, key, Arguments::new())?;
+            change = router.bind(&subscription.source, &target, key, Terms::default())?;
         }
         Ok(change)
     }
@@ -248,7 +249,9 @@ impl Engine {
         add(Record::QueueDeclared { number, vhost, name, options, by });
         for key in &subscription.keys {
             let (source, target) = (&*subscription.source, BindingTarget::Queue(name.to_owned()));
-            let binding = BindingRecord { vhost, source, target, key, arguments: Arguments::new() };
+            let arguments = Arguments::new();
+            let (filter, not_from) = (None, None);
+            let binding = BindingRecord { vhost, source, target, key, arguments, filter, not_from };
             add(Record::Bound { binding, by });
         }
         add(Record::Subscribed { queue: number, subscription: subscription.record() });

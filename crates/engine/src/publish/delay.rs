@@ -288,7 +288,7 @@ impl Engine {
         let keys = Keys { routing_key: stored.routing_key, also_to: &also_to };
         let mut targets = Vec::new();
         // Where the exchange was deleted meanwhile, the message has nowhere to go.
-        let way = Way { exchange: stored.exchange, keys };
+        let way = Way { exchange: stored.exchange, keys, by: None };
         let steps_before = self.route_steps;
         let routed = self.find_queues(held.vhost, way, &content, &mut targets);
         self.unasked_steps += self.route_steps - steps_before;

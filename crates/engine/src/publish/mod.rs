@@ -12,7 +12,7 @@ use crate::foundation::shared_body::copy_for_queues;
 use crate::interface::limits::NAME_BYTES_MAX;
 use crate::interface::refusal::refuse;
 use crate::publish::fanouts::{Extent, Then};
-use crate::publish::taken::Taken;
+use crate::publish::taken::{Route, Taken};
 use crate::queue::Queue;
 use crate::queue::blob::{Blob, ENTRY_COST, Encoded};
 use crate::queue::dead_letter::Refused;
@@ -152,7 +152,7 @@ impl Engine {
         let wants_flush = channel.confirms.is_some() || channel.transaction.is_some();
         let mut targets = std::mem::take(&mut self.scratch.targets);
         let by = Some(channel.id.connection);
-        let routed = self.route(vhost_slot, publish, &mut targets).and_then(|route| {
+        let routed = self.route(vhost_slot, by, publish, &mut targets).and_then(|route| {
             self.check_room(by, vhost_slot, publish, route, &targets, wants_flush)
         });
         let (taken, is_routed) = match routed {
@@ -213,7 +213,7 @@ impl Engine {
     ) -> u32 {
         let mut targets = std::mem::take(&mut self.scratch.targets);
         let mut caught = 0;
-        let routed = self.route(vhost, publish, &mut targets);
+        let routed = self.route(vhost, by, publish, &mut targets);
         let routed =
             routed.and_then(|route| self.check_room(by, vhost, publish, route, &targets, true));
         match routed {
@@ -380,19 +380,22 @@ impl Engine {
             return true;
         }
         let Some(queue) = self.queues.get_mut(slot) else { return true };
+        let is_filtered = queue.filtered.is_some();
         let mut taker = None;
-        if queue.ready == 0 && !queue.able.is_empty() {
-            taker = self.taker(slot, bytes, fx);
-            if let Some(taker) = taker
-                && self.clients.consumers[taker].presettled
-            {
-                self.send(taker, incoming.redelivered, &incoming.view(), fx);
-                let counters = &mut self.queues[slot].counters;
-                counters.published += 1;
-                counters.accepted += 1;
-                self.counters.accepted += 1;
-                return true;
-            }
+        if is_filtered {
+            taker = self.choose_selecting(slot, incoming, fx);
+        } else if queue.ready == 0 && !queue.able.is_empty() {
+            taker = self.taker(slot, None, bytes, fx);
+        }
+        if let Some(taker) = taker
+            && self.clients.consumers[taker].presettled
+        {
+            self.send(taker, incoming.redelivered, &incoming.view(), fx);
+            let counters = &mut self.queues[slot].counters;
+            counters.published += 1;
+            counters.accepted += 1;
+            self.counters.accepted += 1;
+            return true;
         }
         let queue = &mut self.queues[slot];
         if taker.is_none()
@@ -403,7 +406,11 @@ impl Engine {
         }
         queue.counters.published += 1;
         let placement = Placement::new(queue, slot, now, &incoming.content);
+        let (lane, seq) = (queue.lane_of(content.priority), placement.seq);
         placements.push(Placement { taker, ..placement });
+        if is_filtered && taker.is_none() {
+            self.note_match(slot, lane, seq);
+        }
         true
     }
 
@@ -464,6 +471,9 @@ impl Engine {
             let taker = placement
                 .taker
                 .filter(|taker| placements.len() == 1 || self.held_up(*taker, bytes, fx).is_none());
+            if placement.taker.is_some() && taker.is_none() {
+                self.compare_and_note(placement.queue, incoming, placement.seq);
+            }
             let placement = Placement { taker, ..*placement };
             self.enter(now, placement, position, message, incoming, fx);
         }
@@ -576,18 +586,4 @@ impl Engine {
         let most = limits.queue_resident_bytes_max.min(rest);
         is_consumed && queue.resident > most / 2
     }
-}
-
-/// Where a message goes.
-pub(crate) enum Route {
-    /// To those in the list; with subjects, to those who subscribe as well.
-    Queues {
-        has_subjects: bool,
-        /// As [`crate::routing::Routed::is_whole`].
-        is_whole: bool,
-    },
-    Inbox(u32),
-    Delayed(std::time::Duration),
-    /// Nowhere: it cannot be stored.
-    Refused,
 }

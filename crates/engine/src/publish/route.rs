@@ -1,15 +1,17 @@
 //! Where a message that is published goes: queues, subscribers, an inbox, or a delay before that.
 
-use super::Route;
 use crate::access::definitions::Declarer;
 use crate::engine::Engine;
-use crate::publish::taken::SizeInGroup;
+use crate::foundation::work_budget::Filtering;
+use crate::publish::taken::{Route, SizeInGroup};
 use crate::queue::stored::Incoming;
-use crate::routing::vhost::{Way, is_internal};
+use crate::routing::condition::Conditions;
+use crate::routing::vhost::{Routing, Way, is_internal};
 use crate::routing::walk::Walk;
-use crate::routing::{Keys, QueueKey, Routed};
+use crate::routing::{Keys, QueueKey, Routed, once_each};
 use crate::storage::record;
 use crate::{Bound, ConnectionId, Content, Publish, Refusal, RefusalKind, StorageState};
+use std::sync::Arc;
 
 /// Queues of one message whose users' quotas are looked at before it is placed.
 const LOOKED_AT_MAX: usize = 64;
@@ -19,10 +21,11 @@ impl Engine {
     pub(crate) fn route(
         &mut self,
         vhost: u32,
+        by: Option<ConnectionId>,
         publish: &Publish<'_>,
         targets: &mut Vec<QueueKey>,
     ) -> Result<Route, Refusal> {
-        let Some(routed) = self.route_to(vhost, publish, targets) else {
+        let Some(routed) = self.route_to(vhost, by, publish, targets) else {
             return Err(self.topology.vhosts[vhost].router.no_exchange(publish.exchange));
         };
         let (vhost, names) = (&self.topology.vhosts[vhost], &self.options.conventions.names);
@@ -48,10 +51,11 @@ impl Engine {
     pub(crate) fn route_to(
         &mut self,
         vhost: u32,
+        by: Option<ConnectionId>,
         publish: &Publish<'_>,
         targets: &mut Vec<QueueKey>,
     ) -> Option<Routed> {
-        self.find_queues(vhost, Way::of(publish), &publish.content, targets)
+        self.find_queues(vhost, Way::of(publish, by), &publish.content, targets)
     }
 
     /// Whether a message that was found to go to that number of queues reaches them over several turns, or
@@ -71,11 +75,16 @@ impl Engine {
         content: &Content<'_>,
         targets: &mut Vec<QueueKey>,
     ) -> Option<Routed> {
-        let read_headers = self.options.conventions.read_headers;
+        let from = &|| self.clients.client_name(way.by?);
+        let message = Routing { conventions: self.options.conventions, way, content, from };
         let host = &mut self.topology.vhosts[vhost];
-        let mut routed = host.route(read_headers, way, content, targets);
+        let mut routed = host.route(&message, targets);
         if routed.is_some_and(|routed| !routed.is_whole) && self.storage.in_group {
-            routed = host.route_whole(read_headers, way, content, targets);
+            routed = host.route_whole(&message, targets);
+        }
+        if routed.is_some_and(|routed| routed.is_conditional) {
+            let conditions = host.router.take_conditions();
+            self.work_budget.count_filtering(add_selected(&message, conditions, targets));
         }
         let looked_at = host.router.take_looked_at();
         self.route_steps += looked_at + targets.len() as u64;
@@ -90,16 +99,23 @@ impl Engine {
     pub(super) fn find_more_queues(
         &mut self,
         vhost: u32,
+        by: Option<ConnectionId>,
         walk: &mut Walk,
         incoming: &Incoming<'_>,
         most: u64,
         found: &mut Vec<QueueKey>,
     ) -> bool {
         let keys = Keys { routing_key: incoming.routing_key, also_to: incoming.also_to };
-        let way = Way { exchange: incoming.exchange, keys };
-        let read_headers = self.options.conventions.read_headers;
+        let way = Way { exchange: incoming.exchange, keys, by };
+        let (conventions, content) = (self.options.conventions, &incoming.content);
+        let from = &|| self.clients.client_name(by?);
+        let message = Routing { conventions, way, content, from };
         let host = &mut self.topology.vhosts[vhost];
-        let is_whole = host.go_on(walk, read_headers, way, &incoming.content, most, found);
+        let is_whole = host.go_on(walk, &message, most, found);
+        let conditions = host.router.conditions_of(walk);
+        if conditions.is_some() {
+            self.work_budget.count_filtering(add_selected(&message, conditions, found));
+        }
         let looked_at = host.router.take_looked_at();
         self.route_steps += looked_at + found.len() as u64;
         is_whole
@@ -229,6 +245,21 @@ impl Engine {
     pub(crate) fn stored_by(&self, user: Declarer) -> u64 {
         self.access.owned_bytes(self.definitions.name(user)) + self.delays.bytes.of_user(user)
     }
+}
+
+/// Adds the queues whose conditions a message meets; returns what finding them counts for.
+#[cold]
+fn add_selected(
+    message: &Routing<'_>,
+    conditions: Option<Arc<Conditions<QueueKey>>>,
+    targets: &mut Vec<QueueKey>,
+) -> Filtering {
+    let Some(conditions) = conditions else { return Filtering::default() };
+    let selectable = message.way.selectable(message.content);
+    let property = |name: &str| (message.conventions.read_property)(&selectable, name);
+    let terms = conditions.select(&property, (message.from)(), targets);
+    once_each(targets);
+    Filtering { terms, property_bytes: message.content.properties.len() }
 }
 
 /// The refusal of a publish to what is full by its quota.

@@ -23,3 +23,17 @@ pub(crate) struct SizeInGroup {
     /// As [`crate::routing::Routed::is_whole`].
     pub(crate) is_whole: bool,
 }
+
+/// Where a message goes.
+pub(crate) enum Route {
+    /// To those in the list; with subjects, to those who subscribe as well.
+    Queues {
+        has_subjects: bool,
+        /// As [`crate::routing::Routed::is_whole`].
+        is_whole: bool,
+    },
+    Inbox(u32),
+    Delayed(std::time::Duration),
+    /// Nowhere: it cannot be stored.
+    Refused,
+}

@@ -159,7 +159,7 @@ impl Engine {
         };
         let mut found = Vec::new();
         let most = self.options.limits.route_steps_at_once.div_ceil(PARTS as u64);
-        let is_whole = self.find_more_queues(work.vhost, &mut walk, incoming, most, &mut found);
+        let is_whole = self.find_more_queues(work.vhost, by, &mut walk, incoming, most, &mut found);
         if !incoming.annotations.deaths.is_empty() {
             self.leave_cycles(incoming.annotations, &mut found);
         }

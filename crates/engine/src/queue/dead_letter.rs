@@ -228,7 +228,7 @@ impl Engine {
         let exchange = queue.options.dead_letter_exchange.clone().unwrap_or_default();
         let own_key = queue.options.dead_letter_routing_key.clone();
         let keys = letter_keys(own_key.as_deref(), stored.routing_key, &also_to);
-        let way = Way { exchange: &exchange, keys };
+        let way = Way { exchange: &exchange, keys, by: None };
         self.size_in_group(vhost, way, &stored.content, blob.len())
     }
 
@@ -262,7 +262,7 @@ impl Engine {
             ..incoming.content
         };
         let mut targets = Vec::new();
-        let way = Way { exchange: &exchange, keys };
+        let way = Way { exchange: &exchange, keys, by: None };
         let steps_before = self.route_steps;
         let routed = self.find_queues(vhost, way, &content, &mut targets);
         self.unasked_steps += self.route_steps - steps_before;

@@ -26,6 +26,7 @@ use self::ranges::Ranges;
 use crate::access::definitions::Declarer;
 use crate::access::stored::QueueBytes;
 use crate::consumer::drain_pacing::Share;
+use crate::consumer::filtered::Filtered;
 use crate::interface::value::arguments_bytes;
 use crate::lifetime::Held;
 use crate::named_subscription::NamedSubscription;
@@ -80,10 +81,12 @@ pub(crate) struct Queue {
     pub(crate) loads: u32,
     /// Every consumer to it, by priority and age.
     pub(crate) consumers: Vec<u32>,
-    /// Those that can take messages, as far as is known, by priority and age.
+    /// Those that take all messages and can take some, as far as is known, by priority and age.
     pub(crate) able: Vec<u32>,
     /// Where the round among equals goes on.
     pub(crate) turn: usize,
+    /// Those that take only some messages, which are not in that list; few queues have any.
+    pub(crate) filtered: Option<Box<Filtered>>,
     /// It has, or had, a consumer: auto-delete applies.
     pub(crate) was_used: bool,
     /// In the list of queues to be served.
@@ -118,6 +121,13 @@ pub(crate) struct Queue {
     pub(crate) notes: Option<Box<Notes>>,
     /// What of its messages is gone for good; few queues ever lose one.
     pub(crate) discarded: Option<Box<Discards>>,
+}
+
+/// Consumers that can take messages, as far as is known, by priority and age, and where the round among
+/// equals goes on.
+pub(crate) struct Takers<'a> {
+    pub(crate) able: &'a mut Vec<u32>,
+    pub(crate) turn: &'a mut usize,
 }
 
 /// A channel that waits for one message.
@@ -188,6 +198,16 @@ impl Queue {
     #[inline]
     pub(crate) fn first_lane(&self) -> Option<usize> {
         self.lanes.iter().rposition(Lane::has_front)
+    }
+
+    /// The consumers of a group, or (`None`) those that take all messages, that are able to take some.
+    #[inline]
+    pub(crate) fn takers(&mut self, group: Option<u32>) -> Option<Takers<'_>> {
+        let Some(group) = group else {
+            return Some(Takers { able: &mut self.able, turn: &mut self.turn });
+        };
+        let group = self.filtered.as_mut()?.get_mut(group)?;
+        Some(Takers { able: &mut group.able, turn: &mut group.turn })
     }
 
     /// What is served next.

@@ -86,6 +86,12 @@ impl Notes {
         self.by_seq.get(&seq).is_some_and(|note| !note.barred.is_empty())
     }
 
+    /// Whether a consumer does not get a message.
+    pub(crate) fn bars(&self, seq: u64, consumer: ConsumerKey) -> bool {
+        let note = self.by_seq.get(&seq);
+        note.is_some_and(|note| note.barred.binary_search(&consumer).is_ok())
+    }
+
     /// A message that some consumers do not get is in the queue.
     pub(crate) fn came(&mut self, at: Waiting) {
         let Some(note) = self.by_seq.get(&at.seq) else { return };

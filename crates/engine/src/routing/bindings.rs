@@ -5,12 +5,14 @@
 //! many there are. Independent of what keys mean.
 
 use super::QueueKey;
+use super::condition::Condition;
 use super::patterns::NONE;
 use crate::Arguments;
 use crate::access::definitions::Declarer;
 use crate::foundation::slab::Slab;
 use crate::foundation::table::Table;
 use crate::interface::value::arguments_bytes;
+use crate::selector::Filter;
 use crate::storage::codec::{Codec, Writer};
 use foldhash::fast::FixedState;
 use std::hash::BuildHasher;
@@ -35,6 +37,46 @@ pub(super) enum List {
     Leaf = 2,
 }
 
+/// What a binding says beside its key.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Terms {
+    pub(super) arguments: Option<Box<Arguments>>,
+    pub(super) condition: Option<Box<Condition>>,
+}
+
+impl Terms {
+    pub(crate) fn new(
+        arguments: Arguments,
+        filter: Option<Filter>,
+        not_from: Option<&str>,
+    ) -> Terms {
+        let arguments = (!arguments.is_empty()).then(|| Box::new(arguments));
+        Terms { arguments, condition: Condition::of(filter, not_from) }
+    }
+
+    pub(crate) fn of(binding: &crate::Binding) -> Terms {
+        let crate::Binding { arguments, filter, not_from, .. } = binding;
+        Terms::new(arguments.clone(), filter.clone(), not_from.as_deref())
+    }
+
+    /// Whether it says anything.
+    pub(super) fn is_some(&self) -> bool {
+        self.arguments.is_some() || self.condition.is_some()
+    }
+
+    fn borrow(&self) -> TermsRef<'_> {
+        let (arguments, condition) = (self.arguments.as_deref(), self.condition.as_deref());
+        TermsRef { arguments, condition }
+    }
+}
+
+/// The same, borrowed.
+#[derive(Clone, Copy)]
+struct TermsRef<'a> {
+    arguments: Option<&'a Arguments>,
+    condition: Option<&'a Condition>,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Links {
     previous: u32,
@@ -49,6 +91,7 @@ pub(super) struct Binding {
     pub(super) target: Target,
     pub(super) key: Box<str>,
     pub(super) arguments: Option<Box<Arguments>>,
+    pub(super) condition: Option<Box<Condition>>,
     /// Who bound.
     pub(super) by: Declarer,
     links: [Links; 3],
@@ -60,11 +103,22 @@ const BINDING_BYTES: usize = 160;
 const WORD_BYTES: usize = 96;
 
 impl Binding {
+    fn terms(&self) -> TermsRef<'_> {
+        let (arguments, condition) = (self.arguments.as_deref(), self.condition.as_deref());
+        TermsRef { arguments, condition }
+    }
+
+    /// Whether it says anything beside its key.
+    pub(super) fn has_terms(&self) -> bool {
+        self.arguments.is_some() || self.condition.is_some()
+    }
+
     /// About how much memory it takes.
     pub(super) fn bytes(&self) -> u64 {
         let words = self.key.bytes().filter(|byte| *byte == b'.').count() + 1;
         let arguments = self.arguments.as_deref().map_or(0, arguments_bytes);
-        (BINDING_BYTES + 2 * self.key.len() + words * WORD_BYTES + arguments) as u64
+        let condition = self.condition.as_ref().map_or(0, |condition| condition.heap_bytes());
+        (BINDING_BYTES + 2 * self.key.len() + words * WORD_BYTES + arguments + condition) as u64
     }
 }
 
@@ -115,15 +169,16 @@ impl Bindings {
         source: ExchangeKey,
         target: Target,
         key: &str,
-        arguments: Option<&Arguments>,
+        terms: &Terms,
     ) -> Option<u32> {
-        let hash = identity(&self.hasher, source, target, key, arguments);
+        let hash = identity(&self.hasher, source, target, key, terms.borrow());
         let found = self.unique.find(hash, |&id| {
             let other = self.get(id);
             other.source == source
                 && other.target == target
                 && &*other.key == key
-                && compared(other.arguments.as_deref()) == compared(arguments)
+                && other.condition == terms.condition
+                && compared(other.arguments.as_deref()) == compared(terms.arguments.as_deref())
         });
         found.copied()
     }
@@ -134,17 +189,18 @@ impl Bindings {
         source: ExchangeKey,
         target: Target,
         key: &str,
-        arguments: Option<Box<Arguments>>,
+        terms: Terms,
         by: Declarer,
     ) -> u32 {
-        let hash = identity(&self.hasher, source, target, key, arguments.as_deref());
+        let hash = identity(&self.hasher, source, target, key, terms.borrow());
         let (key, links) = (key.into(), [UNLINKED; 3]);
-        let binding = Binding { source, target, key, arguments, by, links };
+        let Terms { arguments, condition } = terms;
+        let binding = Binding { source, target, key, arguments, condition, by, links };
         let id = self.slots.insert(binding);
         let (slots, hasher) = (&self.slots, &self.hasher);
         self.unique.insert_unique(hash, id, |&other| {
             let other = slots.get(other).expect("the set holds live bindings only");
-            identity(hasher, other.source, other.target, &other.key, other.arguments.as_deref())
+            identity(hasher, other.source, other.target, &other.key, other.terms())
         });
         id
     }
@@ -152,13 +208,8 @@ impl Bindings {
     /// Takes a binding out that is on no list any more.
     pub(super) fn remove(&mut self, id: u32) -> Binding {
         let binding = self.get(id);
-        let hash = identity(
-            &self.hasher,
-            binding.source,
-            binding.target,
-            &binding.key,
-            binding.arguments.as_deref(),
-        );
+        let Binding { source, target, ref key, .. } = *binding;
+        let hash = identity(&self.hasher, source, target, key, binding.terms());
         self.unique.remove(hash, |&other| other == id);
         self.slots.remove(id).expect("lists hold live bindings only")
     }
@@ -189,11 +240,21 @@ impl Bindings {
 
     /// The bindings of the list that begins with `head`.
     pub(super) fn list(&self, list: List, head: u32) -> impl Iterator<Item = &Binding> {
-        let mut at = head;
+        self.list_with_ids(list, head).map(|(_, binding)| binding)
+    }
+
+    /// The same with what finds each of them again.
+    pub(super) fn list_with_ids(
+        &self,
+        list: List,
+        head: u32,
+    ) -> impl Iterator<Item = (u32, &Binding)> {
+        let mut next = head;
         std::iter::from_fn(move || {
-            let binding = self.get((at != NONE).then_some(at)?);
-            at = binding.links[list as usize].next;
-            Some(binding)
+            let id = (next != NONE).then_some(next)?;
+            let binding = self.get(id);
+            next = binding.links[list as usize].next;
+            Some((id, binding))
         })
     }
 
@@ -250,9 +311,9 @@ fn identity(
     source: ExchangeKey,
     target: Target,
     key: &str,
-    arguments: Option<&Arguments>,
+    terms: TermsRef<'_>,
 ) -> u64 {
-    hasher.hash_one((source, target, key, compared(arguments)))
+    hasher.hash_one((source, target, key, compared(terms.arguments), terms.condition))
 }
 
 /// What arguments are compared by: every value equals itself, also a float that is not a number, so that a

@@ -1,10 +1,12 @@
 //! Remembers where messages of an exchange and key go, until the topology changes.
 
+use super::condition::Conditions;
 use super::{QueueKey, Routed};
 use crate::interface::limits::{ROUTE_CACHE_ENTRIES_MAX, ROUTE_CACHE_QUEUES_MAX};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
 #[derive(Debug)]
 struct Entry {
@@ -15,6 +17,14 @@ struct Entry {
     generation: u64,
     routed: Routed,
     queues: Box<[QueueKey]>,
+    conditions: Option<Arc<Conditions<QueueKey>>>,
+}
+
+impl Entry {
+    /// The queues that it leads to.
+    fn weight(&self) -> usize {
+        self.queues.len() + self.conditions.as_ref().map_or(0, |conditions| conditions.len())
+    }
 }
 
 /// A bounded map from exchange and routing key to queues. An entry counts only in the generation it
@@ -40,6 +50,7 @@ impl RouteCache {
         exchange: &str,
         key: &str,
         out: &mut Vec<QueueKey>,
+        conditions: &mut Option<Arc<Conditions<QueueKey>>>,
     ) -> Option<Routed> {
         let hash = self.hasher.hash_one((exchange, key));
         let entry = self.entries.find(hash, |entry| entry.is(exchange, key))?;
@@ -47,6 +58,9 @@ impl RouteCache {
             return None;
         }
         out.extend_from_slice(&entry.queues);
+        if entry.routed.is_conditional {
+            conditions.clone_from(&entry.conditions);
+        }
         Some(entry.routed)
     }
 
@@ -58,17 +72,19 @@ impl RouteCache {
         key: &str,
         routed: Routed,
         queues: &[QueueKey],
+        conditions: Option<&Arc<Conditions<QueueKey>>>,
     ) {
-        if queues.len() > ROUTE_CACHE_QUEUES_MAX / 16 {
+        let weight = queues.len() + conditions.map_or(0, |conditions| conditions.len());
+        if weight > ROUTE_CACHE_QUEUES_MAX / 16 {
             return;
         }
         let hash = self.hasher.hash_one((exchange, key));
         if let Ok(entry) = self.entries.find_entry(hash, |entry| entry.is(exchange, key)) {
             let (stale, _) = entry.remove();
-            self.queues -= stale.queues.len();
+            self.queues -= stale.weight();
         }
         if self.entries.len() >= ROUTE_CACHE_ENTRIES_MAX
-            || self.queues + queues.len() > ROUTE_CACHE_QUEUES_MAX
+            || self.queues + weight > ROUTE_CACHE_QUEUES_MAX
         {
             self.entries.clear();
             self.queues = 0;
@@ -77,8 +93,9 @@ impl RouteCache {
         names.push_str(exchange);
         names.push_str(key);
         let split = u32::try_from(exchange.len()).expect("names are shorter than 2^32 bytes");
-        let entry = Entry { names: names.into(), split, generation, routed, queues: queues.into() };
-        self.queues += queues.len();
+        let (names, queues, conditions) = (names.into(), queues.into(), conditions.cloned());
+        let entry = Entry { names, split, generation, routed, queues, conditions };
+        self.queues += weight;
         let hasher = &self.hasher;
         self.entries.insert_unique(hash, entry, |entry| hasher.hash_one(entry.names()));
     }

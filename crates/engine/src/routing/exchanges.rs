@@ -1,6 +1,6 @@
 //! The exchanges of a virtual host, by key and by name.
 
-use super::bindings::{ExchangeKey, Target};
+use super::bindings::{Binding, ExchangeKey, Target};
 use super::forms::Forms;
 use super::header_index::HeaderIndex;
 use super::patterns::{NONE, Patterns};
@@ -32,8 +32,12 @@ pub(super) struct Exchange {
     pub(super) by_header: Option<Box<HeaderIndex>>,
     /// Where every binding takes every message: what they lead to, each once.
     pub(super) all_targets: Option<Box<Targets>>,
-    /// Bindings that have arguments.
+    /// There: the list of bindings that take only some messages.
+    pub(super) conditional: u32,
+    /// Bindings that have arguments or a condition.
     pub(super) with_arguments: usize,
+    /// Terms to evaluate for each message, of the filters of its bindings that are found by no hash.
+    pub(super) filter_terms: usize,
     /// The number of the last route that passed here.
     pub(super) seen: u64,
     /// What makes it a temporary topic, if it is one.
@@ -59,7 +63,7 @@ impl Exchange {
     pub(super) fn new(name: &str, options: ExchangeOptions, seed: u64) -> Exchange {
         let topic = options.kind == ExchangeKind::Topic;
         let headers = options.kind == ExchangeKind::Headers;
-        let fanout = options.kind == ExchangeKind::Fanout;
+        let fanout = matches!(options.kind, ExchangeKind::Fanout | ExchangeKind::Filtered);
         Exchange {
             name: name.into(),
             options,
@@ -70,12 +74,20 @@ impl Exchange {
             forms: None,
             by_header: headers.then(|| Box::new(HeaderIndex::new(seed))),
             all_targets: fanout.then(|| Box::new(Targets::new(seed))),
+            conditional: NONE,
             with_arguments: 0,
+            filter_terms: 0,
             seen: 0,
             temporary: None,
             by: Declarer::default(),
             is_gone: false,
         }
+    }
+
+    /// A binding goes.
+    pub(super) fn count_out(&mut self, binding: &Binding) {
+        self.with_arguments -= usize::from(binding.has_terms());
+        self.filter_terms -= binding.condition.as_ref().map_or(0, |it| it.terms_apart());
     }
 
     /// Whether it was not deleted.

@@ -2,8 +2,9 @@
 //!
 //! Queues are keys here that the caller chose; independent of what they hold.
 
-mod bindings;
+pub(crate) mod bindings;
 mod cache;
+pub(crate) mod condition;
 mod exchanges;
 pub(crate) mod forms;
 mod header_index;
@@ -19,15 +20,17 @@ pub(crate) mod walk;
 use crate::access::definitions::{Declarer, Tally};
 use crate::interface::limits::Limits;
 use crate::{
-    Arguments, BindingTarget, ExchangeKind, ExchangeOptions, Names, PredeclaredExchange, Refusal,
-    RefusalKind, Value,
+    Arguments, Binding, BindingTarget, ExchangeKind, ExchangeOptions, Names, PredeclaredExchange,
+    Refusal, RefusalKind, Value,
 };
 use bindings::{Bindings, ExchangeKey, List, Target};
 use cache::RouteCache;
+use condition::{Condition, Conditions};
 use exchanges::{Exchange, Exchanges};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use resolve::Scratch;
+pub(crate) use resolve::once_each;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -74,6 +77,8 @@ pub(crate) struct Routed {
     pub(crate) has_subjects: bool,
     /// Its way was walked to the end, so that this, and the queues found, are all.
     pub(crate) is_whole: bool,
+    /// Further queues get it under [`Router::take_conditions`].
+    pub(crate) is_conditional: bool,
 }
 
 /// The keys of a message on its way through the exchanges.
@@ -83,6 +88,14 @@ pub(crate) struct Keys<'a> {
     pub(crate) routing_key: &'a str,
     /// Further ones (CC and BCC).
     pub(crate) also_to: &'a [&'a str],
+}
+
+/// How a message is looked at on its way.
+pub(crate) struct Look<'a> {
+    /// Its headers.
+    pub(crate) headers: VisitHeaders<'a>,
+    /// Whether it meets the condition of a binding.
+    pub(crate) meets: &'a mut dyn FnMut(&Condition) -> bool,
 }
 
 /// Visits a message's headers; called at most once per message, and only where a headers exchange
@@ -100,10 +113,30 @@ pub(crate) struct BindingView<'a> {
     pub(crate) key: &'a str,
     /// Its arguments; `None` where it has none.
     pub(crate) arguments: Option<&'a Arguments>,
+    /// What a message has to be for it, if anything.
+    pub(crate) condition: Option<&'a Condition>,
     /// Whether both of its ends are durable.
     pub(crate) durable: bool,
     /// Who bound.
     pub(crate) by: Declarer,
+}
+
+impl BindingView<'_> {
+    /// The binding, as requests name it.
+    pub(crate) fn to_binding(self) -> Binding {
+        let target = match self.target {
+            TargetView::Queue(name, _) => BindingTarget::Queue(name.to_owned()),
+            TargetView::Exchange(name) => BindingTarget::Exchange(name.to_owned()),
+        };
+        Binding {
+            source: self.source.to_owned(),
+            target,
+            key: self.key.to_owned(),
+            arguments: self.arguments.cloned().unwrap_or_default(),
+            filter: self.condition.and_then(|condition| condition.filter.clone()),
+            not_from: self.condition.and_then(|it| it.not_from.as_deref().map(str::to_owned)),
+        }
+    }
 }
 
 /// The far end of a [`BindingView`].
@@ -159,6 +192,8 @@ pub(crate) struct Router {
     /// What exchanges and bindings take in memory, by who declared them.
     pub(crate) tally: Tally,
     cache: RouteCache,
+    /// Those of the last route that has some.
+    conditions: Option<Arc<Conditions<QueueKey>>>,
     scratch: Scratch,
     /// Nodes, bindings and exchanges looked at since the host last asked; nothing for remembered routes.
     looked_at: u64,
@@ -207,6 +242,7 @@ impl Router {
             leaving: VecDeque::new(),
             tally: Tally::default(),
             cache: RouteCache::new(seed),
+            conditions: None,
             scratch: Scratch::default(),
             looked_at: 0,
         }
@@ -271,6 +307,12 @@ impl Router {
         std::mem::take(&mut self.looked_at)
     }
 
+    /// Takes the conditions under which the message that was routed last goes to further queues, if there are
+    /// some ([`Routed::is_conditional`]).
+    pub(crate) fn take_conditions(&mut self) -> Option<Arc<Conditions<QueueKey>>> {
+        self.conditions.take()
+    }
+
     /// Takes the patterns that have come (true) or gone since the last call.
     pub(crate) fn take_subject_changes(&mut self) -> Vec<(Box<str>, bool)> {
         self.subject_changes.as_mut().map(std::mem::take).unwrap_or_default()
@@ -324,6 +366,7 @@ impl Router {
             target,
             key: &binding.key,
             arguments: binding.arguments.as_deref(),
+            condition: binding.condition.as_deref(),
             durable: source.options.durable && self.is_durable(binding.target),
             by: binding.by,
         })

@@ -2,7 +2,7 @@
 
 use super::bindings::{ExchangeKey, List, Target};
 use super::patterns::MatchScratch;
-use super::{Keys, QueueKey, Routed, Router, VisitHeaders};
+use super::{Keys, Look, QueueKey, Routed, Router, VisitHeaders};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -11,6 +11,8 @@ use std::sync::Arc;
 pub(super) struct Scratch {
     /// Targets that one exchange leads it to.
     pub(super) targets: Vec<Target>,
+    /// Bindings of it that take only some messages.
+    pub(super) conditional: Vec<u32>,
     pub(super) matching: MatchScratch,
     /// Counts walks; an exchange marked with this number has been come to.
     pub(super) walk: u64,
@@ -25,23 +27,29 @@ impl Router {
         &mut self,
         exchange: &str,
         keys: Keys<'_>,
-        headers: VisitHeaders<'_>,
+        look: Look<'_>,
         out: &mut Vec<QueueKey>,
     ) -> Option<Routed> {
         out.clear();
         if exchange.is_empty() {
             self.by_name(keys, out);
             once_each(out);
-            let (internal, delaying, has_subjects) = (false, false, false);
-            return Some(Routed { internal, delaying, has_subjects, is_whole: true });
+            return Some(Routed {
+                internal: false,
+                delaying: false,
+                has_subjects: false,
+                is_whole: true,
+                is_conditional: false,
+            });
         }
         if keys.also_to.is_empty() {
-            let known = self.cache.get(self.generation, exchange, keys.routing_key, out);
+            let Router { cache, generation, conditions, .. } = self;
+            let known = cache.get(*generation, exchange, keys.routing_key, out, conditions);
             if known.is_some() {
                 return known;
             }
         }
-        self.resolve(exchange, keys, headers, self.route_steps_at_once, out)
+        self.resolve(exchange, keys, look, self.route_steps_at_once, out)
     }
 
     /// As [`Router::route`], however long the message's way is.
@@ -49,11 +57,11 @@ impl Router {
         &mut self,
         exchange: &str,
         keys: Keys<'_>,
-        headers: VisitHeaders<'_>,
+        look: Look<'_>,
         out: &mut Vec<QueueKey>,
     ) -> Option<Routed> {
         out.clear();
-        self.resolve(exchange, keys, headers, u64::MAX, out)
+        self.resolve(exchange, keys, look, u64::MAX, out)
     }
 
     #[cold]
@@ -61,19 +69,22 @@ impl Router {
         &mut self,
         name: &str,
         keys: Keys<'_>,
-        visit_headers: VisitHeaders<'_>,
+        look: Look<'_>,
         most: u64,
         out: &mut Vec<QueueKey>,
     ) -> Option<Routed> {
         let mut walk = self.begin_walk(name)?;
         let options = &self.exchange(name).ok()?;
         let (internal, delaying) = (options.internal, options.delaying);
-        let is_whole = self.go_on(&mut walk, keys, visit_headers, most, out);
+        let is_whole = self.go_on(&mut walk, keys, look, most, out);
         once_each(out);
         let has_subjects = walk.has_subjects;
-        let routed = Routed { internal, delaying, has_subjects, is_whole };
+        self.conditions = walk.take_conditions(self.seed);
+        let is_conditional = self.conditions.is_some();
+        let routed = Routed { internal, delaying, has_subjects, is_whole, is_conditional };
         if is_whole && walk.is_by_key() && keys.also_to.is_empty() {
-            self.cache.put(self.generation, name, keys.routing_key, routed, out);
+            let (generation, conditions) = (self.generation, self.conditions.as_ref());
+            self.cache.put(generation, name, keys.routing_key, routed, out, conditions);
         }
         Some(routed)
     }
@@ -86,9 +97,11 @@ impl Router {
         keys: Keys<'_>,
         headers: VisitHeaders<'_>,
     ) -> Option<Vec<&str>> {
+        // Whatever a binding asks for beside the key.
+        let look = Look { headers, meets: &mut |_| true };
         let Some(mut walk) = self.begin_walk(exchange) else { return Some(Vec::new()) };
         let most = self.route_steps_at_once;
-        let is_whole = self.go_on(&mut walk, keys, headers, most, &mut Vec::new());
+        let is_whole = self.go_on(&mut walk, keys, look, most, &mut Vec::new());
         let name = |key| &*self.exchanges.get(key).name;
         is_whole.then(|| walk.exchanges().map(name).collect())
     }
@@ -139,7 +152,8 @@ impl Router {
     }
 }
 
-pub(super) fn once_each(queues: &mut Vec<QueueKey>) {
+/// Sorts queues, each to be there once.
+pub(crate) fn once_each(queues: &mut Vec<QueueKey>) {
     if queues.len() > 1 {
         queues.sort_unstable();
         queues.dedup();

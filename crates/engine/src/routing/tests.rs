@@ -6,6 +6,7 @@ mod patterns;
 mod steps;
 mod topology;
 
+use super::bindings::Terms;
 use super::*;
 use crate::interface::limits::{
     ROUTE_CACHE_ENTRIES_MAX, ROUTE_CACHE_QUEUES_MAX, ROUTE_EXCHANGES_MAX,
@@ -50,6 +51,41 @@ struct TestHost {
     names: Vec<String>,
 }
 
+/// Without a condition.
+impl From<Arguments> for Terms {
+    fn from(arguments: Arguments) -> Terms {
+        Terms::new(arguments, None, None)
+    }
+}
+
+impl From<&Arguments> for Terms {
+    fn from(arguments: &Arguments) -> Terms {
+        Terms::from(arguments.clone())
+    }
+}
+
+impl Router {
+    fn route_by(
+        &mut self,
+        exchange: &str,
+        keys: Keys<'_>,
+        headers: VisitHeaders<'_>,
+        out: &mut Vec<QueueKey>,
+    ) -> Option<Routed> {
+        self.route(exchange, keys, Look { headers, meets: &mut |_| false }, out)
+    }
+
+    fn route_whole_by(
+        &mut self,
+        exchange: &str,
+        keys: Keys<'_>,
+        headers: VisitHeaders<'_>,
+        out: &mut Vec<QueueKey>,
+    ) -> Option<Routed> {
+        self.route_whole(exchange, keys, Look { headers, meets: &mut |_| false }, out)
+    }
+}
+
 impl TestHost {
     fn new(queues: &[&str]) -> TestHost {
         let router = Router::new("/", &crate::tests::CONVENTIONS.names, &Limits::default(), 42);
@@ -80,7 +116,7 @@ impl TestHost {
     }
 
     fn unbind(&mut self, source: &str, to: &str, key: &str) -> Change {
-        self.router.unbind(source, &target(to), key, &Arguments::new()).unwrap()
+        self.router.unbind(source, &target(to), key, Arguments::new()).unwrap()
     }
 
     fn route_with(&mut self, exchange: &str, keys: &[&str], headers: &Arguments) -> Vec<String> {
@@ -91,9 +127,9 @@ impl TestHost {
             visits += 1;
             headers.iter().for_each(|(name, value)| visit(name, value.clone()));
         };
-        let routed = self.router.route(exchange, keys, &mut visit_headers, &mut out);
+        let routed = self.router.route_by(exchange, keys, &mut visit_headers, &mut out);
         if !routed.expect("the exchange is there").is_whole {
-            self.router.route_whole(exchange, keys, &mut visit_headers, &mut out);
+            self.router.route_whole_by(exchange, keys, &mut visit_headers, &mut out);
             most = 2;
         }
         assert!(visits <= most, "headers are read once");
@@ -240,7 +276,7 @@ fn headers_are_read_only_where_a_headers_exchange_is_on_the_way() {
         for _ in 0..2 {
             let (mut reads, mut out) = (0, Vec::new());
             let keys = Keys { routing_key: key, also_to: &[] };
-            host.router.route(exchange, keys, &mut |_| reads += 1, &mut out).unwrap();
+            host.router.route_by(exchange, keys, &mut |_| reads += 1, &mut out).unwrap();
             assert_eq!(reads, expected, "{exchange} {key}");
         }
     }
@@ -402,10 +438,16 @@ fn the_publisher_hears_what_the_exchange_is() {
     {
         for _ in 0..2 {
             let keys = Keys { routing_key: "k", also_to: &[] };
-            let routed = host.router.route(name, keys, &mut |_| (), &mut Vec::new());
+            let routed = host.router.route_by(name, keys, &mut |_| (), &mut Vec::new());
             assert_eq!(
                 routed,
-                Some(Routed { internal, delaying, has_subjects: false, is_whole: true }),
+                Some(Routed {
+                    internal,
+                    delaying,
+                    has_subjects: false,
+                    is_whole: true,
+                    is_conditional: false
+                }),
                 "{name}"
             );
         }

@@ -1,12 +1,14 @@
 //! Changes to the topology: declaring, deleting, binding, unbinding, and what follows from them.
 
-use super::bindings::{Binding, ExchangeKey, List, Target};
+use super::bindings::{Binding, ExchangeKey, List, Target, Terms};
 use super::exchanges::Exchange;
 use super::forms::{Forms, signs};
 use super::header_index::NEAR_MISSES_MAX;
 use super::patterns::{NONE, TOPIC};
 use super::{Change, QueueEntry, QueueKey, Router, headers};
-use crate::interface::limits::{ARGUED_BINDINGS_MAX, NAME_BYTES_MAX, TOPIC_WORDS_MAX};
+use crate::interface::limits::{
+    ARGUED_BINDINGS_MAX, FILTER_TERMS_MAX, NAME_BYTES_MAX, TOPIC_WORDS_MAX,
+};
 use crate::interface::refusal::refuse;
 use crate::{Arguments, BindingTarget, Declared, ExchangeKind, ExchangeOptions, Mismatch, Refusal};
 use std::sync::Arc;
@@ -124,23 +126,25 @@ impl Router {
         source: &str,
         target: &BindingTarget,
         key: &str,
-        arguments: Arguments,
+        terms: impl Into<Terms>,
     ) -> Result<Change, Refusal> {
+        let terms = terms.into();
         check_ends(source, target)?;
         check_length("binding key", key)?;
         let from = self.exchanges.find(source).ok_or_else(|| self.no_exchange(source))?;
         let to = self.target(target)?;
         let durable = self.exchanges.get(from).options.durable && self.is_durable(to);
         let change = Change { durable, ..Change::default() };
-        let arguments = (!arguments.is_empty()).then(|| Box::new(arguments));
-        if self.bindings.find(from, to, key, arguments.as_deref()).is_some() {
+        if self.bindings.find(from, to, key, &terms).is_some() {
             return Ok(change);
         }
         match self.exchanges.get(from).options.kind {
             ExchangeKind::Headers => {
-                headers::check(self.names, arguments.as_deref().unwrap_or(&Arguments::new()))?;
+                let none = Arguments::new();
+                headers::check(self.names, terms.arguments.as_deref().unwrap_or(&none))?;
             }
             ExchangeKind::Topic => check_pattern(key)?,
+            ExchangeKind::Filtered => check_filtered(source, &terms)?,
             ExchangeKind::Direct | ExchangeKind::Fanout => {}
         }
         if !self.hold_auto_delete && self.bindings.len() >= self.bindings_max {
@@ -152,12 +156,12 @@ impl Router {
             );
         }
         self.check_kept(durable)?;
-        self.count_in(from, key, arguments.is_some())?;
+        self.count_in(from, key, &terms)?;
         let by = self.tally.by;
-        let id = self.bindings.add(from, to, key, arguments, by);
+        let id = self.bindings.add(from, to, key, terms, by);
         if !self.index_headers(id) {
-            let argued = self.bindings.remove(id).arguments.is_some();
-            self.exchanges.get_mut(from).with_arguments -= usize::from(argued);
+            let binding = self.bindings.remove(id);
+            self.exchanges.get_mut(from).count_out(&binding);
             refuse!(
                 LimitExceeded,
                 "cannot bind to exchange '{source}' in vhost '{}': {NEAR_MISSES_MAX} bindings with other \
@@ -176,16 +180,16 @@ impl Router {
         source: &str,
         target: &BindingTarget,
         key: &str,
-        arguments: &Arguments,
+        terms: impl Into<Terms>,
     ) -> Result<Change, Refusal> {
+        let terms = terms.into();
         check_ends(source, target)?;
         let mut change = Change::default();
         let (Some(from), Ok(to)) = (self.exchanges.find(source), self.target(target)) else {
             return Ok(change);
         };
         change.durable = self.exchanges.get(from).options.durable && self.is_durable(to);
-        let arguments = (!arguments.is_empty()).then_some(arguments);
-        if let Some(id) = self.bindings.find(from, to, key, arguments) {
+        if let Some(id) = self.bindings.find(from, to, key, &terms) {
             self.check_kept(change.durable)?;
             change.changed = true;
             change.bindings_removed = 1;
@@ -197,12 +201,11 @@ impl Router {
 
     /// Whether there is such a binding.
     pub(crate) fn is_bound(&self, binding: &crate::Binding) -> bool {
-        let crate::Binding { source, target, key, arguments } = binding;
+        let crate::Binding { source, target, key, .. } = binding;
         let (Some(from), Ok(to)) = (self.exchanges.find(source), self.target(target)) else {
             return false;
         };
-        let arguments = (!arguments.is_empty()).then_some(arguments);
-        self.bindings.find(from, to, key, arguments).is_some()
+        self.bindings.find(from, to, key, &Terms::of(binding)).is_some()
     }
 
     fn check_not_reserved(&self, name: &str) -> Result<(), Refusal> {
@@ -258,8 +261,10 @@ impl Router {
             }
         } else if exchange.options.kind == ExchangeKind::Direct {
             self.bindings.relink_by_key(id, comes);
-        }
-        if let Some(targets) = &mut exchange.all_targets {
+        } else if exchange.all_targets.is_some() && self.bindings.get(id).condition.is_some() {
+            let head = exchange.conditional;
+            exchange.conditional = self.bindings.relink(List::Leaf, head, id, comes);
+        } else if let Some(targets) = &mut exchange.all_targets {
             if comes { targets.add(target) } else { targets.remove(target) }
         }
         exchange.outgoing = self.bindings.relink(List::Source, exchange.outgoing, id, comes);
@@ -285,12 +290,12 @@ impl Router {
         self.relink(id, false);
         let binding = self.bindings.remove(id);
         self.tally.went(binding.by, binding.bytes());
+        let exchange = self.exchanges.get_mut(binding.source);
+        exchange.count_out(&binding);
         let Binding { source, key, arguments, .. } = binding;
-        let exchange = self.exchanges.get_mut(source);
         if let Some(index) = &mut exchange.by_header {
             index.remove(id, headers::compared(self.names, arguments.as_deref()));
         }
-        exchange.with_arguments -= usize::from(arguments.is_some());
         if let Some(forms) = &mut exchange.forms
             && let Some(signs) = signs(TOPIC.pattern(&key), self.seed)
         {
@@ -302,12 +307,23 @@ impl Router {
     /// Counts a binding that comes against what bounds the work of routing a message. Refused: a topic
     /// pattern whose form makes matching too much work; too many bindings that differ in arguments which
     /// mean nothing to the exchange.
-    fn count_in(&mut self, from: ExchangeKey, key: &str, argued: bool) -> Result<(), Refusal> {
+    fn count_in(&mut self, from: ExchangeKey, key: &str, terms: &Terms) -> Result<(), Refusal> {
         let (seed, is_held) = (self.seed, self.hold_auto_delete);
         let most = if is_held { u64::MAX } else { self.pattern_states_max };
         let exchange = self.exchanges.get_mut(from);
         let kind = exchange.options.kind;
-        if argued
+        let filter_terms = terms.condition.as_ref().map_or(0, |it| it.terms_apart());
+        if !is_held && exchange.filter_terms + filter_terms > FILTER_TERMS_MAX {
+            refuse!(
+                LimitExceeded,
+                "cannot bind to exchange '{}' in vhost '{}' with this filter: those of its bindings would be \
+                 more than {FILTER_TERMS_MAX} terms to evaluate for each message; filters that compare a \
+                 property with one value hardly count",
+                exchange.name,
+                self.vhost
+            );
+        }
+        if terms.is_some()
             && !is_held
             && kind != ExchangeKind::Headers
             && exchange.with_arguments >= ARGUED_BINDINGS_MAX
@@ -335,7 +351,8 @@ impl Router {
                 );
             }
         }
-        exchange.with_arguments += usize::from(argued);
+        exchange.with_arguments += usize::from(terms.is_some());
+        exchange.filter_terms += filter_terms;
         Ok(())
     }
 
@@ -363,6 +380,18 @@ fn check_ends(source: &str, target: &BindingTarget) -> Result<(), Refusal> {
         BindingTarget::Exchange(name) => check_not_default(name),
         BindingTarget::Queue(_) => Ok(()),
     }
+}
+
+/// Every binding of an exchange that goes by filters alone has one.
+fn check_filtered(source: &str, terms: &Terms) -> Result<(), Refusal> {
+    if terms.condition.as_ref().is_some_and(|condition| condition.filter.is_some()) {
+        return Ok(());
+    }
+    refuse!(
+        PreconditionFailed,
+        "exchange '{source}' leads messages on by filters alone: a binding of it needs one that does not \
+         select every message"
+    );
 }
 
 fn check_length(what: &str, name: &str) -> Result<(), Refusal> {

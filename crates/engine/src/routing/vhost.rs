@@ -2,9 +2,13 @@
 
 use crate::access::stored::Stored;
 use crate::pubsub::Interest;
+use crate::routing::condition::Condition;
 use crate::routing::walk::Walk;
-use crate::routing::{Keys, QueueKey, Routed, Router, VisitHeaders};
-use crate::{Content, Publish, ReadHeaders, Refusal, RefusalKind};
+use crate::routing::{Keys, Look, QueueKey, Routed, Router};
+use crate::{
+    ConnectionId, Content, Conventions, Publish, ReadHeaders, Refusal, RefusalKind, Selectable,
+    Value,
+};
 use std::collections::BTreeMap;
 
 /// What a message is routed by.
@@ -12,13 +16,25 @@ use std::collections::BTreeMap;
 pub(crate) struct Way<'a> {
     pub(crate) exchange: &'a str,
     pub(crate) keys: Keys<'a>,
+    /// The connection that publishes it, if that is known.
+    pub(crate) by: Option<ConnectionId>,
 }
 
 impl<'a> Way<'a> {
     #[inline]
-    pub(crate) fn of(publish: &Publish<'a>) -> Way<'a> {
+    pub(crate) fn of(publish: &Publish<'a>, by: Option<ConnectionId>) -> Way<'a> {
         let keys = Keys { routing_key: publish.routing_key, also_to: publish.also_to };
-        Way { exchange: publish.exchange, keys }
+        Way { exchange: publish.exchange, keys, by }
+    }
+
+    /// The message that goes this way, as filters see it.
+    pub(crate) fn selectable(&self, content: &Content<'a>) -> Selectable<'a> {
+        Selectable {
+            exchange: self.exchange,
+            routing_key: self.keys.routing_key,
+            content: *content,
+            delivery_count: 0,
+        }
     }
 }
 
@@ -37,61 +53,68 @@ pub(crate) struct Vhost {
     pub(crate) inboxes: BTreeMap<String, u32>,
 }
 
-/// Lends what visits the headers of a content.
-#[inline]
-fn with_headers<T>(
-    read: ReadHeaders,
-    content: &Content<'_>,
-    work: impl FnOnce(VisitHeaders<'_>) -> T,
-) -> T {
-    work(&mut |visit| read(content.format, content.properties, visit))
+/// A message on its way, and what reads it where an exchange or a binding asks for more than its key.
+#[derive(Clone, Copy)]
+pub(crate) struct Routing<'a> {
+    pub(crate) conventions: &'static Conventions,
+    pub(crate) way: Way<'a>,
+    pub(crate) content: &'a Content<'a>,
+    /// Gives the name of the client that publishes it.
+    pub(crate) from: &'a dyn Fn() -> Option<&'a str>,
+}
+
+impl Routing<'_> {
+    /// Lends how the message is looked at.
+    #[inline]
+    fn look<T>(&self, work: impl FnOnce(Look<'_>) -> T) -> T {
+        let Content { format, properties, .. } = *self.content;
+        let headers = &mut |visit: &mut dyn FnMut(&str, Value)| {
+            (self.conventions.read_headers)(format, properties, visit);
+        };
+        work(Look { headers, meets: &mut |condition| self.meets(condition) })
+    }
+
+    #[cold]
+    fn meets(&self, condition: &Condition) -> bool {
+        let message = self.way.selectable(self.content);
+        let property = |name: &str| (self.conventions.read_property)(&message, name);
+        condition.is_met(&property, (self.from)())
+    }
 }
 
 impl Vhost {
     /// Puts the queues that a message goes to into `targets`, as [`Router::route`]; `None` where there is no
     /// such exchange.
-    /// `read_headers` reads the content's headers, where an exchange on the way compares them.
     #[inline]
     pub(crate) fn route(
         &mut self,
-        read_headers: ReadHeaders,
-        way: Way<'_>,
-        content: &Content<'_>,
+        message: &Routing<'_>,
         targets: &mut Vec<QueueKey>,
     ) -> Option<Routed> {
-        let Way { exchange, keys } = way;
-        with_headers(read_headers, content, |headers| {
-            self.router.route(exchange, keys, headers, targets)
-        })
+        let Way { exchange, keys, .. } = message.way;
+        message.look(|look| self.router.route(exchange, keys, look, targets))
     }
 
     /// Goes on with a walk, as [`Router::go_on`].
     pub(crate) fn go_on(
         &mut self,
         walk: &mut Walk,
-        read_headers: ReadHeaders,
-        way: Way<'_>,
-        content: &Content<'_>,
+        message: &Routing<'_>,
         most: u64,
         targets: &mut Vec<QueueKey>,
     ) -> bool {
-        with_headers(read_headers, content, |headers| {
-            self.router.go_on(walk, way.keys, headers, most, targets)
-        })
+        message.look(|look| self.router.go_on(walk, message.way.keys, look, most, targets))
     }
 
     /// As [`Vhost::route`], to the end of the way however long it is: where it was found before that this is
     /// not much.
     pub(crate) fn route_whole(
         &mut self,
-        read_headers: ReadHeaders,
-        way: Way<'_>,
-        content: &Content<'_>,
+        message: &Routing<'_>,
         targets: &mut Vec<QueueKey>,
     ) -> Option<Routed> {
-        with_headers(read_headers, content, |headers| {
-            self.router.route_whole(way.exchange, way.keys, headers, targets)
-        })
+        let Way { exchange, keys, .. } = message.way;
+        message.look(|look| self.router.route_whole(exchange, keys, look, targets))
     }
 
     /// The exchanges that a message comes to, as [`Router::reached`].
@@ -101,9 +124,10 @@ impl Vhost {
         way: Way<'_>,
         content: &Content<'_>,
     ) -> Option<Vec<&str>> {
-        with_headers(read_headers, content, |headers| {
-            self.router.reached(way.exchange, way.keys, headers)
-        })
+        let headers = &mut |visit: &mut dyn FnMut(&str, Value)| {
+            read_headers(content.format, content.properties, visit);
+        };
+        self.router.reached(way.exchange, way.keys, headers)
     }
 
     /// Refused: no exchange of that name, or one that no client publishes to.

@@ -2,10 +2,11 @@
 //! time where it is long.
 
 use super::bindings::{ExchangeKey, List, Target};
+use super::condition::{Conditional, Conditions};
 use super::headers::{self, Headers};
 use super::patterns::TOPIC;
 use super::resolve::once_each;
-use super::{Keys, QueueKey, Router, VisitHeaders};
+use super::{Keys, Look, QueueKey, Router, VisitHeaders};
 use crate::ExchangeKind;
 use crate::interface::limits::ROUTE_EXCHANGES_MAX;
 use std::sync::Arc;
@@ -28,6 +29,10 @@ pub(crate) struct Walk {
     looked_up_name: bool,
     /// It came to the exchange of subjects.
     pub(crate) has_subjects: bool,
+    /// Queues that it goes to under conditions.
+    conditional: Vec<Conditional<QueueKey>>,
+    /// Where it leads was decided by what the message is, beside its key.
+    is_by_content: bool,
     /// It does not go there.
     pub(crate) avoids_subjects: bool,
     /// The names of the exchanges that are there, if it was interrupted: another one may have the slot of one
@@ -43,7 +48,12 @@ impl Walk {
 
     /// Whether exchange and routing key alone decide where it leads.
     pub(super) fn is_by_key(&self) -> bool {
-        self.headers.is_none() && !self.looked_up_name
+        self.headers.is_none() && !self.looked_up_name && !self.is_by_content
+    }
+
+    /// Takes the queues found so far that it goes to under conditions.
+    pub(super) fn take_conditions(&mut self, seed: u64) -> Option<Arc<Conditions<QueueKey>>> {
+        Conditions::of(std::mem::take(&mut self.conditional), seed).map(Arc::new)
     }
 }
 
@@ -57,13 +67,18 @@ impl Router {
         Some(Walk { exchanges: vec![first], ..Walk::default() })
     }
 
+    /// Those under which a walk leads to the queues that it has found under conditions so far.
+    pub(crate) fn conditions_of(&self, walk: &mut Walk) -> Option<Arc<Conditions<QueueKey>>> {
+        walk.take_conditions(self.seed)
+    }
+
     /// Goes on with a walk until it has looked at `most` nodes, bindings and exchanges, or somewhat more, and
     /// adds the queues found to `out`. Says whether it is at its end.
     pub(crate) fn go_on(
         &mut self,
         walk: &mut Walk,
         keys: Keys<'_>,
-        visit_headers: VisitHeaders<'_>,
+        mut look: Look<'_>,
         most: u64,
         out: &mut Vec<QueueKey>,
     ) -> bool {
@@ -86,9 +101,9 @@ impl Router {
             {
                 Some(exchange) => {
                     if exchange.options.kind == ExchangeKind::Headers && walk.headers.is_none() {
-                        walk.headers = Some(collect(&mut *visit_headers));
+                        walk.headers = Some(collect(&mut *look.headers));
                     }
-                    self.pass(own, walk, keys, end, out)
+                    self.pass(own, walk, keys, &mut look, end, out)
                 }
                 // It was deleted meanwhile.
                 None => None,
@@ -112,11 +127,13 @@ impl Router {
         own: ExchangeKey,
         walk: &mut Walk,
         keys: Keys<'_>,
+        look: &mut Look<'_>,
         end: u64,
         out: &mut Vec<QueueKey>,
     ) -> Option<usize> {
         walk.has_subjects |= own == self.subjects;
         let next = self.find_targets(own, walk.asked, keys, walk.headers.as_ref(), end);
+        self.pass_conditional(own, walk, look);
         let mut targets = std::mem::take(&mut self.scratch.targets);
         if self.has_leaving() {
             targets.retain(|target| self.is_live(*target));
@@ -139,6 +156,32 @@ impl Router {
             }
         }
         next
+    }
+
+    /// Has those bindings lead the message on that take it under a condition. Whether it is met by this
+    /// message is seen at once where that decides about more than a queue.
+    fn pass_conditional(&mut self, own: ExchangeKey, walk: &mut Walk, look: &mut Look<'_>) {
+        if self.scratch.conditional.is_empty() {
+            return;
+        }
+        let Router { exchanges, bindings, scratch, .. } = self;
+        let has_alternate = exchanges.get(own).options.alternate.is_some();
+        for id in scratch.conditional.drain(..) {
+            let binding = bindings.get(id);
+            let Some(condition) = binding.condition.as_deref() else { continue };
+            match binding.target {
+                Target::Queue(queue) if !has_alternate => {
+                    walk.is_led_on = true;
+                    walk.conditional.push(Conditional { queue, condition: condition.clone() });
+                }
+                target => {
+                    walk.is_by_content = true;
+                    if (look.meets)(condition) {
+                        scratch.targets.push(target);
+                    }
+                }
+            }
+        }
     }
 
     /// Marks the exchanges that a walk has come to and that are still there.
@@ -189,15 +232,25 @@ impl Router {
         end: u64,
     ) -> Option<usize> {
         let Router { exchanges, bindings, names, scratch, looked_at, .. } = self;
-        let super::resolve::Scratch { targets, matching, .. } = scratch;
+        let super::resolve::Scratch { targets, conditional, matching, .. } = scratch;
         let exchange = exchanges.get(own);
         targets.clear();
+        conditional.clear();
+        let mut take_all = |targets: &mut Vec<Target>, head| {
+            for (id, binding) in bindings.list_with_ids(List::Leaf, head) {
+                match binding.condition {
+                    None => targets.push(binding.target),
+                    Some(_) => conditional.push(id),
+                }
+            }
+        };
         *looked_at += 1;
         let keys = std::iter::once(keys.routing_key).chain(keys.also_to.iter().copied());
         match exchange.options.kind {
-            ExchangeKind::Fanout => {
+            ExchangeKind::Fanout | ExchangeKind::Filtered => {
                 targets.extend(exchange.all_targets.iter().flat_map(|all| all.list()));
-                *looked_at += targets.len() as u64;
+                take_all(targets, exchange.conditional);
+                *looked_at += (targets.len() + conditional.len()) as u64;
             }
             ExchangeKind::Direct | ExchangeKind::Topic => {
                 for (index, key) in keys.enumerate().skip(from) {
@@ -205,10 +258,7 @@ impl Router {
                         return Some(index);
                     }
                     let before = targets.len();
-                    let mut take = |head| {
-                        let equal = bindings.list(List::Leaf, head);
-                        targets.extend(equal.map(|binding| binding.target));
-                    };
+                    let mut take = |head| take_all(targets, head);
                     if let Some(patterns) = &exchange.patterns {
                         let words = TOPIC.words(key);
                         *looked_at += patterns.matches(words, matching, take) as u64;
@@ -226,7 +276,13 @@ impl Router {
                 let (found, next) = index.find(headers, from, room, |alike| {
                     let arguments = bindings.get(alike[0]).arguments.as_deref();
                     if headers::matches(names, arguments, headers) {
-                        targets.extend(alike.iter().map(|id| bindings.get(*id).target));
+                        for id in alike {
+                            let binding = bindings.get(*id);
+                            match binding.condition {
+                                None => targets.push(binding.target),
+                                Some(_) => conditional.push(*id),
+                            }
+                        }
                         return alike.len();
                     }
                     0

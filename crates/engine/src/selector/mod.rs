@@ -34,6 +34,8 @@
 mod error;
 mod evaluate;
 mod expression;
+mod filter;
+pub(crate) mod filter_set;
 mod lexer;
 mod number;
 mod parser;
@@ -45,6 +47,7 @@ mod value;
 mod tests;
 
 pub use error::SelectorError;
+pub use filter::Filter;
 pub use parser::ParseOptions;
 pub use value::{Literal, Value};
 

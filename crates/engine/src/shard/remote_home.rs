@@ -92,7 +92,8 @@ impl Engine {
             connection.is_at_home = true;
             let user = connection.grant.as_ref().map_or("", |grant| &grant.user);
             let vhost = &self.topology.vhosts[connection.vhost].name;
-            fx.call_home(Call::Connect { connection: channel.connection, user, vhost });
+            let client = connection.client.as_deref().unwrap_or_default();
+            fx.call_home(Call::Connect { connection: channel.connection, user, vhost, client });
         }
         self.clients.openings += 1;
         let opening = self.clients.openings;

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 /// The version of the layout; another one is refused.
-const VERSION: u8 = 13;
+const VERSION: u8 = 14;
 
 impl<'a> HeldRecord<'a> {
     pub(crate) fn of(
@@ -167,14 +167,18 @@ impl Engine {
     fn write_bindings(&self, writer: &mut Writer<'_>) {
         for (_, vhost) in self.topology.vhosts.iter() {
             let durable = vhost.router.bindings().filter(|binding| binding.durable);
-            writer.list(durable, |BindingView { source, target, key, arguments, by, .. }| {
+            writer.list(durable, |view| {
+                let BindingView { source, target, key, arguments, condition, by, .. } = view;
                 let target = match target {
                     TargetView::Queue(name, _) => BindingTarget::Queue(name.to_owned()),
                     TargetView::Exchange(name) => BindingTarget::Exchange(name.to_owned()),
                 };
                 let arguments = arguments.cloned().unwrap_or_default();
                 let vhost = vhost.name.as_str();
-                let binding = BindingRecord { vhost, source, target, key, arguments };
+                let filter = condition.and_then(|condition| condition.filter.clone());
+                let not_from = condition.and_then(|condition| condition.not_from.as_deref());
+                let binding =
+                    BindingRecord { vhost, source, target, key, arguments, filter, not_from };
                 (binding, self.definitions.name(by))
             });
         }

@@ -239,6 +239,8 @@ fn arguments_are_only_as_deep_as_records_bring_back() {
             target: BindingTarget::Queue("q".to_owned()),
             key: "k".to_owned(),
             arguments: arguments.clone(),
+            filter: None,
+            not_from: None,
         });
         host.engine.request(host.now, channel, bind, &mut host.fx);
         let options = QueueOptions { durable: true, other: arguments, ..QueueOptions::default() };

@@ -1,6 +1,9 @@
 //! The names and readers that the engine's own tests run with: those that users see, without headers.
 
-use crate::{Content, Conventions, ExchangeKind, Format, Names, PredeclaredExchange, Value};
+use crate::{
+    Content, Conventions, ExchangeKind, Format, Names, PredeclaredExchange, Selectable, Value,
+    selector,
+};
 
 /// What the tests pass for the protocols.
 pub(crate) static CONVENTIONS: Conventions = Conventions {
@@ -25,8 +28,27 @@ pub(crate) static CONVENTIONS: Conventions = Conventions {
         extension_prefix: "x-",
     },
     read_headers,
+    read_property,
     read_further_keys,
 };
+
+/// Properties are written `colour:red,size:5`.
+fn read_property<'m>(message: &Selectable<'m>, name: &str) -> selector::Value<'m> {
+    if name == "key" {
+        return selector::Value::Text(message.routing_key);
+    }
+    if name == "count" {
+        return selector::Value::Exact(message.delivery_count.into());
+    }
+    let text = str::from_utf8(message.content.properties).unwrap_or_default();
+    let mut pairs = text.split(',').filter_map(|pair| pair.split_once(':'));
+    match pairs.find(|(own, _)| *own == name) {
+        None => selector::Value::Null,
+        Some((_, value)) => {
+            value.parse().map_or(selector::Value::Text(value), selector::Value::Exact)
+        }
+    }
+}
 
 fn read_headers(_: Format, _: &[u8], _: &mut dyn FnMut(&str, Value)) {}
 

@@ -153,6 +153,10 @@ impl TestHost {
                     self.engine.writable(connection);
                 }
             }
+            "name" => {
+                let connection = self.channel(rest.0[0]).connection;
+                self.engine.name_client(connection, rest.0[1]);
+            }
             "login" => {
                 self.login(rest.0[0], rest.0[1]);
             }
@@ -424,7 +428,7 @@ impl TestHost {
             delay: words.millis("delay"),
             content: Content {
                 format: Format(1),
-                properties: b"properties",
+                properties: words.value("props").unwrap_or("properties").as_bytes(),
                 body: arguments[2].as_bytes(),
                 shared: None,
                 persistent: words.has("persistent"),
@@ -455,7 +459,7 @@ fn settle(words: &Words<'_>) -> Settle {
 }
 
 /// What becomes of deliveries of a consumer that ends.
-fn end_outcome(words: &Words<'_>, key: &str) -> Outcome {
+pub(super) fn end_outcome(words: &Words<'_>, key: &str) -> Outcome {
     match words.value(key) {
         Some("release") => Outcome::RELEASE,
         Some("accept") => Outcome::Accept,
@@ -501,14 +505,16 @@ fn request(words: &Words<'_>) -> Request {
                 Some(exchange) => BindingTarget::Exchange(exchange.to_owned()),
                 None => BindingTarget::Queue(text(2)),
             };
-            let binding = Binding { source, target, key, arguments };
+            let (filter, not_from) =
+                (super::filters::filter(words), words.value("not-from").map(str::to_owned));
+            let binding = Binding { source, target, key, arguments, filter, not_from };
             let binds = words.0[0] == "bind";
             if binds { Request::Bind(binding) } else { Request::Unbind(binding) }
         }
         "claim" | "detach" | "end" => super::sessions::request(words),
         "open" | "delete-subscription" | "find" => super::named_subscriptions::request(words),
         "temporary" | "hold" | "let-go" => super::lifetimes::request(words),
-        "consume" => Request::Consume(consume(words)),
+        "consume" => Request::Consume(super::filters::consume(words)),
         "cancel" => Request::CancelConsumer { name: text(1), returns: words.has("returns") },
         "get" => Request::Get { queue: text(1), presettled: words.has("presettled") },
         "inbox" => Request::OpenInbox { name: text(1) },
@@ -529,32 +535,13 @@ fn request(words: &Words<'_>) -> Request {
     }
 }
 
-fn consume(words: &Words<'_>) -> Consume {
-    let text = |index: usize| words.0[index].to_owned();
-    Consume {
-        queue: text(1),
-        name: text(2),
-        browses: words.has("browse"),
-        presettled: words.has("presettled"),
-        exclusive: words.has("exclusive"),
-        priority: words.number("priority").unwrap_or(0),
-        credit: Credit {
-            messages: words.number("credit").unwrap_or(0),
-            bytes: words.number("bytes").unwrap_or(0),
-        },
-        is_granted: words.has("granted"),
-        on_close: end_outcome(words, "on-close"),
-        on_loss: end_outcome(words, "on-loss"),
-        settle_timeout: words.millis("timeout"),
-    }
-}
-
 fn exchange_options(words: &Words<'_>) -> ExchangeOptions {
     ExchangeOptions {
         kind: match words.0[2] {
             "direct" => ExchangeKind::Direct,
             "fanout" => ExchangeKind::Fanout,
             "topic" => ExchangeKind::Topic,
+            "filtered" => ExchangeKind::Filtered,
             _ => ExchangeKind::Headers,
         },
         delaying: words.has("delaying"),

@@ -40,8 +40,8 @@ impl NodeEffects {
                 let value = Value::Request(request);
                 self.links.say_with(ShardId::HOME, ToHome::Request { channel }, value);
             }
-            Call::Connect { connection, user, vhost } => {
-                self.links.ask_home(ToHome::Connect { connection, user, vhost });
+            Call::Connect { connection, user, vhost, client } => {
+                self.links.ask_home(ToHome::Connect { connection, user, vhost, client });
             }
             Call::Open { channel, opening } => {
                 self.links.ask_home(ToHome::Open { name: ChannelName { id: channel, opening } });
@@ -269,9 +269,12 @@ impl Node {
         values: &mut VecDeque<Value>,
     ) {
         match *request {
-            ToHome::Connect { connection, user, vhost } => {
+            ToHome::Connect { connection, user, vhost, client } => {
                 self.connections.next_sweep.get_or_insert(now.plus(SWEEP_INTERVAL));
                 self.connect_remote(from, connection, user, vhost);
+                if let Some(slot) = self.effects.links.remote(from, connection) {
+                    self.engine.name_client(slot, client);
+                }
             }
             ToHome::Open { name: ChannelName { id, opening } } => {
                 let Some(channel) = self.remote_channel(from, id) else { return };

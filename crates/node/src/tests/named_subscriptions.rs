@@ -34,6 +34,7 @@ pub(super) fn request(words: &[&str]) -> Request {
             is_granted: false,
             on_close: Outcome::REQUEUE,
             on_loss: Outcome::REQUEUE,
+            filter: None,
         }),
         "temporary" => Request::CreateTemporary(Box::new(CreateTemporary {
             name: text(3),

@@ -292,6 +292,8 @@ fn bind(broker: &mut Broker, pattern: &str) {
         target: BindingTarget::Queue("q".to_owned()),
         key: pattern.to_owned(),
         arguments: Arguments::new(),
+        filter: None,
+        not_from: None,
     };
     broker.administer("/", Request::Bind(binding));
 }

@@ -123,6 +123,8 @@ fn vhost_with_bindings(host: &mut Host, count: usize) {
             target: BindingTarget::Queue("q".to_owned()),
             key: format!("key.{number}"),
             arguments: Arguments::new(),
+            filter: None,
+            not_from: None,
         };
         host.operate("other", Request::Bind(binding)).unwrap();
     }

@@ -16,6 +16,8 @@ fn broker(shards: usize) -> (Broker, Vec<String>) {
         target: BindingTarget::Queue("q".to_owned()),
         key: "kept".to_owned(),
         arguments: Arguments::new(),
+        filter: None,
+        not_from: None,
     };
     broker.administer("/", Request::Bind(binding));
     let slow: Vec<String> = (0..shards).map(|shard| format!("slow{shard}")).collect();

@@ -99,6 +99,8 @@ fn what_others_publish_to_queues_passes_a_message_to_very_many() {
             target: BindingTarget::Queue(format!("w{number}")),
             key: "k".to_owned(),
             arguments: angarium_engine::Arguments::new(),
+            filter: None,
+            not_from: None,
         });
         host.operate("/", bind).unwrap();
     }

@@ -195,13 +195,15 @@ impl Handler {
             Method::ExchangeBind {
                 destination, source, routing_key, no_wait, arguments, ..
             } => {
-                let binding = exchange_binding(destination, source, routing_key, arguments)?;
+                let binding =
+                    exchange_binding(destination, source, routing_key, &self.vhost, arguments)?;
                 Lowered::done(Request::Bind(binding), Method::ExchangeBindOk {}, no_wait)
             }
             Method::ExchangeUnbind {
                 destination, source, routing_key, no_wait, arguments, ..
             } => {
-                let binding = exchange_binding(destination, source, routing_key, arguments)?;
+                let binding =
+                    exchange_binding(destination, source, routing_key, &self.vhost, arguments)?;
                 Lowered::done(Request::Unbind(binding), Method::ExchangeUnbindOk {}, no_wait)
             }
             _ => return Err(misdirected(method)),
@@ -235,11 +237,14 @@ impl Handler {
         let source = exchange_name(exchange)?;
         let name = self.queue_name(index, queue)?;
         let key = if queue.is_empty() && key.is_empty() { name.clone() } else { key.to_owned() };
+        let filter = mapping::binding_filter(&source, &self.vhost, arguments)?;
         Ok(Binding {
             source,
             target: BindingTarget::Queue(name),
             key,
             arguments: mapping::binding_arguments(arguments),
+            filter,
+            not_from: None,
         })
     }
 
@@ -339,6 +344,7 @@ impl Handler {
                     priority: mapping::consumer_priority(&queue, &self.vhost, arguments)?,
                     credit: self.channels.all[index].consumer_credit,
                     settle_timeout: mapping::consumer_timeout(&queue, &self.vhost, arguments)?,
+                    filter: mapping::consumer_filter(&queue, &self.vhost, arguments)?,
                     queue,
                     ..Consume::default()
                 };
@@ -534,6 +540,7 @@ fn exchange_binding(
     destination: &str,
     source: &str,
     key: &str,
+    vhost: &str,
     arguments: Table<'_>,
 ) -> Result<Binding, Fault> {
     Ok(Binding {
@@ -541,6 +548,8 @@ fn exchange_binding(
         target: BindingTarget::Exchange(exchange_name(destination)?),
         key: key.to_owned(),
         arguments: mapping::binding_arguments(arguments),
+        filter: mapping::binding_filter(source, vhost, arguments)?,
+        not_from: None,
     })
 }
 

@@ -4,17 +4,45 @@ use super::codec::table::Entry;
 use super::codec::{FieldValue, Table, properties};
 use super::fault::{Code, Fault, Reach};
 use super::mismatch;
+use angarium_engine::selector::{self, Filter, ParseOptions};
 use angarium_engine::{
     Arguments, EXCHANGE_OPTIONS, ExchangeKind, ExchangeOptions, MILLIS_MAX, OptionDefinition,
     QUEUE_OPTIONS, QueueOptions, QueueType, Refusal, RefusalKind, Value,
 };
 use std::time::Duration;
 
+/// The argument of basic.consume, and of bindings, that has a selector.
+const SELECTOR_ARGUMENT: &str = "x-selector";
+
 /// Visits the headers in a property list.
 pub(crate) fn read_headers(raw: &[u8], visit: &mut dyn FnMut(&str, Value)) {
     for entry in properties::headers(raw).unwrap_or_default().entries() {
         visit(entry.name, comparable(entry.value));
     }
+}
+
+/// A message's header of that name as selectors see it; of several, the first counts.
+pub(crate) fn header_named<'m>(raw: &'m [u8], name: &str) -> Option<selector::Value<'m>> {
+    let entry = properties::headers(raw)?.entries().find(|entry| entry.name == name)?;
+    Some(match entry.value {
+        FieldValue::Void => selector::Value::Null,
+        FieldValue::Bool(value) => selector::Value::Bool(value),
+        FieldValue::Int(value) => selector::Value::Exact(value),
+        FieldValue::Float(value) => selector::Value::Approximate(value),
+        FieldValue::Decimal { scale, value } => {
+            selector::Value::Approximate(f64::from(value) / 10f64.powi(scale.into()))
+        }
+        FieldValue::LongStr(bytes) => {
+            str::from_utf8(bytes).map_or(selector::Value::Other, selector::Value::Text)
+        }
+        FieldValue::Timestamp(seconds) => match i64::try_from(seconds) {
+            Ok(seconds) => selector::Value::Exact(seconds),
+            Err(_) => selector::Value::Approximate(seconds as f64),
+        },
+        FieldValue::Bytes(_) | FieldValue::Array(_) | FieldValue::Table(_) => {
+            selector::Value::Other
+        }
+    })
 }
 
 /// The arguments of a binding, as headers exchanges compare them.
@@ -200,6 +228,35 @@ pub(super) fn browses(
         Some(FieldValue::Bool(true)) => Err(what.invalid("x-browse", "needs no-ack")),
         Some(_) => Err(what.invalid("x-browse", "must be true or false")),
     }
+}
+
+/// Which messages a consumer takes, where the arguments of basic.consume say so.
+pub(super) fn consumer_filter(
+    queue: &str,
+    vhost: &str,
+    table: Table<'_>,
+) -> Result<Option<Filter>, Fault> {
+    filter(table, &Declared { noun: "queue", name: queue, vhost })
+}
+
+/// Which messages a binding takes, where its arguments say so.
+pub(super) fn binding_filter(
+    exchange: &str,
+    vhost: &str,
+    table: Table<'_>,
+) -> Result<Option<Filter>, Fault> {
+    filter(table, &Declared { noun: "exchange", name: exchange, vhost })
+}
+
+fn filter(table: Table<'_>, what: &Declared<'_>) -> Result<Option<Filter>, Fault> {
+    let text = match table.get(SELECTOR_ARGUMENT) {
+        None => return Ok(None),
+        Some(FieldValue::LongStr(text)) => str::from_utf8(text),
+        Some(_) => return Err(what.invalid(SELECTOR_ARGUMENT, "must be a string")),
+    };
+    let text = text.map_err(|_| what.invalid(SELECTOR_ARGUMENT, "is not UTF-8"))?;
+    let filter = Filter::parse(text, &ParseOptions::default());
+    filter.map(Some).map_err(|error| what.invalid(SELECTOR_ARGUMENT, &error.to_string()))
 }
 
 /// How long a consumer's deliveries may stay unsettled, where the arguments of basic.consume say so.

@@ -22,9 +22,9 @@ mod writer;
 pub use crate::amqp091::handler::Handler;
 pub use crate::amqp091::writer::Writer;
 pub(crate) use crate::amqp091::writer::amended;
-pub(crate) use mapping::read_headers as read_amqp_headers;
+pub(crate) use mapping::{header_named, read_headers as read_amqp_headers};
 pub use settings::Settings;
-pub(crate) use translate::visit_properties;
+pub(crate) use translate::{reply_to, text_property, timestamp, visit_properties};
 
 /// The capability that says that basic.consume takes `x-browse`.
 pub const BROWSE_CAPABILITY: &str = "x-browse";

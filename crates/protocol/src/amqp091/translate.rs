@@ -24,17 +24,8 @@ pub(crate) fn visit_properties(raw: &[u8], see: &mut dyn FnMut(Property<'_>) -> 
     if let Some(address) = list.reply_to {
         see(Property::ReplyTo(address));
     }
-    for (property, text) in [
-        (TextProperty::ContentType, list.content_type),
-        (TextProperty::ContentEncoding, list.content_encoding),
-        (TextProperty::CorrelationId, list.correlation_id),
-        (TextProperty::MessageId, list.message_id),
-        (TextProperty::Type, list.kind),
-        (TextProperty::AppId, list.app_id),
-        (TextProperty::UserId, list.user_id),
-        (TextProperty::Expiration, list.expiration),
-    ] {
-        if let Some(text) = text {
+    for property in TextProperty::ALL {
+        if let Some(text) = text_of(&list, property) {
             see(Property::Text(property, text));
         }
     }
@@ -51,6 +42,34 @@ pub(crate) fn visit_properties(raw: &[u8], see: &mut dyn FnMut(Property<'_>) -> 
         };
         see(Property::Header(entry.name, value));
     }
+}
+
+/// A property that is a text.
+pub(crate) fn text_property(raw: &[u8], property: TextProperty) -> Option<&str> {
+    text_of(&Properties::decode(raw).ok()?, property)
+}
+
+fn text_of<'a>(list: &Properties<'a>, property: TextProperty) -> Option<&'a str> {
+    match property {
+        TextProperty::ContentType => list.content_type,
+        TextProperty::ContentEncoding => list.content_encoding,
+        TextProperty::CorrelationId => list.correlation_id,
+        TextProperty::MessageId => list.message_id,
+        TextProperty::Type => list.kind,
+        TextProperty::AppId => list.app_id,
+        TextProperty::UserId => list.user_id,
+        TextProperty::Expiration => list.expiration,
+    }
+}
+
+/// Where replies go.
+pub(crate) fn reply_to(raw: &[u8]) -> Option<&str> {
+    Properties::decode(raw).ok()?.reply_to
+}
+
+/// When it was made, in seconds since the Unix epoch.
+pub(crate) fn timestamp(raw: &[u8]) -> Option<u64> {
+    Properties::decode(raw).ok()?.timestamp
 }
 
 /// What a foreign message's properties come to, before they are encoded.

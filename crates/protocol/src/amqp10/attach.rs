@@ -368,7 +368,8 @@ fn temporary_made(link: &mut Link, name: String) -> Option<(Request, Step)> {
 
 fn bind(source: String, queue: String, key: String) -> Request {
     let target = BindingTarget::Queue(queue);
-    Request::Bind(Binding { source, target, key, arguments: Arguments::new() })
+    let (arguments, filter, not_from) = (Arguments::new(), None, None);
+    Request::Bind(Binding { source, target, key, arguments, filter, not_from })
 }
 
 /// What begins to consume for a link.

@@ -5,6 +5,7 @@ use super::codec::headers::{HeadersWriter, without};
 use super::{fault, subject};
 use crate::properties::{HeaderValue, Property, REPLY_TO_HEADER, TextProperty, withdrawn};
 use crate::translation::visit;
+use angarium_engine::selector::Value;
 use angarium_engine::{
     Annotations, Format, MessageView, QUEUE_SUBJECT_PREFIX, Refusal, RefusalKind,
     SlowConsumerPolicy, Subscribe,
@@ -94,6 +95,37 @@ pub(crate) fn visit_properties(raw: &[u8], see: &mut dyn FnMut(Property<'_>) -> 
         if !property.is_some_and(&mut *see) {
             header(&String::from_utf8_lossy(name), &value, see);
         }
+    }
+}
+
+/// The first header of that name, whose case counts, as selectors see it: always a text.
+pub(crate) fn header_named<'m>(raw: &'m [u8], name: &str) -> Option<Value<'m>> {
+    let (_, block) = split(raw);
+    Some(match Headers::read(block).get(name)? {
+        Cow::Borrowed(value) => str::from_utf8(value).map_or(Value::Other, Value::Text),
+        // It is folded over several lines.
+        Cow::Owned(_) => Value::Other,
+    })
+}
+
+/// A property that is a text.
+pub(crate) fn text_property(raw: &[u8], property: TextProperty) -> Option<&str> {
+    let name = text_header(property).as_bytes();
+    value_of(raw, |own| own.eq_ignore_ascii_case(name)).filter(|_| !property.is_brokers())
+}
+
+/// When it was made, in seconds since the Unix epoch.
+pub(crate) fn timestamp(raw: &[u8]) -> Option<u64> {
+    value_of(raw, |own| own.eq_ignore_ascii_case(TIMESTAMP.as_bytes()))?.parse().ok()
+}
+
+/// The first header of such a name.
+fn value_of(raw: &[u8], is_meant: impl Fn(&[u8]) -> bool) -> Option<&str> {
+    let (_, block) = split(raw);
+    let mut entries = Headers::read(block).entries();
+    match entries.find(|(name, _)| is_meant(name))?.1 {
+        Cow::Borrowed(value) => str::from_utf8(value).ok(),
+        Cow::Owned(_) => None,
     }
 }
 

@@ -20,5 +20,5 @@ mod writer;
 pub use crate::nats::handler::Handler;
 pub use crate::nats::writer::Writer;
 pub use mapping::{SLOW_CONSUMER_PREFIX, reply_of};
-pub(crate) use mapping::{amended, visit_properties};
+pub(crate) use mapping::{amended, header_named, text_property, timestamp, visit_properties};
 pub use settings::{Settings, Tls};

@@ -1,6 +1,7 @@
 //! What requests to the administration API carry, and the engine's words for it.
 
 use crate::settings::DIRECT_BYTES_LEAST;
+use angarium_engine::selector::{Filter, ParseOptions};
 use angarium_engine::{
     Arguments, Binding, BindingTarget, Bound, EXCHANGE_OPTIONS, ExchangeKind, ExchangeOptions,
     OpenSubscription, OptionDefinition, QUEUE_OPTIONS, QueueOptions, Quota, SlowConsumerPolicy,
@@ -224,6 +225,8 @@ pub(super) struct BindingBody {
     pub(super) key: String,
     #[serde(default)]
     arguments: BTreeMap<String, serde_json::Value>,
+    filter: Option<String>,
+    not_from: Option<String>,
 }
 
 impl BindingBody {
@@ -234,7 +237,11 @@ impl BindingBody {
             _ => return Err("a binding leads to either a queue or an exchange".to_owned()),
         };
         let arguments = engine_values(&self.arguments);
-        Ok(Binding { source: self.source, target, key: self.key, arguments })
+        let filter = self.filter.as_deref();
+        let filter = filter.map(|text| Filter::parse(text, &ParseOptions::default()));
+        let filter = filter.transpose().map_err(|error| format!("filter: {error}"))?;
+        let (source, key, not_from) = (self.source, self.key, self.not_from);
+        Ok(Binding { source, target, key, arguments, filter, not_from })
     }
 }
 

@@ -252,6 +252,8 @@ pub(super) fn bindings(
             "target": binding.target,
             "key": binding.key,
             "arguments": json_object(binding.arguments.into_iter().flatten()),
+            "filter": binding.filter,
+            "not_from": binding.not_from,
         })
     });
     Part { rows: shown.collect(), places: engine.binding_places() }

@@ -332,6 +332,7 @@ impl Plan {
             }
             ExchangeKind::Direct => binding.key == key,
             ExchangeKind::Headers => binding.headers.matches(headers),
+            ExchangeKind::Filtered => false,
         }
     }
 }

@@ -124,7 +124,7 @@ fn routing_looks_at_no_binding_that_does_not_match() {
             // Two keys are never remembered together.
             let keys = Keys { routing_key: key, also_to: &[key] };
             let cost = steps(&mut host, source, |host| {
-                host.router.route(source, keys, &mut |_| (), &mut found).unwrap();
+                host.router.route_by(source, keys, &mut |_| (), &mut found).unwrap();
             });
             assert_eq!(found, [QueueKey(0), QueueKey(1), QueueKey(2)], "{source} {others}");
             costs.push((source, cost));
@@ -153,7 +153,7 @@ fn worst(host: &mut TestHost, keys: &[String]) -> usize {
     let cost = |key: &String| {
         let keys = Keys { routing_key: key, also_to: &[key] };
         let route = |host: &mut TestHost| {
-            host.router.route("amq.topic", keys, &mut |_| (), &mut found).unwrap();
+            host.router.route_by("amq.topic", keys, &mut |_| (), &mut found).unwrap();
         };
         // It was looked up twice.
         steps(host, "amq.topic", route).0 / 2

@@ -62,7 +62,7 @@ fn arguments_alone_tell_any_number_of_bindings_apart() {
         assert!(change.changed, "{value}");
     }
     for value in (0..5_000).rev() {
-        let change = host.router.unbind("amq.headers", &target("a"), "", &number(value)).unwrap();
+        let change = host.router.unbind("amq.headers", &target("a"), "", number(value)).unwrap();
         assert!(change.changed, "{value}");
     }
     assert_eq!(host.binding_count(), 0);
@@ -138,7 +138,7 @@ fn what_is_not_there_or_not_allowed_is_refused_in_words() {
         router.bind(source, &target(to), "", Arguments::new()).map(|_| ())
     };
     let unbind = |router: &mut Router, source: &str, to: &str| {
-        router.unbind(source, &target(to), "", &Arguments::new()).map(|_| ())
+        router.unbind(source, &target(to), "", Arguments::new()).map(|_| ())
     };
     let declared = |router: &mut Router, name: &str| {
         router.declare_exchange(name, &options(Direct)).map(|_| ())
@@ -180,7 +180,7 @@ fn what_is_not_there_or_not_allowed_is_refused_in_words() {
     }
     assert!(!host.router.delete_exchange("x", true).unwrap().changed);
     let keys = Keys { routing_key: "", also_to: &[] };
-    assert_eq!(host.router.route("x", keys, &mut |_| (), &mut Vec::new()), None);
+    assert_eq!(host.router.route_by("x", keys, &mut |_| (), &mut Vec::new()), None);
 }
 
 #[test]

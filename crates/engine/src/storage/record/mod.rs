@@ -8,13 +8,14 @@ mod options;
 use crate::interface::limits::ANNOTATION_BYTES_MAX;
 use crate::queue::entry::Entry;
 use crate::queue::page;
+use crate::selector::Filter;
 use crate::storage::codec::{
     Codec, Malformed, Reader, Varint, Writer, codec_as, codec_enum, codec_fields,
 };
 use crate::{
-    Arguments, BindingTarget, Bound, ExchangeOptions, ExchangeRules, PermissionListing, Position,
-    QueueOptions, Quota, Responses, SessionExpiry, SlowConsumerPolicy, SubjectPermissions,
-    SubjectRules, Time,
+    Arguments, Binding, BindingTarget, Bound, ExchangeOptions, ExchangeRules, PermissionListing,
+    Position, QueueOptions, Quota, Responses, SessionExpiry, SlowConsumerPolicy,
+    SubjectPermissions, SubjectRules, Time,
 };
 use std::ops::RangeInclusive;
 
@@ -62,6 +63,23 @@ pub(crate) struct BindingRecord<'a> {
     pub(crate) target: BindingTarget,
     pub(crate) key: &'a str,
     pub(crate) arguments: Arguments,
+    pub(crate) filter: Option<Filter>,
+    pub(crate) not_from: Option<&'a str>,
+}
+
+impl<'a> BindingRecord<'a> {
+    pub(crate) fn of(vhost: &'a str, binding: &'a Binding) -> BindingRecord<'a> {
+        let Binding { source, target, key, arguments, filter, not_from } = binding;
+        BindingRecord {
+            vhost,
+            source,
+            target: target.clone(),
+            key,
+            arguments: arguments.clone(),
+            filter: filter.clone(),
+            not_from: not_from.as_deref(),
+        }
+    }
 }
 
 /// A delayed message as snapshots have it.
@@ -180,7 +198,7 @@ codec_enum! {
 }
 
 codec_fields!(<'a> Place: queue, seq, expires);
-codec_fields!(<'a> BindingRecord<'a>: vhost, source, target, key, arguments);
+codec_fields!(<'a> BindingRecord<'a>: vhost, source, target, key, arguments, filter, not_from);
 codec_fields!(<'a> HeldRecord<'a>: number, vhost, due, position, bytes, by);
 codec_fields!(<'a> PermissionListing<'a>: user, vhost, configure, write, read);
 codec_fields!(<'a> SubjectRules: allow, deny);

@@ -1,11 +1,32 @@
 //! Options and arguments as records have them: names and values, which may hold further ones.
 
 use crate::interface::limits::VALUE_DEPTH_MAX;
+use crate::selector::{Filter, ParseOptions};
 use crate::storage::codec::{Codec, Malformed, Reader, Writer};
 use crate::{
     Arguments, EXCHANGE_OPTIONS, ExchangeKind, ExchangeOptions, OptionDefinition, QUEUE_OPTIONS,
     QueueOptions, Value,
 };
+
+/// Bytes of a stored filter's text, and terms: operators may have lowered limits since it was made.
+const FILTER_BYTES_MAX: usize = 1 << 20;
+
+/// Its text, and how that was read.
+impl Codec<'_> for Filter {
+    fn encode(&self, writer: &mut Writer<'_>) {
+        (self.has_dashes_in_names(), self.text()).encode(writer);
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Filter, Malformed> {
+        let (dashes_in_names, text): (bool, &str) = reader.get()?;
+        let options = ParseOptions {
+            text_bytes_max: FILTER_BYTES_MAX,
+            terms_max: FILTER_BYTES_MAX,
+            dashes_in_names,
+            ..ParseOptions::default()
+        };
+        Filter::parse(text, &options).map_err(|error| format!("the filter '{text}': {error}"))
+    }
+}
 
 /// Without `exclusive`: what is exclusive is never recorded.
 impl Codec<'_> for QueueOptions {

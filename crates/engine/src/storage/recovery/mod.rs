@@ -9,6 +9,7 @@ use crate::publish::held::{DelayKey, Held};
 use crate::queue::Queue;
 use crate::queue::entry::{Entry, Fetch, NOWHERE};
 use crate::queue::stored::Stored;
+use crate::routing::bindings::Terms;
 use crate::routing::{QueueKey, Router};
 use crate::storage::record::{BindingRecord, Place, Record, Requeued};
 use crate::{Effects, Position, Refusal, Time};
@@ -103,9 +104,10 @@ impl Engine {
             }
             Record::Bound { binding, by } => self.restore_binding(binding, by)?,
             Record::Unbound(binding) => {
-                let BindingRecord { vhost, source, target, key, arguments } = binding;
+                let BindingRecord { vhost, source, target, key, .. } = binding;
+                let terms = Terms::new(binding.arguments, binding.filter, binding.not_from);
                 self.replay_router(vhost, "", |router| {
-                    router.unbind(source, &target, key, &arguments).map(|_| ())
+                    router.unbind(source, &target, key, terms).map(|_| ())
                 })?;
             }
             Record::Subscribed { queue, subscription } => {
@@ -194,10 +196,9 @@ impl Engine {
         binding: BindingRecord<'_>,
         by: &str,
     ) -> Result<(), String> {
-        let BindingRecord { vhost, source, target, key, arguments } = binding;
-        self.replay_router(vhost, by, |router| {
-            router.bind(source, &target, key, arguments).map(|_| ())
-        })
+        let BindingRecord { vhost, source, target, key, .. } = binding;
+        let terms = Terms::new(binding.arguments, binding.filter, binding.not_from);
+        self.replay_router(vhost, by, |router| router.bind(source, &target, key, terms).map(|_| ()))
     }
 
     /// Takes a queue in that a record or a snapshot names.

@@ -199,7 +199,7 @@ messages! {
         1 Settle { channel: ChannelId, settle: Settle, annotations: &'a [u8] },
         /// Its value is the request.
         2 Request { channel: ChannelId },
-        3 Connect { connection: ConnectionId, user: &'a str, vhost: &'a str },
+        3 Connect { connection: ConnectionId, user: &'a str, vhost: &'a str, client: &'a str },
         4 Disconnect { connection: ConnectionId },
         5 Open { name: ChannelName },
         6 Close { channel: ChannelId },

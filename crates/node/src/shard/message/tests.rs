@@ -36,7 +36,7 @@ fn shard_messages_come_back() {
         ShardMessage::ConnectionQuery { asker: key },
         ShardMessage::QueryResult { asker: key },
         ShardMessage::Sync,
-        ToHome::Connect { connection, user: "guest", vhost: "/" }.into(),
+        ToHome::Connect { connection, user: "guest", vhost: "/", client: "ann" }.into(),
         ToHome::Admit { key, user: "ann" }.into(),
         ToHome::Enter { key, vhost: "/" }.into(),
         ToHome::Left { connection }.into(),

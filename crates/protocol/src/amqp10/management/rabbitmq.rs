@@ -329,7 +329,7 @@ fn binding(body: Value<'_>) -> Result<Binding, Failure> {
     }
     match (source, target, key) {
         (Some(source), Some(target), Some(key)) => {
-            Ok(Binding { source, target, key, arguments: given })
+            Ok(Binding { source, target, key, arguments: given, filter: None, not_from: None })
         }
         _ => {
             let why = "a binding has a source, a destination_queue or destination_exchange, and a \

@@ -177,6 +177,8 @@ fn bindings_come_and_go() {
         target: BindingTarget::Queue("q".to_owned()),
         key: "k".to_owned(),
         arguments,
+        filter: None,
+        not_from: None,
     };
     let arguments: angarium_engine::Arguments =
         [("n".to_owned(), angarium_engine::Value::Int(1))].into();
