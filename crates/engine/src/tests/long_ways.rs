@@ -281,3 +281,18 @@ fn a_long_way_ends_with_its_virtual_host() {
     host.settle_down();
     assert!(!host.engine.has_work());
 }
+
+#[test]
+fn who_may_not_publish_all_keys_may_not_publish_a_way_that_is_too_long_to_judge() {
+    for (length, is_judged) in [(3, true), (60, false)] {
+        let mut host = chain(length, "fanout");
+        host.client("c");
+        host.run(&format!("z narrow-keys ann x{} m.> m.>", length - 1));
+        let refused =
+            "c refused AccessRefused: exchange 'x0' leads through more exchanges and bindings than";
+        let said = host.run("c publish x0 m.x body");
+        let is_refused = said.iter().any(|line| line.starts_with(refused));
+        assert_eq!(is_refused, !is_judged, "{length}: {said:?}");
+        assert_eq!(ready(&host), if is_judged { length as u64 } else { 0 }, "{length}");
+    }
+}

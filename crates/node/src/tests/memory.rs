@@ -147,6 +147,27 @@ fn a_client_whose_policy_keeps_it_may_take_nothing() {
 }
 
 #[test]
+fn who_misses_two_heartbeats_is_ended_as_one_who_was_late() {
+    let mut host = Host::new(1);
+    let [silent, polite] = [0; 2].map(|_| host.client_with_heartbeat(1));
+    let slots = [silent, polite].map(|client| host.slot(client));
+    let ended = |host: &Host| slots.map(|slot| host.nodes[0].end_reason(slot).is_some());
+    let late = |host: &Host| slots.map(|slot| host.nodes[0].was_late(slot));
+    for _ in 0..4 {
+        host.heartbeat(polite);
+        let now = host.now.plus(Duration::from_millis(400));
+        host.now = now;
+        host.nodes[0].expire(now);
+    }
+    assert_eq!((ended(&host), late(&host)), ([false; 2], [false; 2]));
+    host.now = host.now.plus(Duration::from_millis(1_500));
+    host.heartbeat(polite);
+    let now = host.now;
+    host.nodes[0].expire(now);
+    assert_eq!((ended(&host), late(&host)), ([true, false], [true, false]));
+}
+
+#[test]
 fn messages_are_refused_while_the_system_refuses_memory() {
     let mut host = Host::new(2);
     let clients = [host.client_on(0), host.client_on(1)];

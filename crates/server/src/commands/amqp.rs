@@ -3,6 +3,7 @@
 use super::transport::{self, Stream};
 use angarium_bench::secrets;
 use angarium_protocol::amqp091::codec::content::write_header;
+use angarium_protocol::amqp091::codec::table::{checked, put_table};
 use angarium_protocol::amqp091::codec::{ContentHeader, FieldValue, Method, Properties, Table};
 use angarium_protocol::amqp091::{self, frame};
 use clap::Args;
@@ -127,6 +128,8 @@ pub(super) enum Event {
     Returned { code: u16, text: String },
     /// The queue is gone.
     Cancelled,
+    /// The broker takes no messages, and why.
+    Blocked(String),
     /// Any other method, by name.
     Answer(&'static str, Vec<u8>),
 }
@@ -165,8 +168,12 @@ impl Client {
             self.can_browse = can_browse == Some(FieldValue::Bool(true));
         }
         let response = format!("\0{}\0{password}", uri.user);
+        let mut properties = Vec::new();
+        put_table(&mut properties, |table| {
+            table.table("capabilities", |table| table.bool("connection.blocked", true));
+        });
         let start_ok = Method::ConnectionStartOk {
-            client_properties: Table::default(),
+            client_properties: checked(&properties[4..]).expect("it was written here"),
             mechanism: "PLAIN",
             response: response.as_bytes(),
             locale: "en_US",
@@ -321,6 +328,7 @@ impl Client {
                 Event::Confirmed { number: delivery_tag, multiple, accepted: false }
             }
             Method::BasicCancel { .. } => Event::Cancelled,
+            Method::ConnectionBlocked { reason } => Event::Blocked(reason.to_owned()),
             _ => Event::Answer(name, payload.to_vec()),
         })
     }

@@ -77,7 +77,8 @@ pub(super) fn run(arguments: &Publish) -> Result<(), String> {
     client.put(&Method::ConfirmSelect { no_wait: false });
     client.expect("confirm.select-ok")?;
     let (totals, outstanding, started) = (Totals::default(), BTreeSet::new(), Instant::now());
-    let mut publisher = Publisher { client, totals, outstanding, arguments, started };
+    let blocked = None;
+    let mut publisher = Publisher { client, totals, blocked, outstanding, arguments, started };
     if arguments.messages.is_empty() {
         for line in std::io::stdin().lock().lines() {
             let line = line.map_err(|error| format!("standard input: {error}"))?;
@@ -98,6 +99,8 @@ pub(super) fn run(arguments: &Publish) -> Result<(), String> {
 struct Publisher<'a> {
     client: Client,
     totals: Totals,
+    /// Why the broker takes no messages, as it said last.
+    blocked: Option<String>,
     /// Numbers of publishes that are neither confirmed nor refused.
     outstanding: BTreeSet<u64>,
     arguments: &'a Publish,
@@ -163,6 +166,7 @@ impl Publisher<'_> {
                 let total = if accepted { confirmed } else { refused };
                 *total += count;
             }
+            Event::Blocked(why) => self.blocked = Some(why),
             Event::Returned { code, text } => {
                 if self.totals.returned == 0 {
                     output::complain(&format!("a message was returned: {code} {text}"));
@@ -191,18 +195,22 @@ impl Publisher<'_> {
             format!("published {published}, confirmed {confirmed}, in {seconds:.3} s\n")
         };
         output::put(text)?;
-        self.totals.complaint().map_or(Ok(()), Err)
+        self.totals.complaint(self.blocked.as_deref()).map_or(Ok(()), Err)
     }
 }
 
 impl Totals {
-    /// What to say about messages that were not taken.
-    fn complaint(self) -> Option<String> {
-        let refused = "refused: a queue or the disk is full (see `angarium queue list` and `angarium \
-                       status`)";
+    /// What to say about messages that were not taken. `blocked`: why the broker takes none.
+    fn complaint(self, blocked: Option<&str>) -> Option<String> {
+        let refused = match blocked {
+            Some(why) => format!("refused: {why} (see `angarium status` and the broker's log)"),
+            None => "refused: a queue is full or more than its owner may store (see `angarium queue list` \
+                     and `angarium user list`)"
+                .to_owned(),
+        };
         let returned = "returned: no queue takes them (see `angarium binding list`, or declare a queue \
                         with --queue NAME --declare)";
-        let all = [(self.refused, refused), (self.returned, returned)];
+        let all = [(self.refused, &*refused), (self.returned, returned)];
         let some = all.into_iter().filter(|(count, _)| *count > 0);
         let told: Vec<String> = some.map(|(count, what)| format!("{count} {what}")).collect();
         (!told.is_empty()).then(|| told.join("; "))
@@ -222,7 +230,7 @@ mod tests {
             (2, 3, &["2 r", "3 r"]),
         ] {
             let totals = Totals { published: 5, confirmed: 0, refused, returned };
-            let complaint = totals.complaint().unwrap_or_default();
+            let complaint = totals.complaint(None).unwrap_or_default();
             assert_eq!(complaint.is_empty(), says.is_empty(), "{complaint}");
             assert!(says.iter().all(|part| complaint.contains(part)), "{complaint}");
             assert_eq!(complaint.contains("refused"), refused > 0, "{complaint}");

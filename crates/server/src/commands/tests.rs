@@ -7,7 +7,7 @@ use crate::http::Mailboxes;
 use crate::http::{self, Endpoints};
 use crate::reactor::{self, Mailbox};
 use crate::settings::{Settings, Sources};
-use angarium_journal::{Disk, FaultyStorage, Storage};
+use angarium_journal::{Disk, Storage};
 use angarium_protocol::amqp091::codec::Properties;
 use serde_json::{Value, json};
 use std::io::Read;
@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 mod connection_rate;
+mod refused;
 mod subjects;
 mod users;
 
@@ -400,25 +401,6 @@ fn draining_tells_clients_why() {
     assert!(error.contains("320"), "{error}");
     drop(client);
     running.shards.take().unwrap().wait().unwrap();
-}
-
-#[test]
-fn what_the_journal_cannot_keep_is_refused() {
-    let storage = Arc::new(FaultyStorage::new(1));
-    let running = Running::start_on(storage.clone(), tempfile::tempdir().unwrap());
-    let broker = running.broker("guest");
-    let put = |path: &str, body: Value| broker.ask("PUT", path, Some(&body));
-    put("/api/queues/%2F/kept", json!({})).unwrap();
-    storage.fail_sync(true);
-    let error = put("/api/queues/%2F/q", json!({})).unwrap_err();
-    let failed = "the journal has failed: what is to survive a restart cannot be changed";
-    // A segment that was being made ready may have failed before it.
-    let unknown = "the journal failed: whether that is stored is unknown";
-    assert!([unknown, failed].contains(&error.as_str()), "{error}");
-    storage.fail_sync(false);
-    let error = put("/api/users/ada", json!({ "password": null })).unwrap_err();
-    assert_eq!(error, failed);
-    put("/api/queues/%2F/transient", json!({ "durable": false })).unwrap();
 }
 
 #[test]
