@@ -73,6 +73,7 @@ static CONVENTIONS: Conventions = Conventions {
     read_headers,
     read_property: |_, _| angarium_engine::selector::Value::Null,
     read_further_keys,
+    read_group: |_| None,
 };
 
 fn read_headers(_: Format, _: &[u8], _: &mut dyn FnMut(&str, Value)) {}

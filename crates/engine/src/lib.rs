@@ -34,7 +34,7 @@ pub use crate::foundation::deferred_drop::{drop_elsewhere, drop_elsewhere_with};
 pub use crate::foundation::shared_body::{GatheredBody, share};
 pub use crate::interface::binding::{Binding, BindingTarget};
 pub use crate::interface::conventions::{
-    Conventions, Names, PredeclaredExchange, ReadHeaders, ReadProperty, Selectable,
+    Conventions, MessageGroup, Names, PredeclaredExchange, ReadHeaders, ReadProperty, Selectable,
 };
 pub use crate::interface::counters::{Counters, DiscardReason, Discards, GivenUp, HandedOut};
 pub use crate::interface::declaration::{

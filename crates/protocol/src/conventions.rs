@@ -1,15 +1,18 @@
 //! What an engine that serves these protocols is made with: names, and readers of encoded properties.
 
 use crate::names::NAMES;
-use crate::properties::FURTHER_KEYS_HEADER;
+use crate::properties::{
+    FURTHER_KEYS_HEADER, GROUP_HEADER, HeaderValue, Property, SEQUENCE_HEADER,
+};
 use crate::read_headers;
 use crate::selection::read_property;
+use crate::translation::visit;
 use angarium_engine::limits::NAME_BYTES_MAX;
-use angarium_engine::{Content, Conventions, Value};
+use angarium_engine::{Content, Conventions, MessageGroup, Value};
 
 /// What an engine that serves these protocols is made with.
 pub static CONVENTIONS: Conventions =
-    Conventions { names: NAMES, read_headers, read_property, read_further_keys };
+    Conventions { names: NAMES, read_headers, read_property, read_further_keys, read_group };
 
 /// The routing keys in the header for further ones.
 fn read_further_keys(content: &Content<'_>) -> Vec<String> {
@@ -20,6 +23,27 @@ fn read_further_keys(content: &Content<'_>) -> Vec<String> {
         }
     });
     keys
+}
+
+/// The group that a message is of, as JMS clients say it in any protocol.
+fn read_group(content: &Content<'_>) -> Option<MessageGroup> {
+    let (mut group, mut sequence) = (None, None);
+    visit(content.format, content.properties, &mut |property| {
+        match property {
+            Property::Header(GROUP_HEADER, HeaderValue::Text(name)) => {
+                group = Some(name.to_owned());
+            }
+            Property::Header(SEQUENCE_HEADER, HeaderValue::Other(number)) => {
+                sequence = number.as_int();
+            }
+            Property::Header(SEQUENCE_HEADER, HeaderValue::Text(number)) => {
+                sequence = number.parse().ok();
+            }
+            _ => {}
+        }
+        true
+    });
+    Some(MessageGroup::new(&group?, sequence))
 }
 
 fn routing_key(key: &Value) -> Option<String> {

@@ -36,6 +36,9 @@ pub(crate) const DROPPED_HEADER: &str = "x-dropped-count";
 pub(crate) const DELIVERY_COUNT_HEADER: &str = "x-delivery-count";
 /// The header for further routing keys.
 pub(crate) const FURTHER_KEYS_HEADER: &str = "CC";
+/// The header that names a message's group, and the one of its place in it.
+pub(crate) const GROUP_HEADER: &str = "JMSXGroupID";
+pub(crate) const SEQUENCE_HEADER: &str = "JMSXGroupSeq";
 /// The header that asks for a delay.
 pub(crate) const DELAY_HEADER: &str = "x-delay";
 

@@ -112,7 +112,7 @@ impl Engine {
         Step::Done(MESSAGE_BYTES + bytes)
     }
 
-    /// A message that some consumers do not get has expired.
+    /// A message that is not the front of its queue has expired.
     pub(crate) fn expire_barred<F: Effects>(&mut self, now: Time, slot: u32, seq: u64, fx: &mut F) {
         let queue = &mut self.queues[slot];
         let Some(entry) = queue.remove(seq) else { return };

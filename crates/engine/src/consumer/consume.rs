@@ -219,6 +219,8 @@ impl Engine {
     fn remove_consumer(&mut self, slot: u32) -> Option<Consumer> {
         let consumer = self.clients.consumers.remove(slot)?;
         self.leave_group(consumer.queue, consumer.group, slot);
+        let Consumer { queue, incarnation, account, .. } = &consumer;
+        self.group_consumer_ended(*queue, slot, *incarnation, account.messages);
         if let Some(channel) = self.clients.channels.get_mut(consumer.channel) {
             channel.filter_bytes -= consumer.filter_bytes;
         }

@@ -9,10 +9,9 @@ use crate::interface::limits::MESSAGE_BYTES;
 use crate::queue::Takers;
 use crate::queue::entry::{Entry, NEVER};
 use crate::queue::lane::Front;
-use crate::queue::stored::Incoming;
 use crate::{
-    Annotations, CancelReason, ConnectionId, Delivery, DirectMessage, Effects, GetAnswer,
-    MessageView, Publish, Refusal, RefusalKind, Reply, SendOutcome, StorageState, Time,
+    Annotations, CancelReason, ConnectionId, Delivery, Effects, GetAnswer, MessageView, Refusal,
+    RefusalKind, Reply, StorageState, Time,
 };
 
 /// What all queues together hand out in one turn; the last of them may exceed it by its share.
@@ -216,6 +215,9 @@ impl Engine {
             let entry = self.queues[slot].pop().expect("its front is an entry");
             self.answer_get(now, slot, entry, fx);
             return Some(MESSAGE_BYTES + u64::from(bytes));
+        }
+        if self.queues[slot].groups.is_some() {
+            return self.hand_out_grouped(now, slot, fx);
         }
         let Some(taker) = self.taker(slot, None, bytes, fx) else {
             self.refill(slot, fx);
@@ -573,36 +575,6 @@ impl Engine {
         queue.turn = 0;
         let consumers = std::mem::take(&mut queue.consumers);
         self.cancel_consumers(consumers, CancelReason::QueueFailed);
-    }
-
-    /// Delivers to the channel that has opened the inbox; false where that has no room: the reply is
-    /// lost.
-    #[cold]
-    pub(crate) fn deliver_to_inbox<F: Effects>(
-        &mut self,
-        owner: u32,
-        publish: &Publish<'_>,
-        fx: &mut F,
-    ) -> bool {
-        let Some(channel) = self.clients.channels.get_mut(owner) else { return false };
-        let tag = channel.take_tag();
-        let Some(inbox) = &channel.inbox else { return false };
-        let heard = fx.send_direct(&DirectMessage {
-            channel: channel.id,
-            subscription: &inbox.name,
-            tag,
-            missed: 0,
-            slow_consumer_policy: None,
-            emission: 0,
-            route: 0,
-            message: Incoming::of(publish).view(),
-        });
-        if heard == SendOutcome::Dropped {
-            return false;
-        }
-        self.counters.delivered += 1;
-        self.counters.accepted += 1;
-        true
     }
 }
 

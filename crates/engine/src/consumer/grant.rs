@@ -71,6 +71,9 @@ impl Engine {
         if is_second || self.has_nothing_for(slot) {
             return true;
         }
+        if queue.groups.is_some() && self.is_group_drained(consumer.queue, slot) {
+            return true;
+        }
         if !channel.flow || !fx.has_room(channel.id.connection) {
             return false;
         }

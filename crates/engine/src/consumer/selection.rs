@@ -127,7 +127,8 @@ impl Engine {
         let idle = |slot: &u32| filtered.get(*slot).filter(|group| group.has_nothing());
         let groups = self.scratch.matched.iter();
         let groups = groups.filter_map(|slot| Some((Some(*slot), priority(&idle(slot)?.able)?)));
-        let all = (queue.ready == 0).then(|| priority(&queue.able)).flatten();
+        let takes_any = queue.ready == 0 && queue.groups.is_none();
+        let all = takes_any.then(|| priority(&queue.able)).flatten();
         let candidates = groups.chain(all.map(|priority| (None, priority)));
         let highest = candidates.clone().map(|(_, priority)| priority).max()?;
         let mut equals = candidates.filter(|(_, priority)| *priority == highest).map(|(of, _)| of);

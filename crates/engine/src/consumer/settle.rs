@@ -142,9 +142,14 @@ impl Engine {
             return;
         };
         queue.ended(entry.bytes);
+        if queue.groups.is_some()
+            && let Some(Taker { slot, incarnation, .. }) = taker
+        {
+            self.group_settled(queue_slot, slot, incarnation);
+        }
         match outcome {
             Outcome::Accept => {
-                queue.counters.accepted += 1;
+                self.queues[queue_slot].counters.accepted += 1;
                 self.counters.accepted += 1;
                 self.forget(queue_slot, entry, fx);
             }

@@ -1,5 +1,6 @@
 //! What the protocols define and the engine needs: well-known names, and how encoded properties are read.
 
+use crate::interface::name::fnv_1a;
 use crate::selector::Filter;
 use crate::{Content, ExchangeKind, Format, Value, selector};
 
@@ -35,6 +36,25 @@ pub struct Conventions {
     /// Reads the further routing keys in a message's headers, without those that are hidden from
     /// consumers.
     pub read_further_keys: fn(&Content<'_>) -> Vec<String>,
+    /// Reads which group a message belongs to. Called only for queues that heed groups.
+    pub read_group: fn(&Content<'_>) -> Option<MessageGroup>,
+}
+
+/// The group of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageGroup {
+    /// Stands for its name.
+    pub(crate) hash: u64,
+    /// The group ends with this message: one of the same name may go to another consumer.
+    pub(crate) ends: bool,
+}
+
+impl MessageGroup {
+    /// The group of that name; its message of sequence number -1 is the last one.
+    #[must_use]
+    pub fn new(name: &str, sequence: Option<i64>) -> MessageGroup {
+        MessageGroup { hash: fnv_1a(name.as_bytes()), ends: sequence == Some(-1) }
+    }
 }
 
 impl Conventions {

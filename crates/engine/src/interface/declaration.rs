@@ -106,6 +106,8 @@ pub struct QueueOptions {
     pub priority_max: Option<u8>,
     /// One of its consumers gets everything until it goes.
     pub single_active: bool,
+    /// Messages of one group go to the same consumer, in order.
+    pub message_groups: bool,
     /// Requeues after which a message is dead-lettered; `None`: the default limit; `u32::MAX`: no limit.
     pub delivery_limit: Option<u32>,
     /// How long a delivery may stay unsettled before its channel is closed; `None`: the default.

@@ -144,6 +144,8 @@ pub const QUEUE_OPTIONS: &[OptionDefinition<QueueOptions>] = options! {
         "how long a delivery may stay unsettled before its channel is closed, in milliseconds";
     13 "queue-type" queue_type: OptionType::Choice(QueueType::NAMES),
         "what its declarer asks for; all types are kept on one node";
+    14 "message-groups" message_groups: OptionType::Flag,
+        "messages of one group (JMSXGroupID) go to the same consumer, in order";
 };
 
 /// The options of exchanges.

@@ -3,6 +3,7 @@
 pub(crate) mod delay;
 pub(crate) mod fanouts;
 pub(crate) mod held;
+mod inbox;
 mod route;
 pub(crate) mod taken;
 pub(crate) mod wide;
@@ -385,7 +386,10 @@ impl Engine {
         if is_filtered {
             taker = self.choose_selecting(slot, incoming, fx);
         } else if queue.ready == 0 && !queue.able.is_empty() {
-            taker = self.taker(slot, None, bytes, fx);
+            taker = match queue.groups {
+                None => self.taker(slot, None, bytes, fx),
+                Some(_) => self.taker_of_group(slot, content, fx),
+            };
         }
         if let Some(taker) = taker
             && self.clients.consumers[taker].presettled

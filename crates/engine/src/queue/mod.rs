@@ -27,6 +27,7 @@ use crate::access::definitions::Declarer;
 use crate::access::stored::QueueBytes;
 use crate::consumer::drain_pacing::Share;
 use crate::consumer::filtered::Filtered;
+use crate::consumer::message_groups::Groups;
 use crate::interface::value::arguments_bytes;
 use crate::lifetime::Held;
 use crate::named_subscription::NamedSubscription;
@@ -61,6 +62,8 @@ pub(crate) struct Queue {
     pub(crate) by: Declarer,
     /// When it goes by itself, and who holds it, if it is temporary.
     pub(crate) lifetime: Option<Box<Held>>,
+    /// Which consumers its message groups have, where it heeds those.
+    pub(crate) groups: Option<Box<Groups>>,
     /// What makes it a named subscription, if it is one.
     pub(crate) subscription: Option<Box<NamedSubscription>>,
     pub(crate) lanes: Vec<Lane>,
@@ -165,6 +168,7 @@ impl Queue {
             durable,
             stores: durable && options.durability != Durability::Memory,
             flushes: durable && options.durability == Durability::Flushed,
+            groups: options.message_groups.then(|| Box::new(Groups::new(lanes))),
             options,
             lanes: std::iter::repeat_with(Lane::default).take(lanes).collect(),
             next_seq: 1,
@@ -243,6 +247,9 @@ impl Queue {
         self.ready += 1;
         self.bytes.add(u64::from(entry.bytes));
         self.resident += entry.resident_cost();
+        if let Some(groups) = &mut self.groups {
+            groups.came(entry.lane.into(), entry.seq);
+        }
         &mut self.lanes[usize::from(entry.lane)]
     }
 

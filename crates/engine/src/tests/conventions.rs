@@ -1,8 +1,8 @@
 //! The names and readers that the engine's own tests run with: those that users see, without headers.
 
 use crate::{
-    Content, Conventions, ExchangeKind, Format, Names, PredeclaredExchange, Selectable, Value,
-    selector,
+    Content, Conventions, ExchangeKind, Format, MessageGroup, Names, PredeclaredExchange,
+    Selectable, Value, selector,
 };
 
 /// What the tests pass for the protocols.
@@ -30,6 +30,7 @@ pub(crate) static CONVENTIONS: Conventions = Conventions {
     read_headers,
     read_property,
     read_further_keys,
+    read_group,
 };
 
 /// Properties are written `colour:red,size:5`.
@@ -48,6 +49,12 @@ fn read_property<'m>(message: &Selectable<'m>, name: &str) -> selector::Value<'m
             value.parse().map_or(selector::Value::Text(value), selector::Value::Exact)
         }
     }
+}
+
+/// Bodies of the form `GROUP:TEXT`, or `GROUP:end`, are of a group.
+fn read_group(content: &Content<'_>) -> Option<MessageGroup> {
+    let (group, text) = std::str::from_utf8(content.body).ok()?.split_once(':')?;
+    Some(MessageGroup::new(group, Some(if text == "end" { -1 } else { 0 })))
 }
 
 fn read_headers(_: Format, _: &[u8], _: &mut dyn FnMut(&str, Value)) {}

@@ -572,6 +572,7 @@ fn queue_options(words: &Words<'_>) -> QueueOptions {
         dead_letter_routing_key: words.value("dlk").map(str::to_owned),
         priority_max: words.number("priorities"),
         single_active: words.has("single-active"),
+        message_groups: words.has("groups"),
         queue_type: if words.has("quorum") { QueueType::Quorum } else { QueueType::Classic },
         delivery_limit: words.number("limit"),
         durability: match words.value("durability") {

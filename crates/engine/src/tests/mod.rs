@@ -27,6 +27,7 @@ mod leaving;
 mod lifetimes;
 mod limits;
 mod long_ways;
+mod message_groups;
 mod messages;
 mod model;
 mod named_subscriptions;

@@ -62,7 +62,7 @@ pub(super) fn consume(handle: u32, source: &Source) -> Consume {
 /// What a queue is made with that an address names; `for_jms`: it says that it is one of JMS.
 pub(super) fn named_queue(for_jms: bool) -> QueueOptions {
     let priority_max = for_jms.then_some(JMS_PRIORITY_MAX);
-    QueueOptions { durable: true, priority_max, ..QueueOptions::default() }
+    QueueOptions { durable: true, priority_max, message_groups: for_jms, ..QueueOptions::default() }
 }
 
 /// What a queue is made with that nobody has named.

@@ -7,7 +7,10 @@ use super::codec::{
     put_list, put_map_section,
 };
 use super::stored::Kept;
-use crate::properties::{HeaderValue, Property, REPLY_TO_HEADER, TextProperty, reason_name};
+use crate::properties::{
+    GROUP_HEADER, HeaderValue, Property, REPLY_TO_HEADER, SEQUENCE_HEADER, TextProperty,
+    reason_name,
+};
 use angarium_engine::{Annotations, Death, Value as EngineValue};
 use std::borrow::Cow;
 
@@ -19,9 +22,6 @@ const PRIVATE_PREFIX: &str = "x-opt-";
 const DEATHS: &str = "x-opt-deaths";
 /// The annotation that says how many messages a full queue has dropped from its head before this one.
 const DROPPED: &str = "x-opt-dropped-count";
-/// The header that `group-id` is to other protocols, and the one of its place in the group.
-pub(super) const GROUP_HEADER: &str = "JMSXGroupID";
-pub(super) const SEQUENCE_HEADER: &str = "JMSXGroupSeq";
 
 /// Takes properties in [AMQP 1.0's format](crate::format::AMQP10) apart.
 pub(crate) fn visit_properties(raw: &[u8], see: &mut dyn FnMut(Property<'_>) -> bool) {

@@ -4,9 +4,11 @@ use super::address;
 use super::codec::{
     Field, MapWriter, MessageId, Properties, SectionKind, Symbol, Timestamp, Value, put_map_section,
 };
-use super::properties::{EXTENSION_PREFIX, GROUP_HEADER, SEQUENCE_HEADER, put_own_annotations};
+use super::properties::{EXTENSION_PREFIX, put_own_annotations};
 use super::stored::{Kept, KeptBody};
-use crate::properties::{DROPPED_HEADER, HeaderValue, Property, TextProperty, text};
+use crate::properties::{
+    DROPPED_HEADER, GROUP_HEADER, HeaderValue, Property, SEQUENCE_HEADER, TextProperty, text,
+};
 use crate::translation::{amended, visit};
 use angarium_engine::{MessageView, Value as EngineValue};
 use std::collections::BTreeMap;

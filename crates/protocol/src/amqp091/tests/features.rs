@@ -31,6 +31,31 @@ fn publish_and_consume() {
 }
 
 #[test]
+fn a_group_of_messages_has_one_consumer() {
+    check(
+        "> 1 queue.declare queue=q arguments={x-message-groups:true}
+         < 1 queue.declare-ok queue=q
+         > 1 basic.qos prefetch_count=1
+         < 1 basic.qos-ok
+         > 1 basic.consume queue=q consumer_tag=c
+         < 1 basic.consume-ok consumer_tag=c
+         > 1 basic.consume queue=q consumer_tag=d
+         < 1 basic.consume-ok consumer_tag=d
+         > 1 basic.publish routing_key=q | headers={JMSXGroupID:a} \"a1\"
+         < 1 basic.deliver consumer_tag=c delivery_tag=1 routing_key=q | headers={JMSXGroupID:a} \"a1\"
+         > 1 basic.publish routing_key=q | headers={JMSXGroupID:a,JMSXGroupSeq:-1} \"a2\"
+         > 1 basic.publish routing_key=q | headers={JMSXGroupID:b} \"b1\"
+         < 1 basic.deliver consumer_tag=d delivery_tag=2 routing_key=q | headers={JMSXGroupID:b} \"b1\"
+         > 1 basic.ack delivery_tag=1
+         < 1 basic.deliver consumer_tag=c delivery_tag=3 routing_key=q | \
+           headers={JMSXGroupID:a,JMSXGroupSeq:-1} \"a2\"
+         > 1 basic.publish routing_key=q | headers={JMSXGroupID:a} \"a3\"
+         > 1 basic.ack delivery_tag=2
+         < 1 basic.deliver consumer_tag=d delivery_tag=4 routing_key=q | headers={JMSXGroupID:a} \"a3\"",
+    );
+}
+
+#[test]
 fn get_and_recover() {
     check(
         "> 1 queue.declare queue=q
