@@ -3,6 +3,7 @@
 
 use crate::access::definitions::Definitions;
 use crate::access::{Access, Grant};
+use crate::channel::client_names::ClientNames;
 use crate::channel::{Channel, Connection};
 use crate::consumer::Consumer;
 use crate::consumer::browsers::Browsers;
@@ -121,6 +122,8 @@ pub(crate) struct Topology {
 pub(crate) struct Clients {
     /// By number of the connection.
     pub(crate) connections: Vec<Option<Connection>>,
+    /// Names that connections have to themselves.
+    pub(crate) names: ClientNames,
     /// Connections that home has refused to count.
     pub(crate) not_admitted: BTreeSet<ConnectionId>,
     /// What home has answered connections that wanted to enter a virtual host: whether they may.

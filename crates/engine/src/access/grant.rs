@@ -160,6 +160,7 @@ impl Grant {
             | Request::DescribeQueues { .. }
             | Request::DescribeBindings { .. }
             | Request::CancelConsumer { .. }
+            | Request::ClaimClientName { .. }
             | Request::DetachSession { .. }
             | Request::EndSession { .. }
             | Request::OpenInbox { .. }

@@ -141,6 +141,7 @@ impl Engine {
             self.end_channel(now, channel, Fate::Lost, fx);
         }
         self.agenda.wide.publisher_left(id);
+        self.clients.names.release(id);
         self.delete_exclusive(id, fx);
         let ended = self.clients.connections.get_mut(id.0 as usize).and_then(Option::take);
         if ended.as_ref().is_some_and(|connection| connection.is_at_home) {

@@ -1,5 +1,6 @@
 //! Channels: ordered streams of publishes and settles, with confirms, transactions and an inbox.
 
+pub(crate) mod client_names;
 mod commit;
 pub(crate) mod confirms;
 mod lifecycle;

@@ -121,6 +121,10 @@ impl Engine {
                 return Ok(None);
             }
             Request::OpenInbox { name } => self.open_inbox(slot, name)?,
+            Request::ClaimClientName { name } => {
+                let vhost = self.clients.channels[slot].vhost;
+                self.clients.names.claim(id.connection, vhost, &name)?
+            }
             Request::Commit => return self.commit(now, slot, fx),
             other => {
                 self.change_channel(now, slot, other, fx)?;

@@ -293,6 +293,9 @@ pub enum Request {
     /// Opens this channel's inbox: an address that only lives as long as the channel. Deliveries are
     /// presettled and carry `name` as consumer. Reply: `Inbox`.
     OpenInbox { name: String },
+    /// Gives the connection a name to itself among those of its virtual host. Reply: `Done`. Refused: another
+    /// connection has it (`ResourceLocked`).
+    ClaimClientName { name: String },
     /// Opens a named subscription: creates it, or joins the one that is there. One with another source or
     /// keys takes its place where it has no consumers. Consuming from its queue begins its use. Reply:
     /// `Queue`. Refused: it is in use (`ResourceLocked`), or shared and the one asked for is not, or the

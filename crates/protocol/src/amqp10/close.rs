@@ -1,6 +1,6 @@
 //! Errors, and the end of connections.
 
-use super::codec::{self, Error, Performative};
+use super::codec::{self, Error, Map, Performative};
 use super::fault::{Fault, Reach};
 use super::frame::Frame;
 use super::handler::{Handler, State, Waiting};
@@ -18,6 +18,16 @@ impl Handler {
 
     /// Sends close with an error and waits for the peer's.
     pub(super) fn end(&mut self, context: &mut Context<impl Host>, fault: &Fault) {
+        self.end_with(context, fault, None);
+    }
+
+    /// The same, with more about the error.
+    pub(super) fn end_with(
+        &mut self,
+        context: &mut Context<impl Host>,
+        fault: &Fault,
+        info: Option<Map<'_>>,
+    ) {
         if matches!(self.state, State::Closing | State::Deaf | State::Over) {
             return;
         }
@@ -26,7 +36,7 @@ impl Handler {
         if !self.has_opened {
             self.put_open(context);
         }
-        self.put_close(context, Some(fault.error()));
+        self.put_close(context, Some(Error { info, ..fault.error() }));
     }
 
     pub(super) fn put_close(&mut self, context: &mut Context<impl Host>, error: Option<Error<'_>>) {

@@ -28,6 +28,8 @@ use angarium_engine::{ChannelId, ConnectionId, Refusal, Reply, Settle, Time};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The channel on which a connection asks for its name: beyond those of sessions.
+pub(super) const NAMING_CHANNEL: u16 = u16::MAX;
 /// Requests of a connection that may wait for the engine; it is not read from while there are more.
 const PENDING_MAX: usize = 128;
 
@@ -58,6 +60,8 @@ pub struct Handler {
     pub(super) mechanism: &'static str,
     /// We have sent the open frame.
     pub(super) has_opened: bool,
+    /// No other connection may have its container id.
+    pub(super) is_sole: bool,
     /// The engine knows the connection.
     pub(super) connected: bool,
     /// The broker cannot take persistent messages.
@@ -97,6 +101,8 @@ pub(super) enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waiting {
     Authentication,
+    /// Until the engine has given it its name.
+    Name,
     /// Until home has said whether its virtual host has room.
     ToEnter,
     /// Until the requests of this session are answered, or those of all: then the input is presented again.
@@ -132,6 +138,7 @@ impl Handler {
             client: Box::default(),
             mechanism: "",
             has_opened: false,
+            is_sole: false,
             connected: false,
             is_blocked: false,
             has_asked: false,
@@ -318,6 +325,9 @@ impl ProtocolHandler for Handler {
         id: ChannelId,
         reply: Result<Reply, Refusal>,
     ) {
+        if id.number == NAMING_CHANNEL {
+            return self.named(context, reply);
+        }
         self.answered(context, id.number, reply);
     }
 

@@ -7,15 +7,20 @@ use super::codec::{
 };
 use super::fault::Fault;
 use super::frame::{self, FrameError, ProtocolHeader};
-use super::handler::{Handler, State, Waiting};
+use super::handler::{Handler, NAMING_CHANNEL, State, Waiting};
 use crate::login_refusal;
 use crate::{ClientProperties, Close, Context, Credentials, Host};
-use angarium_engine::RefusalKind;
+use angarium_engine::{Refusal, RefusalKind, Reply, Request};
 use std::time::Duration;
 
 /// What clients may find us able to do.
-const CAPABILITIES: &[Symbol<'static>] = &[Symbol("ANONYMOUS-RELAY"), Symbol("SHARED-SUBS")];
+const CAPABILITIES: &[Symbol<'static>] =
+    &[Symbol("ANONYMOUS-RELAY"), Symbol("SHARED-SUBS"), Symbol(SOLE_CONNECTION)];
 
+/// The capability of connections whose container id no other connection may have.
+const SOLE_CONNECTION: &str = "sole-connection-for-container";
+/// The property of an open frame that a close follows immediately.
+const ESTABLISHMENT_FAILED: &str = "amqp:connection-establishment-failed";
 /// The prefix of a hostname that names a virtual host.
 const VHOST_PREFIX: &str = "vhost:";
 /// Octets of what clients say about themselves that are kept, each.
@@ -239,6 +244,7 @@ impl Handler {
             return Err(Fault::connection(Condition::InvalidField, text));
         }
         let frame_bytes_max = open.max_frame_size.min(self.settings.frame_bytes_max);
+        self.is_sole = open.desired_capabilities.contains(SOLE_CONNECTION);
         self.channel_max = open.channel_max.min(self.settings.sessions_max.saturating_sub(1));
         let theirs = open.idle_time_out.filter(|millis| *millis > 0);
         self.idle = theirs.map(|millis| Duration::from_millis(millis.into()));
@@ -275,11 +281,51 @@ impl Handler {
             }
         })?;
         self.connected = true;
+        if self.is_sole {
+            let channel = self.channel_id(NAMING_CHANNEL);
+            context.engine.open(channel);
+            self.waiting = Some(Waiting::Name);
+            let name = self.container.to_string();
+            let request = Request::ClaimClientName { name };
+            context.engine.request(context.now, channel, request, context.host);
+            return Ok(());
+        }
+        self.opened(context);
+        Ok(())
+    }
+
+    /// The engine has given the connection its name, or another connection has it.
+    pub(super) fn named(
+        &mut self,
+        context: &mut Context<impl Host>,
+        reply: Result<Reply, Refusal>,
+    ) {
+        if self.waiting != Some(Waiting::Name) {
+            return;
+        }
+        self.waiting = None;
+        match reply {
+            Ok(_) => self.opened(context),
+            Err(refusal) => {
+                let failed = OwnedValue::map(|map| {
+                    map.put(&Symbol(ESTABLISHMENT_FAILED), &true);
+                });
+                self.put_open_with(context, failed.as_map());
+                let field = OwnedValue::map(|map| {
+                    map.put(&Symbol("invalid-field"), &Symbol("container-id"));
+                });
+                let fault = Fault::connection(Condition::InvalidField, refusal.text);
+                self.end_with(context, &fault, Some(field.as_map()));
+            }
+        }
+    }
+
+    /// The connection may be used.
+    fn opened(&mut self, context: &mut Context<impl Host>) {
         self.put_open(context);
         self.state = State::Open;
         self.last_input = context.now;
         self.beat = context.now.plus(self.beat_interval());
-        Ok(())
     }
 
     /// The virtual host that a client asks for: `vhost:x` names x; most libraries put the name of the machine

@@ -70,8 +70,8 @@ pub(super) fn own_queue() -> QueueOptions {
     QueueOptions { priority_max: Some(JMS_PRIORITY_MAX), ..QueueOptions::default() }
 }
 
-/// What makes a queue or topic that goes by itself. One that goes with its creator is the connection's alone to
-/// consume from.
+/// What makes a queue or topic that goes by itself. One that goes with its creator is the connection's alone
+/// to consume from.
 pub(super) fn temporary(
     holder: String,
     kind: TemporaryKind,

@@ -1,6 +1,6 @@
 //! What answers of the engine are for.
 
-use super::service::ServiceCall;
+use super::management::Call;
 
 /// What an answer of the engine is for.
 #[derive(Debug)]
@@ -34,4 +34,13 @@ pub(super) enum Step {
     Recover,
     /// It begins to consume.
     Consume,
+}
+
+/// A request that waits for the engine.
+#[derive(Debug)]
+pub(super) struct ServiceCall {
+    pub(super) call: Call,
+    /// The link that it came by.
+    pub(super) handle: u32,
+    pub(super) reply_to: Option<String>,
 }

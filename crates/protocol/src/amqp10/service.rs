@@ -1,27 +1,18 @@
-//! Nodes that answer requests: a link to them takes messages, and answers come by the link that is paired with
-//! it, or go to the address that the request says.
+//! Nodes that answer requests: a link to them takes messages, and answers come by the link that is paired
+//! with it, or go to the address that the request says.
 
 use super::address;
 use super::codec::{Limits, Malformed, Sections};
 use super::handler::Handler;
 use super::link::{Node, Role};
-use super::management::{Begun, Call, Service, Step};
-use super::pending::Pending;
+use super::management::{Begun, Service, Step};
+use super::pending::{Pending, ServiceCall};
 use super::stored;
 use crate::{Context, Host};
 use angarium_engine::{Publish, Refusal, Reply, Request};
 
 /// The reply address that stands for the paired link.
 const PAIRED: &str = "$me";
-
-/// A request that waits for the engine.
-#[derive(Debug)]
-pub(super) struct ServiceCall {
-    call: Call,
-    /// The link that it came by.
-    handle: u32,
-    reply_to: Option<String>,
-}
 
 impl Handler {
     /// Takes a request. Refused: it is malformed.

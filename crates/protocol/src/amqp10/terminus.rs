@@ -103,8 +103,8 @@ impl Handler {
         Ok(Resolved { node: Node::Source(node), first })
     }
 
-    /// The subscription of a link to what an exchange gets with a key: one that is durable or shared has a name
-    /// of its own, any other goes with the link.
+    /// The subscription of a link to what an exchange gets with a key: one that is durable or shared has a
+    /// name of its own, any other goes with the link.
     fn subscription(
         &self,
         attach: &Attach<'_>,

@@ -2,7 +2,9 @@
 
 use super::client::{Client, begin, closing, frame, login, open, sender, transfer};
 use crate::amqp10::Settings;
-use crate::amqp10::codec::{Close, End, Open, SaslInit, SaslPerformative, SaslResponse, Symbol};
+use crate::amqp10::codec::{
+    Close, End, Open, SaslInit, SaslPerformative, SaslResponse, Symbol, Symbols,
+};
 use crate::amqp10::frame::ProtocolHeader;
 use crate::amqp10::{Spoken, spoken};
 use std::time::Duration;
@@ -169,6 +171,24 @@ fn silence_ends_connections_and_empty_frames_keep_them() {
     client.expect(&[
         "0 close amqp:resource-limit-exceeded: the idle time-out is over: silent for 121 s",
     ]);
+}
+
+#[test]
+fn a_container_id_may_be_had_by_one_connection_alone() {
+    let mut client = Client::open();
+    let sole = [Symbol("sole-connection-for-container")];
+    let open = Open { desired_capabilities: Symbols::new(&sole), ..open() };
+    client.again(&open);
+    client.expect(&[OPENED]);
+    let first = client.number;
+    client.again(&open);
+    client.expect(&[
+        OPENED,
+        "0 close amqp:invalid-field: another connection has the client name 'tester'",
+    ]);
+    client.host.cut(first);
+    client.again(&open);
+    client.expect(&[OPENED]);
 }
 
 #[test]
