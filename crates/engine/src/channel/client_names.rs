@@ -23,13 +23,14 @@ impl ClientNames {
             self.holders.remove(&name);
         }
     }
-}
 
-impl Engine {
     /// A connection claims a name, in place of the one that it had.
-    pub(crate) fn claim_client_name(&mut self, channel: u32, name: &str) -> Result<Reply, Refusal> {
-        let channel = &self.clients.channels[channel];
-        let (connection, vhost) = (channel.id.connection, channel.vhost);
+    pub(crate) fn claim(
+        &mut self,
+        connection: ConnectionId,
+        vhost: u32,
+        name: &str,
+    ) -> Result<Reply, Refusal> {
         if name.len() > SUBSCRIPTION_NAME_BYTES_MAX {
             refuse!(LimitExceeded, "a client name of {} bytes is too long", name.len());
         }

@@ -8,7 +8,9 @@ use super::codec::{
 };
 use super::fault::{Fault, Reason};
 use super::handler::Handler;
-use super::link::{Attaching, Link, LinkStage, Node, Role, SubscriptionName, Target, consumer_of};
+use super::link::{
+    Attaching, Link, LinkStage, Node, Role, Source, SubscriptionName, Target, consumer_of,
+};
 use super::link_state::{LinkState, Receiver, Sender};
 use super::mapping;
 use super::pending::{Pending, Step};
@@ -73,9 +75,12 @@ impl Handler {
             },
         };
         match resolved {
-            Ok(Resolved { node, first }) => {
+            Ok(Resolved { node, first, taken }) => {
                 if let Some(link) = self.sessions.all[index].link(handle) {
                     link.node = node;
+                    if let Some(attaching) = link.attaching() {
+                        attaching.filters = taken;
+                    }
                 }
                 self.begin_attaching(context, number, handle, first);
             }
@@ -323,10 +328,11 @@ fn queue_found(link: &mut Link, name: String, step: Step) -> Option<(Request, St
     match &mut link.node {
         Node::Source(source) => {
             source.queue.clone_from(&name);
-            match source.binding.clone().filter(|_| step == Step::Create) {
-                Some((source, key)) => Some((bind(source, name, key), Step::Bind)),
-                None => consume(link.handle, &link.node),
+            match step {
+                Step::Create => bind(source, name),
+                _ => None,
             }
+            .or_else(|| consume(link.handle, &link.node))
         }
         _ => None,
     }
@@ -338,9 +344,8 @@ fn temporary_made(link: &mut Link, name: String) -> Option<(Request, Step)> {
     match &mut link.node {
         Node::Source(source) => {
             source.queue.clone_from(&name);
-            let binding = source.binding.clone();
-            if let Some((source, key)) = binding {
-                return Some((bind(source, name, key), Step::Bind));
+            if let Some(bind) = bind(source, name.clone()) {
+                return Some(bind);
             }
             if let Some(attaching) = link.attaching() {
                 attaching.address = Some(address::of_queue(&name).into_owned());
@@ -366,10 +371,18 @@ fn temporary_made(link: &mut Link, name: String) -> Option<(Request, Step)> {
     }
 }
 
-fn bind(source: String, queue: String, key: String) -> Request {
-    let target = BindingTarget::Queue(queue);
-    let (arguments, filter, not_from) = (Arguments::new(), None, None);
-    Request::Bind(Binding { source, target, key, arguments, filter, not_from })
+/// Binds the queue that was made for a link, which then has no messages but those that it is about.
+fn bind(source: &mut Source, queue: String) -> Option<(Request, Step)> {
+    let (exchange, key) = source.binding.clone()?;
+    let binding = Binding {
+        source: exchange,
+        target: BindingTarget::Queue(queue),
+        key,
+        arguments: Arguments::new(),
+        filter: source.filter.take(),
+        not_from: source.not_from.take(),
+    };
+    Some((Request::Bind(binding), Step::Bind))
 }
 
 /// What begins to consume for a link.

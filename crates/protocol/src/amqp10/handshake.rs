@@ -281,6 +281,7 @@ impl Handler {
             }
         })?;
         self.connected = true;
+        context.engine.name_client(self.id, &self.container);
         if self.is_sole {
             let channel = self.channel_id(NAMING_CHANNEL);
             context.engine.open(channel);

@@ -2,6 +2,7 @@
 
 use super::codec::OwnedValue;
 use super::management::Service;
+use angarium_engine::selector::Filter;
 use angarium_engine::{GatheredBody, Outcome, SubscriptionInfo};
 
 /// Which end of a link the broker is.
@@ -99,6 +100,10 @@ pub(super) struct Source {
     pub(super) priority: i32,
     /// What becomes of deliveries that are settled without a state, or whose connection is lost.
     pub(super) default_outcome: Option<Outcome>,
+    /// The messages that it is about.
+    pub(super) filter: Option<Filter>,
+    /// The client whose messages a subscription leaves out.
+    pub(super) not_from: Option<String>,
     /// What the queue is bound to where it is made for the link: exchange and key.
     pub(super) binding: Option<(String, String)>,
     /// The named subscription that the queue is of; it is deleted where the link is closed.

@@ -53,6 +53,7 @@ pub(super) fn consume(handle: u32, source: &Source) -> Consume {
         presettled: source.is_presettled,
         priority: source.priority,
         is_granted: true,
+        filter: source.filter.clone(),
         on_close: Outcome::RELEASE,
         on_loss: source.default_outcome.unwrap_or(Outcome::REQUEUE),
         ..Consume::default()

@@ -7,6 +7,7 @@ mod close;
 pub mod codec;
 mod detach;
 mod fault;
+mod filters;
 mod flow;
 pub mod frame;
 mod handler;

@@ -2,19 +2,22 @@
 
 use super::address::{self, Address, NodeKind};
 use super::codec::{
-    AnyTarget, Attach, Condition, DistributionMode, Map, Performative, SenderSettleMode,
-    Source as WireSource, Symbols, TerminusDurability,
+    AnyTarget, Attach, Condition, DistributionMode, Map, OwnedValue, Performative,
+    SenderSettleMode, Source as WireSource, Symbols, TerminusDurability,
 };
 use super::fault::Fault;
+use super::filters::{self, Filters};
 use super::handler::Handler;
 use super::link::{Node, Role, Source, SubscriptionName, Target, consumer_of};
 use super::management::Service;
 use super::mapping;
 use crate::names::{NAMES, SUBJECT_EXCHANGE};
 use crate::{Context, Host};
+use angarium_engine::selector::{Filter, ParseOptions};
 use angarium_engine::{
     CreateTemporary, OpenSubscription, QueueOptions, Request, TemporaryKind, fitting_name,
 };
+use std::borrow::Cow;
 
 /// What separates a subscription's name from what tells its links apart.
 const LINK_SUFFIX: char = '|';
@@ -30,7 +33,7 @@ const TEMPORARY_TOPIC: &str = "temporary-topic";
 pub(super) enum First {
     /// Whether the queue of that name is there; it is made where it is not.
     Queue(String),
-    /// The same, for messages to it: whoever may consume from it.
+    /// The same, for messages to it: another connection may have it to itself.
     QueueToWrite(String),
     /// Whether the exchange is there.
     Exchange(String),
@@ -49,6 +52,14 @@ pub(super) enum First {
 pub(super) struct Resolved {
     pub(super) node: Node,
     pub(super) first: First,
+    /// The filters that hold, as the answer has them.
+    pub(super) taken: Option<OwnedValue>,
+}
+
+impl Resolved {
+    fn new(node: Node, first: First) -> Resolved {
+        Resolved { node, first, taken: None }
+    }
 }
 
 impl Handler {
@@ -57,21 +68,27 @@ impl Handler {
         let handle = attach.handle;
         let Some(source) = attach.source else {
             let name = self.subscription_name(attach.name, attach.desired_capabilities);
-            return Ok(Resolved { node: Node::Recovered(name.clone()), first: First::Find(name) });
+            return Ok(Resolved::new(Node::Recovered(name.clone()), First::Find(name)));
         };
-        if source.filter.is_some_and(|filters| !filters.is_empty()) {
-            return Err(Fault::link(handle, Condition::NotImplemented, "filters are not offered"));
-        }
+        let asked = filters::read(source.filter.unwrap_or_default())
+            .map_err(|why| Fault::link(handle, Condition::InvalidField, why))?;
+        let Filters { selector, no_local, key: own_key } = asked.filters;
+        let filter = selector
+            .map(|text| Filter::parse(&text, &ParseOptions::default()))
+            .transpose()
+            .map_err(|error| Fault::link(handle, Condition::InvalidField, error.to_string()))?;
         let mut node = Source {
             is_presettled: attach.snd_settle_mode == SenderSettleMode::Settled,
             default_outcome: source.default_outcome.map(mapping::outcome),
             priority: mapping::priority(attach),
+            filter,
+            not_from: no_local.then(|| self.container.to_string()),
             ..Source::default()
         };
         if source.dynamic {
             let (kind, properties) = (source.capabilities, source.dynamic_node_properties);
             let first = First::Temporary(temporary(handle, kind, properties)?);
-            return Ok(Resolved { node: Node::Source(node), first });
+            return Ok(Resolved::new(Node::Source(node), first));
         }
         let kind = NodeKind::of(source.capabilities);
         let parsed = address::parse(source.address.unwrap_or_default(), kind)
@@ -83,7 +100,7 @@ impl Handler {
                 self.subscription(attach, &source, &mut node, SUBJECT_EXCHANGE, &pattern)
             }
             Address::Exchange { exchange, key } => {
-                let key = key.unwrap_or_default();
+                let key = key.or(own_key.map(Cow::Owned)).unwrap_or_default();
                 self.subscription(attach, &source, &mut node, &exchange, &key)
             }
             Address::Subscription { topic, queue } => {
@@ -92,7 +109,7 @@ impl Handler {
                 First::Queue(fitting_name(queue).into_owned())
             }
             Address::Management | Address::ReadOnlyManagement => {
-                return Ok(Resolved { node: Node::Answers, first: First::Nothing });
+                return Ok(Resolved::new(Node::Answers, First::Nothing));
             }
         };
         let is_queue = matches!(first, First::Queue(_));
@@ -100,7 +117,8 @@ impl Handler {
             node.browses = true;
             node.is_presettled = true;
         }
-        Ok(Resolved { node: Node::Source(node), first })
+        let taken = Some(asked.taken).filter(|taken| !taken.as_map().is_empty());
+        Ok(Resolved { taken, ..Resolved::new(Node::Source(node), first) })
     }
 
     /// The subscription of a link to what an exchange gets with a key: one that is durable or shared has a
@@ -172,11 +190,10 @@ impl Handler {
             let (kind, properties) = (target.capabilities, target.dynamic_node_properties);
             let first = First::Temporary(temporary(handle, kind, properties)?);
             // Its address is known once it is made.
-            return Ok(Resolved { node: Node::Target(Target::Anonymous), first });
+            return Ok(Resolved::new(Node::Target(Target::Anonymous), first));
         }
         let Some(address) = target.address else {
-            let node = Node::Target(Target::Anonymous);
-            return Ok(Resolved { node, first: First::Nothing });
+            return Ok(Resolved::new(Node::Target(Target::Anonymous), First::Nothing));
         };
         let parsed = address::parse(address, NodeKind::of(target.capabilities))
             .map_err(|why| Fault::link(handle, Condition::InvalidField, why))?;
@@ -207,7 +224,7 @@ impl Handler {
         let right = context.engine.check_right_to_publish(id, &exchange, routing_key);
         right.map_err(|refusal| Fault::refused(handle, refusal))?;
         let (exchange, key) = (exchange.into(), key.map(Into::into));
-        Ok(Resolved { node: Node::Target(Target::Exchange { exchange, key }), first })
+        Ok(Resolved::new(Node::Target(Target::Exchange { exchange, key }), first))
     }
 
     /// What makes a queue that a link names and that is not there; `None`: it is not made.
@@ -260,5 +277,5 @@ fn temporary(
 }
 
 fn service(service: Service) -> Resolved {
-    Resolved { node: Node::Service(service), first: First::Nothing }
+    Resolved::new(Node::Service(service), First::Nothing)
 }

@@ -3,8 +3,8 @@
 use super::client::{Client, begin, closing, credit, data, receiver, sender, transfer};
 use crate::amqp10::Settings;
 use crate::amqp10::codec::{
-    AnyTarget, Attach, Detach, Field, MessageId, OwnedValue, Properties, Role, SectionKind, Source,
-    Symbol, Symbols, Target, TerminusDurability, TerminusExpiryPolicy, put_section,
+    AnyTarget, Attach, Detach, Field, Header, MessageId, OwnedValue, Properties, Role, SectionKind,
+    Source, Symbol, Symbols, Target, TerminusDurability, TerminusExpiryPolicy, put_section,
 };
 
 /// An attach of a subscriber to topic `t`.
@@ -264,4 +264,51 @@ fn a_session_that_ends_takes_its_nodes_along() {
     assert_eq!(client.host.queues().len(), 2);
     client.send(1, &crate::amqp10::codec::End::default());
     assert_eq!(client.host.queues(), [""; 0]);
+}
+
+/// A source's filter set with that selector.
+fn selector(text: &str) -> OwnedValue {
+    let mut described = vec![crate::amqp10::codec::wire::DESCRIBED];
+    Symbol("apache.org:selector-filter:string").write(&mut described);
+    Field::write(&text, &mut described);
+    let described = OwnedValue::decode(&described).unwrap();
+    OwnedValue::map(|map| map.put(&Symbol("jms-selector"), &described.value()))
+}
+
+/// A message of that priority, which is its body too.
+fn ranked(priority: u8) -> Vec<u8> {
+    let mut message = Vec::new();
+    Header { priority, ..Header::default() }.write(&mut message);
+    message.extend(data(&priority.to_string()));
+    message
+}
+
+#[test]
+fn links_get_what_their_selectors_select() {
+    let mut client = Client::open();
+    client.send(0, &sender(0, "q"));
+    client.send(0, &Attach { name: "topic", ..sender(1, "topic://t") });
+    let high = selector("JMSPriority > 5");
+    let queue = receiver(2, "q");
+    let source = queue.source.map(|source| Source { filter: Some(high.as_map()), ..source });
+    client.send(0, &Attach { source, ..queue });
+    let topic = subscriber(3, "t", TOPIC);
+    let source = topic.source.map(|source| Source { filter: Some(high.as_map()), ..source });
+    client.send(0, &Attach { source, ..topic });
+    client.send(0, &credit(2, 0, 9));
+    client.send(0, &credit(3, 0, 9));
+    client.lines();
+    for (id, priority) in (0..).zip([1, 9]) {
+        client.send_with(0, &transfer(0, 2 * id), &ranked(priority));
+        client.send_with(0, &transfer(1, 2 * id + 1), &ranked(priority));
+    }
+    let mut lines = client.lines();
+    lines.retain(|line| line.contains("transfer"));
+    assert_eq!(lines, ["0 transfer 2 id=0 \"9\"", "0 transfer 3 id=1 \"9\""]);
+    let bad = selector("JMSPriority > ");
+    let queue = Attach { name: "bad", ..receiver(4, "q") };
+    let source = queue.source.map(|source| Source { filter: Some(bad.as_map()), ..source });
+    client.send(0, &Attach { source, ..queue });
+    let lines = client.lines();
+    assert!(lines[1].starts_with("0 detach 4 closed amqp:invalid-field: "), "{lines:#?}");
 }
