@@ -7,7 +7,7 @@
 //! dash and a low line are the same. The table is in `docs/protocols/selectors.md`.
 
 use crate::properties::TextProperty;
-use crate::{amqp091, format, nats};
+use crate::{amqp10, amqp091, format, nats};
 use angarium_engine::Selectable;
 use angarium_engine::selector::Value;
 
@@ -40,6 +40,7 @@ fn header<'m>(message: &Selectable<'m>, name: &str) -> Option<Value<'m>> {
     match message.content.format {
         format::AMQP091 => amqp091::header_named(properties, name),
         format::NATS => nats::header_named(properties, name),
+        format::AMQP10 => amqp10::application_property(properties, name),
         _ => None,
     }
 }
@@ -49,6 +50,7 @@ fn text<'m>(message: &Selectable<'m>, property: TextProperty) -> Value<'m> {
     let found = match message.content.format {
         format::AMQP091 => amqp091::text_property(properties, property),
         format::NATS => nats::text_property(properties, property),
+        format::AMQP10 => return amqp10::properties_field(properties, field_of(property)),
         _ => None,
     };
     found.map_or(Value::Null, Value::Text)
@@ -58,6 +60,7 @@ fn reply_to<'m>(message: &Selectable<'m>) -> Value<'m> {
     let properties = message.content.properties;
     let found = match message.content.format {
         format::AMQP091 => amqp091::reply_to(properties),
+        format::AMQP10 => return amqp10::properties_field(properties, "reply_to"),
         format => nats::reply_of(format, properties),
     };
     found.map_or(Value::Null, Value::Text)
@@ -69,6 +72,7 @@ fn timestamp<'m>(message: &Selectable<'m>) -> Value<'m> {
     let seconds = match message.content.format {
         format::AMQP091 => amqp091::timestamp(properties),
         format::NATS => nats::timestamp(properties),
+        format::AMQP10 => return amqp10::properties_field(properties, "creation_time"),
         _ => None,
     };
     let millis = seconds.and_then(|seconds| i64::try_from(seconds).ok()?.checked_mul(MILLIS));
@@ -89,6 +93,8 @@ fn jms_property<'m>(message: &Selectable<'m>, name: &str) -> Value<'m> {
         "XDeliveryCount" => Value::Exact(i64::from(message.delivery_count) + 1),
         "XUserID" => text(message, TextProperty::UserId),
         "XAppID" => text(message, TextProperty::AppId),
+        "XGroupID" => properties_field(message, "group_id"),
+        "XGroupSeq" => properties_field(message, "group_sequence"),
         _ => Value::Null,
     }
 }
@@ -114,16 +120,14 @@ fn header_field<'m>(message: &Selectable<'m>, field: &str) -> Value<'m> {
 
 /// A field of the section `properties`.
 fn properties_field<'m>(message: &Selectable<'m>, field: &str) -> Value<'m> {
-    let texts = [
-        ("message_id", TextProperty::MessageId),
-        ("correlation_id", TextProperty::CorrelationId),
-        ("content_type", TextProperty::ContentType),
-        ("content_encoding", TextProperty::ContentEncoding),
-        ("user_id", TextProperty::UserId),
-        ("subject", TextProperty::Type),
-    ];
-    if let Some((_, property)) = texts.iter().find(|(name, _)| is(field, name)) {
-        return text(message, *property);
+    if message.content.format == format::AMQP10 {
+        return match FIELDS.iter().find(|name| is(field, name)) {
+            Some(name) => amqp10::properties_field(message.content.properties, name),
+            None => Value::Null,
+        };
+    }
+    if let Some(property) = TextProperty::ALL.into_iter().find(|it| is(field, field_of(*it))) {
+        return text(message, property);
     }
     match field {
         _ if is(field, "reply_to") => reply_to(message),
@@ -132,8 +136,41 @@ fn properties_field<'m>(message: &Selectable<'m>, field: &str) -> Value<'m> {
     }
 }
 
-/// What the broker says beside the message.
+/// The fields of AMQP 1.0's section `properties`.
+const FIELDS: [&str; 13] = [
+    "message_id",
+    "user_id",
+    "to",
+    "subject",
+    "reply_to",
+    "correlation_id",
+    "content_type",
+    "content_encoding",
+    "absolute_expiry_time",
+    "creation_time",
+    "group_id",
+    "group_sequence",
+    "reply_to_group_id",
+];
+
+/// The field of the section `properties` for a text; nothing where that is no field of it.
+fn field_of(text: TextProperty) -> &'static str {
+    match text {
+        TextProperty::MessageId => "message_id",
+        TextProperty::CorrelationId => "correlation_id",
+        TextProperty::ContentType => "content_type",
+        TextProperty::ContentEncoding => "content_encoding",
+        TextProperty::UserId => "user_id",
+        TextProperty::Type => "subject",
+        TextProperty::AppId | TextProperty::Expiration => "",
+    }
+}
+
+/// What annotations say beside the message.
 fn annotation<'m>(message: &Selectable<'m>, field: &str) -> Value<'m> {
+    if message.content.format == format::AMQP10 {
+        return amqp10::annotation(message.content.properties, field);
+    }
     match field {
         _ if is(field, "x_exchange") => Value::Text(message.exchange),
         _ if is(field, "x_routing_key") => Value::Text(message.routing_key),
@@ -235,5 +272,50 @@ mod tests {
         );
         check(format::NATS, b"", &["colour IS NULL"], &["JMSMessageID = '1'"]);
         check(Format(99), b"nothing known", &["colour IS NULL"], &["JMSMessageID = '1'"]);
+    }
+
+    #[test]
+    fn properties_of_amqp_1_0_have_names() {
+        use crate::amqp10::codec::{
+            Field, MessageId, Properties, SectionKind, Symbol, Timestamp, put_map_section,
+        };
+        // Flags, kind of the body, priority, time to live: as they are kept before the sections.
+        let mut raw = vec![0; 7];
+        put_map_section(&mut raw, SectionKind::MessageAnnotations, |map| {
+            map.put(&Symbol("x-team"), &"red");
+        });
+        let properties = Properties {
+            message_id: Some(MessageId::String("ID:1")),
+            correlation_id: Some(MessageId::ULong(7)),
+            subject: Some("order"),
+            content_type: Some(Symbol("text/plain")),
+            creation_time: Some(Timestamp(1_700_000_000_123)),
+            group_id: Some("g"),
+            group_sequence: Some(2),
+            ..Properties::default()
+        };
+        properties.write(&mut raw);
+        put_map_section(&mut raw, SectionKind::ApplicationProperties, |map| {
+            map.put(&"colour", &"red");
+            map.put(&"size", &9i16);
+            map.put(&"weight", &1.5f32);
+            map.put(&"is_new", &true);
+            map.put(&"huge", &u64::MAX);
+        });
+        check(
+            format::AMQP10,
+            &raw,
+            &[
+                "colour = 'red' AND size = 9 AND weight = 1.5 AND is_new AND huge > 1E18",
+                "application_properties.colour = 'red'",
+                "JMSMessageID = 'ID:1' AND JMSCorrelationID = 7 AND JMSType = 'order'",
+                "JMSTimestamp = 1700000000123 AND JMSXGroupID = 'g' AND JMSXGroupSeq = 2",
+                "[properties.content-type] = 'text/plain' AND properties.to IS NULL",
+                "[message_annotations.x-team] = 'red'",
+                "JMSPriority = 7 AND JMSDeliveryMode = 'PERSISTENT' AND JMSXDeliveryCount = 3",
+            ],
+            &["colour = 'blue'", "size = '9'", "JMSCorrelationID = '7'"],
+        );
+        check(format::AMQP10, b"", &["colour IS NULL"], &["JMSType = 'order'"]);
     }
 }
