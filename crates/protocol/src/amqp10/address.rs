@@ -75,6 +75,11 @@ pub(super) fn parse(address: &str, kind: Option<NodeKind>) -> Result<Address<'_>
     }
 }
 
+/// Whether a queue is named in the way of RabbitMQ's clients.
+pub(super) fn is_of_rabbitmq(address: &str) -> bool {
+    address.starts_with("/queues/")
+}
+
 /// What an address names that says so itself.
 fn prefixed(address: &str) -> Result<Option<Address<'_>>, String> {
     if let Some(name) = address.strip_prefix("queue://") {

@@ -206,7 +206,11 @@ impl Handler {
         let (writer, out) = self.outgoing(context);
         let Some(session) = writer.session(number) else { return };
         match role {
-            Role::Sender => session.add_link(LinkState::Sender(Sender::new(handle, settles))),
+            Role::Sender => {
+                let address = attach.source.and_then(|source| source.address);
+                let tells_way = address.is_some_and(address::is_of_rabbitmq);
+                session.add_link(LinkState::Sender(Sender::new(handle, settles, tells_way)));
+            }
             Role::Receiver => {
                 let link = Receiver { handle, window, is_paused, ..Receiver::default() };
                 session.add_link(LinkState::Receiver(link));

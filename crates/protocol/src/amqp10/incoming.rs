@@ -200,7 +200,7 @@ impl Handler {
         let session = &self.sessions.all[place.session];
         let (number, handle) = (session.number, session.links[place.link].handle);
         let limits = Limits { properties_bytes_max: self.settings.properties_bytes_max };
-        let taken = Sections::walk(arrived.message, limits)
+        let taken = Sections::walk_request(arrived.message, limits)
             .and_then(|sections| self.call(context, number, handle, service, &sections));
         let (writer, out) = self.outgoing(context);
         let Some(session) = writer.session(number) else { return };

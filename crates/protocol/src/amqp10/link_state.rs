@@ -17,6 +17,8 @@ pub(super) struct Sender {
     pub(super) handle: u32,
     /// Its deliveries are settled when they are sent.
     pub(super) settles: bool,
+    /// Its deliveries say which exchange and routing key they were published with.
+    pub(super) tells_way: bool,
     /// Deliveries that the engine has made, of its consumer.
     delivered: u64,
     /// Those of them that are not sent yet.
@@ -33,8 +35,8 @@ pub(super) struct Sender {
 
 impl Sender {
     /// A link that has just been attached.
-    pub(super) fn new(handle: u32, settles: bool) -> Sender {
-        Sender { handle, settles, ..Sender::default() }
+    pub(super) fn new(handle: u32, settles: bool, tells_way: bool) -> Sender {
+        Sender { handle, settles, tells_way, ..Sender::default() }
     }
     /// The engine has made a delivery.
     #[inline]
@@ -135,7 +137,7 @@ mod tests {
 
     #[test]
     fn credit_is_absolute_and_may_be_lowered() {
-        let mut link = Sender::new(0, false);
+        let mut link = Sender::new(0, false, false);
         assert_eq!(link.allow(None, 10), 10);
         (0..4).for_each(|_| link.deliver());
         // The peer had seen one when it said this.

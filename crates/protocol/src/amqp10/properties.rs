@@ -22,6 +22,9 @@ const PRIVATE_PREFIX: &str = "x-opt-";
 const DEATHS: &str = "x-opt-deaths";
 /// The annotation that says how many messages a full queue has dropped from its head before this one.
 const DROPPED: &str = "x-opt-dropped-count";
+/// Annotations of RabbitMQ's deliveries.
+const EXCHANGE: &str = "x-exchange";
+const ROUTING_KEY: &str = "x-routing-key";
 
 /// Takes properties in [AMQP 1.0's format](crate::format::AMQP10) apart.
 pub(crate) fn visit_properties(raw: &[u8], see: &mut dyn FnMut(Property<'_>) -> bool) {
@@ -169,6 +172,26 @@ pub(crate) fn amended(raw: &[u8], annotations: &Annotations) -> Vec<u8> {
                 }
             }
             put_own_annotations(map, annotations);
+        });
+        out.extend_from_slice(kept.sections.get(rest..).unwrap_or_default());
+    })
+}
+
+/// Properties in this format with the annotations that RabbitMQ puts into each delivery: its clients look for
+/// some, and take messages without any for broken.
+pub(super) fn with_way(raw: &[u8], exchange: &str, routing_key: &str) -> Vec<u8> {
+    let kept = Kept::of(raw);
+    let sections = kept.sections();
+    let rest = sections.message_annotations.map_or(0, |section| section.end);
+    kept.encode(|out| {
+        put_map_section(out, SectionKind::MessageAnnotations, |map| {
+            let published = sections.message_annotations().unwrap_or_default();
+            let own = [Value::Symbol(Symbol(EXCHANGE)), Value::Symbol(Symbol(ROUTING_KEY))];
+            for (key, value) in published.entries().filter(|(key, _)| !own.contains(key)) {
+                map.put(&key, &value);
+            }
+            map.put(&Symbol(EXCHANGE), &exchange);
+            map.put(&Symbol(ROUTING_KEY), &routing_key);
         });
         out.extend_from_slice(kept.sections.get(rest..).unwrap_or_default());
     })
@@ -347,5 +370,26 @@ mod tests {
         let expected =
             format!(r#"{{"x-mine":1,"x-opt-dropped-count":3,"x-opt-deaths":[{death}]}}"#);
         assert_eq!(json, expected);
+    }
+
+    #[test]
+    fn rabbitmqs_annotations_are_added_to_the_publishers() {
+        let raw = kept(|out| {
+            put_map_section(out, SectionKind::MessageAnnotations, |map| {
+                map.put(&Symbol("x-mine"), &1u32);
+                map.put(&Symbol("x-exchange"), &"forged");
+            });
+            Properties { subject: Some("s"), ..Properties::default() }.write(out);
+        });
+        for (raw, expected) in [
+            (&raw[..], r#"{"x-mine":1,"x-exchange":"e","x-routing-key":"k"}"#),
+            (&kept(|_| {})[..], r#"{"x-exchange":"e","x-routing-key":"k"}"#),
+        ] {
+            let told = with_way(raw, "e", "k");
+            let map = Kept::of(&told).sections().message_annotations().expect("they are whole");
+            let mut json = String::new();
+            put_json(&mut json, Value::Map(map));
+            assert_eq!(json, expected);
+        }
     }
 }

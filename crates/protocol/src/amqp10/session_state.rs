@@ -285,11 +285,12 @@ impl SessionState {
         }
         link.deliver();
         let (settled, tag, message) = (link.settles, delivery.tag, delivery.message);
+        let tells_way = link.tells_way;
         if message.shared.is_some() || self.window == 0 || !self.held.is_empty() {
             return self.hold(out, handle, delivery, frame_bytes_max);
         }
         let delivery_id = self.next_delivery_id();
-        let kept = kept(message);
+        let kept = kept(message, tells_way);
         let kept = Kept::of(&kept);
         out.bytes.reserve(
             FIRST_BYTES_MAX + stored::HEADS_BYTES_MAX + kept.sections.len() + message.body.len(),
@@ -330,9 +331,10 @@ impl SessionState {
         frame_bytes_max: usize,
     ) {
         let message = delivery.message;
-        let settled = self.sender(handle).is_some_and(|link| link.settles);
+        let link = self.sender(handle).map(|link| (link.settles, link.tells_way));
+        let (settled, tells_way) = link.unwrap_or_default();
         let mut head = Vec::new();
-        let kept = kept(message);
+        let kept = kept(message, tells_way);
         let kept = Kept::of(&kept);
         let body = message.shared.cloned();
         match &body {
@@ -570,14 +572,18 @@ pub(super) fn handle_of(consumer: &str) -> Option<u32> {
 
 /// The properties of a message in AMQP 1.0's format, as the broker has changed them.
 #[inline]
-fn kept<'a>(message: &MessageView<'a>) -> Cow<'a, [u8]> {
-    if message.format == crate::format::AMQP10 {
-        return match is_plain(message.annotations) {
-            true => Cow::Borrowed(message.properties),
-            false => Cow::Owned(properties::amended(message.properties, message.annotations)),
-        };
+fn kept<'a>(message: &MessageView<'a>, tells_way: bool) -> Cow<'a, [u8]> {
+    let kept = if message.format != crate::format::AMQP10 {
+        Cow::Owned(translate::translated(message))
+    } else if is_plain(message.annotations) {
+        Cow::Borrowed(message.properties)
+    } else {
+        Cow::Owned(properties::amended(message.properties, message.annotations))
+    };
+    if !tells_way {
+        return kept;
     }
-    Cow::Owned(translate::translated(message))
+    Cow::Owned(properties::with_way(&kept, message.exchange, message.routing_key))
 }
 
 /// Appends a message.

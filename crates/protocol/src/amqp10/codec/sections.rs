@@ -137,6 +137,18 @@ impl<'a> Sections<'a> {
     /// Finds the sections of a message and checks their order; what is in them is not looked at. The footer
     /// may be before the body too, where rhea writes it.
     pub fn walk(message: &'a [u8], limits: Limits) -> Result<Sections<'a>, Malformed> {
+        Sections::find(message, limits, true)
+    }
+
+    /// Finds the sections of a request. Its body may come first, as RabbitMQ's client for Python sends it.
+    ///
+    /// # Errors
+    /// A section that is not known, or there twice.
+    pub fn walk_request(message: &'a [u8], limits: Limits) -> Result<Sections<'a>, Malformed> {
+        Sections::find(message, limits, false)
+    }
+
+    fn find(message: &'a [u8], limits: Limits, in_order: bool) -> Result<Sections<'a>, Malformed> {
         let mut sections = Sections {
             message,
             header: None,
@@ -157,8 +169,8 @@ impl<'a> Sections<'a> {
                 Some(place) => {
                     *place = Some(section);
                     properties_bytes += section.end - section.start;
-                    let is_footer = kind == SectionKind::Footer;
-                    last_outside.replace(kind) < Some(kind) && (is_footer || !is_after_body)
+                    let may_follow = kind == SectionKind::Footer || !in_order;
+                    last_outside.replace(kind) < Some(kind) && (may_follow || !is_after_body)
                 }
                 None => {
                     sections.add_to_body(kind, section);

@@ -245,3 +245,17 @@ fn written_messages_come_back_as_they_were() {
         }
     }
 }
+
+#[test]
+fn a_request_may_begin_with_its_body() {
+    let mut message = Vec::new();
+    put_section(&mut message, SectionKind::Value, &Value::Null);
+    Properties { to: Some("/queues/q"), ..Properties::default() }.write(&mut message);
+    assert!(walk(&message).is_err());
+    let sections = Sections::walk_request(&message, LIMITS).unwrap();
+    assert_eq!(sections.properties().unwrap().to, Some("/queues/q"));
+    assert_eq!(sections.amqp_value(), Ok(Some(Value::Null)));
+    // A section twice is no request either.
+    Properties::default().write(&mut message);
+    assert!(Sections::walk_request(&message, LIMITS).is_err());
+}
