@@ -126,7 +126,8 @@ fn publish(body: &[u8], persistent: bool) -> Publish<'_> {
         routing_key: "queue",
         also_to: &[],
         mandatory: false,
-        delay: None,
+        not_before: None,
+        transaction: None,
         content: Content {
             format: Format(1),
             properties: &[0, 0],
@@ -146,7 +147,7 @@ fn measure(wish: &Wish, name: &str, body: usize, persistent: bool, presettled: b
     let (mut engine, mut fx) = with_consumer(presettled);
     let now = Time(1);
     if persistent {
-        engine.request(now, channel(0), Request::SelectConfirms, &mut fx);
+        engine.request(now, channel(0), Request::SelectConfirms { explained: false }, &mut fx);
     }
     engine.dispatch(now, &mut fx);
     let body = vec![0; body];

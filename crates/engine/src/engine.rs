@@ -4,6 +4,8 @@
 use crate::access::definitions::Definitions;
 use crate::access::{Access, Grant};
 use crate::channel::client_names::ClientNames;
+use crate::channel::pauses::Pauses;
+use crate::channel::transaction::{ChannelPlace, Transaction};
 use crate::channel::{Channel, Connection};
 use crate::consumer::Consumer;
 use crate::consumer::browsers::Browsers;
@@ -129,8 +131,10 @@ pub(crate) struct Clients {
     /// What home has answered connections that wanted to enter a virtual host: whether they may.
     pub(crate) entered: BTreeMap<ConnectionId, bool>,
     pub(crate) channels: Slab<Channel>,
+    /// Transactions that are open.
+    pub(crate) transactions: Slab<Transaction>,
     pub(crate) consumers: Slab<Consumer>,
-    /// Tells consumers in the same slot apart.
+    /// Tells channels, and consumers, in the same slot apart.
     pub(crate) next_incarnation: u32,
     /// Channels that this shard has announced to home.
     pub(crate) openings: u32,
@@ -175,6 +179,8 @@ pub(crate) struct Agenda {
     pub(crate) unpaged: VecDeque<u32>,
     /// Messages that have not reached all of their very many recipients.
     pub(crate) wide: WideFanouts,
+    /// Producers that pause because of queues that have more than their consumers keep up with.
+    pub(crate) pauses: Pauses,
     /// Messages that full queues refused within the group; their queues are overdue.
     pub(crate) refused: Vec<Refused>,
 }
@@ -270,6 +276,13 @@ impl Clients {
         }
         let index = channels.binary_search_by_key(&id.number, |(number, _)| *number).ok()?;
         Some(channels[index].1)
+    }
+
+    /// The slot of a channel, if that is still there.
+    #[inline]
+    pub(crate) fn channel_at(&self, place: ChannelPlace) -> Option<u32> {
+        let channel = self.channels.get(place.slot)?;
+        (channel.incarnation == place.incarnation).then_some(place.slot)
     }
 
     pub(crate) fn channel(&self, id: ChannelId) -> Option<&Channel> {

@@ -42,7 +42,7 @@ pub use crate::interface::declaration::{
 };
 pub use crate::interface::effects::{
     Call, Confirm, Delivery, DirectMessage, Effects, GetAnswer, Hints, Load, LoadId, Loaded, Lost,
-    SendOutcome, SharedRecord,
+    PublishRefusal, SendOutcome, SharedRecord,
 };
 pub use crate::interface::ids::{ChannelId, ConnectionId, Position, ShardId, Shards};
 pub use crate::interface::lifetime::{CreateTemporary, Lifetime, LifetimeEnd, TemporaryKind};
@@ -73,6 +73,7 @@ pub use crate::interface::rights::{
 };
 pub use crate::interface::session::{ClaimSession, SessionExpiry, SessionLoss};
 pub use crate::interface::time::Time;
+pub use crate::interface::transaction_id::TransactionId;
 pub use crate::interface::value::Value;
 pub use crate::pubsub::{BatchRoom, CachedRoute, Forward, QUEUE_SUBJECT_PREFIX};
 pub use access::overlap as subjects_overlap;

@@ -410,11 +410,25 @@ impl Effects for NodeEffects {
         self.news_in_call = self.links.last_news;
     }
 
-    fn confirm(&mut self, channel: ChannelId, confirm: Confirm) {
+    fn confirm(&mut self, channel: ChannelId, confirm: Confirm<'_>) {
         if let Some((shard, name)) = self.name_of(channel) {
             return self.links.say(shard, FromHome::Confirm { name, confirm });
         }
         self.touch(channel.connection).confirm(channel, confirm);
+    }
+
+    fn congested(&mut self, channel: ChannelId, publish: u64, queue: u64) {
+        if let Some((shard, name)) = self.name_of(channel) {
+            return self.links.say(shard, FromHome::QueueCongested { name, publish, queue });
+        }
+        self.touch(channel.connection).congested(channel, publish, queue);
+    }
+
+    fn eased(&mut self, channel: ChannelId, queue: u64) {
+        if let Some((shard, name)) = self.name_of(channel) {
+            return self.links.say(shard, FromHome::QueueEased { name, queue });
+        }
+        self.touch(channel.connection).eased(channel, queue);
     }
 
     fn return_unroutable(&mut self, channel: ChannelId, message: &MessageView<'_>) {

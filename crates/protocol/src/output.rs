@@ -37,7 +37,11 @@ macro_rules! written {
             fn send_direct_batch(message: &DirectMessage<'_>, bodies: &[&[u8]])
                 adding bodies.len() as u64;
             /// Writes the outcome of publishes.
-            fn confirm(channel: ChannelId, confirm: Confirm);
+            fn confirm(channel: ChannelId, confirm: Confirm<'_>);
+            /// What sends to the queue that a publish went into, which has that number, is to pause.
+            fn congested(channel: ChannelId, publish: u64, queue: u64);
+            /// What sends to the queue of that number goes on.
+            fn eased(channel: ChannelId, queue: u64);
             /// Writes a mandatory message that no queue took.
             fn return_unroutable(channel: ChannelId, message: &MessageView<'_>);
             /// Writes that the broker has ended a consumer.

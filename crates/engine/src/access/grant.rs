@@ -169,7 +169,9 @@ impl Grant {
             | Request::SetChannelCredit(_)
             | Request::SetFlow(_)
             | Request::Recover
-            | Request::SelectConfirms
+            | Request::SelectConfirms { .. }
+            | Request::BeginTransaction
+            | Request::EndTransaction { .. }
             | Request::SelectTransactions
             | Request::Commit
             | Request::Rollback => Ok(()),

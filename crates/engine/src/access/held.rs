@@ -21,16 +21,20 @@ impl Engine {
     pub fn add_held(&self, id: ConnectionId, held: &mut HeldMemory) {
         let Some(connection) = self.clients.connection(id) else { return };
         held.add(MemoryKind::Fanouts, self.agenda.wide.bytes_of(id));
+        for slot in connection.transactions.values() {
+            let open = self.clients.transactions.get(*slot);
+            held.add(MemoryKind::Transactions, open.map_or(0, |it| it.held.bytes()));
+        }
         for (_, slot) in &connection.channels {
             let Some(channel) = self.clients.channels.get(*slot) else { continue };
             let consumers =
                 channel.consumers.len() * (size_of::<Consumer>() + CONSUMER_PLACES_BYTES);
             let unsettled = channel.unsettled.len() * size_of::<Delivered>();
-            let transaction = channel.transaction.as_ref().map_or(0, |it| it.held_bytes());
+            let own = channel.transaction.and_then(|slot| self.clients.transactions.get(slot));
             let channel_bytes = (size_of::<Channel>() + consumers) as u64 + channel.filter_bytes;
             held.add(MemoryKind::Channels, channel_bytes);
             held.add(MemoryKind::Unsettled, unsettled as u64);
-            held.add(MemoryKind::Transactions, transaction);
+            held.add(MemoryKind::Transactions, own.map_or(0, |it| it.held.bytes()));
             held.add(MemoryKind::Subscriptions, channel.subscribers.bytes);
         }
     }

@@ -151,7 +151,7 @@ fn each_request_takes_exactly_its_rights() {
     check(&Request::Get { queue: "q".into(), presettled: true }, &[(Read, "q")]);
     let consume = Consume { queue: "q".into(), ..Consume::default() };
     check(&Request::Consume(consume), &[(Read, "q")]);
-    check(&Request::SelectConfirms, &[]);
+    check(&Request::SelectConfirms { explained: false }, &[]);
     check(&Request::OpenInbox { name: String::new() }, &[]);
 }
 

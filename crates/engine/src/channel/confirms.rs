@@ -1,12 +1,14 @@
 //! Publisher confirms of one channel: numbers go out in order, many at once where that is possible.
 
-use crate::{ChannelId, Confirm, Effects, Position};
+use crate::{ChannelId, Confirm, Effects, Position, PublishRefusal, Refusal, RefusalKind};
 use std::collections::VecDeque;
 
 /// The publishes of a channel that are not confirmed yet. Refusals go out immediately, so that a
 /// later confirm of several never covers them.
 #[derive(Debug, Default)]
 pub(crate) struct Confirms {
+    /// Every publish is confirmed, also one that is refused for what would otherwise be an error.
+    pub(crate) explained: bool,
     /// The number of the last publish.
     last: u64,
     /// Every number up to this one was told.
@@ -45,6 +47,11 @@ impl Confirms {
         self.last
     }
 
+    /// The number of the last publish.
+    pub(crate) fn last(&self) -> u64 {
+        self.last
+    }
+
     /// The publish of that number is taken over once the record at `position` is flushed, or at once
     /// where there is none. One that waits for nothing does not overtake one that waits.
     #[inline]
@@ -63,8 +70,15 @@ impl Confirms {
     }
 
     /// The publish of that number is refused.
-    pub(crate) fn refused<F: Effects>(&mut self, number: u64, channel: ChannelId, fx: &mut F) {
-        fx.confirm(channel, Confirm { number, multiple: false, accepted: false });
+    pub(crate) fn refused<F: Effects>(
+        &mut self,
+        number: u64,
+        channel: ChannelId,
+        why: &Refusal,
+        fx: &mut F,
+    ) {
+        let refused = Some(PublishRefusal { kind: why.kind, text: &why.text });
+        fx.confirm(channel, Confirm { number, multiple: false, refused });
         if self.told + 1 == number {
             self.told = number;
             self.ready = number;
@@ -87,7 +101,7 @@ impl Confirms {
     pub(crate) fn tell<F: Effects>(&mut self, channel: ChannelId, fx: &mut F) -> u64 {
         if self.ready > self.told {
             let multiple = self.ready > self.told + 1;
-            fx.confirm(channel, Confirm { number: self.ready, multiple, accepted: true });
+            fx.confirm(channel, Confirm { number: self.ready, multiple, refused: None });
             self.told = self.ready;
         }
         std::mem::take(&mut self.ready_count)
@@ -97,7 +111,9 @@ impl Confirms {
     pub(crate) fn fail<F: Effects>(&mut self, channel: ChannelId, fx: &mut F) -> u64 {
         let told = self.tell(channel, fx);
         if let Some(Waiting { up_to: number, .. }) = self.waiting.back().copied() {
-            fx.confirm(channel, Confirm { number, multiple: true, accepted: false });
+            let (kind, text) = (RefusalKind::StorageUnavailable, "the journal failed");
+            let refused = Some(PublishRefusal { kind, text });
+            fx.confirm(channel, Confirm { number, multiple: true, refused });
             self.waiting.clear();
             self.told = number;
             self.ready = number;

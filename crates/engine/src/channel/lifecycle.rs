@@ -10,7 +10,7 @@ use crate::{
     Call, ChannelId, ConnectionId, Effects, Position, Refusal, RefusalKind, Reply, StorageState,
     SubjectPermissions, Time,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Engine {
     /// Begins a connection by `user` to `vhost`. Refused: unknown vhost (`NotFound`), no
@@ -181,6 +181,8 @@ impl Engine {
             client: None,
             channels: Vec::new(),
             exclusive: BTreeSet::new(),
+            transactions: BTreeMap::new(),
+            last_transaction: 0,
             is_counted,
             is_short: false,
             is_at_home: false,
@@ -199,13 +201,16 @@ impl Engine {
         let found = connection.channels.binary_search_by_key(&id.number, |(number, _)| *number);
         debug_assert!(found.is_err(), "the host has made sure that the channel is not open");
         if let Err(index) = found {
-            let slot = self.clients.channels.insert(Channel::new(id, connection.vhost));
+            let incarnation = self.clients.next_incarnation;
+            self.clients.next_incarnation = self.clients.next_incarnation.wrapping_add(1);
+            let channel = Channel::new(id, connection.vhost, incarnation);
+            let slot = self.clients.channels.insert(channel);
             connection.channels.insert(index, (id.number, slot));
         }
     }
 
     /// Closes a channel in good order: its consumers end, unsettled deliveries go back as their consumers'
-    /// `on_close` says, a transaction is rolled back.
+    /// `on_close` says, its transactions are rolled back.
     pub fn close<F: Effects>(&mut self, now: Time, id: ChannelId, fx: &mut F) {
         self.end_channel(now, id, Fate::Closed, fx);
     }
@@ -213,16 +218,17 @@ impl Engine {
     fn end_channel<F: Effects>(&mut self, now: Time, id: ChannelId, fate: Fate, fx: &mut F) {
         let Some(slot) = self.channel_slot(id) else { return };
         let channel = &mut self.clients.channels[slot];
-        channel.transaction = None;
         // Without flow nothing is delivered to it while what it had goes back.
         channel.flow = false;
         let queues = self.queues_of(slot);
         self.end_consumers_of(now, slot, fx);
         self.end_browsers_of(id);
+        self.end_transactions_of(now, slot, fx);
         self.return_all(now, slot, fate, &queues, fx);
         self.tell_confirms_of(id, fx);
         self.agenda.wide.channel_left(id);
         self.release_all(now, slot, fx);
+        self.agenda.pauses.channel_left(id);
         let mut channel = self.clients.channels.remove(slot).expect("a channel's slot is in use");
         for queue in std::mem::take(&mut channel.gets) {
             if let Some(queue) = self.queues.get_mut(queue) {
@@ -260,10 +266,32 @@ impl Engine {
         }
     }
 
-    /// Answers a request once the record at `position` is flushed.
-    pub(crate) fn answer_once_flushed(&mut self, slot: u32, position: Position, reply: Reply) {
-        self.clients.channels[slot].unanswered = Some((position, reply));
+    /// Answers a request once the record at `position` is flushed, and all before it is answered.
+    pub(crate) fn answer_once_flushed(
+        &mut self,
+        slot: u32,
+        position: Position,
+        reply: Result<Reply, Refusal>,
+    ) {
+        self.clients.channels[slot].unanswered.push_back((position, reply));
         self.wait_to_tell(slot);
+    }
+
+    /// Answers a request, once all before it is answered.
+    pub(crate) fn answer_in_order<F: Effects>(
+        &mut self,
+        id: ChannelId,
+        reply: Result<Reply, Refusal>,
+        fx: &mut F,
+    ) {
+        let channel = self.channel_slot(id).and_then(|slot| self.clients.channels.get_mut(slot));
+        match channel {
+            Some(Channel { unanswered, .. }) if !unanswered.is_empty() => {
+                let position = unanswered.back().map_or(Position::default(), |(last, _)| *last);
+                unanswered.push_back((position, reply));
+            }
+            _ => fx.reply(id, reply),
+        }
     }
 
     /// A channel has something to tell, or to wait for.
@@ -287,7 +315,7 @@ impl Engine {
         let mut confirming = std::mem::take(&mut self.agenda.confirming);
         confirming.retain(|slot| {
             let Some(channel) = self.clients.channels.get_mut(*slot) else { return false };
-            channel.is_confirming = channel.unanswered.is_some();
+            channel.is_confirming = !channel.unanswered.is_empty();
             if !channel.is_confirming {
                 tell_cancelled(channel, fx);
             }
@@ -307,8 +335,10 @@ impl Engine {
             if let Some(confirms) = &mut channel.confirms {
                 confirms.flushed(position);
             }
-            if let Some((_, reply)) = channel.unanswered.take_if(|(last, _)| *last < position) {
-                fx.reply(channel.id, Ok(reply));
+            while channel.unanswered.front().is_some_and(|(last, _)| *last < position)
+                && let Some((_, reply)) = channel.unanswered.pop_front()
+            {
+                fx.reply(channel.id, reply);
             }
         }
         self.sessions.flushed(position);
@@ -331,7 +361,7 @@ impl Engine {
             if let Some(confirms) = &mut channel.confirms {
                 self.counters.confirmed += confirms.fail(channel.id, fx);
             }
-            if channel.unanswered.take().is_some() {
+            for _ in std::mem::take(&mut channel.unanswered) {
                 let text = "the journal failed: whether that is stored is unknown";
                 fx.reply(channel.id, Err(Refusal::new(RefusalKind::StorageUnavailable, text)));
             }

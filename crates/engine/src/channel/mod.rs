@@ -4,18 +4,20 @@ pub(crate) mod client_names;
 mod commit;
 pub(crate) mod confirms;
 mod lifecycle;
+pub(crate) mod pauses;
 pub(crate) mod transaction;
+mod transactions;
 
 use self::confirms::Confirms;
-use self::transaction::Transaction;
+use self::transaction::ChannelPlace;
 use crate::access::Grant;
 use crate::consumer::credit::Account;
 use crate::consumer::unsettled::Unsettled;
 use crate::interface::refusal::refuse;
 use crate::lifetime::Hold;
 use crate::pubsub::Subscribers;
-use crate::{CancelReason, ChannelId, Position, Refusal, Reply, Time};
-use std::collections::BTreeSet;
+use crate::{CancelReason, ChannelId, Position, Refusal, Reply, Time, TransactionId};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// A connection: who it is, and its channels.
@@ -30,6 +32,9 @@ pub(crate) struct Connection {
     pub(crate) channels: Vec<(u16, u32)>,
     /// The numbers of queues that it has to itself.
     pub(crate) exclusive: BTreeSet<u64>,
+    /// The slots of the transactions that it has open.
+    pub(crate) transactions: BTreeMap<TransactionId, u32>,
+    pub(crate) last_transaction: u64,
     /// It counts as one of its user's and of its virtual host's.
     pub(crate) is_counted: bool,
     /// It, or its user, holds as much memory as it may: what would make it hold more is refused.
@@ -58,9 +63,11 @@ pub(crate) struct Channel {
     pub(crate) confirms: Option<Confirms>,
     /// It is in the engine's list of channels that have something to tell or to wait for.
     pub(crate) is_confirming: bool,
-    pub(crate) transaction: Option<Box<Transaction>>,
-    /// What is answered once this is flushed: a commit, or a change that has to survive a restart.
-    pub(crate) unanswered: Option<(Position, Reply)>,
+    /// The slot of its own transaction, which takes all that names no other.
+    pub(crate) transaction: Option<u32>,
+    /// What is answered once this is flushed, in the order of the requests: commits, changes that have to
+    /// survive a restart, and what was asked for behind them.
+    pub(crate) unanswered: VecDeque<(Position, Result<Reply, Refusal>)>,
     /// Names of consumers that have ended with their queues, which it has not been told yet.
     pub(crate) cancelled: Vec<(String, CancelReason)>,
     pub(crate) inbox: Option<Box<Inbox>>,
@@ -70,6 +77,8 @@ pub(crate) struct Channel {
     pub(crate) gets: Vec<u32>,
     /// When the timer for settles goes off.
     pub(crate) settle_timer: Option<Time>,
+    /// Tells it from others that had its slot.
+    pub(crate) incarnation: u32,
     /// What tells it from an earlier channel of its number, where home knows it; else 0.
     pub(crate) opening: u32,
 }
@@ -83,16 +92,21 @@ pub(crate) struct Inbox {
 }
 
 impl Channel {
-    pub(crate) fn new(id: ChannelId, vhost: u32) -> Channel {
-        Channel { id, vhost, next_tag: 1, flow: true, ..Channel::default() }
+    pub(crate) fn new(id: ChannelId, vhost: u32, incarnation: u32) -> Channel {
+        Channel { id, vhost, incarnation, next_tag: 1, flow: true, ..Channel::default() }
     }
 
-    /// Its transaction; refused where it has none.
-    pub(crate) fn transaction(&mut self) -> Result<&mut Transaction, Refusal> {
-        let Some(transaction) = &mut self.transaction else {
+    /// The slot of its own transaction; refused where it has none.
+    pub(crate) fn own_transaction(&self) -> Result<u32, Refusal> {
+        let Some(transaction) = self.transaction else {
             refuse!(PreconditionFailed, "the channel has no transaction");
         };
         Ok(transaction)
+    }
+
+    /// Itself, in its slot.
+    pub(crate) fn place(&self, slot: u32) -> ChannelPlace {
+        ChannelPlace { slot, incarnation: self.incarnation }
     }
 
     /// One of its gets of the queue in that slot is answered.

@@ -1,61 +1,73 @@
 //! What a transaction holds back until it is committed.
 
+use crate::consumer::unsettled::{Delivered, Unsettled};
 use crate::foundation::deferred_drop::drop_elsewhere;
 use crate::queue::blob::Blob;
 use crate::queue::stored::Incoming;
-use crate::{Publish, Settle};
-use std::collections::BTreeSet;
-use std::time::Duration;
+use crate::{Bytes, Outcome, Publish, Refusal, Time, TransactionId};
 
 /// Operations that are allocated together.
 const CHUNK: usize = 1024;
 /// Chunks that are dropped in one turn: some tenths of a millisecond.
 const DROPPED_AT_ONCE: usize = 4;
 
-/// Publishes and settles that wait, in order.
+/// A transaction that is open.
 #[derive(Debug, Default)]
 pub(crate) struct Transaction {
+    /// The slot of the channel that began it, and with which it ends.
+    pub(super) owner: u32,
+    /// Its name within its connection; `None`: it is its channel's own.
+    pub(super) id: Option<TransactionId>,
+    /// Why it cannot be committed.
+    pub(super) failed: Option<Refusal>,
+    /// When the timer goes off for it.
+    pub(super) timer: Option<Time>,
+    pub(crate) held: Held,
+}
+
+/// Publishes and settles that wait, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
     pub(super) operations: Operations,
-    /// Bytes that its publishes hold.
+    /// The deliveries of its settles: the first settle's is number 1.
+    pub(crate) deliveries: Unsettled,
+    /// How many settles it has.
+    settles: u64,
+    /// Bytes that its publishes hold, and its settles' annotations.
     pub(super) bytes: u64,
     /// As of which change of rights its publishes were allowed; none: it has none.
     pub(super) allowed_at: Option<u64>,
-    /// Tags that it settles, up to this one all.
-    settled_up_to: u64,
-    settled: BTreeSet<u64>,
 }
 
-impl Transaction {
-    /// Whether it settles already what has to be there for a settle.
-    pub(super) fn settles(&self, settle: Settle) -> bool {
-        match settle.first == settle.last {
-            true => self.settles_tag(settle.last),
-            false => settle.must_exist && settle.last <= self.settled_up_to,
-        }
+impl Held {
+    pub(super) fn is_empty(&self) -> bool {
+        self.operations.len() == 0
     }
 
-    /// Whether it settles this tag already.
-    pub(crate) fn settles_tag(&self, tag: u64) -> bool {
-        tag <= self.settled_up_to || self.settled.contains(&tag)
-    }
-
-    pub(crate) fn has_settles(&self) -> bool {
-        self.settled_up_to > 0 || !self.settled.is_empty()
-    }
-
-    /// Adds a settle; `last_tag` is the last that was delivered.
-    pub(super) fn add_settle(&mut self, settle: Settle, last_tag: u64) {
-        // What is delivered later has greater tags.
-        let last = settle.last.min(last_tag);
-        if settle.first <= 1 && settle.first != settle.last {
-            self.settled_up_to = last.max(self.settled_up_to);
-            self.settled = self.settled.split_off(&last);
-        } else {
-            self.settled.extend(settle.first..=last);
-        }
+    pub(super) fn add_settle(&mut self, settle: HeldSettle, delivered: Delivered) {
+        self.settles += 1;
+        self.bytes += settle.annotations.len() as u64;
+        self.deliveries.push(self.settles, delivered);
         self.operations.push(Operation::Settle(settle));
     }
+
+    /// Its settles, in the order of its deliveries.
+    pub(crate) fn settles(&self) -> impl Iterator<Item = &HeldSettle> {
+        self.operations.iter().filter_map(|operation| match operation {
+            Operation::Settle(settle) => Some(settle),
+            Operation::Publish(_) => None,
+        })
+    }
+
+    /// About how much memory it takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        let operations = self.operations.len() * (size_of::<Operation>() + NAMES_BYTES);
+        self.bytes + (operations + self.deliveries.len() * size_of::<Delivered>()) as u64
+    }
 }
+
+/// What the names of a publish that waits take, or less.
+const NAMES_BYTES: usize = 96;
 
 /// Operations in order, in chunks of which all but the last are full: those that are there are not moved for
 /// further ones, however many come.
@@ -84,20 +96,10 @@ impl Operations {
     }
 }
 
-impl Transaction {
-    /// About how much memory it takes.
-    pub(crate) fn held_bytes(&self) -> u64 {
-        self.bytes + (self.operations.len() * (size_of::<Operation>() + NAMES_BYTES)) as u64
-    }
-}
-
-/// What the names of a publish that waits take, or less.
-const NAMES_BYTES: usize = 96;
-
 #[derive(Debug)]
 pub(super) enum Operation {
     Publish(HeldPublish),
-    Settle(Settle),
+    Settle(HeldSettle),
 }
 
 impl Drop for Operations {
@@ -108,12 +110,31 @@ impl Drop for Operations {
     }
 }
 
+/// A channel, while it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ChannelPlace {
+    pub(crate) slot: u32,
+    pub(crate) incarnation: u32,
+}
+
+/// The settle of one delivery.
+#[derive(Clone, Debug)]
+pub(crate) struct HeldSettle {
+    /// The channel that the delivery came to.
+    pub(crate) channel: ChannelPlace,
+    /// The delivery's tag there.
+    pub(super) tag: u64,
+    pub(super) outcome: Outcome,
+    /// What the message gets if it goes back.
+    pub(super) annotations: Bytes,
+}
+
 /// A publish that outlives the connection's input.
 #[derive(Debug)]
 pub(super) struct HeldPublish {
     message: Blob,
     mandatory: bool,
-    delay: Option<Duration>,
+    not_before: Option<Time>,
 }
 
 impl HeldPublish {
@@ -121,7 +142,8 @@ impl HeldPublish {
     pub(super) fn of(publish: &Publish<'_>, room: &mut Vec<u8>) -> HeldPublish {
         room.clear();
         let message = Incoming::of(publish).encode(room).to_blob();
-        HeldPublish { message, mandatory: publish.mandatory, delay: publish.delay }
+        let Publish { mandatory, not_before, .. } = *publish;
+        HeldPublish { message, mandatory, not_before }
     }
 
     /// Lends it out as it came.
@@ -132,7 +154,8 @@ impl HeldPublish {
             routing_key: stored.routing_key,
             also_to: &stored.also_to(),
             mandatory: self.mandatory,
-            delay: self.delay,
+            not_before: self.not_before,
+            transaction: None,
             content: stored.content,
         })
     }

@@ -170,8 +170,32 @@ impl Engine {
         manner: Manner<'_>,
         queues: &[u32],
     ) {
+        self.settle_later_of(Some(slot), deliveries, manner, queues);
+    }
+
+    /// Brings deliveries back to their queues over several turns. `channel`: whose they were, while it is
+    /// there.
+    pub(crate) fn bring_back_later(&mut self, channel: Option<u32>, deliveries: Unsettled) {
+        let is_there = |(slot, number): &(u32, u64)| {
+            self.queues.get(*slot).is_some_and(|queue| queue.number == *number)
+        };
+        let queues = deliveries.iter().map(|(_, it)| (it.queue, it.queue_number));
+        let mut queues: Vec<u32> = queues.filter(is_there).map(|(slot, _)| slot).collect();
+        queues.sort_unstable();
+        queues.dedup();
+        let manner = Fate::Same(Outcome::REQUEUE).plain();
+        self.settle_later_of(channel, deliveries, manner, &queues);
+    }
+
+    fn settle_later_of(
+        &mut self,
+        channel: Option<u32>,
+        deliveries: Unsettled,
+        manner: Manner<'_>,
+        queues: &[u32],
+    ) {
         let held = self.hold_queues(queues);
-        let (number, channel) = (self.agenda.next_settling, Some(slot));
+        let number = self.agenda.next_settling;
         let (fate, annotations) = (manner.fate, Bytes::copy_from_slice(manner.annotations));
         self.agenda.next_settling += 1;
         let settling = Settling { number, channel, deliveries, fate, annotations, held };

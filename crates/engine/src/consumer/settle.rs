@@ -53,8 +53,8 @@ impl Engine {
             return self.settle_at_home(id, settle, annotations, fx);
         }
         let slot = self.channel_slot(id).ok_or_else(|| Engine::no_channel(id))?;
-        if self.clients.channels[slot].transaction.is_some() {
-            return self.hold_settle(slot, settle);
+        if let Some(transaction) = self.transaction_of(slot, settle.transaction)? {
+            return self.hold_settle(now, slot, transaction, settle, annotations, fx);
         }
         self.carry_out_settle(now, slot, settle, annotations, fx)?;
         self.run_overdue(now, fx);
@@ -80,20 +80,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Requeues all deliveries of a channel, except those that its transaction settles.
+    /// Requeues all deliveries of a channel; those that a transaction settles are not among them.
     pub(crate) fn recover<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
         let manner = Fate::Same(Outcome::REQUEUE).plain();
-        let channel = &mut self.clients.channels[slot];
-        let Some(transaction) = channel.transaction.as_ref().filter(|it| it.has_settles()) else {
-            return self.settle_range(now, slot, 0..=u64::MAX, manner, fx);
-        };
-        let tags = channel.unsettled.iter().map(|(tag, _)| tag);
-        let open: Vec<u64> = tags.filter(|tag| !transaction.settles_tag(*tag)).collect();
-        for tag in open {
-            if let Some(delivered) = self.clients.channels[slot].unsettled.take(tag) {
-                self.settle_one(now, Some(slot), delivered, manner, fx);
-            }
-        }
+        self.settle_range(now, slot, 0..=u64::MAX, manner, fx);
     }
 
     /// Refuses tags that are not there to be settled.
@@ -382,6 +372,8 @@ impl Engine {
     /// All deliveries that were not settled.
     pub(crate) fn unsettled(&self) -> impl Iterator<Item = &Unsettled> {
         let settling = self.agenda.settling.iter().map(|settling| &settling.deliveries);
-        self.clients.channels.iter().map(|(_, channel)| &channel.unsettled).chain(settling)
+        let held = self.clients.transactions.iter().map(|(_, open)| &open.held.deliveries);
+        let delivered = self.clients.channels.iter().map(|(_, channel)| &channel.unsettled);
+        delivered.chain(held).chain(settling)
     }
 }

@@ -32,14 +32,8 @@ impl Engine {
     pub(crate) fn time_out_settles<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) {
         let Some(channel) = self.clients.channels.get_mut(slot) else { return };
         channel.settle_timer = None;
-        // What an open transaction settles is out of the client's hands.
-        let transaction = channel.transaction.as_ref().filter(|it| it.has_settles());
-        let is_held = |tag| transaction.is_none_or(|transaction| !transaction.settles_tag(tag));
-        let held = channel.unsettled.iter().filter(|(tag, _)| is_held(*tag));
-        let Some(first) = held.map(|(_, delivered)| delivered).min_by_key(|it| it.deadline) else {
-            let at = (channel.unsettled.len() > 0).then(|| now.plus(TIMEOUT_STEP));
-            return self.timers.reset(&mut channel.settle_timer, at, Timer::Settle(slot));
-        };
+        let unsettled = channel.unsettled.iter().map(|(_, delivered)| delivered);
+        let Some(first) = unsettled.min_by_key(|it| it.deadline) else { return };
         if first.deadline > now && first.deadline != NEVER {
             let at = Some(first.deadline.max(now.plus(TIMEOUT_STEP)));
             return self.timers.reset(&mut channel.settle_timer, at, Timer::Settle(slot));

@@ -82,6 +82,24 @@ impl Unsettled {
         self.in_ring += 1;
     }
 
+    /// Puts a delivery back that was taken.
+    pub(crate) fn put_back(&mut self, tag: u64, delivered: Delivered) {
+        let index = tag.checked_sub(self.base).and_then(|index| usize::try_from(index).ok());
+        match index.and_then(|index| self.ring.get_mut(index)) {
+            Some(place) => {
+                self.in_ring += usize::from(place.is_none());
+                self.has_durable |= delivered.entry.durable;
+                *place = Some(delivered);
+                self.drop_empty_front();
+            }
+            None if tag < self.base => {
+                self.has_durable |= delivered.entry.durable;
+                self.old.insert(tag, delivered);
+            }
+            None => self.push(tag, delivered),
+        }
+    }
+
     /// Moves `places` places from the ring's front to the old ones.
     fn move_front_out(&mut self, places: usize) {
         for _ in 0..places {

@@ -2,7 +2,6 @@
 
 use crate::access::stored::Stored;
 use crate::channel::Inbox;
-use crate::channel::transaction::Transaction;
 use crate::engine::Engine;
 use crate::foundation::deferred_drop::drop_elsewhere;
 use crate::interface::limits::check_name;
@@ -57,12 +56,12 @@ impl Engine {
         match (answer, self.storage.changed_at.take(), self.channel_slot(id)) {
             // An exchange may have gone with the last thing that was bound to it.
             (Ok(_), Some(_), _) if self.storage.state == StorageState::Failed => {
-                fx.reply(id, Err(Refusal::not_kept()));
+                self.answer_in_order(id, Err(Refusal::not_kept()), fx);
             }
             (Ok(reply), Some(position), Some(slot)) => {
-                self.answer_once_flushed(slot, position, reply);
+                self.answer_once_flushed(slot, position, Ok(reply));
             }
-            (answer, ..) => fx.reply(id, answer),
+            (answer, ..) => self.answer_in_order(id, answer, fx),
         }
     }
 
@@ -125,7 +124,11 @@ impl Engine {
                 let vhost = self.clients.channels[slot].vhost;
                 self.clients.names.claim(id.connection, vhost, &name)?
             }
-            Request::Commit => return self.commit(now, slot, fx),
+            Request::BeginTransaction => self.begin_transaction(slot)?,
+            Request::EndTransaction { id, commits } => {
+                return self.end_transaction(now, slot, id, commits, fx);
+            }
+            Request::Commit => return self.commit_own(now, slot, fx),
             other => {
                 self.change_channel(now, slot, other, fx)?;
                 Reply::Done
@@ -158,19 +161,14 @@ impl Engine {
                 }
             }
             Request::Recover => self.recover(now, slot, fx),
-            Request::SelectConfirms => {
+            Request::SelectConfirms { explained } => {
                 if channel.transaction.is_some() {
                     refuse!(PreconditionFailed, "a channel with transactions cannot have confirms");
                 }
-                channel.confirms.get_or_insert_default();
+                channel.confirms.get_or_insert_default().explained |= explained;
             }
-            Request::SelectTransactions => {
-                if channel.confirms.is_some() {
-                    refuse!(PreconditionFailed, "a channel with confirms cannot have transactions");
-                }
-                channel.transaction.get_or_insert_default();
-            }
-            Request::Rollback => *channel.transaction()? = Transaction::default(),
+            Request::SelectTransactions => self.select_transactions(slot)?,
+            Request::Rollback => self.roll_back_own(slot)?,
             _ => unreachable!("only requests about a channel come here"),
         }
         Ok(())

@@ -12,8 +12,12 @@ pub(crate) enum Timer {
     Queue(u32),
     /// A channel's unsettled deliveries return.
     Settle(u32),
+    /// A transaction has been open for long.
+    Transaction(u32),
     /// A queue that hands out much has rested.
     Share(u32),
+    /// Producers paused because of a queue that grows, and go on.
+    Pauses,
     /// A delayed message is due.
     Delay,
     /// A detached session expires.

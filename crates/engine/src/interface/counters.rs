@@ -165,6 +165,8 @@ pub struct Counters {
     pub session_expiries: u64,
     /// Channels closed because they did not settle a delivery in time.
     pub settle_timeouts: u64,
+    /// Transactions rolled back because they were open for too long.
+    pub transaction_timeouts: u64,
 }
 
 /// Messages of a queue that were gone when they were read.

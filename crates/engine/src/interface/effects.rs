@@ -2,8 +2,8 @@
 
 use crate::{
     CancelReason, ChannelId, ConnectionId, Forward, Grant, MessageView, PageSearch, Position,
-    Publish, Refusal, Reply, Request, SessionLoss, Settle, Shards, SlowConsumerPolicy, Subscribe,
-    Time,
+    Publish, Refusal, RefusalKind, Reply, Request, SessionLoss, Settle, Shards, SlowConsumerPolicy,
+    Subscribe, Time,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -33,7 +33,13 @@ pub trait Effects: Hints {
     /// Asks the home shard for an operation on queues; only on other shards.
     fn call_home(&mut self, _call: Call<'_>) {}
     /// Tells a publisher the outcome of its publishes.
-    fn confirm(&mut self, channel: ChannelId, confirm: Confirm);
+    fn confirm(&mut self, channel: ChannelId, confirm: Confirm<'_>);
+    /// A publish of a channel with explained confirms went into a queue that has more than its consumers keep
+    /// up with, named by a number of its own: what sends there should pause until [`Effects::eased`].
+    fn congested(&mut self, _channel: ChannelId, _publish: u64, _queue: u64) {}
+    /// The pause that [`Effects::congested`] asked for is over, for all of the channel that sends to that
+    /// queue.
+    fn eased(&mut self, _channel: ChannelId, _queue: u64) {}
     /// Returns a mandatory message that no queue took; comes before its confirm.
     fn return_unroutable(&mut self, channel: ChannelId, message: &MessageView<'_>);
     /// Tells a client that the broker has ended one of its consumers.
@@ -211,13 +217,23 @@ pub struct DirectMessage<'a> {
 
 /// The outcome of publishes, by their number within the channel (from 1, in confirm mode).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Confirm {
+pub struct Confirm<'a> {
     /// The publish's number.
     pub number: u64,
     /// And every earlier one not yet confirmed.
     pub multiple: bool,
-    /// Whether the broker took responsibility.
-    pub accepted: bool,
+    /// Why the broker did not take responsibility; `None`: it did. Of a publish in a transaction: it will
+    /// with the commit.
+    pub refused: Option<PublishRefusal<'a>>,
+}
+
+/// Why a publish was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PublishRefusal<'a> {
+    /// The kind.
+    pub kind: RefusalKind,
+    /// As [`Refusal::text`].
+    pub text: &'a str,
 }
 
 /// Names one [`Load`] until it is answered.

@@ -139,7 +139,12 @@ limits! {
     body_bytes_max: u64 = 128 << 20,
     /// Bytes from which a body is large: all holders of the message share it.
     large_body_bytes: usize = 64 << 10,
-    /// Publishes and settles in one transaction.
+    /// Transactions that one connection has open, besides those that channels have of their own.
+    transactions_max: usize = 1_000,
+    /// How long a transaction may be open after its first publish or settle; then it is rolled back, and its
+    /// commit refused. `None`: any time.
+    transaction_timeout: Option<Duration> = None,
+    /// Publishes and settled deliveries in one transaction.
     transaction_operations_max: usize = 100_000,
     /// Bytes of payload that one transaction holds until it is committed.
     transaction_bytes_max: u64 = 128 << 20,

@@ -22,4 +22,5 @@ pub(crate) mod request;
 pub(crate) mod rights;
 pub(crate) mod session;
 pub(crate) mod time;
+pub(crate) mod transaction_id;
 pub(crate) mod value;

@@ -30,6 +30,8 @@ pub enum RefusalKind {
     LimitExceeded,
     /// Understood and not offered.
     NotImplemented,
+    /// No queue takes the message.
+    Unroutable,
     /// The connection, or its user, holds as much memory as it may.
     MemoryShort,
     /// The journal cannot store now.

@@ -5,7 +5,7 @@ use crate::interface::session::{ClaimSession, SessionExpiry};
 use crate::selector::Filter;
 use crate::{
     Binding, BindingTarget, Content, CreateTemporary, ExchangeOptions, OpenSubscription,
-    QueueOptions, Quota, SlowConsumerPolicy, SubscriptionInfo,
+    QueueOptions, Quota, SlowConsumerPolicy, SubscriptionInfo, Time, TransactionId,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -22,8 +22,11 @@ pub struct Publish<'a> {
     pub also_to: &'a [&'a str],
     /// Give it back if no queue takes it.
     pub mandatory: bool,
-    /// Hold it back this long, where the exchange is a delaying one.
-    pub delay: Option<Duration>,
+    /// Hold it back until then, but no longer than
+    /// [`delay_max`](crate::interface::limits::Limits::delay_max).
+    pub not_before: Option<Time>,
+    /// The transaction that it is part of; `None`: the channel's own, where it has one.
+    pub transaction: Option<TransactionId>,
     /// The message.
     pub content: Content<'a>,
 }
@@ -117,26 +120,36 @@ pub struct Settle {
     pub must_exist: bool,
     /// What becomes of them.
     pub outcome: Outcome,
+    /// The transaction that this is part of; `None`: the channel's own, where it has one. Until that ends the
+    /// deliveries are the transaction's: they cannot be settled again, and outlive their channel. They go
+    /// back to their places if it is rolled back.
+    pub transaction: Option<TransactionId>,
 }
 
 impl Settle {
     /// One delivery, which must be unsettled.
     #[must_use]
     pub fn one(tag: u64, outcome: Outcome) -> Settle {
-        Settle { first: tag, last: tag, must_exist: true, outcome }
+        Settle { first: tag, last: tag, must_exist: true, outcome, transaction: None }
     }
 
     /// All unsettled deliveries up to a tag, which must have been delivered; 0: all there are.
     #[must_use]
     pub fn up_to(tag: u64, outcome: Outcome) -> Settle {
         let last = if tag == 0 { u64::MAX } else { tag };
-        Settle { first: 0, last, must_exist: tag != 0, outcome }
+        Settle { first: 0, last, must_exist: tag != 0, outcome, transaction: None }
     }
 
     /// Those within a range that are unsettled, if any.
     #[must_use]
     pub fn range(first: u64, last: u64, outcome: Outcome) -> Settle {
-        Settle { first, last, must_exist: false, outcome }
+        Settle { first, last, must_exist: false, outcome, transaction: None }
+    }
+
+    /// The same as a part of a transaction, or of the channel's own.
+    #[must_use]
+    pub fn within(self, transaction: Option<TransactionId>) -> Settle {
+        Settle { transaction, ..self }
     }
 
     /// The tag that [`Settle::one`] or [`Settle::up_to`] was made with.
@@ -257,7 +270,9 @@ pub enum CancelReason {
 }
 
 /// Control requests: everything that is not publish or settle. Each gets exactly one
-/// [`crate::Effects::reply`].
+/// [`crate::Effects::reply`], in their order per channel: a request need not wait for the answer to the one
+/// before. Only a get, and a consumer that needs no grants, are asked for when all before is answered: their
+/// deliveries would come before that.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)] // Each variant's sentence speaks of its fields.
 pub enum Request {
@@ -318,13 +333,24 @@ pub enum Request {
     SetFlow(bool),
     /// Requeues every unsettled delivery of the channel. Reply: `Done`.
     Recover,
-    /// From now on the channel's publishes are confirmed, counted from 1. Reply: `Done`.
-    SelectConfirms,
-    /// From now on publishes and settles wait for commit. Reply: `Done`.
+    /// From now on the channel's publishes are confirmed, counted from 1. `explained`: each publish is, also
+    /// one that is refused and would otherwise be an error, and one that no queue takes although it is
+    /// mandatory; [`crate::Confirm::refused`] says why. Reply: `Done`.
+    SelectConfirms { explained: bool },
+    /// Begins a transaction, which the channels of the connection name in publishes and settles. It ends with
+    /// this channel. Reply: `Transaction`.
+    BeginTransaction,
+    /// Ends a transaction of the connection. To commit it carries out what waited, atomically; replies `Done`
+    /// once it is flushed where it has to be. Refused: it was rolled back instead. A rollback brings
+    /// deliveries back to their places before anything later is handed out.
+    EndTransaction { id: TransactionId, commits: bool },
+    /// From now on publishes and settles of the channel that name no transaction wait for
+    /// [`Request::Commit`]: the channel has a transaction of its own. Reply: `Done`.
     SelectTransactions,
-    /// Carries out what waited, atomically; replies `Done` once it is flushed where it has to be.
+    /// Commits the channel's own transaction, as [`Request::EndTransaction`] does, and begins the next.
     Commit,
-    /// Forgets what waited. Reply: `Done`.
+    /// Forgets what waited in the channel's own transaction; what it settled is unsettled again. Reply:
+    /// `Done`.
     Rollback,
     /// Makes the channel the holder of a session, new or resumed; before, another channel that holds it gets
     /// [`crate::Effects::session_lost`]. A holder may claim again, to change what it has asked for.
@@ -383,6 +409,8 @@ pub enum Reply {
     Subscription(Box<SubscriptionInfo>),
     /// How many messages that concerned.
     Messages(u64),
+    /// The transaction has begun.
+    Transaction { id: TransactionId },
     /// The consumer's name.
     Consuming { name: String },
     /// The inbox's address: a routing key for the default exchange.

@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::foundation::timers::Timer;
 use crate::publish::fanouts::{Extent, Then};
 use crate::publish::held::{DelayKey, Held, HeldBytes};
-use crate::publish::taken::Taken;
+use crate::publish::taken::{Taken, Unwanted};
 use crate::queue::blob::{Blob, ENTRY_COST};
 use crate::queue::entry::NOWHERE;
 use crate::queue::page_in::checked_message;
@@ -117,6 +117,13 @@ impl Delays {
 }
 
 impl Engine {
+    /// Whether a message that is to come no earlier than `due` is held back: also where that has passed, but
+    /// others that are to come before it are not published yet.
+    pub(super) fn is_held_back(&self, now: Time, due: Time) -> bool {
+        let first = self.delays.waiting.first_key_value();
+        due > now || first.is_some_and(|(first, _)| first.due <= due)
+    }
+
     /// Holds a message back until `due`.
     pub(crate) fn delay<F: Effects>(
         &mut self,
@@ -144,7 +151,9 @@ impl Engine {
             || self.storage.state == StorageState::NoMemory
         {
             self.counters.not_stored += 1;
-            return Taken { refused: true, ..Taken::default() };
+            let is_full = self.delays.len() >= self.options.limits.delayed_max;
+            let why = if is_full { Unwanted::TooManyDelayed } else { Unwanted::NotStored };
+            return Taken { refused: Some(why), ..Taken::default() };
         }
         let key = DelayKey { due, number: self.delays.next_number };
         self.delays.next_number += 1;

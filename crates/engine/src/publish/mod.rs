@@ -1,11 +1,13 @@
 //! The way of a message in: checked, routed, placed in queues or handed straight to a consumer.
 
+pub(crate) mod congestion;
 pub(crate) mod delay;
 pub(crate) mod fanouts;
 pub(crate) mod held;
 mod inbox;
 mod route;
 pub(crate) mod taken;
+mod told;
 pub(crate) mod wide;
 
 use crate::engine::{Engine, Storage};
@@ -13,7 +15,7 @@ use crate::foundation::shared_body::copy_for_queues;
 use crate::interface::limits::NAME_BYTES_MAX;
 use crate::interface::refusal::refuse;
 use crate::publish::fanouts::{Extent, Then};
-use crate::publish::taken::{Route, Taken};
+use crate::publish::taken::{Route, Taken, Unwanted};
 use crate::queue::Queue;
 use crate::queue::blob::{Blob, ENTRY_COST, Encoded};
 use crate::queue::dead_letter::Refused;
@@ -85,7 +87,8 @@ impl Placement {
 
 impl Engine {
     /// Routes a message to queues and consumers. Refused: no such exchange, no permission, body too
-    /// large: the message is not taken and, in confirm mode, its number is not used.
+    /// large: the message is not taken and, in confirm mode, its number is not used, unless confirms are
+    /// explained: then this is a confirm, too.
     #[inline]
     pub fn publish<F: Effects>(
         &mut self,
@@ -98,12 +101,26 @@ impl Engine {
             return self.publish_at_home(id, publish, fx);
         }
         let slot = self.channel_slot(id).ok_or_else(|| Engine::no_channel(id))?;
-        self.check_publish(slot, publish)?;
-        if self.clients.channels[slot].transaction.is_some() {
-            return self.hold_publish(slot, publish);
+        if let Err(why) = self.try_publish(now, slot, publish, fx) {
+            return self.refuse_publish(slot, publish, why, fx);
         }
-        self.carry_out_publish(now, slot, publish, fx)?;
         self.run_overdue(now, fx);
+        Ok(())
+    }
+
+    #[inline]
+    fn try_publish<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        publish: &Publish<'_>,
+        fx: &mut F,
+    ) -> Result<(), Refusal> {
+        self.check_publish(slot, publish)?;
+        if let Some(transaction) = self.transaction_of(slot, publish.transaction)? {
+            return self.hold_publish(now, slot, transaction, publish, fx);
+        }
+        self.carry_out_publish(now, slot, publish, false, fx)?;
         Ok(())
     }
 
@@ -139,21 +156,23 @@ impl Engine {
         if may_reach { self.check_reached(slot, publish) } else { Ok(()) }
     }
 
-    /// Routes and places a message, and has its publisher told.
+    /// Routes and places a message, and has its publisher told; not where it is part of a transaction, whose
+    /// end tells.
     #[inline]
     pub(crate) fn carry_out_publish<F: Effects>(
         &mut self,
         now: Time,
         slot: u32,
         publish: &Publish<'_>,
+        in_transaction: bool,
         fx: &mut F,
     ) -> Result<Taken, Refusal> {
         let channel = &self.clients.channels[slot];
         let vhost_slot = channel.vhost;
-        let wants_flush = channel.confirms.is_some() || channel.transaction.is_some();
+        let wants_flush = channel.confirms.is_some() || in_transaction;
         let mut targets = std::mem::take(&mut self.scratch.targets);
         let by = Some(channel.id.connection);
-        let routed = self.route(vhost_slot, by, publish, &mut targets).and_then(|route| {
+        let routed = self.route(now, vhost_slot, by, publish, &mut targets).and_then(|route| {
             self.check_room(by, vhost_slot, publish, route, &targets, wants_flush)
         });
         let (taken, is_routed) = match routed {
@@ -161,14 +180,16 @@ impl Engine {
                 self.scratch.targets = targets;
                 return Err(refusal);
             }
-            Ok(Route::Delayed(delay)) => {
-                let due = now.plus(delay.min(self.options.limits.delay_max));
+            Ok(Route::Delayed(due)) => {
+                let due = due.min(now.plus(self.options.limits.delay_max));
                 (self.delay(slot, due, publish, wants_flush, fx), true)
             }
             Ok(Route::Inbox(owner)) => {
                 (Taken::default(), self.deliver_to_inbox(owner, publish, fx))
             }
-            Ok(Route::Refused) => (Taken { refused: true, ..Taken::default() }, true),
+            Ok(Route::Refused) => {
+                (Taken { refused: Some(Unwanted::NotStored), ..Taken::default() }, true)
+            }
             Ok(Route::Queues { is_whole, has_subjects })
                 if self.is_wide(is_whole, targets.len()) =>
             {
@@ -196,9 +217,14 @@ impl Engine {
         self.scratch.targets = targets;
         self.counters.published += 1;
         if !is_routed {
-            self.give_back_unroutable(slot, publish, fx);
+            self.give_back_unroutable(slot, publish, fx)?;
         }
-        self.count_confirm(slot, taken, fx);
+        if !in_transaction {
+            self.count_confirm(slot, taken, fx);
+        }
+        if let Some(queue) = taken.outran {
+            self.outran(now, slot, queue, fx);
+        }
         Ok(taken)
     }
 
@@ -214,7 +240,7 @@ impl Engine {
     ) -> u32 {
         let mut targets = std::mem::take(&mut self.scratch.targets);
         let mut caught = 0;
-        let routed = self.route(vhost, by, publish, &mut targets);
+        let routed = self.route(now, vhost, by, publish, &mut targets);
         let routed =
             routed.and_then(|route| self.check_room(by, vhost, publish, route, &targets, true));
         match routed {
@@ -227,39 +253,17 @@ impl Engine {
                 caught = u32::try_from(targets.len()).unwrap_or(u32::MAX).max(1);
             }
             Ok(Route::Queues { .. }) if !targets.is_empty() => {
-                caught = self.place(now, &Incoming::of(publish), &targets, false, fx).queues;
+                let taken = self.place(now, &Incoming::of(publish), &targets, false, fx);
+                caught = taken.queues;
+                if taken.outran.is_some() {
+                    fx.consumers_outrun();
+                }
             }
             _ => {}
         }
         self.scratch.targets = targets;
         self.run_overdue(now, fx);
         caught
-    }
-
-    #[cold]
-    fn give_back_unroutable<F: Effects>(&mut self, slot: u32, publish: &Publish<'_>, fx: &mut F) {
-        self.counters.unroutable += 1;
-        if !publish.mandatory {
-            return;
-        }
-        self.counters.returned += 1;
-        fx.return_unroutable(self.clients.channels[slot].id, &Incoming::of(publish).view());
-    }
-
-    /// Gives a publish its number, in confirm mode, and has it told when it is safe.
-    #[inline]
-    pub(crate) fn count_confirm<F: Effects>(&mut self, slot: u32, taken: Taken, fx: &mut F) {
-        let channel = &mut self.clients.channels[slot];
-        let Some(confirms) = &mut channel.confirms else { return };
-        let number = confirms.count();
-        if taken.refused {
-            confirms.refused(number, channel.id, fx);
-            return;
-        }
-        confirms.taken(number, taken.position);
-        if !std::mem::replace(&mut channel.is_confirming, true) {
-            self.agenda.confirming.push(slot);
-        }
     }
 
     /// Puts a message into queues, or hands it to their consumers. `wants_flush`: its publisher waits
@@ -285,7 +289,7 @@ impl Engine {
             if self.choose_place(now, incoming, key.0, &mut placements, fx) {
                 taken.queues += 1;
             } else {
-                taken.refused = true;
+                taken.refused = Some(Unwanted::QueueFull(key.0));
                 let options = &self.queues[key.0].options;
                 if options.overflow != Overflow::RejectPublishDeadLetter
                     || options.dead_letter_exchange.is_none()
@@ -306,8 +310,9 @@ impl Engine {
         if !placements.is_empty() {
             let stored = self.store(now, incoming, &placements, wants_flush, fx);
             taken.position = stored.position;
-            if stored.refused {
-                taken.refused = true;
+            taken.outran = stored.outran;
+            if stored.refused.is_some() {
+                taken.refused = stored.refused;
                 taken.queues = taken.queues.saturating_sub(placements.len() as u32);
             }
         }
@@ -444,7 +449,7 @@ impl Engine {
         // letter for the next of them, whose numbers come in order.
         let is_several = placements.len() > 1 && !self.storage.in_group;
         self.storage.in_group |= is_several;
-        let mut refused = false;
+        let (mut refused, mut outran) = (None, None);
         let mut spooled = None;
         let mut blob: Option<Blob> = None;
         for placement in placements {
@@ -460,7 +465,7 @@ impl Engine {
             if !fits && position == NOWHERE {
                 if self.storage.state != StorageState::Ready {
                     self.counters.not_stored += 1;
-                    refused = true;
+                    refused = Some(Unwanted::NotStored);
                     continue;
                 }
                 position = self.append_spooled(encoded, fx);
@@ -479,14 +484,16 @@ impl Engine {
                 self.compare_and_note(placement.queue, incoming, placement.seq);
             }
             let placement = Placement { taker, ..*placement };
-            self.enter(now, placement, position, message, incoming, fx);
+            if self.enter(now, placement, position, message, incoming, fx) {
+                outran = Some(placement.queue);
+            }
         }
         self.scratch.keep_blob(room);
         if is_several {
             self.storage.in_group = false;
             self.run_overdue(now, fx);
         }
-        Taken { position: durable.filter(|_| flushes), refused, ..Taken::default() }
+        Taken { position: durable.filter(|_| flushes), refused, outran, queues: 0 }
     }
 
     fn append_published<F: Effects>(
@@ -539,7 +546,8 @@ impl Engine {
         self.options.limits.resident_bytes_max.saturating_sub(resident + loading_bytes)
     }
 
-    /// Makes the message an entry of its queue, or of the consumer that takes it.
+    /// Makes the message an entry of its queue, or of the consumer that takes it. Says whether more comes
+    /// than consumers keep up with.
     #[inline]
     fn enter<F: Effects>(
         &mut self,
@@ -549,25 +557,23 @@ impl Engine {
         message: Option<Blob>,
         incoming: &Incoming<'_>,
         fx: &mut F,
-    ) {
+    ) -> bool {
         let queue = &mut self.queues[placement.queue];
         let entry = placement.entry(queue, position, message, incoming, self.storage.mark);
         let is_cold = entry.is_cold();
         self.storage.resident += entry.resident_cost();
         if let Some(taker) = placement.taker {
-            if self.holds_much(taker) {
-                fx.consumers_outrun();
-            }
+            let is_outrun = self.holds_much(taker);
             let (tag, _) = self.send(taker, entry.redelivered, &incoming.view(), fx);
-            return self.after_sending(now, taker, entry, tag, fx);
+            self.after_sending(now, taker, entry, tag, fx);
+            return is_outrun;
         }
         let queue = &mut self.queues[placement.queue];
         let is_first = queue.ready == 0;
         queue.push(entry);
-        if self.is_outrun(placement.queue, is_cold) {
-            fx.consumers_outrun();
-        }
+        let is_outrun = self.is_outrun(placement.queue, is_cold);
         self.after_push(now, placement.queue, is_first, placement.expires, fx);
+        is_outrun
     }
 
     /// Whether more comes into a queue than its consumers take: it drops others for what comes, it fills

@@ -10,7 +10,7 @@ use crate::routing::vhost::{Routing, Way, is_internal};
 use crate::routing::walk::Walk;
 use crate::routing::{Keys, QueueKey, Routed, once_each};
 use crate::storage::record;
-use crate::{Bound, ConnectionId, Content, Publish, Refusal, RefusalKind, StorageState};
+use crate::{Bound, ConnectionId, Content, Publish, Refusal, RefusalKind, StorageState, Time};
 use std::sync::Arc;
 
 /// Queues of one message whose users' quotas are looked at before it is placed.
@@ -20,6 +20,7 @@ impl Engine {
     #[inline]
     pub(crate) fn route(
         &mut self,
+        now: Time,
         vhost: u32,
         by: Option<ConnectionId>,
         publish: &Publish<'_>,
@@ -32,15 +33,19 @@ impl Engine {
         if routed.internal {
             return Err(is_internal(publish.exchange));
         }
-        if let (true, Some(delay)) = (routed.delaying, publish.delay) {
-            return Ok(Route::Delayed(delay));
-        }
         if targets.is_empty()
             && publish.exchange.is_empty()
             && publish.routing_key.starts_with(names.inbox_prefix)
             && let Some(owner) = vhost.inboxes.get(publish.routing_key)
         {
             return Ok(Route::Inbox(*owner));
+        }
+        if let Some(due) = publish.not_before
+            && self.is_held_back(now, due)
+            // One that is to come back where no queue takes it is looked at now.
+            && (routed.delaying || !publish.mandatory || !targets.is_empty())
+        {
+            return Ok(Route::Delayed(due));
         }
         let Routed { has_subjects, is_whole, .. } = routed;
         Ok(Route::Queues { has_subjects, is_whole })

@@ -1,14 +1,16 @@
 //! What a message that is routed to queues comes to, and what became of it.
 
-use crate::Position;
+use crate::{Position, Time};
 
 /// What became of a message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Taken {
     /// The record to be flushed before it is safe.
     pub(crate) position: Option<Position>,
-    /// A queue did not want it, or it cannot be stored.
-    pub(crate) refused: bool,
+    /// Why a queue did not take it, or it cannot be stored.
+    pub(crate) refused: Option<Unwanted>,
+    /// The slot of a queue that it went into and that has more than its consumers keep up with.
+    pub(crate) outran: Option<u32>,
     /// How many queues have it, or had a consumer for it.
     pub(crate) queues: u32,
 }
@@ -33,7 +35,21 @@ pub(crate) enum Route {
         is_whole: bool,
     },
     Inbox(u32),
-    Delayed(std::time::Duration),
+    /// Nowhere before that time.
+    Delayed(Time),
     /// Nowhere: it cannot be stored.
     Refused,
+}
+
+/// Why a message is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unwanted {
+    /// The queue in that slot is full.
+    QueueFull(u32),
+    /// The journal cannot store it, and memory has no room for it.
+    NotStored,
+    /// As many messages are delayed as may be.
+    TooManyDelayed,
+    /// No queue takes it.
+    Unroutable,
 }

@@ -6,7 +6,7 @@
 
 use crate::engine::Engine;
 use crate::publish::fanouts::{Extent, Search, Then, ToQueues, Work};
-use crate::publish::taken::Taken;
+use crate::publish::taken::{Taken, Unwanted};
 use crate::pubsub::ToSubscribers;
 use crate::queue::stored::Incoming;
 use crate::routing::QueueKey;
@@ -57,7 +57,7 @@ impl Engine {
         let incoming = Incoming::of(publish);
         let channel = &self.clients.channels[slot];
         let (id, vhost) = (channel.id, channel.vhost);
-        let wants_flush = channel.confirms.is_some() || channel.transaction.is_some();
+        let wants_flush = channel.confirms.is_some();
         let is_whole = extent.undecided.is_none();
         let may = (has_subjects || !is_whole) && self.may_be_delivered(slot, publish);
         if let Some(undecided) = &mut extent.undecided {
@@ -207,11 +207,11 @@ impl Engine {
         work.next = end;
         let placed = work.body_bytes * part.len() as u64;
         if self.cannot_store(incoming.content.persistent, &there) {
-            work.taken.refused = true;
+            work.taken.refused = Some(Unwanted::NotStored);
         } else if !there.is_empty() {
             let taken = self.place(now, &incoming, &there, work.wants_flush, fx);
             work.taken.position = work.taken.position.max(taken.position);
-            work.taken.refused |= taken.refused;
+            work.taken.refused = work.taken.refused.or(taken.refused);
             work.taken.queues += taken.queues;
         }
         let is_done = end == work.targets.len();
@@ -229,14 +229,18 @@ impl Engine {
             Then::Nothing | Then::Confirm(None) => {}
             Then::Confirm(Some(channel)) => {
                 let Some(slot) = self.channel_slot(channel) else { return };
-                if is_lost && work.undecided.is_some_and(|it| it.mandatory) {
+                let mut taken = work.taken;
+                let comes_back = is_lost && work.undecided.is_some_and(|it| it.mandatory);
+                if comes_back && self.explains_confirms(slot) {
+                    taken.refused = Some(Unwanted::Unroutable);
+                } else if comes_back {
                     let stored = work.message.stored();
                     let (annotations, also_to) = (stored.annotations(0), stored.also_to());
                     let incoming = stored.incoming(&also_to, false, &annotations);
                     self.counters.returned += 1;
                     fx.return_unroutable(channel, &incoming.view());
                 }
-                self.count_confirm(slot, work.taken, fx);
+                self.count_confirm(slot, taken, fx);
             }
             Then::Leave(load) => self.end_wide_letter(now, load, is_lost, fx),
             Then::EndDelay(key) => self.end_wide_delayed(now, key, fx),

@@ -141,7 +141,8 @@ impl Engine {
             routing_key: key,
             also_to: &[],
             mandatory: false,
-            delay: None,
+            not_before: None,
+            transaction: None,
             content,
         };
         self.place_caught(now, vhost, by, &publish, fx)

@@ -174,7 +174,9 @@ impl Engine {
                 Timer::Head(slot) => self.expire_messages(now, slot, fx),
                 Timer::Queue(slot) => self.expire_queue(now, slot, fx),
                 Timer::Settle(slot) => self.time_out_settles(now, slot, fx),
+                Timer::Transaction(slot) => self.time_out_transaction(now, slot, fx),
                 Timer::Share(slot) => self.end_rest(now, slot),
+                Timer::Pauses => self.end_pauses(now, fx),
                 Timer::Delay => {
                     self.delays.timer = None;
                     self.release_delayed(now, fx);

@@ -349,6 +349,11 @@ impl Queue {
         self.exceeds_limits(self.ready + 1, self.bytes.ready() + bytes)
     }
 
+    /// Whether that many more messages, of `bytes` in sum, are more than its limits allow.
+    pub(crate) fn is_full_with(&self, messages: u64, bytes: u64) -> bool {
+        self.exceeds_limits(self.ready + messages, self.bytes.ready() + bytes)
+    }
+
     /// Whether more is ready than its limits allow.
     pub(crate) fn is_over_limit(&self) -> bool {
         self.exceeds_limits(self.ready, self.bytes.ready())

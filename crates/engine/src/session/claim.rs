@@ -136,11 +136,18 @@ impl Engine {
         };
         let is_its_claim =
             |reply: &Reply| matches!(reply, Reply::Session { name, .. } if **name == *session);
-        match channel.unanswered.take_if(|(_, reply)| is_its_claim(reply)) {
-            Some(_) => {
+        let mut waiting = channel.unanswered.iter_mut();
+        match waiting.find(|(_, reply)| reply.as_ref().is_ok_and(is_its_claim)) {
+            Some((_, reply)) => {
                 let text =
                     format!("session '{session}' {} before its claim was stored", why.text());
-                fx.reply(holder, Err(Refusal::new(RefusalKind::ResourceLocked, text)));
+                *reply = Err(Refusal::new(RefusalKind::ResourceLocked, text));
+                // What waits behind it waits on.
+                if channel.unanswered.front().is_some_and(|(_, reply)| reply.is_err())
+                    && let Some((_, refused)) = channel.unanswered.pop_front()
+                {
+                    fx.reply(holder, refused);
+                }
             }
             None => fx.session_lost(holder, session, why),
         }

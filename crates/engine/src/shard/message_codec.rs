@@ -5,7 +5,7 @@
 use crate::interface::message::{BODY_APART, NO_ANNOTATIONS};
 use crate::queue::stored::{read_deaths, write_deaths};
 use crate::storage::codec::{Malformed, Reader, Writer};
-use crate::{Annotations, Content, MessageView, Publish};
+use crate::{Annotations, Content, MessageView, Publish, Time, TransactionId};
 use bytes::Bytes;
 
 // Flags of both.
@@ -20,7 +20,8 @@ const DELAYED: u8 = 16;
 // Of one on its way in.
 const MANDATORY: u8 = 2;
 const HAS_TTL: u8 = 4;
-const HAS_DELAY: u8 = 8;
+const HAS_NOT_BEFORE: u8 = 8;
+const IN_TRANSACTION: u8 = 16;
 
 /// The body that comes next, or goes along.
 #[inline(always)]
@@ -111,14 +112,21 @@ impl<'a> Publish<'a> {
         let flags = u8::from(persistent) * PERSISTENT
             + u8::from(self.mandatory) * MANDATORY
             + u8::from(ttl.is_some()) * HAS_TTL
-            + u8::from(self.delay.is_some()) * HAS_DELAY
+            + u8::from(self.not_before.is_some()) * HAS_NOT_BEFORE
+            + u8::from(self.transaction.is_some()) * IN_TRANSACTION
             + u8::from(shared.is_some()) * BODY_APART;
         let mut writer = Writer(out);
         writer.u8(flags);
         writer.put(&format);
         writer.u8(priority);
-        for span in [ttl, self.delay].into_iter().flatten() {
-            writer.put(&span);
+        if let Some(ttl) = ttl {
+            writer.put(&ttl);
+        }
+        if let Some(Time(at)) = self.not_before {
+            writer.u64(at);
+        }
+        if let Some(TransactionId(id)) = self.transaction {
+            writer.u64(id);
         }
         writer.text(self.exchange);
         writer.text(self.routing_key);
@@ -144,7 +152,9 @@ impl<'a> Publish<'a> {
         let has = |flag: u8| flags & flag != 0;
         let (format, priority) = reader.get()?;
         let ttl = if has(HAS_TTL) { Some(reader.get()?) } else { None };
-        let delay = if has(HAS_DELAY) { Some(reader.get()?) } else { None };
+        let not_before = if has(HAS_NOT_BEFORE) { Some(Time(reader.u64()?)) } else { None };
+        let transaction =
+            if has(IN_TRANSACTION) { Some(TransactionId(reader.u64()?)) } else { None };
         let (exchange, routing_key) = reader.get()?;
         for _ in 0..reader.count()? {
             also_to.push(reader.text()?);
@@ -155,7 +165,7 @@ impl<'a> Publish<'a> {
         let persistent = has(PERSISTENT);
         let content = Content { format, properties, body, shared, persistent, priority, ttl };
         let mandatory = has(MANDATORY);
-        Ok(Publish { exchange, routing_key, also_to, mandatory, delay, content })
+        Ok(Publish { exchange, routing_key, also_to, mandatory, not_before, transaction, content })
     }
 }
 
@@ -183,12 +193,19 @@ mod tests {
             routing_key: "key",
             also_to: &keys,
             mandatory: true,
-            delay: Some(Duration::from_secs(1)),
+            not_before: Some(Time(17)),
+            transaction: Some(TransactionId(3)),
             content,
         };
         let content = Content { ttl: None, persistent: false, body: b"", ..content };
-        let plain =
-            Publish { exchange: "", also_to: &[], mandatory: false, delay: None, content, ..full };
+        let plain = Publish {
+            exchange: "",
+            also_to: &[],
+            not_before: None,
+            transaction: None,
+            content,
+            ..full
+        };
         let large = Bytes::from_static(b"large");
         let content = Content { body: &large, shared: Some(&large), ..full.content };
         let shared = Publish { content, ..full };

@@ -170,7 +170,8 @@ impl Engine {
         });
         let settling = self.agenda.settling.iter_mut().map(|settling| &mut settling.deliveries);
         let unsettled = self.clients.channels.iter_mut().map(|(_, channel)| &mut channel.unsettled);
-        let out = unsettled.chain(settling).flat_map(Unsettled::durable_mut);
+        let held = self.clients.transactions.iter_mut().map(|(_, open)| &mut open.held.deliveries);
+        let out = unsettled.chain(held).chain(settling).flat_map(Unsettled::durable_mut);
         let out = out.map(|delivered| (delivered.queue_number, &mut delivered.entry));
         let dying =
             self.storage.loads.values_mut().filter_map(|loading| match &mut loading.wanted {

@@ -6,9 +6,9 @@
 //! that. Marks tell which ones are written. They change their meaning with each snapshot, so that
 //! they need not be reset: a message that is written, or comes after the beginning, has the engine's mark.
 //!
-//! Looked at in this order: queues, what was purged or deleted, channels, settles under way, dead
-//! letters under way, delayed messages. All other ways of a message lead on in that order, so that none is
-//! missed.
+//! Looked at in this order: queues, what was purged or deleted, channels, transactions, settles under way,
+//! dead letters under way, delayed messages. All other ways of a message lead on in that order, so that none
+//! is missed.
 //!
 //! Sessions follow, as they are when they are looked at: records say again what has changed by then.
 //!
@@ -64,6 +64,7 @@ enum Next {
     Lane(LanePart),
     Departed(DepartedPart),
     Channel { slot: u32, tag: u64 },
+    Transaction { slot: u32, number: u64 },
     Settling { number: u64, tag: u64 },
     Dying(LoadId),
     Delays { unreadable: bool, behind: Option<DelayKey> },
@@ -215,6 +216,9 @@ impl Engine {
                 Next::Lane(part) => self.take_lane(&mut taking, part),
                 Next::Departed(part) => self.take_departed(&mut taking, part),
                 Next::Channel { slot, tag } => self.take_channel(&mut taking, slot, tag),
+                Next::Transaction { slot, number } => {
+                    self.take_transaction(&mut taking, slot, number)
+                }
                 Next::Settling { number, tag } => self.take_settling(&mut taking, number, tag),
                 Next::Dying(from) => self.take_dying(&mut taking, from),
                 Next::Delays { unreadable, behind } => {
@@ -277,7 +281,7 @@ impl Engine {
 
     fn take_channel(&mut self, taking: &mut IncrementalSnapshot, slot: u32, tag: u64) -> Next {
         if slot as usize >= self.clients.channels.slots() {
-            return Next::Settling { number: 0, tag: 0 };
+            return Next::Transaction { slot: 0, number: 0 };
         }
         let rest = self
             .clients
@@ -287,6 +291,22 @@ impl Engine {
         match rest {
             Some(tag) => Next::Channel { slot, tag },
             None => Next::Channel { slot: slot + 1, tag: 0 },
+        }
+    }
+
+    fn take_transaction(
+        &mut self,
+        taking: &mut IncrementalSnapshot,
+        slot: u32,
+        number: u64,
+    ) -> Next {
+        if slot as usize >= self.clients.transactions.slots() {
+            return Next::Settling { number: 0, tag: 0 };
+        }
+        let open = self.clients.transactions.get_mut(slot);
+        match open.and_then(|open| taking.unsettled(&mut open.held.deliveries, number)) {
+            Some(number) => Next::Transaction { slot, number },
+            None => Next::Transaction { slot: slot + 1, number: 0 },
         }
     }
 

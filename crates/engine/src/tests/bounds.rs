@@ -209,7 +209,8 @@ fn further_keys_are_counted() {
             routing_key: "q",
             also_to: &also_to,
             mandatory: false,
-            delay: None,
+            not_before: None,
+            transaction: None,
             content,
         };
         let result = host.engine.publish(host.now, channel, &publish, &mut host.fx);

@@ -365,8 +365,12 @@ impl TestHost {
             }
             verb => {
                 let request = request(words);
+                self.fx.explains |= words.has("explained");
                 self.engine.request(self.now, channel, request, &mut self.fx);
-                if verb != "commit" && !self.clients.contains(&channel.connection) {
+                if !verb.ends_with("commit")
+                    && verb != "end-transaction"
+                    && !self.clients.contains(&channel.connection)
+                {
                     self.answer_at_once(channel);
                 }
             }
@@ -378,8 +382,8 @@ impl TestHost {
     fn answer_at_once(&mut self, channel: ChannelId) {
         let slot = self.engine.channel_slot(channel).expect("channels are opened when mentioned");
         let channel_there = self.engine.clients.channels.get_mut(slot).expect("its slot is in use");
-        if let Some((_, reply)) = channel_there.unanswered.take() {
-            self.fx.reply(channel, Ok(reply));
+        while let Some((_, reply)) = channel_there.unanswered.pop_front() {
+            self.fx.reply(channel, reply);
         }
     }
 
@@ -425,7 +429,8 @@ impl TestHost {
             routing_key: arguments[1],
             also_to: &also_to,
             mandatory: words.has("mandatory"),
-            delay: words.millis("delay"),
+            not_before: words.millis("delay").map(|delay| self.now.plus(delay)),
+            transaction: words.number("in").map(TransactionId),
             content: Content {
                 format: Format(1),
                 properties: words.value("props").unwrap_or("properties").as_bytes(),
@@ -451,11 +456,12 @@ fn settle(words: &Words<'_>) -> Settle {
         verb => outcome(verb == "requeue"),
     };
     let tag = words.0[1].parse().unwrap();
-    match words.number("to") {
+    let settle = match words.number("to") {
         Some(last) => Settle::range(tag, last, outcome),
         None if words.has("multiple") => Settle::up_to(tag, outcome),
         None => Settle::one(tag, outcome),
-    }
+    };
+    settle.within(words.number("in").map(TransactionId))
 }
 
 /// What becomes of deliveries of a consumer that ends.
@@ -524,7 +530,12 @@ fn request(words: &Words<'_>) -> Request {
         }),
         "flow" => Request::SetFlow(words.has("on")),
         "recover" => Request::Recover,
-        "confirms" => Request::SelectConfirms,
+        "confirms" => Request::SelectConfirms { explained: words.has("explained") },
+        "begin" => Request::BeginTransaction,
+        "end-transaction" => Request::EndTransaction {
+            id: TransactionId(words.0[1].parse().unwrap()),
+            commits: words.has("commit"),
+        },
         "transactions" => Request::SelectTransactions,
         "commit" => Request::Commit,
         "rollback" => Request::Rollback,

@@ -207,7 +207,12 @@ impl Engine {
         for (slot, channel) in self.clients.channels.iter() {
             let settling = self.agenda.settling.iter().filter(|it| it.channel == Some(slot));
             let settling = settling.flat_map(|settling| settling.deliveries.iter());
-            let out = channel.unsettled.iter().chain(settling);
+            let held = self.clients.transactions.iter().flat_map(|(_, open)| {
+                let settles = open.held.settles().zip(open.held.deliveries.iter());
+                settles.filter(|(settle, _)| self.clients.channel_at(settle.channel) == Some(slot))
+            });
+            let held = held.map(|(_, delivered)| delivered);
+            let out = channel.unsettled.iter().chain(settling).chain(held);
             let counted = out.filter(|(_, out)| out.taker.is_some());
             assert_eq!(channel.account.messages as usize, counted.count(), "channel credit");
             let gets = self.queues.iter().flat_map(|(_, queue)| &queue.gets);

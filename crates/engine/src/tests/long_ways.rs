@@ -122,7 +122,8 @@ fn each_further_key_is_looked_up_in_its_turn() {
         routing_key: "none",
         also_to: &also_to,
         mandatory: false,
-        delay: None,
+        not_before: None,
+        transaction: None,
         content,
     };
     host.engine.publish(host.now, channel, &publish, &mut host.fx).unwrap();

@@ -44,6 +44,7 @@ mod rights;
 mod sessions;
 mod settle_timeouts;
 mod topology;
+mod transactions;
 mod wide;
 
 use crate::interface::limits::Limits;

@@ -36,6 +36,8 @@ pub(crate) struct Recorder {
     pub(crate) names: BTreeMap<ChannelId, String>,
     /// Leave deliveries and confirms out of the text, and count them.
     pub(crate) quiet: bool,
+    /// Refused publishes are noted with the reason.
+    pub(crate) explains: bool,
     pub(crate) delivered: Vec<(ChannelId, u64, String, bool)>,
     /// What named the subscriber of the last direct message.
     pub(crate) last_tag: u64,
@@ -191,9 +193,17 @@ impl Effects for Recorder {
         if self.crowded.contains(&connection) { SendOutcome::Congested } else { SendOutcome::Sent }
     }
     fn confirm(&mut self, channel: ChannelId, confirm: Confirm) {
-        let kind = if confirm.accepted { "confirm" } else { "nack" };
+        let kind = if confirm.refused.is_none() { "confirm" } else { "nack" };
         let multiple = if confirm.multiple { " multiple" } else { "" };
-        self.line(channel, &format!("{kind} {}{multiple}", confirm.number));
+        let why = confirm.refused.filter(|_| self.explains);
+        let why = why.map_or(String::new(), |why| format!(": {:?} {}", why.kind, why.text));
+        self.line(channel, &format!("{kind} {}{multiple}{why}", confirm.number));
+    }
+    fn congested(&mut self, channel: ChannelId, publish: u64, queue: u64) {
+        self.line(channel, &format!("pauses after {publish} for {queue}"));
+    }
+    fn eased(&mut self, channel: ChannelId, queue: u64) {
+        self.line(channel, &format!("goes on for {queue}"));
     }
     fn return_unroutable(&mut self, channel: ChannelId, message: &MessageView<'_>) {
         let body = String::from_utf8_lossy(message.body).into_owned();
@@ -250,6 +260,7 @@ impl Effects for Recorder {
                 let keys = keys.join(",");
                 format!("{how}{queue} {source} {keys} {messages} {consumers}")
             }
+            Ok(Reply::Transaction { id }) => format!("transaction {}", id.0),
             Ok(Reply::Messages(messages)) => format!("messages {messages}"),
             Ok(Reply::Consuming { name }) => format!("consuming {name}"),
             Ok(Reply::Inbox { address }) => format!("inbox {address}"),

@@ -33,8 +33,15 @@ impl Node {
     /// The next answer that may be given.
     fn next_answer(&mut self) -> Option<Answer> {
         let NodeEffects { replies, links, .. } = &mut self.effects;
-        // Those that wait are about bindings, users and the like; all others go past them.
-        let at = replies.iter().position(|answer| links.is_known(answer.after))?;
+        // Those that wait are about bindings, users and the like; those of other channels go past them.
+        let mut behind = Vec::new();
+        let at = replies.iter().position(|answer| {
+            let waits = !links.is_known(answer.after) || behind.contains(&answer.channel);
+            if waits {
+                behind.push(answer.channel);
+            }
+            !waits
+        })?;
         replies.remove(at)
     }
 

@@ -107,6 +107,8 @@ impl Node {
                 }
             }
             FromHome::Confirm { name, .. }
+            | FromHome::QueueCongested { name, .. }
+            | FromHome::QueueEased { name, .. }
             | FromHome::Cancelled { name, .. }
             | FromHome::Drained { name, .. }
             | FromHome::SessionLost { name, .. } => self.tell_here(name, answer),
@@ -148,6 +150,10 @@ impl Node {
             FromHome::Cancelled { why, consumer, .. } => {
                 writer.consumer_cancelled(channel, consumer, why);
             }
+            FromHome::QueueCongested { publish, queue, .. } => {
+                writer.congested(channel, publish, queue);
+            }
+            FromHome::QueueEased { queue, .. } => writer.eased(channel, queue),
             FromHome::Drained { delivered, consumer, .. } => {
                 writer.drained(channel, consumer, delivered);
             }

@@ -93,7 +93,7 @@ impl<C: FnMut(engine::Position, Count)> Effects for Replay<C> {
     fn send_direct(&mut self, _: &DirectMessage<'_>) -> SendOutcome {
         SendOutcome::Dropped
     }
-    fn confirm(&mut self, _: ChannelId, _: Confirm) {}
+    fn confirm(&mut self, _: ChannelId, _: Confirm<'_>) {}
     fn return_unroutable(&mut self, _: ChannelId, _: &MessageView<'_>) {}
     fn consumer_cancelled(&mut self, _: ChannelId, _: &str, _: CancelReason) {}
     fn reply(&mut self, _: ChannelId, _: Result<Reply, Refusal>) {}

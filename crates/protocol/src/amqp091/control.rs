@@ -442,7 +442,10 @@ impl Handler {
         no_wait: bool,
     ) -> Result<Lowered<'static>, Fault> {
         let (request, refused) = match mode {
-            Mode::Confirm => (Request::SelectConfirms, "cannot switch from tx to confirm mode"),
+            Mode::Confirm => (
+                Request::SelectConfirms { explained: false },
+                "cannot switch from tx to confirm mode",
+            ),
             _ => (Request::SelectTransactions, "cannot switch from confirm to tx mode"),
         };
         match self.channels.all[index].mode {

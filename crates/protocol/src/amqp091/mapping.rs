@@ -92,6 +92,7 @@ pub(super) fn arguments(table: Table<'_>) -> Arguments {
 pub(super) fn fault(refusal: Refusal) -> Fault {
     let code = match refusal.kind {
         RefusalKind::NotFound => Code::NOT_FOUND,
+        RefusalKind::Unroutable => Code::NO_ROUTE,
         RefusalKind::PreconditionFailed | RefusalKind::LimitExceeded => Code::PRECONDITION_FAILED,
         // Reserved names, the default exchange: RabbitMQ says so with a channel error.
         RefusalKind::AccessRefused | RefusalKind::NotAllowed => Code::ACCESS_REFUSED,

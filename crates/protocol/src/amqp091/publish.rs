@@ -357,7 +357,8 @@ impl Handler {
             routing_key: method.routing_key,
             also_to: &[],
             mandatory: method.mandatory,
-            delay: None,
+            not_before: None,
+            transaction: None,
             content: angarium_engine::Content {
                 format: crate::format::AMQP091,
                 properties: raw,
@@ -420,7 +421,8 @@ impl Handler {
             };
             edit.reply_to = Some(&inbox.address);
         }
-        let mut publish = Publish { also_to: &also_to, delay: after, ..*publish };
+        let not_before = after.map(|delay| context.now.plus(delay));
+        let mut publish = Publish { also_to: &also_to, not_before, ..*publish };
         publish.content.ttl = ttl;
         if edit.reply_to.is_none() && edit.drop_headers.is_empty() {
             return self.hand_over(context, index, &publish);

@@ -140,8 +140,8 @@ impl ProtocolWriter for Writer {
 
     /// Writes basic.ack or basic.nack.
     #[inline]
-    fn confirm(&mut self, out: &mut Output, channel: ChannelId, confirm: Confirm) {
-        let method = if confirm.accepted { ACK } else { NACK };
+    fn confirm(&mut self, out: &mut Output, channel: ChannelId, confirm: Confirm<'_>) {
+        let method = if confirm.refused.is_none() { ACK } else { NACK };
         let tagged = Tagged { delivery_tag: confirm.number, bits: confirm.multiple.into() };
         tagged.write_frame(method, channel.number, &mut out.bytes);
     }

@@ -2,7 +2,7 @@
 
 use super::codec::{Condition, Error, Malformed};
 use super::mapping;
-use angarium_engine::Refusal;
+use angarium_engine::{PublishRefusal, Refusal};
 
 /// What is wrong, as frames that end or refuse something say it.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +14,10 @@ pub(super) struct Reason<'a> {
 impl<'a> Reason<'a> {
     pub(super) fn new(condition: Condition, text: &'a str) -> Reason<'a> {
         Reason { condition, text }
+    }
+    /// Why a publish was refused.
+    pub(super) fn of(refused: PublishRefusal<'a>) -> Reason<'a> {
+        Reason::new(mapping::condition(refused.kind), refused.text)
     }
     pub(super) fn error(self) -> Error<'a> {
         Error::new(self.condition, self.text)

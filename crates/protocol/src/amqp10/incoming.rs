@@ -281,7 +281,8 @@ impl Handler {
             routing_key: "",
             also_to: &[],
             mandatory: false,
-            delay: None,
+            not_before: None,
+            transaction: None,
             content,
         };
         let subject = properties.subject.unwrap_or_default();

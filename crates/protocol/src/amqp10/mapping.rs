@@ -19,7 +19,7 @@ const PRIORITY_PROPERTY: &str = "rabbitmq:priority";
 /// The condition of a refusal.
 pub(super) fn condition(kind: RefusalKind) -> Condition {
     match kind {
-        RefusalKind::NotFound => Condition::NotFound,
+        RefusalKind::NotFound | RefusalKind::Unroutable => Condition::NotFound,
         RefusalKind::PreconditionFailed => Condition::PreconditionFailed,
         RefusalKind::AccessRefused => Condition::UnauthorizedAccess,
         RefusalKind::ResourceLocked => Condition::ResourceLocked,

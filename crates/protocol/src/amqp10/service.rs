@@ -97,7 +97,8 @@ impl Handler {
             routing_key: &address,
             also_to: &[],
             mandatory: false,
-            delay: None,
+            not_before: None,
+            transaction: None,
             content,
         };
         let id = self.channel_id(number);

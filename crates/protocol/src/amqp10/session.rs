@@ -66,7 +66,7 @@ impl Handler {
             ..Begin::default()
         };
         self.send(context, number, &answer);
-        self.ask(context, number, Request::SelectConfirms, Pending::Nothing);
+        self.ask(context, number, Request::SelectConfirms { explained: true }, Pending::Nothing);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! What both halves of a connection know of a session: windows, delivery ids, its links, what is held back.
 
-use super::codec::{Condition, Detach, Flow, write_frame};
+use super::codec::{Detach, Flow, write_frame};
 use super::fault::Reason;
 use super::held::{Held, Queue, Step, Waiting};
 use super::link_state::{LinkState, Receiver, Sender};
@@ -15,11 +15,6 @@ use std::borrow::Cow;
 
 /// The outgoing window in our frames: we send as many as the peer allows.
 const OUTGOING_WINDOW: u32 = i32::MAX as u32;
-/// Why a publish was refused that the engine has counted.
-const NOT_TAKEN: Reason<'_> = Reason {
-    condition: Condition::ResourceLimitExceeded,
-    text: "the broker did not take the message",
-};
 /// Messages of the broker itself that wait for credit on one link.
 const ANSWERS_MAX: usize = 256;
 /// Changes of the distance between delivery ids and tags in one session.
@@ -500,11 +495,11 @@ impl SessionState {
     }
 
     /// Tells the outcome of publishes.
-    pub(super) fn confirm(&mut self, out: &mut Output, confirm: Confirm) {
+    pub(super) fn confirm(&mut self, out: &mut Output, confirm: Confirm<'_>) {
         if !confirm.multiple {
             let Some(publish) = self.unconfirmed.take_one(confirm.number) else { return };
-            if !confirm.accepted {
-                return self.tell_refused(out, publish, NOT_TAKEN);
+            if let Some(refused) = confirm.refused {
+                return self.tell_refused(out, publish, Reason::of(refused));
             }
             if let Told::Settled | Told::Unsettled = publish.told {
                 let (id, settled) = (publish.delivery_id, publish.told == Told::Settled);
@@ -518,7 +513,7 @@ impl SessionState {
         self.confirm_up_to(out, confirm);
     }
 
-    fn confirm_up_to(&mut self, out: &mut Output, confirm: Confirm) {
+    fn confirm_up_to(&mut self, out: &mut Output, confirm: Confirm<'_>) {
         let mut unconfirmed = std::mem::take(&mut self.unconfirmed);
         let mut run: Option<Run> = None;
         // The link whose publishes are counted, and how many there are.
@@ -527,8 +522,8 @@ impl SessionState {
             if publish.told == Told::Done {
                 continue;
             }
-            if !confirm.accepted {
-                self.tell_refused(out, publish, NOT_TAKEN);
+            if let Some(refused) = confirm.refused {
+                self.tell_refused(out, publish, Reason::of(refused));
                 continue;
             }
             if publish.handle != handle {

@@ -66,7 +66,7 @@ impl ProtocolWriter for Writer {
     }
 
     #[inline]
-    fn confirm(&mut self, out: &mut Output, channel: ChannelId, confirm: Confirm) {
+    fn confirm(&mut self, out: &mut Output, channel: ChannelId, confirm: Confirm<'_>) {
         if let Some(session) = self.session(channel.number) {
             session.confirm(out, confirm);
         }

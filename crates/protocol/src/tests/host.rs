@@ -59,7 +59,7 @@ impl Effects for Surroundings {
         self.copy_shared_body(message.channel.connection);
         SendOutcome::Sent
     }
-    fn confirm(&mut self, channel: ChannelId, confirm: Confirm) {
+    fn confirm(&mut self, channel: ChannelId, confirm: Confirm<'_>) {
         self.writer(channel.connection).confirm(channel, confirm);
     }
     fn return_unroutable(&mut self, channel: ChannelId, message: &MessageView<'_>) {

@@ -51,7 +51,7 @@ impl From<String> for Failure {
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Failure {
         let status = match refusal.kind {
-            RefusalKind::NotFound => StatusCode::NOT_FOUND,
+            RefusalKind::NotFound | RefusalKind::Unroutable => StatusCode::NOT_FOUND,
             RefusalKind::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             RefusalKind::AccessRefused | RefusalKind::NotAllowed => StatusCode::FORBIDDEN,
             RefusalKind::ResourceLocked => StatusCode::LOCKED,

@@ -53,6 +53,7 @@ pub(super) const COUNTERS: &[Series] = &[
     ("angarium_messages_accepted", "Settled as accepted.", |it| it.engine.accepted),
     ("angarium_messages_requeued", "Back to their queue.", |it| it.engine.requeued),
     ("angarium_settle_timeouts", "Channels closed for it.", |it| it.engine.settle_timeouts),
+    ("angarium_transaction_timeouts", "Rolled back for it.", |it| it.engine.transaction_timeouts),
     ("angarium_messages_expired", "Their time passed.", |it| it.engine.expired),
     ("angarium_messages_dropped", "Pushed out by limits.", |it| it.engine.dropped),
     ("angarium_messages_dead_lettered", "Dead letters.", |it| it.engine.dead_lettered),

@@ -3,8 +3,8 @@
 use crate::connection::key::ConnectionKey;
 use crate::flow::publisher_stall::Pace;
 use angarium_engine::{
-    CancelReason, ChannelId, Confirm, ConnectionId, Grant, Outcome, Return, Revocation,
-    SessionLoss, Settle,
+    CancelReason, ChannelId, Confirm, ConnectionId, Grant, Outcome, PublishRefusal, RefusalKind,
+    Return, Revocation, SessionLoss, Settle, TransactionId,
 };
 
 /// Bytes before each message: how many follow.
@@ -95,10 +95,10 @@ structs! {
     ConnectionId { 0 }
     ConnectionKey { id, serial }
     ChannelId { connection, number }
-    Settle { first, last, must_exist, outcome }
+    TransactionId { 0 }
+    Settle { first, last, must_exist, outcome, transaction }
     Return { failed, elsewhere }
     Grant { up_to, drain }
-    Confirm { number, multiple, accepted }
 }
 
 macro_rules! plain_enums {
@@ -115,7 +115,32 @@ macro_rules! plain_enums {
         }
     )* };
 }
+macro_rules! borrowing_structs {
+    ($($type:ident { $($field:ident),* })*) => { $(
+        impl<'a> Field<'a> for $type<'a> {
+            #[inline]
+            fn put(self, out: &mut Vec<u8>) {
+                $( self.$field.put(out); )*
+            }
+
+            #[inline]
+            fn take(bytes: &mut &'a [u8]) -> Option<Self> {
+                Some($type { $($field: Field::take(bytes)?),* })
+            }
+        }
+    )* };
+}
+
+borrowing_structs! {
+    Confirm { number, multiple, refused }
+    PublishRefusal { kind, text }
+}
+
 plain_enums! {
+    RefusalKind {
+        NotFound, PreconditionFailed, AccessRefused, ResourceLocked, NotAllowed, LimitExceeded,
+        NotImplemented, Unroutable, MemoryShort, StorageUnavailable, Internal
+    }
     Pace { Drained, Slow, TooSlow }
     CancelReason { QueueDeleted, QueueFailed, Forbidden }
     SessionLoss { TakenOver, Ended }

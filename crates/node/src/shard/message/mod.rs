@@ -229,7 +229,7 @@ messages! {
         1 GetAnswer {
             name: ChannelName, tag: u64, redelivered: bool, messages_left: u64, message: &'a [u8]
         },
-        2 Confirm { name: ChannelName, confirm: Confirm },
+        2 Confirm { name: ChannelName, confirm: Confirm<'a> },
         /// A message that no queue took.
         3 Returned { name: ChannelName, message: &'a [u8] },
         4 Cancelled { name: ChannelName, why: CancelReason, consumer: &'a str },
@@ -257,6 +257,10 @@ messages! {
         15 Failed { name: ChannelName },
         /// There is nothing more to deliver to a consumer, which has had that many deliveries.
         16 Drained { name: ChannelName, delivered: u64, consumer: &'a str },
+        /// What sends to the queue that a publish of the channel went into is to pause.
+        17 QueueCongested { name: ChannelName, publish: u64, queue: u64 },
+        /// It goes on.
+        18 QueueEased { name: ChannelName, queue: u64 },
     }
 }
 

@@ -1,14 +1,19 @@
 //! Shard messages there and back.
 
 use super::*;
-use angarium_engine::{Outcome, Return};
+use angarium_engine::{Outcome, PublishRefusal, RefusalKind, Return, TransactionId};
 
 const NAME: ChannelName = ChannelName {
     id: ChannelId { connection: ConnectionId(7), number: 513 },
     opening: u32::MAX - 1,
 };
-const SETTLE_ALL: Settle =
-    Settle { first: 0, last: u64::MAX, must_exist: true, outcome: Outcome::Discard };
+const SETTLE_ALL: Settle = Settle {
+    first: 0,
+    last: u64::MAX,
+    must_exist: true,
+    outcome: Outcome::Discard,
+    transaction: Some(TransactionId(1)),
+};
 
 #[test]
 fn shard_messages_come_back() {
@@ -65,7 +70,9 @@ fn shard_messages_come_back() {
 fn shard_messages_from_home_come_back() {
     let (name, key) = (NAME, ConnectionKey { id: ConnectionId(7), serial: 9 });
     let (tag, redelivered, messages_left, message) = (3, true, 4, &b"message"[..]);
-    let confirm = Confirm { number: 9, multiple: true, accepted: false };
+    let text = "queue 'q' is full";
+    let refused = Some(PublishRefusal { kind: RefusalKind::LimitExceeded, text });
+    let confirm = Confirm { number: 9, multiple: true, refused };
     let answers = [
         FromHome::Deliver { name, tag, redelivered, consumer: "ctag", message },
         FromHome::GetAnswer { name, tag, redelivered, messages_left, message },

@@ -64,7 +64,7 @@ impl Failure {
 
     fn of(refusal: Refusal) -> Failure {
         let status = match refusal.kind {
-            RefusalKind::NotFound => "404",
+            RefusalKind::NotFound | RefusalKind::Unroutable => "404",
             RefusalKind::PreconditionFailed => "409",
             RefusalKind::AccessRefused | RefusalKind::NotAllowed | RefusalKind::LimitExceeded => {
                 "403"
