@@ -4,6 +4,7 @@ use crate::channel::Channel;
 use crate::engine::Engine;
 use crate::routing::vhost::Vhost;
 use crate::routing::{Router, TargetView};
+use crate::selector::Filter;
 use crate::{
     Arguments, ConnectionId, Counters, Discards, ExchangeOptions, ExchangeRules,
     NamedSubscriptionListing, PermissionListing, Position, QueueCounters, QueueOptions, Quota,
@@ -337,6 +338,8 @@ impl Engine {
                 shared: subscription.shared,
                 source: &subscription.source,
                 keys: &subscription.keys,
+                filter: subscription.filter.as_ref().map(Filter::text),
+                not_from: subscription.not_from.as_deref(),
                 ready: queue.ready,
                 unsettled: queue.unsettled,
                 consumers: queue.consumers.len(),

@@ -1,6 +1,7 @@
 //! What named subscriptions are opened with, and how answers and listings show them.
 
 use crate::QueueOptions;
+use crate::selector::Filter;
 
 /// Asks for a named subscription: a queue of its own to which an exchange leads messages, found again by its
 /// owner and name.
@@ -18,6 +19,10 @@ pub struct OpenSubscription {
     pub durable: bool,
     /// Several consumers share its messages; otherwise it has one at a time.
     pub shared: bool,
+    /// It gets only messages that this selects.
+    pub filter: Option<Filter>,
+    /// It gets nothing that was published by the client of this name ([`crate::Engine::name_client`]).
+    pub not_from: Option<String>,
     /// What its queue is made with. What follows from the fields above, `exclusive` and `auto_delete` are
     /// ignored, and all of it where the subscription is there.
     pub options: QueueOptions,
@@ -32,6 +37,10 @@ pub struct SubscriptionInfo {
     pub source: String,
     /// The keys that bind it there, in order.
     pub keys: Vec<String>,
+    /// It gets only messages that this selects.
+    pub filter: Option<Filter>,
+    /// It gets nothing from the client of this name.
+    pub not_from: Option<String>,
     /// Several consumers may share it.
     pub shared: bool,
     /// Messages that wait for a consumer.
@@ -59,6 +68,10 @@ pub struct NamedSubscriptionListing<'a> {
     pub source: &'a str,
     /// The keys that bind it there, in order.
     pub keys: &'a [String],
+    /// The selector of its messages, if it has one.
+    pub filter: Option<&'a str>,
+    /// The client from which it gets nothing.
+    pub not_from: Option<&'a str>,
     /// Messages that wait for a consumer.
     pub ready: u64,
     /// Messages that are out and not settled.

@@ -6,8 +6,9 @@
 mod open;
 mod restore;
 
-use crate::Names;
 use crate::interface::name::fitting_name;
+use crate::selector::Filter;
+use crate::{Arguments, Binding, BindingTarget, Names};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -23,6 +24,8 @@ pub(crate) struct NamedSubscription {
     /// The exchange and the keys, in order, by which it was bound.
     pub(crate) source: String,
     pub(crate) keys: Vec<String>,
+    pub(crate) filter: Option<Filter>,
+    pub(crate) not_from: Option<String>,
 }
 
 /// What a named subscription takes in memory beside its texts.
@@ -33,7 +36,21 @@ impl NamedSubscription {
     pub(crate) fn bytes(&self) -> u64 {
         let keys = self.keys.iter().map(|key| key.len() + size_of::<String>()).sum::<usize>();
         let names = self.name.len() + self.owner.as_ref().map_or(0, |owner| owner.len());
-        (SUBSCRIPTION_BYTES + names + self.source.len() + keys) as u64
+        let client = self.not_from.as_ref().map_or(0, String::len);
+        let filter = self.filter.as_ref().map_or(0, Filter::memory_bytes);
+        (SUBSCRIPTION_BYTES + names + self.source.len() + keys + client + filter) as u64
+    }
+
+    /// What binds a queue as it says.
+    pub(crate) fn bindings(&self, queue: &str) -> impl Iterator<Item = Binding> {
+        self.keys.iter().map(|key| Binding {
+            source: self.source.clone(),
+            target: BindingTarget::Queue(queue.to_owned()),
+            key: key.clone(),
+            arguments: Arguments::new(),
+            filter: self.filter.clone(),
+            not_from: self.not_from.clone(),
+        })
     }
 
     /// It in words, for refusals.

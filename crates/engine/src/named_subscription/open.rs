@@ -9,8 +9,8 @@ use crate::routing::Change;
 use crate::routing::bindings::Terms;
 use crate::storage::record::{BindingRecord, Record};
 use crate::{
-    Arguments, BindingTarget, ConnectionId, Effects, Lifetime, LifetimeEnd, OpenSubscription,
-    QueueOptions, Refusal, RefusalKind, Reply, Request, SubscriptionInfo, Time,
+    Binding, ConnectionId, Effects, Lifetime, LifetimeEnd, OpenSubscription, QueueOptions, Refusal,
+    RefusalKind, Reply, Request, SubscriptionInfo, Time,
 };
 
 /// When a subscription that is not durable goes.
@@ -46,6 +46,8 @@ impl Engine {
                     queue: queue.name.clone(),
                     source: subscription.source.clone(),
                     keys: subscription.keys.clone(),
+                    filter: subscription.filter.clone(),
+                    not_from: subscription.not_from.clone(),
                     shared: subscription.shared,
                     messages: queue.ready,
                     consumers: queue.consumers.len() as u32,
@@ -111,12 +113,15 @@ impl Engine {
                 "{what} is {is}: it cannot be opened as {asked} before it is deleted"
             );
         }
-        let is_same = found.source == open.source && found.keys == open.keys;
+        let is_same = found.source == open.source
+            && found.keys == open.keys
+            && found.filter == open.filter
+            && found.not_from == open.not_from;
         let is_used = self.is_node_used(queue);
         if is_used && !is_same {
             refuse!(
                 ResourceLocked,
-                "{what} is in use with another source or keys: end its consumers first"
+                "{what} is in use with another source, keys or selector: end its consumers first"
             );
         }
         if is_used && !found.shared {
@@ -136,11 +141,22 @@ impl Engine {
     ) -> Result<u32, Refusal> {
         let channel = &self.clients.channels[slot];
         let (vhost, connection) = (channel.vhost, channel.id.connection);
-        let OpenSubscription { owner, name, source, keys, durable, shared, options } = open;
+        let OpenSubscription {
+            owner,
+            name,
+            source,
+            keys,
+            durable,
+            shared,
+            filter,
+            not_from,
+            options,
+        } = open;
         let queue_name = queue_name(self.names(), durable, owner.as_deref(), &name);
         let options = QueueOptions { durable, exclusive: false, auto_delete: false, ..options };
         let (owner, name) = (owner.map(Into::into), name.into());
-        let subscription = NamedSubscription { owner, name, durable, shared, source, keys };
+        let subscription =
+            NamedSubscription { owner, name, durable, shared, source, keys, filter, not_from };
         self.check_kept(durable)?;
         self.check_may_hold_more(connection)?;
         self.check_subscription(connection, vhost, &queue_name, &options, &subscription, replaced)?;
@@ -218,11 +234,10 @@ impl Engine {
     fn bind_subscription(&mut self, vhost: u32, queue: u32) -> Result<Change, Refusal> {
         let Queue { name, subscription, .. } = &self.queues[queue];
         let router = &mut self.topology.vhosts[vhost].router;
-        let target = BindingTarget::Queue(name.clone());
-        let Some(subscription) = subscription else { return Ok(Change::default()) };
         let mut change = Change::default();
-        for key in &subscription.keys {
-            change = router.bind(&subscription.source, &target, key, Terms::default())?;
+        for binding in subscription.iter().flat_map(|it| it.bindings(name)) {
+            let Binding { source, target, key, .. } = &binding;
+            change = router.bind(source, target, key, Terms::of(&binding))?;
         }
         Ok(change)
     }
@@ -247,12 +262,8 @@ impl Engine {
         }
         let options = queue.options.clone();
         add(Record::QueueDeclared { number, vhost, name, options, by });
-        for key in &subscription.keys {
-            let (source, target) = (&*subscription.source, BindingTarget::Queue(name.to_owned()));
-            let arguments = Arguments::new();
-            let (filter, not_from) = (None, None);
-            let binding = BindingRecord { vhost, source, target, key, arguments, filter, not_from };
-            add(Record::Bound { binding, by });
+        for binding in subscription.bindings(name) {
+            add(Record::Bound { binding: BindingRecord::of(vhost, &binding), by });
         }
         add(Record::Subscribed { queue: number, subscription: subscription.record() });
         fx.reserve(records.iter().map(Vec::len).sum(), records.len());
@@ -264,7 +275,7 @@ impl Engine {
 
 fn check_names(open: &OpenSubscription) -> Result<(), Refusal> {
     let most = SUBSCRIPTION_NAME_BYTES_MAX;
-    for name in std::iter::once(&open.name).chain(&open.owner) {
+    for name in std::iter::once(&open.name).chain(&open.owner).chain(&open.not_from) {
         if name.len() > most {
             let bytes = name.len();
             refuse!(

@@ -14,6 +14,8 @@ impl NamedSubscription {
             shared: self.shared,
             source: &self.source,
             keys: self.keys.clone(),
+            filter: self.filter.clone(),
+            not_from: self.not_from.as_deref(),
         }
     }
 }
@@ -28,7 +30,7 @@ impl Engine {
         let Some(queue) = self.queues.numbered(number) else {
             return Err(format!("there is no queue of number {number} for a subscription"));
         };
-        let SubscriptionRecord { owner, name, shared, source, keys } = record;
+        let SubscriptionRecord { owner, name, shared, source, keys, filter, not_from } = record;
         let subscription = NamedSubscription {
             owner: owner.map(Into::into),
             name: name.into(),
@@ -36,6 +38,8 @@ impl Engine {
             shared,
             source: source.to_owned(),
             keys,
+            filter,
+            not_from: not_from.map(str::to_owned),
         };
         let vhost = &mut self.topology.vhosts[queue.vhost];
         vhost.router.tally.went(queue.by, queue.definition_bytes());

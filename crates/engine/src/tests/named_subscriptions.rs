@@ -17,6 +17,8 @@ pub(super) fn request(words: &Words<'_>) -> Request {
             keys: words.0[3].split(',').map(str::to_owned).collect(),
             durable: words.has("durable"),
             shared: words.has("shared"),
+            filter: super::filters::filter(words),
+            not_from: words.value("not-from").map(str::to_owned),
             options: QueueOptions {
                 expires: words.millis("expires"),
                 length_max: words.number("length"),
@@ -26,6 +28,33 @@ pub(super) fn request(words: &Words<'_>) -> Request {
         "find" => Request::FindSubscription { owner, name },
         _ => Request::DeleteSubscription { owner, name },
     }
+}
+
+#[test]
+fn its_filter_and_whose_messages_it_does_not_get_belong_to_it() {
+    check_restart(
+        "a open s amq.topic x owner=c durable filter=size_>_1 not-from=me
+         > a queue amq.durable-c/s 0 0",
+        "a find s owner=c
+         > a amq.durable-c/s amq.topic x where size > 1 not from me 0 0
+         a publish amq.topic x 1 props=size:1
+         a publish amq.topic x 2 props=size:2
+         a open s amq.topic x owner=c durable filter=size_>_1 not-from=me
+         > a queue amq.durable-c/s 1 0
+         // Another one takes its place.
+         a open s amq.topic x owner=c durable filter=size_>_0 not-from=me
+         > a queue amq.durable-c/s 0 0
+         a publish amq.topic x 1 props=size:1
+         a open s amq.topic x owner=c durable filter=size_>_0
+         > a queue amq.durable-c/s 0 0
+         a publish amq.topic x 1 props=size:1
+         a consume amq.durable-c/s t
+         > a consuming t
+         > a deliver t #1 1
+         b open s amq.topic x owner=c durable
+         > b refused ResourceLocked: subscription 's' of client 'c' is in use with another source, keys or \
+         selector: end its consumers first",
+    );
 }
 
 /// Runs `before`, a restart that keeps all records, and `after`: from records alone, and with a snapshot, of
@@ -85,8 +114,8 @@ fn another_source_or_keys_take_its_place_unless_it_is_in_use() {
          a publish amq.topic x 2
          > a deliver t #2 2
          b open s amq.topic y owner=c durable
-         > b refused ResourceLocked: subscription 's' of client 'c' is in use with another source or \
-           keys: end its consumers first
+         > b refused ResourceLocked: subscription 's' of client 'c' is in use with another source, keys or \
+         selector: end its consumers first
          a cancel t
          > a ok
          a publish amq.topic x 3
@@ -186,8 +215,8 @@ fn a_shared_one_is_joined_by_the_same_and_only_by_those() {
          a publish amq.topic x 2
          > b deliver t #1 2
          a open s amq.topic y durable shared
-         > a refused ResourceLocked: subscription 's' is in use with another source or keys: end its \
-           consumers first
+         > a refused ResourceLocked: subscription 's' is in use with another source, keys or \
+         selector: end its consumers first
          a delete-subscription s
          > a refused ResourceLocked: subscription 's' is in use: end its consumers first
          a close
@@ -217,8 +246,8 @@ fn one_that_is_not_durable_goes_with_its_last_consumer() {
          > b queue amq.volatile-/s 0 1
          a close
          b open s amq.topic y shared
-         > b refused ResourceLocked: subscription 's' is in use with another source or keys: end its \
-           consumers first
+         > b refused ResourceLocked: subscription 's' is in use with another source, keys or \
+         selector: end its consumers first
          b consume amq.volatile-/s t
          > b consuming t
          > b deliver t #1 1 redelivered count=1

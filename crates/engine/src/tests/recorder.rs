@@ -255,10 +255,14 @@ impl Effects for Recorder {
             }
             Ok(Reply::Created { name }) => format!("created {name}"),
             Ok(Reply::Subscription(found)) => {
-                let SubscriptionInfo { queue, source, keys, shared, messages, consumers } = *found;
-                let how = if shared { "shared " } else { "" };
+                let SubscriptionInfo { queue, source, keys, shared, messages, consumers, .. } =
+                    &*found;
+                let filter = found.filter.as_ref().map(|it| format!("where {} ", it.text()));
+                let not_from = found.not_from.as_ref().map(|it| format!("not from {it} "));
+                let terms = [filter, not_from].into_iter().flatten().collect::<String>();
+                let how = if *shared { "shared " } else { "" };
                 let keys = keys.join(",");
-                format!("{how}{queue} {source} {keys} {messages} {consumers}")
+                format!("{how}{queue} {source} {keys} {terms}{messages} {consumers}")
             }
             Ok(Reply::Transaction { id }) => format!("transaction {}", id.0),
             Ok(Reply::Messages(messages)) => format!("messages {messages}"),

@@ -18,7 +18,7 @@ pub(super) fn request(words: &[&str]) -> Request {
             keys: vec![text(2)],
             durable: words.contains(&"durable"),
             shared: words.contains(&"shared"),
-            options: QueueOptions::default(),
+            ..OpenSubscription::default()
         })),
         "find" => Request::FindSubscription { owner, name: text(1) },
         "delete" => Request::DeleteSubscription { owner, name: text(1) },

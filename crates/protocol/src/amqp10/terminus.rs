@@ -155,6 +155,7 @@ impl Handler {
             durable,
             shared,
             options: QueueOptions { durable, ..mapping::own_queue() },
+            ..OpenSubscription::default()
         }))
     }
 

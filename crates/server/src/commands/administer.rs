@@ -238,6 +238,7 @@ fn subscription_commands() -> [Command; 3] {
         value("source", "NAME", "The exchange that its messages come from").required(true),
         value("key", "KEY", key).action(ArgAction::Append),
         flag("shared", "Several consumers share it"),
+        value("selector", "SQL", "A condition on properties, as of JMS, for messages it gets"),
     ]);
     let delete = verb("delete", "Deletes a durable subscription that nobody consumes from");
     [list().arg(any_vhost()), add, delete.args([name("NAME"), vhost(), client()])]
@@ -532,6 +533,7 @@ impl Asked<'_> {
             "source": self.text("source"),
             "keys": self.list("key"),
             "shared": self.flag("shared"),
+            "selector": self.text("selector"),
         })
     }
 
@@ -562,7 +564,9 @@ fn columns(command: &str) -> &'static str {
             "vhost name type copies ready unsettled consumers bytes durability state discarded"
         }
         "exchange" => "vhost name type durable",
-        "subscription" => "vhost client name source keys durable shared ready unsettled consumers",
+        "subscription" => {
+            "vhost client name source keys selector durable shared ready unsettled consumers"
+        }
         "binding" => "vhost source target_type target key arguments",
         "connection" => {
             "id peer user vhost state waits_for channels subjects unsent_bytes product name age_s"

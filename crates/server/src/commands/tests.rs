@@ -490,7 +490,9 @@ fn commands_about_subscriptions_become_requests() {
         "angarium subscription add s --client c --source amq.topic --key a.# --key b --shared",
         "PUT",
         "/api/subscriptions/%2F/s",
-        Some(json!({ "client": "c", "source": "amq.topic", "keys": ["a.#", "b"], "shared": true })),
+        Some(json!({
+            "client": "c", "source": "amq.topic", "keys": ["a.#", "b"], "shared": true, "selector": null
+        })),
     );
     asks(
         "angarium subscription delete s --client c/d",
@@ -506,14 +508,25 @@ fn named_subscriptions_are_added_listed_and_deleted() {
     let broker = running.broker("guest");
     let add = "angarium subscription add s --client c --source amq.topic --key a.#";
     assert_eq!(ask(&broker, add).unwrap()["name"], "amq.durable-c/s");
-    ask(&broker, "angarium subscription add s --source amq.fanout --shared").unwrap();
+    ask(&broker, "angarium subscription add s --source amq.fanout --shared --selector size>1")
+        .unwrap();
+    let wrong = "angarium subscription add t --source amq.fanout --selector size>";
+    let error = ask(&broker, wrong).unwrap_err();
+    assert!(error.starts_with("selector: "), "{error}");
     let listed = ask(&broker, "angarium subscription list").unwrap();
     let of = |at: usize| {
         let row = &listed[at];
-        json!([row["client"], row["name"], row["source"], row["keys"], row["shared"], row["ready"]])
+        json!([
+            row["client"],
+            row["name"],
+            row["source"],
+            row["keys"],
+            row["shared"],
+            row["selector"]
+        ])
     };
-    assert_eq!(of(0), json!([null, "s", "amq.fanout", [""], true, 0]));
-    assert_eq!(of(1), json!(["c", "s", "amq.topic", ["a.#"], false, 0]));
+    assert_eq!(of(0), json!([null, "s", "amq.fanout", [""], true, "size>1"]));
+    assert_eq!(of(1), json!(["c", "s", "amq.topic", ["a.#"], false, null]));
     let queues = broker.ask("GET", "/api/queues", None).unwrap();
     assert_eq!(queues.as_array().unwrap().len(), 2);
     ask(&broker, "angarium subscription delete s --client c").unwrap();

@@ -354,7 +354,7 @@ async fn put_subscription(
     Path((vhost, name)): Pair,
     Body(body): Body<SubscriptionBody>,
 ) -> Answer {
-    carry_out(&state, &vhost, Request::OpenSubscription(Box::new(body.open(name)))).await
+    carry_out(&state, &vhost, Request::OpenSubscription(Box::new(body.open(name)?))).await
 }
 
 async fn delete_subscription(state: Shared, Path((vhost, name)): Pair, asked: Asked) -> Answer {

@@ -52,16 +52,21 @@ pub(super) struct SubscriptionBody {
     keys: Vec<String>,
     #[serde(default)]
     shared: bool,
+    #[serde(default)]
+    selector: Option<String>,
 }
 
 impl SubscriptionBody {
-    pub(super) fn open(self, name: String) -> OpenSubscription {
-        let SubscriptionBody { client: owner, source, mut keys, shared } = self;
+    pub(super) fn open(self, name: String) -> Result<OpenSubscription, String> {
+        let SubscriptionBody { client: owner, source, mut keys, shared, selector } = self;
         if keys.is_empty() {
             keys.push(String::new());
         }
-        let options = QueueOptions::default();
-        OpenSubscription { owner, name, source, keys, durable: true, shared, options }
+        let parsed = selector.map(|text| Filter::parse(&text, &ParseOptions::default()));
+        let filter = parsed.transpose().map_err(|why| format!("selector: {why}"))?;
+        let open =
+            OpenSubscription { owner, name, source, keys, shared, filter, ..Default::default() };
+        Ok(OpenSubscription { durable: true, ..open })
     }
 }
 

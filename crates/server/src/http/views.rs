@@ -226,6 +226,8 @@ pub(super) fn subscriptions(
             "queue": it.queue,
             "source": it.source,
             "keys": it.keys,
+            "selector": it.filter,
+            "not_from": it.not_from,
             "durable": it.durable,
             "shared": it.shared,
             "ready": it.ready,

@@ -115,6 +115,8 @@ pub(crate) struct SubscriptionRecord<'a> {
     pub(crate) shared: bool,
     pub(crate) source: &'a str,
     pub(crate) keys: Vec<String>,
+    pub(crate) filter: Option<Filter>,
+    pub(crate) not_from: Option<&'a str>,
 }
 
 codec_enum! {
@@ -206,7 +208,7 @@ codec_fields!(<'a> Responses: messages, within);
 codec_fields!(<'a> ExchangeRules: publish, subscribe);
 codec_fields!(<'a> SubjectPermissions: publish, subscribe, responses);
 codec_fields!(<'a> SessionRecord<'a>: number, vhost, name, user, expiry, detached_at, state);
-codec_fields!(<'a> SubscriptionRecord<'a>: owner, name, shared, source, keys);
+codec_fields!(<'a> SubscriptionRecord<'a>: owner, name, shared, source, keys, filter, not_from);
 codec_as!(Requeued as (Varint, Varint, u32):
     |message| (Varint(message.queue), Varint(message.seq), message.requeues),
     |(Varint(queue), Varint(seq), requeues)| Ok(Requeued { queue, seq, requeues }));
