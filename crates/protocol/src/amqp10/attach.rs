@@ -2,7 +2,7 @@
 
 use super::address;
 use super::codec::{
-    AnyTarget, Attach, Condition, DistributionMode, Performative, ReceiverSettleMode,
+    AnyTarget, Attach, Condition, Coordinator, DistributionMode, Performative, ReceiverSettleMode,
     Role as WireRole, SenderSettleMode, Source as WireSource, Symbol, Symbols,
     Target as WireTarget, TerminusDurability, TerminusExpiryPolicy,
 };
@@ -27,7 +27,13 @@ const LINK_NAME_BYTES_MAX: usize = 1024;
 /// The property of both links of a pair, one for requests and one for their answers.
 const PAIRED_PROPERTY: &str = "paired";
 /// What peers may desire of a link that we offer.
-const LINK_CAPABILITIES: &[&str] = &["SHARED-SUBS"];
+const LINK_CAPABILITIES: &[&str] = &["SHARED-SUBS", "DELAYED_DELIVERY"];
+/// What the coordinator can do.
+const COORDINATOR_CAPABILITIES: &[Symbol<'static>] = &[
+    Symbol("amqp:local-transactions"),
+    Symbol("amqp:multi-txns-per-ssn"),
+    Symbol("amqp:multi-ssns-per-txn"),
+];
 
 impl Handler {
     /// Takes an attach frame, whose body is this.
@@ -200,6 +206,8 @@ impl Handler {
             return;
         };
         let (role, is_paused) = (link.role, self.is_blocked);
+        let releases = matches!(&link.node,
+            Node::Target(Target::Exchange { exchange, .. }) if !exchange.is_empty());
         let settles = matches!(&link.node, Node::Source(source) if source.is_presettled);
         self.put_attach(context, number, &attach, &attaching, settles);
         let window = self.settings.link_credit;
@@ -212,7 +220,7 @@ impl Handler {
                 session.add_link(LinkState::Sender(Sender::new(handle, settles, tells_way)));
             }
             Role::Receiver => {
-                let link = Receiver { handle, window, is_paused, ..Receiver::default() };
+                let link = Receiver { handle, window, is_paused, releases, ..Receiver::default() };
                 session.add_link(LinkState::Receiver(link));
                 session.top_up(out, handle);
             }
@@ -252,9 +260,16 @@ impl Handler {
                 answer.role = WireRole::Receiver;
                 answer.initial_delivery_count = None;
                 answer.max_message_size = Some(self.settings.body_bytes_max);
-                if let (Some(AnyTarget::Target(target)), Some(_)) = (attach.target, address) {
-                    answer.target = Some(AnyTarget::Target(WireTarget { address, ..target }));
-                }
+                answer.target = match (attach.target, address) {
+                    (Some(AnyTarget::Target(target)), Some(_)) => {
+                        Some(AnyTarget::Target(WireTarget { address, ..target }))
+                    }
+                    (Some(AnyTarget::Coordinator(_)), _) => {
+                        let capabilities = Symbols::new(COORDINATOR_CAPABILITIES);
+                        Some(AnyTarget::Coordinator(Coordinator { capabilities }))
+                    }
+                    (target, _) => target,
+                };
             }
             WireRole::Receiver => {
                 answer.role = WireRole::Sender;
@@ -367,8 +382,14 @@ fn temporary_made(link: &mut Link, name: String) -> Option<(Request, Step)> {
             }
             let name: Box<str> = name.into();
             link.node = Node::Target(match is_topic {
-                true => Target::Exchange { exchange: name, key: Some("".into()) },
-                false => Target::Exchange { exchange: "".into(), key: Some(name) },
+                true => {
+                    let (key, must_arrive) = (Some("".into()), false);
+                    Target::Exchange { exchange: name, key, must_arrive }
+                }
+                false => {
+                    let (exchange, key) = ("".into(), Some(name));
+                    Target::Exchange { exchange, key, must_arrive: true }
+                }
             });
             None
         }

@@ -14,8 +14,12 @@ use angarium_engine::{Refusal, RefusalKind, Reply, Request};
 use std::time::Duration;
 
 /// What clients may find us able to do.
-const CAPABILITIES: &[Symbol<'static>] =
-    &[Symbol("ANONYMOUS-RELAY"), Symbol("SHARED-SUBS"), Symbol(SOLE_CONNECTION)];
+const CAPABILITIES: &[Symbol<'static>] = &[
+    Symbol("ANONYMOUS-RELAY"),
+    Symbol("SHARED-SUBS"),
+    Symbol("DELAYED_DELIVERY"),
+    Symbol(SOLE_CONNECTION),
+];
 
 /// The capability of connections whose container id no other connection may have.
 const SOLE_CONNECTION: &str = "sole-connection-for-container";

@@ -1,19 +1,28 @@
 //! Messages from the peer: transfer frames, put together and published.
 
 use super::address::{self, Address};
-use super::codec::{Condition, Limits, Malformed, Properties, Sections, Transfer};
+use super::codec::{
+    Condition, DeliveryState, Limits, Malformed, Properties, Sections, Timestamp, Transfer, Value,
+};
 use super::fault::{Fault, Reason};
 use super::handler::{Handler, Waiting};
 use super::link::{Node, Role, Target, Unfinished};
 use super::management::Service;
 use super::mapping;
+use super::pending::Asked;
 use super::sessions::{Place, Session};
 use super::stored;
+use super::transactions;
 use super::unconfirmed::{Run, Told, Unconfirmed};
 use crate::names::SUBJECT_EXCHANGE;
 use crate::{Context, Host};
-use angarium_engine::{Bytes, Publish};
+use angarium_engine::{Bytes, Publish, Time, TransactionId};
+use std::time::Duration;
 
+/// The annotations of messages that are to be delivered later: when, in milliseconds since 1970, or how many
+/// milliseconds after they came.
+const DELIVERY_TIME: &str = "x-opt-delivery-time";
+const DELIVERY_DELAY: &str = "x-opt-delivery-delay";
 /// Octets of the unfinished messages of all links of a connection, in messages of the largest size.
 const UNFINISHED_MAX: u64 = 4;
 
@@ -28,6 +37,7 @@ struct Refused {
 struct Arrived<'a> {
     delivery_id: u32,
     is_settled: bool,
+    transaction: Option<TransactionId>,
     message: &'a [u8],
     /// The same, where it was put together.
     shared: Option<&'a Bytes>,
@@ -84,12 +94,15 @@ impl Handler {
             return Ok(());
         }
         let is_settled = transfer.settled == Some(true);
+        let transaction = transaction_of(handle, transfer.state)?;
         if transfer.more {
-            let unfinished = Unfinished { delivery_id, is_settled, ..Unfinished::default() };
+            let unfinished =
+                Unfinished { delivery_id, is_settled, transaction, ..Unfinished::default() };
             link.unfinished = Some(unfinished.into());
             return self.gather(place, payload);
         }
-        let arrived = Arrived { delivery_id, is_settled, message: payload, shared: None };
+        let message = payload;
+        let arrived = Arrived { delivery_id, is_settled, transaction, message, shared: None };
         self.message(context, place, arrived);
         Ok(())
     }
@@ -119,21 +132,22 @@ impl Handler {
             return Ok(());
         }
         unfinished.is_settled |= transfer.settled == Some(true);
+        let transaction = transaction_of(transfer.handle, transfer.state)?;
+        unfinished.transaction = unfinished.transaction.or(transaction);
         if transfer.more {
             return self.gather(place, payload);
         }
         self.gather(place, payload)?;
         let link = self.sessions.link_at(place);
         let Some(unfinished) = link.unfinished.take() else { return Ok(()) };
-        let Unfinished { delivery_id, is_settled, message } = *unfinished;
+        let Unfinished { delivery_id, is_settled, transaction, message } = *unfinished;
+        let arrived = Arrived { delivery_id, is_settled, transaction, message: &[], shared: None };
         if message.len() < context.engine.large_body_bytes() {
-            let arrived = Arrived { delivery_id, is_settled, message: &message, shared: None };
-            self.message(context, place, arrived);
+            self.message(context, place, Arrived { message: &message, ..arrived });
         } else {
             let message = message.into_shared();
             let shared = Some(&message);
-            let arrived = Arrived { delivery_id, is_settled, message: &message, shared };
-            self.message(context, place, arrived);
+            self.message(context, place, Arrived { message: &message, shared, ..arrived });
         }
         Ok(())
     }
@@ -185,6 +199,13 @@ impl Handler {
     fn message(&mut self, context: &mut Context<impl Host>, place: Place, arrived: Arrived<'_>) {
         match self.sessions.link_at(place).node {
             Node::Service(service) => self.request(context, place, service, arrived),
+            Node::Coordinator => {
+                let number = self.sessions.all[place.session].number;
+                let handle = self.sessions.link_at(place).handle;
+                let Arrived { delivery_id, is_settled, message, .. } = arrived;
+                let asked = Asked { handle, delivery_id, is_settled };
+                self.coordinate(context, number, asked, message);
+            }
             _ => self.publish(context, place, arrived),
         }
     }
@@ -205,8 +226,7 @@ impl Handler {
         let (writer, out) = self.outgoing(context);
         let Some(session) = writer.session(number) else { return };
         if !arrived.is_settled {
-            let id = arrived.delivery_id;
-            let run = Run { first: id, last: id, settled: true };
+            let run = Run::one(arrived.delivery_id, true);
             match &taken {
                 Ok(()) => run.put_accepted(&mut out.bytes, number),
                 Err(malformed) => {
@@ -230,7 +250,8 @@ impl Handler {
             (false, true) => Told::Unsettled,
             (false, false) => Told::Settled,
         };
-        let waiting = Unconfirmed { delivery_id: arrived.delivery_id, handle, told };
+        let (delivery_id, transaction) = (arrived.delivery_id, arrived.transaction);
+        let waiting = Unconfirmed { delivery_id, handle, told, transaction };
         let (writer, _) = self.outgoing(context);
         if let Some(session) = writer.session(number) {
             session.publishing(waiting);
@@ -281,18 +302,23 @@ impl Handler {
             routing_key: "",
             also_to: &[],
             mandatory: false,
-            not_before: None,
-            transaction: None,
+            not_before: delay(&sections, context.now).map_err(malformed)?,
+            transaction: arrived.transaction,
             content,
         };
         let subject = properties.subject.unwrap_or_default();
         let to;
         (publish.exchange, publish.routing_key) = match target {
-            Target::Exchange { exchange, key } => (&**exchange, key.as_deref().unwrap_or(subject)),
+            Target::Exchange { exchange, key, must_arrive } => {
+                publish.mandatory = *must_arrive;
+                (&**exchange, key.as_deref().unwrap_or(subject))
+            }
             Target::Anonymous => {
                 to = address::parse(properties.to.unwrap_or_default(), None)
                     .map_err(|text| Refused { condition: Condition::NotFound, text })?;
-                route(&to, subject)?
+                let route = route(&to, subject)?;
+                publish.mandatory = route.0.is_empty();
+                route
             }
         };
         let id = self.channel_id(session.number);
@@ -314,6 +340,41 @@ impl Handler {
         let text = format!("user-id is '{claimed}', and the connection's user '{}'", self.user);
         Err(Refused { condition: Condition::UnauthorizedAccess, text })
     }
+}
+
+/// The transaction that a transfer is part of, as its state says.
+#[inline]
+fn transaction_of(
+    handle: u32,
+    state: Option<DeliveryState<'_>>,
+) -> Result<Option<TransactionId>, Fault> {
+    let Some(DeliveryState::TransactionalState(state)) = state else { return Ok(None) };
+    transactions::id_of(state.txn_id).map(Some).ok_or_else(|| {
+        let text = "there is no transaction of that id";
+        Fault::link(handle, Condition::TransactionUnknownId, text)
+    })
+}
+
+/// When a message may be delivered at the earliest, as its annotations say.
+#[inline]
+fn delay(sections: &Sections<'_>, now: Time) -> Result<Option<Time>, Malformed> {
+    if sections.message_annotations.is_none() {
+        return Ok(None);
+    }
+    let annotations = sections.message_annotations()?;
+    let millis = |name| match annotations.get(name)? {
+        Value::Timestamp(Timestamp(millis)) | Value::Long(millis) => u64::try_from(millis).ok(),
+        Value::ULong(millis) => Some(millis),
+        Value::Int(millis) => u64::try_from(millis).ok(),
+        Value::UInt(millis) => Some(millis.into()),
+        _ => None,
+    };
+    let due = match (millis(DELIVERY_TIME), millis(DELIVERY_DELAY)) {
+        (Some(millis), _) => Time(millis.saturating_mul(1000)),
+        (None, Some(millis)) => now.plus(Duration::from_millis(millis)),
+        (None, None) => return Ok(None),
+    };
+    Ok(Some(due).filter(|due| *due > now))
 }
 
 /// The exchange and routing key of a message to an address.

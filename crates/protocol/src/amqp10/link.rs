@@ -3,7 +3,7 @@
 use super::codec::OwnedValue;
 use super::management::Service;
 use angarium_engine::selector::Filter;
-use angarium_engine::{GatheredBody, Outcome, SubscriptionInfo};
+use angarium_engine::{GatheredBody, Outcome, SubscriptionInfo, TransactionId};
 
 /// Which end of a link the broker is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +82,8 @@ pub(super) enum Node {
     Service(Service),
     /// The way of its answers.
     Answers,
+    /// What begins and ends transactions.
+    Coordinator,
 }
 
 /// What a named subscription is found by.
@@ -113,8 +115,9 @@ pub(super) struct Source {
 /// Where messages go.
 #[derive(Debug)]
 pub(super) enum Target {
-    /// To an exchange; without a key it is the subject of each message.
-    Exchange { exchange: Box<str>, key: Option<Box<str>> },
+    /// To an exchange; without a key it is the subject of each message. `must_arrive`: the outcome says so where
+    /// no queue takes a message.
+    Exchange { exchange: Box<str>, key: Option<Box<str>>, must_arrive: bool },
     /// Where each message says itself.
     Anonymous,
 }
@@ -124,6 +127,7 @@ pub(super) enum Target {
 pub(super) struct Unfinished {
     pub(super) delivery_id: u32,
     pub(super) is_settled: bool,
+    pub(super) transaction: Option<TransactionId>,
     pub(super) message: GatheredBody,
 }
 

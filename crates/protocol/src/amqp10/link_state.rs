@@ -88,6 +88,10 @@ pub(super) struct Receiver {
     pub(super) unconfirmed: u32,
     /// It gets no more credit for now.
     pub(super) is_paused: bool,
+    /// Numbers of queues because of which it gets none.
+    pub(super) congested: Vec<u64>,
+    /// What no queue takes is released and not rejected.
+    pub(super) releases: bool,
     /// We have detached it; the peer has not answered.
     pub(super) is_detached: bool,
 }
@@ -106,6 +110,7 @@ impl Receiver {
     pub(super) fn top_up(&mut self) -> bool {
         let room = self.window.saturating_sub(self.unconfirmed);
         let is_due = !self.is_paused
+            && self.congested.is_empty()
             && !self.is_detached
             && room > self.credit
             && room - self.credit >= self.window.div_ceil(2);

@@ -32,6 +32,7 @@ mod stored;
 mod terminus;
 #[cfg(test)]
 mod tests;
+mod transactions;
 mod transfer_frame;
 mod translate;
 mod unconfirmed;

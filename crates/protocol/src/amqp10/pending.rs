@@ -11,6 +11,10 @@ pub(super) enum Pending {
     Attach { handle: u32, step: Step },
     /// A link that the peer has detached; whether it closes it.
     Detach { handle: u32, closed: bool },
+    /// A transaction that begins: the delivery that asked for it.
+    Declare(Asked),
+    /// A transaction that ends.
+    Discharge(Asked),
     /// A request that came as a message.
     Call(Box<ServiceCall>),
 }
@@ -43,4 +47,13 @@ pub(super) struct ServiceCall {
     /// The link that it came by.
     pub(super) handle: u32,
     pub(super) reply_to: Option<String>,
+}
+
+/// A delivery to a coordinator.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) handle: u32,
+    pub(super) delivery_id: u32,
+    /// Nobody waits for the outcome.
+    pub(super) is_settled: bool,
 }

@@ -1,4 +1,4 @@
-//! What sessions ask the engine for, one thing at a time each, and its answers.
+//! What sessions ask the engine for, and its answers.
 
 use super::handler::{Handler, Waiting};
 use super::pending::Pending;
@@ -6,7 +6,7 @@ use crate::{Context, Host};
 use angarium_engine::{Refusal, Reply, Request};
 
 impl Handler {
-    /// Asks the engine for something, once what the session has asked for before is answered.
+    /// Asks the engine for something. It answers in the order of a session's requests.
     pub(super) fn ask(
         &mut self,
         context: &mut Context<impl Host>,
@@ -16,18 +16,8 @@ impl Handler {
     ) {
         let Some(session) = self.sessions.get(number) else { return };
         session.pending.push_back(pending);
-        session.requests.push_back(request);
-        if session.pending.len() == 1 {
-            self.ask_next(context, number);
-        }
-    }
-
-    fn ask_next(&mut self, context: &mut Context<impl Host>, number: u16) {
-        let session = self.sessions.get(number);
-        if let Some(request) = session.and_then(|session| session.requests.pop_front()) {
-            self.has_asked = true;
-            context.engine.request(context.now, self.channel_id(number), request, context.host);
-        }
+        self.has_asked = true;
+        context.engine.request(context.now, self.channel_id(number), request, context.host);
     }
 
     /// The engine has answered a session.
@@ -54,11 +44,8 @@ impl Handler {
         let Some(session) = self.sessions.get(number) else { return };
         let Some(pending) = session.pending.pop_front() else { return };
         if !session.is_open() {
-            // What it has not asked for yet is not asked for.
-            session.forget_requests();
             return self.end_if_answered(context, number);
         }
-        self.ask_next(context, number);
         match pending {
             Pending::Nothing => {}
             Pending::Attach { handle, step } => {
@@ -67,6 +54,8 @@ impl Handler {
             Pending::Detach { handle, closed } => {
                 self.detach_answered(context, number, handle, closed, reply);
             }
+            Pending::Declare(asked) => self.declared(context, number, asked, reply),
+            Pending::Discharge(asked) => self.discharged(context, number, asked, reply),
             Pending::Call(call) => self.call_answered(context, number, *call, reply),
         }
     }

@@ -55,8 +55,8 @@ impl Handler {
         let (writer, _) = self.outgoing(context);
         writer.begin(SessionState::new(number, windows, window));
         let stage = SessionStage::Open;
-        let (links, pending, requests) = (Vec::new(), VecDeque::new(), VecDeque::new());
-        self.sessions.insert(Session { number, stage, links, pending, requests });
+        let (links, pending) = (Vec::new(), VecDeque::new());
+        self.sessions.insert(Session { number, stage, links, pending });
         let answer = Begin {
             remote_channel: Some(number),
             next_outgoing_id: 0,
@@ -138,7 +138,6 @@ impl Handler {
     ) {
         if let Some(session) = self.sessions.get(number) {
             session.pending.clear();
-            session.requests.clear();
             match session.stage {
                 SessionStage::Open => self.fail_session(context, number, fault),
                 SessionStage::Ending(_) => self.end_if_answered(context, number),

@@ -10,7 +10,7 @@ use super::unconfirmed::{Ring, Run, Told, Unconfirmed};
 use super::{properties, translate};
 use crate::output::Output;
 use crate::properties::is_plain;
-use angarium_engine::{Confirm, Delivery, MessageView};
+use angarium_engine::{Confirm, Delivery, MessageView, PublishRefusal, RefusalKind};
 use std::borrow::Cow;
 
 /// The outgoing window in our frames: we send as many as the peer allows.
@@ -467,8 +467,8 @@ impl SessionState {
 
     /// A message of the broker itself is about to be published; nobody hears its outcome.
     pub(super) fn publishing_own(&mut self) {
-        let (delivery_id, handle, told) = (0, u32::MAX, Told::Not);
-        self.unconfirmed.push(Unconfirmed { delivery_id, handle, told });
+        let (delivery_id, handle, told, transaction) = (0, u32::MAX, Told::Not, None);
+        self.unconfirmed.push(Unconfirmed { delivery_id, handle, told, transaction });
     }
 
     /// It was refused before it got a number.
@@ -477,14 +477,53 @@ impl SessionState {
     }
 
     fn tell_refused(&mut self, out: &mut Output, publish: Unconfirmed, reason: Reason<'_>) {
-        let Unconfirmed { delivery_id, told, .. } = publish;
-        if matches!(told, Told::Settled | Told::Unsettled) {
-            let settled = told == Told::Settled;
-            let run = Run { first: delivery_id, last: delivery_id, settled };
+        if let Some(run) = Run::of(publish) {
             run.put_rejected(&mut out.bytes, self.number, reason);
         }
         self.confirmed(publish.handle);
         self.top_up(out, publish.handle);
+    }
+
+    /// The engine has refused a publish that it had counted. What an exchange leads nowhere is released: it may
+    /// find its way later.
+    fn tell_not_taken(
+        &mut self,
+        out: &mut Output,
+        publish: Unconfirmed,
+        refused: PublishRefusal<'_>,
+    ) {
+        let releases = self.receiver(publish.handle).is_some_and(|link| link.releases);
+        match Run::of(publish) {
+            Some(run) if releases && refused.kind == RefusalKind::Unroutable => {
+                run.put_released(&mut out.bytes, self.number);
+                self.confirmed(publish.handle);
+                self.top_up(out, publish.handle);
+            }
+            _ => self.tell_refused(out, publish, Reason::of(refused)),
+        }
+    }
+
+    /// A queue that a publish went into has more than its consumers keep up with: its link gets no more credit.
+    pub(super) fn congested(&mut self, publish: u64, queue: u64) {
+        let handle = self.unconfirmed.handle_of(publish);
+        if let Some(link) = handle.and_then(|handle| self.receiver(handle))
+            && !link.congested.contains(&queue)
+        {
+            link.congested.push(queue);
+        }
+    }
+
+    /// The queue has less again.
+    pub(super) fn eased(&mut self, out: &mut Output, queue: u64) {
+        for index in 0..self.links.len() {
+            if let LinkState::Receiver(link) = &mut self.links[index]
+                && let Some(at) = link.congested.iter().position(|other| *other == queue)
+            {
+                link.congested.swap_remove(at);
+                let handle = link.handle;
+                self.top_up(out, handle);
+            }
+        }
     }
 
     #[inline]
@@ -499,11 +538,10 @@ impl SessionState {
         if !confirm.multiple {
             let Some(publish) = self.unconfirmed.take_one(confirm.number) else { return };
             if let Some(refused) = confirm.refused {
-                return self.tell_refused(out, publish, Reason::of(refused));
+                return self.tell_not_taken(out, publish, refused);
             }
-            if let Told::Settled | Told::Unsettled = publish.told {
-                let (id, settled) = (publish.delivery_id, publish.told == Told::Settled);
-                Run { first: id, last: id, settled }.put_accepted(&mut out.bytes, self.number);
+            if let Some(run) = Run::of(publish) {
+                run.put_accepted(&mut out.bytes, self.number);
             }
             if publish.told != Told::Done {
                 self.confirmed(publish.handle);
@@ -523,7 +561,7 @@ impl SessionState {
                 continue;
             }
             if let Some(refused) = confirm.refused {
-                self.tell_refused(out, publish, Reason::of(refused));
+                self.tell_not_taken(out, publish, refused);
                 continue;
             }
             if publish.handle != handle {
@@ -531,15 +569,11 @@ impl SessionState {
                 (handle, count) = (publish.handle, 0);
             }
             count += 1;
-            if publish.told == Told::Not {
-                continue;
-            }
-            let (id, settled) = (publish.delivery_id, publish.told == Told::Settled);
-            if !run.as_mut().is_some_and(|run| run.takes(id, settled)) {
-                if let Some(run) = run {
+            let Some(next) = Run::of(publish) else { continue };
+            if !run.as_mut().is_some_and(|run| run.takes(next)) {
+                if let Some(run) = run.replace(next) {
                     run.put_accepted(&mut out.bytes, self.number);
                 }
-                run = Some(Run { first: id, last: id, settled });
             }
         }
         if let Some(run) = run {

@@ -3,7 +3,6 @@
 use super::fault::Fault;
 use super::link::{Link, Role};
 use super::pending::Pending;
-use angarium_engine::Request;
 use std::collections::VecDeque;
 
 /// How far a session has come.
@@ -25,10 +24,8 @@ pub(super) struct Session {
     pub(super) stage: SessionStage,
     /// By handle.
     pub(super) links: Vec<Link>,
-    /// What the engine's answers are for, in their order: the first is underway.
+    /// What the engine's answers are for, in their order.
     pub(super) pending: VecDeque<Pending>,
-    /// What it has not been asked for yet.
-    pub(super) requests: VecDeque<Request>,
 }
 
 impl Session {
@@ -58,11 +55,6 @@ impl Session {
     }
     pub(super) fn is_open(&self) -> bool {
         matches!(self.stage, SessionStage::Open)
-    }
-    /// What the engine has not been asked for yet, it is not.
-    pub(super) fn forget_requests(&mut self) {
-        self.pending.truncate(self.pending.len() - self.requests.len());
-        self.requests.clear();
     }
 }
 

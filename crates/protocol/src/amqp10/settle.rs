@@ -1,9 +1,10 @@
 //! Outcomes that the peer gives to deliveries.
 
-use super::codec::{DeliveryState, Disposition, Outcome as OutcomeState, Role};
+use super::codec::{Condition, DeliveryState, Disposition, Outcome as OutcomeState, Role};
 use super::fault::Fault;
 use super::handler::Handler;
 use super::mapping::{condition, outcome};
+use super::transactions;
 use crate::{Context, Host};
 use angarium_engine::{Outcome, Settle};
 
@@ -22,7 +23,19 @@ impl Handler {
         }
         let first = disposition.first;
         let last = disposition.last.unwrap_or(first);
-        let (outcome, annotations) = match disposition.state.and_then(terminal) {
+        let mut transaction = None;
+        let state = match disposition.state {
+            Some(DeliveryState::TransactionalState(state)) => {
+                transaction = transactions::id_of(state.txn_id);
+                if transaction.is_none() {
+                    let text = "there is no transaction of that id";
+                    return Err(Fault::session(Condition::TransactionUnknownId, text));
+                }
+                state.outcome
+            }
+            state => state.and_then(terminal),
+        };
+        let (outcome, annotations) = match state {
             Some(state @ OutcomeState::Modified(modified)) => {
                 let map = modified.message_annotations.unwrap_or_default();
                 (outcome(state), map.bytes())
@@ -41,7 +54,7 @@ impl Handler {
             super::codec::write_frame(&answer, number, &[], &mut out.bytes);
         }
         for (first, last) in ranges {
-            let settle = Settle::range(first, last, outcome);
+            let settle = Settle { transaction, ..Settle::range(first, last, outcome) };
             context
                 .engine
                 .settle_annotated(context.now, id, settle, annotations, context.host)

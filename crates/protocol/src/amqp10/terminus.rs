@@ -183,7 +183,7 @@ impl Handler {
         let target = match attach.target {
             Some(AnyTarget::Target(target)) => target,
             Some(AnyTarget::Coordinator(_)) => {
-                return refuse(Condition::NotImplemented, "transactions are not offered");
+                return Ok(Resolved::new(Node::Coordinator, First::Nothing));
             }
             None => return refuse(Condition::InvalidField, "the link has no target"),
         };
@@ -196,7 +196,8 @@ impl Handler {
         let Some(address) = target.address else {
             return Ok(Resolved::new(Node::Target(Target::Anonymous), First::Nothing));
         };
-        let parsed = address::parse(address, NodeKind::of(target.capabilities))
+        let kind = NodeKind::of(target.capabilities);
+        let parsed = address::parse(address, kind)
             .map_err(|why| Fault::link(handle, Condition::InvalidField, why))?;
         let queue = |name: &str| {
             let name = fitting_name(name).into_owned();
@@ -224,8 +225,14 @@ impl Handler {
         let routing_key = key.as_deref().unwrap_or_default();
         let right = context.engine.check_right_to_publish(id, &exchange, routing_key);
         right.map_err(|refusal| Fault::refused(handle, refusal))?;
-        let (exchange, key) = (exchange.into(), key.map(Into::into));
-        Ok(Resolved::new(Node::Target(Target::Exchange { exchange, key }), first))
+        // Nobody may have subscribed to a topic.
+        let is_topic = kind == Some(NodeKind::Topic) || exchange == SUBJECT_EXCHANGE;
+        let target = Target::Exchange {
+            exchange: exchange.into(),
+            key: key.map(Into::into),
+            must_arrive: !is_topic,
+        };
+        Ok(Resolved::new(Node::Target(target), first))
     }
 
     /// What makes a queue that a link names and that is not there; `None`: it is not made.

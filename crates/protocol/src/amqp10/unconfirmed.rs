@@ -1,8 +1,12 @@
 //! Publishes of a session that wait for their outcome, and the dispositions that tell it: one for each run of
 //! deliveries with the same outcome.
 
-use super::codec::{ACCEPTED, DeliveryState, Disposition, Rejected, Role, write_frame};
+use super::codec::{
+    Accepted, DeliveryState, Disposition, Outcome, Rejected, Released, Role, TransactionalState,
+    write_frame,
+};
 use super::fault::Reason;
+use angarium_engine::TransactionId;
 use std::collections::VecDeque;
 
 /// A publish that waits for its outcome.
@@ -11,6 +15,8 @@ pub(super) struct Unconfirmed {
     pub(super) delivery_id: u32,
     pub(super) handle: u32,
     pub(super) told: Told,
+    /// The transaction that it is part of.
+    pub(super) transaction: Option<TransactionId>,
 }
 
 /// How an outcome goes to the peer.
@@ -58,6 +64,11 @@ impl Ring {
         publish.told = Told::Done;
         Some(taken)
     }
+    /// The link of the publish of that number.
+    pub(super) fn handle_of(&self, number: u64) -> Option<u32> {
+        let index = number.checked_sub(self.gone + 1)?;
+        Some(self.waiting.get(usize::try_from(index).ok()?)?.handle)
+    }
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
     }
@@ -69,33 +80,62 @@ pub(super) struct Run {
     pub(super) first: u32,
     pub(super) last: u32,
     pub(super) settled: bool,
+    pub(super) transaction: Option<TransactionId>,
 }
 
 impl Run {
-    /// Whether the delivery continues the run, which it then does.
+    /// A run of one delivery, without a transaction.
+    pub(super) fn one(delivery_id: u32, settled: bool) -> Run {
+        Run { first: delivery_id, last: delivery_id, settled, transaction: None }
+    }
+    /// A run of one publish; `None`: its outcome does not go to the peer.
     #[inline]
-    pub(super) fn takes(&mut self, delivery_id: u32, settled: bool) -> bool {
-        let takes = self.settled == settled && self.last.wrapping_add(1) == delivery_id;
+    pub(super) fn of(publish: Unconfirmed) -> Option<Run> {
+        let settled = match publish.told {
+            Told::Settled => true,
+            Told::Unsettled => false,
+            Told::Not | Told::Done => return None,
+        };
+        let run = Run::one(publish.delivery_id, settled);
+        Some(Run { transaction: publish.transaction, ..run })
+    }
+    /// Whether another one continues the run, which it then does.
+    #[inline]
+    pub(super) fn takes(&mut self, next: Run) -> bool {
+        let takes = self.settled == next.settled
+            && self.last.wrapping_add(1) == next.first
+            && self.transaction == next.transaction;
         if takes {
-            self.last = delivery_id;
+            self.last = next.last;
         }
         takes
     }
 
     /// Tells the peer that these were accepted.
     pub(super) fn put_accepted(self, out: &mut Vec<u8>, channel: u16) {
-        self.put(out, channel, ACCEPTED);
+        self.put_outcome(out, channel, Outcome::Accepted(Accepted {}));
+    }
+
+    /// Tells the peer that these were released: nobody has taken them.
+    pub(super) fn put_released(self, out: &mut Vec<u8>, channel: u16) {
+        self.put_outcome(out, channel, Outcome::Released(Released {}));
     }
 
     /// Tells the peer that these were rejected, and why.
     pub(super) fn put_rejected(self, out: &mut Vec<u8>, channel: u16, reason: Reason<'_>) {
         let error = Some(reason.error());
-        self.put(out, channel, DeliveryState::Rejected(Rejected { error }));
+        self.put_outcome(out, channel, Outcome::Rejected(Rejected { error }));
+    }
+
+    fn put_outcome(self, out: &mut Vec<u8>, channel: u16, outcome: Outcome<'_>) {
+        let Some(id) = self.transaction else { return self.put(out, channel, outcome.into()) };
+        let state = TransactionalState { txn_id: &id.0.to_be_bytes(), outcome: Some(outcome) };
+        self.put(out, channel, DeliveryState::TransactionalState(state));
     }
 
     /// Tells the peer of this state.
     pub(super) fn put(self, out: &mut Vec<u8>, channel: u16, state: DeliveryState<'_>) {
-        let Run { first, last, settled } = self;
+        let Run { first, last, settled, .. } = self;
         let disposition = Disposition {
             role: Role::Receiver,
             first,
@@ -113,7 +153,7 @@ mod tests {
     use super::*;
 
     fn publish(delivery_id: u32) -> Unconfirmed {
-        Unconfirmed { delivery_id, handle: 0, told: Told::Settled }
+        Unconfirmed { delivery_id, handle: 0, told: Told::Settled, transaction: None }
     }
 
     #[test]

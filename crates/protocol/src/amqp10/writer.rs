@@ -72,6 +72,18 @@ impl ProtocolWriter for Writer {
         }
     }
 
+    fn congested(&mut self, _: &mut Output, channel: ChannelId, publish: u64, queue: u64) {
+        if let Some(session) = self.session(channel.number) {
+            session.congested(publish, queue);
+        }
+    }
+
+    fn eased(&mut self, out: &mut Output, channel: ChannelId, queue: u64) {
+        if let Some(session) = self.session(channel.number) {
+            session.eased(out, queue);
+        }
+    }
+
     fn consumer_cancelled(
         &mut self,
         out: &mut Output,

@@ -8,3 +8,4 @@ mod links;
 mod messages;
 mod nodes;
 mod show;
+mod transactions;
