@@ -115,8 +115,8 @@ pub(super) struct Source {
 /// Where messages go.
 #[derive(Debug)]
 pub(super) enum Target {
-    /// To an exchange; without a key it is the subject of each message. `must_arrive`: the outcome says so where
-    /// no queue takes a message.
+    /// To an exchange; without a key it is the subject of each message. `must_arrive`: the outcome says so
+    /// where no queue takes a message.
     Exchange { exchange: Box<str>, key: Option<Box<str>>, must_arrive: bool },
     /// Where each message says itself.
     Anonymous,

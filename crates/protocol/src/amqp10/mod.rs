@@ -18,6 +18,7 @@ mod link;
 mod link_state;
 mod management;
 mod mapping;
+mod outcomes;
 mod pending;
 mod properties;
 mod requests;
