@@ -154,8 +154,9 @@ impl Handler {
             keys: vec![key],
             durable,
             shared,
+            filter: node.filter.take(),
+            not_from: node.not_from.take(),
             options: QueueOptions { durable, ..mapping::own_queue() },
-            ..OpenSubscription::default()
         }))
     }
 

@@ -312,3 +312,29 @@ fn links_get_what_their_selectors_select() {
     let lines = client.lines();
     assert!(lines[1].starts_with("0 detach 4 closed amqp:invalid-field: "), "{lines:#?}");
 }
+
+#[test]
+fn a_durable_subscription_with_another_selector_begins_anew() {
+    let mut client = Client::open();
+    client.send(0, &sender(0, "topic://t"));
+    let attach = |text: &str, client: &mut Client| {
+        let filter = selector(text);
+        let attach = durable(1, "d", TOPIC);
+        let source = attach.source.map(|it| Source { filter: Some(filter.as_map()), ..it });
+        client.send(0, &Attach { source, ..attach });
+    };
+    attach("JMSPriority > 5", &mut client);
+    client.send(0, &Detach { handle: 1, closed: false, error: None });
+    client.send_with(0, &transfer(0, 0), &ranked(1));
+    client.send_with(0, &transfer(0, 1), &ranked(9));
+    attach("JMSPriority > 5", &mut client);
+    client.send(0, &credit(1, 0, 9));
+    let mut lines = client.lines();
+    lines.retain(|line| line.contains("transfer"));
+    assert_eq!(lines, ["0 transfer 1 id=0 \"9\""]);
+    client.send(0, &Detach { handle: 1, closed: false, error: None });
+    attach("JMSPriority < 5", &mut client);
+    client.send(0, &credit(1, 0, 9));
+    let lines = client.lines();
+    assert!(!lines.iter().any(|line| line.contains("transfer")), "{lines:#?}");
+}
