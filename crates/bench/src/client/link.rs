@@ -139,15 +139,18 @@ impl Link {
     }
 
     /// Declares a queue, where the protocol has them; a `durable` one survives a restart. STOMP declares by
-    /// the first SEND or SUBSCRIBE, AMQP 1.0 by the first attach.
+    /// the first SEND or SUBSCRIBE, AMQP 1.0 mostly by the first attach.
     pub fn declare_queue(
         &mut self,
         queue: &str,
         durable: bool,
         arguments: &[(String, Argument)],
     ) -> Result<(), Error> {
-        let Link::Amqp091(connection) = self else { return Ok(()) };
-        connection.declare_queue(queue, durable, arguments)
+        match self {
+            Link::Amqp091(connection) => connection.declare_queue(queue, durable, arguments),
+            Link::Amqp10(connection) => connection.declare_queue(queue, durable, arguments),
+            _ => Ok(()),
+        }
     }
 
     /// Declares a session that stores what is published while no client is connected (MQTT), a durable
@@ -199,6 +202,7 @@ impl Link {
     pub fn delete_queue(&mut self, queue: &str) -> Result<(), Error> {
         match self {
             Link::Amqp091(connection) => connection.delete_queue(queue),
+            Link::Amqp10(connection) => connection.delete_queue(queue),
             _ => self.delete_stream(queue),
         }
     }

@@ -106,7 +106,7 @@ pub fn measure(
     }
     verdict.add(&after);
     let mut link = Link::open(&plan.target)?;
-    topology.delete(&mut link)?;
+    topology.delete(&mut link, plan)?;
     link.close()?;
     Ok(Durability {
         confirmed,

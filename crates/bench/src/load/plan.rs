@@ -175,7 +175,7 @@ impl Plan {
             (self.window > 0, "confirms", &[Nats]),
             (self.ack_every > 0, "acknowledgements", &[Nats]),
             (self.prefetch > 0, "prefetch limit", &[Nats]),
-            (arguments, "queue arguments", &[Amqp10, Nats, JetStream, Mqtt, Stomp, Resp]),
+            (arguments, "queue arguments", &[Nats, JetStream, Mqtt, Stomp, Resp]),
             (transactions, "transactions", &[Nats, JetStream, Mqtt, Stomp]),
             (self.spread > 0, "spread subjects", &[Amqp091, Mqtt, Stomp]),
             (self.bystanders > 0, "patterns", &[Amqp10, Stomp]),

@@ -91,7 +91,7 @@ impl Topology {
     /// Declares everything, where the protocol needs that.
     pub(super) fn declare(&self, link: &mut Link, plan: &Plan) -> Result<(), Error> {
         let durable = plan.persistent && plan.durable_queues;
-        for queue in &self.queues {
+        for queue in self.queues(plan) {
             link.declare_queue(queue, durable, &plan.queue_arguments)?;
         }
         let acks = match plan.ack_every {
@@ -184,12 +184,20 @@ impl Topology {
         let mut link = Link::open(&plan.target)?;
         self.declare(&mut link, plan)?;
         let outcome = run(&mut link);
-        let deleted = self.delete(&mut link).and_then(|()| link.close());
+        let deleted = self.delete(&mut link, plan).and_then(|()| link.close());
         outcome.and_then(|outcome| deleted.map(|()| outcome))
     }
 
-    pub(super) fn delete(&self, link: &mut Link) -> Result<(), Error> {
-        for queue in self.queues.iter().chain(&self.unmatched) {
+    /// The queues that are declared. A topic's subscriptions have their own (AMQP 1.0).
+    fn queues(&self, plan: &Plan) -> &[String] {
+        match (self.protocol, plan.fan_out) {
+            (Protocol::Amqp10, true) => &[],
+            _ => &self.queues,
+        }
+    }
+
+    pub(super) fn delete(&self, link: &mut Link, plan: &Plan) -> Result<(), Error> {
+        for queue in self.queues(plan).iter().chain(&self.unmatched) {
             link.delete_queue(queue)?;
         }
         for (name, filter) in self.sessions_with_filters() {

@@ -10,7 +10,7 @@ use crate::client::{
 };
 use angarium_protocol::amqp10::codec::{
     ACCEPTED, Attach, Close, Detach, Disposition, Open, Performative, Role, SaslCode, SaslInit,
-    SaslPerformative, Symbol, Transfer, descriptor_code, write_frame,
+    SaslPerformative, Symbol, Transfer, Value, descriptor_code, write_frame,
 };
 use angarium_protocol::amqp10::frame::{self, PROTOCOL_HEADER_BYTES, ProtocolHeader};
 use std::io;
@@ -23,15 +23,25 @@ const BEATS: u32 = 3;
 /// Counter for container ids and link names.
 static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
 
+/// What the broker is, and the session with the links of requests and answers.
+#[derive(Debug, Default)]
+pub(super) struct Management {
+    /// The product that the broker names.
+    pub(super) product: String,
+    pub(super) channel: Option<u16>,
+    /// How many requests there were.
+    pub(super) requests: u32,
+}
+
 /// An open connection.
 #[derive(Debug)]
 pub struct Connection {
     pub(crate) wire: Wire,
-    input: Input,
+    pub(super) input: Input,
     target: Target,
     number: u64,
     /// The largest frame that the broker takes.
-    frame_bytes_max: u32,
+    pub(super) frame_bytes_max: u32,
     /// How long nothing may be sent; `None` is for ever.
     beat: Option<Duration>,
     last_sent: Instant,
@@ -40,6 +50,7 @@ pub struct Connection {
     transacted: bool,
     /// The end was asked for, and waits for commits.
     end_wanted: bool,
+    pub(super) management: Management,
 }
 
 impl Connection {
@@ -64,6 +75,7 @@ impl Connection {
             confirms: false,
             transacted: false,
             end_wanted: false,
+            management: Management::default(),
         };
         connection.greet(ProtocolHeader::Sasl)?;
         connection.authenticate()?;
@@ -156,17 +168,36 @@ impl Connection {
             ..Open::default()
         });
         self.send(&[(0, open)])?;
+        let mut product = String::new();
         let (frame_bytes_max, idle_ms) = self.expect(|_, performative| match performative {
-            Performative::Open(open) => Ok(Some((open.max_frame_size, open.idle_time_out))),
+            Performative::Open(open) => {
+                if let Some(Value::String(name)) = open.properties.and_then(|it| it.get("product"))
+                {
+                    name.clone_into(&mut product);
+                }
+                Ok(Some((open.max_frame_size, open.idle_time_out)))
+            }
             _ => Ok(None),
         })?;
+        self.management.product = product;
         self.frame_bytes_max = frame_bytes_max.clamp(frame::MIN_MAX_BYTES, FRAME_BYTES_MAX);
         self.beat = idle_ms.filter(|ms| *ms > 0).map(|ms| Duration::from_millis(ms.into()) / BEATS);
         Ok(())
     }
 
+    /// Whether the broker has hung up because nothing was sent for long.
+    pub(super) fn is_stale(&self) -> bool {
+        self.beat.is_some_and(|beat| self.last_sent.elapsed() > beat)
+    }
+
+    /// Connects again.
+    pub(super) fn reopen(&mut self) -> Result<(), Error> {
+        *self = Connection::open(&self.target)?;
+        Ok(())
+    }
+
     /// Sends these frames, each on its channel.
-    fn send(&mut self, frames: &[(u16, Performative<'_>)]) -> Result<(), Error> {
+    pub(super) fn send(&mut self, frames: &[(u16, Performative<'_>)]) -> Result<(), Error> {
         let mut out = Vec::with_capacity(512);
         frames.iter().for_each(|(channel, it)| it.write_frame(*channel, &[], &mut out));
         self.last_sent = Instant::now();
@@ -175,7 +206,7 @@ impl Connection {
 
     /// Waits for the frame that `wanted` takes; it also gets the broker's channel. Of frames before it only
     /// what they say of sessions is noted.
-    fn expect<T>(
+    pub(super) fn expect<T>(
         &mut self,
         mut wanted: impl FnMut(u16, &Performative<'_>) -> Result<Option<T>, Error>,
     ) -> Result<T, Error> {
@@ -194,7 +225,7 @@ impl Connection {
     }
 
     /// Begins a session on our channel and attaches its link.
-    fn attach(
+    pub(super) fn attach(
         &mut self,
         channel: u16,
         session: Session,
@@ -235,11 +266,11 @@ impl Connection {
     }
 
     /// The next channel of a link; the first one is for transactions.
-    fn next_channel(&self) -> u16 {
+    pub(super) fn next_channel(&self) -> u16 {
         (self.input.sessions.len().max(1)) as u16
     }
 
-    fn link_name(&self, channel: u16) -> String {
+    pub(super) fn link_name(&self, channel: u16) -> String {
         format!("bench-{:06}-{channel:02}", self.number % 1_000_000)
     }
 
@@ -513,8 +544,7 @@ impl Connection {
 
     /// Closes the connection; frames still on their way are dropped.
     pub(crate) fn close(mut self) -> Result<(), Error> {
-        // The broker has hung up on a connection that was silent for long.
-        if self.beat.is_some_and(|beat| self.last_sent.elapsed() > beat) {
+        if self.is_stale() {
             return Ok(());
         }
         self.send(&[(0, Performative::Close(Close::default()))])?;

@@ -11,8 +11,8 @@ use angarium_protocol::amqp10::codec::wire::{
     SMALL_ULONG, TRUE, UINT, UINT0,
 };
 use angarium_protocol::amqp10::codec::{
-    self, DeliveryState, Disposition, Limits, Malformed, Performative, Role, SectionKind, Sections,
-    Transfer, Value, descriptor_code,
+    self, DeliveryState, Disposition, Flow, Limits, Malformed, Performative, Role, SectionKind,
+    Sections, Transfer, Value, descriptor_code,
 };
 use angarium_protocol::amqp10::frame::{self, Frame, FrameError};
 
@@ -422,6 +422,12 @@ impl Input {
         if let Some(Some(session)) = self.sessions.get_mut(index) {
             codec::write_frame(&session.state(), index as u16, &[], out);
         }
+    }
+
+    /// The credit for one answer on a session for requests, after this many answers.
+    pub(super) fn answer_credit(&self, index: usize, answers: u32) -> Flow<'static> {
+        let session = self.sessions.get(index).and_then(Option::as_ref);
+        session.map_or_else(Flow::default, |session| session.answer_credit(answers))
     }
 
     /// Tops up the credit of receivers that have used half of it.

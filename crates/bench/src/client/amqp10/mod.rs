@@ -7,6 +7,7 @@
 mod connection;
 mod fake_broker;
 mod input;
+mod management;
 mod message;
 mod session;
 mod terminus;

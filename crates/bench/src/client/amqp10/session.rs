@@ -106,7 +106,7 @@ impl Session {
             next_outgoing_id: FIRST_TRANSFER,
             incoming_window: WINDOW_MAX,
             outgoing_window: WINDOW_MAX,
-            handle_max: 0,
+            handle_max: 1,
             ..Begin::default()
         }
     }
@@ -165,6 +165,21 @@ impl Session {
     #[inline]
     pub(super) fn received(&mut self) {
         self.next_incoming = self.next_incoming.wrapping_add(1);
+    }
+
+    /// The frame that gives credit for one answer over the second link of a session for requests, after this
+    /// many answers.
+    pub(super) fn answer_credit(&self, answers: u32) -> Flow<'static> {
+        Flow {
+            next_incoming_id: Some(self.next_incoming.wrapping_add(answers)),
+            incoming_window: WINDOW_MAX,
+            next_outgoing_id: self.next_outgoing.wrapping_add(1),
+            outgoing_window: WINDOW_MAX,
+            handle: Some(1),
+            delivery_count: Some(answers),
+            link_credit: Some(1),
+            ..Flow::default()
+        }
     }
 
     /// The frame that tells the state of session and link, with the credit of a receiver topped up.

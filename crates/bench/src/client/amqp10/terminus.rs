@@ -4,7 +4,7 @@
 use crate::client::Source as LoadSource;
 use angarium_protocol::amqp10::codec::wire::{DESCRIBED, ULONG};
 use angarium_protocol::amqp10::codec::{
-    AnyTarget, Attach, Coordinator, Field, OwnedValue, Performative, Role, SenderSettleMode,
+    AnyTarget, Attach, Coordinator, Field, Map, OwnedValue, Performative, Role, SenderSettleMode,
     Source, Symbol, Symbols, Target, TerminusDurability, TerminusExpiryPolicy, Value,
 };
 
@@ -12,6 +12,9 @@ use angarium_protocol::amqp10::codec::{
 pub(super) const TOPIC: &str = "topic://";
 /// How the names of queues begin here, where they say so.
 pub(super) const QUEUE: &str = "queue://";
+
+/// Where requests go and answers come from.
+pub(super) const MANAGEMENT: &str = "/management";
 
 const QUEUE_ONLY: &[Symbol<'_>] = &[Symbol("queue")];
 const TOPIC_ONLY: &[Symbol<'_>] = &[Symbol("topic")];
@@ -72,6 +75,32 @@ pub(super) fn sender<'a>(link: &'a str, name: &'a str, unsettled: bool) -> Perfo
         initial_delivery_count: Some(0),
         ..Attach::default()
     })
+}
+
+/// The address without what says here that it is a queue's or a topic's.
+pub(super) fn address(name: &str) -> &str {
+    node(name, false).address
+}
+
+/// Attaches the links of requests and of answers.
+pub(super) fn management<'a>(link: &'a str, paired: Map<'a>) -> [Performative<'a>; 2] {
+    let (address, properties) = (Some(MANAGEMENT), Some(paired));
+    let both = Attach {
+        name: link,
+        snd_settle_mode: SenderSettleMode::Settled,
+        source: Some(Source { address, ..Source::default() }),
+        target: Some(AnyTarget::Target(Target { address, ..Target::default() })),
+        properties,
+        ..Attach::default()
+    };
+    [
+        Performative::Attach(Attach {
+            role: Role::Sender,
+            initial_delivery_count: Some(0),
+            ..both
+        }),
+        Performative::Attach(Attach { handle: 1, role: Role::Receiver, ..both }),
+    ]
 }
 
 /// Attaches a link that sends to the coordinator of transactions.
