@@ -97,7 +97,6 @@ impl Shared {
     fn subscribe(&self, name: &str) -> Result<Link, Error> {
         let mut link = self.open()?;
         link.subscribe(&Source::plain(name), 0)?;
-        link.stream().set_read_timeout(Some(IDLE))?;
         Ok(link)
     }
 
@@ -322,6 +321,7 @@ fn run_receiver(shared: &Shared, mut link: Link) -> Result<ReceiverResult, Error
     let (mut inbox, mut completion) = (Inbox::default(), Latencies::default());
     let (mut tally, mut delivered, mut messages) = (Tally::new(1), 0, 0);
     let (start, mut last) = (Instant::now(), Instant::now());
+    link.stream().set_read_timeout(Some(IDLE))?;
     let cpu_ns = process::thread_cpu_ns();
     loop {
         let sent_all = shared.gateway_done.load(Ordering::Relaxed);
@@ -374,6 +374,7 @@ fn run_engine(shared: &Shared, mut link: Link, answers: Answers) -> Result<u64, 
     let Answers { mut trades, mut reports } = answers;
     let (mut inbox, mut book, mut out) = (Inbox::default(), Book::new(), Vec::new());
     let (mut taken, mut emitted) = (0u32, 0);
+    link.stream().set_read_timeout(Some(IDLE))?;
     while !shared.is_over() {
         inbox.take(&mut link)?;
         out.clear();
@@ -415,6 +416,7 @@ fn run_engine(shared: &Shared, mut link: Link, answers: Answers) -> Result<u64, 
 /// The statistics reporter: counts reports.
 fn run_reporter(shared: &Shared, mut link: Link) -> Result<u64, Error> {
     let (mut inbox, mut count) = (Inbox::default(), 0);
+    link.stream().set_read_timeout(Some(IDLE))?;
     while !shared.is_over() {
         inbox.take(&mut link)?;
         let reports = inbox.messages.iter().flatten().filter(|it| it.kind == Kind::Measured);

@@ -274,6 +274,12 @@ impl Connection {
         format!("bench-{:06}-{channel:02}", self.number % 1_000_000)
     }
 
+    /// The address of a queue or topic. RabbitMQ knows none without a prefix.
+    fn address(&self, name: &str) -> String {
+        let prefix = if self.management.has_declared_queues() { "/queues/" } else { "" };
+        format!("{prefix}{}", terminus::bare(name))
+    }
+
     /// Asks for the outcome of each message from now on.
     pub(crate) fn select_confirms(&mut self) -> Result<(), Error> {
         self.confirms = true;
@@ -338,9 +344,14 @@ impl Connection {
     ) -> Result<u16, Error> {
         let channel = self.next_channel();
         let name = terminus::receiver_name(self.link_name(channel), source);
+        let address = self.address(source.name);
         let filter = label.map(terminus::filter);
         let session = Session::receiver(prefetch, source.auto_ack, source.session.is_some());
-        self.attach(channel, session, terminus::receiver(&name, source, filter.as_ref()))?;
+        self.attach(
+            channel,
+            session,
+            terminus::receiver(&name, source, &address, filter.as_ref()),
+        )?;
         Ok(channel)
     }
 
@@ -380,7 +391,8 @@ impl Connection {
         let channel = self.next_channel();
         let name = self.link_name(channel);
         let (queue, _) = terminus::split_label(route.key);
-        let attach = terminus::sender(&name, queue, self.confirms);
+        let address = self.address(queue);
+        let attach = terminus::sender(&name, queue, &address, self.confirms);
         self.attach(channel, Session::sender(route.key), attach)
     }
 

@@ -30,6 +30,11 @@ impl Management {
     fn is_there(&self) -> bool {
         PRODUCTS.contains(&self.product.as_str())
     }
+
+    /// Whether queues must be declared before they are used.
+    pub(super) fn has_declared_queues(&self) -> bool {
+        self.product == DECLARED
+    }
 }
 
 impl Connection {
@@ -40,7 +45,7 @@ impl Connection {
         durable: bool,
         arguments: &[(String, Argument)],
     ) -> Result<(), Error> {
-        if arguments.is_empty() && self.management.product != DECLARED {
+        if arguments.is_empty() && !self.management.has_declared_queues() {
             return Ok(());
         }
         if !self.management.is_there() {
@@ -83,7 +88,7 @@ impl Connection {
             None => self.attach_management()?,
         };
         let (queue, _) = terminus::split_label(queue);
-        let path = format!("/queues/{}", terminus::address(queue));
+        let path = format!("/queues/{}", terminus::bare(queue));
         let mut sections = Vec::new();
         let properties = Properties {
             message_id: Some(MessageId::ULong(self.management.requests.into())),
@@ -100,12 +105,14 @@ impl Connection {
             transaction: &[],
             frame_bytes_max: self.frame_bytes_max,
         };
-        let mut out = Vec::new();
+        // Credit first: RabbitMQ takes no request that it cannot answer.
+        let (mut out, mut request) = (Vec::new(), Vec::new());
         let credit = self.input.answer_credit(channel.into(), self.management.requests);
-        self.management.requests += 1;
-        message::write(&mut out, sending, &sections, 0)
-            .write_tag(&mut out, self.management.requests.into());
         codec::write_frame(&credit, channel, &[], &mut out);
+        self.management.requests += 1;
+        message::write(&mut request, sending, &sections, 0)
+            .write_tag(&mut request, self.management.requests.into());
+        out.append(&mut request);
         self.write(&out)?;
         self.expect_message(answer_of)
     }
@@ -165,4 +172,39 @@ fn answer_of(message: &[u8]) -> Result<Answer, Error> {
         _ => String::new(),
     };
     Ok(Answer { status, text })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_a_status_and_perhaps_a_text() {
+        let answer = |subject: Option<&str>, body: &Value<'_>| {
+            let mut message = Vec::new();
+            Properties { subject, ..Properties::default() }.write(&mut message);
+            put_section(&mut message, SectionKind::Value, body);
+            answer_of(&message).map(|answer| (answer.status, answer.text))
+        };
+        let text = Value::String("it is in use");
+        assert_eq!(answer(Some("204"), &Value::Null).ok(), Some((204, String::new())));
+        assert_eq!(answer(Some("409"), &text).ok(), Some((409, "it is in use".to_owned())));
+        for subject in [None, Some(""), Some("OK")] {
+            let why = answer(subject, &text).expect_err("it has no status").to_string();
+            assert_eq!(why, "the broker sent an answer without a status");
+        }
+    }
+
+    #[test]
+    fn arguments_of_queues_keep_their_types() {
+        let given = OwnedValue::map(|map| {
+            put_argument(map, "t", &Argument::Text("v".to_owned()));
+            put_argument(map, "n", &Argument::Integer(-2));
+            put_argument(map, "b", &Argument::Boolean(true));
+        });
+        let map = given.as_map();
+        assert_eq!(map.get("t"), Some(Value::String("v")));
+        assert_eq!(map.get("n"), Some(Value::Long(-2)));
+        assert_eq!(map.get("b"), Some(Value::Boolean(true)));
+    }
 }

@@ -173,7 +173,7 @@ impl Session {
         Flow {
             next_incoming_id: Some(self.next_incoming.wrapping_add(answers)),
             incoming_window: WINDOW_MAX,
-            next_outgoing_id: self.next_outgoing.wrapping_add(1),
+            next_outgoing_id: self.next_outgoing,
             outgoing_window: WINDOW_MAX,
             handle: Some(1),
             delivery_count: Some(answers),

@@ -43,24 +43,27 @@ pub(super) fn split_label(key: &str) -> (&str, &str) {
     }
 }
 
-/// An address, and the capabilities that say what it is.
-struct Node<'a> {
+/// The name without what says here that it is a queue's or a topic's.
+pub(super) fn bare(name: &str) -> &str {
+    name.strip_prefix(TOPIC).or_else(|| name.strip_prefix(QUEUE)).unwrap_or(name)
+}
+
+/// The capabilities that say what a name is of.
+fn capabilities(name: &str, is_shared: bool) -> Symbols<'static> {
+    Symbols::new(match name.starts_with(TOPIC) {
+        true if is_shared => TOPIC_SHARED,
+        true => TOPIC_ONLY,
+        false => QUEUE_ONLY,
+    })
+}
+
+/// Attaches a link that sends to a queue or a topic at this address.
+pub(super) fn sender<'a>(
+    link: &'a str,
+    name: &str,
     address: &'a str,
-    capabilities: Symbols<'static>,
-}
-
-fn node(name: &str, is_shared: bool) -> Node<'_> {
-    let (address, capabilities) = match name.strip_prefix(TOPIC) {
-        Some(topic) if is_shared => (topic, TOPIC_SHARED),
-        Some(topic) => (topic, TOPIC_ONLY),
-        None => (name.strip_prefix(QUEUE).unwrap_or(name), QUEUE_ONLY),
-    };
-    Node { address, capabilities: Symbols::new(capabilities) }
-}
-
-/// Attaches a link that sends to a queue or a topic.
-pub(super) fn sender<'a>(link: &'a str, name: &'a str, unsettled: bool) -> Performative<'a> {
-    let Node { address, capabilities } = node(name, false);
+    unsettled: bool,
+) -> Performative<'a> {
     let mode = if unsettled { SenderSettleMode::Unsettled } else { SenderSettleMode::Settled };
     Performative::Attach(Attach {
         name: link,
@@ -69,17 +72,12 @@ pub(super) fn sender<'a>(link: &'a str, name: &'a str, unsettled: bool) -> Perfo
         source: Some(Source::default()),
         target: Some(AnyTarget::Target(Target {
             address: Some(address),
-            capabilities,
+            capabilities: capabilities(name, false),
             ..Target::default()
         })),
         initial_delivery_count: Some(0),
         ..Attach::default()
     })
-}
-
-/// The address without what says here that it is a queue's or a topic's.
-pub(super) fn address(name: &str) -> &str {
-    node(name, false).address
 }
 
 /// Attaches the links of requests and of answers.
@@ -122,19 +120,19 @@ pub(super) fn coordinator(link: &str) -> Performative<'_> {
 pub(super) fn receiver_name(otherwise: String, source: &LoadSource<'_>) -> String {
     match (source.session, source.group) {
         (Some(session), _) => session.to_owned(),
-        (None, Some(group)) => format!("{}-{group}|global", node(source.name, true).address),
+        (None, Some(group)) => format!("{}-{group}|global", bare(source.name)),
         (None, None) => otherwise,
     }
 }
 
-/// Attaches a link that receives. With a session, it is a durable subscription; with a group, a subscription
-/// that is shared with others; with a filter, it chooses messages.
+/// Attaches a link that receives from this address. With a session, it is a durable subscription; with a
+/// group, a subscription that is shared with others; with a filter, it chooses messages.
 pub(super) fn receiver<'a>(
     link: &'a str,
-    source: &LoadSource<'a>,
+    source: &LoadSource<'_>,
+    address: &'a str,
     filter: Option<&'a OwnedValue>,
 ) -> Performative<'a> {
-    let Node { address, capabilities } = node(source.name, source.group.is_some());
     let (durable, expiry_policy) = match source.session {
         Some(_) => (TerminusDurability::UnsettledState, TerminusExpiryPolicy::Never),
         None => (TerminusDurability::None, TerminusExpiryPolicy::SessionEnd),
@@ -152,7 +150,7 @@ pub(super) fn receiver<'a>(
             durable,
             expiry_policy,
             filter: filter.map(OwnedValue::as_map),
-            capabilities,
+            capabilities: capabilities(source.name, source.group.is_some()),
             ..Source::default()
         }),
         target: Some(AnyTarget::Target(Target::default())),

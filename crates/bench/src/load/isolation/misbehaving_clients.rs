@@ -199,7 +199,6 @@ impl Fixture {
     fn open_to_flood(&self) -> Result<Link, Error> {
         let mut link = Link::open(&self.target)?;
         link.disable_replies()?;
-        link.stream().set_read_timeout(Some(PATIENCE))?;
         Ok(link)
     }
 
@@ -230,6 +229,7 @@ impl Fixture {
             return Ok(write_flood(link.stream(), &batch, activity)?);
         }
         let mut sent = 0;
+        link.stream().set_read_timeout(Some(PATIENCE))?;
         while !activity.is_over() {
             let room = link.room().min(count as u64) as usize;
             if room == 0 {
