@@ -173,7 +173,7 @@ impl Engine {
         }
         for lane in (0..queue.lanes.len()).rev() {
             let next = browser.next[lane];
-            match queue.lanes[lane].browse(next) {
+            match queue.lanes.browse(lane, next) {
                 Some(Browsed::Page(position)) => {
                     let is_searched = false;
                     return Next::Cold(BrowserWanted::Page { lane, position, is_searched });
@@ -320,6 +320,6 @@ impl Engine {
 /// Whether a message waits in the queue still.
 fn is_waiting(queue: &mut Queue, lane: usize, seq: u64) -> bool {
     let is_settled = queue.settled_in_pages.contains(seq);
-    let lane = &mut queue.lanes[lane];
+    let Some(lane) = queue.lanes.get_mut(lane) else { return false };
     (lane.find_page(seq).is_some() && !is_settled) || lane.find(seq).is_some()
 }

@@ -6,7 +6,8 @@ use crate::engine::Engine;
 use crate::interface::limits::MESSAGE_BYTES;
 use crate::queue::blob::Blob;
 use crate::queue::entry::Entry;
-use crate::queue::lane::{Browsed, Lane};
+use crate::queue::lane::Browsed;
+use crate::queue::lanes::Lanes;
 use crate::queue::notes::{ConsumerKey, Waiting};
 use crate::{Content, Effects, MessageGroup, Time};
 
@@ -69,7 +70,7 @@ impl Engine {
         let groups = queue.groups.as_mut()?;
         let mut lane = queue.lanes.len();
         while let Some(next) = lane.checked_sub(1) {
-            match queue.lanes[next].browse(groups.next(next)) {
+            match queue.lanes.browse(next, groups.next(next)) {
                 // It is handed out in another way.
                 Some(Browsed::Entry(entry))
                     if queue.notes.as_ref().is_some_and(|notes| notes.is_barred(entry.seq)) =>
@@ -257,10 +258,10 @@ impl Engine {
 }
 
 /// Whether everything before a place was looked at.
-fn is_next(groups: &Groups, lanes: &mut [Lane], place: Waiting) -> bool {
+fn is_next(groups: &Groups, lanes: &mut Lanes, place: Waiting) -> bool {
     let mut above = (place.lane() + 1..lanes.len()).map(|lane| (lane, groups.next(lane)));
     groups.next(place.lane()) > place.seq
-        && above.all(|(lane, next)| lanes[lane].browse(next).is_none())
+        && above.all(|(lane, next)| lanes.browse(lane, next).is_none())
 }
 
 fn groups_are_ending(queue: &crate::queue::Queue, whose: ConsumerKey) -> bool {

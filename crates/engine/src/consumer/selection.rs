@@ -73,7 +73,7 @@ impl Engine {
                  to evaluate for each message; those that compare a property with one value hardly count"
             );
         }
-        let lanes = queue.lanes.iter().enumerate();
+        let lanes = queue.lanes.numbered();
         let unseen = lanes.filter(|(_, lane)| !lane.is_empty()).map(|(index, _)| index);
         Ok(filtered.join(filter, unseen))
     }
@@ -320,7 +320,7 @@ impl Engine {
             && seq < cohort.until
         {
             count += 1;
-            let entry = match self.queues[slot].lanes[lane].browse(seq) {
+            let entry = match self.queues[slot].lanes.browse(lane, seq) {
                 Some(Browsed::Entry(entry)) if entry.seq < cohort.until => entry,
                 Some(Browsed::Entry(_)) => {
                     next = Some(cohort.until);

@@ -395,8 +395,8 @@ impl Engine {
             self.purge_notes(slot);
         }
         let queue = &mut self.queues[slot];
-        for lane in &mut queue.lanes {
-            self.agenda.departures.add(queue.number, queue.durable, std::mem::take(lane));
+        for lane in queue.lanes.take() {
+            self.agenda.departures.add(queue.number, queue.durable, lane);
         }
     }
 }

@@ -23,6 +23,10 @@ pub(crate) struct Cursor {
 }
 
 impl Entries {
+    pub(super) const fn new() -> Entries {
+        Entries { older: VecDeque::new(), newest: VecDeque::new() }
+    }
+
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.newest.is_empty()

@@ -58,6 +58,19 @@ pub(crate) enum Browsed {
 }
 
 impl Lane {
+    pub(super) const fn new() -> Lane {
+        Lane {
+            returned: BTreeMap::new(),
+            barred: BTreeMap::new(),
+            head: Entries::new(),
+            pages: VecDeque::new(),
+            tail: Entries::new(),
+            cold: 0,
+            cold_back: 0,
+            asked: 0,
+        }
+    }
+
     /// The first message from a number on, or the page that has it.
     pub(crate) fn browse(&mut self, seq: u64) -> Option<Browsed> {
         let came_back = [&self.returned, &self.barred].into_iter();

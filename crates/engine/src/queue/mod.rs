@@ -8,6 +8,7 @@ pub(crate) mod entry;
 mod expiry;
 mod given_up;
 pub(crate) mod lane;
+pub(crate) mod lanes;
 mod lost_page;
 pub(crate) mod notes;
 pub(crate) mod page;
@@ -20,6 +21,7 @@ pub(crate) mod stored;
 
 use self::entry::Entry;
 use self::lane::{Front, Lane};
+use self::lanes::Lanes;
 use self::notes::{Notes, Waiting};
 use self::page::Page;
 use self::ranges::Ranges;
@@ -66,7 +68,7 @@ pub(crate) struct Queue {
     pub(crate) groups: Option<Box<Groups>>,
     /// What makes it a named subscription, if it is one.
     pub(crate) subscription: Option<Box<NamedSubscription>>,
-    pub(crate) lanes: Vec<Lane>,
+    pub(crate) lanes: Lanes,
     pub(crate) next_seq: u64,
     /// Messages that wait for a consumer.
     pub(crate) ready: u64,
@@ -170,7 +172,7 @@ impl Queue {
             flushes: durable && options.durability == Durability::Flushed,
             groups: options.message_groups.then(|| Box::new(Groups::new(lanes))),
             options,
-            lanes: std::iter::repeat_with(Lane::default).take(lanes).collect(),
+            lanes: Lanes::new(lanes),
             next_seq: 1,
             ..Queue::default()
         }
@@ -178,7 +180,7 @@ impl Queue {
 
     /// About how much memory it takes without messages and bindings.
     pub(crate) fn definition_bytes(&self) -> u64 {
-        let own = size_of::<Queue>() + self.lanes.len() * size_of::<Lane>();
+        let own = size_of::<Queue>() + self.lanes.len() * size_of::<Option<Box<Lane>>>();
         let names = [&self.options.dead_letter_exchange, &self.options.dead_letter_routing_key];
         let names = names.into_iter().flatten().map(String::len).sum::<usize>();
         let arguments = arguments_bytes(&self.options.other);
@@ -201,7 +203,7 @@ impl Queue {
 
     #[inline]
     pub(crate) fn first_lane(&self) -> Option<usize> {
-        self.lanes.iter().rposition(Lane::has_front)
+        self.lanes.first()
     }
 
     /// The consumers of a group, or (`None`) those that take all messages, that are able to take some.
@@ -260,7 +262,7 @@ impl Queue {
         entries: Vec<Entry>,
         mark: bool,
     ) -> Result<(), Malformed> {
-        let Some(into) = self.lanes.get_mut(usize::from(lane)) else {
+        let Some(into) = self.lanes.make(lane.into()) else {
             return Err(format!("queue '{}' has no priority {lane}", self.name));
         };
         if into.entries().next().is_some() {
@@ -413,7 +415,7 @@ impl Queue {
 
     /// The lane and the page that hold the message of that number, if one may.
     pub(crate) fn page_of(&self, seq: u64) -> Option<(usize, usize)> {
-        let mut lanes = self.lanes.iter().enumerate();
+        let mut lanes = self.lanes.numbered();
         lanes.find_map(|(index, lane)| Some((index, lane.find_page(seq)?)))
     }
 }

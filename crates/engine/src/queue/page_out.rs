@@ -116,7 +116,8 @@ impl Engine {
         let count = self.options.limits.page_entries;
         let queue = &mut self.queues[slot];
         for lane in 0..queue.lanes.len() {
-            let Some(entries) = queue.lanes[lane].take_cold_run(count) else { continue };
+            let own = queue.lanes.get_mut(lane);
+            let Some(entries) = own.and_then(|lane| lane.take_cold_run(count)) else { continue };
             self.work_budget.count_paged(count);
             let (number, durable) = (queue.number, queue.durable);
             if let Some(taking) = &mut self.storage.snapshot {
@@ -154,8 +155,8 @@ impl Engine {
                 return;
             }
             let bytes_max = room.min(LOAD_BYTES_MAX);
-            let mut lanes = self.queues[slot].lanes.iter_mut().enumerate().rev();
-            let asked = lanes.find_map(|(index, lane)| {
+            let lanes = &mut self.queues[slot].lanes;
+            let asked = lanes.numbered_mut().rev().find_map(|(index, lane)| {
                 let asked = lane.ask(LOAD_MESSAGES_MAX, bytes_max, is_stuck && !is_page);
                 (!asked.is_empty()).then_some((index, asked))
             });
@@ -188,8 +189,10 @@ impl Engine {
     }
 
     fn ask_page<F: Effects>(&mut self, slot: u32, fx: &mut F) {
-        let mut lanes = self.queues[slot].lanes.iter_mut().enumerate().rev();
-        let asked = lanes.find_map(|(index, lane)| Some((index, lane.ask_page()?)));
+        let lanes = &mut self.queues[slot].lanes;
+        let mut made = lanes.numbered_mut().rev();
+        let asked = made.find_map(|(index, lane)| Some((index, lane.ask_page()?)));
+        drop(made);
         if let Some((lane, position)) = asked {
             self.load(slot, 0, Wanted::Page { lane, position }, vec![position], fx);
         }

@@ -59,7 +59,7 @@ impl Engine {
                 || counts.any(|count| count.segment == segment && count.durable > 0)
         };
         self.queues.iter().filter(|(_, queue)| queue.durable).find_map(|(slot, queue)| {
-            queue.lanes.iter().enumerate().find_map(|(index, lane)| {
+            queue.lanes.numbered().find_map(|(index, lane)| {
                 // One that is being read for its queue leaves the page soon, or cannot be read.
                 let page =
                     lane.pages.iter().find(|page| page.fetch == Fetch::Idle && is_in(page))?;

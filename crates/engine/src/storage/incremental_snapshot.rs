@@ -243,10 +243,11 @@ impl Engine {
             return Next::Departed(DepartedPart::default());
         }
         let queue = self.queues.get_mut(part.slot).filter(|queue| queue.durable);
-        let lane = queue.and_then(|queue| Some((queue.number, queue.lanes.get_mut(part.lane)?)));
-        let Some((number, lane)) = lane else {
+        let made = queue.and_then(|queue| Some((queue.number, queue.lanes.from(part.lane)?)));
+        let Some((number, (at, lane))) = made else {
             return Next::Lane(LanePart::first(part.slot + 1, 0));
         };
+        let part = if at == part.lane { part } else { LanePart::first(part.slot, at) };
         for entry in lane.entries_from(part.part, part.seq) {
             if !taking.spend() {
                 return Next::Lane(LanePart { seq: entry.seq, ..part });

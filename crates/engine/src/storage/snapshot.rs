@@ -113,7 +113,8 @@ impl Engine {
             *references.entry(entry.position.segment()).or_default() += 1;
         }
         let durable = self.queues.iter().filter(|(_, queue)| queue.durable);
-        let pages = durable.flat_map(|(_, queue)| &queue.lanes).flat_map(|lane| lane.pages.iter());
+        let pages =
+            durable.flat_map(|(_, queue)| queue.lanes.iter()).flat_map(|lane| lane.pages.iter());
         for page in pages.filter(|page| page.durable_count == 0) {
             *references.entry(page.position.segment()).or_default() += 1;
         }
@@ -146,7 +147,8 @@ impl Engine {
         writer.text(self.definitions.name(queue.by));
         writer.u64(queue.next_seq);
         writer.varint(queue.lanes.len() as u64);
-        for (index, lane) in (0_u8..=u8::MAX).zip(&queue.lanes) {
+        for index in (0_u8..=u8::MAX).take(queue.lanes.len()) {
+            let lane = &queue.lanes[usize::from(index)];
             let mut entries = out.map_or_else(Vec::new, |out| in_memory(index, lane, out));
             let first_page = lane.pages.iter().next().map_or(u64::MAX, |page| page.first);
             let tail = entries.split_off(entries.partition_point(|entry| entry.seq < first_page));

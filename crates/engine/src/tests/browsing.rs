@@ -129,7 +129,7 @@ fn seen(limits: Limits, options: &str, has_pages: bool) -> Vec<String> {
     }
     host.fx.delivered.clear();
     host.run("b consume q look browse");
-    let mut lanes = host.engine.queues.iter().flat_map(|(_, queue)| &queue.lanes);
+    let mut lanes = host.engine.queues.iter().flat_map(|(_, queue)| queue.lanes.iter());
     assert_eq!(lanes.any(|lane| lane.pages.len() > 10), has_pages, "they stay where they are");
     let seen = host.fx.delivered.iter().map(|(_, _, body, _)| body.clone()).collect();
     let queue = host.engine.list_queues().next().unwrap();

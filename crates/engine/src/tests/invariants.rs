@@ -24,7 +24,7 @@ impl Engine {
             );
             let (mut ready, mut bytes, mut queue_resident) = (0, 0, 0);
             check_barred(queue);
-            for lane in &queue.lanes {
+            for lane in queue.lanes.iter() {
                 let mut cold = 0;
                 for entry in lane.entries() {
                     ready += 1;
@@ -55,7 +55,7 @@ impl Engine {
             self.check_unsettled(queue);
             check_limit(queue);
         }
-        let ready = self.queues.iter().flat_map(|(_, queue)| &queue.lanes);
+        let ready = self.queues.iter().flat_map(|(_, queue)| queue.lanes.iter());
         let ready = ready.flat_map(|lane| lane.entries());
         let out: Vec<_> = self.out().map(|(_, entry)| entry).collect();
         resident += out.iter().map(|entry| entry.resident_cost()).sum::<u64>();
@@ -187,7 +187,7 @@ impl Engine {
         if self.storage.snapshot.is_some() {
             return;
         }
-        let ready = self.queues.iter().flat_map(|(_, queue)| &queue.lanes);
+        let ready = self.queues.iter().flat_map(|(_, queue)| queue.lanes.iter());
         let ready = ready.flat_map(|lane| lane.entries());
         let durable = ready.chain(self.out().map(|(_, entry)| entry));
         let durable = durable.chain(self.agenda.departures.entries()).filter(|it| it.durable);
@@ -228,14 +228,14 @@ impl Engine {
 
     /// Entries in memory.
     pub(crate) fn entries_in_memory(&self) -> usize {
-        let lanes = self.queues.iter().flat_map(|(_, queue)| &queue.lanes);
+        let lanes = self.queues.iter().flat_map(|(_, queue)| queue.lanes.iter());
         lanes.map(|lane| lane.entries().count()).sum()
     }
 
     /// Who refers to a segment, in words.
     pub(crate) fn uses_of(&self, segment: u32) -> Vec<String> {
         let mut uses = Vec::new();
-        for lane in self.queues.iter().flat_map(|(_, queue)| &queue.lanes) {
+        for lane in self.queues.iter().flat_map(|(_, queue)| queue.lanes.iter()) {
             for entry in lane.entries().filter(|it| it.position.segment() == segment) {
                 uses.push(format!("ready {} durable={}", entry.seq, entry.durable));
             }

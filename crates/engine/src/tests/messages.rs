@@ -535,3 +535,22 @@ fn who_has_gone_waits_for_no_message_any_more() {
         );
     }
 }
+
+#[test]
+fn priorities_cost_a_queue_nothing_before_they_are_used() {
+    let mut host = TestHost::new();
+    let made = |host: &TestHost| {
+        let lanes = host.engine.queues.iter().flat_map(|(_, queue)| queue.lanes.iter());
+        lanes.count()
+    };
+    host.run("a queue q priorities=9");
+    assert_eq!(made(&host), 0);
+    for line in ["a publish - q 1 priority=4", "a publish - q 2 priority=4"] {
+        host.run(line);
+        assert_eq!(made(&host), 1);
+    }
+    host.run("a publish - q 3 priority=9");
+    assert_eq!(made(&host), 2);
+    host.run("a purge q");
+    assert_eq!(made(&host), 0);
+}

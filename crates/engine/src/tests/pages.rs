@@ -184,7 +184,7 @@ fn pages_that_many_queues_fill_together_are_written_over_several_turns() {
         host.run(&format!("a bind x q{queue} k"));
     }
     let pages = |host: &TestHost| -> usize {
-        let lanes = host.engine.queues.iter().flat_map(|(_, queue)| &queue.lanes);
+        let lanes = host.engine.queues.iter().flat_map(|(_, queue)| queue.lanes.iter());
         lanes.map(|lane| lane.pages.len()).sum()
     };
     for number in 0..4 {

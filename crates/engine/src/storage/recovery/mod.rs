@@ -328,7 +328,7 @@ impl Engine {
             notes.purge(|seq| seq >= before || kept.binary_search(&seq).is_ok());
         }
         let mut pages = Vec::new();
-        for (index, lane) in queue.lanes.iter().enumerate() {
+        for (index, lane) in queue.lanes.numbered() {
             let purged = lane.pages.iter().filter(|page| page.first < before);
             pages.extend(purged.map(|page| (index, page.position)));
         }
@@ -375,7 +375,7 @@ impl Engine {
         self.delays_recovered(now, clean);
         self.sessions_recovered(now);
         self.drop_what_is_too_much(now, fx);
-        let lanes = self.queues.iter().flat_map(|(_, queue)| &queue.lanes);
+        let lanes = self.queues.iter().flat_map(|(_, queue)| queue.lanes.iter());
         let mut entries = lanes.flat_map(|lane| lane.entries());
         debug_assert!(entries.all(|entry| entry.position != NOWHERE));
     }

@@ -115,7 +115,7 @@ impl Engine {
         let Some(slot) = self.queues.slot_of(number) else { return Ok(()) };
         let queue = &mut self.queues[slot];
         let lane = usize::from(lane);
-        let Some(target) = queue.lanes.get_mut(lane) else {
+        let Some(target) = queue.lanes.make(lane) else {
             return Err(format!("queue '{}' has no priority {lane}", queue.name));
         };
         let all = entries;
