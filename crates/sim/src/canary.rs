@@ -63,6 +63,12 @@ pub enum Canary {
     SessionNoticesLost,
     /// The node does not learn that sessions are to be recorded.
     SessionRecordsIgnored,
+    /// Releases of deliveries reach the node as returns that count.
+    ReleasesCounted,
+    /// Releases of deliveries get lost on their way to the node.
+    ReleasesLost,
+    /// Drains are answered before the node has looked for messages.
+    DrainsEarly,
     /// PONG does not wait until all shards know the subscriptions made before the PING.
     PrematurePong,
 }

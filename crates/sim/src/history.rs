@@ -38,10 +38,19 @@ pub const SPILL_CORRUPTED: &str = "the spill disk is damaged";
 pub enum Outcome {
     /// basic.ack.
     Accept,
-    /// basic.nack with requeue.
+    /// basic.nack with requeue; modified as failed.
     Requeue,
+    /// Released: back as if it had not been delivered.
+    Release,
     /// basic.reject without requeue.
     Discard,
+}
+
+impl Outcome {
+    /// Whether the message is in its queue again.
+    pub fn returns(self) -> bool {
+        matches!(self, Outcome::Requeue | Outcome::Release)
+    }
 }
 
 /// A publish as its producer knows it.
@@ -76,7 +85,7 @@ pub struct Delivery {
     pub redelivered: bool,
     /// Payload bytes.
     pub bytes: u64,
-    /// The header `x-delivery-count`.
+    /// The header `x-delivery-count`, or how many deliveries failed.
     pub requeues: u64,
 }
 
@@ -250,6 +259,8 @@ pub enum Event {
     /// The broker has processed everything that this consumer sent before: it answered a later
     /// request on the same channel.
     Synced { consumer: u32 },
+    /// The broker said that it had nothing left to deliver to this consumer, when that drained.
+    NothingLeft { consumer: u32 },
     /// The consumer ended with its connection or channel; its unsettled deliveries are requeued.
     Ended { consumer: u32 },
     /// This consumer started on the direct reply-to address.

@@ -124,7 +124,7 @@ fn ledger(history: &History) -> Result<Ledger<'_>, String> {
                 let is_undone = transaction.is_some_and(|number| rolled_back.contains(&number));
                 let moves = *outcome == Outcome::Discard
                     && history.plan.queues[*queue].dead_letters_to.is_some();
-                if *outcome != Outcome::Requeue && !is_undone && !moves {
+                if !outcome.returns() && !is_undone && !moves {
                     ledger.accounted.insert((*queue, *message));
                 }
             }

@@ -1,6 +1,6 @@
 //! Queues keep their limits: length, time to live, delay and number of requeues.
 
-use crate::history::{Event, History, Outcome, Publish};
+use crate::history::{Event, History, Publish};
 use angarium_engine::{Overflow, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
             Event::Consume(consume) => {
                 consumers.insert(consume.consumer, consume.queue);
             }
-            Event::Settle { queue, outcome: Outcome::Requeue, .. } => {
+            Event::Settle { queue, outcome, .. } if outcome.returns() => {
                 has_returned.insert(*queue);
             }
             Event::Ended { consumer } => has_returned.extend(consumers.get(consumer)),

@@ -10,6 +10,7 @@ mod received;
 mod received_completely;
 mod replies_come;
 mod requests_answered;
+mod returns;
 mod sessions_kept;
 mod settled_is_gone;
 mod subscriptions;
@@ -37,6 +38,9 @@ pub const ALL: &[Check] = &[
     Check { name: "no unmarked duplicate", check: deliveries::no_unmarked_duplicate },
     Check { name: "settled is gone", check: settled_is_gone::check },
     Check { name: "credit respected", check: deliveries::credit_respected },
+    Check { name: "returns counted", check: returns::counted_rightly },
+    Check { name: "returns in place", check: returns::in_place },
+    Check { name: "drains complete", check: returns::drained_completely },
     Check { name: "transactions atomic", check: transactions_atomic::check },
     Check { name: "limits kept", check: limits_kept::check },
     Check { name: "replies come", check: replies_come::check },

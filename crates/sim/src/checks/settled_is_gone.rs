@@ -9,7 +9,7 @@
 //! A delivery sent before may arrive any time later: only a delivery after the answer to a request
 //! sent since then shows that the message was still there.
 
-use crate::history::{Ending, Event, History, MessageId, Outcome};
+use crate::history::{Ending, Event, History, MessageId};
 use crate::plan::QueueIndex;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +47,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
                     settled.flushed(published);
                 }
             }
-            Event::Settle { outcome: Outcome::Requeue, .. } => {}
+            Event::Settle { outcome, .. } if outcome.returns() => {}
             Event::Settle { consumer, queue, message, transaction, .. } => {
                 let copy = (*queue, *message);
                 match transaction {

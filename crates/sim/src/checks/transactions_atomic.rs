@@ -3,7 +3,7 @@
 //! Other checks judge committed and rolled-back ones. Judged by what is there after the last
 //! restart, since deliveries may be sent before the flush.
 
-use crate::history::{Event, History, MessageId, Outcome, Publish};
+use crate::history::{Event, History, MessageId, Publish};
 use crate::plan::QueueIndex;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -79,7 +79,7 @@ impl Seen {
                     self.unsettled.remove(&(*queue, *message));
                     self.transactions.entry(*number).or_default().settled.push((*queue, *message));
                 }
-                None if *outcome != Outcome::Requeue => {
+                None if !outcome.returns() => {
                     self.removed.insert((*queue, *message));
                 }
                 None => {}

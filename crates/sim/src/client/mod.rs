@@ -1,6 +1,7 @@
 //! Clients of the simulated broker, with a folder per protocol.
 
 mod amqp091;
+mod amqp10;
 mod context;
 mod endpoint;
 mod nats;
@@ -16,6 +17,7 @@ use angarium_engine::Time;
 pub fn client_for(plan: &Client, start: Time, random: Random) -> Box<dyn Endpoint> {
     match plan {
         Client::Amqp091(roles) => Box::new(amqp091::Client::new(roles, start, random)),
+        Client::Amqp10(plan) => Box::new(amqp10::Client::new(plan.clone(), start, random)),
         Client::Nats(plan) => Box::new(nats::Client::new(plan.clone(), start, random)),
     }
 }

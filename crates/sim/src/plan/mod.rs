@@ -2,6 +2,7 @@
 //! know what to expect.
 
 pub mod amqp091;
+pub mod amqp10;
 mod direct;
 pub mod nats;
 mod queue;
@@ -92,6 +93,8 @@ pub struct HeaderMatch {
 pub enum Client {
     /// Speaks AMQP 0-9-1: a role on each channel.
     Amqp091(Vec<amqp091::Role>),
+    /// Speaks AMQP 1.0.
+    Amqp10(amqp10::Taker),
     /// Speaks NATS.
     Nats(nats::Client),
 }
@@ -99,6 +102,12 @@ pub enum Client {
 impl From<amqp091::Role> for Client {
     fn from(role: amqp091::Role) -> Client {
         Client::Amqp091(vec![role])
+    }
+}
+
+impl From<amqp10::Taker> for Client {
+    fn from(taker: amqp10::Taker) -> Client {
+        Client::Amqp10(taker)
     }
 }
 
@@ -252,14 +261,14 @@ impl Plan {
     pub fn roles(&self) -> impl Iterator<Item = &amqp091::Role> {
         self.clients.iter().flat_map(|client| match client {
             Client::Amqp091(roles) => roles.as_slice(),
-            Client::Nats(_) => &[],
+            Client::Amqp10(_) | Client::Nats(_) => &[],
         })
     }
 
     /// The NATS clients.
     pub fn nats_clients(&self) -> impl Iterator<Item = &nats::Client> {
         self.clients.iter().filter_map(|client| match client {
-            Client::Amqp091(_) => None,
+            Client::Amqp091(_) | Client::Amqp10(_) => None,
             Client::Nats(client) => Some(client),
         })
     }
@@ -268,7 +277,7 @@ impl Plan {
     pub fn roles_mut(&mut self) -> impl Iterator<Item = &mut amqp091::Role> {
         self.clients.iter_mut().flat_map(|client| match client {
             Client::Amqp091(roles) => roles.as_mut_slice(),
-            Client::Nats(_) => &mut [],
+            Client::Amqp10(_) | Client::Nats(_) => &mut [],
         })
     }
 

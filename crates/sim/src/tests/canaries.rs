@@ -10,6 +10,8 @@ use angarium_engine::SlowConsumerPolicy;
 const RUNS: usize = 60;
 /// Runs for canaries that show in one of fifty runs with direct messages.
 const RARE_RUNS: usize = 300;
+/// Runs of clients that take messages by AMQP 1.0, which must pass.
+const TAKER_RUNS: usize = 10;
 
 /// Some run fails with one of the named promises.
 fn found(canary: Canary, promises: &[&str]) {
@@ -195,6 +197,36 @@ fn lost_notices_of_lost_sessions_are_found() {
 #[test]
 fn sessions_that_are_not_recorded_are_found() {
     found_in(Canary::SessionRecordsIgnored, RUNS, is_of_sessions, &["sessions kept"]);
+}
+
+/// Clients take messages by AMQP 1.0.
+fn is_of_takers(plan: &Plan) -> bool {
+    plan.workload == "takers"
+}
+
+#[test]
+fn releases_that_count_are_found() {
+    found_in(Canary::ReleasesCounted, RUNS, is_of_takers, &["returns counted"]);
+}
+
+#[test]
+fn lost_releases_are_found() {
+    found_in(Canary::ReleasesLost, RUNS, is_of_takers, &["returns in place"]);
+}
+
+#[test]
+fn early_answers_to_drains_are_found() {
+    // The client counts other deliveries than the node then.
+    let promises = ["drains complete", "gets no answer"];
+    found_in(Canary::DrainsEarly, RUNS, is_of_takers, &promises);
+}
+
+#[test]
+fn runs_with_takers_pass() {
+    let is_of_use = |seed: &u64| is_of_takers(&workload::plan(&mut Random::new(*seed)));
+    for seed in (1..).filter(is_of_use).take(TAKER_RUNS) {
+        run::run(seed).unwrap_or_else(|failure| panic!("seed {seed}: {}", failure.what));
+    }
 }
 
 #[test]

@@ -34,6 +34,8 @@ const LATER_PERCENT: u64 = 33;
 const DIRECT_PERCENT: u64 = 25;
 /// Percentage of runs with named sessions, whatever kind was drawn.
 const SESSIONS_PERCENT: u64 = 8;
+/// Percentage of runs with consumers that give credit by AMQP 1.0, whatever kind was drawn.
+const TAKERS_PERCENT: u64 = 8;
 /// Percentage of runs in which clients share connections.
 const SHARING_PERCENT: u64 = 25;
 /// Percentage of runs with several shards.
@@ -43,6 +45,7 @@ const SHARDED_PERCENT: u64 = 30;
 const SESSIONS: u64 = 0x5e55_1000;
 const DIRECT: u64 = 0xd17e_c700;
 const SHARDED: u64 = 0x0005_4b1a;
+const TAKERS: u64 = 0x7a_4e75;
 const SPILLING: u64 = 0x5_9001;
 
 /// The plan that follows from a seed's generator.
@@ -50,13 +53,15 @@ pub fn plan(random: &mut Random) -> Plan {
     let mut apart = random.clone().fork();
     let later = apart.percent(LATER_PERCENT).then(|| *apart.pick(LATER_KINDS));
     let drawn = apart.clone().draw();
-    let [mut sharding, mut spilling, mut direct, mut sessions] =
-        [SHARDED, SPILLING, DIRECT, SESSIONS].map(|seed| Random::new(drawn ^ seed));
+    let [mut sharding, mut spilling, mut direct, mut sessions, mut takers] =
+        [SHARDED, SPILLING, DIRECT, SESSIONS, TAKERS].map(|seed| Random::new(drawn ^ seed));
     let kind = *random.pick(KINDS);
     let kind: Kind = if direct.percent(DIRECT_PERCENT) {
         direct::plan
     } else if sessions.percent(SESSIONS_PERCENT) {
         queues::sessions
+    } else if takers.percent(TAKERS_PERCENT) {
+        queues::takers
     } else {
         later.unwrap_or(kind)
     };

@@ -308,7 +308,9 @@ impl Context<'_> {
         let (delivery_tag, multiple) = (unsettled.tag, false);
         self.link.send(&match outcome {
             Outcome::Accept => Method::BasicAck { delivery_tag, multiple },
-            Outcome::Requeue => Method::BasicNack { delivery_tag, multiple, requeue: true },
+            Outcome::Requeue | Outcome::Release => {
+                Method::BasicNack { delivery_tag, multiple, requeue: true }
+            }
             Outcome::Discard => Method::BasicReject { delivery_tag, requeue: false },
         });
         self.note_settle(unsettled, outcome, transaction);
