@@ -435,3 +435,138 @@ fn only_what_sends_to_a_congested_queue_pauses() {
             .replace("BODY", &"b".repeat(2700)),
     );
 }
+
+/// Three transactions over two channels, open at once: each takes a message of `work` and puts one into `x` and
+/// one into `y`. They are committed one after the other.
+const THREE: [&str; 27] = [
+    "a queue work durable",
+    "a queue x durable",
+    "a queue y durable",
+    "b publish - work 1 persistent",
+    "b publish - work 2 persistent",
+    "b publish - work 3 persistent",
+    "a begin",
+    "a2 begin",
+    "a begin",
+    "a get work",
+    "a get work",
+    "a2 get work",
+    "a publish - x 1 persistent in=1",
+    "a2 publish - x 2 persistent in=2",
+    "a2 publish - y 3 persistent in=3",
+    "a accept 2 in=2",
+    "a accept 1 in=1",
+    "a2 accept 1 in=3",
+    "a publish - y 2 persistent in=2",
+    "a2 publish - y 1 persistent in=1",
+    "a publish - x 3 persistent in=3",
+    "b publish - x plain persistent",
+    "flush",
+    "a2 end-transaction 2 commit",
+    "a end-transaction 3 commit",
+    "a end-transaction 1 commit",
+    "b publish - y plain persistent",
+];
+/// How many of those lines come before the first commit.
+const BEFORE: usize = 23;
+
+/// The messages of a queue.
+fn contents(host: &mut TestHost, queue: &str) -> Vec<String> {
+    host.fx.quiet = true;
+    host.fx.delivered.clear();
+    host.run(&format!("z consume {queue} c presettled"));
+    host.run("z cancel c");
+    host.fx.quiet = false;
+    host.fx.delivered.iter().map(|(_, _, body, _)| body.clone()).collect()
+}
+
+/// Says which of the three are done; none is done in part.
+fn done(host: &mut TestHost, what: &str) -> [bool; 3] {
+    let [work, x, y] = ["work", "x", "y"].map(|queue| contents(host, queue));
+    ["1", "2", "3"].map(|number| {
+        let is_in = |queue: &[String]| queue.iter().filter(|body| *body == number).count();
+        let found = (is_in(&work), is_in(&x), is_in(&y));
+        assert!([(1, 0, 0), (0, 1, 1)].contains(&found), "{what}: {number} is {found:?}");
+        found.0 == 0
+    })
+}
+
+#[test]
+fn a_crash_at_any_record_leaves_each_whole_or_not_at_all() {
+    let mut seen = Vec::new();
+    for lost in 0.. {
+        let mut host = TestHost::new();
+        THREE[..BEFORE].iter().for_each(|line| drop(host.run(line)));
+        let before = host.fx.records.len();
+        THREE[BEFORE..].iter().for_each(|line| drop(host.run(line)));
+        let kept = host.fx.records.len().saturating_sub(lost);
+        if kept < before {
+            break;
+        }
+        // A group is there as a whole or not at all.
+        let groups = &host.fx.groups;
+        let nexts = groups.iter().skip(1).map(|group| group.0).chain([host.fx.records.len()]);
+        let mut inner = groups.iter().zip(nexts).map(|(at, next)| at.0 + 1..next.min(at.0 + at.1));
+        if inner.any(|records| records.contains(&kept)) {
+            continue;
+        }
+        host.run(&format!("restart lose={lost}"));
+        seen.push(done(&mut host, &format!("{lost} records lost")));
+    }
+    seen.dedup();
+    let order = [[true; 3], [false, true, true], [false, true, false], [false; 3]];
+    assert_eq!(seen, order, "they are committed in the order 2, 3, 1");
+}
+
+#[test]
+fn a_checkpoint_at_any_time_has_what_transactions_hold() {
+    for begin in ["snapshot", "checkpoint"] {
+        for at in 0..=THREE.len() {
+            for rolls_back in [false, true] {
+                let mut host = TestHost::new();
+                host.set_snapshot_at_once(2);
+                for (index, line) in THREE.iter().enumerate() {
+                    if index == at {
+                        host.run(begin);
+                    }
+                    host.run(if rolls_back { line.trim_end_matches(" commit") } else { line });
+                }
+                host.run("restart");
+                let expected = [!rolls_back; 3];
+                assert_eq!(
+                    done(&mut host, &format!("{begin} at {at}")),
+                    expected,
+                    "{begin} at {at}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn what_goes_back_to_its_place_comes_before_anything_later_however_much_it_is() {
+    for settles_at_once in [3, 1000] {
+        let limits = Limits { settles_at_once, ..Limits::default() };
+        for rolls_back in ["a end-transaction 1", "a close"] {
+            let mut host = TestHost::with(limits.clone());
+            host.run("b queue q durable");
+            (0..15).for_each(|body| drop(host.run(&format!("b publish - q {body} persistent"))));
+            for line in [
+                "a begin",
+                "a2 consume q c",
+                "a2 accept 15 multiple in=1",
+                "a2 cancel c",
+                "e consume q e presettled",
+            ] {
+                host.run(line);
+            }
+            (host.fx.quiet, host.fx.delivered) = (true, Vec::new());
+            host.act_on(rolls_back);
+            host.act_on("b publish - q 15 persistent");
+            host.run("flush");
+            let came = host.fx.delivered.iter().map(|(_, _, body, _)| body.clone());
+            let expected: Vec<String> = (0..16).map(|body: u32| body.to_string()).collect();
+            assert_eq!(came.collect::<Vec<_>>(), expected, "{rolls_back}, {settles_at_once}");
+        }
+    }
+}

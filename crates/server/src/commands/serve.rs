@@ -185,6 +185,8 @@ pub(crate) fn options(settings: &Settings, shards: usize) -> Result<Options, Str
             user_subscriptions_max: settings.user_subscriptions_max.unwrap_or(u64::MAX),
             unsettled_max: narrow(settings.unsettled_max),
             body_bytes_max: settings.body_bytes_max.0,
+            transactions_max: count(settings.transactions_max),
+            transaction_timeout: settings.transaction_timeout.map(|span| span.0),
             transaction_operations_max: count(settings.transaction_operations_max),
             transaction_bytes_max: settings.transaction_bytes_max.0,
             resident_bytes_max: settings.resident_bytes_max.0.min(resident_max),

@@ -318,7 +318,13 @@ settings! {
     connection_bytes_per_second("connection-bytes-per-second"): Option<ByteCount> = None, Restart, BYTES;
     /// Unsettled deliveries per channel if the client sets no prefetch.
     unsettled_max("unsettled-max"): u64 = 1_000_000, Restart, between(1, u32::MAX as u64);
-    /// Publishes and settles in one transaction.
+    /// Transactions that one connection has open, those of AMQP 0-9-1's channels not counted.
+    transactions_max("transactions-max"): u64 = 1_000, Restart, between(1, 1_000_000);
+    /// How long a transaction may be open after its first publish or settle. Then it is rolled back, and its
+    /// commit refused. `off`: any time.
+    transaction_timeout("transaction-timeout"): Option<Span> = None, Restart,
+        between(Some(SECOND), Some(YEAR)).or(None);
+    /// Publishes and settled deliveries in one transaction.
     transaction_operations_max("transaction-operations-max"): u64 = 100_000, Restart, between(1, 100_000_000);
     /// Message bodies that one transaction holds until it is committed.
     transaction_bytes_max("transaction-bytes-max"): ByteCount = mib(128), Restart, at_least(kib(1));

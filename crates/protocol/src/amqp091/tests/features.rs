@@ -289,6 +289,37 @@ fn deliveries_stop_and_go_on() {
 }
 
 #[test]
+fn messages_are_delayed_on_any_exchange() {
+    check(
+        "> 1 queue.declare queue=q
+         < 1 queue.declare-ok queue=q
+         > 1 queue.bind queue=q exchange=amq.fanout
+         < 1 queue.bind-ok
+         > 1 basic.publish routing_key=q | headers={x-delay:1000} \"named\"
+         > 1 basic.publish exchange=amq.fanout | headers={x-delay:500} \"bound\"
+         > 1 basic.publish routing_key=none mandatory=true | headers={x-delay:1000} \"lost\"
+         < 1 basic.return reply_code=312 reply_text=NO_ROUTE routing_key=none | \
+           headers={x-delay:1000} \"lost\"
+         > 1 tx.select
+         < 1 tx.select-ok
+         > 1 basic.publish routing_key=q | headers={x-delay:1000} \"held\"
+         > 1 tx.commit
+         < 1 tx.commit-ok
+         > 1 basic.get queue=q
+         < 1 basic.get-empty
+         > wait 1000
+         > 1 basic.get queue=q
+         < 1 basic.get-ok delivery_tag=1 exchange=amq.fanout message_count=2 | \
+           headers={x-delay:-500} \"bound\"
+         > 1 basic.get queue=q
+         < 1 basic.get-ok delivery_tag=2 routing_key=q message_count=1 | headers={x-delay:-1000} \
+           \"named\"
+         > 1 basic.get queue=q
+         < 1 basic.get-ok delivery_tag=3 routing_key=q | headers={x-delay:-1000} \"held\"",
+    );
+}
+
+#[test]
 fn messages_are_delayed() {
     check(
         "> 1 exchange.declare exchange=later kind=x-delayed-message \
