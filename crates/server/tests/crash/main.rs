@@ -8,6 +8,7 @@ mod drain;
 mod history;
 mod load;
 mod random;
+mod subscriptions;
 mod wire;
 
 use broker::Broker;
