@@ -186,7 +186,7 @@ settings! {
     tls_client_user("tls-client-user"): CertificateUser = CertificateUser::CommonName, Now;
     /// Revoked client certificates: the list (CRL) of each authority in their chains, PEM, one after the
     /// other. Read again when the file changes. Certificates on it are refused, and so are those of an
-    /// authority without a list, and all if the list has expired. Open connections stay.
+    /// authority without a list, and all if the list has expired. Open connections of theirs are ended.
     tls_client_revocations("tls-client-revocations"): Option<PathBuf> = None, Now;
     /// Where health, metrics and the administration API are served. This host only by default: it is plain
     /// HTTP, and passwords sent to it from elsewhere can be read on the way.
