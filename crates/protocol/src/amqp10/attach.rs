@@ -59,7 +59,7 @@ impl Handler {
             WireRole::Sender => Role::Receiver,
             WireRole::Receiver => Role::Sender,
         };
-        self.steal(context, attach.name, role);
+        self.steal(context, number, attach.name, role);
         let attaching = Attaching { frame: body.into(), ..Attaching::default() };
         self.sessions.all[index].add_link(Link {
             handle,
@@ -95,9 +95,11 @@ impl Handler {
         Ok(())
     }
 
-    /// Detaches a link of this connection whose name is attached anew.
-    fn steal(&mut self, context: &mut Context<impl Host>, name: &str, role: Role) {
-        let found = self.sessions.all.iter_mut().find_map(|session| {
+    /// Detaches a link of another session of this connection whose name is attached anew. Within a session
+    /// both stay: Qpid Proton for Python gives all links to one address the same name.
+    fn steal(&mut self, context: &mut Context<impl Host>, by: u16, name: &str, role: Role) {
+        let others = self.sessions.all.iter_mut().filter(|session| session.number != by);
+        let found = others.into_iter().find_map(|session| {
             let number = session.number;
             let link = session.link_named(name, role).filter(|link| link.may_be_stolen())?;
             Some((number, link.handle))

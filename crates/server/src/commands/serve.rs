@@ -211,6 +211,7 @@ pub(crate) fn options(settings: &Settings, shards: usize) -> Result<Options, Str
         amqp10: Arc::new(amqp10::Settings {
             body_bytes_max: settings.body_bytes_max.0,
             handshake_timeout: settings.handshake_timeout.0,
+            anonymous_user: settings.amqp_no_auth_user.clone(),
             ..amqp10::Settings::default()
         }),
         nats: Arc::new(nats_settings(settings, &server_id)),

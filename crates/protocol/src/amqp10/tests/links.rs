@@ -195,16 +195,18 @@ fn a_queue_that_is_deleted_detaches_its_links() {
 fn a_link_attached_anew_is_taken_from_the_old_one() {
     let mut client = Client::open();
     client.send(0, &receiver(1, "q"));
+    client.send(1, &super::client::begin(10));
     client.lines();
+    // Within a session both stay.
     client.send(0, &receiver(2, "q"));
-    let lines = client.lines();
-    assert_eq!(
-        lines,
-        [
-            "0 detach 1 closed amqp:link:stolen: the link was attached anew",
-            "0 attach 2 sender r q -> -",
-        ]
-    );
+    client.expect(&["0 attach 2 sender r q -> -"]);
+    client.send(0, &closing(2));
+    client.lines();
+    client.send(1, &receiver(5, "q"));
+    client.expect(&[
+        "0 detach 1 closed amqp:link:stolen: the link was attached anew",
+        "1 attach 5 sender r q -> -",
+    ]);
 }
 
 #[test]
