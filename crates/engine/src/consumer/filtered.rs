@@ -111,7 +111,7 @@ impl Group {
         self.known == 0 && self.behind == 0 && self.barred.is_empty()
     }
 
-    /// The same, but for messages that some consumers do not get.
+    /// The same for messages that some consumers do not get.
     pub(crate) fn has_seen_all(&self) -> bool {
         self.known == 0 && self.behind == 0
     }

@@ -436,8 +436,8 @@ fn only_what_sends_to_a_congested_queue_pauses() {
     );
 }
 
-/// Three transactions over two channels, open at once: each takes a message of `work` and puts one into `x` and
-/// one into `y`. They are committed one after the other.
+/// Three transactions over two channels, open at once: each takes a message of `work` and puts one into `x`
+/// and one into `y`. They are committed one after the other.
 const THREE: [&str; 27] = [
     "a queue work durable",
     "a queue x durable",
