@@ -111,6 +111,7 @@ pub(crate) fn is_plain(annotations: &Annotations) -> bool {
         && !annotations.further_keys_removed
         && !annotations.delayed
         && annotations.dropped == 0
+        && annotations.changed.is_empty()
 }
 
 /// The headers that are not shown as they were published.

@@ -4,7 +4,7 @@ use super::address;
 use super::body::{content_type, text, uuid_text};
 use super::codec::{
     MapWriter, MessageId, OwnedValue, Properties, SectionKind, Sections, Symbol, Timestamp, Value,
-    put_list, put_map_section,
+    entries as entries_in, put_list, put_map_section,
 };
 use super::stored::Kept;
 use crate::properties::{
@@ -148,29 +148,38 @@ fn header_value(value: Value<'_>) -> HeaderValue<'_> {
 }
 
 /// Properties in this format as the broker has changed them since they were published: without a time to
-/// live that was removed, and with its own annotations.
+/// live that was removed, with what consumers have added that returned the message, and with the broker's own
+/// annotations.
 pub(crate) fn amended(raw: &[u8], annotations: &Annotations) -> Vec<u8> {
     let mut kept = Kept::of(raw);
     if annotations.ttl_removed {
         kept.ttl = None;
     }
-    if annotations.deaths.is_empty() && annotations.dropped == 0 {
+    let is_told = !annotations.deaths.is_empty() || annotations.dropped > 0;
+    if !is_told && annotations.changed.is_empty() {
         return kept.encode(|out| out.extend_from_slice(kept.sections));
     }
     let sections = kept.sections();
     let rest = sections.message_annotations.map_or(0, |section| section.end);
+    let published = sections.message_annotations().unwrap_or_default();
+    let own = [DEATHS, DROPPED].map(|name| Value::Symbol(Symbol(name)));
+    let mut entries: Vec<(Value<'_>, Value<'_>)> = Vec::new();
+    for (key, value) in published.entries().chain(entries_in(&annotations.changed)) {
+        let key = match key {
+            // Some clients take strings for symbols.
+            Value::String(name) => Value::Symbol(Symbol(name)),
+            key => key,
+        };
+        let is_key = matches!(key, Value::Symbol(_) | Value::ULong(_)) && !own.contains(&key);
+        match entries.iter_mut().find(|(known, _)| *known == key) {
+            Some(entry) => entry.1 = value,
+            None if is_key => entries.push((key, value)),
+            None => {}
+        }
+    }
     kept.encode(|out| {
         put_map_section(out, SectionKind::MessageAnnotations, |map| {
-            let published = sections.message_annotations().unwrap_or_default();
-            for (key, value) in published.entries() {
-                let Value::Symbol(Symbol(name)) = key else {
-                    map.put(&key, &value);
-                    continue;
-                };
-                if name != DEATHS && name != DROPPED {
-                    map.put(&key, &value);
-                }
-            }
+            entries.iter().for_each(|(key, value)| map.put(key, value));
             put_own_annotations(map, annotations);
         });
         out.extend_from_slice(kept.sections.get(rest..).unwrap_or_default());
@@ -254,6 +263,15 @@ mod tests {
         let mut properties = Vec::new();
         content(&sections, &mut properties).expect("it is taken");
         properties
+    }
+
+    /// What a consumer adds that returns a message.
+    fn returned_with(entries: &[(&str, u32)]) -> Vec<u8> {
+        let map = OwnedValue::map(|map| {
+            entries.iter().for_each(|(key, value)| map.put(&Symbol(key), value));
+        });
+        let Value::Map(map) = map.value() else { unreachable!("it is a map") };
+        map.bytes().to_vec()
     }
 
     /// What other protocols see of a message with these sections, in order.
@@ -353,6 +371,7 @@ mod tests {
             deaths: vec![death],
             ttl_removed: true,
             dropped: 3,
+            changed: returned_with(&[("x-mine", 2), ("x-tried", 3), ("x-opt-deaths", 4)]).into(),
             ..Annotations::default()
         };
         let amended = amended(&raw, &annotations);
@@ -367,8 +386,10 @@ mod tests {
         let death = format!(
             r#"{{"queue":"q","reason":"expired","count":2,"last-time":{time},"exchange":"","#
         ) + r#""routing-keys":["q"],"ttl":9}"#;
-        let expected =
-            format!(r#"{{"x-mine":1,"x-opt-dropped-count":3,"x-opt-deaths":[{death}]}}"#);
+        let expected = r#"{"x-mine":2,"x-tried":3,"x-opt-dropped-count":3,"x-opt-deaths":["#
+            .to_owned()
+            + &death
+            + "]}";
         assert_eq!(json, expected);
     }
 

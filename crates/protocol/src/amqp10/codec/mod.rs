@@ -56,7 +56,7 @@ pub use transaction::{CoordinatorRequest, Declare, Discharge};
 pub use union::Union;
 pub use value::{
     Array, DEPTH_MAX, Described, Descriptor, List, Map, Symbol, Timestamp, Uuid, Value,
-    ZERO_WIDTH_ELEMENTS_MAX,
+    ZERO_WIDTH_ELEMENTS_MAX, entries,
 };
 pub use write::{ArrayItem, ListWriter, MapWriter, put_array, put_list, put_map};
 

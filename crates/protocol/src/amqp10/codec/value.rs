@@ -398,6 +398,12 @@ fn values<'a>(items: &'a [u8]) -> impl Iterator<Item = Value<'a>> + use<'a> {
     std::iter::from_fn(move || if reader.rest().is_empty() { None } else { read(&mut reader).ok() })
 }
 
+/// The entries in the [bytes](Map::bytes) of one map or of several; they end where the bytes are damaged.
+pub fn entries<'a>(bytes: &'a [u8]) -> impl Iterator<Item = (Value<'a>, Value<'a>)> + use<'a> {
+    let mut values = values(bytes);
+    std::iter::from_fn(move || Some((values.next()?, values.next()?)))
+}
+
 impl<'a> Map<'a> {
     /// How many entries it has.
     #[must_use]
@@ -420,8 +426,7 @@ impl<'a> Map<'a> {
     }
     /// Its keys with their values, in their order.
     pub fn entries(&self) -> impl Iterator<Item = (Value<'a>, Value<'a>)> + use<'a> {
-        let mut values = values(self.items);
-        std::iter::from_fn(move || Some((values.next()?, values.next()?)))
+        entries(self.items)
     }
     /// The value of the first entry whose key is that string or symbol.
     #[must_use]
