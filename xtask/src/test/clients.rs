@@ -26,6 +26,7 @@ const CRASH_ROUNDS_LONG: &str = "200";
 
 /// The manifests of the suites in Rust, each a workspace of its own.
 pub(super) const RUST_MANIFESTS: &[&str] = &[
+    "crates/server/tests/clients/amqp10-rust/Cargo.toml",
     "crates/server/tests/clients/rust/Cargo.toml",
     "crates/server/tests/clients/nats-rust/Cargo.toml",
 ];

@@ -16,8 +16,13 @@ import (
 
 var cases = []testCase{
 	{"a message arrives as it was sent", roundTrip},
+	{"outcomes", outcomes},
 	{"a large message both ways in many frames", large},
 	{"no credit, no message", manualCredit},
+	{"a selector", selector},
+	{"a dynamic address", dynamic},
+	{"a durable subscription over connections", durable},
+	{"an unknown exchange refuses the link only", unknownExchange},
 	{"a small limit of sessions", sessions},
 	{"senders and receivers in parallel", parallel},
 	{"sends without waiting, and their receipts", receipts},
@@ -286,12 +291,12 @@ func durable(w *world) error {
 	return errors.Join(err, equal(texts, []string{"meanwhile"}), receiver.Close(w))
 }
 
-func unknownQueue(w *world) error {
+func unknownExchange(w *world) error {
 	session, err := w.session()
 	if err != nil {
 		return err
 	}
-	_, err = session.NewReceiver(w, "/queues/"+name(), nil)
+	_, err = session.NewSender(w, "/exchanges/"+name()+"/key", nil)
 	if err := refused(err, amqp.ErrCondNotFound); err != nil {
 		return err
 	}

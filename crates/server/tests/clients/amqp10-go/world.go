@@ -134,8 +134,8 @@ func equal[T any](got, expected T) error {
 
 // refused asserts that a link is refused with that condition.
 func refused(err error, condition amqp.ErrCond) error {
-	var link *amqp.LinkError
-	if errors.As(err, &link) && link.RemoteErr != nil && link.RemoteErr.Condition == condition {
+	var told *amqp.Error
+	if errors.As(err, &told) && told.Condition == condition {
 		return nil
 	}
 	return fmt.Errorf("not refused with %s: %w", condition, err)

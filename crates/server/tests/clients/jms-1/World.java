@@ -1,0 +1,96 @@
+import com.rabbitmq.client.Channel;
+import java.net.URI;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import javax.jms.Connection;
+import javax.jms.JMSException;
+import javax.jms.Message;
+import javax.jms.MessageConsumer;
+import javax.jms.TextMessage;
+import org.apache.qpid.jms.JmsConnectionFactory;
+
+/** What one case uses. Everything it opens is closed. */
+final class World implements AutoCloseable {
+    /** How long nothing must come before it counts as "does not come". */
+    static final long SILENCE_MS = 200;
+    /** Another broker than Angarium: what only Angarium has is then skipped. */
+    static final boolean OURS = System.getenv("BROKER_TEST_PEER") == null;
+
+    private final List<AutoCloseable> opened = new ArrayList<>();
+
+    static int port() {
+        String url = System.getenv("AMQP_URL");
+        return URI.create(url == null ? "amqp://guest:guest@127.0.0.1:5672/%2f" : url).getPort();
+    }
+
+    /** Connections of Qpid JMS. */
+    static JmsConnectionFactory factory(int port) {
+        return new JmsConnectionFactory("amqp://127.0.0.1:" + port + "?jms.username=guest&jms.password=guest"
+                + "&jms.requestTimeout=10000&jms.sendTimeout=10000&jms.closeTimeout=10000");
+    }
+
+    /** A started connection of Qpid JMS; it is closed with the case. */
+    Connection connect() throws JMSException {
+        Connection connection = factory(port()).createConnection();
+        closing(connection::close);
+        connection.start();
+        return connection;
+    }
+
+    /** Something to close with the case. */
+    <T extends AutoCloseable> T closing(T closeable) {
+        opened.add(closeable);
+        return closeable;
+    }
+
+    /** A name that nobody else uses. */
+    static String name(String prefix) {
+        return prefix + "-" + UUID.randomUUID();
+    }
+
+    /** Declares a durable queue over AMQP 0-9-1. */
+    static String declare(Map<String, Object> arguments) throws Exception {
+        String name = name("declared");
+        var factory = new com.rabbitmq.client.ConnectionFactory();
+        factory.setHost("127.0.0.1");
+        factory.setPort(port());
+        try (var connection = factory.newConnection()) {
+            Channel channel = connection.createChannel();
+            channel.queueDeclare(name, true, false, false, arguments);
+        }
+        return name;
+    }
+
+    static Message take(MessageConsumer from) throws JMSException {
+        Message message = from.receive(Suite.PATIENCE_MS);
+        Suite.check(message != null, "waited in vain for a message");
+        return message;
+    }
+
+    static String text(Message message) throws JMSException {
+        return ((TextMessage) message).getText();
+    }
+
+    /** The texts of the next messages. */
+    static List<String> texts(MessageConsumer from, int count) throws JMSException {
+        List<String> texts = new ArrayList<>();
+        for (int index = 0; index < count; index++) {
+            texts.add(text(take(from)));
+        }
+        return texts;
+    }
+
+    static void quiet(MessageConsumer consumer) throws JMSException {
+        Message message = consumer.receive(SILENCE_MS);
+        Suite.check(message == null, "came, and should not: " + message);
+    }
+
+    @Override
+    public void close() throws Exception {
+        for (int index = opened.size() - 1; index >= 0; index--) {
+            opened.get(index).close();
+        }
+    }
+}
