@@ -274,10 +274,9 @@ impl Connection {
         format!("bench-{:06}-{channel:02}", self.number % 1_000_000)
     }
 
-    /// The address of a queue or topic. RabbitMQ knows none without a prefix.
+    /// The address of a queue or topic.
     fn address(&self, name: &str) -> String {
-        let prefix = if self.management.has_declared_queues() { "/queues/" } else { "" };
-        format!("{prefix}{}", terminus::bare(name))
+        terminus::address(name, self.management.has_declared_queues())
     }
 
     /// Asks for the outcome of each message from now on.

@@ -16,7 +16,7 @@ use angarium_protocol::amqp10::frame;
 
 /// Brokers that have it, by the product that their open names.
 const PRODUCTS: [&str; 2] = ["Angarium", "RabbitMQ"];
-/// The one whose queues must be declared.
+/// The one whose queues must be declared, which Angarium may call itself, too.
 const DECLARED: &str = "RabbitMQ";
 const LIMITS: Limits = Limits { properties_bytes_max: 64 * 1024 };
 

@@ -48,6 +48,12 @@ pub(super) fn bare(name: &str) -> &str {
     name.strip_prefix(TOPIC).or_else(|| name.strip_prefix(QUEUE)).unwrap_or(name)
 }
 
+/// The address of a queue or topic; with RabbitMQ those of queues have a prefix.
+pub(super) fn address(name: &str, has_prefixes: bool) -> String {
+    let prefix = if has_prefixes && !name.starts_with(TOPIC) { "/queues/" } else { "" };
+    format!("{prefix}{}", bare(name))
+}
+
 /// The capabilities that say what a name is of.
 fn capabilities(name: &str, is_shared: bool) -> Symbols<'static> {
     Symbols::new(match name.starts_with(TOPIC) {

@@ -3,7 +3,7 @@
 use super::input::{Input, Part, general_transfer, quick_body, quick_transfer};
 use super::message::{self, Sending, begins_message};
 use super::session::{End, Session, WINDOW_MAX};
-use super::terminus::{filter, split_label};
+use super::terminus::{address, filter, split_label};
 use super::transaction::{Accepted, Transactions};
 use crate::client::tests::Kept;
 use crate::client::{Error, Labels, Link, Receiver, Route, Target};
@@ -104,6 +104,14 @@ fn frames_that_begin_a_message_are_told_from_those_that_go_on() {
     }
     let more = Some(false);
     assert_eq!(found, [Some(true), more, more, more, more, None]);
+}
+
+#[test]
+fn only_queues_have_a_prefix_and_only_where_it_is_wanted() {
+    assert_eq!(address("queue://a", true), "/queues/a");
+    assert_eq!(address("a", true), "/queues/a");
+    assert_eq!(address("queue://a", false), "a");
+    assert_eq!([true, false].map(|it| address("topic://a", it)), ["a", "a"]);
 }
 
 #[test]
