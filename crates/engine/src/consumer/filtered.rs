@@ -1,6 +1,7 @@
 //! The consumers of one queue that take only some of its messages, in groups of those that take the same, and
 //! what each group knows of the queue.
 
+use crate::consumer::read_beside::ReadBeside;
 use crate::foundation::slab::Slab;
 use crate::queue::notes::Waiting;
 use crate::selector::Filter;
@@ -21,6 +22,10 @@ pub(crate) struct Filtered {
     filters: FilterSet<u32>,
     /// Groups that may have something to take, each once.
     awake: VecDeque<u32>,
+    /// What was read of the queue for them.
+    pub(crate) reading: ReadBeside,
+    /// Messages that came back and are in the journal only, which are looked at before anything else.
+    again: BTreeSet<Waiting>,
     /// Whose turn it is among those that could take the same message.
     turn: usize,
 }
@@ -152,6 +157,8 @@ impl Filtered {
             by_filter: HashMap::with_hasher(FixedState::with_seed(seed)),
             filters: FilterSet::new(seed),
             awake: VecDeque::new(),
+            reading: ReadBeside::default(),
+            again: BTreeSet::new(),
             turn: 0,
         }
     }
@@ -226,6 +233,48 @@ impl Filtered {
         if !std::mem::replace(&mut group.is_awake, true) {
             self.awake.push_back(slot);
         }
+    }
+
+    /// Wakes all whose consumers can take something.
+    pub(crate) fn wake_all(&mut self) {
+        let able = self.groups.iter().filter(|(_, group)| !group.able.is_empty());
+        let able: Vec<u32> = able.map(|(slot, _)| slot).collect();
+        able.into_iter().for_each(|slot| self.wake(slot));
+    }
+
+    /// The same, a certain one first.
+    pub(crate) fn wake_first(&mut self, slot: u32) {
+        if let Some(group) = self.groups.get_mut(slot) {
+            group.is_awake = true;
+            self.awake.retain(|other| *other != slot);
+            self.awake.push_front(slot);
+        }
+    }
+
+    /// A message came back that is in the journal only.
+    pub(crate) fn look_again_at(&mut self, at: Waiting) {
+        self.again.insert(at);
+    }
+
+    /// The next message to be looked at again.
+    pub(crate) fn first_again(&self) -> Option<Waiting> {
+        self.again.first().copied()
+    }
+
+    /// A message was looked at again, or is gone.
+    pub(crate) fn looked_again_at(&mut self, at: Waiting) {
+        self.again.remove(&at);
+    }
+
+    /// Whether no message is to be looked at again.
+    pub(crate) fn is_up_to_date(&self) -> bool {
+        self.again.is_empty()
+    }
+
+    /// The next messages that a group would take in a lane.
+    pub(crate) fn known(&self, group: u32, lane: usize) -> impl Iterator<Item = u64> {
+        let seen = self.groups.get(group).and_then(|group| group.lanes.get(lane));
+        seen.into_iter().flat_map(|seen| seen.known.iter().copied())
     }
 
     /// The group that has been awake for longest.
@@ -313,7 +362,7 @@ impl Filtered {
         for slot in cohort.groups {
             let group = &mut self.groups[slot];
             group.has_seen(lane, up_to);
-            if !group.able.is_empty() && !group.has_nothing() {
+            if !group.able.is_empty() && group.known > 0 {
                 self.wake(slot);
             }
         }
@@ -321,6 +370,7 @@ impl Filtered {
 
     /// Everything that was in the queue is gone.
     pub(crate) fn forget_all(&mut self) {
+        self.again.clear();
         for (_, group) in self.groups.iter_mut() {
             group.lanes.clear();
             group.barred.clear();

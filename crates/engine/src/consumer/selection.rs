@@ -1,14 +1,14 @@
 //! Consumers that take only some messages of their queue: what comes is compared with each distinct filter
 //! once, and what waits as far as somebody could take it.
 
-use super::filtered::Filtered;
+use super::browsers::BrowserWanted;
+use super::filtered::{Filtered, Group};
+use super::selection_reading::{Known, NextWaiting, Place, known, next_waiting};
 use crate::engine::Engine;
 use crate::foundation::work_budget::Filtering;
 use crate::interface::limits::{FILTER_TERMS_MAX, MESSAGE_BYTES};
 use crate::interface::refusal::refuse;
-use crate::queue::Queue;
-use crate::queue::entry::Entry;
-use crate::queue::lane::{Browsed, Front};
+use crate::queue::lane::Front;
 use crate::queue::notes::Waiting;
 use crate::queue::stored::{Incoming, Stored};
 use crate::selector::Filter;
@@ -17,22 +17,12 @@ use crate::{Effects, Refusal, Selectable, Time};
 /// Messages that wait which are compared with filters before others get their turn.
 const COMPARED_AT_ONCE: usize = 64;
 
-/// What came of a group's turn.
-enum Served {
+/// What a group has done in its turn.
+pub(super) enum Served {
     /// It was handed a message, or has looked at some, which counts for this in bytes. It may go on.
     Something(u64),
     /// It waits until something happens.
     Nothing,
-}
-
-/// What a message that a group knows of is by now.
-enum Known {
-    /// It can be handed out.
-    Here { bytes: u32 },
-    /// It waits, but not for this group.
-    Passed,
-    /// It is in the journal only.
-    Cold,
 }
 
 impl<'a> Incoming<'a> {
@@ -88,7 +78,7 @@ impl Engine {
     }
 
     /// Finds the groups of a queue's consumers that would take a message, into `scratch.matched`.
-    fn find_groups(&mut self, slot: u32, message: &Selectable<'_>) {
+    pub(super) fn find_groups(&mut self, slot: u32, message: &Selectable<'_>) {
         let matched = &mut self.scratch.matched;
         matched.clear();
         let Some(filtered) = &self.queues[slot].filtered else { return };
@@ -124,7 +114,9 @@ impl Engine {
         let filtered = queue.filtered.as_deref_mut()?;
         let consumers = &self.clients.consumers;
         let priority = |able: &[u32]| able.first().map(|first| consumers[*first].priority);
-        let idle = |slot: &u32| filtered.get(*slot).filter(|group| group.has_nothing());
+        let is_up_to_date = filtered.is_up_to_date() && queue.holds == 0;
+        let has_nothing = |group: &&Group| group.has_nothing() && is_up_to_date;
+        let idle = |slot: &u32| filtered.get(*slot).filter(has_nothing);
         let groups = self.scratch.matched.iter();
         let groups = groups.filter_map(|slot| Some((Some(*slot), priority(&idle(slot)?.able)?)));
         let takes_any = queue.ready == 0 && queue.groups.is_none();
@@ -168,7 +160,14 @@ impl Engine {
         }
         let Some(entry) = queue.lanes[usize::from(lane)].find(seq) else { return };
         let requeues = entry.requeues;
-        let Some(message) = entry.message.clone() else { return };
+        let Some(message) = entry.message.clone() else {
+            if let Some(filtered) = &mut queue.filtered {
+                filtered.look_again_at(Waiting::new(lane, seq));
+                filtered.wake_all();
+                self.mark_dirty(slot);
+            }
+            return;
+        };
         self.find_groups(slot, &message.stored().selectable(requeues));
         let Some(filtered) = &mut self.queues[slot].filtered else { return };
         if filtered.came_back(&self.scratch.matched, lane.into(), seq) {
@@ -204,6 +203,9 @@ impl Engine {
 
     /// Hands a group one message, or has it look at some that it has not seen.
     fn serve_group<F: Effects>(&mut self, now: Time, slot: u32, group: u32, fx: &mut F) -> Served {
+        if let Some(served) = self.look_again(now, slot, group, fx) {
+            return served;
+        }
         if let Some(bytes) = self.serve_barred(now, slot, group, fx) {
             return Served::Something(bytes);
         }
@@ -219,23 +221,22 @@ impl Engine {
                     self.bar_known(slot, group, lane);
                     return Served::Something(MESSAGE_BYTES);
                 }
-                match look(queue, lane, seq, now) {
+                match known(queue, lane, seq, now) {
                     Known::Passed => self.forget_known(slot, group, lane),
-                    Known::Cold => return Served::Nothing,
+                    Known::Cold => return self.read_known(slot, group, lane, fx),
                     Known::Here { bytes } => {
                         let Some(taker) = self.taker(slot, Some(group), bytes, fx) else {
                             return Served::Nothing;
                         };
                         self.forget_known(slot, group, lane);
-                        let entry = self.queues[slot].remove(seq).expect("it was seen just now");
-                        self.hand_out_stored(now, taker, entry, fx);
+                        self.hand_out_selected(now, slot, Place { lane, seq }, taker, fx);
                         return Served::Something(MESSAGE_BYTES + u64::from(bytes));
                     }
                 }
             }
             let own = self.queues[slot].filtered.as_ref().and_then(|it| it.get(group));
             if let Some(from) = own.and_then(|own| own.unseen_from(lane)) {
-                return self.look_on(now, slot, lane, from);
+                return self.look_on(now, slot, group, Place { lane, seq: from }, fx);
             }
         }
         Served::Nothing
@@ -269,7 +270,7 @@ impl Engine {
         let own = queue.filtered.as_ref()?.get(group)?;
         let barred: Vec<Waiting> = own.barred().collect();
         for at in barred {
-            match look(&mut self.queues[slot], at.lane(), at.seq, now) {
+            match known(&mut self.queues[slot], at.lane(), at.seq, now) {
                 Known::Passed => {
                     let filtered = self.queues[slot].filtered.as_mut()?;
                     filtered.get_mut(group)?.forget_barred(at);
@@ -279,10 +280,10 @@ impl Engine {
                     let Some(taker) = self.unbarred(slot, group, at.seq, bytes, fx) else {
                         continue;
                     };
-                    let queue = &mut self.queues[slot];
-                    queue.filtered.as_mut()?.get_mut(group)?.forget_barred(at);
-                    let entry = queue.remove(at.seq)?;
-                    self.hand_out_stored(now, taker, entry, fx);
+                    let filtered = self.queues[slot].filtered.as_mut()?;
+                    filtered.get_mut(group)?.forget_barred(at);
+                    let place = Place { lane: at.lane(), seq: at.seq };
+                    self.hand_out_selected(now, slot, place, taker, fx);
                     return Some(MESSAGE_BYTES + u64::from(bytes));
                 }
             }
@@ -310,37 +311,50 @@ impl Engine {
         own.able.iter().copied().find(may)
     }
 
-    /// Has the groups that have seen a lane up to a number see more of it.
-    fn look_on(&mut self, now: Time, slot: u32, lane: usize, from: u64) -> Served {
+    /// Has the groups that have seen a lane up to a number see more of it, for one of them.
+    fn look_on<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        group: u32,
+        from: Place,
+        fx: &mut F,
+    ) -> Served {
+        let lane = from.lane;
         let Some(filtered) = &self.queues[slot].filtered else { return Served::Nothing };
-        let mut cohort = filtered.cohort(lane, from);
-        let (mut next, mut is_cold, mut count) = (Some(from), false, 0);
+        let mut cohort = filtered.cohort(lane, from.seq);
+        let (mut next, mut count, mut wanted) = (Some(from.seq), 0, None);
         while let Some(seq) = next
             && count < COMPARED_AT_ONCE
             && seq < cohort.until
         {
             count += 1;
-            let entry = match self.queues[slot].lanes.browse(lane, seq) {
-                Some(Browsed::Entry(entry)) if entry.seq < cohort.until => entry,
-                Some(Browsed::Entry(_)) => {
+            let entry = match next_waiting(&mut self.queues[slot], lane, seq) {
+                NextWaiting::Entry(entry) if entry.seq < cohort.until => entry,
+                NextWaiting::Entry(_) => {
                     next = Some(cohort.until);
                     break;
                 }
-                Some(Browsed::Page(_)) => {
-                    is_cold = true;
+                NextWaiting::InPage { position, from } => {
+                    next = Some(from);
+                    wanted = Some(BrowserWanted::Page { lane, position, is_searched: false });
                     break;
                 }
-                None => {
+                NextWaiting::End => {
                     next = None;
                     break;
                 }
             };
             next = Some(entry.seq + 1);
-            if entry.expires <= now || entry.is_unreadable() {
+            let Some(filtered) = &self.queues[slot].filtered else { break };
+            if entry.expires <= now || entry.is_unreadable() || filtered.reading.is_given_up(&entry)
+            {
                 continue;
             }
-            let Some(message) = &entry.message else {
-                (next, is_cold) = (Some(entry.seq), true);
+            let read = || filtered.reading.messages.get(&entry.seq).cloned();
+            let Some(message) = entry.message.clone().or_else(read) else {
+                next = Some(entry.seq);
+                wanted = Some(self.messages_from(slot, lane, entry, now));
                 break;
             };
             self.find_groups(slot, &message.stored().selectable(entry.requeues));
@@ -351,8 +365,14 @@ impl Engine {
         }
         if let Some(filtered) = &mut self.queues[slot].filtered {
             filtered.has_seen(cohort, lane, next);
+            if next.is_none() {
+                filtered.reading.forget_page();
+            }
         }
-        if is_cold { Served::Nothing } else { Served::Something(count as u64 * MESSAGE_BYTES) }
+        match wanted {
+            Some(wanted) if count <= 1 => self.read_beside(slot, group, wanted, fx),
+            _ => Served::Something(count as u64 * MESSAGE_BYTES),
+        }
     }
 
     /// Whether nothing is left in its queue that a consumer could be handed, as far as its filter goes and
@@ -369,19 +389,7 @@ impl Engine {
         let group = queue.filtered.as_ref().and_then(|filtered| filtered.get(group));
         let Some(group) = group.filter(|_| queue.ready > 0) else { return true };
         let is_barred = |at: Waiting| queue.notes.as_ref().is_none_or(|it| it.bars(at.seq, key));
-        group.has_seen_all() && group.barred().all(is_barred)
-    }
-}
-
-/// What has become of a message that a group knows of.
-fn look(queue: &mut Queue, lane: usize, seq: u64, now: Time) -> Known {
-    let lane = &mut queue.lanes[lane];
-    let is_in_page = lane.find_page(seq).is_some() && !queue.settled_in_pages.contains(seq);
-    match lane.find(seq) {
-        Some(entry) if entry.expires <= now || entry.is_unreadable() => Known::Passed,
-        Some(Entry { message: Some(_), bytes, .. }) => Known::Here { bytes: *bytes },
-        Some(_) => Known::Cold,
-        None if is_in_page => Known::Cold,
-        None => Known::Passed,
+        let is_up_to_date = queue.filtered.as_ref().is_none_or(|it| it.is_up_to_date());
+        is_up_to_date && group.has_seen_all() && group.barred().all(is_barred)
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct Lane {
     cold_back: usize,
     /// Entries of the head before this sequence number are loaded or asked for.
     asked: u64,
+    /// The highest number in a page that ever was.
+    paged_up_to: u64,
 }
 
 /// Some of a lane's entries in memory.
@@ -68,14 +70,12 @@ impl Lane {
             cold: 0,
             cold_back: 0,
             asked: 0,
+            paged_up_to: 0,
         }
     }
 
     /// The first message from a number on, or the page that has it.
     pub(crate) fn browse(&mut self, seq: u64) -> Option<Browsed> {
-        let came_back = [&self.returned, &self.barred].into_iter();
-        let came_back = came_back.filter_map(|some| some.range(seq..).next());
-        let returned = came_back.map(|(_, entry)| entry).min_by_key(|entry| entry.seq);
         let page = self.pages.get(self.pages.partition_point(|page| page.last < seq));
         let (next, found) = if let Some(entry) = self.head.next_from(seq) {
             (entry.seq, Some(Browsed::Entry(entry.clone())))
@@ -86,10 +86,27 @@ impl Lane {
         } else {
             (u64::MAX, None)
         };
-        match returned {
+        match self.came_back_from(seq) {
             Some(entry) if entry.seq < next => Some(Browsed::Entry(entry.clone())),
             _ => found,
         }
+    }
+
+    /// The first of those that came back, from a number on.
+    pub(crate) fn came_back_from(&self, seq: u64) -> Option<&Entry> {
+        let came_back = [&self.returned, &self.barred].into_iter();
+        let came_back = came_back.filter_map(|some| some.range(seq..).next());
+        came_back.map(|(_, entry)| entry).min_by_key(|entry| entry.seq)
+    }
+
+    /// A page is made of its messages up to a number.
+    pub(crate) fn note_paged(&mut self, last: u64) {
+        self.paged_up_to = self.paged_up_to.max(last);
+    }
+
+    /// Whether the message of that number may be in a page, or have been in one, as far as records tell.
+    pub(crate) fn may_have_paged(&self, seq: u64) -> bool {
+        seq <= self.paged_up_to
     }
 
     /// What it begins with.
@@ -218,7 +235,8 @@ impl Lane {
     /// Adds a page that a record or a snapshot names, and that overlaps no other. Older entries may
     /// be left in the tail, which had been in the head when the page was written.
     pub(crate) fn restore_page(&mut self, page: Page) {
-        while self.tail.front().is_some_and(|entry| entry.seq < page.first) {
+        self.note_paged(page.last);
+        while self.tail.front().is_some_and(|entry| entry.seq < page.last) {
             let entry = self.tail.pop_front().expect("it was seen just now");
             self.returned.insert(entry.seq, entry);
         }
@@ -232,7 +250,7 @@ impl Lane {
 
     /// Takes an entry that a snapshot names; older ones than the last page may follow it.
     pub(crate) fn restore(&mut self, entry: Entry) {
-        if self.pages.back().is_some_and(|page| entry.seq < page.first) {
+        if self.pages.back().is_some_and(|page| entry.seq < page.last) {
             self.give_back(entry);
         } else {
             self.push(entry);

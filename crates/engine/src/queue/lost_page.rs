@@ -36,6 +36,12 @@ impl Engine {
                 }
                 _ => return None,
             },
+            Wanted::Beside(ref load) => match load.wanted {
+                BrowserWanted::Page { lane, position, is_searched: true } => {
+                    (load.queue, lane, position)
+                }
+                _ => return None,
+            },
             _ => return None,
         };
         let queue = self.queues.get(slot)?;

@@ -216,6 +216,12 @@ impl Queue {
         Some(Takers { able: &mut group.able, turn: &mut group.turn })
     }
 
+    /// Whether somebody takes what is first, as far as is known.
+    #[inline]
+    pub(crate) fn wants_front(&self) -> bool {
+        !self.gets.is_empty() || !self.able.is_empty()
+    }
+
     /// What is served next.
     #[inline]
     pub(crate) fn front(&self) -> Front<'_> {

@@ -122,6 +122,9 @@ impl Engine {
         if let Wanted::Browsed(load) = loading.wanted {
             return self.browsed_loaded(*load, records, fx);
         }
+        if let Wanted::Beside(load) = loading.wanted {
+            return self.loaded_beside(*load, records, fx);
+        }
         let slot = loading.queue;
         let queue = self.queues.get_mut(slot).filter(|queue| queue.number == loading.number);
         let Some(queue) = queue else {
@@ -141,7 +144,10 @@ impl Engine {
                 self.dead_letter_loaded(now, slot, *entry, reason, records, fx);
             }
             Wanted::MovingPage(page) => self.moving_page_loaded(slot, *page, records, fx),
-            Wanted::Delayed { .. } | Wanted::Relocation { .. } | Wanted::Browsed(_) => {}
+            Wanted::Delayed { .. }
+            | Wanted::Relocation { .. }
+            | Wanted::Browsed(_)
+            | Wanted::Beside(_) => {}
         }
         self.serve_loaded(now, slot, fx);
     }
@@ -234,9 +240,14 @@ impl Engine {
             .filter(|entry| entry.durable || !known.recovered)
             .partition(|entry| known.holds(entry.seq) && !settled.contains(entry.seq));
         let durable = queue.durable;
+        if queue.lanes.len() > 1 {
+            for entry in &gone {
+                queue.settled_in_pages.remove_range(entry.seq, entry.seq);
+            }
+        }
         let page = self.take_page_in(slot, lane, position, live);
         for entry in gone {
-            fx.release(entry.position, 1);
+            self.release_entry(&entry, fx);
         }
         self.release_page(durable, &page, fx);
     }

@@ -7,6 +7,7 @@ use super::entry::{Entry, Fetch};
 use super::lane::Front;
 use super::page::Page;
 use crate::consumer::browsers::BrowserLoad;
+use crate::consumer::read_beside::LoadBeside;
 use crate::engine::Engine;
 use crate::publish::held::DelayKey;
 use crate::storage::moving_page::MovingPage;
@@ -62,6 +63,8 @@ pub(crate) enum Wanted {
     MovingPage(Box<MovingPage>),
     /// What a browser looks at.
     Browsed(Box<BrowserLoad>),
+    /// What consumers that take only some messages look at.
+    Beside(Box<LoadBeside>),
 }
 
 impl Wanted {
@@ -134,7 +137,9 @@ impl Engine {
             }
             let Record::Page { entries, .. } = page else { unreachable!("it was made a page") };
             queue.note_gone_between(&entries);
-            queue.lanes[lane].pages.push_back(Page::of(position, &entries));
+            let page = Page::of(position, &entries);
+            queue.lanes[lane].note_paged(page.last);
+            queue.lanes[lane].pages.push_back(page);
         }
     }
 
@@ -142,7 +147,9 @@ impl Engine {
     pub(crate) fn refill<F: Effects>(&mut self, slot: u32, fx: &mut F) {
         loop {
             let Some(queue) = self.queues.get(slot) else { return };
-            if queue.loads >= LOADS_MAX {
+            // Consumers that take only some messages read what they take themselves.
+            let is_only_selected = queue.filtered.is_some() && !queue.wants_front();
+            if queue.loads >= LOADS_MAX || is_only_selected {
                 return;
             }
             let (is_stuck, is_page) = match queue.front() {
@@ -179,7 +186,7 @@ impl Engine {
             own = 0;
         }
         let room = own.min(self.memory_left());
-        let is_wanted = !queue.gets.is_empty() || !queue.able.is_empty();
+        let is_wanted = queue.wants_front();
         if is_stuck && is_wanted {
             let little = AHEAD_BYTES_SCARCE.min(most).saturating_sub(has);
             room.max(little).max(1)
@@ -216,7 +223,8 @@ impl Engine {
         self.storage.loading_bytes += bytes;
         let id = LoadId(self.storage.next_load);
         self.storage.next_load += 1;
-        let reads_only = matches!(wanted, Wanted::Browsed(_) | Wanted::LostPage { .. });
+        let reads_only =
+            matches!(wanted, Wanted::Browsed(_) | Wanted::Beside(_) | Wanted::LostPage { .. });
         let appends = !wanted.is_for_consumers() && !reads_only;
         let search = self.search_for(slot, &wanted);
         self.storage.loads.insert(id, Loading { queue: slot, number, bytes, wanted });

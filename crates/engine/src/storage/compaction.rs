@@ -214,7 +214,7 @@ impl Engine {
                 entries.into_iter().filter(|entry| entry.durable || !known.recovered).partition(
                     |entry| known.holds(entry.seq) && !queue.settled_in_pages.contains(entry.seq),
                 );
-            page.gone = gone.iter().map(|entry| entry.position).collect();
+            page.gone = gone;
             page.messages = live
                 .iter()
                 .filter(|entry| entry.durable && entry.position.segment() == page.segment)
@@ -275,8 +275,8 @@ impl Engine {
         queue.note_gone_between(&entries);
         fx.retain(position, 1);
         fx.release(page.position, 1);
-        for position in page.gone {
-            fx.release(position, 1);
+        for entry in page.gone {
+            self.release_entry(&entry, fx);
         }
         true
     }

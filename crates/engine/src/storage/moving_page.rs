@@ -13,7 +13,7 @@ pub(crate) struct MovingPage {
     /// What is live in it, once that was read.
     pub(crate) entries: Vec<Entry>,
     /// Messages in it that are gone.
-    pub(crate) gone: Vec<Position>,
+    pub(crate) gone: Vec<Entry>,
     /// Messages that are being read, because they are in the segment.
     pub(crate) messages: Vec<Position>,
 }

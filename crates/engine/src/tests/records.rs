@@ -111,6 +111,8 @@ fn golden_changes() {
         redelivered: true,
         ..entry.clone()
     };
+    let apart = Record::Apart { queue: 1, lane: 2, entries: vec![entry.clone()] };
+    golden(&apart, "030f0100000000000000020101050704");
     golden(
         &Record::Page { queue: 1, lane: 2, durable: true, entries: vec![entry, next] },
         "030501000000000000000201020105070 40f01c10104010000000000000002".replace(' ', "").as_str(),

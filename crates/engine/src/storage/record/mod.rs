@@ -145,6 +145,8 @@ codec_enum! {
         9 Requeued { messages: Vec<Requeued> },
         /// What consumers have added to a message, all of it.
         10 Annotated { queue: u64, seq: u64; changed },
+        /// Messages that are in no page of their lane, whatever numbers pages have.
+        15 Apart { queue: u64, lane: u8, entries: Vec<Entry> },
         /// A durable queue, and the user who declared it; the empty name is nobody's.
         16 QueueDeclared {
             number: u64,

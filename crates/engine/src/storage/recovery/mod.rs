@@ -45,6 +45,10 @@ impl Engine {
                 }
                 Ok(())
             }
+            Record::Apart { queue, lane, entries } => {
+                self.replay_apart(queue, lane, entries, fx);
+                Ok(())
+            }
             Record::Purged { queue, before, kept } => {
                 self.replay_purged(queue, before, &kept.0, fx);
                 Ok(())

@@ -31,6 +31,29 @@ impl Engine {
         }
     }
 
+    /// Messages left the page that they are in; one that has been settled since is gone.
+    pub(super) fn replay_apart<F: Effects>(
+        &mut self,
+        number: u64,
+        lane: u8,
+        entries: Vec<Entry>,
+        fx: &mut F,
+    ) {
+        let Some(slot) = self.queues.slot_of(number) else { return };
+        for entry in entries {
+            let queue = &mut self.queues[slot];
+            let Some(messages) = queue.lanes.get_mut(usize::from(lane)) else { return };
+            let is_in_page = messages.find_page(entry.seq).is_some();
+            let is_gone = queue.settled_in_pages.contains(entry.seq);
+            if messages.find(entry.seq).is_some() || !is_in_page || is_gone {
+                continue;
+            }
+            self.take_out_of_page(slot, lane.into(), &entry, fx);
+            let mark = self.storage.mark;
+            self.queues[slot].give_back(Entry { lane, mark, redelivered: true, ..entry });
+        }
+    }
+
     /// Gives a page back wherever in its lane it is.
     pub(crate) fn drop_page_at<F: Effects>(
         &mut self,
@@ -61,6 +84,10 @@ impl Engine {
         let is_only_lane = queue.lanes.len() == 1;
         let pages = &mut queue.lanes[lane].pages;
         let Some(page) = pages.iter_mut().find(|page| page.position == position) else { return };
+        // Those that left the page before are not in it.
+        let settled = &queue.settled_in_pages;
+        let kept = kept.iter().copied().filter(|seq| !settled.contains(*seq));
+        let kept: Vec<u64> = kept.collect();
         let from = kept.partition_point(|seq| *seq < page.first);
         let to = kept.partition_point(|seq| *seq <= page.last);
         if from == to {
