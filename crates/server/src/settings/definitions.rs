@@ -167,8 +167,8 @@ settings! {
     /// The user that NATS clients without credentials are, from this host only if it is one of
     /// `loopback-users` (nats-server: `no_auth_user`). `off`: they are refused.
     nats_no_auth_user("nats-no-auth-user"): Option<String> = Some("guest".into()), Restart;
-    /// The user that AMQP 1.0 clients are that log in by SASL ANONYMOUS or without SASL, from this host only if
-    /// it is one of `loopback-users`. `off`: they are refused.
+    /// The user that AMQP 1.0 clients are that log in by SASL ANONYMOUS or without SASL, from this host only
+    /// if it is one of `loopback-users`. `off`: they are refused.
     amqp_no_auth_user("amqp-no-auth-user"): Option<String> = Some("guest".into()), Restart;
     /// The certificate chain shown to TLS clients, PEM. Read again when the file changes; adding or removing
     /// the setting needs a restart.
