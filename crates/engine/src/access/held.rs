@@ -8,6 +8,7 @@ use crate::consumer::Consumer;
 use crate::consumer::unsettled::Delivered;
 use crate::engine::{Engine, Storage};
 use crate::interface::refusal::refuse;
+use crate::lifetime::Hold;
 use crate::{ConnectionId, HeldMemory, MemoryKind, Refusal};
 use std::sync::Arc;
 
@@ -31,7 +32,9 @@ impl Engine {
                 channel.consumers.len() * (size_of::<Consumer>() + CONSUMER_PLACES_BYTES);
             let unsettled = channel.unsettled.len() * size_of::<Delivered>();
             let own = channel.transaction.and_then(|slot| self.clients.transactions.get(slot));
-            let channel_bytes = (size_of::<Channel>() + consumers) as u64 + channel.filter_bytes;
+            let holds: usize = channel.holds.iter().map(Hold::bytes).sum();
+            let channel_bytes = (size_of::<Channel>() + consumers + holds) as u64;
+            let channel_bytes = channel_bytes + channel.filter_bytes;
             held.add(MemoryKind::Channels, channel_bytes);
             held.add(MemoryKind::Unsettled, unsettled as u64);
             held.add(MemoryKind::Transactions, own.map_or(0, |it| it.held.bytes()));

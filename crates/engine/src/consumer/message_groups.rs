@@ -10,13 +10,13 @@ use crate::queue::notes::{ConsumerKey, Waiting};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Buckets of a queue's groups.
-const BUCKETS: usize = 1024;
+const BUCKETS: u64 = 1024;
 
 /// The groups of one queue.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
-    /// By bucket; empty before the first message of a group.
-    owners: Vec<Option<ConsumerKey>>,
+    /// By bucket, those that have one.
+    owners: BTreeMap<u16, ConsumerKey>,
     /// Messages that wait for these consumers.
     aside: BTreeMap<ConsumerKey, BTreeSet<Waiting>>,
     /// Consumers that have ended, and how many messages they have not settled.
@@ -32,21 +32,23 @@ impl Groups {
         Groups { looked_at: vec![0; lanes], ..Groups::default() }
     }
 
-    fn bucket(group: MessageGroup) -> usize {
-        usize::try_from(group.hash % BUCKETS as u64).unwrap_or(0)
+    fn bucket(group: MessageGroup) -> u16 {
+        (group.hash % BUCKETS) as u16
     }
 
     /// The consumer of a group.
     pub(crate) fn owner(&self, group: MessageGroup) -> Option<ConsumerKey> {
-        *self.owners.get(Groups::bucket(group))?
+        self.owners.get(&Groups::bucket(group)).copied()
     }
 
     /// A message of the group goes to this consumer.
     pub(crate) fn taken(&mut self, group: MessageGroup, by: ConsumerKey) {
-        if self.owners.is_empty() {
-            self.owners.resize(BUCKETS, None);
+        let bucket = Groups::bucket(group);
+        if group.ends {
+            self.owners.remove(&bucket);
+        } else {
+            self.owners.insert(bucket, by);
         }
-        self.owners[Groups::bucket(group)] = (!group.ends).then_some(by);
     }
 
     /// Whether a consumer has ended and has messages that it has not settled.
@@ -115,9 +117,7 @@ impl Groups {
 
     /// The groups of a consumer are free, and what waited for it is looked at again.
     fn let_go(&mut self, whose: ConsumerKey) {
-        for owner in self.owners.iter_mut().filter(|owner| **owner == Some(whose)) {
-            *owner = None;
-        }
+        self.owners.retain(|_, owner| *owner != whose);
         for place in self.aside.remove(&whose).into_iter().flatten() {
             self.came(place.lane(), place.seq);
         }

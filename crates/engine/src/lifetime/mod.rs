@@ -54,6 +54,17 @@ pub(crate) struct Hold {
     is_creator: bool,
 }
 
+impl Hold {
+    /// About how much memory it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let node = match &self.node {
+            HeldNode::Queue(_) => 0,
+            HeldNode::Topic(name) => name.len(),
+        };
+        size_of::<Hold>() + self.holder.as_ref().map_or(0, String::len) + node
+    }
+}
+
 #[derive(Debug, PartialEq, Eq)]
 enum HeldNode {
     /// The queue of that number.

@@ -95,3 +95,31 @@ fn what_a_connection_holds_is_counted_by_kind_and_refused_where_it_is_too_much()
     host.run("b unsubscribe 1");
     assert_eq!(MemoryKind::NAMES.map(|(kind, _)| held(&host, kind)), nothing);
 }
+
+#[test]
+fn named_subscriptions_and_holders_are_counted_until_they_are_gone() {
+    let (mut host, mut known) = (TestHost::new(), BTreeMap::new());
+    let channel = host.client("b");
+    host.run("b open s amq.topic x.*,y owner=c durable");
+    host.run("flush");
+    let one = definitions(&mut host, &mut known);
+    assert!(one > 0);
+    // The same with a selector instead of a key: neither adds up with what was there before.
+    host.run("b open s amq.topic y owner=c durable filter=size_>_1");
+    host.run("flush");
+    let other = definitions(&mut host, &mut known);
+    assert!(other > 0 && other != one);
+    let held = |host: &TestHost| {
+        let mut held = HeldMemory::default();
+        host.engine.add_held(channel.connection, &mut held);
+        held.get(MemoryKind::Channels)
+    };
+    let before = held(&host);
+    host.run("b temporary queue holder t");
+    assert!(held(&host) > before);
+    host.run("b let-go holder");
+    assert_eq!(held(&host), before);
+    host.run("b delete-subscription s owner=c");
+    host.run("flush");
+    assert_eq!(definitions(&mut host, &mut known), 0);
+}

@@ -1,5 +1,5 @@
-//! Named subscriptions that are made, replaced and deleted while the broker is killed: after each restart there
-//! is the one that was answered with its messages, or the one that was asked for last and is new.
+//! Named subscriptions that are made, replaced and deleted while the broker is killed: after each restart
+//! there is the one that was answered, with its messages, or the one that was asked for last, and new.
 
 use crate::broker::Broker;
 use crate::random::Random;
