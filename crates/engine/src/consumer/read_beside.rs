@@ -72,3 +72,11 @@ impl ReadBeside {
         self.unreadable.get(&entry.seq) == Some(&entry.position)
     }
 }
+
+/// What a group has done in its turn.
+pub(crate) enum Served {
+    /// It was handed a message, or has looked at some, which counts for this in bytes. It may go on.
+    Something(u64),
+    /// It waits until something happens.
+    Nothing,
+}

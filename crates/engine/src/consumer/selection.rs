@@ -3,6 +3,7 @@
 
 use super::browsers::BrowserWanted;
 use super::filtered::{Filtered, Group};
+use super::read_beside::Served;
 use super::selection_reading::{Known, NextWaiting, Place, known, next_waiting};
 use crate::engine::Engine;
 use crate::foundation::work_budget::Filtering;
@@ -16,14 +17,6 @@ use crate::{Effects, Refusal, Selectable, Time};
 
 /// Messages that wait which are compared with filters before others get their turn.
 const COMPARED_AT_ONCE: usize = 64;
-
-/// What a group has done in its turn.
-pub(super) enum Served {
-    /// It was handed a message, or has looked at some, which counts for this in bytes. It may go on.
-    Something(u64),
-    /// It waits until something happens.
-    Nothing,
-}
 
 impl<'a> Incoming<'a> {
     fn selectable(&self) -> Selectable<'a> {

@@ -2,8 +2,7 @@
 //! compared, and taken out of their place wherever that is, a page included.
 
 use super::browsers::BrowserWanted;
-use super::read_beside::LoadBeside;
-use super::selection::Served;
+use super::read_beside::{LoadBeside, Served};
 use crate::engine::Engine;
 use crate::interface::limits::MESSAGE_BYTES;
 use crate::queue::Queue;
@@ -76,7 +75,7 @@ pub(super) fn next_waiting(queue: &mut Queue, lane: usize, mut seq: u64) -> Next
     }
 }
 
-/// The entry of a message that waits; `None` where it is gone, and `Some(None)` where its page has to be read.
+/// The entry of a message that waits; `None` where it is gone, `Some(None)` where its page has to be read.
 fn waiting(queue: &mut Queue, lane: usize, seq: u64) -> Option<Option<Entry>> {
     if let Some(entry) = queue.lanes[lane].find(seq) {
         return Some(Some(entry.clone()));
