@@ -23,7 +23,8 @@ def round_trip(world, connection):
     queue = world.name()
     body = bytes(range(256)) * 400
     send(connection, queue, body, b"short")
-    assert take(connection.create_receiver(queue, credit=2), 2) == [body, b"short"]
+    # One at a time: the library lends the octets of a message only until the next one comes.
+    assert take(connection.create_receiver(queue, credit=1), 2) == [body, b"short"]
 
 
 @case(ours=True, needs=TLS_PORT)
