@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// Pages of these sizes are tried.
 const PAGE_ENTRIES: [usize; 4] = [2, 7, 40, 1024];
-/// Those who consume, each what has a remainder by three, and at most so many at a time.
+/// Those who consume, each what has a remainder by three, and how many at a time at most.
 const CONSUMERS: [(&str, u64, usize); 3] = [("b", 0, 3), ("c", 1, 1), ("d", 2, 40)];
 
 /// A queue, what waits in it, and what is out of it by channel and tag.

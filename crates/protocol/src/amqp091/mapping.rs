@@ -3,6 +3,7 @@
 use super::codec::table::Entry;
 use super::codec::{FieldValue, Table, properties};
 use super::fault::{Code, Fault, Reach};
+use super::jms_selector;
 use super::mismatch;
 use angarium_engine::selector::{self, Filter, ParseOptions};
 use angarium_engine::{
@@ -13,6 +14,10 @@ use std::time::Duration;
 
 /// The argument of basic.consume, and of bindings, that has a selector.
 const SELECTOR_ARGUMENT: &str = "x-selector";
+/// What RabbitMQ's JMS client calls exchanges that look at selectors, and the argument of its bindings that
+/// has one, as an Erlang term.
+const JMS_EXCHANGE: &str = "x-jms-topic";
+const JMS_SELECTOR_ARGUMENT: &str = "rjms_erlang_selector";
 
 /// Visits the headers in a property list.
 pub(crate) fn read_headers(raw: &[u8], visit: &mut dyn FnMut(&str, Value)) {
@@ -131,7 +136,11 @@ pub(super) fn exchange_options(
         Some(_) => return Err(what.invalid("x-delayed-type", "must be a string")),
         None => return Err(what.invalid("x-delayed-type", "is missing")),
     };
-    let Some(kind) = ExchangeKind::named(routing) else {
+    let routed_by = match routing {
+        JMS_EXCHANGE => Some(ExchangeKind::Filtered),
+        _ => ExchangeKind::named(routing),
+    };
+    let Some(kind) = routed_by else {
         let text = format!("unknown exchange type '{routing}'");
         return Err(match delaying {
             true => what.invalid("x-delayed-type", &text),
@@ -246,7 +255,17 @@ pub(super) fn binding_filter(
     vhost: &str,
     table: Table<'_>,
 ) -> Result<Option<Filter>, Fault> {
-    filter(table, &Declared { noun: "exchange", name: exchange, vhost })
+    let what = Declared { noun: "exchange", name: exchange, vhost };
+    let term = match table.get(JMS_SELECTOR_ARGUMENT) {
+        None => return filter(table, &what),
+        Some(FieldValue::LongStr(term)) => str::from_utf8(term).ok(),
+        Some(_) => None,
+    };
+    let invalid = |why: &str| what.invalid(JMS_SELECTOR_ARGUMENT, why);
+    let term = term.ok_or_else(|| invalid("must be a string of UTF-8"))?;
+    let text = jms_selector::selector_text(term).map_err(|why| invalid(&why))?;
+    let filter = Filter::parse(&text, &ParseOptions::default());
+    filter.map(Some).map_err(|error| invalid(&error.to_string()))
 }
 
 fn filter(table: Table<'_>, what: &Declared<'_>) -> Result<Option<Filter>, Fault> {

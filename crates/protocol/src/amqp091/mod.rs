@@ -9,6 +9,7 @@ mod control;
 pub mod fault;
 mod handler;
 mod handshake;
+mod jms_selector;
 mod mapping;
 mod mismatch;
 mod publish;

@@ -6,6 +6,7 @@ import java.util.Enumeration;
 import java.util.List;
 import java.util.Map;
 import javax.jms.Connection;
+import javax.jms.DeliveryMode;
 import javax.jms.Destination;
 import javax.jms.JMSException;
 import javax.jms.MapMessage;
@@ -30,6 +31,7 @@ final class RabbitCases {
         suite.add("rabbitmq_jms.transactions", RabbitCases::transactions);
         suite.add("rabbitmq_jms.acknowledgements", RabbitCases::acknowledgements);
         suite.add("rabbitmq_jms.topics", RabbitCases::topics);
+        suite.add("rabbitmq_jms.selectors_on_topics", RabbitCases::selectors);
         suite.add("rabbitmq_jms.durable_subscriptions", RabbitCases::durable);
         suite.add("rabbitmq_jms.requests_are_answered", RabbitCases::requests);
         suite.add("rabbitmq_jms.browsers", RabbitCases::browsers);
@@ -131,20 +133,56 @@ final class RabbitCases {
         Suite.same(List.of("1", "2"), World.texts(second, 2), "second");
     }
 
+    private static void selectors(World world) throws Exception {
+        Session session = session(world, Session.AUTO_ACKNOWLEDGE);
+        Topic topic = session.createTopic(World.name("topic"));
+        Map<String, String> chosen = Map.of(
+                "color = 'red'", "02",
+                "color <> 'red' AND number > 2", "3",
+                "number BETWEEN 1 AND 2", "12",
+                "color LIKE 'b%' OR number = 0", "013",
+                "color IN ('blue', 'green')", "13",
+                "flag", "02",
+                "missing IS NULL AND NOT flag", "13",
+                "JMSPriority = 7", "3");
+        List<MessageConsumer> consumers = new ArrayList<>();
+        List<String> selectors = new ArrayList<>(chosen.keySet());
+        for (String selector : selectors) {
+            consumers.add(session.createConsumer(topic, selector));
+        }
+        MessageProducer producer = session.createProducer(topic);
+        for (int number = 0; number < 4; number++) {
+            Message message = session.createTextMessage(String.valueOf(number));
+            message.setIntProperty("number", number);
+            message.setStringProperty("color", number % 2 == 0 ? "red" : "blue");
+            message.setBooleanProperty("flag", number % 2 == 0);
+            producer.send(message, DeliveryMode.PERSISTENT, number == 3 ? 7 : 4, 0);
+        }
+        for (int index = 0; index < selectors.size(); index++) {
+            String expected = chosen.get(selectors.get(index));
+            List<String> got = World.texts(consumers.get(index), expected.length());
+            Suite.same(expected, String.join("", got), selectors.get(index));
+        }
+        for (MessageConsumer consumer : consumers) {
+            Suite.check(consumer.receiveNoWait() == null, "nothing else");
+        }
+    }
+
     private static void durable(World world) throws Exception {
         Connection connection = connect(world);
         TopicSession session = (TopicSession) connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
         Topic topic = session.createTopic(World.name("topic"));
         String name = World.name("inbox");
-        MessageConsumer consumer = session.createDurableSubscriber(topic, name);
+        MessageConsumer consumer = session.createDurableSubscriber(topic, name, "JMSType = 'a'", false);
         consumer.close();
         for (String type : List.of("a", "b")) {
             Message message = session.createTextMessage(type);
             message.setJMSType(type);
             session.createProducer(topic).send(message);
         }
-        consumer = session.createDurableSubscriber(topic, name);
-        Suite.same(List.of("a", "b"), World.texts(consumer, 2), "what came meanwhile");
+        consumer = session.createDurableSubscriber(topic, name, "JMSType = 'a'", false);
+        Suite.same("a", World.text(World.take(consumer)), "what came meanwhile");
+        World.quiet(consumer);
         consumer.close();
         session.unsubscribe(name);
     }
