@@ -25,6 +25,7 @@ use crate::{
     Authentication, ClientProperties, Close, ConnectionInfo, Context, Host, Peer, ProtocolHandler,
 };
 use angarium_engine::{ChannelId, ConnectionId, Refusal, Reply, Settle, Time};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,6 +73,8 @@ pub struct Handler {
     pub(super) ending: Option<Box<str>>,
     /// Room for the properties of the message at hand.
     pub(super) properties: Vec<u8>,
+    /// Queues that were made for messages which name their destinations.
+    pub(super) made_queues: BTreeSet<String>,
 }
 
 /// How far a connection has come.
@@ -144,6 +147,7 @@ impl Handler {
             has_asked: false,
             ending: None,
             properties: Vec::new(),
+            made_queues: BTreeSet::new(),
             settings,
         }
     }

@@ -1,6 +1,7 @@
 //! Messages from the peer: transfer frames, put together and published.
 
 use super::address::{self, Address};
+use super::anonymous::jms_kind;
 use super::codec::{
     Condition, DeliveryState, Limits, Malformed, Properties, Sections, Timestamp, Transfer, Value,
 };
@@ -256,6 +257,9 @@ impl Handler {
         if let Some(session) = writer.session(number) {
             session.publishing(waiting);
         }
+        if matches!(self.sessions.link_at(place).node, Node::Target(Target::Anonymous)) {
+            self.make_queue_for(context, number, arrived.message);
+        }
         let mut properties = std::mem::take(&mut self.properties);
         let published = self.try_publish(context, place, arrived, &mut properties);
         self.properties = properties;
@@ -314,7 +318,7 @@ impl Handler {
                 (&**exchange, key.as_deref().unwrap_or(subject))
             }
             Target::Anonymous => {
-                to = address::parse(properties.to.unwrap_or_default(), None)
+                to = address::parse(properties.to.unwrap_or_default(), jms_kind(&sections))
                     .map_err(|text| Refused { condition: Condition::NotFound, text })?;
                 let route = route(&to, subject)?;
                 publish.mandatory = route.0.is_empty();

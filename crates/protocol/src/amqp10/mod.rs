@@ -1,6 +1,7 @@
 //! AMQP 1.0 (OASIS Standard, 29 October 2012).
 
 mod address;
+mod anonymous;
 mod attach;
 mod body;
 mod close;

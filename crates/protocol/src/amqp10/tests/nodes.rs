@@ -338,3 +338,41 @@ fn a_durable_subscription_with_another_selector_begins_anew() {
     let lines = client.lines();
     assert!(!lines.iter().any(|line| line.contains("transfer")), "{lines:#?}");
 }
+
+#[test]
+fn jms_clients_name_the_destination_of_each_message() {
+    use crate::amqp10::codec::put_map_section;
+    let mut client = Client::open();
+    let nowhere = Attach { target: Some(AnyTarget::Target(Target::default())), ..sender(0, "") };
+    client.send(0, &nowhere);
+    client.send(0, &subscriber(1, "a", TOPIC));
+    client.send(0, &credit(1, 0, 9));
+    client.lines();
+    let mut send = |id: u32, to: &str, kind: Option<i8>| {
+        let mut message = Vec::new();
+        if let Some(kind) = kind {
+            put_map_section(&mut message, SectionKind::MessageAnnotations, |map| {
+                map.put(&Symbol("x-opt-jms-dest"), &kind);
+            });
+        }
+        Properties { to: Some(to), ..Properties::default() }.write(&mut message);
+        put_section(&mut message, SectionKind::Data, &&b"m"[..]);
+        client.send_with(0, &transfer(0, id), &message);
+        client.lines()
+    };
+    // A queue is made for it once; a topic has its subscriber.
+    assert_eq!(send(0, "q", Some(0)), ["0 disposition receiver 0 settled accepted"]);
+    assert_eq!(send(1, "q", Some(0)), ["0 disposition receiver 1 settled accepted"]);
+    let mut lines = send(2, "t", Some(1));
+    lines.sort();
+    assert!(lines[0].starts_with("0 disposition receiver 2 settled accepted"), "{lines:#?}");
+    assert!(lines[1].starts_with("0 transfer 1 id=0"), "{lines:#?}");
+    // What does not say that it is a JMS client's, or is for a temporary queue, makes none.
+    for (id, to, kind) in [(3, "r", None), (4, "amq.gone", Some(2))] {
+        let lines = send(id, to, kind);
+        assert!(lines[0].contains("rejected amqp:not-found"), "{lines:#?}");
+    }
+    let queues = client.host.queues();
+    assert!(queues.iter().any(|name| name == "q"), "{queues:?}");
+    assert!(!queues.iter().any(|name| name == "r"), "{queues:?}");
+}
