@@ -29,7 +29,7 @@ pub enum Canary {
     RepliesLost,
     /// `x-expires` does not reach the node.
     LeasesIgnored,
-    /// The type `x-delayed-message` of an exchange does not reach the node.
+    /// The header `x-delay` of a message does not reach the node.
     DelaysIgnored,
     /// Direct messages arrive twice.
     ReceivedTwice,

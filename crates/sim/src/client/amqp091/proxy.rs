@@ -3,7 +3,7 @@
 use super::incoming::{INBOX_TAG, Incoming, Way};
 use crate::canary::{Canary, PERCENT};
 use crate::random::Random;
-use angarium_protocol::amqp091::codec::{Method, Table};
+use angarium_protocol::amqp091::codec::{Method, Properties, Table};
 use std::collections::BTreeSet;
 
 /// Sits between a client and its connection.
@@ -41,11 +41,6 @@ impl Proxy {
             {
                 *arguments = Table::default();
             }
-            (Canary::DelaysIgnored, Method::ExchangeDeclare { kind, arguments, .. })
-                if *kind == "x-delayed-message" =>
-            {
-                (*kind, *arguments) = ("direct", Table::default());
-            }
             (_, Method::ChannelOpen { .. }) => {
                 self.transactional.remove(&channel);
             }
@@ -55,6 +50,17 @@ impl Proxy {
             _ => {}
         }
         Some(passed)
+    }
+
+    /// The properties that reach the node instead of those that the client has sent.
+    pub(super) fn pass_properties<'a>(&self, properties: &Properties<'a>) -> Properties<'a> {
+        let mut passed = *properties;
+        if self.canary == Canary::DelaysIgnored
+            && passed.headers.is_some_and(|headers| headers.get("x-delay").is_some())
+        {
+            passed.headers = None;
+        }
+        passed
     }
 
     /// Whether a publish gets lost on its way to the node.

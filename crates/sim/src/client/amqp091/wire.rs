@@ -197,6 +197,8 @@ impl Wire {
         if self.proxy.as_mut().is_some_and(|proxy| proxy.swallows(channel)) {
             return;
         }
+        let passed = self.proxy.as_ref().map(|proxy| proxy.pass_properties(properties));
+        let properties = passed.as_ref().unwrap_or(properties);
         method.write_frame(channel, &mut self.output);
         let mut encoded = Vec::new();
         properties.encode(&mut encoded);
