@@ -343,6 +343,8 @@ impl Shard {
         if self.watchdog.deadline().is_some() {
             self.name_slow_step();
         }
+        // A shard that slept may not know that there is memory again.
+        self.watch_memory();
         if self.open_letters() {
             self.watch_step(Step::Letters);
         }
