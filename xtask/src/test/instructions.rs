@@ -21,8 +21,8 @@ const BOUNDS: &[(&str, u64)] = &[
     ("nats-spread-among-1000", 7_900),
     ("nats-spread-among-1000000", 7_900),
     ("nats-across", 540),
-    ("amqp", 1_740),
-    ("amqp-away", 4_300),
+    ("amqp", 1_780),
+    ("amqp-away", 4_450),
 ];
 
 /// Counts the instructions of each kind and compares them with its bound.

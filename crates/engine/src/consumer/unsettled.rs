@@ -144,8 +144,17 @@ impl Unsettled {
     /// Takes the delivery of the lowest tag within a range.
     #[inline]
     pub(crate) fn take_within(&mut self, tags: &RangeInclusive<u64>) -> Option<(u64, Delivered)> {
-        let tag = self.next_from(*tags.start())?;
-        if tag > *tags.end() { None } else { Some((tag, self.take(tag)?)) }
+        let is_first = self.in_ring > 0 && self.old.is_empty() && *tags.start() <= self.base;
+        let tag = if is_first { self.base } else { self.next_from(*tags.start())? };
+        if tag > *tags.end() {
+            return None;
+        }
+        if !is_first {
+            return Some((tag, self.take(tag)?));
+        }
+        let taken = self.take_front()?;
+        self.has_durable &= self.len() > 0;
+        Some((tag, taken))
     }
 
     /// How many deliveries there are within a range of tags, at most.
