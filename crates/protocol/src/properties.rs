@@ -45,8 +45,10 @@ pub(crate) const DELAY_HEADER: &str = "x-delay";
 /// One property of a message.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Property<'a> {
-    /// Where replies go, in the words of the default exchange: a queue, an inbox or a subject.
+    /// Where replies go, in the words of the default exchange: a queue or an inbox.
     ReplyTo(&'a str),
+    /// Where replies go, where that is another subject than an inbox.
+    ReplySubject(&'a str),
     /// One of the texts that most protocols know by some name.
     Text(TextProperty, &'a str),
     /// 0 is the lowest.

@@ -140,10 +140,12 @@ impl Collected {
     /// Whether there is a place for it: none for a second one, or one that does not fit.
     fn take(&mut self, property: Property<'_>) -> bool {
         match property {
-            Property::ReplyTo(address) if address.len() > TEXT_BYTES_MAX => {
-                self.header(REPLY_TO_HEADER, HeaderValue::Text(address));
+            Property::ReplyTo(address) | Property::ReplySubject(address) => {
+                match address.len() > TEXT_BYTES_MAX {
+                    true => self.header(REPLY_TO_HEADER, HeaderValue::Text(address)),
+                    false => self.reply_to = Some(address.to_owned()),
+                }
             }
-            Property::ReplyTo(address) => self.reply_to = Some(address.to_owned()),
             Property::Text(text, value) => {
                 let slot = &mut self.texts[text as usize];
                 if slot.is_some() || value.len() > TEXT_BYTES_MAX {
@@ -192,6 +194,8 @@ fn put_value(writer: ValueWriter<'_>, value: &Value) {
         Value::Bytes(bytes) => writer.bytes(bytes),
         Value::Bool(value) => writer.bool(*value),
         Value::Int(value) => writer.int(*value),
+        Value::Float(value) => writer.float(*value),
+        Value::Null => writer.void(),
         Value::Timestamp(seconds) => writer.timestamp(*seconds),
         other => writer.text(&text(other)),
     }

@@ -163,6 +163,11 @@ pub(super) fn of_queue(name: &str) -> Cow<'_, str> {
     }
 }
 
+/// The address of a topic.
+pub(super) fn of_topic(subject: &str) -> String {
+    format!("topic://{subject}")
+}
+
 /// The address of an exchange.
 pub(super) fn of_exchange(name: &str) -> String {
     format!("/exchanges/{}", encoded(name))

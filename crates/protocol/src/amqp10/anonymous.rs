@@ -43,8 +43,9 @@ impl Handler {
         let Ok(Properties { to: Some(to), .. }) = sections.properties() else { return };
         let Ok(Address::Queue(name)) = address::parse(to, Some(NodeKind::Queue)) else { return };
         let name = fitting_name(&name);
-        // A temporary queue that is gone does not come back.
-        if name.starts_with(NAMES.reserved_prefix) || self.made_queues.contains(&*name) {
+        // A temporary queue that is gone does not come back; who waits for an answer needs no queue.
+        let is_special = name.starts_with(NAMES.reserved_prefix) || NAMES.is_answer_address(&name);
+        if is_special || self.made_queues.contains(&*name) {
             return;
         }
         if self.made_queues.len() >= MADE_QUEUES_MAX {

@@ -33,7 +33,7 @@ mod settle;
 mod stored;
 mod terminus;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod transactions;
 mod transfer_frame;
 mod translate;

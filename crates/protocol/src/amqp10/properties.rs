@@ -59,7 +59,7 @@ pub(crate) fn visit_properties(raw: &[u8], see: &mut dyn FnMut(Property<'_>) -> 
     });
 }
 
-/// The texts. `user-id` is not among them: nobody has checked it.
+/// The texts. Whom `user-id` names was checked when the message was taken.
 fn visit_texts(
     kept: &Kept<'_>,
     properties: &Properties<'_>,
@@ -78,6 +78,7 @@ fn visit_texts(
     let id = properties.message_id.map(id_text);
     see_text(TextProperty::MessageId, id.as_deref());
     see_text(TextProperty::Type, properties.subject);
+    see_text(TextProperty::UserId, properties.user_id.and_then(|user| str::from_utf8(user).ok()));
     let ttl = kept.ttl.map(|millis| millis.to_string());
     see_text(TextProperty::Expiration, ttl.as_deref());
 }
@@ -279,7 +280,9 @@ mod tests {
         let mut seen = Vec::new();
         visit_properties(&kept(fill), &mut |property| {
             seen.push(match property {
-                Property::ReplyTo(address) => format!("ReplyTo {address}"),
+                Property::ReplyTo(address) | Property::ReplySubject(address) => {
+                    format!("ReplyTo {address}")
+                }
                 Property::Text(kind, text) => format!("{kind:?} {text}"),
                 Property::Priority(priority) => format!("Priority {priority}"),
                 Property::Timestamp(seconds) => format!("Timestamp {seconds}"),
@@ -330,6 +333,7 @@ mod tests {
                 "CorrelationId ff00",
                 "MessageId 18446744073709551615",
                 "Type order",
+                "UserId ada",
                 "Expiration 5000",
                 "ReplyTo answers",
                 "Priority 7",

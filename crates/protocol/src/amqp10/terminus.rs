@@ -202,7 +202,12 @@ impl Handler {
             .map_err(|why| Fault::link(handle, Condition::InvalidField, why))?;
         let queue = |name: &str| {
             let name = fitting_name(name).into_owned();
-            (String::new(), Some(name.clone()), First::QueueToWrite(name))
+            let first = match NAMES.is_answer_address(&name) {
+                // A client of another protocol waits there for its answer, without a queue.
+                true => First::Nothing,
+                false => First::QueueToWrite(name.clone()),
+            };
+            (String::new(), Some(name), first)
         };
         let (exchange, key, first) = match parsed {
             Address::Queue(name) => queue(&name),

@@ -13,8 +13,10 @@ use crate::translation::{amended, visit};
 use angarium_engine::{MessageView, Value as EngineValue};
 use std::collections::BTreeMap;
 
-/// Whether a JMS destination is a queue (0) or a topic (1).
+/// Whether the destination for replies is a queue or a topic, to JMS clients.
 const JMS_REPLY_TO: &str = "x-opt-jms-reply-to";
+const JMS_QUEUE: i8 = 0;
+const JMS_TOPIC: i8 = 1;
 /// Where another protocol's message was published to.
 const EXCHANGE: &str = "x-exchange";
 const ROUTING_KEY: &str = "x-routing-key";
@@ -47,7 +49,8 @@ pub(super) fn translated(message: &MessageView<'_>) -> Vec<u8> {
 /// What a foreign message's properties come to, before they are encoded.
 #[derive(Debug, Default)]
 struct Collected {
-    reply_to: Option<String>,
+    /// The address, and what it is to JMS clients.
+    reply_to: Option<(String, i8)>,
     /// In the order of [`TextProperty::ALL`].
     texts: [Option<String>; TextProperty::ALL.len()],
     priority: Option<u8>,
@@ -63,7 +66,12 @@ impl Collected {
     /// Whether there is a place for it: none for a second one.
     fn take(&mut self, property: Property<'_>) -> bool {
         match property {
-            Property::ReplyTo(address) => self.reply_to = Some(address.to_owned()),
+            Property::ReplyTo(name) => {
+                self.reply_to = Some((address::of_queue(name).into_owned(), JMS_QUEUE));
+            }
+            Property::ReplySubject(subject) => {
+                self.reply_to = Some((address::of_topic(subject), JMS_TOPIC));
+            }
             Property::Text(TextProperty::Expiration, millis) => {
                 self.ttl = millis.parse().ok().map(|it: u64| u32::try_from(it).unwrap_or(u32::MAX));
             }
@@ -97,8 +105,8 @@ impl Collected {
         if let Some(app_id) = self.text(TextProperty::AppId) {
             map.put(&Symbol(APP_ID), &app_id);
         }
-        if self.reply_to.is_some() {
-            map.put(&Symbol(JMS_REPLY_TO), &0i8);
+        if let Some((_, kind)) = &self.reply_to {
+            map.put(&Symbol(JMS_REPLY_TO), kind);
         }
         let headers = self.headers.iter().filter(|(name, _)| is_annotation(name));
         for (name, values) in headers.filter(|(name, _)| name.as_str() != DROPPED_HEADER) {
@@ -108,14 +116,16 @@ impl Collected {
 
     fn put_properties(&self, out: &mut Vec<u8>) {
         let group = self.headers.get(GROUP_HEADER).and_then(|it| it.first()?.as_text());
-        let sequence = self.headers.get(SEQUENCE_HEADER).and_then(|it| it.first()?.as_int());
+        let sequence = self.headers.get(SEQUENCE_HEADER).and_then(|it| match it.first()? {
+            EngineValue::Text(number) => number.parse().ok(),
+            number => number.as_int(),
+        });
         let millis = |seconds: u64| i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1000);
-        let reply_to = self.reply_to.as_deref().map(address::of_queue);
         let properties = Properties {
             message_id: self.text(TextProperty::MessageId).map(MessageId::String),
             user_id: self.text(TextProperty::UserId).map(str::as_bytes),
             subject: self.text(TextProperty::Type),
-            reply_to: reply_to.as_deref(),
+            reply_to: self.reply_to.as_ref().map(|(address, _)| address.as_str()),
             correlation_id: self.text(TextProperty::CorrelationId).map(MessageId::String),
             content_type: self.text(TextProperty::ContentType).map(Symbol),
             content_encoding: self.text(TextProperty::ContentEncoding).map(Symbol),

@@ -3,6 +3,7 @@
 use super::codec::Headers;
 use super::codec::headers::{HeadersWriter, without};
 use super::{fault, subject};
+use crate::names::NAMES;
 use crate::properties::{HeaderValue, Property, REPLY_TO_HEADER, TextProperty, withdrawn};
 use crate::translation::visit;
 use angarium_engine::selector::Value;
@@ -78,7 +79,11 @@ pub(crate) fn visit_properties(raw: &[u8], see: &mut dyn FnMut(Property<'_>) -> 
         && let Ok(reply) = str::from_utf8(reply)
     {
         let queue = reply.strip_prefix(QUEUE_SUBJECT_PREFIX).filter(|name| !name.is_empty());
-        see(Property::ReplyTo(queue.unwrap_or(reply)));
+        see(match queue {
+            Some(queue) => Property::ReplyTo(queue),
+            None if NAMES.is_answer_address(reply) => Property::ReplyTo(reply),
+            None => Property::ReplySubject(reply),
+        });
     }
     if block.is_empty() {
         return;
@@ -173,6 +178,7 @@ fn translated<'a>(format: Format, properties: &[u8]) -> (Cow<'a, [u8]>, Cow<'a, 
     let mut writer = HeadersWriter::new(&mut block);
     visit(format, properties, &mut |property| {
         match property {
+            Property::ReplySubject(subject) => reply = subject.as_bytes().to_vec(),
             Property::ReplyTo(address) => match reply_subject(address) {
                 Some(subject) => reply = subject.into_bytes(),
                 None => writer.put(REPLY_TO_HEADER.as_bytes(), address.as_bytes()),
@@ -201,7 +207,7 @@ fn translated<'a>(format: Format, properties: &[u8]) -> (Cow<'a, [u8]>, Cow<'a, 
 /// libraries too, are subjects themselves, queues have a prefix. `None`: none can be published to.
 fn reply_subject(address: &str) -> Option<String> {
     let can_be_one = !address.bytes().any(is_blank) && subject::is_literal(address.as_bytes());
-    let is_inbox = crate::names::NAMES.is_answer_address(address);
+    let is_inbox = NAMES.is_answer_address(address);
     match (can_be_one, is_inbox) {
         (false, _) => None,
         (true, true) => Some(address.to_owned()),

@@ -14,7 +14,7 @@ mod settings;
 mod subject;
 mod sys_requests;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod writer;
 
 pub use crate::nats::handler::Handler;

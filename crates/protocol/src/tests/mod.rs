@@ -3,5 +3,6 @@
 
 pub(crate) mod fragmentation;
 pub(crate) mod host;
+mod pairs;
 pub(crate) mod random;
 pub(crate) mod transcript;

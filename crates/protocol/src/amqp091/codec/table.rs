@@ -279,6 +279,14 @@ impl ValueWriter<'_> {
     pub fn int(self, value: i64) {
         self.put(b'l', &value.to_be_bytes());
     }
+    /// A 64-bit floating-point number.
+    pub fn float(self, value: f64) {
+        self.put(b'd', &value.to_be_bytes());
+    }
+    /// Nothing.
+    pub fn void(self) {
+        self.out.push(b'V');
+    }
     /// A time in seconds since the Unix epoch.
     pub fn timestamp(self, seconds: u64) {
         self.put(b'T', &seconds.to_be_bytes());

@@ -11,7 +11,7 @@ use crate::amqp091::codec::{FieldValue, METHODS, MethodInfo, Properties, Table, 
 use crate::amqp091::frame;
 
 /// Words parted by spaces, but not within quotes, braces or brackets; quotes fall away.
-fn words(line: &str) -> Vec<String> {
+pub(crate) fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let (mut quoted, mut depth) = (false, 0);
     for letter in line.chars() {
@@ -30,7 +30,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-fn unquoted(text: &str) -> String {
+pub(crate) fn unquoted(text: &str) -> String {
     text.replace('"', "").replace("\\0", "\0").replace("\\r", "\r").replace("\\n", "\n")
 }
 
@@ -89,7 +89,7 @@ fn put_fields(info: &MethodInfo, words: &[String], out: &mut Vec<u8>) {
 }
 
 /// The parts of `{a:1,b:[x,y]}` or `[x,y]` that commas part on the outermost level.
-fn parts(bracketed: &str) -> Vec<&str> {
+pub(crate) fn parts(bracketed: &str) -> Vec<&str> {
     let inner = bracketed.get(1..bracketed.len().saturating_sub(1)).unwrap_or("");
     let (mut depth, mut start, mut parts) = (0, 0, Vec::new());
     for (at, letter) in inner.char_indices() {
@@ -232,7 +232,7 @@ fn method_text(channel: u16, payload: &[u8]) -> String {
     line
 }
 
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     if text.contains(' ') { format!("\"{text}\"") } else { text.to_owned() }
 }
 

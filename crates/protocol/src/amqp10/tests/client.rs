@@ -25,14 +25,14 @@ pub(super) fn data(body: &str) -> Vec<u8> {
 }
 
 /// The bytes of a frame.
-pub(super) fn frame<'a>(channel: u16, performative: &impl Field<'a>, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn frame<'a>(channel: u16, performative: &impl Field<'a>, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     write_frame(performative, channel, payload, &mut bytes);
     bytes
 }
 
 /// The bytes of a login by SASL.
-pub(super) fn login(user: &str) -> Vec<u8> {
+pub(crate) fn login(user: &str) -> Vec<u8> {
     let mut bytes = ProtocolHeader::Sasl.bytes().to_vec();
     let response = format!("\0{user}\0{user}");
     let initial_response = Some(response.as_bytes());
@@ -43,18 +43,18 @@ pub(super) fn login(user: &str) -> Vec<u8> {
 }
 
 /// The open frame of tests.
-pub(super) fn open() -> Open<'static> {
+pub(crate) fn open() -> Open<'static> {
     Open { container_id: "tester", ..Open::default() }
 }
 
 /// A begin frame with that incoming window.
-pub(super) fn begin(incoming_window: u32) -> Begin<'static> {
+pub(crate) fn begin(incoming_window: u32) -> Begin<'static> {
     let outgoing_window = 1000;
     Begin { next_outgoing_id: 7, incoming_window, outgoing_window, ..Begin::default() }
 }
 
 /// The attach frame of a link on which the peer sends.
-pub(super) fn sender(handle: u32, address: &str) -> Attach<'_> {
+pub(crate) fn sender(handle: u32, address: &str) -> Attach<'_> {
     let target = Target { address: Some(address), ..Target::default() };
     Attach {
         name: "s",
@@ -68,7 +68,7 @@ pub(super) fn sender(handle: u32, address: &str) -> Attach<'_> {
 }
 
 /// The attach frame of a link on which the peer receives.
-pub(super) fn receiver(handle: u32, address: &str) -> Attach<'_> {
+pub(crate) fn receiver(handle: u32, address: &str) -> Attach<'_> {
     Attach {
         name: "r",
         handle,
@@ -80,7 +80,7 @@ pub(super) fn receiver(handle: u32, address: &str) -> Attach<'_> {
 }
 
 /// A flow frame with credit.
-pub(super) fn credit(handle: u32, delivery_count: u32, link_credit: u32) -> Flow<'static> {
+pub(crate) fn credit(handle: u32, delivery_count: u32, link_credit: u32) -> Flow<'static> {
     Flow {
         next_incoming_id: Some(0),
         incoming_window: 1000,
@@ -94,7 +94,7 @@ pub(super) fn credit(handle: u32, delivery_count: u32, link_credit: u32) -> Flow
 }
 
 /// A transfer frame of a whole delivery.
-pub(super) fn transfer(handle: u32, delivery_id: u32) -> Transfer<'static> {
+pub(crate) fn transfer(handle: u32, delivery_id: u32) -> Transfer<'static> {
     use crate::amqp10::codec::DeliveryTag;
     let delivery_tag = Some(DeliveryTag(b"tag"));
     let delivery_id = Some(delivery_id);

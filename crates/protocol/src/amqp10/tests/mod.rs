@@ -1,11 +1,12 @@
 //! Connections against the real engine: what a peer sends, and every frame that it gets.
 
-mod client;
+pub(crate) mod client;
 mod connections;
 mod fragmentation;
 mod fuzz;
 mod links;
+pub(crate) mod message_text;
 mod messages;
 mod nodes;
-mod show;
+pub(crate) mod show;
 mod transactions;

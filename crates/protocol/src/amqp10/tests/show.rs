@@ -7,7 +7,7 @@ use crate::amqp10::codec::{
 use crate::amqp10::frame::{self, ProtocolHeader};
 
 /// All frames of an output, each as a line; a protocol header is one too.
-pub(super) fn lines(mut output: &[u8]) -> Vec<String> {
+pub(crate) fn lines(mut output: &[u8]) -> Vec<String> {
     let mut lines = Vec::new();
     while !output.is_empty() {
         if output.starts_with(b"AMQP") {
@@ -142,4 +142,24 @@ fn message(message: &[u8]) -> String {
         None => format!("\"{}\"", String::from_utf8_lossy(&body)),
     };
     format!("{line} {text}")
+}
+
+/// The messages of all whole transfers in an output, in order.
+pub(crate) fn messages(mut output: &[u8]) -> Vec<Vec<u8>> {
+    let mut messages = Vec::new();
+    while !output.is_empty() {
+        if output.starts_with(b"AMQP") {
+            output = &output[frame::PROTOCOL_HEADER_BYTES..];
+            continue;
+        }
+        let (frame, used) = frame::read(output, u32::MAX).unwrap().expect("whole frames only");
+        output = &output[used..];
+        if frame.kind != frame::SASL
+            && !frame.body.is_empty()
+            && let Ok((Performative::Transfer(_), payload)) = Performative::decode_body(frame.body)
+        {
+            messages.push(payload.to_vec());
+        }
+    }
+    messages
 }

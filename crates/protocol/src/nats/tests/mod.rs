@@ -18,7 +18,8 @@ use crate::tests::transcript::{self, Play};
 use crate::{Peer, amqp091};
 
 /// What clients of libraries say first.
-const CONNECT: &str = "CONNECT {\"verbose\":false,\"pedantic\":false,\"echo\":true,\"headers\":true,\
+pub(crate) const CONNECT: &str = "CONNECT {\"verbose\":false,\"pedantic\":false,\"echo\":true,\
+                       \"headers\":true,\
                        \"no_responders\":true,\"protocol\":1,\"lang\":\"test\"}";
 
 /// What NATS makes of the lines of a transcript, and AMQP 0-9-1 of those in upper case.
@@ -60,7 +61,7 @@ impl transcript::Speech for Speech {
 }
 
 /// What a line stands for.
-fn bytes(line: &str) -> Vec<u8> {
+pub(crate) fn bytes(line: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     for letter in line.chars() {
         match letter {
