@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | AMQP 0-9-1 | `amqp091` | amqp.org, "Advanced Message Queuing Protocol, Protocol Specification 0-9-1" |
 //! | AMQP 1.0 | `amqp10` | OASIS, "AMQP Version 1.0", parts 1 to 5 |
+//! | MQTT 3.1.1 and 5 | `mqtt` | OASIS, "MQTT Version 3.1.1" and "MQTT Version 5.0" |
 //! | NATS | `nats` | docs.nats.io, "Client Protocol", and what nats-server does |
 //!
 //! Each folder has the same files: `frame` (wire types) and `codec` (bytes to and from frames), which name no
@@ -22,6 +23,7 @@ mod conventions;
 pub mod format;
 mod handler;
 mod login_refusal;
+pub mod mqtt;
 mod names;
 pub mod nats;
 mod output;
