@@ -1,4 +1,4 @@
-//! A client of each protocol: it subscribes, publishes what a line stands for, and writes down as lines what it
+//! A client of each protocol: it subscribes, publishes what a line stands for, and shows as lines what it
 //! gets.
 
 use crate::amqp10::tests::{client as amqp10, message_text, show};
@@ -26,8 +26,7 @@ pub(super) trait Client {
     fn publish(&mut self, host: &mut TestHost, place: Place<'_>, line: &str);
     /// The messages in what it got, each as a line.
     fn messages(&self, output: &[u8]) -> Vec<String>;
-    /// What makes a line the request of somebody who waits for an answer; where it waits, it is subscribed.
-    /// There is one for each of [`Protocol::asks_by`].
+    /// A request, as a line, for whose answer it waits in one of the ways of [`Protocol::asks_by`].
     fn ask(&mut self, host: &mut TestHost, by: &str) -> String;
     /// Publishes an answer to where a request that it got, as a line, wants it.
     fn answer(&mut self, host: &mut TestHost, request: &str, line: &str);

@@ -1,8 +1,8 @@
-//! What a message of each protocol is to clients of every other: the tables of `docs/protocols/mapping.md`,
-//! row by row.
+//! What a message of each protocol is to clients of every other, row by row of the tables in
+//! `docs/protocols/mapping.md`.
 //!
-//! `scenarios.txt` has what is published and what everybody gets. The tests read the tables too: a row without
-//! scenarios, or a protocol without them in some row, fails, and so does a scenario without a row.
+//! `scenarios.txt` has what is published and what everybody gets. The tests read the tables too: a row
+//! without scenarios, or a protocol without them in some row, fails, and so does a scenario without a row.
 
 mod clients;
 
@@ -255,8 +255,8 @@ fn check_answer(asking: &Protocol, by: &str, answering: &Protocol) {
     assert!(matches!(&answers[..], [answer] if answer.ends_with("\"!\"")), "{pair}: {answers:?}");
 }
 
-/// What a row of the table of addresses subscribes to, in the order of [`PROTOCOLS`], and what matches; empty:
-/// the protocol has no such pattern.
+/// What a row of the table of addresses subscribes to, in the order of [`PROTOCOLS`], and what matches;
+/// empty: the protocol has no such pattern.
 const PATTERNS: &[(&str, &[&str], &[&str])] = &[
     ("any one part", &["a.*.c", "a.*.c", "a.*.c"], &["a.b.c"]),
     ("any number of parts, from 0", &["a.#", "a.#", ""], &["a", "a.b", "a.b.c", "a.b.b.c"]),

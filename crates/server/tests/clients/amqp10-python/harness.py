@@ -5,6 +5,7 @@ import uuid
 
 import cases
 from cases import PATIENCE_S, SILENCE_S
+from pika.exceptions import AMQPError
 from proton import Message, ProtonException, Timeout
 from proton.utils import BlockingConnection
 from rabbitmq_amqp_python_client import ValidationCodeException
@@ -26,6 +27,10 @@ class World:
         self._connections.append(connection)
         return connection
 
+    def closes(self, connection):
+        """A connection of another library is closed with the case."""
+        self._connections.append(connection)
+
     def name(self, prefix="proton"):
         """A name that nobody else uses."""
         return f"{prefix}-{uuid.uuid4().hex[:12]}"
@@ -35,7 +40,7 @@ class World:
         for connection in self._connections:
             try:
                 connection.close()
-            except ProtonException:
+            except (ProtonException, AMQPError):
                 pass
 
 
@@ -51,8 +56,9 @@ def take(receiver, count, settle=True):
     """The bodies of the next messages, which are accepted."""
     got = []
     for _ in range(count):
-        body = receiver.receive(timeout=PATIENCE_S).body
-        # Octets are lent by the library until the next message.
+        # Octets are lent by the library as long as there is the message, and until the next one.
+        message = receiver.receive(timeout=PATIENCE_S)
+        body = message.body
         got.append(bytes(body) if isinstance(body, memoryview) else body)
         if settle:
             receiver.accept()

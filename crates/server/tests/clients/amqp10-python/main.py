@@ -2,7 +2,9 @@
 
 import sys
 
-import messages  # noqa: F401  (each module registers its cases)
+import beside_amqp091  # noqa: F401  (each module registers its cases)
+import management  # noqa: F401
+import messages  # noqa: F401
 import rabbitmq  # noqa: F401
 import subscriptions  # noqa: F401
 import tls  # noqa: F401

@@ -3,8 +3,9 @@
 import json
 import time
 
+import pika
 from cases import PATIENCE_S, PROGRAM, administer, case, command
-from harness import URL, Inbox, count_until, get_until, publish, refused, wait_for
+from harness import URL, Inbox, count_until, drain, get_until, publish, refused, wait_for
 from pika.exceptions import ChannelClosedByBroker
 
 
@@ -216,6 +217,55 @@ def browsing_a_queue_changes_nothing(world):
         ChannelClosedByBroker,
         lambda: Inbox(world.channel(), queue, arguments={"x-browse": True}),
     )
+
+
+@case(ours=True)
+def a_selector_chooses_what_a_consumer_gets(world):
+    channel = world.channel(confirms=True)
+    queue = world.queue(channel)
+    for number, colour in ((1, "red"), (2, "blue"), (3, "red"), (4, "green")):
+        publish(channel, queue, b"%d" % number, headers={"number": number, "colour": colour}, type="kind")
+    chosen = "colour IN ('red', 'green') AND number > 1 AND JMSType = 'kind'"
+    seen = Inbox(world.channel(), queue, auto_ack=True, arguments={"x-browse": True, "x-selector": chosen})
+    seen.wait(2)
+    assert seen.quiet() == [b"3", b"4"]
+    inbox = Inbox(channel, queue, arguments={"x-selector": chosen})
+    inbox.wait(2)
+    assert inbox.quiet() == [b"3", b"4"]
+    # What one does not want waits for others, and what it returns it gets again.
+    channel.basic_nack(inbox.got[0][0].delivery_tag)
+    inbox.wait(3)
+    assert inbox.bodies()[2:] == [b"3"] and inbox.got[2][0].redelivered
+    others = Inbox(world.channel(), queue, auto_ack=True)
+    others.wait(2)
+    assert others.quiet() == [b"1", b"2"]
+
+
+@case(ours=True)
+def a_selector_chooses_what_a_binding_takes(world):
+    channel = world.channel(confirms=True)
+    exchange, queue = world.exchange(channel, "fanout"), world.queue(channel)
+    chosen = {"x-selector": "size NOT BETWEEN 2 AND 3 OR size IS NULL"}
+    channel.queue_bind(queue, exchange, arguments=chosen)
+    for number in (1, 2, 3, 4):
+        channel.basic_publish(exchange, "", b"%d" % number, pika.BasicProperties(headers={"size": number}))
+    channel.basic_publish(exchange, "", b"none")
+    assert drain(channel, queue) == [b"1", b"4", b"none"]
+    channel.queue_unbind(queue, exchange, arguments=chosen)
+    channel.basic_publish(exchange, "", b"none")
+    assert drain(channel, queue) == []
+
+
+@case(ours=True)
+def a_selector_that_is_none_says_where(world):
+    queue = world.queue(world.channel())
+    for selector, place in (("a = ", "byte 4"), ("a LIKE 5", "byte 7"), (7, "x-selector")):
+        text = refused(
+            406,
+            ChannelClosedByBroker,
+            lambda selector=selector: Inbox(world.channel(), queue, arguments={"x-selector": selector}),
+        )
+        assert place in text, text
 
 
 @case(ours=True, needs=PROGRAM)

@@ -57,6 +57,28 @@ def a_delayed_message_is_routed_when_its_time_comes(world):
 
 
 @case(ours=True)
+def any_exchange_delays(world):
+    channel = world.channel(confirms=True)
+    queue, fanout = world.queue(channel, durable=True), world.exchange(channel, "fanout")
+    channel.queue_bind(queue, fanout)
+    inbox = Inbox(channel, queue)
+    begun = time.monotonic()
+    send(channel, "", b"300", 300, queue)
+    send(channel, fanout, b"150", 150)
+    send(channel, "", b"none", None, queue)
+    inbox.wait(3)
+    assert time.monotonic() - begun >= 0.3, "came too early"
+    assert inbox.bodies() == [b"none", b"150", b"300"]
+    transacted = world.channel()
+    transacted.tx_select()
+    begun = time.monotonic()
+    send(transacted, "", b"later", 200, queue)
+    transacted.tx_commit()
+    inbox.wait(4)
+    assert inbox.bodies()[3] == b"later" and time.monotonic() - begun >= 0.2
+
+
+@case(ours=True)
 def a_delay_that_is_no_number_or_not_positive_is_none(world):
     channel = world.channel(confirms=True)
     exchange, queue = delaying(world, channel)
