@@ -11,6 +11,7 @@ mod transactions;
 use self::confirms::Confirms;
 use self::transaction::ChannelPlace;
 use crate::access::Grant;
+use crate::consumer::channel_consumers::ChannelConsumers;
 use crate::consumer::credit::Account;
 use crate::consumer::unsettled::Unsettled;
 use crate::interface::refusal::refuse;
@@ -54,7 +55,7 @@ pub(crate) struct Channel {
     pub(crate) account: Account,
     /// Deliveries may go out.
     pub(crate) flow: bool,
-    pub(crate) consumers: Vec<u32>,
+    pub(crate) consumers: ChannelConsumers,
     /// What the filters of its consumers and browsers take in memory.
     pub(crate) filter_bytes: u64,
     pub(crate) subscribers: Subscribers,

@@ -6,6 +6,7 @@ use crate::engine::{Clients, Engine};
 use crate::interface::limits::check_name;
 use crate::interface::refusal::refuse;
 use crate::{CancelReason, Consume, Effects, Refusal, Reply, Time};
+use std::collections::BTreeMap;
 
 /// Consumers of a channel that closes which end before others get their turn.
 const CONSUMERS_AT_ONCE: usize = 256;
@@ -61,8 +62,10 @@ impl Engine {
             is_able: false,
             is_started: false,
         });
-        let channel = &mut self.clients.channels[slot];
-        channel.consumers.push(consumer);
+        let Clients { channels, consumers, .. } = &mut self.clients;
+        let channel = &mut channels[slot];
+        let name_of = |slot| &*consumers[slot].name;
+        channel.consumers.add(consumer, name_of, || self.random.next());
         channel.filter_bytes += filter_bytes;
         let queue = &mut self.queues[queue_slot];
         queue.consumers.push(consumer);
@@ -163,8 +166,8 @@ impl Engine {
 
     /// The consumer of that name in a channel.
     pub(super) fn consumer_named(&self, channel: u32, name: &str) -> Option<u32> {
-        let mut consumers = self.clients.channels[channel].consumers.iter().copied();
-        consumers.find(|consumer| self.clients.consumers[*consumer].name == name)
+        let Clients { channels, consumers, .. } = &self.clients;
+        channels[channel].consumers.find(name, |slot| &consumers[slot].name)
     }
 
     /// A consumer ends by its channel's wish; the queue may go with it.
@@ -176,7 +179,7 @@ impl Engine {
     ) -> Option<Consumer> {
         let consumer = self.remove_consumer(slot)?;
         if let Some(channel) = self.clients.channels.get_mut(consumer.channel) {
-            channel.consumers.retain(|other| *other != slot);
+            channel.consumers.remove(std::iter::once((slot, &*consumer.name)));
         }
         self.consumers_left(now, consumer.queue, fx);
         Some(consumer)
@@ -187,7 +190,7 @@ impl Engine {
     pub(crate) fn end_consumers_of<F: Effects>(&mut self, now: Time, channel: u32, fx: &mut F) {
         let consumers = std::mem::take(&mut self.clients.channels[channel].consumers);
         let is_many = consumers.len() > CONSUMERS_AT_ONCE;
-        for slot in consumers {
+        for slot in consumers.iter() {
             if !is_many {
                 self.end_consumer(now, slot, fx);
             } else if let Some(consumer) = self.clients.consumers.get_mut(slot) {
@@ -253,21 +256,17 @@ impl Engine {
     /// Consumers end because their queue goes, or can go on no more. Their channels hear of it at the end of
     /// the turn: after the answer, where one of them deletes the queue itself.
     pub(crate) fn cancel_consumers(&mut self, consumers: Vec<u32>, why: CancelReason) {
-        let mut channels = Vec::new();
+        let mut ended: BTreeMap<u32, Vec<(u32, String)>> = BTreeMap::new();
         for slot in consumers {
-            let Some(consumer) = self.remove_consumer(slot) else { continue };
-            let Some(channel) = self.clients.channels.get_mut(consumer.channel) else { continue };
-            channel.cancelled.push((consumer.name, why));
-            if channels.last() != Some(&consumer.channel) {
-                channels.push(consumer.channel);
-            }
+            let Some(Consumer { channel, name, .. }) = self.remove_consumer(slot) else { continue };
+            ended.entry(channel).or_default().push((slot, name));
         }
-        channels.sort_unstable();
-        channels.dedup();
-        for slot in channels {
-            let Clients { channels, consumers, .. } = &mut self.clients;
-            channels[slot].consumers.retain(|consumer| consumers.get(*consumer).is_some());
-            self.wait_to_tell(slot);
+        for (channel_slot, consumers) in ended {
+            let Some(channel) = self.clients.channels.get_mut(channel_slot) else { continue };
+            let gone = consumers.iter().map(|(slot, name)| (*slot, &**name));
+            channel.consumers.remove(gone);
+            channel.cancelled.extend(consumers.into_iter().map(|(_, name)| (name, why)));
+            self.wait_to_tell(channel_slot);
         }
     }
 

@@ -237,7 +237,7 @@ impl Engine {
     /// The queues that a channel consumes from.
     pub(crate) fn queues_of(&self, slot: u32) -> Vec<u32> {
         let consumers = self.clients.channels[slot].consumers.iter();
-        let queues = consumers.map(|consumer| self.clients.consumers[*consumer].queue);
+        let queues = consumers.map(|consumer| self.clients.consumers[consumer].queue);
         let mut queues: Vec<u32> = queues.collect();
         queues.sort_unstable();
         queues.dedup();

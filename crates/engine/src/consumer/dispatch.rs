@@ -368,12 +368,10 @@ impl Engine {
         }
         let Some(channel) = self.clients.channels.get_mut(slot) else { return };
         // A different one is first each time, so that none starves.
-        if channel.consumers.len() > 1 {
-            channel.consumers.rotate_left(1);
-        }
+        channel.consumers.rotate();
         let consumers = std::mem::take(&mut channel.consumers);
-        for consumer in &consumers {
-            self.reconsider(*consumer);
+        for consumer in consumers.iter() {
+            self.reconsider(consumer);
         }
         if let Some(channel) = self.clients.channels.get_mut(slot) {
             channel.consumers = consumers;

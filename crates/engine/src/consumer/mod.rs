@@ -3,6 +3,7 @@
 mod barred;
 mod browse;
 pub(crate) mod browsers;
+pub(crate) mod channel_consumers;
 mod consume;
 pub(crate) mod credit;
 pub(crate) mod deferred_settle;

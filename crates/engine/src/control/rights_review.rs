@@ -36,10 +36,10 @@ impl Engine {
                 continue;
             }
             let channels = connection.channels.iter().map(|(_, slot)| &clients.channels[*slot]);
-            for consumer in channels.flat_map(|channel| &channel.consumers) {
-                let queue = &queues[clients.consumers[*consumer].queue];
+            for consumer in channels.flat_map(|channel| channel.consumers.iter()) {
+                let queue = &queues[clients.consumers[consumer].queue];
                 if !grant.may(access, Right::Read, &queue.name) {
-                    forbidden.push(*consumer);
+                    forbidden.push(consumer);
                 }
             }
         }
