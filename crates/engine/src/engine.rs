@@ -27,7 +27,7 @@ use crate::queue::page_out::Loading;
 use crate::queue::queues::Queues;
 use crate::queue::reclaim::Departures;
 use crate::routing::QueueKey;
-use crate::routing::vhost::Vhost;
+use crate::routing::vhost::{Sender, Vhost};
 use crate::session::Sessions;
 use crate::storage::incremental_snapshot::IncrementalSnapshot;
 use crate::storage::record::Requeued;
@@ -292,6 +292,15 @@ impl Clients {
     /// What the client of a connection calls itself.
     pub(crate) fn client_name(&self, id: ConnectionId) -> Option<&str> {
         self.connection(id)?.client.as_deref()
+    }
+
+    /// The name of the client that publishes something, if it has one.
+    pub(crate) fn name_of<'a>(&'a self, sender: Sender<'a>) -> Option<&'a str> {
+        match sender {
+            Sender::Connection(id) => self.client_name(id),
+            Sender::Client(name) => Some(name),
+            Sender::Unknown => None,
+        }
     }
 
     /// A connection's user; the host's own connections have none.

@@ -37,9 +37,9 @@ impl Engine {
         let mut last: Option<Position> = None;
         for operation in operations.iter() {
             let position = match operation {
-                Operation::Publish(publish) => publish.with(|publish| {
+                Operation::Publish(held) => held.with(|publish| {
                     // The exchange may have been deleted since; then the message is unroutable.
-                    self.carry_out_publish(now, slot, publish, true, fx).ok()?.position
+                    self.carry_out_publish(now, slot, publish, Some(held.sent), fx).ok()?.position
                 }),
                 Operation::Settle(settle) => {
                     if let Some(delivered) = deliveries.take_first(u64::MAX) {

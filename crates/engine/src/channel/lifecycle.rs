@@ -5,6 +5,7 @@ use crate::access::Grant;
 use crate::consumer::deferred_settle::Fate;
 use crate::engine::Engine;
 use crate::foundation::timers::Timer;
+use crate::interface::limits::SUBSCRIPTION_NAME_BYTES_MAX;
 use crate::routing::vhost::Vhost;
 use crate::{
     Call, ChannelId, ConnectionId, Effects, Position, Refusal, RefusalKind, Reply, StorageState,
@@ -157,10 +158,12 @@ impl Engine {
     }
 
     /// Says what the client of a connection calls itself, before its first channel:
-    /// [`crate::Binding::not_from`] goes by that.
+    /// [`crate::Binding::not_from`] goes by that. One of more than [`SUBSCRIPTION_NAME_BYTES_MAX`] is not
+    /// heeded.
     pub fn name_client(&mut self, id: ConnectionId, name: &str) {
         if let Some(connection) = self.clients.connection_mut(id) {
-            connection.client = (!name.is_empty()).then(|| name.into());
+            let is_name = (1..=SUBSCRIPTION_NAME_BYTES_MAX).contains(&name.len());
+            connection.client = is_name.then(|| name.into());
         }
     }
 

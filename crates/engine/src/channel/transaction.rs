@@ -135,15 +135,17 @@ pub(super) struct HeldPublish {
     message: Blob,
     mandatory: bool,
     not_before: Option<Time>,
+    /// When it was sent.
+    pub(super) sent: Time,
 }
 
 impl HeldPublish {
-    /// Copies it; `room` is for encoding it.
-    pub(super) fn of(publish: &Publish<'_>, room: &mut Vec<u8>) -> HeldPublish {
+    /// Copies one that is sent now; `room` is for encoding it.
+    pub(super) fn of(now: Time, publish: &Publish<'_>, room: &mut Vec<u8>) -> HeldPublish {
         room.clear();
         let message = Incoming::of(publish).encode(room).to_blob();
         let Publish { mandatory, not_before, .. } = *publish;
-        HeldPublish { message, mandatory, not_before }
+        HeldPublish { message, mandatory, not_before, sent: now }
     }
 
     /// Lends it out as it came.

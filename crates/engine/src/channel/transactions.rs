@@ -93,7 +93,7 @@ impl Engine {
             self.check_routable(now, slot, publish)?;
         }
         let mut room = std::mem::take(&mut self.scratch.blob);
-        let held = HeldPublish::of(publish, &mut room);
+        let held = HeldPublish::of(now, publish, &mut room);
         self.scratch.keep_blob(room);
         let generation = self.access.generation();
         self.time_transaction(now, transaction);

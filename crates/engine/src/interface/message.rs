@@ -24,7 +24,8 @@ pub struct Content<'a> {
     pub persistent: bool,
     /// 0 where the publisher set none.
     pub priority: u8,
-    /// Time to live, counted from its arrival.
+    /// Time to live, counted from when it was sent, also in a transaction; that of a delayed message from the
+    /// end of its delay.
     pub ttl: Option<Duration>,
 }
 

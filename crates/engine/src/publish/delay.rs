@@ -14,7 +14,7 @@ use crate::queue::entry::NOWHERE;
 use crate::queue::page_in::checked_message;
 use crate::queue::page_out::{NO_QUEUE, Wanted};
 use crate::queue::stored::Incoming;
-use crate::routing::vhost::Way;
+use crate::routing::vhost::{Sender, Way};
 use crate::routing::{Keys, QueueKey};
 use crate::storage::record;
 use crate::storage::record::{Kind, Record};
@@ -139,7 +139,9 @@ impl Engine {
         let mut room = Vec::new();
         // So it will be when it leaves.
         let annotations = Annotations { delayed: true, ..Annotations::default() };
-        let incoming = Incoming { annotations: &annotations, ..Incoming::of(publish) };
+        let from = self.clients.connection(id.connection).and_then(|it| it.client.clone());
+        let incoming =
+            Incoming { annotations: &annotations, from: from.as_deref(), ..Incoming::of(publish) };
         let message = incoming.encode(&mut room);
         let cost = message.len() as u64 + ENTRY_COST;
         let limits = &self.options.limits;
@@ -297,7 +299,8 @@ impl Engine {
         let keys = Keys { routing_key: stored.routing_key, also_to: &also_to };
         let mut targets = Vec::new();
         // Where the exchange was deleted meanwhile, the message has nowhere to go.
-        let way = Way { exchange: stored.exchange, keys, by: None };
+        let sender = Sender::of(None, stored.from);
+        let way = Way { exchange: stored.exchange, keys, sender };
         let steps_before = self.route_steps;
         let routed = self.find_queues(held.vhost, way, &content, &mut targets);
         self.unasked_steps += self.route_steps - steps_before;
@@ -316,6 +319,7 @@ impl Engine {
         if is_wide {
             let then = Then::EndDelay(key);
             let extent = Extent::of(targets.len(), is_whole, true);
+            let incoming = Incoming { from: stored.from, ..incoming };
             self.place_wide(None, held.vhost, &incoming, extent, false, then);
             // The others wait for it.
             self.delays.is_loading = true;

@@ -25,8 +25,8 @@ use crate::routing::QueueKey;
 use crate::storage::record;
 use crate::storage::record::{Kind, Place};
 use crate::{
-    Annotations, ChannelId, ConnectionId, Content, DeathReason, DiscardReason, Effects, Overflow,
-    Position, Publish, Refusal, StorageState, Time,
+    Annotations, ChannelId, ConnectionId, DeathReason, DiscardReason, Effects, Overflow, Position,
+    Publish, Refusal, StorageState, Time,
 };
 
 /// Where one queue puts a message that is being published.
@@ -47,12 +47,10 @@ pub(crate) struct Placement {
 impl Placement {
     /// The next place in a queue.
     #[inline]
-    fn new(queue: &mut Queue, slot: u32, now: Time, content: &Content<'_>) -> Placement {
-        let ttl = match (queue.options.message_ttl, content.ttl) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        };
-        let expires = ttl.map_or(NEVER, |ttl| now.plus(ttl));
+    fn new(queue: &mut Queue, slot: u32, now: Time, incoming: &Incoming<'_>) -> Placement {
+        let content = &incoming.content;
+        let by_queue = queue.options.message_ttl.map_or(NEVER, |ttl| now.plus(ttl));
+        let expires = incoming.expires(now).min(by_queue);
         let seq = queue.next_seq;
         queue.next_seq += 1;
         let durable = content.persistent && queue.stores;
@@ -120,7 +118,7 @@ impl Engine {
         if let Some(transaction) = self.transaction_of(slot, publish.transaction)? {
             return self.hold_publish(now, slot, transaction, publish, fx);
         }
-        self.carry_out_publish(now, slot, publish, false, fx)?;
+        self.carry_out_publish(now, slot, publish, None, fx)?;
         Ok(())
     }
 
@@ -156,17 +154,18 @@ impl Engine {
         if may_reach { self.check_reached(slot, publish) } else { Ok(()) }
     }
 
-    /// Routes and places a message, and has its publisher told; not where it is part of a transaction, whose
-    /// end tells.
+    /// Routes and places a message, and has its publisher told. `sent`: when it was sent, where it is part of
+    /// a transaction, whose end tells.
     #[inline]
     pub(crate) fn carry_out_publish<F: Effects>(
         &mut self,
         now: Time,
         slot: u32,
         publish: &Publish<'_>,
-        in_transaction: bool,
+        sent: Option<Time>,
         fx: &mut F,
     ) -> Result<Taken, Refusal> {
+        let in_transaction = sent.is_some();
         let channel = &self.clients.channels[slot];
         let vhost_slot = channel.vhost;
         let wants_flush = channel.confirms.is_some() || in_transaction;
@@ -185,7 +184,9 @@ impl Engine {
                 (self.delay(slot, due, publish, wants_flush, fx), true)
             }
             Ok(Route::Inbox(owner)) => {
-                (Taken::default(), self.deliver_to_inbox(owner, publish, fx))
+                let incoming = Incoming { sent, ..Incoming::of(publish) };
+                let is_late = incoming.is_late(now);
+                (Taken::default(), is_late || self.deliver_to_inbox(owner, publish, fx))
             }
             Ok(Route::Refused) => {
                 (Taken { refused: Some(Unwanted::NotStored), ..Taken::default() }, true)
@@ -199,7 +200,7 @@ impl Engine {
                 return Ok(Taken::default());
             }
             Ok(Route::Queues { has_subjects, .. }) => {
-                let mut incoming = Incoming::of(publish);
+                let mut incoming = Incoming { sent, ..Incoming::of(publish) };
                 let copy = copy_for_queues(&publish.content, targets.len());
                 incoming.content.shared = copy.as_ref().or(incoming.content.shared);
                 let mut taken = Taken::default();
@@ -210,7 +211,8 @@ impl Engine {
                 let is_subject = publish.exchange.is_empty() && targets.is_empty();
                 let is_heard = (has_subjects || is_subject)
                     && self.may_be_delivered(slot, publish)
-                    && self.publish_to_subscribers(vhost_slot, &incoming, by, fx);
+                    && (incoming.is_late(now)
+                        || self.publish_to_subscribers(vhost_slot, &incoming, by, fx));
                 (taken, is_heard || !targets.is_empty())
             }
         };
@@ -342,7 +344,7 @@ impl Engine {
         if queue.options.overflow == Overflow::RejectPublishDeadLetter
             && queue.options.dead_letter_exchange.is_some()
         {
-            let placement = Placement::new(queue, slot, now, &incoming.content);
+            let placement = Placement::new(queue, slot, now, incoming);
             placements.push(Placement { flushes: false, refused: true, ..placement });
         }
     }
@@ -386,11 +388,12 @@ impl Engine {
             return true;
         }
         let Some(queue) = self.queues.get_mut(slot) else { return true };
-        let is_filtered = queue.filtered.is_some();
+        let is_late = incoming.is_late(now);
+        let is_filtered = queue.filtered.is_some() && !is_late;
         let mut taker = None;
         if is_filtered {
             taker = self.choose_selecting(slot, incoming, fx);
-        } else if queue.ready == 0 && !queue.able.is_empty() {
+        } else if queue.ready == 0 && !queue.able.is_empty() && !is_late {
             taker = match queue.groups {
                 None => self.taker(slot, None, bytes, fx),
                 Some(_) => self.taker_of_group(slot, content, fx),
@@ -414,7 +417,7 @@ impl Engine {
             return false;
         }
         queue.counters.published += 1;
-        let placement = Placement::new(queue, slot, now, &incoming.content);
+        let placement = Placement::new(queue, slot, now, incoming);
         let (lane, seq) = (queue.lane_of(content.priority), placement.seq);
         placements.push(Placement { taker, ..placement });
         if is_filtered && taker.is_none() {

@@ -6,7 +6,7 @@ use crate::foundation::work_budget::Filtering;
 use crate::publish::taken::{Route, SizeInGroup};
 use crate::queue::stored::Incoming;
 use crate::routing::condition::Conditions;
-use crate::routing::vhost::{Routing, Way, is_internal};
+use crate::routing::vhost::{Routing, Sender, Way, is_internal};
 use crate::routing::walk::Walk;
 use crate::routing::{Keys, QueueKey, Routed, once_each};
 use crate::storage::record;
@@ -80,7 +80,7 @@ impl Engine {
         content: &Content<'_>,
         targets: &mut Vec<QueueKey>,
     ) -> Option<Routed> {
-        let from = &|| self.clients.client_name(way.by?);
+        let from = &|| self.clients.name_of(way.sender);
         let message = Routing { conventions: self.options.conventions, way, content, from };
         let host = &mut self.topology.vhosts[vhost];
         let mut routed = host.route(&message, targets);
@@ -111,9 +111,10 @@ impl Engine {
         found: &mut Vec<QueueKey>,
     ) -> bool {
         let keys = Keys { routing_key: incoming.routing_key, also_to: incoming.also_to };
-        let way = Way { exchange: incoming.exchange, keys, by };
+        let sender = Sender::of(by, incoming.from);
+        let way = Way { exchange: incoming.exchange, keys, sender };
         let (conventions, content) = (self.options.conventions, &incoming.content);
-        let from = &|| self.clients.client_name(by?);
+        let from = &|| self.clients.name_of(sender);
         let message = Routing { conventions, way, content, from };
         let host = &mut self.topology.vhosts[vhost];
         let is_whole = host.go_on(walk, &message, most, found);

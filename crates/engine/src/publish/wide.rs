@@ -84,7 +84,9 @@ impl Engine {
     ) {
         let mut room = std::mem::take(&mut self.scratch.blob);
         room.clear();
-        let message = incoming.encode(&mut room).to_blob();
+        // Its client may be gone before all its queues are found.
+        let from = incoming.from.or_else(|| self.clients.client_name(by?));
+        let message = Incoming { from, ..*incoming }.encode(&mut room).to_blob();
         self.scratch.keep_blob(room);
         let is_letter = matches!(then, Then::Leave(_) | Then::EndDelay(_));
         let work = ToQueues {
@@ -194,7 +196,8 @@ impl Engine {
         let stored = message.stored();
         let (annotations, also_to) = (stored.annotations(0), stored.also_to());
         let incoming = stored.incoming(&also_to, work.redelivered, &annotations);
-        if !self.find_some(by, work, &incoming, fx) {
+        let from = stored.from;
+        if !self.find_some(by, work, &Incoming { from, ..incoming }, fx) {
             return false;
         }
         let targets = &work.targets[..];

@@ -153,6 +153,8 @@ mod tests {
             content,
             redelivered: false,
             annotations,
+            sent: None,
+            from: None,
         };
         let shared = Incoming { content: Content { shared: Some(&body), ..content }, ..copied };
         let (mut all, mut around) = (Vec::new(), Vec::new());

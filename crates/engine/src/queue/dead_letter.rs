@@ -11,7 +11,7 @@ use crate::publish::fanouts::{Extent, Then};
 use crate::publish::taken::SizeInGroup;
 use crate::queue::Queue;
 use crate::queue::page_out::{Loading, Wanted};
-use crate::routing::vhost::Way;
+use crate::routing::vhost::{Sender, Way};
 use crate::routing::{Keys, QueueKey};
 use crate::{
     Annotations, Content, Conventions, Death, DeathReason, DiscardReason, Effects, LoadId,
@@ -228,7 +228,7 @@ impl Engine {
         let exchange = queue.options.dead_letter_exchange.clone().unwrap_or_default();
         let own_key = queue.options.dead_letter_routing_key.clone();
         let keys = letter_keys(own_key.as_deref(), stored.routing_key, &also_to);
-        let way = Way { exchange: &exchange, keys, by: None };
+        let way = Way { exchange: &exchange, keys, sender: Sender::Unknown };
         self.size_in_group(vhost, way, &stored.content, blob.len())
     }
 
@@ -262,7 +262,7 @@ impl Engine {
             ..incoming.content
         };
         let mut targets = Vec::new();
-        let way = Way { exchange: &exchange, keys, by: None };
+        let way = Way { exchange: &exchange, keys, sender: Sender::Unknown };
         let steps_before = self.route_steps;
         let routed = self.find_queues(vhost, way, &content, &mut targets);
         self.unasked_steps += self.route_steps - steps_before;
@@ -279,6 +279,8 @@ impl Engine {
             content,
             redelivered: incoming.redelivered,
             annotations: &annotations,
+            sent: None,
+            from: None,
         };
         self.dead_letter_depth += 1;
         if is_wide {

@@ -3,10 +3,11 @@
 //! ```text
 //! flags u8 | format u8 | priority u8 | exchange length u8 | key length u8 | further keys u8
 //! | 0 u16 | properties length u32 | body length u32 | time to live in microseconds u64
-//! | exchange | key | further keys, each length u8 + text | properties | body | changed | deaths
+//! | exchange | key | further keys, each length u8 + text | properties | body | changed | from | deaths
 //! ```
 
 use super::blob::Encoded;
+use super::entry::NEVER;
 use crate::interface::message::NO_ANNOTATIONS;
 use crate::storage::codec::{Malformed, Reader, Writer};
 use crate::{Annotations, Content, Death, DeathReason, Format, MessageView, Publish, Time};
@@ -19,7 +20,9 @@ const TTL_REMOVED: u8 = 4;
 const FURTHER_KEYS_REMOVED: u8 = 8;
 const DELAYED: u8 = 16;
 const CHANGED: u8 = 32;
-const KNOWN_FLAGS: u8 = PERSISTENT | DEAD | TTL_REMOVED | FURTHER_KEYS_REMOVED | DELAYED | CHANGED;
+const FROM: u8 = 64;
+const KNOWN_FLAGS: u8 =
+    PERSISTENT | DEAD | TTL_REMOVED | FURTHER_KEYS_REMOVED | DELAYED | CHANGED | FROM;
 const NO_TTL: u64 = u64::MAX;
 /// Bytes before the exchange's name.
 const FIXED_BYTES: usize = 24;
@@ -35,6 +38,11 @@ pub(crate) struct Incoming<'a> {
     pub(crate) redelivered: bool,
     /// Dead-letter history, where it has one.
     pub(crate) annotations: &'a Annotations,
+    /// When it was sent, where that was before now.
+    pub(crate) sent: Option<Time>,
+    /// The client that published it, where its queues are found only later. What is in a queue does not
+    /// say.
+    pub(crate) from: Option<&'a str>,
 }
 
 impl<'a> Incoming<'a> {
@@ -48,7 +56,25 @@ impl<'a> Incoming<'a> {
             content: publish.content,
             redelivered: false,
             annotations: &NO_ANNOTATIONS,
+            sent: None,
+            from: None,
         }
+    }
+
+    /// When its own time to live ends. One of 0 is for a consumer that can take it as it comes.
+    #[inline]
+    pub(crate) fn expires(&self, now: Time) -> Time {
+        let Some(ttl) = self.content.ttl else { return NEVER };
+        let since = self.sent.filter(|_| !ttl.is_zero());
+        since.unwrap_or(now).plus(ttl)
+    }
+
+    /// Whether its time to live has passed since it was sent: no consumer gets it.
+    #[inline]
+    pub(crate) fn is_late(&self, now: Time) -> bool {
+        self.sent.is_some()
+            && self.content.ttl.is_some_and(|it| !it.is_zero())
+            && self.expires(now) <= now
     }
 
     /// As a delivery shows it.
@@ -77,7 +103,8 @@ impl<'a> Incoming<'a> {
             + u8::from(self.annotations.ttl_removed) * TTL_REMOVED
             + u8::from(self.annotations.further_keys_removed) * FURTHER_KEYS_REMOVED
             + u8::from(self.annotations.delayed) * DELAYED
-            + u8::from(!self.annotations.changed.is_empty()) * CHANGED;
+            + u8::from(!self.annotations.changed.is_empty()) * CHANGED
+            + u8::from(self.from.is_some()) * FROM;
         let byte = |length: usize| u8::try_from(length).expect("names were checked to fit a byte");
         let word = |length: usize| u32::try_from(length).expect("bodies were checked to be small");
         let mut fixed = [0; FIXED_BYTES];
@@ -105,6 +132,9 @@ impl<'a> Incoming<'a> {
         if flags & CHANGED != 0 {
             Writer(out).bytes(&self.annotations.changed);
         }
+        if let Some(from) = self.from {
+            Writer(out).text(from);
+        }
         if dead {
             write_deaths(&mut Writer(out), &self.annotations.deaths);
         }
@@ -126,6 +156,8 @@ pub(crate) struct Stored<'a> {
     further: &'a [u8],
     pub(crate) content: Content<'a>,
     changed: &'a [u8],
+    /// The client that published it, if that is known.
+    pub(crate) from: Option<&'a str>,
     deaths: &'a [u8],
     flags: u8,
 }
@@ -176,11 +208,22 @@ impl<'a> Stored<'a> {
             ttl: (ttl != NO_TTL).then(|| Duration::from_micros(ttl)),
         };
         let changed = if flags & CHANGED == 0 { &[] } else { reader.bytes()? };
+        let from = if flags & FROM == 0 { None } else { Some(reader.text()?) };
         if flags & DEAD == 0 && !reader.0.is_empty() {
             return Err(format!("{} bytes too many after a message", reader.0.len()));
         }
         let deaths = reader.0;
-        Ok(Stored { exchange, routing_key, further_keys, further, content, changed, deaths, flags })
+        Ok(Stored {
+            exchange,
+            routing_key,
+            further_keys,
+            further,
+            content,
+            changed,
+            from,
+            deaths,
+            flags,
+        })
     }
 
     /// The name of its queue, if it was published to that one by its name alone.
@@ -246,6 +289,8 @@ impl<'a> Stored<'a> {
             content: self.content,
             redelivered,
             annotations,
+            sent: None,
+            from: None,
         }
     }
 

@@ -16,15 +16,36 @@ use std::collections::BTreeMap;
 pub(crate) struct Way<'a> {
     pub(crate) exchange: &'a str,
     pub(crate) keys: Keys<'a>,
-    /// The connection that publishes it, if that is known.
-    pub(crate) by: Option<ConnectionId>,
+    pub(crate) sender: Sender<'a>,
+}
+
+/// Who publishes a message, for bindings that do not take those of a certain client.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Sender<'a> {
+    /// The client of that connection.
+    Connection(ConnectionId),
+    /// The client of that name, whether or not it is still there.
+    Client(&'a str),
+    /// Nobody who has a name: the broker, which moves a dead letter, say.
+    Unknown,
+}
+
+impl<'a> Sender<'a> {
+    /// The client of that name, else that of the connection, as far as they are known.
+    pub(crate) fn of(by: Option<ConnectionId>, name: Option<&'a str>) -> Sender<'a> {
+        match (name, by) {
+            (Some(name), _) => Sender::Client(name),
+            (None, Some(by)) => Sender::Connection(by),
+            (None, None) => Sender::Unknown,
+        }
+    }
 }
 
 impl<'a> Way<'a> {
     #[inline]
     pub(crate) fn of(publish: &Publish<'a>, by: Option<ConnectionId>) -> Way<'a> {
         let keys = Keys { routing_key: publish.routing_key, also_to: publish.also_to };
-        Way { exchange: publish.exchange, keys, by }
+        Way { exchange: publish.exchange, keys, sender: Sender::of(by, None) }
     }
 
     /// The message that goes this way, as filters see it.

@@ -1,6 +1,6 @@
 //! Delayed messages: in order, within memory, and all there whatever happens to the broker.
 
-use super::{TestHost, check_in};
+use super::{TestHost, check, check_in};
 use crate::interface::limits::Limits;
 use crate::publish::delay::LOAD_BYTES_MAX;
 
@@ -273,4 +273,60 @@ fn what_was_confirmed_waits_for_space_where_it_could_only_be_dropped() {
     host.run("storage ready");
     host.run("time 100");
     assert_eq!(drain(&mut host), [0, 1, 2]);
+}
+
+/// What a client publishes with a delay does not come to subscriptions that take nothing of that client,
+/// also where it has gone or the broker has started anew meanwhile.
+#[test]
+fn a_binding_that_does_not_take_a_clients_messages_does_not_take_its_delayed_ones() {
+    for meanwhile in ["b disconnect", "restart", "snapshot\nrestart", "b disconnect\nrestart clean"]
+    {
+        check(&format!(
+            "a queue mine durable
+             > a queue mine 0 0
+             a queue all durable
+             > a queue all 0 0
+             a bind amq.topic mine x not-from=me
+             > a ok
+             a bind amq.topic all x
+             > a ok
+             name b me
+             name c other
+             b publish amq.topic x 1 persistent delay=100
+             c publish amq.topic x 2 persistent delay=100
+             {meanwhile}
+             time 100
+             a passive mine
+             > a queue mine 1 0
+             a passive all
+             > a queue all 2 0
+             a get mine
+             > a deliver  #1 2
+             > a got, 0 left"
+        ));
+    }
+}
+
+/// A dead letter is the broker's, which moves it: whoever published the message gets it back by a binding
+/// that does not take its messages.
+#[test]
+fn a_dead_letter_is_no_clients() {
+    check(
+        "a queue q dlx=amq.topic dlk=x
+         > a queue q 0 0
+         a queue mine
+         > a queue mine 0 0
+         a bind amq.topic mine x not-from=me
+         > a ok
+         name b me
+         b publish amq.topic x 1
+         b publish - q 2
+         c get q
+         > c deliver  #1 2
+         > c got, 0 left
+         c discard 1
+         a get mine
+         > a deliver  #1 2 died=Rejected:q:1
+         > a got, 0 left",
+    );
 }

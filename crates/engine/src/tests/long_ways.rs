@@ -297,3 +297,23 @@ fn who_may_not_publish_all_keys_may_not_publish_a_way_that_is_too_long_to_judge(
         assert_eq!(ready(&host), if is_judged { length as u64 } else { 0 }, "{length}");
     }
 }
+
+/// Its publisher has gone before all its queues are found: a queue that takes nothing of that client does
+/// not get it.
+#[test]
+fn a_message_with_a_long_way_is_its_clients_to_the_end() {
+    let mut host = chain(60, "fanout");
+    host.run("z queue mine");
+    host.run("z bind x59 mine k not-from=me");
+    host.run("z bind x0 mine k not-from=me");
+    host.run("name a me");
+    host.run("name b other");
+    for (line, expect) in [("a publish x0 k 1", 0), ("b publish x0 k 2", 1)] {
+        host.act_on(line);
+        assert!(is_held(&mut host, &line[..1]));
+        host.act_on(&format!("{} disconnect", &line[..1]));
+        host.settle_down();
+        assert_eq!(host.run("z passive mine"), [format!("z queue mine {expect} 0")]);
+    }
+    assert_eq!(ready(&host), 2 * 60 + 1);
+}

@@ -47,6 +47,8 @@ fn blob() -> Vec<u8> {
         },
         redelivered: false,
         annotations: &NO_ANNOTATIONS,
+        sent: None,
+        from: None,
     };
     let mut blob = Vec::new();
     incoming.encode(&mut blob);
