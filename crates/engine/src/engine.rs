@@ -9,7 +9,7 @@ use crate::channel::transaction::{ChannelPlace, Transaction};
 use crate::channel::{Channel, Connection};
 use crate::consumer::Consumer;
 use crate::consumer::browsers::Browsers;
-use crate::consumer::deferred_settle::Settling;
+use crate::consumer::deferred_settle::Settlings;
 use crate::foundation::random::Random;
 use crate::foundation::slab::Slab;
 use crate::foundation::timers::Timers;
@@ -161,8 +161,7 @@ pub(crate) struct Agenda {
     /// Consumers that are to be told when there is nothing more to deliver, by slot and incarnation.
     pub(crate) draining: Vec<(u32, u32)>,
     /// Settles that are carried out over several turns.
-    pub(crate) settling: VecDeque<Settling>,
-    pub(crate) next_settling: u64,
+    pub(crate) settling: Settlings,
     /// Purged and deleted messages whose records are not released yet.
     pub(crate) departures: Departures,
     /// Queues whose limits and pages are checked once the group of records is complete.

@@ -116,7 +116,7 @@ mod tests {
         }
         let looks = looked_at.take();
         assert!(looks < u64::from(COUNT) * 11 / 10, "{looks} names were looked at");
-        let gone = |slot: u32| (slot % 3 == 0).then(|| (slot, &*names[slot as usize]));
+        let gone = |slot: u32| slot.is_multiple_of(3).then(|| (slot, &*names[slot as usize]));
         consumers.remove((0..COUNT).filter_map(gone));
         consumers.rotate();
         assert_eq!(consumers.iter().next(), Some(2));

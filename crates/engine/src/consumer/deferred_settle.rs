@@ -4,6 +4,7 @@
 use super::unsettled::{Delivered, Taker, Unsettled};
 use crate::engine::Engine;
 use crate::{Bytes, Effects, Outcome, Time};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 
 /// How deliveries are settled together.
@@ -56,6 +57,61 @@ pub(crate) struct Settling {
     /// Slots and numbers of queues that hand nothing out until all have come back: what was delivered
     /// first is to be delivered first again.
     held: Vec<(u32, u64)>,
+}
+
+/// All of them, in the order of their turns, and found by their numbers.
+#[derive(Debug, Default)]
+pub(crate) struct Settlings {
+    all: BTreeMap<u64, Settling>,
+    turns: VecDeque<u64>,
+    next: u64,
+}
+
+impl Settlings {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.turns.is_empty()
+    }
+
+    /// By their numbers.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Settling> {
+        self.all.values()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Settling> {
+        self.all.values_mut()
+    }
+
+    /// The first from a number on.
+    pub(crate) fn first_from(&mut self, number: u64) -> Option<&mut Settling> {
+        self.all.range_mut(number..).next().map(|(_, settling)| settling)
+    }
+
+    /// Adds one under the next number.
+    fn add(&mut self, settling: impl FnOnce(u64) -> Settling) {
+        self.all.insert(self.next, settling(self.next));
+        self.turns.push_back(self.next);
+        self.next += 1;
+    }
+
+    /// The one whose turn it is.
+    fn front_mut(&mut self) -> Option<&mut Settling> {
+        self.all.get_mut(self.turns.front()?)
+    }
+
+    fn pop_front(&mut self) -> Option<Settling> {
+        self.all.remove(&self.turns.pop_front()?)
+    }
+
+    /// Lets those of another client go on, if others wait; those of one channel keep their order.
+    fn let_next(&mut self) {
+        let channel_of = |number: &u64| self.all.get(number).and_then(|it| it.channel);
+        let Some(first) = self.turns.front() else { return };
+        let channel = channel_of(first);
+        if channel.is_none() || self.turns.iter().skip(1).all(|it| channel_of(it) != channel) {
+            self.turns.rotate_left(1);
+        }
+    }
 }
 
 /// Steps that a delivery counts for which goes back because its channel closes.
@@ -195,11 +251,9 @@ impl Engine {
         queues: &[u32],
     ) {
         let held = self.hold_queues(queues);
-        let number = self.agenda.next_settling;
         let (fate, annotations) = (manner.fate, Bytes::copy_from_slice(manner.annotations));
-        self.agenda.next_settling += 1;
-        let settling = Settling { number, channel, deliveries, fate, annotations, held };
-        self.agenda.settling.push_back(settling);
+        let settling = |number| Settling { number, channel, deliveries, fate, annotations, held };
+        self.agenda.settling.add(settling);
     }
 
     /// Goes on with what [`Engine::settle_range`] left.
@@ -209,7 +263,7 @@ impl Engine {
                 break;
             }
             if count % IN_TURN == 0 {
-                self.let_next_settle();
+                self.agenda.settling.let_next();
             }
             let Some(settling) = self.agenda.settling.front_mut() else { break };
             let channel = settling.channel;
@@ -222,16 +276,6 @@ impl Engine {
             }
         }
         self.run_overdue(now, fx);
-    }
-
-    /// Lets the settles of another client go on, if others wait; those of one channel keep their order.
-    fn let_next_settle(&mut self) {
-        let settling = &mut self.agenda.settling;
-        let Some(first) = settling.front() else { return };
-        let channel = first.channel;
-        if channel.is_none() || settling.iter().skip(1).all(|other| other.channel != channel) {
-            settling.rotate_left(1);
-        }
     }
 
     /// The queues that a channel consumes from.

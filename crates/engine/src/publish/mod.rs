@@ -49,8 +49,8 @@ impl Placement {
     #[inline]
     fn new(queue: &mut Queue, slot: u32, now: Time, incoming: &Incoming<'_>) -> Placement {
         let content = &incoming.content;
-        let by_queue = queue.options.message_ttl.map_or(NEVER, |ttl| now.plus(ttl));
-        let expires = incoming.expires(now).min(by_queue);
+        let by_queue = queue.options.message_ttl.map(|ttl| now.plus(ttl));
+        let expires = incoming.expires(now).into_iter().chain(by_queue).min().unwrap_or(NEVER);
         let seq = queue.next_seq;
         queue.next_seq += 1;
         let durable = content.persistent && queue.stores;
@@ -165,7 +165,9 @@ impl Engine {
         sent: Option<Time>,
         fx: &mut F,
     ) -> Result<Taken, Refusal> {
-        let in_transaction = sent.is_some();
+        let (in_transaction, incoming) =
+            (sent.is_some(), Incoming { sent, ..Incoming::of(publish) });
+        let is_late = incoming.is_late(now);
         let channel = &self.clients.channels[slot];
         let vhost_slot = channel.vhost;
         let wants_flush = channel.confirms.is_some() || in_transaction;
@@ -184,8 +186,6 @@ impl Engine {
                 (self.delay(slot, due, publish, wants_flush, fx), true)
             }
             Ok(Route::Inbox(owner)) => {
-                let incoming = Incoming { sent, ..Incoming::of(publish) };
-                let is_late = incoming.is_late(now);
                 (Taken::default(), is_late || self.deliver_to_inbox(owner, publish, fx))
             }
             Ok(Route::Refused) => {
@@ -200,10 +200,9 @@ impl Engine {
                 return Ok(Taken::default());
             }
             Ok(Route::Queues { has_subjects, .. }) => {
-                let mut incoming = Incoming { sent, ..Incoming::of(publish) };
+                let (mut incoming, mut taken) = (incoming, Taken::default());
                 let copy = copy_for_queues(&publish.content, targets.len());
                 incoming.content.shared = copy.as_ref().or(incoming.content.shared);
-                let mut taken = Taken::default();
                 if !targets.is_empty() {
                     taken = self.place(now, &incoming, &targets, wants_flush, fx);
                 }
@@ -211,8 +210,7 @@ impl Engine {
                 let is_subject = publish.exchange.is_empty() && targets.is_empty();
                 let is_heard = (has_subjects || is_subject)
                     && self.may_be_delivered(slot, publish)
-                    && (incoming.is_late(now)
-                        || self.publish_to_subscribers(vhost_slot, &incoming, by, fx));
+                    && (is_late || self.publish_to_subscribers(vhost_slot, &incoming, by, fx));
                 (taken, is_heard || !targets.is_empty())
             }
         };

@@ -277,10 +277,8 @@ impl Engine {
             routing_key: keys.routing_key,
             also_to: keys.also_to,
             content,
-            redelivered: incoming.redelivered,
             annotations: &annotations,
-            sent: None,
-            from: None,
+            ..*incoming
         };
         self.dead_letter_depth += 1;
         if is_wide {

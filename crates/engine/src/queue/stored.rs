@@ -7,7 +7,6 @@
 //! ```
 
 use super::blob::Encoded;
-use super::entry::NEVER;
 use crate::interface::message::NO_ANNOTATIONS;
 use crate::storage::codec::{Malformed, Reader, Writer};
 use crate::{Annotations, Content, Death, DeathReason, Format, MessageView, Publish, Time};
@@ -61,20 +60,20 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    /// When its own time to live ends. One of 0 is for a consumer that can take it as it comes.
+    /// When its own time to live ends, if it has one. One of 0 is for a consumer that can take the message as
+    /// it comes.
     #[inline]
-    pub(crate) fn expires(&self, now: Time) -> Time {
-        let Some(ttl) = self.content.ttl else { return NEVER };
-        let since = self.sent.filter(|_| !ttl.is_zero());
-        since.unwrap_or(now).plus(ttl)
+    pub(crate) fn expires(&self, now: Time) -> Option<Time> {
+        let ttl = self.content.ttl?;
+        Some(self.sent.filter(|_| !ttl.is_zero()).unwrap_or(now).plus(ttl))
     }
 
     /// Whether its time to live has passed since it was sent: no consumer gets it.
     #[inline]
     pub(crate) fn is_late(&self, now: Time) -> bool {
         self.sent.is_some()
-            && self.content.ttl.is_some_and(|it| !it.is_zero())
-            && self.expires(now) <= now
+            && self.content.ttl.is_some_and(|ttl| !ttl.is_zero())
+            && self.expires(now).is_some_and(|at| at <= now)
     }
 
     /// As a delivery shows it.

@@ -26,7 +26,7 @@ pub(crate) enum Sender<'a> {
     Connection(ConnectionId),
     /// The client of that name, whether or not it is still there.
     Client(&'a str),
-    /// Nobody who has a name: the broker, which moves a dead letter, say.
+    /// No client: the broker moves a dead letter, say.
     Unknown,
 }
 

@@ -312,8 +312,7 @@ impl Engine {
     }
 
     fn take_settling(&mut self, taking: &mut IncrementalSnapshot, number: u64, tag: u64) -> Next {
-        let index = self.agenda.settling.partition_point(|settling| settling.number < number);
-        let Some(settling) = self.agenda.settling.get_mut(index) else {
+        let Some(settling) = self.agenda.settling.first_from(number) else {
             return Next::Dying(LoadId(0));
         };
         let from = if settling.number == number { tag } else { 0 };

@@ -462,3 +462,29 @@ fn whatever_happens_meanwhile_a_snapshot_is_of_its_beginning() {
         assert!(run.host.fx.references.is_empty(), "{seed}: {:?}", run.host.fx.references);
     }
 }
+
+/// Settles of several channels are carried out in turn, whichever channel began first: a snapshot that is
+/// taken meanwhile has all that they have not come to.
+#[test]
+fn settles_that_give_way_to_others_are_in_it() {
+    let limits = Limits { settles_at_once: 256, snapshot_at_once: 100, ..Limits::default() };
+    let mut host = TestHost::with(limits);
+    host.fx.quiet = true;
+    host.run("a queue q durable");
+    for number in 0..2_000 {
+        host.act_on(&format!("a publish - q {number} persistent"));
+    }
+    host.settle_down();
+    host.run("b consume q t credit=1000");
+    host.run("c consume q t credit=1000");
+    host.act_on("b requeue 1000 multiple");
+    host.act_on("c requeue 1000 multiple");
+    host.engine.dispatch(host.now, &mut host.fx);
+    host.begin_snapshot();
+    while host.engine.is_taking_snapshot() {
+        host.take_part();
+    }
+    host.fx.quiet = false;
+    host.run("restart");
+    assert_eq!(host.run("a passive q"), ["a queue q 2000 0"]);
+}

@@ -307,8 +307,8 @@ fn a_binding_that_does_not_take_a_clients_messages_does_not_take_its_delayed_one
     }
 }
 
-/// A dead letter is the broker's, which moves it: whoever published the message gets it back by a binding
-/// that does not take its messages.
+/// A dead letter is the broker's, which moves it: a binding that does not take the messages of a client takes
+/// those of its messages that have died.
 #[test]
 fn a_dead_letter_is_no_clients() {
     check(

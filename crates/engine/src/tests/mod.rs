@@ -45,6 +45,7 @@ mod rights;
 mod sessions;
 mod settle_timeouts;
 mod topology;
+mod transaction_expiry;
 mod transactions;
 mod wide;
 
