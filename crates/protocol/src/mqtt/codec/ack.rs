@@ -1,9 +1,9 @@
-//! PUBACK, PUBREC, PUBREL, PUBCOMP, DISCONNECT and AUTH (5: 3.4 to 3.7, 3.14, 3.15): packets of a reason code and
-//! properties, which may be left out.
+//! PUBACK, PUBREC, PUBREL, PUBCOMP, DISCONNECT and AUTH (5: 3.4 to 3.7, 3.14, 3.15): packets of a reason
+//! code and properties, which may be left out.
 
 use super::property::Place;
 use super::wire::Reader;
-use super::{Malformed, Properties, Reason, Version, packet_id};
+use super::{Malformed, Properties, Reason, Version};
 use crate::mqtt::frame::{PacketType, put_packet};
 
 /// A step in the delivery of a message.
@@ -35,7 +35,7 @@ impl<'a> Ack<'a> {
         version: Version,
     ) -> Result<Ack<'a>, Malformed> {
         let reader = &mut Reader::new(body);
-        let packet_id = packet_id(reader)?;
+        let packet_id = reader.packet_id()?;
         if reader.is_empty() {
             return Ok(Ack::plain(packet_type, packet_id));
         }

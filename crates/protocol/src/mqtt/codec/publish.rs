@@ -2,7 +2,7 @@
 
 use super::property::Place;
 use super::wire::{Reader, prefixed_octets};
-use super::{Malformed, Properties, Qos, Reason, Version, packet_id, topic};
+use super::{Malformed, Properties, Qos, Reason, Version, topic};
 use crate::mqtt::frame::{PacketType, put_variable_integer};
 
 const DUP: u8 = 8;
@@ -43,7 +43,7 @@ impl<'a> Publish<'a> {
                 return Err(malformed(text));
             }
             Qos::AtMostOnce => 0,
-            _ => packet_id(reader)?,
+            _ => reader.packet_id()?,
         };
         let properties = match version.has_properties() {
             true => Properties::read(reader, Place::Publish)?,

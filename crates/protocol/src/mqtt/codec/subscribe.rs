@@ -2,7 +2,7 @@
 
 use super::property::Place;
 use super::wire::{Reader, put_text};
-use super::{Malformed, Properties, Qos, Reason, Version, packet_id};
+use super::{Malformed, Properties, Qos, Reason, Version};
 use crate::mqtt::frame::{PacketType, put_packet};
 
 /// Whether a new subscription gets retained messages.
@@ -201,7 +201,7 @@ fn head<'a>(
     version: Version,
     place: Place,
 ) -> Result<(u16, Properties<'a>), Malformed> {
-    let packet_id = packet_id(reader)?;
+    let packet_id = reader.packet_id()?;
     let properties = match version.has_properties() {
         true => Properties::read(reader, place)?,
         false => Properties::default(),

@@ -1,7 +1,7 @@
 //! Packets as bytes and as values, what is refused and with which code, and hostile bytes.
 
 use super::*;
-use crate::mqtt::frame::{Frame, HEADER_OCTETS_MAX};
+use crate::mqtt::frame::{Frame, HEADER_OCTETS_MAX, PacketType};
 use crate::tests::random::Random;
 
 /// The one packet that the bytes are.

@@ -78,6 +78,16 @@ impl<'a> Reader<'a> {
         self.take(bytes.into())
     }
 
+    /// A packet identifier, which is not 0.
+    #[inline]
+    pub fn packet_id(&mut self) -> Result<u16, Malformed> {
+        let text = "a packet identifier is 0";
+        match self.two()? {
+            0 => Err(Malformed::new(Reason::ProtocolError, text)),
+            id => Ok(id),
+        }
+    }
+
     /// A UTF-8 encoded string.
     pub fn text(&mut self) -> Result<&'a str, Malformed> {
         text(self.binary()?)
