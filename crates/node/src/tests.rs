@@ -1,7 +1,9 @@
 //! Scenarios against a whole node: bytes in, bytes out, over a disk in memory.
 
+mod amqp10;
 mod batches;
 mod broker;
+mod client;
 mod conflation;
 mod connection_query;
 mod damage;

@@ -1,12 +1,14 @@
 //! The smallest host: one thread, no network, a disk in memory, and clients that are only their bytes.
 
-pub(super) use super::frames::{FRAME_MAX, message};
+use super::client::Client;
+pub(super) use super::client::Said;
+pub(super) use super::frames::message;
 use super::{small_journal, start};
 use crate::{Node, Options, ReadJob, SpillOptions, Ticket};
 use angarium_engine::limits::Limits;
 use angarium_engine::{Bound, ConnectionId, Quota, RefusalKind, Request, ShardId, Time};
 use angarium_journal::{FaultyStorage, Job, ReadBuffer};
-use angarium_protocol::amqp091::codec::{ContentHeader, Method, Table};
+use angarium_protocol::amqp091::codec::{Method, Table};
 use angarium_protocol::amqp091::frame;
 use angarium_protocol::{Credentials, Identity, Peer};
 use std::time::Duration;
@@ -17,33 +19,6 @@ pub(super) const SNAPSHOT_AT_ONCE: usize = 10;
 /// So that some sixty direct messages are the work of a step.
 const HANDED_AT_ONCE: u64 = 16 << 10;
 pub(super) const EGRESS_BYTES_MAX: usize = 16 << 10;
-
-/// What a client heard that a scenario may ask about.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Said {
-    Confirm(u64, bool),
-    Delivered(Vec<u8>, bool),
-    Count(u32),
-    Closed(u16),
-    Goodbye,
-    Ok,
-}
-
-struct Client {
-    shard: usize,
-    slot: Option<ConnectionId>,
-    input: Vec<u8>,
-    said: Vec<Said>,
-    /// A delivery of which the content is not complete: marked, announced length, bytes so far.
-    partial: Option<(bool, u64, Vec<u8>)>,
-    password: &'static str,
-    /// Seconds between the heartbeats it asks for.
-    heartbeat: u16,
-    /// It takes nothing in.
-    is_deaf: bool,
-    /// Every method that it was sent, with its channel, where somebody asked for that.
-    transcript: Option<Vec<String>>,
-}
 
 /// A node and what surrounds it.
 pub(super) struct Host {
@@ -340,6 +315,25 @@ impl Host {
         password: &'static str,
         heartbeat: u16,
     ) -> usize {
+        let client = self.add(shard, peer, password, heartbeat);
+        self.send_bytes(client, &frame::PROTOCOL_HEADER);
+        self.settle_down();
+        client
+    }
+
+    /// A client of another protocol, which has sent nothing yet.
+    pub(super) fn connect_other(&mut self, shard: usize) -> usize {
+        let client = self.add(shard, Peer { local: true, ..Peer::default() }, "", 0);
+        self.clients[client].is_other = true;
+        client
+    }
+
+    /// The bytes that came for such a client since the last call.
+    pub(super) fn taken(&mut self, client: usize) -> Vec<u8> {
+        std::mem::take(&mut self.clients[client].input)
+    }
+
+    fn add(&mut self, shard: usize, peer: Peer, password: &'static str, heartbeat: u16) -> usize {
         let slot = self.nodes[shard].connected(self.now, peer);
         self.clients.push(Client {
             shard,
@@ -350,10 +344,9 @@ impl Host {
             password,
             heartbeat,
             is_deaf: false,
+            is_other: false,
             transcript: None,
         });
-        self.nodes[shard].received(self.now, slot, &frame::PROTOCOL_HEADER);
-        self.settle_down();
         self.clients.len() - 1
     }
 
@@ -511,6 +504,9 @@ impl Host {
 
     /// Takes in what came for the client, and answers the handshake; says whether it answered.
     fn read(&mut self, client: usize) -> bool {
+        if self.clients[client].is_other {
+            return false;
+        }
         let mut answer = Vec::new();
         let input = std::mem::take(&mut self.clients[client].input);
         let mut used = 0;
@@ -523,75 +519,5 @@ impl Host {
             self.send_bytes(client, &answer);
         }
         !answer.is_empty()
-    }
-}
-
-impl Client {
-    fn frame(&mut self, frame: frame::Frame<'_>, answer: &mut Vec<u8>) {
-        match frame.kind {
-            frame::METHOD => {
-                let method = Method::decode(frame.payload).expect("a sound method");
-                if let Some(transcript) = &mut self.transcript {
-                    transcript.push(format!("{} {method:?}", frame.channel));
-                }
-                self.method(&method, answer);
-            }
-            frame::HEADER => {
-                let header = ContentHeader::decode(frame.payload).expect("a sound header");
-                self.partial.as_mut().expect("content after a method").1 = header.body_bytes;
-            }
-            frame::BODY => {
-                let (redelivered, length, body) = self.partial.as_mut().expect("a body in order");
-                body.extend_from_slice(frame.payload);
-                if body.len() as u64 == *length {
-                    let said = Said::Delivered(std::mem::take(body), *redelivered);
-                    self.said.push(said);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn method(&mut self, method: &Method<'_>, answer: &mut Vec<u8>) {
-        let said = match *method {
-            Method::ConnectionStart { .. } => {
-                let response = format!("\0user\0{}", self.password);
-                let start_ok = Method::ConnectionStartOk {
-                    client_properties: Table::default(),
-                    mechanism: "PLAIN",
-                    response: response.as_bytes(),
-                    locale: "en_US",
-                };
-                return start_ok.write_frame(0, answer);
-            }
-            Method::ConnectionTune { channel_max, .. } => {
-                let (frame_max, heartbeat) = (FRAME_MAX, self.heartbeat);
-                Method::ConnectionTuneOk { channel_max, frame_max, heartbeat }
-                    .write_frame(0, answer);
-                let open =
-                    Method::ConnectionOpen { virtual_host: "/", capabilities: "", insist: false };
-                return open.write_frame(0, answer);
-            }
-            Method::BasicAck { delivery_tag, .. } => Said::Confirm(delivery_tag, true),
-            Method::BasicNack { delivery_tag, .. } => Said::Confirm(delivery_tag, false),
-            Method::BasicDeliver { redelivered, .. } | Method::BasicGetOk { redelivered, .. } => {
-                self.partial = Some((redelivered, 0, Vec::new()));
-                return;
-            }
-            // What comes back counts as delivered; the transcript tells it from other deliveries.
-            Method::BasicReturn { .. } => {
-                self.partial = Some((false, 0, Vec::new()));
-                return;
-            }
-            Method::QueueDeclareOk { message_count, .. } => Said::Count(message_count),
-            Method::ConnectionClose { reply_code, .. } => {
-                Method::ConnectionCloseOk {}.write_frame(0, answer);
-                Said::Closed(reply_code)
-            }
-            Method::ChannelClose { reply_code, .. } => Said::Closed(reply_code),
-            Method::ConnectionCloseOk {} => Said::Goodbye,
-            _ => Said::Ok,
-        };
-        self.said.push(said);
     }
 }
