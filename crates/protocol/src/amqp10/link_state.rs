@@ -46,7 +46,7 @@ impl Sender {
     }
     /// The next message of the broker itself that there is credit for, which is counted.
     pub(super) fn take_answer(&mut self) -> Option<Vec<u8>> {
-        if self.limit == self.count {
+        if self.left() == 0 {
             return None;
         }
         let answer = self.answers.pop_front()?;
@@ -60,9 +60,18 @@ impl Sender {
         self.limit = self.count.wrapping_add(left);
         self.delivered + u64::from(left)
     }
-    /// Credit that was not used is given up.
+    /// Credit that was not used is given up. More than the limit allows may have been delivered already: what
+    /// was under way from another shard when the peer lowered its credit.
     pub(super) fn give_up_credit(&mut self) {
-        self.count = self.limit;
+        if self.left() > 0 {
+            self.count = self.limit;
+        } else {
+            self.limit = self.count;
+        }
+    }
+    /// Deliveries that the limit allows still.
+    fn left(&self) -> u32 {
+        u32::try_from(self.limit.wrapping_sub(self.count).cast_signed()).unwrap_or(0)
     }
     /// The delivery-count, of what is sent.
     pub(super) fn delivery_count(&self) -> u32 {
@@ -70,7 +79,7 @@ impl Sender {
     }
     /// Credit that is left, as the peer sees it.
     pub(super) fn credit(&self) -> u32 {
-        self.limit.wrapping_sub(self.delivery_count())
+        u32::try_from(self.limit.wrapping_sub(self.delivery_count()).cast_signed()).unwrap_or(0)
     }
 }
 
@@ -155,6 +164,19 @@ mod tests {
         assert_eq!((link.delivery_count(), link.credit()), (104, 0));
         // Four deliveries were made; the next credit begins behind what was given up.
         assert_eq!(link.allow(Some(104), 1), 5);
+    }
+
+    #[test]
+    fn what_was_under_way_when_credit_was_lowered_stays_counted() {
+        let mut link = Sender::new(0, false, false);
+        assert_eq!(link.allow(Some(0), 9), 9);
+        assert_eq!(link.allow(Some(0), 4), 4);
+        // The engine had made them before it knew of the lower credit.
+        (0..6).for_each(|_| link.deliver());
+        assert_eq!((link.delivery_count(), link.credit()), (6, 0));
+        link.give_up_credit();
+        assert_eq!((link.delivery_count(), link.credit()), (6, 0));
+        assert_eq!(link.allow(Some(6), 3), 9);
     }
 
     #[test]
