@@ -69,6 +69,14 @@ pub enum Canary {
     ReleasesLost,
     /// Drains are answered before the node has looked for messages.
     DrainsEarly,
+    /// Commits are taken for answered when they are asked for: before the flush.
+    CommitsEarly,
+    /// Publishes and settles reach the node outside of their transactions.
+    TransactionsLeak,
+    /// How often deliveries failed does not reach the client.
+    CountsLost,
+    /// A browse reaches the node as a consumer.
+    BrowsesTake,
     /// PONG does not wait until all shards know the subscriptions made before the PING.
     PrematurePong,
 }

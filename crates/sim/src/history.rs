@@ -107,10 +107,21 @@ pub struct Consume {
 /// How a transaction ended as its client knows it; without such an event it is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// tx.commit-ok came.
+    /// The broker said so.
     Committed,
-    /// tx.rollback-ok came, or the client never asked to commit.
+    /// The client asked for that, or never asked to commit.
     RolledBack,
+}
+
+/// A message as a client is shown it that browses.
+#[derive(Clone, Debug, Default)]
+pub struct Sight {
+    /// The number of the browse.
+    pub browse: u32,
+    /// The message that the body names; `None` if no producer made the body.
+    pub message: Option<MessageId>,
+    /// It is marked as delivered before.
+    pub is_marked: bool,
 }
 
 /// A message that all subscribers of its subject are to receive.
@@ -242,6 +253,8 @@ pub enum Event {
     Committing { transaction: u32 },
     /// A transaction ended.
     Transaction { transaction: u32, ending: Ending },
+    /// The broker said that a transaction is rolled back, as its client had asked.
+    Undone { transaction: u32 },
     /// A consumer started; comes before its first delivery.
     Consume(Consume),
     /// A message came.
@@ -261,6 +274,14 @@ pub enum Event {
     Synced { consumer: u32 },
     /// The broker said that it had nothing left to deliver to this consumer, when that drained.
     NothingLeft { consumer: u32 },
+    /// A client begins to browse a queue; a new number for each time.
+    Browse { browse: u32, queue: QueueIndex },
+    /// A client was shown a message.
+    Saw(Sight),
+    /// It asked to be told when it has been shown everything.
+    BrowseAsks { browse: u32 },
+    /// It was told so.
+    Browsed { browse: u32 },
     /// The consumer ended with its connection or channel; its unsettled deliveries are requeued.
     Ended { consumer: u32 },
     /// This consumer started on the direct reply-to address.

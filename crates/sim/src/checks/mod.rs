@@ -1,5 +1,6 @@
 //! The promises that a history is checked for, a function each.
 
+mod browses;
 mod conduct;
 mod confirmed_is_kept;
 mod deliveries;
@@ -41,6 +42,8 @@ pub const ALL: &[Check] = &[
     Check { name: "returns counted", check: returns::counted_rightly },
     Check { name: "returns in place", check: returns::in_place },
     Check { name: "drains complete", check: returns::drained_completely },
+    Check { name: "browses complete", check: browses::shown_rightly },
+    Check { name: "browses take nothing", check: browses::untouched },
     Check { name: "transactions atomic", check: transactions_atomic::check },
     Check { name: "limits kept", check: limits_kept::check },
     Check { name: "replies come", check: replies_come::check },

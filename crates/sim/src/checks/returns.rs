@@ -1,46 +1,121 @@
 //! What becomes of messages that consumers with credit return, and of their drains. Each such consumer is the
-//! only one of its queue, as the plan says.
+//! only one of its queue, as the plan says. A rolled back transaction returns what it has settled, as failed.
 
-use crate::history::{Event, History, MessageId, Outcome};
-use crate::plan::{Client, Plan, QueueIndex};
+use crate::history::{Delivery, Ending, Event, History, MessageId, Outcome};
+use crate::plan::amqp10::Client;
+use crate::plan::{Plan, QueueIndex};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The queues that a client takes from with credit.
 fn queues(plan: &Plan) -> BTreeSet<QueueIndex> {
-    let takers = plan.clients.iter().filter_map(|client| match client {
-        Client::Amqp10(taker) => Some(taker.queue),
-        _ => None,
-    });
-    takers.collect()
+    plan.amqp10_clients().filter_map(Client::takes_from).collect()
 }
 
-/// A message counts as failed at most as often as it was returned as that: releases, ends in good order and
-/// lost connections do not count.
+/// What a consumer has settled in transactions that have not ended: by transaction.
+#[derive(Default)]
+struct InTransactions(BTreeMap<u32, Vec<(u32, MessageId)>>);
+
+impl InTransactions {
+    fn settled(&mut self, transaction: u32, consumer: u32, message: MessageId) {
+        self.0.entry(transaction).or_default().push((consumer, message));
+    }
+
+    fn ended(&mut self, transaction: u32) -> Vec<(u32, MessageId)> {
+        self.0.remove(&transaction).unwrap_or_default()
+    }
+
+    /// It came again: it has been returned, although its client does not know yet.
+    fn came(&mut self, consumer: u32, message: MessageId) {
+        for settled in self.0.values_mut() {
+            settled.retain(|it| *it != (consumer, message));
+        }
+    }
+}
+
+/// How often deliveries failed, as far as clients can know.
+#[derive(Default)]
+struct Counts {
+    /// Most failed deliveries: what was returned as failed, or settled in a transaction.
+    most: BTreeMap<(QueueIndex, MessageId), u64>,
+    /// The count of the last delivery, by consumer.
+    last: BTreeMap<(u32, MessageId), u64>,
+    /// The count of the next delivery to the same consumer, which has returned the message.
+    next: BTreeMap<(u32, MessageId), u64>,
+    in_transactions: InTransactions,
+}
+
+impl Counts {
+    fn returned(&mut self, consumer: u32, message: MessageId, is_failed: bool) {
+        let key = (consumer, message);
+        if let Some(count) = self.last.get(&key) {
+            self.next.insert(key, count + u64::from(is_failed));
+        }
+    }
+
+    fn judge(&mut self, delivery: &Delivery, message: MessageId) -> Result<(), String> {
+        let (consumer, count) = (delivery.consumer, delivery.requeues);
+        self.in_transactions.came(consumer, message);
+        self.last.insert((consumer, message), count);
+        let most = self.most.get(&(delivery.queue, message)).copied().unwrap_or(0);
+        if count > most {
+            return Err(format!("came with {count} failed deliveries of {most}"));
+        }
+        match self.next.remove(&(consumer, message)) {
+            Some(next) if next != count => {
+                Err(format!("came with {count} failed deliveries, and {next} failed"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A message counts as failed as often as it was returned as that, or settled in a transaction that was
+/// rolled back: releases, ends in good order and lost connections do not count.
 pub(super) fn counted_rightly(history: &History) -> Result<(), String> {
     let queues = queues(&history.plan);
-    let mut failed: BTreeMap<(QueueIndex, MessageId), u64> = BTreeMap::new();
+    let mut counts = Counts::default();
     for (_, event) in &history.events {
         match event {
-            Event::Settle { queue, message, outcome: Outcome::Requeue, .. } => {
-                *failed.entry((*queue, *message)).or_default() += 1;
+            Event::Settle { consumer, queue, message, outcome, transaction } => {
+                if transaction.is_some() || *outcome == Outcome::Requeue {
+                    *counts.most.entry((*queue, *message)).or_default() += 1;
+                }
+                match transaction {
+                    Some(number) => counts.in_transactions.settled(*number, *consumer, *message),
+                    None if outcome.returns() => {
+                        counts.returned(*consumer, *message, *outcome == Outcome::Requeue);
+                    }
+                    None => {}
+                }
+            }
+            Event::Transaction { transaction, ending } => {
+                let settled = counts.in_transactions.ended(*transaction);
+                for (consumer, message) in settled.iter().filter(|_| *ending == Ending::RolledBack)
+                {
+                    counts.returned(*consumer, *message, true);
+                }
             }
             // From here on another client takes, whose lost connections count.
             Event::Draining => break,
             Event::Deliver(delivery) if queues.contains(&delivery.queue) => {
                 let Some(message) = delivery.message else { continue };
-                let most = failed.get(&(delivery.queue, message)).copied().unwrap_or(0);
-                if delivery.requeues > most {
-                    let name = &history.plan.queues[delivery.queue].name;
-                    let count = delivery.requeues;
-                    return Err(format!(
-                        "{message:?} of '{name}' came with {count} failed deliveries of {most}"
-                    ));
-                }
+                let name = &history.plan.queues[delivery.queue].name;
+                let judged = counts.judge(delivery, message);
+                judged.map_err(|what| format!("{message:?} of '{name}' {what}"))?;
             }
             _ => {}
         }
     }
     Ok(())
+}
+
+/// What one consumer has returned and not got again.
+#[derive(Default)]
+struct Returned {
+    /// Nothing says yet that the broker knows.
+    told: BTreeSet<MessageId>,
+    /// The broker knows.
+    known: BTreeSet<MessageId>,
 }
 
 /// What a consumer has returned, as the broker knows, comes again before anything newer of its producer does
@@ -50,17 +125,31 @@ pub(super) fn in_place(history: &History) -> Result<(), String> {
     let queues = queues(&history.plan);
     let mut consumers: BTreeMap<u32, QueueIndex> = BTreeMap::new();
     let mut has_remains: BTreeSet<QueueIndex> = BTreeSet::new();
-    // By consumer: what it returned, and those of which the broker knows.
-    let mut returned: BTreeMap<u32, (BTreeSet<MessageId>, BTreeSet<MessageId>)> = BTreeMap::new();
+    let mut returned: BTreeMap<u32, Returned> = BTreeMap::new();
+    let (mut open, mut undoing) = (InTransactions::default(), InTransactions::default());
     for (_, event) in &history.events {
         match event {
+            Event::Settle { consumer, message, transaction: Some(number), .. } => {
+                open.settled(*number, *consumer, *message);
+            }
+            Event::Transaction { transaction, ending } => {
+                let settled = open.ended(*transaction);
+                if *ending == Ending::RolledBack {
+                    undoing.0.insert(*transaction, settled);
+                }
+            }
+            Event::Undone { transaction } => {
+                for (consumer, message) in undoing.ended(*transaction) {
+                    returned.entry(consumer).or_default().known.insert(message);
+                }
+            }
             Event::Settle { consumer, queue, message, outcome, .. }
                 if outcome.returns() && queues.contains(queue) =>
             {
-                returned.entry(*consumer).or_default().0.insert(*message);
+                returned.entry(*consumer).or_default().told.insert(*message);
             }
             Event::Synced { consumer } => {
-                if let Some((told, known)) = returned.get_mut(consumer) {
+                if let Some(Returned { told, known }) = returned.get_mut(consumer) {
                     known.append(told);
                 }
             }
@@ -76,8 +165,13 @@ pub(super) fn in_place(history: &History) -> Result<(), String> {
                 has_remains.clear();
             }
             Event::Deliver(delivery) => {
-                let Some((told, known)) = returned.get_mut(&delivery.consumer) else { continue };
                 let Some(message) = delivery.message else { continue };
+                for settled in [&mut open, &mut undoing] {
+                    settled.came(delivery.consumer, message);
+                }
+                let Some(Returned { told, known }) = returned.get_mut(&delivery.consumer) else {
+                    continue;
+                };
                 told.remove(&message);
                 known.remove(&message);
                 let before = known.range(..message).next_back();

@@ -1,5 +1,6 @@
 //! Tests of the checks by histories made by hand, which keep or break each promise.
 
+mod amqp10;
 mod direct;
 mod sessions;
 

@@ -19,6 +19,8 @@ pub struct Numbers {
     pub producer: u32,
     /// Of the last transaction.
     pub transaction: u32,
+    /// Of the last browse.
+    pub browse: u32,
     /// Of the last NATS connection.
     pub connection: u32,
     /// Of the last subscription.

@@ -17,7 +17,7 @@ use angarium_engine::Time;
 pub fn client_for(plan: &Client, start: Time, random: Random) -> Box<dyn Endpoint> {
     match plan {
         Client::Amqp091(roles) => Box::new(amqp091::Client::new(roles, start, random)),
-        Client::Amqp10(plan) => Box::new(amqp10::Client::new(plan.clone(), start, random)),
+        Client::Amqp10(plan) => amqp10::client_for(plan, start, random),
         Client::Nats(plan) => Box::new(nats::Client::new(plan.clone(), start, random)),
     }
 }

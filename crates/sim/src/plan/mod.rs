@@ -94,7 +94,7 @@ pub enum Client {
     /// Speaks AMQP 0-9-1: a role on each channel.
     Amqp091(Vec<amqp091::Role>),
     /// Speaks AMQP 1.0.
-    Amqp10(amqp10::Taker),
+    Amqp10(amqp10::Client),
     /// Speaks NATS.
     Nats(nats::Client),
 }
@@ -105,9 +105,9 @@ impl From<amqp091::Role> for Client {
     }
 }
 
-impl From<amqp10::Taker> for Client {
-    fn from(taker: amqp10::Taker) -> Client {
-        Client::Amqp10(taker)
+impl From<amqp10::Client> for Client {
+    fn from(client: amqp10::Client) -> Client {
+        Client::Amqp10(client)
     }
 }
 
@@ -265,6 +265,25 @@ impl Plan {
         })
     }
 
+    /// The AMQP 1.0 clients.
+    pub fn amqp10_clients(&self) -> impl Iterator<Item = &amqp10::Client> {
+        self.clients.iter().filter_map(|client| match client {
+            Client::Amqp091(_) | Client::Nats(_) => None,
+            Client::Amqp10(client) => Some(client),
+        })
+    }
+
+    /// Whether some client consumes from the queue while clients work.
+    pub fn has_consumer(&self, queue: QueueIndex) -> bool {
+        let takes = |role: &amqp091::Role| match role {
+            amqp091::Role::Consumer(consumer) => consumer.queue == queue,
+            amqp091::Role::Relay(relay) => relay.from == queue,
+            _ => false,
+        };
+        let mut taken = self.amqp10_clients().filter_map(amqp10::Client::takes_from);
+        self.roles().any(takes) || taken.any(|it| it == queue)
+    }
+
     /// The NATS clients.
     pub fn nats_clients(&self) -> impl Iterator<Item = &nats::Client> {
         self.clients.iter().filter_map(|client| match client {
@@ -292,7 +311,11 @@ impl Plan {
             nats::Part::Publish(publishing) => publishing.body_max,
             _ => 0,
         });
-        of_roles.chain(of_parts).max().unwrap_or(0)
+        let of_transactors = self.amqp10_clients().map(|client| match client {
+            amqp10::Client::Transactor(_) => amqp10::TRANSACTOR_BODY_MAX as u64,
+            amqp10::Client::Taker(_) | amqp10::Client::Browser(_) => 0,
+        });
+        of_roles.chain(of_parts).chain(of_transactors).max().unwrap_or(0)
     }
 
     /// The queues that a message published to `exchange` with `key` and these headers goes to.

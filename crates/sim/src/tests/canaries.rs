@@ -10,8 +10,8 @@ use angarium_engine::SlowConsumerPolicy;
 const RUNS: usize = 60;
 /// Runs for canaries that show in one of fifty runs with direct messages.
 const RARE_RUNS: usize = 300;
-/// Runs of clients that take messages by AMQP 1.0, which must pass.
-const TAKER_RUNS: usize = 10;
+/// Runs of each workload of AMQP 1.0, which must pass.
+const AMQP10_RUNS: usize = 5;
 
 /// Some run fails with one of the named promises.
 fn found(canary: Canary, promises: &[&str]) {
@@ -221,11 +221,68 @@ fn early_answers_to_drains_are_found() {
     found_in(Canary::DrainsEarly, RUNS, is_of_takers, &promises);
 }
 
+/// Clients work in transactions by AMQP 1.0.
+fn is_of_transactors(plan: &Plan) -> bool {
+    plan.workload == "transactors"
+}
+
 #[test]
-fn runs_with_takers_pass() {
-    let is_of_use = |seed: &u64| is_of_takers(&workload::plan(&mut Random::new(*seed)));
-    for seed in (1..).filter(is_of_use).take(TAKER_RUNS) {
-        run::run(seed).unwrap_or_else(|failure| panic!("seed {seed}: {}", failure.what));
+fn commits_that_are_answered_before_their_flush_are_found() {
+    let promises = ["confirmed is kept", "settled is gone"];
+    found_in(Canary::CommitsEarly, RUNS, is_of_transactors, &promises);
+}
+
+#[test]
+fn halves_of_transactions_are_found() {
+    let promises = ["confirmed is kept", "transactions atomic"];
+    found_in(Canary::TransactionsTorn, RUNS, is_of_transactors, &promises);
+}
+
+#[test]
+fn what_leaks_from_transactions_is_found() {
+    let promises = ["nothing invented", "confirmed is kept", "returns counted"];
+    found_in(Canary::TransactionsLeak, RUNS, is_of_transactors, &promises);
+}
+
+#[test]
+fn rollbacks_by_amqp10_that_commit_are_found() {
+    let promises = ["nothing invented", "confirmed is kept"];
+    found_in(Canary::RollbacksCommitted, RUNS, is_of_transactors, &promises);
+}
+
+#[test]
+fn rollbacks_that_are_not_counted_are_found() {
+    found_in(Canary::CountsLost, RUNS, is_of_transactors, &["returns counted"]);
+}
+
+/// Clients browse queues.
+fn is_of_browsers(plan: &Plan) -> bool {
+    plan.workload == "browsers"
+}
+
+#[test]
+fn browses_that_take_are_found() {
+    let promises = ["browses take nothing", "confirmed is kept", "browses complete"];
+    found_in(Canary::BrowsesTake, RUNS, is_of_browsers, &promises);
+}
+
+#[test]
+fn browses_that_end_early_are_found() {
+    found_in(Canary::DrainsEarly, RUNS, is_of_browsers, &["browses complete"]);
+}
+
+#[test]
+fn browses_that_repeat_messages_are_found() {
+    found_in(Canary::DeliveriesRepeated, RUNS, is_of_browsers, &["browses complete"]);
+}
+
+#[test]
+fn runs_by_amqp10_pass() {
+    for workload in ["takers", "transactors", "browsers"] {
+        let is_of_use = |seed: &u64| workload::plan(&mut Random::new(*seed)).workload == workload;
+        for seed in (1..).filter(is_of_use).take(AMQP10_RUNS) {
+            run::run(seed).unwrap_or_else(|failure| panic!("seed {seed}: {}", failure.what));
+        }
     }
 }
 

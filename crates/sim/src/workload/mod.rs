@@ -1,5 +1,6 @@
 //! Workloads, a function each: they draw the plans of runs.
 
+mod amqp10;
 mod direct;
 pub(crate) mod draw;
 mod queues;
@@ -34,8 +35,11 @@ const LATER_PERCENT: u64 = 33;
 const DIRECT_PERCENT: u64 = 25;
 /// Percentage of runs with named sessions, whatever kind was drawn.
 const SESSIONS_PERCENT: u64 = 8;
-/// Percentage of runs with consumers that give credit by AMQP 1.0, whatever kind was drawn.
+/// Percentage of runs with clients of AMQP 1.0, whatever kind was drawn. Takers have a part of their own, so
+/// that their seeds keep their runs.
+const AMQP10_PERCENT: u64 = 16;
 const TAKERS_PERCENT: u64 = 8;
+const AMQP10_KINDS: &[Kind] = &[amqp10::transactors, amqp10::browsers];
 /// Percentage of runs in which clients share connections.
 const SHARING_PERCENT: u64 = 25;
 /// Percentage of runs with several shards.
@@ -56,12 +60,15 @@ pub fn plan(random: &mut Random) -> Plan {
     let [mut sharding, mut spilling, mut direct, mut sessions, mut takers] =
         [SHARDED, SPILLING, DIRECT, SESSIONS, TAKERS].map(|seed| Random::new(drawn ^ seed));
     let kind = *random.pick(KINDS);
+    let by_amqp10 = takers.below(100);
     let kind: Kind = if direct.percent(DIRECT_PERCENT) {
         direct::plan
     } else if sessions.percent(SESSIONS_PERCENT) {
         queues::sessions
-    } else if takers.percent(TAKERS_PERCENT) {
-        queues::takers
+    } else if by_amqp10 < TAKERS_PERCENT {
+        amqp10::takers
+    } else if by_amqp10 < AMQP10_PERCENT {
+        *takers.pick(AMQP10_KINDS)
     } else {
         later.unwrap_or(kind)
     };

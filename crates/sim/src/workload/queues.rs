@@ -1,7 +1,6 @@
 //! Workloads on queues that messages are published to by name.
 
 use super::draw::{consumer, empty, exchange, producer, producers, queue, several_shards};
-use crate::plan::amqp10::Taker;
 use crate::plan::amqp091::{
     Acks, Expiration, LeaseKeeper, Mode, QueueDeleter, Relay, Requester, Responder, Role,
 };
@@ -20,29 +19,6 @@ pub(super) fn work_queue(random: &mut Random) -> Plan {
         let mut limited = consumer(random, 0);
         limited.prefetch_bytes = random.between(100, 30_000);
         plan.add_consumer(limited);
-    }
-    plan
-}
-
-/// Queues that one client each takes from by AMQP 1.0, as far as it gives credit.
-pub(super) fn takers(random: &mut Random) -> Plan {
-    let mut plan = empty("takers", random);
-    plan.add_queues(random, 1..=3, "taken", 100);
-    let names = plan.queue_names();
-    let producers = producers(random, 1..=3, &names, |_, producer| producer.mode = Mode::Confirm);
-    for producer in producers {
-        plan.add(Role::Producer(producer));
-    }
-    for queue in 0..plan.queues.len() {
-        plan.add(Taker {
-            queue,
-            credit_max: *random.pick(&[1, 3, 20, 200]),
-            fail_percent: *random.pick(&[0, 10, 30]),
-            release_percent: *random.pick(&[10, 40]),
-            drain_percent: *random.pick(&[5, 30]),
-            think_max: random.between(500, 40_000),
-            life_max: random.percent(40).then(|| random.between(100_000, 4_000_000)),
-        });
     }
     plan
 }
