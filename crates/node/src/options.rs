@@ -4,7 +4,7 @@ use crate::memory::account::MemoryLimits;
 use crate::spill::SpillOptions;
 use angarium_engine::limits::Limits;
 use angarium_engine::{HandedOut, Quota, ShardId};
-use angarium_protocol::{amqp10, amqp091, nats};
+use angarium_protocol::{amqp10, amqp091, nats, stomp};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +23,8 @@ pub struct Options {
     pub amqp10: Arc<amqp10::Settings>,
     /// What NATS connections are offered and held to.
     pub nats: Arc<nats::Settings>,
+    /// What STOMP connections are offered and held to.
+    pub stomp: Arc<stomp::Settings>,
     /// Unsent bytes beyond which a connection gets no further deliveries.
     pub outbox_bytes_max: usize,
     /// What everybody may use; quotas of users and what connections say themselves come first.
@@ -54,6 +56,7 @@ impl Options {
             amqp091: amqp091::Settings::default().into(),
             amqp10: amqp10::Settings::default().into(),
             nats: nats::Settings::default().into(),
+            stomp: stomp::Settings::default().into(),
             outbox_bytes_max: 256 << 10,
             quota: Quota::default(),
             memory: MemoryLimits::NONE,

@@ -13,3 +13,7 @@ pub const NATS: Format = Format(2);
 /// Of an AMQP 1.0 message: what its header says, and its annotations and properties as published
 /// (`amqp10/stored.rs`).
 pub const AMQP10: Format = Format(3);
+
+/// Of a STOMP message: the header lines of its frame that say something of the message, `name:value` and LF
+/// each, escaped as in STOMP 1.2.
+pub const STOMP: Format = Format(5);

@@ -6,6 +6,7 @@
 //! | AMQP 1.0 | `amqp10` | OASIS, "AMQP Version 1.0", parts 1 to 5 |
 //! | MQTT 3.1.1 and 5 | `mqtt` | OASIS, "MQTT Version 3.1.1" and "MQTT Version 5.0" |
 //! | NATS | `nats` | docs.nats.io, "Client Protocol", and what nats-server does |
+//! | STOMP 1.0 to 1.2 | `stomp` | stomp.github.io, "STOMP Protocol Specification", and RabbitMQ's plugin |
 //!
 //! Each folder has the same files: `frame` (wire types) and `codec` (bytes to and from frames), which name no
 //! engine type and serve clients too, `handler` (one connection's state machine), `writer` (what the engine
@@ -31,6 +32,7 @@ mod peer;
 mod properties;
 mod selection;
 mod shared_body;
+pub mod stomp;
 #[cfg(test)]
 mod tests;
 mod translation;

@@ -11,6 +11,8 @@ pub enum Protocol {
     Amqp,
     /// NATS.
     Nats,
+    /// STOMP.
+    Stomp,
 }
 
 /// The other end of a connection, as the transport knows it.

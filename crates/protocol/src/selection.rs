@@ -7,7 +7,7 @@
 //! dash and a low line are the same. The table is in `docs/protocols/selectors.md`.
 
 use crate::properties::TextProperty;
-use crate::{amqp10, amqp091, format, nats};
+use crate::{amqp10, amqp091, format, nats, stomp};
 use angarium_engine::Selectable;
 use angarium_engine::selector::Value;
 
@@ -41,6 +41,7 @@ fn header<'m>(message: &Selectable<'m>, name: &str) -> Option<Value<'m>> {
         format::AMQP091 => amqp091::header_named(properties, name),
         format::NATS => nats::header_named(properties, name),
         format::AMQP10 => amqp10::application_property(properties, name),
+        format::STOMP => stomp::header_named(properties, name),
         _ => None,
     }
 }
@@ -50,6 +51,7 @@ fn text<'m>(message: &Selectable<'m>, property: TextProperty) -> Value<'m> {
     let found = match message.content.format {
         format::AMQP091 => amqp091::text_property(properties, property),
         format::NATS => nats::text_property(properties, property),
+        format::STOMP => stomp::text_property(properties, property),
         format::AMQP10 => return amqp10::properties_field(properties, field_of(property)),
         _ => None,
     };
@@ -61,6 +63,7 @@ fn reply_to<'m>(message: &Selectable<'m>) -> Value<'m> {
     let found = match message.content.format {
         format::AMQP091 => amqp091::reply_to(properties),
         format::AMQP10 => return amqp10::properties_field(properties, "reply_to"),
+        format::STOMP => stomp::reply_to(properties),
         format => nats::reply_of(format, properties),
     };
     found.map_or(Value::Null, Value::Text)
@@ -72,6 +75,7 @@ fn timestamp<'m>(message: &Selectable<'m>) -> Value<'m> {
     let seconds = match message.content.format {
         format::AMQP091 => amqp091::timestamp(properties),
         format::NATS => nats::timestamp(properties),
+        format::STOMP => stomp::timestamp(properties),
         format::AMQP10 => return amqp10::properties_field(properties, "creation_time"),
         _ => None,
     };

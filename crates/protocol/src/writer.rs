@@ -2,7 +2,7 @@
 
 use crate::output::{Output, ProtocolWriter, written};
 use crate::peer::Protocol;
-use crate::{amqp10, amqp091, nats};
+use crate::{amqp10, amqp091, nats, stomp};
 use angarium_engine::{
     CancelReason, ChannelId, Confirm, Delivery, DirectMessage, GetAnswer, MessageView, Subscribe,
 };
@@ -16,6 +16,8 @@ pub enum AnyWriter {
     Amqp10(Box<amqp10::Writer>),
     /// NATS.
     Nats(nats::Writer),
+    /// STOMP.
+    Stomp(Box<stomp::Writer>),
 }
 
 /// Calls the protocol's writer.
@@ -25,6 +27,7 @@ macro_rules! each {
             AnyWriter::Amqp091($writer) => $result,
             AnyWriter::Amqp10($writer) => $result,
             AnyWriter::Nats($writer) => $result,
+            AnyWriter::Stomp($writer) => $result,
         }
     };
 }
@@ -52,6 +55,7 @@ impl Writer {
         let protocol = match protocol {
             Protocol::Amqp => AnyWriter::Amqp091(amqp091::Writer::default()),
             Protocol::Nats => AnyWriter::Nats(nats::Writer::default()),
+            Protocol::Stomp => AnyWriter::Stomp(Box::default()),
         };
         Writer { output: Output::default(), protocol }
     }
@@ -75,6 +79,18 @@ impl Writer {
         }
         match &mut self.protocol {
             AnyWriter::Amqp10(writer) => (writer, &mut self.output),
+            _ => unreachable!("it was made that just now"),
+        }
+    }
+
+    /// The writer of STOMP, which it becomes where it was another, and the output.
+    #[inline]
+    pub(crate) fn stomp(&mut self) -> (&mut stomp::Writer, &mut Output) {
+        if !matches!(self.protocol, AnyWriter::Stomp(_)) {
+            self.protocol = AnyWriter::Stomp(Box::default());
+        }
+        match &mut self.protocol {
+            AnyWriter::Stomp(writer) => (writer, &mut self.output),
             _ => unreachable!("it was made that just now"),
         }
     }

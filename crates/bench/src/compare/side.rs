@@ -161,7 +161,7 @@ pub(crate) fn our_command(
     let data = data.to_string_lossy().into_owned();
     let program = program.to_string_lossy().into_owned();
     let mut command = vec![program];
-    let flags = ["serve", "--data", &data, "--amqp", &amqp, "--http", "off"];
+    let flags = ["serve", "--data", &data, "--amqp", &amqp, "--stomp", "off", "--http", "off"];
     command.extend(flags.map(str::to_owned));
     let uri = match protocol {
         Protocol::Amqp091 => {

@@ -91,6 +91,16 @@ impl Engine {
         }
     }
 
+    /// Whether a queue is there that a channel might send to; `None`: this is not the shard with the queues.
+    #[must_use]
+    pub fn has_queue(&self, id: crate::ChannelId, name: &str) -> Option<bool> {
+        if self.is_away() {
+            return None;
+        }
+        let slot = self.channel_slot(id)?;
+        Some(self.vhost_of(slot).router.queue(name).is_some())
+    }
+
     fn router(&mut self, vhost: u32) -> &mut Router {
         &mut self.topology.vhosts[vhost].router
     }

@@ -5,7 +5,7 @@ use crate::options::Options;
 use angarium_engine::{ChannelId, ConnectionId, Engine, Refusal, Reply, Settle, Time};
 use angarium_protocol::{
     Authentication, Close, ConnectionInfo, Context, Host, Peer, Protocol, ProtocolHandler,
-    QueryResult, TurnedAway, amqp10, amqp091, nats,
+    QueryResult, TurnedAway, amqp10, amqp091, nats, stomp,
 };
 
 /// The protocol handler of a connection.
@@ -15,6 +15,7 @@ pub(crate) enum AnyHandler {
     Amqp091(amqp091::Handler),
     Amqp10(Box<amqp10::Handler>),
     Nats(nats::Handler),
+    Stomp(Box<stomp::Handler>),
 }
 
 macro_rules! each {
@@ -23,6 +24,7 @@ macro_rules! each {
             AnyHandler::Amqp091($handler) => $result,
             AnyHandler::Amqp10($handler) => $result,
             AnyHandler::Nats($handler) => $result,
+            AnyHandler::Stomp($handler) => $result,
         }
     };
 }
@@ -45,6 +47,10 @@ impl AnyHandler {
                 let settings = options.nats.clone();
                 let number = options.number_of(serial);
                 AnyHandler::Nats(nats::Handler::new(id, number, peer, settings, now))
+            }
+            Protocol::Stomp => {
+                let settings = options.stomp.clone();
+                AnyHandler::Stomp(Box::new(stomp::Handler::new(id, peer, settings, now)))
             }
         }
     }
@@ -81,6 +87,7 @@ impl AnyHandler {
     pub(crate) fn turned_away(&mut self, engine: &mut Engine, why: TurnedAway) -> Vec<u8> {
         match self {
             AnyHandler::Nats(handler) => handler.turned_away(engine, why),
+            AnyHandler::Stomp(handler) => handler.turned_away(why),
             AnyHandler::Amqp091(_) | AnyHandler::Amqp10(_) => Vec::new(),
         }
     }
@@ -90,7 +97,7 @@ impl AnyHandler {
         match self {
             AnyHandler::Nats(handler) => handler.encrypted(certificate_name),
             // TLS comes first or not at all.
-            AnyHandler::Amqp091(_) | AnyHandler::Amqp10(_) => {}
+            AnyHandler::Amqp091(_) | AnyHandler::Amqp10(_) | AnyHandler::Stomp(_) => {}
         }
     }
 

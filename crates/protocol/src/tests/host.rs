@@ -5,7 +5,9 @@ use crate::{
     Authentication, Close, Context, Credentials, Host, Identity, Peer, Protocol, ProtocolHandler,
     Writer,
 };
-use crate::{ConnectionQuery, ConnectionRow, Figures, QueryResult, Traffic, amqp10, amqp091, nats};
+use crate::{
+    ConnectionQuery, ConnectionRow, Figures, QueryResult, Traffic, amqp10, amqp091, nats, stomp,
+};
 use angarium_engine::{
     CancelReason, ChannelId, Confirm, ConnectionId, Delivery, DirectMessage, Effects, Engine,
     GetAnswer, Hints, Load, MessageView, Options, Position, Refusal, Reply, Request, Responses,
@@ -121,6 +123,7 @@ pub(crate) enum AnyHandler {
     Amqp091(Box<amqp091::Handler>),
     Amqp10(Box<amqp10::Handler>),
     Nats(Box<nats::Handler>),
+    Stomp(Box<stomp::Handler>),
 }
 
 /// Calls a method of the handler inside.
@@ -130,6 +133,7 @@ macro_rules! of_any {
             AnyHandler::Amqp091($inner) => $call,
             AnyHandler::Amqp10($inner) => $call,
             AnyHandler::Nats($inner) => $call,
+            AnyHandler::Stomp($inner) => $call,
         }
     };
 }
@@ -274,6 +278,15 @@ impl TestHost {
         self.add(Protocol::Nats, |id| {
             let number = id.0.into();
             AnyHandler::Nats(Box::new(nats::Handler::new(id, number, peer, settings, now)))
+        })
+    }
+
+    /// Accepts a STOMP connection and returns its number.
+    pub(crate) fn accept_stomp(&mut self, peer: Peer, settings: stomp::Settings) -> usize {
+        let now = self.now;
+        self.add(Protocol::Stomp, |id| {
+            let settings = Arc::new(settings);
+            AnyHandler::Stomp(Box::new(stomp::Handler::new(id, peer, settings, now)))
         })
     }
 
@@ -450,6 +463,14 @@ impl TestHost {
     pub(crate) fn nonce(&self, number: usize) -> String {
         match &self.clients[number].handler {
             AnyHandler::Nats(handler) => handler.nonce.clone(),
+            _ => String::new(),
+        }
+    }
+
+    /// What the message ids of a STOMP connection begin with.
+    pub(crate) fn stomp_session(&self, number: usize) -> String {
+        match &self.clients[number].handler {
+            AnyHandler::Stomp(handler) => handler.session.to_string(),
             _ => String::new(),
         }
     }

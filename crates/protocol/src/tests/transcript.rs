@@ -17,6 +17,10 @@ pub(crate) trait Speech {
     fn send(&self, host: &mut TestHost, name: char, number: usize, line: &str);
     /// What a connection got, as lines.
     fn lines(&self, name: char, output: &[u8]) -> Vec<String>;
+    /// A line of the log, without what is random.
+    fn shown(&self, line: String) -> String {
+        line
+    }
 }
 
 /// A transcript that is being played.
@@ -54,7 +58,8 @@ impl<S: Speech> Play<S> {
         for (&name, &number) in &self.numbers {
             let prefix = if name == 'a' { String::new() } else { name.to_string() };
             let mut got = self.speech.lines(name, &self.host.output(number));
-            got.extend(self.host.closed(number).map(|reason| format!("closed: {reason}")));
+            let closed = self.host.closed(number).map(|reason| format!("closed: {reason}"));
+            got.extend(closed.map(|line| self.speech.shown(line)));
             lines.extend(got.into_iter().map(|line| format!("{prefix}< {line}")));
         }
         lines.extend(self.host.refused_logins().into_iter().map(|why| format!("log: {why}")));

@@ -15,7 +15,7 @@ use angarium_engine::limits::Limits;
 use angarium_engine::{self as engine, HandedOut, Quota, Time};
 use angarium_journal::{Disk, Storage};
 use angarium_node::{MemoryLimits, Node, Options, SpillOptions};
-use angarium_protocol::{amqp10, amqp091, nats};
+use angarium_protocol::{amqp10, amqp091, nats, stomp};
 use clap::ArgMatches;
 use std::ffi::OsString;
 use std::fs::{DirBuilder, Permissions};
@@ -215,6 +215,12 @@ pub(crate) fn options(settings: &Settings, shards: usize) -> Result<Options, Str
             ..amqp10::Settings::default()
         }),
         nats: Arc::new(nats_settings(settings, &server_id)),
+        stomp: Arc::new(stomp::Settings {
+            body_bytes_max: settings.body_bytes_max.0,
+            handshake_timeout: settings.handshake_timeout.0,
+            anonymous_user: settings.stomp_no_auth_user.clone(),
+            ..stomp::Settings::default()
+        }),
         quota: quota(settings),
         memory: MemoryLimits {
             all: memory,

@@ -64,6 +64,7 @@ impl Running {
             ("amqp", "127.0.0.1:0"),
             ("amqp-socket", &socket),
             ("nats", "127.0.0.1:0"),
+            ("stomp", "127.0.0.1:0"),
             ("segment-bytes", "1MiB"),
             ("connections-max", "3"),
             ("data", &data),

@@ -208,7 +208,8 @@ fn expect_local(listener: &OwnedFd) -> Option<String> {
 /// Has the machine end accepted connections whose clients take nothing for too long of what lies in its own
 /// buffers, megabytes for each, of which the node does not know. NATS clients may be kept by their policy.
 fn expect_taking(listener: &OwnedFd, kind: &ListenerKind, settings: &Settings) {
-    if let (Protocol::Amqp, Some(timeout)) = (kind.protocol, &settings.send_timeout) {
+    let waits = matches!(kind.protocol, Protocol::Amqp | Protocol::Stomp);
+    if let (true, Some(timeout)) = (waits, &settings.send_timeout) {
         let millis = u32::try_from(timeout.0.as_millis()).unwrap_or(u32::MAX);
         // Without it they stay, as long as that is little.
         let _ = sockopt::set_tcp_user_timeout(listener, millis);

@@ -170,6 +170,13 @@ settings! {
     /// The user that AMQP 1.0 clients are that log in by SASL ANONYMOUS or without SASL, from this host only
     /// if it is one of `loopback-users`. `off`: they are refused.
     amqp_no_auth_user("amqp-no-auth-user"): Option<String> = Some("guest".into()), Restart;
+    /// Where STOMP clients connect.
+    stomp("stomp"): Option<SocketAddr> = on([0, 0, 0, 0], 61_613), Restart;
+    /// Where STOMP clients connect with TLS, usually on port 61614. Needs `tls-certificate` and `tls-key`.
+    stomps("stomps"): Option<SocketAddr> = None, Restart;
+    /// The user that STOMP clients without a `login` header are, from this host only if it is one of
+    /// `loopback-users`. `off`: they are refused.
+    stomp_no_auth_user("stomp-no-auth-user"): Option<String> = Some("guest".into()), Restart;
     /// The certificate chain shown to TLS clients, PEM. Read again when the file changes; adding or removing
     /// the setting needs a restart.
     tls_certificate("tls-certificate"): Option<PathBuf> = None, Now;

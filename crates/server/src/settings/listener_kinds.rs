@@ -80,8 +80,19 @@ const NATS: ListenerKind = ListenerKind {
     slow_consumer_policy: |_| None,
 };
 
+const STOMP: ListenerKind = ListenerKind {
+    setting: "stomp",
+    name: "stomp",
+    protocol: Protocol::Stomp,
+    transport: Transport::Tcp,
+    default_port: 61_613,
+    placement: Placement::WithQueues,
+    place: |settings| settings.stomp.map(Place::Tcp),
+    slow_consumer_policy: |_| None,
+};
+
 /// All of them.
-pub static LISTENERS: [ListenerKind; 5] = [
+pub static LISTENERS: [ListenerKind; 7] = [
     AMQP,
     ListenerKind {
         setting: "amqps",
@@ -105,6 +116,15 @@ pub static LISTENERS: [ListenerKind; 5] = [
         transport: Transport::Unix,
         place: |settings| settings.amqp_socket.as_deref().map(Place::Unix),
         ..AMQP
+    },
+    STOMP,
+    ListenerKind {
+        setting: "stomps",
+        name: "stomps",
+        transport: Transport::Tls,
+        default_port: 61_614,
+        place: |settings| settings.stomps.map(Place::Tcp),
+        ..STOMP
     },
 ];
 

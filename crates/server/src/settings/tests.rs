@@ -105,8 +105,8 @@ fn wrong_ones_are_named_with_the_nearest_right_name() {
         flags(&[(name, "off")]).read().unwrap();
     }
     refused(
-        &flags(&[("amqp", "off"), ("nats", "off")]),
-        "nothing to serve: amqp, amqps, nats, nats-tls, amqp-socket are off",
+        &flags(&[("amqp", "off"), ("nats", "off"), ("stomp", "off")]),
+        "nothing to serve: amqp, amqps, nats, nats-tls, amqp-socket, stomp, stomps are off",
     );
 }
 
