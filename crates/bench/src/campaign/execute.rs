@@ -304,7 +304,7 @@ fn stored_memory(
     side: &mut Side,
     drain: Duration,
 ) -> Result<Measurement, Stop> {
-    let stores = [Protocol::Amqp091, Protocol::JetStream, Protocol::Resp];
+    let stores = [Protocol::Amqp091, Protocol::Amqp10, Protocol::JetStream, Protocol::Resp];
     if !stores.contains(&target.protocol()) {
         let why =
             format!("{} stores no messages without a consumer here", target.protocol().name());

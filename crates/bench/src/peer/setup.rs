@@ -19,21 +19,22 @@ pub(super) struct Setup {
     /// A command line to run first.
     #[serde(default)]
     create: Vec<String>,
-    /// The configuration file in the broker's folder, and its text, or what goes into what `create` made.
+    /// The configuration file in the broker's folder, and its text, or what is changed in what `create` made.
     #[serde(default)]
     file: String,
     text: Option<String>,
-    insert: Option<Insert>,
+    #[serde(default)]
+    changes: Vec<Change>,
     command: Vec<String>,
     /// Its addresses, the one that loads use first.
     targets: Vec<String>,
 }
 
-/// A text to insert in a file.
+/// A text of a file, whose first place is changed.
 #[derive(Debug, Deserialize)]
-struct Insert {
-    text: String,
-    before: String,
+struct Change {
+    from: String,
+    to: String,
 }
 
 /// A placeholder, and what stands for it.
@@ -65,10 +66,10 @@ pub(super) fn foreground(
         fs::write(&path, &text)?;
         files = Some(text);
     }
-    if let Some(Insert { text, before }) = &setup.insert {
+    if !setup.create.is_empty() {
         let create = lines(&setup.create);
         run(&create)?;
-        let file = fs::read_to_string(&path)?.replacen(before, &format!("{text}{before}"), 1);
+        let file = changed(fs::read_to_string(&path)?, &setup.changes)?;
         fs::write(&path, &file)?;
         let created = configuration::line(&create);
         files = Some(format!("# made by\n{created}\n# {}\n{file}", setup.file));
@@ -76,6 +77,18 @@ pub(super) fn foreground(
     let targets: Result<_, String> = lines(&setup.targets).iter().map(|it| it.parse()).collect();
     let targets = targets.map_err(io::Error::other)?;
     Ok(Foreground { command: lines(&setup.command), targets, files })
+}
+
+fn changed(mut file: String, changes: &[Change]) -> io::Result<String> {
+    for Change { from, to } in changes {
+        if !file.contains(from) {
+            return Err(io::Error::other(format!(
+                "the configuration that was made has no '{from}'"
+            )));
+        }
+        file = file.replacen(from, to, 1);
+    }
+    Ok(file)
 }
 
 fn text(path: &Path) -> String {
@@ -127,6 +140,16 @@ mod tests {
         assert!(!command.contains(&"-c".to_owned()) && files.is_none());
         assert_eq!(targets[0].protocol(), Protocol::Nats);
         assert_eq!(Kind::Nats.level(Protocol::Nats), Level::AtMostOnce);
+    }
+
+    #[test]
+    fn what_was_made_is_changed_or_the_setup_says_why_not() {
+        let changes = &Kind::Artemis.setup("amqp10").changes;
+        let made = "<max-disk-usage>90</max-disk-usage> <a>tcp://h:1?protocols=AMQP</a>".to_owned();
+        let changed = super::changed(made, changes).expect("all of it is there");
+        assert!(changed.contains("<max-disk-usage>99<") && changed.contains(";protocols=AMQP"));
+        let why = super::changed("<configuration/>".to_owned(), changes).expect_err("it is not");
+        assert!(why.to_string().contains("protocols="), "{why}");
     }
 
     #[test]

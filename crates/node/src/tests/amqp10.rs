@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// The credit that links get to send with.
 const CREDIT: u32 = 1000;
+/// What errors begin with that are about a limit.
+const LIMIT: &str = "amqp:resource-limit-exceeded: ";
 
 /// A client with one session, whose links have different handles.
 struct Client {
@@ -290,7 +292,7 @@ fn a_full_disk_refuses_messages_and_gives_no_credit_until_there_is_space() {
         else {
             panic!("{shards}: nothing was refused")
         };
-        assert!(why.starts_with("amqp:resource-limit-exceeded: "), "{shards}: {why}");
+        assert!(why.starts_with(LIMIT), "{shards}: {why}");
         // The credit that it has it may use up; it gets no more.
         client.publish(&mut host, 0, CREDIT - client.next_delivery, 100);
         let said = client.said(&mut host);
@@ -321,7 +323,8 @@ fn quotas_of_a_user_refuse_links_and_messages_and_connections() {
         let mut client = Client::open(&mut host, shards - 1);
         assert_eq!(credits(&client.sends_to(&mut host, 0, "q"), 0), [CREDIT]);
         let said = client.sends_to(&mut host, 1, "another");
-        let refused = |said: &Said| matches!(said, Said::Detached(1, why) if why.starts_with("amqp:resource-limit-exceeded: "));
+        let refused =
+            |said: &Said| matches!(said, Said::Detached(1, why) if why.starts_with(LIMIT));
         assert!(said.iter().any(refused), "{shards}: {said:?}");
         client.publish(&mut host, 0, 10, 1000);
         let said = client.said(&mut host);
@@ -339,7 +342,7 @@ fn quotas_of_a_user_refuse_links_and_messages_and_connections() {
         write_frame(&open, 0, &[], &mut bytes);
         host.send_bytes(third, &bytes);
         let said = Client { number: third, next_delivery: 0 }.said(&mut host);
-        let closed = |said: &Said| matches!(said, Said::Closed(why) if why.starts_with("amqp:resource-limit-exceeded: "));
+        let closed = |said: &Said| matches!(said, Said::Closed(why) if why.starts_with(LIMIT));
         assert!(said.iter().any(closed), "{shards}: {said:?}");
     }
 }

@@ -6,7 +6,8 @@ use super::session::{End, Session};
 use super::terminus;
 use super::transaction::{self, Accepted};
 use crate::client::{
-    Encoded, Error, Receiver, Route, Session as Subscription, Source, Target, Wire,
+    Encoded, Error, PATIENCE, Receiver, Route, Session as Subscription, Source, Target, Wire,
+    is_timeout,
 };
 use angarium_protocol::amqp10::codec::{
     ACCEPTED, Attach, Close, Detach, Disposition, Open, Performative, Role, SaslCode, SaslInit,
@@ -427,10 +428,11 @@ impl Connection {
 
     /// Writes frames; messages wait until the broker takes them.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        let mut rest = bytes;
+        let (mut rest, mut since) = (bytes, Instant::now());
         loop {
             let ready = self.input.admit(rest);
             if ready > 0 {
+                since = Instant::now();
                 self.wire.send(&rest[..ready])?;
                 if self.beat.is_some() {
                     self.last_sent = Instant::now();
@@ -440,14 +442,18 @@ impl Connection {
             if rest.is_empty() {
                 return Ok(());
             }
-            self.wait_for_room()?;
+            self.wait_for_room(since)?;
         }
     }
 
-    /// Reads once and looks for flows in what is not parsed yet, which stays as it is.
-    fn wait_for_room(&mut self) -> Result<(), Error> {
-        if self.fill()? == 0 {
-            return Err(Error::hung_up());
+    /// Reads once and looks for flows in what is not parsed yet, which stays as it is. There is no room since
+    /// then: the socket's timeout may be much shorter than the patience with the broker.
+    fn wait_for_room(&mut self, since: Instant) -> Result<(), Error> {
+        match self.fill() {
+            Ok(0) => return Err(Error::hung_up()),
+            Ok(_) => {}
+            Err(error) if is_timeout(&error) && since.elapsed() < PATIENCE => return Ok(()),
+            Err(error) => return Err(error.into()),
         }
         let input = &mut self.input;
         self.wire.incoming.take(|mut bytes| {

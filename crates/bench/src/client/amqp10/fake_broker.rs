@@ -20,6 +20,11 @@ const TO_ROLE: usize = HEAD_BYTES + 6 + 2 + 15 + 1;
 
 /// Answers what this tool's client needs to publish and to consume.
 pub(crate) fn fake_broker() -> FakeBroker {
+    fake_broker_giving(WINDOW_MAX)
+}
+
+/// The same, which gives a publisher this much credit.
+pub(super) fn fake_broker_giving(link_credit: u32) -> FakeBroker {
     let mechanisms = SaslMechanisms { mechanisms: Symbols::new(&[Symbol("ANONYMOUS")]) };
     let outcome = SaslOutcome { code: SaslCode::Ok, additional_data: None };
     let open = Open { container_id: "fake", max_frame_size: FRAME_BYTES_MAX, ..Open::default() };
@@ -46,7 +51,7 @@ pub(crate) fn fake_broker() -> FakeBroker {
         outgoing_window: WINDOW_MAX,
         handle: Some(0),
         delivery_count: Some(0),
-        link_credit: Some(WINDOW_MAX),
+        link_credit: Some(link_credit),
         ..Flow::default()
     };
     let detach = Detach { handle: 0, closed: true, error: None };

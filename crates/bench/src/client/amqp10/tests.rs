@@ -16,6 +16,7 @@ use angarium_protocol::amqp10::frame::{self, Frame};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::thread;
+use std::time::Duration;
 
 const LIMITS: Limits = Limits { properties_bytes_max: 4_096 };
 const SENDING: Sending<'_> =
@@ -405,6 +406,54 @@ fn a_fake_broker_says_what_a_client_takes() {
     assert_eq!(kept.ends, 1);
     link.close().expect("it answers");
     serving.join().expect("it ends with the connection");
+}
+
+#[test]
+fn credit_may_take_longer_than_the_timeout_of_the_socket() {
+    let more = Flow {
+        next_incoming_id: Some(2),
+        incoming_window: 100,
+        outgoing_window: 100,
+        handle: Some(0),
+        delivery_count: Some(1),
+        link_credit: Some(1),
+        ..Flow::default()
+    };
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has ports");
+    let port = listener.local_addr().expect("it is bound").port();
+    let serving = thread::spawn(move || {
+        let fake_broker = super::fake_broker::fake_broker_giving(1);
+        let (mut stream, _) = listener.accept().expect("it connects");
+        let (mut said, mut octet, mut messages) = (Vec::new(), [0], 0);
+        while stream.read(&mut octet).is_ok_and(|count| count > 0) {
+            said.push(octet[0]);
+            let is_whole = (fake_broker.request_bytes)(&said) == Some(said.len());
+            if is_whole && fake_broker.messages(&said, said.len()) == 1 {
+                (said, messages) = (Vec::new(), messages + 1);
+                thread::sleep(Duration::from_millis(60));
+                let mut flow = Vec::new();
+                codec::write_frame(&more, 1, &[], &mut flow);
+                // The client may be gone after its last message.
+                drop(stream.write_all(&flow));
+            } else if let Some((reply, _)) = fake_broker.request(&said) {
+                stream.write_all(reply).expect("it reads");
+                said.clear();
+            }
+        }
+        messages
+    });
+    let target: Target = format!("amqp10://127.0.0.1:{port}").parse().expect("it is an address");
+    let mut link = Link::open(&target).expect("it answers");
+    let route = Route { exchange: "", key: "topic://a", persistent: false };
+    link.prepare(&route).expect("it attaches");
+    link.stream().set_read_timeout(Some(Duration::from_millis(5))).expect("it is open");
+    let mut two = Vec::new();
+    for _ in 0..2 {
+        link.encode(&route, b"body", &mut two);
+    }
+    link.write(&two).expect("the credit comes");
+    drop(link);
+    assert_eq!(serving.join().expect("it ends with the connection"), 2);
 }
 
 #[test]
