@@ -1,5 +1,5 @@
 //! A thread that drops large values, gives freed memory back to the operating system (decision 0015), and
-//! completes the allocator's reserve where it was used.
+//! says when the system refuses memory and when there is some again.
 
 use crate::{allocator, threads};
 use std::sync::OnceLock;
@@ -21,7 +21,7 @@ static WAITING: OnceLock<SyncSender<Box<dyn Send>>> = OnceLock::new();
 
 /// Starts the thread, which ends with the process.
 pub(crate) fn start() -> Result<(), String> {
-    if !allocator::complete_reserve() {
+    if !allocator::make_reserves() {
         return Err("there is too little memory for a broker: raise the limit of the process (ulimit -v and \
              -d; LimitAS=, LimitDATA= of the service)"
             .to_owned());
@@ -38,7 +38,7 @@ pub(crate) fn start() -> Result<(), String> {
             }
             // Also where there is always something to drop.
             if left.is_zero() {
-                give_back();
+                allocator::give_back();
                 watch(&mut exhausted);
                 next = Instant::now() + INTERVAL;
             }
@@ -50,7 +50,7 @@ pub(crate) fn start() -> Result<(), String> {
     Ok(())
 }
 
-/// Says that memory is exhausted, and ends it when the reserve can be had again. `since`: when it began.
+/// Says that memory is exhausted, and ends it when there is memory again. `since`: when it began.
 fn watch(since: &mut Option<Instant>) {
     match since {
         None if allocator::is_exhausted() => {
@@ -62,7 +62,7 @@ fn watch(since: &mut Option<Instant>) {
                  `angarium connection list` and `angarium queue list` show who has much"
             );
         }
-        Some(began) if began.elapsed() >= EXHAUSTED && allocator::complete_reserve() => {
+        Some(began) if began.elapsed() >= EXHAUSTED && allocator::has_recovered() => {
             *since = None;
             tracing::warn!("there is memory again: messages and connections are taken");
         }
@@ -75,12 +75,4 @@ fn take(what: Box<dyn Send>) {
     if let Some(sender) = WAITING.get() {
         let _ = sender.try_send(what);
     }
-}
-
-/// Has the allocator give back what all threads have freed, except what is on the lists of other threads.
-#[expect(unsafe_code, reason = "the allocator's interface is one of C")]
-pub(crate) fn give_back() {
-    // SAFETY: it takes no pointer, may be called on any thread at any time, and does nothing where another
-    // allocator is in use.
-    unsafe { libmimalloc_sys::mi_collect(true) }
 }

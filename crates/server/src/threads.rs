@@ -1,5 +1,6 @@
 //! Starts threads.
 
+use crate::allocator;
 use std::thread::{Builder, JoinHandle};
 
 /// Starts a thread of that name; the error is in words.
@@ -7,6 +8,10 @@ pub(crate) fn spawn(
     name: impl Into<String>,
     run: impl FnOnce() + Send + 'static,
 ) -> Result<JoinHandle<()>, String> {
+    let run = move || {
+        allocator::prepare_thread();
+        run();
+    };
     let thread = Builder::new().name(name.into()).spawn(run);
     thread.map_err(|error| format!("cannot start a thread: {error}"))
 }

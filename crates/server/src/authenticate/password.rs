@@ -1,5 +1,6 @@
 //! Passwords and their argon2 hashes, as PHC strings.
 
+use crate::allocator::with_reserve_of_passwords;
 use argon2::password_hash::Error;
 use argon2::{Argon2, PasswordHasher, PasswordVerifier};
 
@@ -13,7 +14,7 @@ pub const NO_PASSWORD: &str = "";
 
 /// Hashes a new password with a random salt; takes tens of milliseconds.
 pub fn hash(password: &str) -> Result<String, String> {
-    let hashed = Argon2::default().hash_password(password.as_bytes());
+    let hashed = with_reserve_of_passwords(|| Argon2::default().hash_password(password.as_bytes()));
     hashed.map(|hash| hash.to_string()).map_err(|error| format!("cannot hash: {error}"))
 }
 
@@ -23,7 +24,8 @@ pub(super) fn is_right(password: &str, stored: &str) -> Option<bool> {
     if stored == NO_PASSWORD {
         return Some(false);
     }
-    match Argon2::default().verify_password(password.as_bytes(), stored) {
+    let verify = || Argon2::default().verify_password(password.as_bytes(), stored);
+    match with_reserve_of_passwords(verify) {
         Err(Error::OutOfMemory) => None,
         result => Some(result.is_ok()),
     }

@@ -2,7 +2,7 @@
 //! account: who holds most of it and what follows.
 
 use super::shard::Shard;
-use crate::{allocator, memory};
+use crate::allocator;
 use angarium_node::{MemoryNews, Node};
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ impl Shard {
         self.node.set_no_memory(self.now, is_exhausted);
         if is_exhausted && self.gives_back_at <= self.now {
             self.gives_back_at = self.now.plus(GIVE_BACK_INTERVAL);
-            memory::give_back();
+            allocator::give_back();
         }
         tell_shortage(&mut self.node);
     }

@@ -21,13 +21,13 @@ from innocent import Innocent
 CASES = []
 
 
-def attack(settings=(), grows_mb_max=150, addresses_mb=None, is_served_after=True):
+def attack(settings=(), grows_mb_max=150, addresses_mb=None):
     """Registers a case: the broker's settings, how many MB of memory it may have more than before, and how
     many MB of addresses the system gives it."""
 
     def register(function):
         name = f"{function.__module__}.{function.__name__}"
-        CASES.append((name, function, settings, grows_mb_max, addresses_mb, is_served_after))
+        CASES.append((name, function, settings, grows_mb_max, addresses_mb))
         return function
 
     return register
@@ -54,7 +54,7 @@ class Watch:
         return self.most
 
 
-def perform(function, settings, grows_mb_max, addresses_mb, is_served_after):
+def perform(function, settings, grows_mb_max, addresses_mb):
     """Runs one case; returns by how many MB the broker grew at most."""
     broker = Broker(*settings, addresses_mb=addresses_mb)
     try:
@@ -68,8 +68,7 @@ def perform(function, settings, grows_mb_max, addresses_mb, is_served_after):
             finally:
                 grown = watch.end() - before
             assert broker.is_alive(), f"the broker died: {broker.errors[-3:]}"
-            if is_served_after:
-                innocent.must_be_served()
+            innocent.must_be_served()
             assert grown <= grows_mb_max, f"the broker grew by {grown} MB, {grows_mb_max} are allowed"
             panics = [line for line in broker.errors if "panicked" in line]
             assert not panics, panics
