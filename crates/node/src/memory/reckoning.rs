@@ -3,7 +3,8 @@
 //!
 //! - Unsent direct messages: the bound beyond which its slow-consumer policy applies is lowered.
 //! - Deliveries of queues: none before it has settled some.
-//! - Unfinished messages: it is not read from for a while; if it holds as much then, they are refused.
+//! - Unfinished messages: it is not read from for a while; if it holds as much then, they are refused and it
+//!   goes on.
 //! - What else would make it hold more is refused: declarations, bindings, subscriptions, transactions.
 
 use super::account::{CONNECTION_LEAST, MemoryLimits, Standing};
@@ -80,19 +81,21 @@ impl Node {
                 self.stats.memory_pauses += 1;
                 self.with_handler(now, id, |handler, context| handler.blocked(context, Some(LOW)));
             }
-            (false, Some(_)) => {
-                waits.paused_since = None;
-                let why = self.storage.blocked.clone();
-                self.with_handler(now, id, |handler, context| {
-                    handler.blocked(context, why.as_deref());
-                });
-                self.connections.resumable.push(id);
-            }
+            (false, Some(_)) => self.end_pause(now, id),
             _ => {}
         }
     }
 
-    /// Refuses the unfinished messages of a connection that has waited for memory long enough.
+    fn end_pause(&mut self, now: Time, id: ConnectionId) {
+        self.effects.outbox[id.0 as usize].memory.paused_since = None;
+        let why = self.storage.blocked.clone();
+        self.with_handler(now, id, |handler, context| handler.blocked(context, why.as_deref()));
+        self.connections.resumable.push(id);
+    }
+
+    /// Refuses the unfinished messages of a connection that has waited for memory long enough. What it still
+    /// holds of its input then is room without content, or a part of a frame or line, whose size is bounded:
+    /// it is read again, so that its end is noticed.
     fn refuse_unfinished(&mut self, now: Time, id: ConnectionId) {
         let paused_since = self.effects.outbox[id.0 as usize].memory.paused_since;
         let patience = if self.storage.has_no_memory { Duration::ZERO } else { PATIENCE };
@@ -100,8 +103,16 @@ impl Node {
             return;
         }
         self.stats.memory_refusals += 1;
-        self.resume_with(now, id, |handler, context| handler.refuse_unfinished(context));
+        if !self.resume_with(now, id, |handler, context| handler.refuse_unfinished(context)) {
+            return;
+        }
+        if let Some(connection) = self.connections.get_mut(id) {
+            connection.carry.shrink_to_fit();
+        }
         self.reckon(now, id);
+        if self.effects.outbox[id.0 as usize].memory.paused_since.is_some() {
+            self.end_pause(now, id);
+        }
     }
 
     /// Reckons connections with much unsent output, and what is held for all.

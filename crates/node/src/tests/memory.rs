@@ -99,6 +99,25 @@ fn an_unfinished_message_waits_for_memory_and_is_then_refused() {
 }
 
 #[test]
+fn who_holds_too_much_and_has_sent_part_of_a_line_is_read_again() {
+    let mut broker = Broker::new(1);
+    limit(&mut broker.nodes, MemoryLimits { connection: MIB / 4, ..MemoryLimits::NONE });
+    broker.connect("a", 0);
+    let sent: String =
+        (0..130).map(|at| format!("SUB {at}.{} {at}\r\n", "a".repeat(3_900))).collect();
+    for part in [&sent[..], &sent[..sent.len() - 100]] {
+        broker.say("a", part);
+    }
+    assert_eq!(broker.waits_for("a"), Some(WaitsFor::Memory));
+    broker.pass(Duration::from_secs(6));
+    assert_eq!(broker.waits_for("a"), None);
+    broker.heard("a");
+    broker.say("a", " 1\r\nPING\r\n");
+    let heard = broker.heard("a");
+    assert!(heard.contains("PONG"), "{heard}");
+}
+
+#[test]
 fn who_takes_nothing_for_long_is_disconnected_though_it_sends_heartbeats() {
     let mut host = Host::new(1);
     let (stalled, reader) = (host.client(), host.client());
