@@ -100,8 +100,7 @@ impl Node {
             self.connections.next_sweep = Some(now.plus(SWEEP_INTERVAL));
         }
         let (state, why) = self.judge_storage();
-        self.engine.storage_changed(state, &mut self.effects);
-        self.tell_blocked(now, why);
+        self.change_storage(now, state, why);
         if self.storage.has_no_memory {
             self.have_no_memory(now);
         }
@@ -145,15 +144,20 @@ impl Node {
             self.have_no_memory(now);
         } else {
             let (state, why) = self.judge_storage();
-            self.engine.storage_changed(state, &mut self.effects);
-            self.tell_blocked(now, why);
+            self.change_storage(now, state, why);
         }
     }
 
     /// At home: no message is taken.
     fn have_no_memory(&mut self, now: Time) {
-        self.engine.storage_changed(StorageState::NoMemory, &mut self.effects);
-        self.tell_blocked(now, Some(NO_MEMORY.to_owned()));
+        self.change_storage(now, StorageState::NoMemory, Some(NO_MEMORY.to_owned()));
+    }
+
+    /// At home: from now on messages are taken or not. Clients learn why before what they have published is
+    /// refused for it: some protocols have no reason in a refusal.
+    fn change_storage(&mut self, now: Time, state: StorageState, why: Option<String>) {
+        self.tell_blocked(now, why);
+        self.engine.storage_changed(state, &mut self.effects);
     }
 
     /// At home: tells clients of all shards that messages cannot be taken, or can again.

@@ -128,8 +128,8 @@ pub(super) enum Event {
     Returned { code: u16, text: String },
     /// The queue is gone.
     Cancelled,
-    /// The broker takes no messages, and why.
-    Blocked(String),
+    /// The broker takes no messages for that reason; none: it takes them again.
+    Blocked(Option<String>),
     /// Any other method, by name.
     Answer(&'static str, Vec<u8>),
 }
@@ -328,7 +328,8 @@ impl Client {
                 Event::Confirmed { number: delivery_tag, multiple, accepted: false }
             }
             Method::BasicCancel { .. } => Event::Cancelled,
-            Method::ConnectionBlocked { reason } => Event::Blocked(reason.to_owned()),
+            Method::ConnectionBlocked { reason } => Event::Blocked(Some(reason.to_owned())),
+            Method::ConnectionUnblocked {} => Event::Blocked(None),
             _ => Event::Answer(name, payload.to_vec()),
         })
     }

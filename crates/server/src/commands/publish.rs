@@ -77,8 +77,9 @@ pub(super) fn run(arguments: &Publish) -> Result<(), String> {
     client.put(&Method::ConfirmSelect { no_wait: false });
     client.expect("confirm.select-ok")?;
     let (totals, outstanding, started) = (Totals::default(), BTreeSet::new(), Instant::now());
-    let blocked = None;
-    let mut publisher = Publisher { client, totals, blocked, outstanding, arguments, started };
+    let (blocked, why_refused) = (None, None);
+    let mut publisher =
+        Publisher { client, totals, blocked, why_refused, outstanding, arguments, started };
     if arguments.messages.is_empty() {
         for line in std::io::stdin().lock().lines() {
             let line = line.map_err(|error| format!("standard input: {error}"))?;
@@ -99,8 +100,10 @@ pub(super) fn run(arguments: &Publish) -> Result<(), String> {
 struct Publisher<'a> {
     client: Client,
     totals: Totals,
-    /// Why the broker takes no messages, as it said last.
+    /// Why the broker takes no messages now.
     blocked: Option<String>,
+    /// Why it took none when it refused some; it says so before it refuses them.
+    why_refused: Option<String>,
     /// Numbers of publishes that are neither confirmed nor refused.
     outstanding: BTreeSet<u64>,
     arguments: &'a Publish,
@@ -148,9 +151,14 @@ impl Publisher<'_> {
     }
 
     fn take(&mut self, until: Instant) -> Result<(), String> {
-        let event = self.client.next(Some(until))?.ok_or("the broker does not confirm")?;
-        self.note(event);
-        Ok(())
+        if let Some(event) = self.client.next(Some(until))? {
+            self.note(event);
+            return Ok(());
+        }
+        let why = self.blocked.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        Err(format!(
+            "the broker does not confirm{why} (see `angarium status` and the broker's log)"
+        ))
     }
 
     fn note(&mut self, event: Event) {
@@ -165,8 +173,11 @@ impl Publisher<'_> {
                 let Totals { confirmed, refused, .. } = &mut self.totals;
                 let total = if accepted { confirmed } else { refused };
                 *total += count;
+                if !accepted && self.blocked.is_some() {
+                    self.why_refused.clone_from(&self.blocked);
+                }
             }
-            Event::Blocked(why) => self.blocked = Some(why),
+            Event::Blocked(why) => self.blocked = why,
             Event::Returned { code, text } => {
                 if self.totals.returned == 0 {
                     output::complain(&format!("a message was returned: {code} {text}"));
@@ -195,14 +206,14 @@ impl Publisher<'_> {
             format!("published {published}, confirmed {confirmed}, in {seconds:.3} s\n")
         };
         output::put(text)?;
-        self.totals.complaint(self.blocked.as_deref()).map_or(Ok(()), Err)
+        self.totals.complaint(self.why_refused.as_deref()).map_or(Ok(()), Err)
     }
 }
 
 impl Totals {
-    /// What to say about messages that were not taken. `blocked`: why the broker takes none.
-    fn complaint(self, blocked: Option<&str>) -> Option<String> {
-        let refused = match blocked {
+    /// What to say about messages that were not taken. `why`: why the broker took none.
+    fn complaint(self, why: Option<&str>) -> Option<String> {
+        let refused = match why {
             Some(why) => format!("refused: {why} (see `angarium status` and the broker's log)"),
             None => "refused: a queue is full or more than its owner may store (see `angarium queue list` \
                      and `angarium user list`)"

@@ -47,3 +47,13 @@ fn what_the_journal_cannot_keep_is_refused() {
     assert_eq!(error, failed);
     put("/api/queues/%2F/transient", json!({ "durable": false })).unwrap();
 }
+
+#[test]
+fn a_publish_whose_own_flush_fails_is_refused_with_the_reason() {
+    let storage = Arc::new(FaultyStorage::new(1));
+    let running = Running::start_on(storage.clone(), tempfile::tempdir().unwrap());
+    publish(&running, "kept --declare x").unwrap();
+    storage.fail_sync(true);
+    let error = publish(&running, "kept x").unwrap_err();
+    assert!(error.starts_with("1 refused: the disk failed: "), "{error}");
+}
