@@ -10,6 +10,8 @@ use crate::channel::{Channel, Connection};
 use crate::consumer::Consumer;
 use crate::consumer::browsers::Browsers;
 use crate::consumer::deferred_settle::Settlings;
+use crate::control::purge::Purges;
+use crate::control::vhost_deletion::VhostDeletion;
 use crate::foundation::random::Random;
 use crate::foundation::slab::Slab;
 use crate::foundation::timers::Timers;
@@ -162,6 +164,12 @@ pub(crate) struct Agenda {
     pub(crate) draining: Vec<(u32, u32)>,
     /// Settles that are carried out over several turns.
     pub(crate) settling: Settlings,
+    /// Virtual hosts that are being deleted.
+    pub(crate) vhost_deletions: VecDeque<VhostDeletion>,
+    /// Numbers what channels wait for.
+    pub(crate) next_work: u64,
+    /// Purges of which there is no record yet.
+    pub(crate) purges: Purges,
     /// Purged and deleted messages whose records are not released yet.
     pub(crate) departures: Departures,
     /// Queues whose limits and pages are checked once the group of records is complete.
@@ -242,6 +250,7 @@ impl Agenda {
             || !self.ending.is_empty()
             || !self.ownerless.is_empty()
             || !self.unbinding.is_empty()
+            || !self.vhost_deletions.is_empty()
     }
 }
 
@@ -410,6 +419,7 @@ impl Engine {
     /// The slot of a virtual host.
     pub(crate) fn vhost_slot(&self, name: &str) -> Result<u32, Refusal> {
         let slot = self.topology.vhost_slots.get(name).copied();
+        let slot = slot.filter(|slot| !self.topology.vhosts[*slot].is_leaving);
         slot.ok_or_else(|| Refusal::new(RefusalKind::NotFound, format!("no virtual host '{name}'")))
     }
 

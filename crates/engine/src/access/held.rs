@@ -48,7 +48,8 @@ impl Engine {
     pub fn message_memory(&self) -> u64 {
         let delayed = self.delays.len() as u64 * DELAYED_BYTES;
         let Storage { resident, loading_bytes, .. } = &self.storage;
-        resident + loading_bytes + delayed + self.agenda.wide.other_bytes()
+        let others = self.agenda.wide.other_bytes() + self.agenda.purges.bytes();
+        resident + loading_bytes + delayed + others
     }
 
     /// The next user whose definitions take more or less memory than when it was last returned here, with

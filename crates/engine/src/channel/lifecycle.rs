@@ -1,6 +1,7 @@
 //! Connections and channels begin and end, confirms go out, requests are answered once they are flushed.
 
-use super::{Channel, Connection, Inbox};
+use super::transaction::ChannelPlace;
+use super::{After, Channel, Connection, Inbox};
 use crate::access::Grant;
 use crate::consumer::deferred_settle::Fate;
 use crate::engine::Engine;
@@ -276,8 +277,41 @@ impl Engine {
         position: Position,
         reply: Result<Reply, Refusal>,
     ) {
-        self.clients.channels[slot].unanswered.push_back((position, reply));
+        self.answer_after(slot, After::Flush(position), reply);
+    }
+
+    /// The same of a request whose work takes several turns; returns the number of that work.
+    pub(crate) fn answer_once_done(&mut self, slot: u32, reply: Result<Reply, Refusal>) -> u64 {
+        self.agenda.next_work += 1;
+        let work = self.agenda.next_work;
+        self.answer_after(slot, After::Work(work), reply);
+        work
+    }
+
+    fn answer_after(&mut self, slot: u32, after: After, reply: Result<Reply, Refusal>) {
+        self.clients.channels[slot].unanswered.push_back((after, reply));
         self.wait_to_tell(slot);
+    }
+
+    /// Work that a channel has asked for is done: recorded at `position`, if it had to be.
+    pub(crate) fn work_is_done<F: Effects>(
+        &mut self,
+        place: ChannelPlace,
+        work: u64,
+        position: Option<Position>,
+        fx: &mut F,
+    ) {
+        let Some(slot) = self.clients.channel_at(place) else { return };
+        let Channel { id, unanswered, .. } = &mut self.clients.channels[slot];
+        let is_it = |after: &After| *after == After::Work(work);
+        if let Some((after, _)) = unanswered.iter_mut().find(|(after, _)| is_it(after)) {
+            *after = position.map_or(After::Nothing, After::Flush);
+        }
+        while unanswered.front().is_some_and(|(after, _)| *after == After::Nothing)
+            && let Some((_, reply)) = unanswered.pop_front()
+        {
+            fx.reply(*id, reply);
+        }
     }
 
     /// Answers a request, once all before it is answered.
@@ -290,8 +324,7 @@ impl Engine {
         let channel = self.channel_slot(id).and_then(|slot| self.clients.channels.get_mut(slot));
         match channel {
             Some(Channel { unanswered, .. }) if !unanswered.is_empty() => {
-                let position = unanswered.back().map_or(Position::default(), |(last, _)| *last);
-                unanswered.push_back((position, reply));
+                unanswered.push_back((After::Nothing, reply));
             }
             _ => fx.reply(id, reply),
         }
@@ -338,7 +371,7 @@ impl Engine {
             if let Some(confirms) = &mut channel.confirms {
                 confirms.flushed(position);
             }
-            while channel.unanswered.front().is_some_and(|(last, _)| *last < position)
+            while channel.unanswered.front().is_some_and(|(after, _)| after.is_over(position))
                 && let Some((_, reply)) = channel.unanswered.pop_front()
             {
                 fx.reply(channel.id, reply);

@@ -66,9 +66,9 @@ pub(crate) struct Channel {
     pub(crate) is_confirming: bool,
     /// The slot of its own transaction, which takes all that names no other.
     pub(crate) transaction: Option<u32>,
-    /// What is answered once this is flushed, in the order of the requests: commits, changes that have to
-    /// survive a restart, and what was asked for behind them.
-    pub(crate) unanswered: VecDeque<(Position, Result<Reply, Refusal>)>,
+    /// What is not answered yet, in the order of the requests: commits and changes that have to survive a
+    /// restart, work that takes several turns, and what was asked for behind them.
+    pub(crate) unanswered: VecDeque<(After, Result<Reply, Refusal>)>,
     /// Names of consumers that have ended with their queues, which it has not been told yet.
     pub(crate) cancelled: Vec<(String, CancelReason)>,
     pub(crate) inbox: Option<Box<Inbox>>,
@@ -82,6 +82,27 @@ pub(crate) struct Channel {
     pub(crate) incarnation: u32,
     /// What tells it from an earlier channel of its number, where home knows it; else 0.
     pub(crate) opening: u32,
+}
+
+/// What an answer waits for, beside those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    Nothing,
+    /// The record at that position is to be flushed.
+    Flush(Position),
+    /// The work of that number, which takes several turns, is to be done.
+    Work(u64),
+}
+
+impl After {
+    /// Whether that is over, where everything before `position` is flushed.
+    pub(crate) fn is_over(self, flushed: Position) -> bool {
+        match self {
+            After::Nothing => true,
+            After::Flush(position) => position < flushed,
+            After::Work(_) => false,
+        }
+    }
 }
 
 /// A channel's own address.

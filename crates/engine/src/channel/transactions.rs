@@ -251,6 +251,7 @@ impl Engine {
         // A snapshot looks at transactions after channels.
         self.snapshot_first(delivered.queue_number, &delivered.entry);
         delivered.entry.mark = self.storage.mark;
+        self.agenda.purges.keep(delivered.queue_number, delivered.entry.seq);
         let channel = &mut self.clients.channels[slot];
         let timer = Timer::Settle(slot);
         self.timers.bring_forward(&mut channel.settle_timer, delivered.deadline, timer);

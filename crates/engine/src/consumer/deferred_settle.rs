@@ -83,7 +83,11 @@ impl Settlings {
     }
 
     /// The first from a number on.
-    pub(crate) fn first_from(&mut self, number: u64) -> Option<&mut Settling> {
+    pub(crate) fn first_from(&self, number: u64) -> Option<&Settling> {
+        self.all.range(number..).next().map(|(_, settling)| settling)
+    }
+
+    pub(crate) fn first_from_mut(&mut self, number: u64) -> Option<&mut Settling> {
         self.all.range_mut(number..).next().map(|(_, settling)| settling)
     }
 

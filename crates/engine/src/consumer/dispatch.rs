@@ -48,6 +48,7 @@ impl Engine {
         !self.agenda.dirty.is_empty()
             || !self.agenda.starting.is_empty()
             || !self.agenda.settling.is_empty()
+            || !self.agenda.purges.is_empty()
             || !self.agenda.departures.is_empty()
             || !self.storage.arrivals.is_empty()
             || !self.agenda.unpaged.is_empty()
@@ -74,6 +75,9 @@ impl Engine {
         }
         if !self.agenda.settling.is_empty() {
             self.settle_some(now, fx);
+        }
+        if !self.agenda.purges.is_empty() {
+            self.purge_some(fx);
         }
         if !self.agenda.departures.is_empty() {
             self.give_back_some(self.options.limits.given_back_at_once, fx);
@@ -111,6 +115,7 @@ impl Engine {
         self.end_some_consumers(now, fx);
         self.delete_ownerless(fx);
         self.unbind_some(fx);
+        self.delete_some_vhosts(fx);
         for _ in 0..self.agenda.overlong.len() {
             if self.has_much_unasked() {
                 break;

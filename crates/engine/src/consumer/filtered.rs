@@ -2,6 +2,7 @@
 //! what each group knows of the queue.
 
 use crate::consumer::read_beside::ReadBeside;
+use crate::foundation::deferred_drop::drop_elsewhere;
 use crate::foundation::slab::Slab;
 use crate::queue::notes::Waiting;
 use crate::selector::Filter;
@@ -215,7 +216,9 @@ impl Filtered {
             let group = self.groups.remove(slot).expect("it was there just now");
             self.by_filter.remove(&group.filter);
             self.filters.remove(&group.filter, slot);
-            self.awake.retain(|other| *other != slot);
+            if group.is_awake {
+                self.awake.retain(|other| *other != slot);
+            }
         }
         self.groups.len() == 0
     }
@@ -370,7 +373,7 @@ impl Filtered {
 
     /// Everything that was in the queue is gone.
     pub(crate) fn forget_all(&mut self) {
-        self.again.clear();
+        drop_elsewhere(std::mem::take(&mut self.again));
         for (_, group) in self.groups.iter_mut() {
             group.lanes.clear();
             group.barred.clear();

@@ -6,6 +6,7 @@
 //! queue; those behind it are looked at, each once.
 
 use crate::MessageGroup;
+use crate::foundation::deferred_drop::drop_elsewhere;
 use crate::queue::notes::{ConsumerKey, Waiting};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -113,6 +114,11 @@ impl Groups {
         self.ended.remove(&whose);
         self.let_go(whose);
         true
+    }
+
+    /// Everything that was in the queue is gone.
+    pub(crate) fn forget_all(&mut self) {
+        drop_elsewhere(std::mem::take(&mut self.aside));
     }
 
     /// The groups of a consumer are free, and what waited for it is looked at again.

@@ -211,6 +211,9 @@ impl Engine {
             self.agenda.requeued.push(Requeued { queue, seq, requeues });
         }
         let (lane, seq) = (entry.lane, entry.seq);
+        if !self.agenda.purges.is_empty() {
+            self.agenda.purges.keep(queue.number, seq);
+        }
         queue.give_back(entry);
         self.note_return(slot, lane, seq);
         let is_first = true;

@@ -53,6 +53,11 @@ impl Unsettled {
         self.old.len() + self.in_ring
     }
 
+    /// Whether one of them may survive a restart.
+    pub(crate) fn has_durable(&self) -> bool {
+        self.has_durable
+    }
+
     /// Those that survive a restart; where there are none, the others are not looked at.
     pub(crate) fn durable(&self) -> impl Iterator<Item = &Delivered> {
         let all = self.has_durable.then(|| self.iter());
@@ -252,6 +257,15 @@ impl Unsettled {
         let ring =
             (self.base..).zip(&self.ring).filter_map(|(tag, slot)| Some((tag, slot.as_ref()?)));
         self.old.iter().map(|(tag, delivered)| (*tag, delivered)).chain(ring)
+    }
+
+    /// All of them from a tag on.
+    pub(crate) fn onward(&self, tag: u64) -> impl Iterator<Item = (u64, &Delivered)> {
+        let passed = usize::try_from(tag.saturating_sub(self.base)).unwrap_or(usize::MAX);
+        let passed = passed.min(self.ring.len());
+        let ring = (self.base + passed as u64..).zip(self.ring.range(passed..));
+        let ring = ring.filter_map(|(tag, slot)| Some((tag, slot.as_ref()?)));
+        self.old.range(tag..).map(|(tag, delivered)| (*tag, delivered)).chain(ring)
     }
 
     /// All of them from a tag on, if one may survive a restart; otherwise none.

@@ -1,6 +1,7 @@
 //! Queues are deleted, and what goes with them: at once, or over several turns where that is much.
 
 use crate::engine::Engine;
+use crate::foundation::deferred_drop::drop_elsewhere;
 use crate::foundation::timers::Timer;
 use crate::queue::Queue;
 use crate::routing::{Change, QueueKey};
@@ -15,14 +16,6 @@ const QUEUES_AT_ONCE: usize = 256;
 const QUEUE_STEPS: u64 = 8;
 
 impl Engine {
-    /// Deletes all queues of some kind.
-    pub(crate) fn delete_queues<F: Effects>(&mut self, which: impl Fn(&Queue) -> bool, fx: &mut F) {
-        let some = self.queues.iter().filter(|(_, queue)| which(queue));
-        for slot in some.map(|(slot, _)| slot).collect::<Vec<_>>() {
-            self.delete_queue(slot, fx);
-        }
-    }
-
     /// Deletes a queue and all in it; says how many messages were ready.
     pub(crate) fn delete_queue<F: Effects>(&mut self, slot: u32, fx: &mut F) -> u64 {
         if let Some(&Queue { number, durable: true, .. }) = self.queues.get(slot) {
@@ -36,13 +29,18 @@ impl Engine {
         let Some(queue) = self.queues.get_mut(slot) else { return 0 };
         let ready = queue.ready;
         let consumers = std::mem::take(&mut queue.consumers);
+        // What is known for its consumers goes with it, and need not hear of each that ends.
+        let known = (queue.filtered.take(), queue.groups.take(), queue.notes.take());
+        if known.0.is_some() || known.1.is_some() || known.2.is_some() {
+            drop_elsewhere(known);
+        }
         self.cancel_consumers(consumers, CancelReason::QueueDeleted);
         self.cancel_browsers(slot);
         while let Some(get) = self.take_get(slot) {
             let text = format!("queue '{}' was deleted", self.queues[slot].name);
             fx.reply(get.channel, Err(Refusal::new(RefusalKind::NotFound, text)));
         }
-        self.drop_messages(slot);
+        self.drop_messages(slot, false);
         self.counters.discarded.add(DiscardReason::QueueDeleted, ready);
         let mut queue = self.queues.take(slot).expect("it was found just now");
         self.timers.reset(&mut queue.head_timer, None, Timer::Head(slot));

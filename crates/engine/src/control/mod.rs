@@ -2,7 +2,9 @@
 
 mod deletion;
 mod description;
+pub(crate) mod purge;
 pub(crate) mod requests;
 mod rights_review;
 pub(crate) mod topology;
+pub(crate) mod vhost_deletion;
 mod ways;

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 const INBOX_TOKEN_LETTERS: usize = 32;
 
 /// An answer now, or none yet.
-type Answer = Result<Option<Reply>, Refusal>;
+pub(super) type Answer = Result<Option<Reply>, Refusal>;
 
 impl Engine {
     /// Everything else; answered by one [`Effects::reply`], at once or later.
@@ -83,11 +83,12 @@ impl Engine {
             | Request::DeleteExchange { .. }
             | Request::DeclareQueue { .. }
             | Request::DeleteQueue { .. }
-            | Request::PurgeQueue { .. }
             | Request::Bind(_)
             | Request::Unbind(_) => self.change_topology(now, slot, request, fx)?,
+            Request::PurgeQueue { .. } | Request::DeleteVhost { .. } => {
+                return self.begin_work(slot, request, fx);
+            }
             Request::CreateVhost { .. }
-            | Request::DeleteVhost { .. }
             | Request::CreateUser { .. }
             | Request::ChangeUser { .. }
             | Request::DeleteUser { .. }
@@ -135,6 +136,18 @@ impl Engine {
             }
         };
         Ok(Some(reply))
+    }
+
+    /// Begins what may take several turns.
+    fn begin_work<F: Effects>(&mut self, slot: u32, request: Request, fx: &mut F) -> Answer {
+        match request {
+            Request::PurgeQueue { name } => {
+                let queue = self.queue_for(slot, &name)?;
+                self.purge(slot, queue, fx)
+            }
+            Request::DeleteVhost { name } => self.delete_vhost(slot, &name, fx),
+            _ => unreachable!("only requests that may take several turns come here"),
+        }
     }
 
     /// Carries out a request that concerns nothing beyond its channel.
@@ -217,7 +230,15 @@ impl Engine {
         router.watch_subjects(self.has_others());
         let interest = Interest::new(seed);
         let (inboxes, stored) = (BTreeMap::new(), Stored::default());
-        let vhost = Vhost { name: name.to_owned(), router, interest, queues: 0, inboxes, stored };
+        let vhost = Vhost {
+            name: name.to_owned(),
+            router,
+            interest,
+            queues: 0,
+            inboxes,
+            stored,
+            is_leaving: false,
+        };
         let slot = self.topology.vhosts.insert(vhost);
         self.topology.vhost_slots.insert(name.to_owned(), slot);
         slot
@@ -232,7 +253,6 @@ impl Engine {
         self.check_kept(true)?;
         match &request {
             Request::CreateVhost { name } => self.create_vhost(name, fx)?,
-            Request::DeleteVhost { name } => self.delete_vhost(name, fx)?,
             Request::CreateUser { name, password_hash, administrator } => {
                 check_name("a user", name)?;
                 if self.access.user(name).is_some() {
@@ -324,6 +344,7 @@ impl Engine {
     }
 
     fn create_vhost<F: Effects>(&mut self, name: &str, fx: &mut F) -> Result<(), Refusal> {
+        self.check_not_leaving(name)?;
         if self.topology.vhost_slots.contains_key(name) {
             return Ok(());
         }
@@ -335,30 +356,6 @@ impl Engine {
         self.add_vhost(name);
         self.append_access(&Record::VhostCreated { name }, fx);
         Ok(())
-    }
-
-    /// Deletes a virtual host that no connection uses, and all in it.
-    fn delete_vhost<F: Effects>(&mut self, name: &str, fx: &mut F) -> Result<(), Refusal> {
-        let slot = self.vhost_slot(name)?;
-        let connections = self.clients.connections.iter().flatten();
-        let used_by = connections.filter(|connection| connection.vhost == slot).count();
-        if used_by > 0 {
-            refuse!(
-                PreconditionFailed,
-                "virtual host '{name}' is in use; open connections: {used_by}"
-            );
-        }
-        self.drop_vhost(slot, fx);
-        self.append_access(&Record::VhostDeleted { name }, fx);
-        Ok(())
-    }
-
-    /// Takes a virtual host out, queues and permissions included.
-    pub(crate) fn drop_vhost<F: Effects>(&mut self, slot: u32, fx: &mut F) {
-        self.delete_queues(|queue| queue.vhost == slot, fx);
-        self.drop_delays_of(slot, fx);
-        self.drop_sessions(|session| session.vhost == slot, fx);
-        self.remove_vhost(slot);
     }
 
     /// Takes a virtual host out that has nothing in it any more but subscribers of channels that have gone.
@@ -375,7 +372,7 @@ impl Engine {
     }
 
     /// Appends a record about users and rights, and tells the other shards and the subscribers.
-    fn append_access<F: Effects>(&mut self, record: &Record<'_>, fx: &mut F) {
+    pub(super) fn append_access<F: Effects>(&mut self, record: &Record<'_>, fx: &mut F) {
         self.append_record(record, fx);
         self.tell_access(record, fx);
         self.review_subscribers(record, fx);

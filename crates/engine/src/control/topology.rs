@@ -1,4 +1,4 @@
-//! Exchanges, queues and bindings on request: declared, deleted, purged, bound.
+//! Exchanges, queues and bindings on request: declared, deleted, bound.
 
 use crate::channel::Channel;
 use crate::engine::Engine;
@@ -9,12 +9,12 @@ use crate::queue::Queue;
 use crate::routing::bindings::Terms;
 use crate::routing::vhost::Vhost;
 use crate::routing::{Change, QueueKey, Router};
-use crate::storage::record::{BindingRecord, Record, Seqs};
+use crate::storage::record::{BindingRecord, Record};
 use crate::{
-    Binding, BindingTarget, Bound, ConnectionId, Declared, DiscardReason, Effects, Mismatch,
-    QueueOptions, QueueType, Refusal, RefusalKind, Reply, Request, StorageState, Time,
+    Binding, BindingTarget, Bound, ConnectionId, Declared, Effects, Mismatch, QueueOptions,
+    QueueType, Refusal, RefusalKind, Reply, Request, StorageState, Time,
 };
-use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Ranges and counts of a queue from which on another thread drops them.
@@ -69,10 +69,6 @@ impl Engine {
                 };
                 self.check_delete(queue_slot, if_unused, if_empty)?;
                 Ok(Reply::Messages(self.delete_queue(queue_slot, fx)))
-            }
-            Request::PurgeQueue { name } => {
-                let queue = self.queue_for(slot, &name)?;
-                Ok(Reply::Messages(self.purge(queue, fx)))
             }
             Request::Bind(binding) => {
                 self.check_target(slot, &binding.target)?;
@@ -342,53 +338,10 @@ impl Engine {
         self.check_kept(*durable)
     }
 
-    /// Drops everything ready in a queue; says how many messages that were.
-    fn purge<F: Effects>(&mut self, slot: u32, fx: &mut F) -> u64 {
-        self.record_settled_of(slot, false, fx);
-        let Queue { ready, number, durable, next_seq: before, .. } = self.queues[slot];
-        if ready == 0 {
-            return 0;
-        }
-        if durable {
-            let kept = self.unsettled_of(number);
-            Record::Purged { queue: number, before, kept: Seqs(kept) }
-                .write(&mut self.scratch.record);
-            fx.append(&[&self.scratch.record], false);
-            fx.write_soon();
-        }
-        self.drop_messages(slot);
-        self.count_discarded(slot, DiscardReason::Purged, ready);
-        ready
-    }
-
-    /// Numbers of a queue's durable messages that are out, or on their way to be dead letters.
-    pub(crate) fn unsettled_of(&self, number: u64) -> Vec<u64> {
-        let queue = self.queues.slot_of(number).and_then(|slot| self.queues.get(slot));
-        if queue.is_some_and(|queue| queue.unsettled == 0) {
-            return Vec::new();
-        }
-        let out = self.durable_out().filter(|(of, _)| *of == number);
-        let mut kept: Vec<u64> = out.map(|(_, entry)| entry.seq).collect();
-        kept.sort_unstable();
-        kept
-    }
-
-    /// What is known of single messages is kept of those only that are out.
-    #[cold]
-    fn purge_notes(&mut self, slot: u32) {
-        let number = self.queues[slot].number;
-        let out = self.unsettled().flat_map(|unsettled| unsettled.iter());
-        let out = out.map(|(_, it)| (it.queue_number, &it.entry)).chain(self.dying());
-        let out = out.filter(|(of, _)| *of == number).map(|(_, entry)| entry.seq);
-        let out: BTreeSet<u64> = out.collect();
-        if let Some(notes) = &mut self.queues[slot].notes {
-            notes.purge(|seq| out.contains(&seq));
-        }
-    }
-
     /// Drops everything that is ready in a queue, without a record; its memory and references are given
-    /// back over the next turns.
-    pub(crate) fn drop_messages(&mut self, slot: u32) {
+    /// back over the next turns, as [`crate::queue::reclaim::Departures`] numbers them: where it `waits`, not
+    /// before [`crate::queue::reclaim::Departures::let_go`].
+    pub(crate) fn drop_messages(&mut self, slot: u32, waits: bool) -> Range<u64> {
         let queue = &mut self.queues[slot];
         queue.ready = 0;
         queue.bytes.clear_ready();
@@ -401,12 +354,17 @@ impl Engine {
         if let Some(filtered) = &mut queue.filtered {
             filtered.forget_all();
         }
-        if queue.notes.is_some() {
-            self.purge_notes(slot);
+        if let Some(groups) = &mut queue.groups {
+            groups.forget_all();
         }
-        let queue = &mut self.queues[slot];
+        if let Some(notes) = &mut queue.notes {
+            notes.all_left();
+        }
+        let departures = &mut self.agenda.departures;
+        let first = departures.next();
         for lane in queue.lanes.take() {
-            self.agenda.departures.add(queue.number, queue.durable, lane);
+            departures.add(queue.number, queue.durable, lane, waits);
         }
+        first..departures.next()
     }
 }

@@ -343,7 +343,7 @@ impl Engine {
     }
 
     /// A delayed message is where it was to go.
-    fn end_delay<F: Effects>(&mut self, key: DelayKey, fx: &mut F) {
+    pub(crate) fn end_delay<F: Effects>(&mut self, key: DelayKey, fx: &mut F) {
         let Some(held) = self.take_delayed(key) else { return };
         if held.persistent {
             Record::DelayEnded { number: key.number }.write(&mut self.scratch.record);

@@ -188,13 +188,6 @@ impl Lane {
         self.barred.values()
     }
 
-    /// Every consumer may get everything.
-    pub(crate) fn unbar_all(&mut self) {
-        for entry in std::mem::take(&mut self.barred).into_values() {
-            self.give_back(entry);
-        }
-    }
-
     /// Without pages, what is in the tail belongs to the head.
     fn settle_tail(&mut self) {
         if self.pages.is_empty() && !self.tail.is_empty() {
@@ -417,8 +410,11 @@ impl Lane {
 
     /// Takes some entry out of a lane that nothing is served from any more.
     pub(crate) fn take_any(&mut self) -> Option<Entry> {
-        let returned = self.returned.pop_first().map(|(_, entry)| entry);
-        returned.or_else(|| self.head.pop_front()).or_else(|| self.tail.pop_front())
+        let came_back = self.returned.pop_first().or_else(|| self.barred.pop_first());
+        came_back
+            .map(|(_, entry)| entry)
+            .or_else(|| self.head.pop_front())
+            .or_else(|| self.tail.pop_front())
     }
 }
 

@@ -3,10 +3,12 @@
 //!
 //! Consumers are gone after a restart, so only what was added is recorded.
 
+use crate::foundation::deferred_drop::drop_elsewhere;
 use crate::interface::limits::ANNOTATION_BYTES_MAX;
 use bytes::Bytes;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// Tells a consumer from all others that ever were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -177,11 +179,24 @@ impl Notes {
         }
     }
 
-    /// All messages in the queue are gone, and of the others all but those to `keep`.
-    pub(crate) fn purge(&mut self, keep: impl Fn(u64) -> bool) {
-        self.groups.clear();
-        self.by_seq.retain(|seq, _| keep(*seq));
-        self.changed_bytes = self.by_seq.values().map(|note| note.changed.len() as u64).sum();
+    /// No message is in the queue any more. What is known of those that have gone stays for now.
+    pub(crate) fn all_left(&mut self) {
+        drop_elsewhere(std::mem::take(&mut self.groups));
+    }
+
+    /// Forgets what is known of messages that are gone, of those within bounds, at most `most` of them; says
+    /// how many were looked at, and which is next, if any is.
+    pub(crate) fn forget_gone(
+        &mut self,
+        within: Range<u64>,
+        most: usize,
+        is_gone: impl Fn(u64) -> bool,
+    ) -> (usize, Option<u64>) {
+        let mut seqs = self.by_seq.range(within).map(|(seq, _)| *seq);
+        let some: Vec<u64> = seqs.by_ref().take(most).collect();
+        let next = seqs.next();
+        some.iter().filter(|seq| is_gone(**seq)).for_each(|seq| self.forget(*seq));
+        (some.len(), next)
     }
 }
 
@@ -224,7 +239,11 @@ mod tests {
         assert_eq!((seq_for(&notes, A), seq_for(&notes, B)), (Some(4), None));
         notes.consumers_left(|who| *who != B);
         assert_eq!(seq_for(&notes, B), Some(4), "a later one in its slot is another");
-        notes.purge(|_| false);
+        notes.all_left();
+        assert_eq!(notes.forget_gone(0..5, 9, |_| true), (1, None));
+        assert_eq!(notes.forget_gone(0..9, 1, |_| true), (1, Some(6)));
+        assert!(!notes.is_empty());
+        assert_eq!(notes.forget_gone(6..9, 1, |_| true), (1, None));
         assert!(notes.is_empty());
     }
 

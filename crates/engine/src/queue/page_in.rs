@@ -283,6 +283,7 @@ impl Engine {
                 if reason == DeathReason::MaxLength {
                     queue.dropped = queue.dropped.saturating_sub(1);
                 }
+                self.agenda.purges.keep(queue.number, entry.seq);
                 queue.give_back(entry);
             }
         }

@@ -1,6 +1,7 @@
 //! A set of sequence numbers kept as ranges.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 /// Disjoint, non-adjacent ranges. Numbers mostly come in order, so that the last range grows: it is
 /// kept apart, and a set that is one range costs no allocation.
@@ -84,6 +85,20 @@ impl Ranges {
         self.newest = self.older.pop_last();
     }
 
+    /// Takes the range of the lowest numbers out.
+    pub(crate) fn pop_first(&mut self) -> Option<(u64, u64)> {
+        self.older.pop_first().or_else(|| self.newest.take())
+    }
+
+    /// The numbers within bounds, in order.
+    pub(crate) fn numbers(&self, within: RangeInclusive<u64>) -> impl Iterator<Item = u64> {
+        let (first, last) = within.into_inner();
+        let before = self.older.range(..first).next_back();
+        let ranges = before.into_iter().chain(self.older.range(first..=last));
+        let ranges = ranges.map(|(first, last)| (*first, *last)).chain(self.newest);
+        ranges.flat_map(move |(from, to)| from.max(first)..=to.min(last))
+    }
+
     /// First and last number of each range, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> + Clone {
         self.older.iter().map(|(first, last)| (*first, *last)).chain(self.newest)
@@ -136,6 +151,22 @@ mod tests {
         check(&[1, 3, 2], &[(1, 3)]);
         check(&[1, 3, 5, 3], &[(1, 1), (3, 3), (5, 5)]);
         check(&[u64::MAX, 0], &[(0, 0), (u64::MAX, u64::MAX)]);
+    }
+
+    #[test]
+    fn numbers_are_found_within_bounds_and_taken_from_the_front() {
+        let mut ranges = check(&[2, 3, 4, 8, 9], &[(2, 4), (8, 9)]);
+        for (within, expect) in [
+            (0..=1, &[][..]),
+            (0..=3, &[2, 3]),
+            (3..=8, &[3, 4, 8]),
+            (5..=7, &[]),
+            (9..=u64::MAX, &[9]),
+        ] {
+            assert_eq!(ranges.numbers(within).collect::<Vec<_>>(), expect);
+        }
+        let taken: Vec<_> = std::iter::from_fn(|| ranges.pop_first()).collect();
+        assert_eq!((taken, ranges.is_empty()), (vec![(2, 4), (8, 9)], true));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::Effects;
 use crate::engine::Engine;
 use crate::queue::entry::Entry;
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
 /// What one lane of a queue had.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ struct Departed {
     queue: u64,
     /// Whether that survives a restart.
     durable: bool,
+    /// It is not given back before [`Departures::let_go`].
+    waits: bool,
     lane: Lane,
 }
 
@@ -32,12 +35,22 @@ pub(crate) struct Departures {
 
 impl Departures {
     /// Takes in what a lane of a queue had.
-    pub(crate) fn add(&mut self, queue: u64, durable: bool, mut lane: Lane) {
-        lane.unbar_all();
+    pub(crate) fn add(&mut self, queue: u64, durable: bool, lane: Lane, waits: bool) {
         if !lane.is_empty() {
-            self.lanes.push_back(Departed { serial: self.next, queue, durable, lane });
+            self.lanes.push_back(Departed { serial: self.next, queue, durable, waits, lane });
             self.next += 1;
         }
+    }
+
+    /// The number of the lane that is next to come.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Lanes with these numbers, which waited, may be given back.
+    pub(crate) fn let_go(&mut self, serials: &Range<u64>) {
+        let waiting = self.lanes.iter_mut().filter(|lane| serials.contains(&lane.serial));
+        waiting.for_each(|lane| lane.waits = false);
     }
 
     #[inline]
@@ -94,7 +107,9 @@ impl Engine {
     #[inline(never)]
     pub(crate) fn give_back_some<F: Effects>(&mut self, most: usize, fx: &mut F) {
         for _ in 0..most {
-            let Some(first) = self.agenda.departures.lanes.front_mut() else { return };
+            let lanes = &mut self.agenda.departures.lanes;
+            let Some(at) = lanes.iter().position(|lane| !lane.waits) else { return };
+            let first = &mut lanes[at];
             let (queue, durable) = (first.queue, first.durable);
             if let Some(entry) = first.lane.take_any() {
                 self.snapshot_first(queue, &entry);
@@ -102,7 +117,7 @@ impl Engine {
             } else if let Some(page) = first.lane.pages.pop_front() {
                 self.drop_page(durable, &page, fx);
             } else {
-                self.agenda.departures.lanes.pop_front();
+                self.agenda.departures.lanes.remove(at);
             }
         }
     }

@@ -72,6 +72,8 @@ pub(crate) struct Vhost {
     pub(crate) stored: Stored,
     /// Its inboxes: whose they are, in channel slots, by address.
     pub(crate) inboxes: BTreeMap<String, u32>,
+    /// It is being deleted: nobody enters.
+    pub(crate) is_leaving: bool,
 }
 
 /// A message on its way, and what reads it where an exchange or a binding asks for more than its key.

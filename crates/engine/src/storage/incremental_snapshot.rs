@@ -82,11 +82,17 @@ struct LanePart {
 }
 
 /// A part of a lane that left its queue, from a number on.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct DepartedPart {
     serial: u64,
-    is_rest: bool,
+    part: Part,
     seq: u64,
+}
+
+impl DepartedPart {
+    fn first(serial: u64) -> DepartedPart {
+        DepartedPart { serial, part: Part::Returned, seq: 0 }
+    }
 }
 
 impl LanePart {
@@ -240,7 +246,7 @@ impl Engine {
 
     fn take_lane(&mut self, taking: &mut IncrementalSnapshot, part: LanePart) -> Next {
         if part.slot as usize >= self.queues.slots() {
-            return Next::Departed(DepartedPart::default());
+            return Next::Departed(DepartedPart::first(0));
         }
         let queue = self.queues.get_mut(part.slot).filter(|queue| queue.durable);
         let made = queue.and_then(|queue| Some((queue.number, queue.lanes.from(part.lane)?)));
@@ -265,18 +271,17 @@ impl Engine {
         let Some((serial, number, lane)) = self.agenda.departures.lane_from(part.serial) else {
             return Next::Channel { slot: 0, tag: 0 };
         };
-        let is_same = serial == part.serial;
-        let DepartedPart { is_rest, seq, .. } = if is_same { part } else { Default::default() };
-        let part = if is_rest { Part::InOrder } else { Part::Returned };
-        for entry in lane.entries_from(part, seq) {
+        let part = if serial == part.serial { part } else { DepartedPart::first(serial) };
+        for entry in lane.entries_from(part.part, part.seq) {
             if !taking.spend() {
-                return Next::Departed(DepartedPart { serial, is_rest, seq: entry.seq });
+                return Next::Departed(DepartedPart { seq: entry.seq, ..part });
             }
             taking.take(number, entry);
         }
-        Next::Departed(match is_rest {
-            false => DepartedPart { serial, is_rest: true, seq: 0 },
-            true => DepartedPart { serial: serial + 1, ..Default::default() },
+        Next::Departed(match part.part {
+            Part::Returned => DepartedPart { part: Part::Barred, seq: 0, ..part },
+            Part::Barred => DepartedPart { part: Part::InOrder, seq: 0, ..part },
+            Part::InOrder => DepartedPart::first(serial + 1),
         })
     }
 
@@ -312,7 +317,7 @@ impl Engine {
     }
 
     fn take_settling(&mut self, taking: &mut IncrementalSnapshot, number: u64, tag: u64) -> Next {
-        let Some(settling) = self.agenda.settling.first_from(number) else {
+        let Some(settling) = self.agenda.settling.first_from_mut(number) else {
             return Next::Dying(LoadId(0));
         };
         let from = if settling.number == number { tag } else { 0 };

@@ -82,19 +82,18 @@ impl Rebuild {
                 }
             }
             Record::Settled { queue, ranges } => {
-                let queue = self.queues.entry(queue).or_default();
-                for range in ranges {
-                    queue.gone.insert_range(*range.start(), *range.end());
-                }
+                let gone = &mut self.queues.entry(queue).or_default().gone;
+                ranges.iter().for_each(|range| gone.insert_range(*range.start(), *range.end()));
             }
             Record::Purged { queue, before, kept } => {
                 let gone = &mut self.queues.entry(queue).or_default().gone;
                 let mut next = 0;
-                for seq in kept.0.into_iter().filter(|seq| *seq < before).chain([before]) {
-                    if seq > next {
-                        gone.insert_range(next, seq - 1);
+                for stays in kept.into_iter().chain([before..=before]) {
+                    let first = (*stays.start()).min(before);
+                    if first > next {
+                        gone.insert_range(next, first - 1);
                     }
-                    next = seq.saturating_add(1);
+                    next = stays.end().saturating_add(1);
                 }
             }
             Record::Requeued { messages } => {

@@ -1,7 +1,9 @@
 //! An engine, its host, and what a line of a scenario means.
 
 use super::access_requests::access_request;
+use super::options::{exchange_options, queue_options};
 use super::recorder::Recorder;
+use crate::channel::After;
 use crate::interface::limits::Limits;
 use crate::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -176,6 +178,11 @@ impl TestHost {
             _ => self.act_on(line),
         }
         self.settle_down();
+        // What takes several turns is answered after them.
+        if matches!(rest.0.first(), Some(&"purge" | &"delete-vhost")) {
+            let channel = self.channel(first);
+            self.answer_at_once(channel);
+        }
         self.take_part();
         std::mem::take(&mut self.fx.lines)
     }
@@ -384,7 +391,12 @@ impl TestHost {
     fn answer_at_once(&mut self, channel: ChannelId) {
         let slot = self.engine.channel_slot(channel).expect("channels are opened when mentioned");
         let channel_there = self.engine.clients.channels.get_mut(slot).expect("its slot is in use");
-        while let Some((_, reply)) = channel_there.unanswered.pop_front() {
+        while channel_there
+            .unanswered
+            .front()
+            .is_some_and(|(after, _)| !matches!(after, After::Work(_)))
+            && let Some((_, reply)) = channel_there.unanswered.pop_front()
+        {
             self.fx.reply(channel, reply);
         }
     }
@@ -545,55 +557,5 @@ fn request(words: &Words<'_>) -> Request {
         "delete-vhost" => Request::DeleteVhost { name: text(1) },
         "delete-user" => Request::DeleteUser { name: text(1) },
         other => access_request(other, words),
-    }
-}
-
-fn exchange_options(words: &Words<'_>) -> ExchangeOptions {
-    ExchangeOptions {
-        kind: match words.0[2] {
-            "direct" => ExchangeKind::Direct,
-            "fanout" => ExchangeKind::Fanout,
-            "topic" => ExchangeKind::Topic,
-            "filtered" => ExchangeKind::Filtered,
-            _ => ExchangeKind::Headers,
-        },
-        delaying: words.has("delaying"),
-        durable: words.has("durable"),
-        auto_delete: words.has("auto-delete"),
-        internal: words.has("internal"),
-        alternate: words.value("alternate").map(str::to_owned),
-    }
-}
-
-fn queue_options(words: &Words<'_>) -> QueueOptions {
-    QueueOptions {
-        durable: words.has("durable"),
-        exclusive: words.has("exclusive"),
-        auto_delete: words.has("auto-delete"),
-        message_ttl: words.millis("ttl"),
-        expires: words.millis("expires"),
-        length_max: words.number("length"),
-        bytes_max: words.number("bytes"),
-        overflow: match words.value("overflow") {
-            Some("reject") => Overflow::RejectPublish,
-            Some("reject-dead-letter") => Overflow::RejectPublishDeadLetter,
-            _ => Overflow::DropHead,
-        },
-        dead_letter_exchange: words
-            .value("dlx")
-            .map(|name| if name == "-" { "" } else { name }.to_owned()),
-        dead_letter_routing_key: words.value("dlk").map(str::to_owned),
-        priority_max: words.number("priorities"),
-        single_active: words.has("single-active"),
-        message_groups: words.has("groups"),
-        queue_type: if words.has("quorum") { QueueType::Quorum } else { QueueType::Classic },
-        delivery_limit: words.number("limit"),
-        durability: match words.value("durability") {
-            Some("buffered") => Durability::Buffered,
-            Some("memory") => Durability::Memory,
-            _ => Durability::Flushed,
-        },
-        settle_timeout: words.millis("timeout"),
-        other: Arguments::new(),
     }
 }

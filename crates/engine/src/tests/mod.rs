@@ -32,8 +32,10 @@ mod message_groups;
 mod messages;
 mod model;
 mod named_subscriptions;
+mod options;
 mod page_in;
 mod pages;
+mod purges;
 mod quotas;
 mod rebuild;
 mod reclaim;
@@ -47,6 +49,7 @@ mod settle_timeouts;
 mod topology;
 mod transaction_expiry;
 mod transactions;
+mod vhost_deletion;
 mod wide;
 
 use crate::interface::limits::Limits;

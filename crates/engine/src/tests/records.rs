@@ -6,7 +6,7 @@ use crate::queue::entry::{Entry, Fetch};
 use crate::queue::stored::{Incoming, Stored};
 use crate::selector::{Filter, ParseOptions};
 use crate::storage::record::{
-    BindingRecord, Place, Record, Requeued, Seqs, SessionRecord, SubscriptionRecord, message_of,
+    BindingRecord, Place, Record, Requeued, SessionRecord, SubscriptionRecord, message_of,
 };
 use crate::*;
 use std::fmt::Write as _;
@@ -89,8 +89,8 @@ fn golden_changes() {
         "03030100000000000000020200ac020a",
     );
     golden(
-        &Record::Purged { queue: 1, before: 9, kept: Seqs(vec![2]) },
-        "0304010000000000000009000000000000000102",
+        &Record::Purged { queue: 1, before: 9, kept: vec![2..=4] },
+        "030401000000000000000900000000000000010202",
     );
     let entry = Entry {
         seq: 5,

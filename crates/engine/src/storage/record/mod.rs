@@ -51,10 +51,6 @@ pub(crate) struct Requeued {
     pub(crate) requeues: u32,
 }
 
-/// Sequence numbers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Seqs(pub(crate) Vec<u64>);
-
 /// A binding as records name it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BindingRecord<'a> {
@@ -132,7 +128,7 @@ codec_enum! {
         /// These messages are gone from a queue.
         3 Settled { queue: u64, ranges: Vec<RangeInclusive<u64>> },
         /// All messages before a number are gone from a queue, except these, which were unsettled.
-        4 Purged { queue: u64, before: u64, kept: Seqs },
+        4 Purged { queue: u64, before: u64, kept: Vec<RangeInclusive<u64>> },
         /// A run of a queue's index; it takes the place of an earlier one with the same numbers.
         5 Page { queue: u64, lane: u8, durable: bool, entries: Vec<Entry> },
         /// A message's new position.
@@ -214,9 +210,6 @@ codec_fields!(<'a> SubscriptionRecord<'a>: owner, name, shared, source, keys, fi
 codec_as!(Requeued as (Varint, Varint, u32):
     |message| (Varint(message.queue), Varint(message.seq), message.requeues),
     |(Varint(queue), Varint(seq), requeues)| Ok(Requeued { queue, seq, requeues }));
-codec_as!(Seqs as Vec<Varint>:
-    |seqs| seqs.0.iter().copied().map(Varint).collect(),
-    |seqs| Ok(Seqs(seqs.into_iter().map(|Varint(seq)| seq).collect())));
 
 /// As the difference of each entry to the one before it.
 impl Codec<'_> for Vec<Entry> {

@@ -8,6 +8,7 @@ use crate::engine::Engine;
 use crate::publish::held::{DelayKey, Held};
 use crate::queue::Queue;
 use crate::queue::entry::{Entry, Fetch, NOWHERE};
+use crate::queue::ranges::Ranges;
 use crate::queue::stored::Stored;
 use crate::routing::bindings::Terms;
 use crate::routing::{QueueKey, Router};
@@ -50,7 +51,7 @@ impl Engine {
                 Ok(())
             }
             Record::Purged { queue, before, kept } => {
-                self.replay_purged(queue, before, &kept.0, fx);
+                self.replay_purged(queue, before, kept, fx);
                 Ok(())
             }
             Record::Page { queue, lane, durable, entries } => {
@@ -219,7 +220,7 @@ impl Engine {
 
     /// Deletes a queue because a record says so.
     fn forget_queue<F: Effects>(&mut self, slot: u32, fx: &mut F) {
-        self.drop_messages(slot);
+        self.drop_messages(slot, false);
         self.give_all_back(fx);
         let queue = self.queues.remove(slot).expect("the caller looked it up");
         self.forget_declarer(&queue);
@@ -316,11 +317,19 @@ impl Engine {
         }
     }
 
-    fn replay_purged<F: Effects>(&mut self, number: u64, before: u64, kept: &[u64], fx: &mut F) {
+    fn replay_purged<F: Effects>(
+        &mut self,
+        number: u64,
+        before: u64,
+        ranges: Vec<RangeInclusive<u64>>,
+        fx: &mut F,
+    ) {
         let Some(slot) = self.queues.slot_of(number) else { return };
+        let mut kept = Ranges::default();
+        ranges.into_iter().for_each(|range| kept.insert_range(*range.start(), *range.end()));
         let queue = &mut self.queues[slot];
         let seqs = queue.lanes.iter().flat_map(|lane| lane.entries()).map(|entry| entry.seq);
-        let gone = seqs.filter(|seq| *seq < before && kept.binary_search(seq).is_err());
+        let gone = seqs.filter(|seq| *seq < before && !kept.contains(*seq));
         for seq in gone.collect::<Vec<_>>() {
             let queue = &mut self.queues[slot];
             if let Some(entry) = queue.remove(seq) {
@@ -329,7 +338,7 @@ impl Engine {
         }
         let queue = &mut self.queues[slot];
         if let Some(notes) = &mut queue.notes {
-            notes.purge(|seq| seq >= before || kept.binary_search(&seq).is_ok());
+            notes.forget_gone(0..before, usize::MAX, |seq| !kept.contains(seq));
         }
         let mut pages = Vec::new();
         for (index, lane) in queue.lanes.numbered() {
@@ -337,7 +346,7 @@ impl Engine {
             pages.extend(purged.map(|page| (index, page.position)));
         }
         for (lane, position) in pages {
-            self.purge_page(slot, lane, position, kept, fx);
+            self.purge_page(slot, lane, position, &kept, fx);
         }
     }
 

@@ -4,6 +4,7 @@ use crate::engine::Engine;
 use crate::queue::entry::Entry;
 use crate::queue::lane::Lane;
 use crate::queue::page::Page;
+use crate::queue::ranges::Ranges;
 use crate::{Effects, Position};
 
 impl Engine {
@@ -77,7 +78,7 @@ impl Engine {
         slot: u32,
         lane: usize,
         position: Position,
-        kept: &[u64],
+        kept: &Ranges,
         fx: &mut F,
     ) {
         let queue = &mut self.queues[slot];
@@ -86,23 +87,21 @@ impl Engine {
         let Some(page) = pages.iter_mut().find(|page| page.position == position) else { return };
         // Those that left the page before are not in it.
         let settled = &queue.settled_in_pages;
-        let kept = kept.iter().copied().filter(|seq| !settled.contains(*seq));
+        let kept = kept.numbers(page.first..=page.last).filter(|seq| !settled.contains(*seq));
         let kept: Vec<u64> = kept.collect();
-        let from = kept.partition_point(|seq| *seq < page.first);
-        let to = kept.partition_point(|seq| *seq <= page.last);
-        if from == to {
+        if kept.is_empty() {
             self.drop_page_at(slot, lane, position, fx);
             return;
         }
         let mut next = page.first;
-        for seq in kept[from..to].iter().copied().chain([page.last + 1]) {
+        for seq in kept.iter().copied().chain([page.last + 1]) {
             if seq > next {
                 queue.settled_in_pages.insert_range(next, seq - 1);
             }
             next = seq + 1;
         }
         if is_only_lane {
-            let count = page.count.min((to - from) as u32);
+            let count = page.count.min(kept.len() as u32);
             queue.ready -= u64::from(page.count - count);
             page.count = count;
             page.durable_count = count;

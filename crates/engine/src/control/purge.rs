@@ -1,0 +1,301 @@
+//! Purges: what is ready in a queue is gone at once. The record that says so names what is out and stays, which is
+//! looked for over several turns where very much is out, of whatever queue.
+//!
+//! Until the record is there nothing of what has gone is given back, so a crash leaves all of it, or none where a
+//! snapshot was begun meanwhile. A message on its way is found whatever happens to it: those that are delivered
+//! are looked at first, then what transactions hold, settles under way and dead letters; all other ways lead on in
+//! that order, or back to the queue or the channel, and are noted there.
+
+use crate::channel::transaction::ChannelPlace;
+use crate::consumer::unsettled::Unsettled;
+use crate::engine::Engine;
+use crate::interface::refusal::refuse;
+use crate::queue::Queue;
+use crate::queue::page_out::Wanted;
+use crate::queue::ranges::Ranges;
+use crate::storage::codec::Writer;
+use crate::storage::record;
+use crate::storage::record::Kind;
+use crate::{DiscardReason, Effects, LoadId, Position, Refusal, Reply};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Purges that may be under way.
+const PURGES_MAX: usize = 1_000;
+/// What a range of numbers takes in memory.
+const RANGE_BYTES: usize = 32;
+
+/// A purge of which there is no record yet.
+#[derive(Debug)]
+pub(crate) struct Purge {
+    /// Who waits for the answer, and what that waits for; `None`: it is given at once.
+    answers: Option<(ChannelPlace, u64)>,
+    /// The number of the queue.
+    queue: u64,
+    /// Only messages before this number may be gone.
+    before: u64,
+    /// What has gone, as [`crate::queue::reclaim::Departures`] numbers it.
+    departed: Range<u64>,
+    /// Messages that were out; they may be settled by now.
+    kept: Ranges,
+    /// Those that do not survive a restart, too: what is known of single messages is kept of them alone.
+    keeps_all: bool,
+    next: Next,
+    /// Those of `kept` that are written down already, and how many ranges they are.
+    record: Vec<u8>,
+    ranges: u64,
+}
+
+/// What is looked at next.
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    Channel { slot: u32, tag: u64 },
+    Transaction { slot: u32, number: u64 },
+    Settling { number: u64, tag: u64 },
+    Dying(LoadId),
+    Notes { seq: u64 },
+    Ranges,
+    Nothing,
+}
+
+/// Steps that may still be done in this turn.
+struct Steps(usize);
+
+impl Steps {
+    fn spend(&mut self) -> bool {
+        let has = self.0 > 0;
+        self.0 = self.0.saturating_sub(1);
+        has
+    }
+}
+
+/// All purges that are not complete, in their order.
+#[derive(Debug, Default)]
+pub(crate) struct Purges(VecDeque<Purge>);
+
+impl Purges {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What they take in memory.
+    pub(crate) fn bytes(&self) -> u64 {
+        let bytes =
+            |it: &Purge| size_of::<Purge>() + it.kept.len() * RANGE_BYTES + it.record.capacity();
+        self.0.iter().map(bytes).sum::<usize>() as u64
+    }
+
+    /// A message of a queue that was on its way is back in the queue, or with its channel.
+    #[cold]
+    pub(crate) fn keep(&mut self, queue: u64, seq: u64) {
+        let of_queue = self.0.iter_mut().filter(|it| it.queue == queue && seq < it.before);
+        for purge in of_queue.filter(|it| !matches!(it.next, Next::Ranges | Next::Nothing)) {
+            purge.kept.insert(seq);
+        }
+    }
+}
+
+impl Purge {
+    /// Looks at deliveries from a tag on; says where the turn ended, if it did.
+    fn look_at(&mut self, unsettled: &Unsettled, from: u64, steps: &mut Steps) -> Option<u64> {
+        if !self.keeps_all && !unsettled.has_durable() {
+            return None;
+        }
+        for (tag, delivered) in unsettled.onward(from) {
+            if !steps.spend() {
+                return Some(tag);
+            }
+            if delivered.queue_number == self.queue && delivered.entry.seq < self.before {
+                self.kept.insert(delivered.entry.seq);
+            }
+        }
+        None
+    }
+
+    /// Writes down what stays.
+    fn write_some(&mut self, steps: &mut Steps) -> Next {
+        let mut writer = Writer(&mut self.record);
+        while steps.spend() {
+            let Some((first, last)) = self.kept.pop_first() else { return Next::Nothing };
+            writer.varint(first);
+            writer.varint(last - first);
+            self.ranges += 1;
+        }
+        Next::Ranges
+    }
+}
+
+impl Engine {
+    /// Drops everything ready in a queue; the answer says how many messages that were. `None`: it comes once
+    /// all that is out was looked at.
+    pub(crate) fn purge<F: Effects>(
+        &mut self,
+        channel: u32,
+        slot: u32,
+        fx: &mut F,
+    ) -> Result<Option<Reply>, Refusal> {
+        self.check_kept(self.queues[slot].durable)?;
+        if self.agenda.purges.0.len() >= PURGES_MAX {
+            refuse!(
+                LimitExceeded,
+                "{PURGES_MAX} purges are under way: try again once some are done"
+            );
+        }
+        self.record_settled_of(slot, false, fx);
+        let Queue { ready, number, next_seq: before, unsettled, .. } = self.queues[slot];
+        if ready == 0 {
+            return Ok(Some(Reply::Messages(0)));
+        }
+        let departed = self.drop_messages(slot, true);
+        self.count_discarded(slot, DiscardReason::Purged, ready);
+        let keeps_all = self.queues[slot].notes.is_some();
+        let all_is_known = unsettled == 0 && !keeps_all;
+        let next = if all_is_known { Next::Nothing } else { Next::Channel { slot: 0, tag: 0 } };
+        self.agenda.purges.0.push_back(Purge {
+            answers: None,
+            queue: number,
+            before,
+            departed,
+            kept: Ranges::default(),
+            keeps_all,
+            next,
+            record: Vec::new(),
+            ranges: 0,
+        });
+        if self.agenda.purges.0.len() == 1 {
+            self.purge_some(fx);
+        }
+        let waits = self.agenda.purges.0.back().filter(|it| it.answers.is_none());
+        if waits.is_none() {
+            return Ok(Some(Reply::Messages(ready)));
+        }
+        let work = self.answer_once_done(channel, Ok(Reply::Messages(ready)));
+        let place = self.clients.channels[channel].place(channel);
+        if let Some(purge) = self.agenda.purges.0.back_mut() {
+            purge.answers = Some((place, work));
+        }
+        Ok(None)
+    }
+
+    /// Goes on with the first purge; as much as there is time for.
+    #[cold]
+    pub(crate) fn purge_some<F: Effects>(&mut self, fx: &mut F) {
+        let Some(mut purge) = self.agenda.purges.0.pop_front() else { return };
+        let mut steps = Steps(self.options.limits.given_back_at_once);
+        // Each does at least one step.
+        while steps.0 > 0 {
+            purge.next = match purge.next {
+                Next::Channel { slot, tag } => {
+                    self.find_delivered(&mut purge, slot, tag, &mut steps)
+                }
+                Next::Transaction { slot, number } => {
+                    self.find_held(&mut purge, slot, number, &mut steps)
+                }
+                Next::Settling { number, tag } => {
+                    self.find_settling(&mut purge, number, tag, &mut steps)
+                }
+                Next::Dying(from) => self.find_dying(&mut purge, from, &mut steps),
+                Next::Notes { seq } => self.forget_notes(&purge, seq, &mut steps),
+                Next::Ranges => purge.write_some(&mut steps),
+                Next::Nothing => return self.end_purge(purge, fx),
+            };
+        }
+        self.agenda.purges.0.push_front(purge);
+    }
+
+    fn find_delivered(&self, purge: &mut Purge, slot: u32, tag: u64, steps: &mut Steps) -> Next {
+        if slot as usize >= self.clients.channels.slots() {
+            return Next::Transaction { slot: 0, number: 0 };
+        }
+        let channel = self.clients.channels.get(slot);
+        match channel.and_then(|channel| purge.look_at(&channel.unsettled, tag, steps)) {
+            Some(tag) => Next::Channel { slot, tag },
+            None => {
+                steps.spend();
+                Next::Channel { slot: slot + 1, tag: 0 }
+            }
+        }
+    }
+
+    fn find_held(&self, purge: &mut Purge, slot: u32, number: u64, steps: &mut Steps) -> Next {
+        if slot as usize >= self.clients.transactions.slots() {
+            return Next::Settling { number: 0, tag: 0 };
+        }
+        let open = self.clients.transactions.get(slot);
+        match open.and_then(|open| purge.look_at(&open.held.deliveries, number, steps)) {
+            Some(number) => Next::Transaction { slot, number },
+            None => {
+                steps.spend();
+                Next::Transaction { slot: slot + 1, number: 0 }
+            }
+        }
+    }
+
+    fn find_settling(&self, purge: &mut Purge, number: u64, tag: u64, steps: &mut Steps) -> Next {
+        let Some(settling) = self.agenda.settling.first_from(number) else {
+            return Next::Dying(LoadId(0));
+        };
+        let from = if settling.number == number { tag } else { 0 };
+        match purge.look_at(&settling.deliveries, from, steps) {
+            Some(tag) => Next::Settling { number: settling.number, tag },
+            None => {
+                steps.spend();
+                Next::Settling { number: settling.number + 1, tag: 0 }
+            }
+        }
+    }
+
+    fn find_dying(&self, purge: &mut Purge, from: LoadId, steps: &mut Steps) -> Next {
+        for (id, loading) in self.storage.loads.range(from..) {
+            if !steps.spend() {
+                return Next::Dying(*id);
+            }
+            if let Wanted::DeadLetter { entry, .. } = &loading.wanted
+                && loading.number == purge.queue
+                && entry.seq < purge.before
+            {
+                purge.kept.insert(entry.seq);
+            }
+        }
+        if purge.keeps_all { Next::Notes { seq: 0 } } else { Next::Ranges }
+    }
+
+    /// What is known of messages that have gone goes too.
+    fn forget_notes(&mut self, purge: &Purge, from: u64, steps: &mut Steps) -> Next {
+        let Some(queue) = self.queues.numbered(purge.queue) else { return Next::Ranges };
+        let Some(notes) = &mut queue.notes else { return Next::Ranges };
+        let is_gone = |seq| !purge.kept.contains(seq);
+        let (looked_at, next) = notes.forget_gone(from..purge.before, steps.0, is_gone);
+        steps.0 -= looked_at;
+        match next {
+            Some(seq) => Next::Notes { seq },
+            None => {
+                if notes.is_empty() {
+                    queue.notes = None;
+                }
+                Next::Ranges
+            }
+        }
+    }
+
+    /// All that stays is known: the record says it, and what has gone is given back.
+    fn end_purge<F: Effects>(&mut self, purge: Purge, fx: &mut F) {
+        self.agenda.departures.let_go(&purge.departed);
+        // The record of its deletion, if there is one, says more.
+        let is_recorded = self.queues.numbered(purge.queue).is_some_and(|queue| queue.durable);
+        let position = is_recorded.then(|| self.record_purge(&purge, fx));
+        match purge.answers {
+            None => self.storage.changed_at = position.or(self.storage.changed_at),
+            Some((place, work)) => self.work_is_done(place, work, position, fx),
+        }
+    }
+
+    fn record_purge<F: Effects>(&mut self, purge: &Purge, fx: &mut F) -> Position {
+        let mut writer = record::start(&mut self.scratch.record, Kind::Purged);
+        writer.u64(purge.queue);
+        writer.u64(purge.before);
+        writer.varint(purge.ranges);
+        fx.append(&[&self.scratch.record, &purge.record], true)
+    }
+}
