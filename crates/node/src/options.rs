@@ -4,7 +4,7 @@ use crate::memory::account::MemoryLimits;
 use crate::spill::SpillOptions;
 use angarium_engine::limits::Limits;
 use angarium_engine::{HandedOut, Quota, ShardId};
-use angarium_protocol::{amqp10, amqp091, nats, stomp};
+use angarium_protocol::{amqp10, amqp091, mqtt, nats, stomp};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +21,8 @@ pub struct Options {
     pub amqp091: Arc<amqp091::Settings>,
     /// What AMQP 1.0 connections are offered.
     pub amqp10: Arc<amqp10::Settings>,
+    /// What MQTT connections are offered.
+    pub mqtt: Arc<mqtt::Settings>,
     /// What NATS connections are offered and held to.
     pub nats: Arc<nats::Settings>,
     /// What STOMP connections are offered and held to.
@@ -55,6 +57,7 @@ impl Options {
             journal: angarium_journal::Options::default(),
             amqp091: amqp091::Settings::default().into(),
             amqp10: amqp10::Settings::default().into(),
+            mqtt: mqtt::Settings::default().into(),
             nats: nats::Settings::default().into(),
             stomp: stomp::Settings::default().into(),
             outbox_bytes_max: 256 << 10,

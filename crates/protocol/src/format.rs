@@ -14,6 +14,9 @@ pub const NATS: Format = Format(2);
 /// (`amqp10/stored.rs`).
 pub const AMQP10: Format = Format(3);
 
+/// Of an MQTT message: its QoS and its retain flag, and its properties as published (`mqtt/stored.rs`).
+pub const MQTT: Format = Format(4);
+
 /// Of a STOMP message: the header lines of its frame that say something of the message, `name:value` and LF
 /// each, escaped as in STOMP 1.2.
 pub const STOMP: Format = Format(5);

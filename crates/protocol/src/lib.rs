@@ -23,6 +23,7 @@ mod connection_query;
 mod conventions;
 pub mod format;
 mod handler;
+mod login_names;
 mod login_refusal;
 pub mod mqtt;
 mod names;

@@ -9,6 +9,8 @@ pub enum Protocol {
     /// AMQP 0-9-1, or AMQP 1.0: the first bytes of a connection say which.
     #[default]
     Amqp,
+    /// MQTT: the first packet of a connection says which version.
+    Mqtt,
     /// NATS.
     Nats,
     /// STOMP.

@@ -7,7 +7,7 @@
 //! dash and a low line are the same. The table is in `docs/protocols/selectors.md`.
 
 use crate::properties::TextProperty;
-use crate::{amqp10, amqp091, format, nats, stomp};
+use crate::{amqp10, amqp091, format, mqtt, nats, stomp};
 use angarium_engine::Selectable;
 use angarium_engine::selector::Value;
 
@@ -41,6 +41,7 @@ fn header<'m>(message: &Selectable<'m>, name: &str) -> Option<Value<'m>> {
         format::AMQP091 => amqp091::header_named(properties, name),
         format::NATS => nats::header_named(properties, name),
         format::AMQP10 => amqp10::application_property(properties, name),
+        format::MQTT => mqtt::header_named(properties, name),
         format::STOMP => stomp::header_named(properties, name),
         _ => None,
     }
@@ -51,6 +52,7 @@ fn text<'m>(message: &Selectable<'m>, property: TextProperty) -> Value<'m> {
     let found = match message.content.format {
         format::AMQP091 => amqp091::text_property(properties, property),
         format::NATS => nats::text_property(properties, property),
+        format::MQTT => mqtt::text_property(properties, property),
         format::STOMP => stomp::text_property(properties, property),
         format::AMQP10 => return amqp10::properties_field(properties, field_of(property)),
         _ => None,
@@ -63,6 +65,7 @@ fn reply_to<'m>(message: &Selectable<'m>) -> Value<'m> {
     let found = match message.content.format {
         format::AMQP091 => amqp091::reply_to(properties),
         format::AMQP10 => return amqp10::properties_field(properties, "reply_to"),
+        format::MQTT => mqtt::reply_to(properties),
         format::STOMP => stomp::reply_to(properties),
         format => nats::reply_of(format, properties),
     };

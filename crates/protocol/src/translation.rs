@@ -1,7 +1,7 @@
 //! Properties and bodies of messages of any format, for any receiver: each format's protocol reads its own.
 
 use crate::properties::{HeaderValue, Property, is_plain};
-use crate::{amqp10, amqp091, format, nats, stomp};
+use crate::{amqp10, amqp091, format, mqtt, nats, stomp};
 use angarium_engine::{Format, MessageView, Value};
 use std::borrow::Cow;
 
@@ -17,6 +17,7 @@ pub fn amended<'a>(message: &MessageView<'a>) -> Cow<'a, [u8]> {
         format::AMQP091 => amqp091::amended(properties, annotations, Vec::new()),
         format::NATS => nats::amended(properties, annotations),
         format::AMQP10 => amqp10::amended(properties, annotations),
+        format::MQTT => mqtt::amended(properties, annotations),
         format::STOMP => stomp::amended(properties, annotations),
         _ => Vec::new(),
     })
@@ -44,6 +45,7 @@ pub(crate) fn visit(format: Format, raw: &[u8], see: &mut dyn FnMut(Property<'_>
         format::AMQP091 => amqp091::visit_properties(raw, see),
         format::NATS => nats::visit_properties(raw, see),
         format::AMQP10 => amqp10::visit_properties(raw, see),
+        format::MQTT => mqtt::visit_properties(raw, see),
         format::STOMP => stomp::visit_properties(raw, see),
         _ => {}
     }
@@ -55,7 +57,7 @@ pub fn read_headers(format: Format, raw: &[u8], see: &mut dyn FnMut(&str, Value)
     match format {
         format::AMQP091 => amqp091::read_amqp_headers(raw, see),
         format::AMQP10 => amqp10::read_headers(raw, see),
-        format::NATS | format::STOMP => visit(format, raw, &mut |property| {
+        format::NATS | format::MQTT | format::STOMP => visit(format, raw, &mut |property| {
             match property {
                 Property::Header(name, HeaderValue::Text(text)) => {
                     see(name, Value::Text(text.to_owned()));

@@ -2,7 +2,7 @@
 
 use crate::output::{Output, ProtocolWriter, written};
 use crate::peer::Protocol;
-use crate::{amqp10, amqp091, nats, stomp};
+use crate::{amqp10, amqp091, mqtt, nats, stomp};
 use angarium_engine::{
     CancelReason, ChannelId, Confirm, Delivery, DirectMessage, GetAnswer, MessageView, Subscribe,
 };
@@ -14,6 +14,8 @@ pub enum AnyWriter {
     Amqp091(amqp091::Writer),
     /// AMQP 1.0.
     Amqp10(Box<amqp10::Writer>),
+    /// MQTT.
+    Mqtt(Box<mqtt::Writer>),
     /// NATS.
     Nats(nats::Writer),
     /// STOMP.
@@ -26,6 +28,7 @@ macro_rules! each {
         match $any {
             AnyWriter::Amqp091($writer) => $result,
             AnyWriter::Amqp10($writer) => $result,
+            AnyWriter::Mqtt($writer) => $result,
             AnyWriter::Nats($writer) => $result,
             AnyWriter::Stomp($writer) => $result,
         }
@@ -54,6 +57,7 @@ impl Writer {
     pub fn new(protocol: Protocol) -> Writer {
         let protocol = match protocol {
             Protocol::Amqp => AnyWriter::Amqp091(amqp091::Writer::default()),
+            Protocol::Mqtt => AnyWriter::Mqtt(Box::default()),
             Protocol::Nats => AnyWriter::Nats(nats::Writer::default()),
             Protocol::Stomp => AnyWriter::Stomp(Box::default()),
         };
@@ -66,6 +70,7 @@ impl Writer {
     pub fn writes_batches_like(&self, other: &Writer) -> bool {
         match (&self.protocol, &other.protocol) {
             (AnyWriter::Amqp091(one), AnyWriter::Amqp091(other)) => one.writes_batches_like(other),
+            (AnyWriter::Mqtt(one), AnyWriter::Mqtt(other)) => one.writes_batches_like(other),
             (AnyWriter::Nats(one), AnyWriter::Nats(other)) => one.writes_batches_like(other),
             _ => false,
         }
@@ -79,6 +84,18 @@ impl Writer {
         }
         match &mut self.protocol {
             AnyWriter::Amqp10(writer) => (writer, &mut self.output),
+            _ => unreachable!("it was made that just now"),
+        }
+    }
+
+    /// The writer of MQTT, which it becomes where it was another, and the output.
+    #[inline]
+    pub(crate) fn mqtt(&mut self) -> (&mut mqtt::Writer, &mut Output) {
+        if !matches!(self.protocol, AnyWriter::Mqtt(_)) {
+            self.protocol = AnyWriter::Mqtt(Box::default());
+        }
+        match &mut self.protocol {
+            AnyWriter::Mqtt(writer) => (writer, &mut self.output),
             _ => unreachable!("it was made that just now"),
         }
     }

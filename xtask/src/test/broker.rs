@@ -50,7 +50,7 @@ impl Broker {
         let program = layout::program(root)?;
         let mut command = Command::new(&program);
         command.args(["serve", "--http", "off", "--amqp", ANY_PORT, "--nats", ANY_PORT]);
-        command.args(["--stomp", ANY_PORT]);
+        command.args(["--stomp", ANY_PORT, "--mqtt", ANY_PORT]);
         command.args(["--shards", &shards.to_string(), "--data"]).arg(&data);
         // Spreads clients over the shards, so that AMQP clients are on other shards than their queues.
         command.args(["--clients-together", "0"]);
@@ -74,6 +74,7 @@ impl Broker {
                 "amqp" => (AMQP_URL, format!("amqp://guest:guest@{address}/%2f")),
                 "nats" => ("NATS_URL", format!("nats://{address}")),
                 "amqps" => ("BROKER_TEST_TLS_PORT", port()),
+                "mqtt" => ("BROKER_TEST_MQTT_PORT", port()),
                 "stomp" => ("BROKER_TEST_STOMP_PORT", port()),
                 "nats-tls" => ("BROKER_TEST_NATS_TLS_PORT", port()),
                 _ => return None,
@@ -85,7 +86,7 @@ impl Broker {
     pub(super) fn start_small(root: &Path, folder: &Path, shards: usize) -> Result<Broker, String> {
         let mut command = Command::new(layout::program(root)?);
         command.args(["serve", "--http", "off", "--nats", "off", "--amqp", ANY_PORT]);
-        command.args(["--stomp", "off"]);
+        command.args(["--stomp", "off", "--mqtt", "off"]);
         command.args(["--segment-bytes", "1MiB", "--checkpoint-bytes", "1MiB"]);
         command.args(["--shards", &shards.to_string(), "--clients-together", "0"]);
         // Most messages in queues are on the disk only.

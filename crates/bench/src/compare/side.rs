@@ -161,8 +161,9 @@ pub(crate) fn our_command(
     let data = data.to_string_lossy().into_owned();
     let program = program.to_string_lossy().into_owned();
     let mut command = vec![program];
-    let flags = ["serve", "--data", &data, "--amqp", &amqp, "--stomp", "off", "--http", "off"];
+    let flags = ["serve", "--data", &data, "--amqp", &amqp];
     command.extend(flags.map(str::to_owned));
+    command.extend(["--stomp", "off", "--mqtt", "off", "--http", "off"].map(str::to_owned));
     let uri = match protocol {
         Protocol::Amqp091 => {
             command.extend(["--nats", "off"].map(str::to_owned));

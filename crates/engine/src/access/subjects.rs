@@ -98,11 +98,8 @@ pub(crate) fn check_pattern(pattern: &str) -> Result<(), Refusal> {
     }
     let mut words = pattern.split('.').peekable();
     while let Some(word) = words.next() {
-        if word.is_empty() || (word == ">" && words.peek().is_some()) {
-            refuse!(
-                PreconditionFailed,
-                "'{pattern}' is not a subject: it has an empty word, or '>' inside"
-            );
+        if word == ">" && words.peek().is_some() {
+            refuse!(PreconditionFailed, "'{pattern}' is not a subject: it has '>' inside");
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ use crate::options::Options;
 use angarium_engine::{ChannelId, ConnectionId, Engine, Refusal, Reply, Settle, Time};
 use angarium_protocol::{
     Authentication, Close, ConnectionInfo, Context, Host, Peer, Protocol, ProtocolHandler,
-    QueryResult, TurnedAway, amqp10, amqp091, nats, stomp,
+    QueryResult, TurnedAway, amqp10, amqp091, mqtt, nats, stomp,
 };
 
 /// The protocol handler of a connection.
@@ -14,6 +14,7 @@ pub(crate) enum AnyHandler {
     /// AMQP 0-9-1; and, before its first bytes say which, AMQP of any version.
     Amqp091(amqp091::Handler),
     Amqp10(Box<amqp10::Handler>),
+    Mqtt(Box<mqtt::Handler>),
     Nats(nats::Handler),
     Stomp(Box<stomp::Handler>),
 }
@@ -23,6 +24,7 @@ macro_rules! each {
         match $any {
             AnyHandler::Amqp091($handler) => $result,
             AnyHandler::Amqp10($handler) => $result,
+            AnyHandler::Mqtt($handler) => $result,
             AnyHandler::Nats($handler) => $result,
             AnyHandler::Stomp($handler) => $result,
         }
@@ -42,6 +44,10 @@ impl AnyHandler {
             Protocol::Amqp => {
                 let settings = options.amqp091.clone();
                 AnyHandler::Amqp091(amqp091::Handler::new(id, peer, settings, now))
+            }
+            Protocol::Mqtt => {
+                let settings = options.mqtt.clone();
+                AnyHandler::Mqtt(Box::new(mqtt::Handler::new(id, peer, settings, now)))
             }
             Protocol::Nats => {
                 let settings = options.nats.clone();
@@ -88,7 +94,7 @@ impl AnyHandler {
         match self {
             AnyHandler::Nats(handler) => handler.turned_away(engine, why),
             AnyHandler::Stomp(handler) => handler.turned_away(why),
-            AnyHandler::Amqp091(_) | AnyHandler::Amqp10(_) => Vec::new(),
+            AnyHandler::Amqp091(_) | AnyHandler::Amqp10(_) | AnyHandler::Mqtt(_) => Vec::new(),
         }
     }
 
@@ -97,7 +103,10 @@ impl AnyHandler {
         match self {
             AnyHandler::Nats(handler) => handler.encrypted(certificate_name),
             // TLS comes first or not at all.
-            AnyHandler::Amqp091(_) | AnyHandler::Amqp10(_) | AnyHandler::Stomp(_) => {}
+            AnyHandler::Amqp091(_)
+            | AnyHandler::Amqp10(_)
+            | AnyHandler::Mqtt(_)
+            | AnyHandler::Stomp(_) => {}
         }
     }
 

@@ -10,6 +10,8 @@
 pub const REMAINING_MAX: usize = 268_435_455;
 /// Most octets of a fixed header.
 pub const HEADER_OCTETS_MAX: usize = 5;
+/// Octets of the largest packet.
+pub const PACKET_BYTES_MAX: usize = HEADER_OCTETS_MAX + REMAINING_MAX;
 
 /// A type of control packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@
 use super::codec::client::Limits;
 use super::codec::{ClientOp, Connect, client, server};
 use super::settings::{Settings, Tls};
+use super::subject::is_subject;
 use super::{fault, mapping};
 use crate::connection_query::QueryResult;
 use crate::nats::reassembly::Reassembly;
@@ -275,7 +276,10 @@ impl Handler {
         else {
             return self.complain(context, fault::INVALID_SUBJECT);
         };
-        let Some((slow_consumer_policy, subject)) = mapping::with_policy(subject) else {
+        let found = mapping::with_policy(subject);
+        let Some((slow_consumer_policy, subject)) =
+            found.filter(|(_, it)| is_subject(it.as_bytes()))
+        else {
             return self.complain(context, fault::INVALID_SUBJECT);
         };
         let group = Some(group).filter(|group| !group.is_empty());

@@ -4,11 +4,11 @@ use super::codec::{Connect, Info, server};
 use super::settings::Tls;
 use super::{fault, mapping};
 use crate::amqp091::codec::wire::truncated;
-use crate::login_refusal;
 use crate::nats::handler::{Handler, State, Wishes};
 use crate::nats::writer::Writer;
 use crate::peer::ClientProperties;
 use crate::{AnyWriter, Authentication, Close, Context, Credentials, Host, TurnedAway};
+use crate::{login_names, login_refusal};
 use angarium_engine::{Engine, SlowConsumerPolicy};
 
 // Why logins are refused, for the log.
@@ -234,19 +234,13 @@ impl Handler {
         engine.list_users().all(|user| user.name == *anonymous).then(|| anonymous.clone())
     }
 
-    /// A name of the form `vhost:user` says which virtual host the client wants. Both may have colons in
-    /// them: it is parted where there is such a user.
+    /// A name of the form `vhost:user` says which virtual host the client wants.
     fn without_vhost(&mut self, name: String, engine: &Engine) -> String {
-        let is_known = |user: &str| engine.password_hash(user).is_some();
-        let mut parted = name.match_indices(':').map(|(at, _)| (&name[..at], &name[at + 1..]));
-        let found = parted.find(|(_, user)| is_known(user)).or_else(|| name.rsplit_once(':'));
-        match found {
-            Some((vhost, user)) if !is_known(&name) => {
-                vhost.clone_into(&mut self.vhost);
-                user.to_owned()
-            }
-            _ => name,
+        let (vhost, user) = login_names::parted(engine, &name);
+        if let Some(vhost) = vhost {
+            vhost.clone_into(&mut self.vhost);
         }
+        user.to_owned()
     }
 
     /// The credentials were checked.

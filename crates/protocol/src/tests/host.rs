@@ -6,7 +6,8 @@ use crate::{
     Writer,
 };
 use crate::{
-    ConnectionQuery, ConnectionRow, Figures, QueryResult, Traffic, amqp10, amqp091, nats, stomp,
+    ConnectionQuery, ConnectionRow, Figures, QueryResult, Traffic, amqp10, amqp091, mqtt, nats,
+    stomp,
 };
 use angarium_engine::{
     CancelReason, ChannelId, Confirm, ConnectionId, Delivery, DirectMessage, Effects, Engine,
@@ -122,6 +123,7 @@ impl Host for Surroundings {
 pub(crate) enum AnyHandler {
     Amqp091(Box<amqp091::Handler>),
     Amqp10(Box<amqp10::Handler>),
+    Mqtt(Box<mqtt::Handler>),
     Nats(Box<nats::Handler>),
     Stomp(Box<stomp::Handler>),
 }
@@ -132,6 +134,7 @@ macro_rules! of_any {
         match $handler {
             AnyHandler::Amqp091($inner) => $call,
             AnyHandler::Amqp10($inner) => $call,
+            AnyHandler::Mqtt($inner) => $call,
             AnyHandler::Nats($inner) => $call,
             AnyHandler::Stomp($inner) => $call,
         }
@@ -268,6 +271,15 @@ impl TestHost {
         self.add(Protocol::Amqp, |id| {
             let handler = amqp10::Handler::new(id, peer, Arc::new(settings), Some(patience));
             AnyHandler::Amqp10(Box::new(handler))
+        })
+    }
+
+    /// Accepts an MQTT connection and returns its number.
+    pub(crate) fn accept_mqtt(&mut self, peer: Peer, settings: mqtt::Settings) -> usize {
+        let now = self.now;
+        self.add(Protocol::Mqtt, |id| {
+            let handler = mqtt::Handler::new(id, peer, Arc::new(settings), now);
+            AnyHandler::Mqtt(Box::new(handler))
         })
     }
 

@@ -15,7 +15,7 @@ use angarium_engine::limits::Limits;
 use angarium_engine::{self as engine, HandedOut, Quota, Time};
 use angarium_journal::{Disk, Storage};
 use angarium_node::{MemoryLimits, Node, Options, SpillOptions};
-use angarium_protocol::{amqp10, amqp091, nats, stomp};
+use angarium_protocol::{amqp10, amqp091, mqtt, nats, stomp};
 use clap::ArgMatches;
 use std::ffi::OsString;
 use std::fs::{DirBuilder, Permissions};
@@ -214,13 +214,9 @@ pub(crate) fn options(settings: &Settings, shards: usize) -> Result<Options, Str
             anonymous_user: settings.amqp_no_auth_user.clone(),
             ..amqp10::Settings::default()
         }),
+        mqtt: Arc::new(mqtt_settings(settings)),
         nats: Arc::new(nats_settings(settings, &server_id)),
-        stomp: Arc::new(stomp::Settings {
-            body_bytes_max: settings.body_bytes_max.0,
-            handshake_timeout: settings.handshake_timeout.0,
-            anonymous_user: settings.stomp_no_auth_user.clone(),
-            ..stomp::Settings::default()
-        }),
+        stomp: Arc::new(stomp_settings(settings)),
         quota: quota(settings),
         memory: MemoryLimits {
             all: memory,
@@ -249,6 +245,28 @@ fn quota(settings: &Settings) -> Quota {
         quota.set(bound, value);
     }
     quota
+}
+
+/// MQTT's settings.
+fn mqtt_settings(settings: &Settings) -> mqtt::Settings {
+    let bytes = usize::try_from(settings.body_bytes_max.0).unwrap_or(usize::MAX);
+    mqtt::Settings {
+        handshake_timeout: settings.handshake_timeout.0,
+        packet_bytes_max: bytes.min(mqtt::PACKET_BYTES_MAX),
+        keep_alive_max: settings.mqtt_keep_alive_max.map(|span| span.0),
+        anonymous_user: settings.mqtt_no_auth_user.clone(),
+        ..mqtt::Settings::default()
+    }
+}
+
+/// STOMP's settings.
+fn stomp_settings(settings: &Settings) -> stomp::Settings {
+    stomp::Settings {
+        body_bytes_max: settings.body_bytes_max.0,
+        handshake_timeout: settings.handshake_timeout.0,
+        anonymous_user: settings.stomp_no_auth_user.clone(),
+        ..stomp::Settings::default()
+    }
 }
 
 /// The NATS protocol's settings.

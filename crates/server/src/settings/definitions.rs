@@ -152,6 +152,10 @@ settings! {
     /// Where AMQP clients connect with TLS, usually on port 5671. Needs `tls-certificate` and
     /// `tls-key`.
     amqps("amqps"): Option<SocketAddr> = None, Restart;
+    /// Where MQTT clients connect.
+    mqtt("mqtt"): Option<SocketAddr> = on([0, 0, 0, 0], 1883), Restart;
+    /// Where MQTT clients connect with TLS, usually on port 8883. Needs `tls-certificate` and `tls-key`.
+    mqtts("mqtts"): Option<SocketAddr> = None, Restart;
     /// Where NATS clients connect. With `tls-certificate` and `tls-key` they may begin TLS after the
     /// broker's INFO.
     nats("nats"): Option<SocketAddr> = on([0, 0, 0, 0], 4222), Restart;
@@ -177,6 +181,13 @@ settings! {
     /// The user that STOMP clients without a `login` header are, from this host only if it is one of
     /// `loopback-users`. `off`: they are refused.
     stomp_no_auth_user("stomp-no-auth-user"): Option<String> = Some("guest".into()), Restart;
+    /// The user that MQTT clients without credentials are, from this host only if it is one of
+    /// `loopback-users`. `off`: they are refused.
+    mqtt_no_auth_user("mqtt-no-auth-user"): Option<String> = Some("guest".into()), Restart;
+    /// Longest keep-alive of MQTT clients: those of version 5 that ask for more, or for none, get this one
+    /// from the broker. `off`: any.
+    mqtt_keep_alive_max("mqtt-keep-alive-max"): Option<Span> = None, Restart,
+        at_least(Some(SECOND)).or(None);
     /// The certificate chain shown to TLS clients, PEM. Read again when the file changes; adding or removing
     /// the setting needs a restart.
     tls_certificate("tls-certificate"): Option<PathBuf> = None, Now;

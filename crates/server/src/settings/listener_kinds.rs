@@ -80,6 +80,17 @@ const NATS: ListenerKind = ListenerKind {
     slow_consumer_policy: |_| None,
 };
 
+const MQTT: ListenerKind = ListenerKind {
+    setting: "mqtt",
+    name: "mqtt",
+    protocol: Protocol::Mqtt,
+    transport: Transport::Tcp,
+    default_port: 1883,
+    placement: Placement::Anywhere,
+    place: |settings| settings.mqtt.map(Place::Tcp),
+    slow_consumer_policy: |_| None,
+};
+
 const STOMP: ListenerKind = ListenerKind {
     setting: "stomp",
     name: "stomp",
@@ -92,7 +103,7 @@ const STOMP: ListenerKind = ListenerKind {
 };
 
 /// All of them.
-pub static LISTENERS: [ListenerKind; 7] = [
+pub static LISTENERS: [ListenerKind; 9] = [
     AMQP,
     ListenerKind {
         setting: "amqps",
@@ -101,6 +112,15 @@ pub static LISTENERS: [ListenerKind; 7] = [
         default_port: 5671,
         place: |settings| settings.amqps.map(Place::Tcp),
         ..AMQP
+    },
+    MQTT,
+    ListenerKind {
+        setting: "mqtts",
+        name: "mqtts",
+        transport: Transport::Tls,
+        default_port: 8883,
+        place: |settings| settings.mqtts.map(Place::Tcp),
+        ..MQTT
     },
     NATS,
     ListenerKind {

@@ -105,8 +105,9 @@ fn wrong_ones_are_named_with_the_nearest_right_name() {
         flags(&[(name, "off")]).read().unwrap();
     }
     refused(
-        &flags(&[("amqp", "off"), ("nats", "off"), ("stomp", "off")]),
-        "nothing to serve: amqp, amqps, nats, nats-tls, amqp-socket, stomp, stomps are off",
+        &flags(&[("amqp", "off"), ("nats", "off"), ("mqtt", "off"), ("stomp", "off")]),
+        "nothing to serve: amqp, amqps, mqtt, mqtts, nats, nats-tls, amqp-socket, stomp, stomps are \
+         off",
     );
 }
 

@@ -132,6 +132,8 @@ fn spawn(foreign: Option<&str>, data: &Path, address: SocketAddr) -> Child {
                 "off",
                 "--nats",
                 "off",
+                "--mqtt",
+                "off",
                 "--stomp",
                 "off",
                 "--amqp",

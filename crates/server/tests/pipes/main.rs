@@ -54,7 +54,8 @@ fn who_has_read_enough_ends_commands_quietly_and_no_broker() {
     let data = &folder.path().display().to_string();
     // Clients come by a socket in the folder: no port has to be free.
     let socket = &format!("{data}/amqp.sock");
-    let off = ["--amqp", "off", "--nats", "off", "--stomp", "off", "--http", "off"];
+    let off =
+        ["--amqp", "off", "--nats", "off", "--stomp", "off", "--mqtt", "off", "--http", "off"];
     let ports = [&off[..], &["--amqp-socket", socket]].concat();
     let serve = [&["serve", "--data", data][..], &ports].concat();
     let mut broker = Broker(unread(&serve).spawn().expect("it was built"));

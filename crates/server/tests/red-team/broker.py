@@ -24,6 +24,7 @@ class Broker:
         """Starts it, or starts it again, and waits until it listens."""
         any_port = "127.0.0.1:0"
         listeners = ["--amqp", any_port, "--nats", any_port, "--stomp", any_port, "--http", any_port]
+        listeners += ["--mqtt", any_port]
         command = [PROGRAM, "serve", "--data", self.data, *listeners, *self.settings]
         if self.addresses_mb:
             command = ["prlimit", f"--as={self.addresses_mb << 20}", *command]

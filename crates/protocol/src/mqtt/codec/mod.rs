@@ -100,6 +100,16 @@ impl Qos {
             _ => None,
         }
     }
+
+    /// The code by which a subscription is granted it.
+    #[must_use]
+    pub fn granted(self) -> Reason {
+        match self {
+            Qos::AtMostOnce => Reason::Success,
+            Qos::AtLeastOnce => Reason::GrantedQos1,
+            Qos::ExactlyOnce => Reason::GrantedQos2,
+        }
+    }
 }
 
 /// Bytes that are no packet, or none that may come: the reason code for it, and what is wrong.

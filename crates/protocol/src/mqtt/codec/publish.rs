@@ -3,7 +3,7 @@
 use super::property::Place;
 use super::wire::{Reader, prefixed_octets};
 use super::{Malformed, Properties, Qos, Reason, Version, topic};
-use crate::mqtt::frame::{PacketType, put_variable_integer};
+use crate::mqtt::frame::{self, PacketType, put_variable_integer};
 
 const DUP: u8 = 8;
 const RETAIN: u8 = 1;
@@ -97,5 +97,33 @@ impl<'a> Publish<'a> {
         if version.has_properties() {
             self.properties.write(out);
         }
+    }
+}
+
+/// The payload of the message that `input` begins with, and where that ends, if it has QoS 0, this topic, and
+/// neither properties nor the retain flag. `None`: something else follows, or not all of it is there.
+#[inline]
+#[must_use]
+pub fn next_plain<'a>(
+    input: &'a [u8],
+    topic: &[u8],
+    version: Version,
+    bytes_max: usize,
+) -> Option<(&'a [u8], usize)> {
+    let rest = input.strip_prefix(&[PacketType::Publish.first_octet(0)])?;
+    let (remaining, octets) = frame::variable_integer(rest).ok()??;
+    let (begin, end) = (1 + octets, 1 + octets + remaining as usize);
+    if end > bytes_max {
+        return None;
+    }
+    let body = input.get(begin..end)?;
+    let (length, body) = body.split_first_chunk::<2>()?;
+    if usize::from(u16::from_be_bytes(*length)) != topic.len() {
+        return None;
+    }
+    let payload = body.strip_prefix(topic)?;
+    match version.has_properties() {
+        true => Some((payload.strip_prefix(&[0])?, end)),
+        false => Some((payload, end)),
     }
 }

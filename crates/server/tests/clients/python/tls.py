@@ -134,6 +134,7 @@ def broker(*settings):
     path = lambda name: os.path.join(CERTIFICATES, name)
     with tempfile.TemporaryDirectory() as data:
         arguments = ["--data", data, "--amqp", "off", "--nats", "off", "--stomp", "off", "--http", "off"]
+        arguments += ["--mqtt", "off"]
         arguments += ["--amqps", "127.0.0.1:0", "--tls-certificate", path("server.pem")]
         arguments += ["--tls-key", path("server.key"), "--tls-client-authorities", path("authority.pem")]
         whole = [PROGRAM, "serve", *arguments, *settings]

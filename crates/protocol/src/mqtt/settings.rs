@@ -1,0 +1,39 @@
+//! The limits of MQTT and what else a host can choose for it, with defaults.
+
+use std::time::Duration;
+
+/// Settings that all connections share.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How long a client may take from connecting to a login.
+    pub handshake_timeout: Duration,
+    /// Largest packet that is taken from a client that has logged in.
+    pub packet_bytes_max: usize,
+    /// Messages with QoS 1 or 2 that a client of version 5 may have on their way to us.
+    pub receive_maximum: u16,
+    /// Topic aliases that a client of version 5 may use.
+    pub topic_alias_maximum: u16,
+    /// Longest keep-alive: clients of version 5 that ask for more, or for none, get this. `None`: any.
+    pub keep_alive_max: Option<Duration>,
+    /// The virtual host of clients that name none.
+    pub vhost: String,
+    /// Who clients are that say nothing of themselves; `None`: they are refused.
+    pub anonymous_user: Option<String>,
+}
+
+/// Largest CONNECT: all of its fields as long as they may be would be more, and are of no use.
+pub(super) const CONNECT_BYTES_MAX: usize = 256 << 10;
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            handshake_timeout: Duration::from_secs(10),
+            packet_bytes_max: 128 << 20,
+            receive_maximum: 1024,
+            topic_alias_maximum: 64,
+            keep_alive_max: None,
+            vhost: "/".to_owned(),
+            anonymous_user: Some("guest".to_owned()),
+        }
+    }
+}

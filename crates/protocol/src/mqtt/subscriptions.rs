@@ -1,0 +1,214 @@
+//! The subscriptions of a client, and which of them match a topic.
+
+use super::codec::{Filter, FilterOptions, Qos};
+use super::mapping;
+use angarium_engine::subjects_overlap;
+use std::collections::BTreeMap;
+
+/// A subscription of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Subscription {
+    /// How messages are wanted.
+    pub(super) options: FilterOptions,
+    /// What the client calls it; 0: nothing.
+    pub(super) identifier: u32,
+    /// It is shared with others.
+    pub(super) is_shared: bool,
+    /// Its patterns of subjects match more than its filter does.
+    is_rough: bool,
+}
+
+/// All subscriptions of a client, by their filters as it wrote them.
+#[derive(Debug, Default)]
+pub(super) struct Subscriptions {
+    all: BTreeMap<Box<str>, Subscription>,
+    /// How many of them are not shared and have wildcards.
+    wild: usize,
+    /// Messages may match several of those that are not shared.
+    has_overlaps: bool,
+    /// One of them has an identifier.
+    has_identifiers: bool,
+}
+
+/// The subscriptions that a message matches, taken together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Matched {
+    /// The highest QoS of them.
+    pub(super) qos: Qos,
+    /// One of them keeps the retain flag.
+    pub(super) retain_as_published: bool,
+    /// Their identifiers.
+    pub(super) identifiers: Vec<u32>,
+    /// How many they are.
+    pub(super) count: usize,
+}
+
+impl Matched {
+    fn add(&mut self, subscription: &Subscription) {
+        self.qos = self.qos.max(subscription.options.qos);
+        self.retain_as_published |= subscription.options.retain_as_published;
+        self.identifiers.extend(Some(subscription.identifier).filter(|it| *it > 0));
+        self.count += 1;
+    }
+}
+
+impl Subscription {
+    /// One to a filter that was read from `text`.
+    pub(super) fn new(
+        filter: &Filter<'_>,
+        options: FilterOptions,
+        identifier: u32,
+    ) -> Subscription {
+        Subscription {
+            options,
+            identifier,
+            is_shared: filter.share.is_some(),
+            is_rough: mapping::has_foreign_wildcards(filter.filter)
+                || filter.filter.starts_with(['+', '#']),
+        }
+    }
+
+    /// Whether a message to the topic, which its patterns match, is one of its own.
+    #[inline]
+    pub(super) fn takes(&self, text: &str, topic: &[u8]) -> bool {
+        if !self.is_rough {
+            return true;
+        }
+        let (Ok(filter), Ok(topic)) = (Filter::read(text), str::from_utf8(topic)) else {
+            return false;
+        };
+        filter.matches(topic)
+    }
+}
+
+impl Subscriptions {
+    /// The subscription that a client has under that text.
+    #[inline]
+    pub(super) fn get(&self, text: &str) -> Option<&Subscription> {
+        self.all.get(text)
+    }
+
+    /// Whether messages may match several.
+    #[inline]
+    pub(super) fn has_overlaps(&self) -> bool {
+        self.has_overlaps
+    }
+
+    /// Whether one has an identifier.
+    pub(super) fn has_identifiers(&self) -> bool {
+        self.has_identifiers
+    }
+
+    /// Adds one, in place of an earlier one to the same filter; says whether there was one.
+    pub(super) fn put(&mut self, text: &str, subscription: Subscription) -> bool {
+        let is_wild = is_wild(text);
+        self.has_identifiers |= subscription.identifier > 0;
+        if let Some(known) = self.all.get_mut(text) {
+            *known = subscription;
+            return true;
+        }
+        if !subscription.is_shared {
+            let others = self.all.iter().filter(|(_, it)| !it.is_shared);
+            // Two without wildcards are different topics.
+            let mut others = others.filter(|(other, _)| is_wild || self::is_wild(other));
+            let may_overlap = is_wild || self.wild > 0;
+            self.has_overlaps =
+                self.has_overlaps || may_overlap && others.any(|(other, _)| overlaps(text, other));
+            self.wild += usize::from(is_wild);
+        }
+        self.all.insert(text.into(), subscription);
+        false
+    }
+
+    /// Takes one out.
+    pub(super) fn remove(&mut self, text: &str) -> Option<Subscription> {
+        let gone = self.all.remove(text)?;
+        self.wild -= usize::from(!gone.is_shared && is_wild(text));
+        if self.all.is_empty() {
+            (self.has_overlaps, self.has_identifiers) = (false, false);
+        }
+        Some(gone)
+    }
+
+    /// Those that are not shared and match a topic, taken together; without those that do not want what the
+    /// client has published itself, where it `is_own`.
+    pub(super) fn matching(&self, topic: &str, is_own: bool) -> Matched {
+        let mut matched = Matched::default();
+        for (text, subscription) in self.all.iter().filter(|(_, it)| !it.is_shared) {
+            if super::codec::topic::matches(text, topic)
+                && !(is_own && subscription.options.no_local)
+            {
+                matched.add(subscription);
+            }
+        }
+        matched
+    }
+
+    /// Bytes that they take, about.
+    pub(super) fn held_bytes(&self) -> usize {
+        let texts = self.all.keys().map(|text| text.len()).sum::<usize>();
+        texts + self.all.len() * (size_of::<Subscription>() + 2 * size_of::<Box<str>>())
+    }
+}
+
+fn is_wild(text: &str) -> bool {
+    text.contains(['+', '#'])
+}
+
+/// Whether there may be a topic that both filters match.
+fn overlaps(one: &str, other: &str) -> bool {
+    let all = |filter: &str| {
+        let (pattern, above) = mapping::patterns_of(filter);
+        std::iter::once(pattern).chain(above).collect::<Vec<_>>()
+    };
+    let others = all(other);
+    all(one).iter().any(|one| others.iter().any(|other| subjects_overlap(one, other)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(all: &mut Subscriptions, text: &str, qos: Qos, identifier: u32) {
+        let options = FilterOptions { qos, ..FilterOptions::default() };
+        let filter = Filter::read(text).unwrap();
+        all.put(text, Subscription::new(&filter, options, identifier));
+    }
+
+    #[test]
+    fn overlaps_are_noticed() {
+        for (one, other, expected) in [
+            ("a", "b", false),
+            ("a/b", "a/+", true),
+            ("a/#", "a", true),
+            ("a/+", "b/#", false),
+            ("#", "x/y", true),
+            ("$share/g/a/#", "a/b", false),
+            ("+/b", "a/+", true),
+        ] {
+            let mut all = Subscriptions::default();
+            put(&mut all, one, Qos::AtMostOnce, 0);
+            put(&mut all, other, Qos::AtMostOnce, 0);
+            assert_eq!(all.has_overlaps(), expected, "{one} and {other}");
+            assert!(all.remove(one).is_some() && all.remove(one).is_none());
+        }
+    }
+
+    #[test]
+    fn those_that_match_are_taken_together() {
+        let mut all = Subscriptions::default();
+        put(&mut all, "a/#", Qos::AtMostOnce, 1);
+        put(&mut all, "a/+", Qos::ExactlyOnce, 0);
+        put(&mut all, "a/b", Qos::AtLeastOnce, 300);
+        put(&mut all, "b/#", Qos::AtLeastOnce, 4);
+        put(&mut all, "$share/g/a/b", Qos::AtLeastOnce, 5);
+        let matched = all.matching("a/b", false);
+        assert_eq!((matched.qos, matched.count), (Qos::ExactlyOnce, 3));
+        assert_eq!(matched.identifiers, [1, 300]);
+        let no_local = FilterOptions { no_local: true, ..FilterOptions::default() };
+        let filter = Filter::read("b/#").unwrap();
+        assert!(all.put("b/#", Subscription::new(&filter, no_local, 4)));
+        assert_eq!(all.matching("b", true), Matched::default());
+        assert_eq!(all.matching("b", false).count, 1);
+    }
+}

@@ -1,0 +1,6 @@
+//! Connections of clients against the real engine.
+
+mod errors;
+mod features;
+mod fragmentation;
+mod speech;
