@@ -62,7 +62,8 @@ impl Broker {
             let folder = target.join("clients/certificates");
             fresh(&folder)?;
             certificates::make(&folder)?;
-            command.args(["--amqps", ANY_PORT, "--nats-tls", ANY_PORT, "--tls-certificate"]);
+            command.args(["--amqps", ANY_PORT, "--nats-tls", ANY_PORT, "--stomps", ANY_PORT]);
+            command.arg("--tls-certificate");
             command.arg(folder.join("server.pem")).arg("--tls-key").arg(folder.join("server.key"));
             command.arg("--tls-client-authorities").arg(folder.join("authority.pem"));
             command.arg("--tls-client-revocations").arg(folder.join("revoked.pem"));
@@ -76,6 +77,7 @@ impl Broker {
                 "amqps" => ("BROKER_TEST_TLS_PORT", port()),
                 "mqtt" => ("BROKER_TEST_MQTT_PORT", port()),
                 "stomp" => ("BROKER_TEST_STOMP_PORT", port()),
+                "stomps" => ("BROKER_TEST_STOMPS_PORT", port()),
                 "nats-tls" => ("BROKER_TEST_NATS_TLS_PORT", port()),
                 _ => return None,
             })
