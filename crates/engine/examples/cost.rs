@@ -64,6 +64,7 @@ static CONVENTIONS: Conventions = Conventions {
         queue_prefix: "amq.gen-",
         durable_subscription_prefix: "amq.durable-",
         volatile_subscription_prefix: "amq.volatile-",
+        session_queue_prefix: "amq.session-",
         consumer_prefix: "amq.ctag-",
         inbox_prefix: "amq.rabbitmq.reply-to.",
         answer_prefix: "_INBOX.",

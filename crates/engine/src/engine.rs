@@ -156,6 +156,8 @@ pub(crate) struct Agenda {
     /// Durable messages, by the number of their queue and their own, to which consumers have added what no
     /// record has yet.
     pub(crate) annotated: Vec<(u64, u64)>,
+    /// Queues of sessions with messages that are handed out once they are flushed.
+    pub(crate) unflushed: Vec<u32>,
     /// Channels with confirms, answers or cancelled consumers to tell, or to wait for.
     pub(crate) confirming: Vec<u32>,
     /// Consumers that begin with the next dispatch.
@@ -203,6 +205,11 @@ pub(crate) struct Storage {
     pub(crate) mark: bool,
     /// Records are being appended that are recovered all or none, with nothing in between.
     pub(crate) in_group: bool,
+    /// Every record before this one is flushed, as far as is known.
+    pub(crate) flushed: Position,
+    /// The number of the session that the message being published belongs to, and the number of its publish,
+    /// which go into its record.
+    pub(crate) publish_number: Option<(u64, u64)>,
     /// The last record of the present request about what survives a restart.
     pub(crate) changed_at: Option<Position>,
     pub(crate) loads: BTreeMap<LoadId, Loading>,

@@ -71,7 +71,9 @@ pub use crate::interface::request::{
 pub use crate::interface::rights::{
     ExchangeRules, PermissionListing, Responses, SubjectPermissions, SubjectRules,
 };
-pub use crate::interface::session::{ClaimSession, SessionExpiry, SessionLoss};
+pub use crate::interface::session::{
+    ChangeSession, ClaimSession, ClaimedSession, SessionExpiry, SessionLoss, Will,
+};
 pub use crate::interface::time::Time;
 pub use crate::interface::transaction_id::TransactionId;
 pub use crate::interface::value::Value;

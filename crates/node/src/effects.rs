@@ -85,6 +85,8 @@ pub(crate) struct NodeEffects {
     pub(crate) replies: VecDeque<Answer>,
     /// Channels of this shard that the engine has closed, and why; their handlers learn it within the call.
     pub(crate) failed_channels: Vec<(ChannelId, Refusal)>,
+    /// Channels of this shard, by sessions that they do not hold any more; they learn it before any answer.
+    pub(crate) lost_sessions: Vec<(ChannelId, String, SessionLoss)>,
     pub(crate) in_process: InProcess,
     /// The last news with which a channel of another shard was told that it lost a session.
     pub(crate) session_notices: u64,

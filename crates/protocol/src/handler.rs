@@ -6,7 +6,9 @@
 use crate::connection_query::{ConnectionQuery, QueryResult};
 use crate::peer::{Authentication, Credentials};
 use crate::writer::Writer;
-use angarium_engine::{ChannelId, ConnectionId, Effects, Engine, Refusal, Reply, Settle, Time};
+use angarium_engine::{
+    ChannelId, ConnectionId, Effects, Engine, Refusal, Reply, SessionLoss, Settle, Time,
+};
 
 /// What a handler can reach during one call.
 pub trait Host: Effects {
@@ -123,6 +125,16 @@ pub trait ProtocolHandler {
     }
     /// The engine has closed a channel for what the client did not do.
     fn channel_failed(&mut self, _context: &mut Context<impl Host>, _id: ChannelId, _why: Refusal) {
+    }
+    /// One of its channels has lost a session: called before the claim that took it is answered.
+    fn session_lost(
+        &mut self,
+        _context: &mut Context<impl Host>,
+        _id: ChannelId,
+        _session: &str,
+        _why: SessionLoss,
+    ) -> Result<(), Close> {
+        Ok(())
     }
     /// Whether it takes no input before an answer arrives.
     fn is_waiting(&self) -> bool;

@@ -20,6 +20,7 @@ pub(crate) const NAMES: Names = Names {
     queue_prefix: "amq.gen-",
     durable_subscription_prefix: "amq.durable-",
     volatile_subscription_prefix: "amq.volatile-",
+    session_queue_prefix: "amq.session-",
     consumer_prefix: "amq.ctag-",
     inbox_prefix: "amq.rabbitmq.reply-to.",
     // That of NATS's client libraries.

@@ -144,17 +144,6 @@ impl Grant {
             }
             Request::Consume(consume) => self.require(access, Read, Queue(&consume.queue)),
             Request::Get { queue, .. } => self.require(access, Read, Queue(queue)),
-            Request::CreateVhost { .. }
-            | Request::DeleteVhost { .. }
-            | Request::CreateUser { .. }
-            | Request::ChangeUser { .. }
-            | Request::DeleteUser { .. }
-            | Request::SetPermissions { .. }
-            | Request::SetSubjectPermissions { .. }
-            | Request::SetExchangeRules { .. }
-            | Request::SetQuota { .. }
-            | Request::SetVhostQuota { .. }
-            | Request::ClearPermissions { .. } => self.require_administrator(access),
             Request::ClaimSession(_) => self.require_permissions(access),
             Request::DescribeQueue { .. }
             | Request::DescribeQueues { .. }
@@ -163,6 +152,12 @@ impl Grant {
             | Request::ClaimClientName { .. }
             | Request::DetachSession { .. }
             | Request::EndSession { .. }
+            | Request::ChangeSession(_)
+            | Request::SetWill(_)
+            | Request::ClearWill
+            | Request::ForgetPublished { .. }
+            | Request::ReleaseDelivery { .. }
+            | Request::ForgetReleased { .. }
             | Request::OpenInbox { .. }
             | Request::Hold { .. }
             | Request::Release { .. }
@@ -175,6 +170,23 @@ impl Grant {
             | Request::SelectTransactions
             | Request::Commit
             | Request::Rollback => Ok(()),
+            // All others concern virtual hosts, users and their rights.
+            _ => self.require_administrator(access),
+        }
+    }
+
+    /// Checks what a request about the queue of a session takes that the channel holds: the right to what it
+    /// is bound to.
+    pub(crate) fn check_on_own_queue(
+        &mut self,
+        access: &Access,
+        request: &Request,
+    ) -> Result<(), Refusal> {
+        match request {
+            Request::Bind(binding) | Request::Unbind(binding) => {
+                self.require(access, Right::Read, Resource::Exchange(&binding.source))
+            }
+            _ => self.require_permissions(access),
         }
     }
 

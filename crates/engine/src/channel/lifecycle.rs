@@ -377,7 +377,11 @@ impl Engine {
                 fx.reply(channel.id, reply);
             }
         }
+        self.storage.flushed = position;
         self.sessions.flushed(position);
+        if !self.agenda.unflushed.is_empty() {
+            self.own_queues_flushed(position);
+        }
         self.tell_confirms(fx);
     }
 

@@ -12,7 +12,9 @@ use crate::queue::page_in::checked_message;
 use crate::queue::page_out::{NO_QUEUE, Wanted};
 use crate::selector::Filter;
 use crate::storage::record::Record;
-use crate::{CancelReason, ChannelId, Delivery, Effects, Loaded, Position, Refusal, Time};
+use crate::{
+    CancelReason, ChannelId, Delivery, Effects, Loaded, MessageView, Position, Refusal, Time,
+};
 
 /// Messages that one browser is shown before others get their turn, or has read in one load.
 const BROWSED_AT_ONCE: usize = 64;
@@ -121,7 +123,7 @@ impl Engine {
             }
             match self.next_for(now, slot) {
                 Next::Message { lane, entry, message } => {
-                    self.show(slot, lane, &entry, &message, fx);
+                    self.show(now, slot, lane, &entry, &message, fx);
                 }
                 Next::Skip { lane, seq } => self.browser_passed(slot, lane, seq),
                 Next::Cold(wanted) => return self.read_for_browser(slot, wanted, fx),
@@ -197,6 +199,7 @@ impl Engine {
     /// Shows a browser one message.
     fn show<F: Effects>(
         &mut self,
+        now: Time,
         slot: u32,
         lane: usize,
         entry: &Entry,
@@ -221,10 +224,11 @@ impl Engine {
         let Some(channel_slot) = self.clients.channel_slot(channel) else { return };
         let tag = self.clients.channels[channel_slot].take_tag();
         let annotations = self.annotations_of(queue, &stored, entry);
-        let message = &stored.view(&annotations);
+        let ttl = entry.ttl_left(now, &stored);
+        let message = &MessageView { ttl, ..stored.view(&annotations) };
         let Some(Browser { name: consumer, .. }) = self.browsers.get(slot) else { return };
-        let redelivered = entry.redelivered;
-        fx.deliver(&Delivery { channel, consumer, tag, redelivered, message });
+        let (place, redelivered) = (entry.seq, entry.redelivered);
+        fx.deliver(&Delivery { channel, consumer, tag, place, redelivered, message });
     }
 
     fn read_for_browser<F: Effects>(&mut self, slot: u32, wanted: BrowserWanted, fx: &mut F) {
@@ -245,6 +249,7 @@ impl Engine {
     /// What a browser has asked for was read.
     pub(crate) fn browsed_loaded<F: Effects>(
         &mut self,
+        now: Time,
         load: BrowserLoad,
         records: Loaded,
         fx: &mut F,
@@ -260,7 +265,7 @@ impl Engine {
                     browser.reads_singly = false;
                     for (entry, record) in entries.iter().zip(&records) {
                         match checked_message(record, &self.options.limits) {
-                            Some(message) => self.show(slot, lane, entry, &message, fx),
+                            Some(message) => self.show(now, slot, lane, entry, &message, fx),
                             None => self.browser_passed(slot, lane, entry.seq),
                         }
                     }

@@ -21,6 +21,9 @@ impl Engine {
         consume: Consume,
     ) -> Result<Reply, Refusal> {
         let queue_slot = self.queue_for(slot, &consume.queue)?;
+        if !consume.browses {
+            self.check_taking(self.clients.channels[slot].id, queue_slot)?;
+        }
         let name = if consume.name.is_empty() {
             self.make_up(self.names().consumer_prefix)
         } else {
@@ -107,6 +110,13 @@ impl Engine {
             return Ok(());
         }
         let (queue, exclusive) = (&self.queues[queue_slot], consume.exclusive);
+        if queue.own.is_some() && (consume.filter.is_some() || !queue.consumers.is_empty()) {
+            refuse!(
+                PreconditionFailed,
+                "queue '{}' of a session has one consumer, which takes all messages",
+                queue.name
+            );
+        }
         if let Some(subscription) = queue.subscription.as_ref().filter(|it| !it.shared)
             && !queue.consumers.is_empty()
         {

@@ -162,9 +162,34 @@ impl Engine {
         queue: u32,
         fx: &mut F,
     ) {
-        let unsettled = &mut self.clients.channels[slot].unsettled;
         let is_its = |taker: Taker| (taker.slot, taker.incarnation) == (consumer, incarnation);
-        let its = unsettled.iter().filter(|(_, it)| it.taker.is_some_and(is_its));
+        self.return_some_of(now, slot, queue, |it| it.taker.is_some_and(is_its), fx);
+    }
+
+    /// Gives back the deliveries of a channel that are of one queue, as where their consumers end in good
+    /// order.
+    pub(crate) fn return_those_of_queue<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        queue: u32,
+        fx: &mut F,
+    ) {
+        let number = self.queues[queue].number;
+        let is_its = |it: &Delivered| it.queue == queue && it.queue_number == number;
+        self.return_some_of(now, slot, queue, is_its, fx);
+    }
+
+    fn return_some_of<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        queue: u32,
+        is_its: impl Fn(&Delivered) -> bool,
+        fx: &mut F,
+    ) {
+        let unsettled = &mut self.clients.channels[slot].unsettled;
+        let its = unsettled.iter().filter(|(_, it)| is_its(it));
         let tags: Vec<u64> = its.map(|(tag, _)| tag).collect();
         let is_many = tags.len() > self.options.limits.settles_at_once;
         let mut deliveries = Unsettled::default();

@@ -188,9 +188,9 @@ impl Engine {
             }
         }
         let queue = self.queues.get(slot)?;
-        let (expires, bytes, is_cold) = match queue.front() {
+        let (expires, bytes, is_cold, seq) = match queue.front() {
             Front::Entry(entry) if !entry.is_unreadable() => {
-                (entry.expires, entry.bytes, entry.is_cold())
+                (entry.expires, entry.bytes, entry.is_cold(), entry.seq)
             }
             Front::Page(page) if !page.is_unreadable() => {
                 self.refill(slot, fx);
@@ -223,6 +223,9 @@ impl Engine {
         }
         if self.queues[slot].groups.is_some() {
             return self.hand_out_grouped(now, slot, fx);
+        }
+        if self.queues[slot].own.is_some() && !self.may_hand_out(slot, seq) {
+            return None;
         }
         let Some(taker) = self.taker(slot, None, bytes, fx) else {
             self.refill(slot, fx);
@@ -404,8 +407,8 @@ impl Engine {
         let stored = blob.stored();
         let slot = self.clients.consumers[taker].queue;
         let annotations = self.annotations_of(slot, &stored, &entry);
-        let view = stored.view(&annotations);
-        let (tag, is_settled) = self.send(taker, entry.redelivered, &view, fx);
+        let view = MessageView { ttl: entry.ttl_left(now, &stored), ..stored.view(&annotations) };
+        let (tag, is_settled) = self.send(taker, entry.seq, entry.redelivered, &view, fx);
         self.storage.resident -= blob.cost();
         if !is_settled
             && !(entry.is_stored() && (self.is_half_full() || self.leaves_to_journal(taker)))
@@ -444,6 +447,7 @@ impl Engine {
     pub(crate) fn send<F: Effects>(
         &mut self,
         taker: u32,
+        place: u64,
         redelivered: bool,
         message: &MessageView<'_>,
         fx: &mut F,
@@ -456,7 +460,7 @@ impl Engine {
         self.counters.delivered += 1;
         let tag = channel.take_tag();
         let (id, name) = (channel.id, &*consumer.name);
-        let delivery = Delivery { channel: id, consumer: name, tag, redelivered, message };
+        let delivery = Delivery { channel: id, consumer: name, tag, place, redelivered, message };
         if queue.dropped > 0 {
             deliver_after_dropped(&delivery, std::mem::take(&mut queue.dropped), fx);
         } else {
@@ -541,7 +545,7 @@ impl Engine {
             tag,
             redelivered: entry.redelivered,
             messages_left,
-            message: stored.view(&annotations),
+            message: MessageView { ttl: entry.ttl_left(now, &stored), ..stored.view(&annotations) },
         });
         self.note_handed_out(slot, &entry);
         if get.presettled {

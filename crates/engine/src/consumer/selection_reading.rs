@@ -12,7 +12,7 @@ use crate::queue::lane::Browsed;
 use crate::queue::page_in::checked_message;
 use crate::queue::page_out::{NO_QUEUE, Wanted};
 use crate::storage::record::Record;
-use crate::{Effects, Loaded, Position, Time};
+use crate::{Effects, Loaded, MessageView, Position, Time};
 
 /// Body bytes in one load, beyond its first message.
 const LOAD_BYTES_MAX: u64 = 256 << 10;
@@ -333,7 +333,8 @@ impl Engine {
         let stored = message.stored();
         let slot = self.clients.consumers[taker].queue;
         let annotations = self.annotations_of(slot, &stored, &entry);
-        let (tag, _) = self.send(taker, entry.redelivered, &stored.view(&annotations), fx);
+        let view = MessageView { ttl: entry.ttl_left(now, &stored), ..stored.view(&annotations) };
+        let (tag, _) = self.send(taker, entry.seq, entry.redelivered, &view, fx);
         self.after_sending(now, taker, entry, tag, fx);
     }
 

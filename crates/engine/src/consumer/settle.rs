@@ -137,6 +137,9 @@ impl Engine {
         {
             self.group_settled(queue_slot, slot, incarnation);
         }
+        if self.queues[queue_slot].own.is_some() {
+            self.place_is_free(queue_slot, entry.seq);
+        }
         match outcome {
             Outcome::Accept => {
                 self.queues[queue_slot].counters.accepted += 1;

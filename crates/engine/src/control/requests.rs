@@ -74,9 +74,9 @@ impl Engine {
         fx: &mut F,
     ) -> Answer {
         let slot = self.channel_slot(id).ok_or_else(|| Engine::no_channel(id))?;
-        if let Some(grant) = self.clients.grant(id.connection) {
-            grant.check(&self.access, &request)?;
-            self.check_ways(slot, &request)?;
+        self.check_rights(slot, &request)?;
+        if request.is_about_session() {
+            return self.request_session(now, id, request, fx).map(Some);
         }
         let reply = match request {
             Request::DeclareExchange { .. }
@@ -106,9 +106,6 @@ impl Engine {
             Request::CreateTemporary(_) | Request::Hold { .. } | Request::Release { .. } => {
                 self.request_lifetime(now, slot, request, fx)?
             }
-            Request::ClaimSession(_)
-            | Request::DetachSession { .. }
-            | Request::EndSession { .. } => self.request_session(now, id, request, fx)?,
             Request::DescribeQueue { name } => self.describe_queue(slot, &name)?,
             Request::DescribeQueues { from, most } => self.describe_queues(slot, from, most),
             Request::DescribeBindings { source, target, key } => {
@@ -117,6 +114,7 @@ impl Engine {
             Request::Consume(consume) => self.consume(now, slot, consume)?,
             Request::Get { queue, presettled } => {
                 let queue = self.queue_for(slot, &queue)?;
+                self.check_taking(id, queue)?;
                 self.get(now, queue, Get { channel: id, presettled }, fx);
                 return Ok(None);
             }
@@ -148,6 +146,18 @@ impl Engine {
             Request::DeleteVhost { name } => self.delete_vhost(slot, &name, fx),
             _ => unreachable!("only requests that may take several turns come here"),
         }
+    }
+
+    /// Whether the channel's user has the rights that a request takes.
+    fn check_rights(&mut self, slot: u32, request: &Request) -> Result<(), Refusal> {
+        let connection = self.clients.channels[slot].id.connection;
+        let is_about_own = self.is_about_own_queue(slot, request);
+        let Some(grant) = self.clients.grant(connection) else { return Ok(()) };
+        match is_about_own {
+            true => grant.check_on_own_queue(&self.access, request)?,
+            false => grant.check(&self.access, request)?,
+        }
+        self.check_ways(slot, request)
     }
 
     /// Carries out a request that concerns nothing beyond its channel.
@@ -272,6 +282,7 @@ impl Engine {
                 if !self.access.delete_user(name) {
                     refuse!(NotFound, "no user '{name}'");
                 }
+                self.delete_session_queues_of(name, fx);
                 self.drop_sessions(|session| *session.user == **name, fx);
                 self.append_access(&Record::UserDeleted { name }, fx);
             }

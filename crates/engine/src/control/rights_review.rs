@@ -38,7 +38,7 @@ impl Engine {
             let channels = connection.channels.iter().map(|(_, slot)| &clients.channels[*slot]);
             for consumer in channels.flat_map(|channel| channel.consumers.iter()) {
                 let queue = &queues[clients.consumers[consumer].queue];
-                if !grant.may(access, Right::Read, &queue.name) {
+                if queue.own.is_none() && !grant.may(access, Right::Read, &queue.name) {
                     forbidden.push(consumer);
                 }
             }

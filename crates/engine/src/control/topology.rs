@@ -67,6 +67,7 @@ impl Engine {
                     }
                     found => found?,
                 };
+                self.check_not_owned(queue_slot)?;
                 self.check_delete(queue_slot, if_unused, if_empty)?;
                 Ok(Reply::Messages(self.delete_queue(queue_slot, fx)))
             }

@@ -22,6 +22,8 @@ pub(crate) enum Timer {
     Delay,
     /// A detached session expires.
     Session(u32),
+    /// The will of a detached session is due.
+    Will(u32),
     /// A temporary queue goes if it has become empty.
     Lifetime(u32),
 }

@@ -90,6 +90,8 @@ pub struct Names {
     pub durable_subscription_prefix: &'static str,
     /// What those of other named subscriptions begin with.
     pub volatile_subscription_prefix: &'static str,
+    /// What the names of queues of sessions begin with.
+    pub session_queue_prefix: &'static str,
     /// What made-up consumer names begin with.
     pub consumer_prefix: &'static str,
     /// What the addresses of inboxes begin with.

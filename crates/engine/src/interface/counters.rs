@@ -161,6 +161,8 @@ pub struct Counters {
     pub session_resumes: u64,
     /// Of those, claims of sessions that another channel held.
     pub session_takeovers: u64,
+    /// Publishes that sessions had taken before, by their numbers.
+    pub session_duplicates: u64,
     /// Sessions whose time passed while they were detached.
     pub session_expiries: u64,
     /// Channels closed because they did not settle a delivery in time.

@@ -171,6 +171,9 @@ pub struct Delivery<'a> {
     pub consumer: &'a str,
     /// Counted up from 1 per channel.
     pub tag: u64,
+    /// Its place in its queue: the same whenever it is delivered, also after a restart if it is stored, and
+    /// never another message's then. 0: it has none, since it did not wait and is settled.
+    pub place: u64,
     /// It may have been delivered before.
     pub redelivered: bool,
     /// The message.
@@ -284,6 +287,8 @@ pub enum Call<'a> {
     },
     /// [`crate::Engine::publish`].
     Publish(ChannelId, &'a Publish<'a>),
+    /// [`crate::Engine::publish_once`].
+    PublishOnce(ChannelId, u64, &'a Publish<'a>),
     /// [`crate::Engine::settle_annotated`].
     Settle(ChannelId, Settle, &'a [u8]),
     /// [`crate::Engine::grant`].

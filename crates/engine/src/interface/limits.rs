@@ -36,6 +36,19 @@ pub const SUBSCRIPTION_NAME_BYTES_MAX: usize = 1024;
 pub const SUBSCRIPTION_KEYS_MAX: usize = 1024;
 /// Bytes that a protocol keeps with a session.
 pub const SESSION_STATE_BYTES_MAX: usize = 1024;
+/// Bytes in the key of a session's attribute.
+pub const SESSION_ATTRIBUTE_KEY_BYTES_MAX: usize = 4096;
+/// Attributes of one session.
+pub const SESSION_ATTRIBUTES_MAX: usize = 100_000;
+/// Bytes in the keys and values of all attributes of one session.
+pub const SESSION_ATTRIBUTES_BYTES_MAX: usize = 1 << 20;
+/// Bytes in the payload and the properties of a will.
+pub const SESSION_WILL_BYTES_MAX: usize = 128 << 10;
+/// Numbers of publishes that one session does not take again.
+pub const SESSION_NUMBERS_MAX: usize = 65_535;
+/// How far ahead of a place that is in use a session's queue hands out others: as many as protocols can tell
+/// apart by numbers of 16 bits, of which 0 is none.
+pub const SESSION_PLACES_MAX: u64 = 65_535;
 /// Highest message priority a queue can be declared with.
 pub const PRIORITY_MAX: u8 = 255;
 /// Words in a pattern of a topic exchange: as many as fit a name. A routing key has no such bound of its

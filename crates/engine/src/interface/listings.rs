@@ -98,6 +98,16 @@ pub struct SessionListing<'a> {
     pub detached_at: Option<Time>,
     /// When it ends, if it is not claimed before.
     pub expires_at: Option<Time>,
+    /// The name of its queue, if it has one.
+    pub queue: Option<&'a str>,
+    /// How many attributes it has.
+    pub attributes: usize,
+    /// Numbers of publishes that it does not take again.
+    pub received: usize,
+    /// Places of its queue that were released and are still in use.
+    pub released: usize,
+    /// Whether it has a will.
+    pub has_will: bool,
 }
 
 /// A binding.
@@ -349,7 +359,21 @@ impl Engine {
 
     /// All sessions, in no particular order.
     pub fn list_sessions(&self) -> impl Iterator<Item = SessionListing<'_>> {
-        self.sessions.iter().filter_map(|(_, session)| {
+        self.list_sessions_in(0..self.session_places())
+    }
+
+    /// Places that sessions have or had; each keeps its own.
+    #[must_use]
+    pub fn session_places(&self) -> usize {
+        self.sessions.slots()
+    }
+
+    /// Those in some of the [`Engine::session_places`].
+    pub fn list_sessions_in(
+        &self,
+        places: Range<usize>,
+    ) -> impl Iterator<Item = SessionListing<'_>> {
+        self.sessions.iter_in(places).filter_map(|(_, session)| {
             Some(SessionListing {
                 vhost: &self.topology.vhosts.get(session.vhost)?.name,
                 name: &session.name,
@@ -358,6 +382,11 @@ impl Engine {
                 recorded: session.recorded,
                 detached_at: session.detached_at,
                 expires_at: session.expires_at,
+                queue: self.queues.slot_of(session.queue).map(|slot| &*self.queues[slot].name),
+                attributes: session.attributes.len(),
+                received: session.received.len(),
+                released: session.released.len(),
+                has_will: session.will.is_some(),
             })
         })
     }

@@ -46,6 +46,10 @@ pub struct MessageView<'a> {
     pub shared: Option<&'a Bytes>,
     /// Whether it was published as persistent.
     pub persistent: bool,
+    /// 0 where the publisher set none.
+    pub priority: u8,
+    /// What is left now of the time to live that its publisher set.
+    pub ttl: Option<Duration>,
     /// What the broker adds.
     pub annotations: &'a Annotations,
 }

@@ -3,6 +3,7 @@
 use super::message::{Annotations, Format, MessageView};
 use bytes::Bytes;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Such a message.
 #[derive(Debug)]
@@ -14,6 +15,8 @@ pub struct OwnedMessage {
     body: Bytes,
     is_shared: bool,
     persistent: bool,
+    priority: u8,
+    ttl: Option<Duration>,
     annotations: Annotations,
 }
 
@@ -30,6 +33,8 @@ impl OwnedMessage {
             body: shared.unwrap_or_else(|| Bytes::copy_from_slice(message.body)),
             is_shared,
             persistent: message.persistent,
+            priority: message.priority,
+            ttl: message.ttl,
             annotations: message.annotations.clone(),
         }
     }
@@ -45,6 +50,8 @@ impl OwnedMessage {
             body: &self.body,
             shared: self.is_shared.then_some(&self.body),
             persistent: self.persistent,
+            priority: self.priority,
+            ttl: self.ttl,
             annotations: &self.annotations,
         }
     }

@@ -1,14 +1,12 @@
 //! Every input: publish and settle (the hot path, borrowed), and the control requests (owned).
 
 use crate::interface::rights::{ExchangeRules, SubjectPermissions};
-use crate::interface::session::{ClaimSession, SessionExpiry};
+use crate::interface::session::{ChangeSession, ClaimSession, ClaimedSession, SessionExpiry, Will};
 use crate::selector::Filter;
 use crate::{
     Binding, BindingTarget, Content, CreateTemporary, ExchangeOptions, OpenSubscription,
     QueueOptions, Quota, SlowConsumerPolicy, SubscriptionInfo, Time, TransactionId,
 };
-use bytes::Bytes;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// A message on its way in.
@@ -361,6 +359,21 @@ pub enum Request {
     DetachSession { name: String, expiry: Option<SessionExpiry> },
     /// Ends a session of the channel's user, whichever channel holds it. Reply: `Done`.
     EndSession { name: String },
+    /// Changes a session that the channel holds. Reply: `Done`.
+    ChangeSession(Box<ChangeSession>),
+    /// Keeps a message with the session that the channel holds, to be published once that is detached for the
+    /// will's delay, or ends; or at once where it is taken over and the will has no delay. In place of an
+    /// earlier one. Reply: `Done`.
+    SetWill(Box<Will>),
+    /// Takes the will of the session that the channel holds away. Reply: `Done`.
+    ClearWill,
+    /// Forgets the number of a [`crate::Engine::publish_once`]: another message may have it. Reply: `Done`.
+    ForgetPublished { number: u64 },
+    /// Settles a delivery of the queue of the session that the channel holds as accepted; its place stays in
+    /// use, and claims say so ([`ClaimedSession::released`]). Reply: `Done`.
+    ReleaseDelivery { tag: u64 },
+    /// A place that was released is in use no longer. Reply: `Done`, which waits for no flush.
+    ForgetReleased { place: u64 },
     /// Creates a virtual host with the exchanges every one has. Administrators. Reply: `Done`.
     CreateVhost { name: String },
     /// Deletes a virtual host and all in it. Administrators. Reply: `Done`.
@@ -389,6 +402,24 @@ pub enum Request {
     SetVhostQuota { vhost: String, quota: Quota },
     /// Takes a user's permissions in a virtual host away. Administrators. Reply: `Done`.
     ClearPermissions { user: String, vhost: String },
+}
+
+impl Request {
+    /// Whether it is about a session.
+    pub(crate) fn is_about_session(&self) -> bool {
+        matches!(
+            self,
+            Request::ClaimSession(_)
+                | Request::DetachSession { .. }
+                | Request::EndSession { .. }
+                | Request::ChangeSession(_)
+                | Request::SetWill(_)
+                | Request::ClearWill
+                | Request::ForgetPublished { .. }
+                | Request::ReleaseDelivery { .. }
+                | Request::ForgetReleased { .. }
+        )
+    }
 }
 
 /// What a [`Request`] that was granted answers.
@@ -420,7 +451,6 @@ pub enum Reply {
     Got { messages: u64 },
     /// The queue is empty.
     Empty,
-    /// The channel holds the session: whether it was there before, the expiry that was granted, and what was
-    /// kept with it until now.
-    Session { name: Arc<str>, is_resumed: bool, expiry: SessionExpiry, state: Bytes },
+    /// The channel holds the session.
+    Session(Box<ClaimedSession>),
 }

@@ -5,6 +5,7 @@ pub(crate) mod delay;
 pub(crate) mod fanouts;
 pub(crate) mod held;
 mod inbox;
+mod placement;
 mod route;
 pub(crate) mod taken;
 mod told;
@@ -15,11 +16,11 @@ use crate::foundation::shared_body::copy_for_queues;
 use crate::interface::limits::NAME_BYTES_MAX;
 use crate::interface::refusal::refuse;
 use crate::publish::fanouts::{Extent, Then};
+pub(crate) use crate::publish::placement::Placement;
 use crate::publish::taken::{Route, Taken, Unwanted};
-use crate::queue::Queue;
 use crate::queue::blob::{Blob, ENTRY_COST, Encoded};
 use crate::queue::dead_letter::Refused;
-use crate::queue::entry::{Entry, Fetch, NEVER, NOWHERE};
+use crate::queue::entry::NOWHERE;
 use crate::queue::stored::Incoming;
 use crate::routing::QueueKey;
 use crate::storage::record;
@@ -28,60 +29,6 @@ use crate::{
     Annotations, ChannelId, ConnectionId, DeathReason, DiscardReason, Effects, Overflow, Position,
     Publish, Refusal, StorageState, Time,
 };
-
-/// Where one queue puts a message that is being published.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Placement {
-    queue: u32,
-    seq: u64,
-    expires: Time,
-    durable: bool,
-    /// Its publisher waits until it is flushed.
-    flushes: bool,
-    /// The consumer that gets it without its waiting in the queue.
-    taker: Option<u32>,
-    /// The queue is full. It has the message only until the group of records is complete.
-    refused: bool,
-}
-
-impl Placement {
-    /// The next place in a queue.
-    #[inline]
-    fn new(queue: &mut Queue, slot: u32, now: Time, incoming: &Incoming<'_>) -> Placement {
-        let content = &incoming.content;
-        let by_queue = queue.options.message_ttl.map(|ttl| now.plus(ttl));
-        let expires = incoming.expires(now).into_iter().chain(by_queue).min().unwrap_or(NEVER);
-        let seq = queue.next_seq;
-        queue.next_seq += 1;
-        let durable = content.persistent && queue.stores;
-        let flushes = durable && queue.flushes;
-        Placement { queue: slot, seq, expires, durable, flushes, taker: None, refused: false }
-    }
-
-    /// What the queue has of the message then.
-    fn entry(
-        self,
-        queue: &Queue,
-        position: Position,
-        message: Option<Blob>,
-        incoming: &Incoming<'_>,
-        mark: bool,
-    ) -> Entry {
-        Entry {
-            seq: self.seq,
-            position,
-            expires: self.expires,
-            message,
-            bytes: incoming.content.body.len() as u32,
-            requeues: 0,
-            durable: self.durable,
-            redelivered: incoming.redelivered,
-            fetch: Fetch::Idle,
-            lane: queue.lane_of(incoming.content.priority),
-            mark,
-        }
-    }
-}
 
 impl Engine {
     /// Routes a message to queues and consumers. Refused: no such exchange, no permission, body too
@@ -197,7 +144,7 @@ impl Engine {
                 let extent = Extent::of(targets.len(), is_whole, has_subjects);
                 self.scratch.targets = targets;
                 self.begin_wide_publish(slot, publish, has_subjects, extent, fx);
-                return Ok(Taken::default());
+                return Ok(Taken { is_underway: true, ..Taken::default() });
             }
             Ok(Route::Queues { has_subjects, .. }) => {
                 let (mut incoming, mut taken) = (incoming, Taken::default());
@@ -393,6 +340,7 @@ impl Engine {
             taker = self.choose_selecting(slot, incoming, fx);
         } else if queue.ready == 0 && !queue.able.is_empty() && !is_late {
             taker = match queue.groups {
+                None if queue.own.is_some() => self.taker_of_own(slot, bytes, fx),
                 None => self.taker(slot, None, bytes, fx),
                 Some(_) => self.taker_of_group(slot, content, fx),
             };
@@ -400,7 +348,7 @@ impl Engine {
         if let Some(taker) = taker
             && self.clients.consumers[taker].presettled
         {
-            self.send(taker, incoming.redelivered, &incoming.view(), fx);
+            self.send(taker, 0, incoming.redelivered, &incoming.view(), fx);
             let counters = &mut self.queues[slot].counters;
             counters.published += 1;
             counters.accepted += 1;
@@ -445,7 +393,9 @@ impl Engine {
         room.clear();
         let encoded = incoming.encode(&mut room);
         let flushes = placements.iter().any(|placement| placement.flushes);
-        let durable = self.append_published(placements, encoded, wants_flush && flushes, fx);
+        let is_awaited = placements.iter().any(|placement| placement.waits_for_flush);
+        let flushed = wants_flush && flushes || is_awaited;
+        let durable = self.append_published(placements, encoded, flushed, fx);
         // All its queues have it before one of them drops another message for it: that may be a dead
         // letter for the next of them, whose numbers come in order.
         let is_several = placements.len() > 1 && !self.storage.in_group;
@@ -494,7 +444,8 @@ impl Engine {
             self.storage.in_group = false;
             self.run_overdue(now, fx);
         }
-        Taken { position: durable.filter(|_| flushes), refused, outran, queues: 0 }
+        let position = durable.filter(|_| flushes);
+        Taken { position, refused, outran, ..Taken::default() }
     }
 
     fn append_published<F: Effects>(
@@ -508,7 +459,14 @@ impl Engine {
         if count == 0 {
             return None;
         }
-        let mut writer = record::start(&mut self.scratch.record, Kind::Published);
+        let mut writer = match self.storage.publish_number.take() {
+            None => record::start(&mut self.scratch.record, Kind::Published),
+            Some(number) => {
+                let mut writer = record::start(&mut self.scratch.record, Kind::PublishedOnce);
+                writer.put(&number);
+                writer
+            }
+        };
         writer.varint(count as u64);
         for placement in placements.iter().filter(|placement| placement.durable) {
             let queue = &self.queues[placement.queue];
@@ -563,9 +521,12 @@ impl Engine {
         let entry = placement.entry(queue, position, message, incoming, self.storage.mark);
         let is_cold = entry.is_cold();
         self.storage.resident += entry.resident_cost();
+        if placement.waits_for_flush {
+            self.note_unflushed(placement.queue, position, placement.seq);
+        }
         if let Some(taker) = placement.taker {
             let is_outrun = self.holds_much(taker);
-            let (tag, _) = self.send(taker, entry.redelivered, &incoming.view(), fx);
+            let (tag, _) = self.send(taker, entry.seq, entry.redelivered, &incoming.view(), fx);
             self.after_sending(now, taker, entry, tag, fx);
             return is_outrun;
         }

@@ -11,6 +11,8 @@ pub(crate) struct Taken {
     pub(crate) refused: Option<Unwanted>,
     /// The slot of a queue that it went into and that has more than its consumers keep up with.
     pub(crate) outran: Option<u32>,
+    /// It reaches its queues over several turns, and its publisher gets its confirm then.
+    pub(crate) is_underway: bool,
     /// How many queues have it, or had a consumer for it.
     pub(crate) queues: u32,
 }

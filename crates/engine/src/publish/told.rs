@@ -28,7 +28,7 @@ impl Engine {
     /// A publish is refused: its transaction, if it has one, can only be rolled back. The channel learns it
     /// by a confirm, where it wants to.
     #[cold]
-    pub(super) fn refuse_publish<F: Effects>(
+    pub(crate) fn refuse_publish<F: Effects>(
         &mut self,
         slot: u32,
         publish: &Publish<'_>,

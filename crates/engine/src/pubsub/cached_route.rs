@@ -65,7 +65,8 @@ impl BatchRoom {
 impl Engine {
     /// Emits one of several successive messages, as [`Engine::emit`]. `cached_route` keeps what this
     /// one looked up for the next one: the caller sets it to `None` before the channel emits to
-    /// another subject or with other options, and before it asks the engine for anything else.
+    /// another subject or with other options, priority or time to live, and before it asks the engine for
+    /// anything else.
     #[inline(always)]
     pub fn emit_next<F: Effects>(
         &mut self,

@@ -172,8 +172,8 @@ impl Engine {
                 body: message.body,
                 shared: message.shared,
                 persistent: message.persistent,
-                priority: 0,
-                ttl: None,
+                priority: message.priority,
+                ttl: message.ttl,
             };
             reached.queues = self.put_into_queues(now, vhost, subject, None, content, fx);
         } else {

@@ -92,6 +92,8 @@ pub(super) fn emitted<'a>(
         body: content.body,
         shared: content.shared,
         persistent: content.persistent,
+        priority: content.priority,
+        ttl: content.ttl,
         annotations: &NO_ANNOTATIONS,
     }
 }
@@ -227,12 +229,14 @@ impl<'a> Forward<'a> {
     pub fn write_header(&self, out: &mut Vec<u8>) {
         let Forward { origin, publisher, subject, message, vhost, .. } = self;
         let common = (*subject, message.format, message.persistent);
-        Writer(out).put(&((*origin, *publisher, *vhost), common));
+        let terms = (message.priority, message.ttl);
+        Writer(out).put(&((*origin, *publisher, *vhost), common, terms));
     }
 
     /// Takes apart what [`Forward::write_header`] wrote: a message without properties and payload.
     pub fn parse_header(bytes: &'a [u8], names: &'static Names) -> Result<Forward<'a>, Malformed> {
-        let ((origin, publisher, vhost), (subject, format, persistent)) = Reader(bytes).whole()?;
+        let ((origin, publisher, vhost), (subject, format, persistent), (priority, ttl)) =
+            Reader(bytes).whole()?;
         let message = MessageView {
             exchange: names.subject_exchange,
             routing_key: subject,
@@ -241,6 +245,8 @@ impl<'a> Forward<'a> {
             body: &[],
             shared: None,
             persistent,
+            priority,
+            ttl,
             annotations: &NO_ANNOTATIONS,
         };
         let forward = Forward::new(origin, publisher, vhost, subject, message);

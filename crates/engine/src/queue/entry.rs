@@ -1,7 +1,9 @@
 //! One message's place in one queue.
 
 use super::blob::Blob;
+use super::stored::Stored;
 use crate::{Position, Time};
+use std::time::Duration;
 
 /// The position of what is not in the journal.
 pub(crate) const NOWHERE: Position = Position(u64::MAX);
@@ -68,6 +70,12 @@ impl Entry {
     pub(crate) fn went_back(&mut self, requeues: u32) {
         self.requeues = self.requeues.max(requeues);
         self.redelivered = true;
+    }
+
+    /// What is left of the time to live that its publisher set.
+    #[inline]
+    pub(crate) fn ttl_left(&self, now: Time, stored: &Stored<'_>) -> Option<Duration> {
+        stored.content.ttl.map(|_| self.expires.since(now))
     }
 
     #[inline]

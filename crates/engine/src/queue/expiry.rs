@@ -182,6 +182,7 @@ impl Engine {
                     self.release_delayed(now, fx);
                 }
                 Timer::Session(slot) => self.expire_session(now, slot, fx),
+                Timer::Will(slot) => self.will_due(now, slot, fx),
                 Timer::Lifetime(slot) => self.review_lifetime(now, slot, fx),
             }
         }

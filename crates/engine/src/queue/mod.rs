@@ -33,6 +33,7 @@ use crate::consumer::message_groups::Groups;
 use crate::interface::value::arguments_bytes;
 use crate::lifetime::Held;
 use crate::named_subscription::NamedSubscription;
+use crate::session::places::OwnQueue;
 use crate::storage::codec::Malformed;
 use crate::{
     ChannelId, ConnectionId, Discards, Durability, Position, QueueOptions, QueueType, Time,
@@ -68,6 +69,8 @@ pub(crate) struct Queue {
     pub(crate) groups: Option<Box<Groups>>,
     /// What makes it a named subscription, if it is one.
     pub(crate) subscription: Option<Box<NamedSubscription>>,
+    /// What makes it a session's own, if it is one.
+    pub(crate) own: Option<Box<OwnQueue>>,
     pub(crate) lanes: Lanes,
     pub(crate) next_seq: u64,
     /// Messages that wait for a consumer.

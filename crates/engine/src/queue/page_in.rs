@@ -120,7 +120,7 @@ impl Engine {
             return self.relocation_loaded(segment, &positions, records, fx);
         }
         if let Wanted::Browsed(load) = loading.wanted {
-            return self.browsed_loaded(*load, records, fx);
+            return self.browsed_loaded(now, *load, records, fx);
         }
         if let Wanted::Beside(load) = loading.wanted {
             return self.loaded_beside(*load, records, fx);

@@ -87,6 +87,8 @@ impl<'a> Incoming<'a> {
             body: self.content.body,
             shared: self.content.shared,
             persistent: self.content.persistent,
+            priority: self.content.priority,
+            ttl: self.content.ttl,
             annotations: self.annotations,
         }
     }

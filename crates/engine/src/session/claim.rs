@@ -1,14 +1,17 @@
 //! Requests about sessions: claim, which resumes or takes over, detach and end.
 
 use super::Session;
+use super::attributes::Attributes;
+use super::records::SessionChange;
 use crate::engine::Engine;
 use crate::interface::limits::{SESSION_NAME_BYTES_MAX, SESSION_STATE_BYTES_MAX};
 use crate::interface::refusal::refuse;
 use crate::{
-    ChannelId, ClaimSession, Effects, Refusal, RefusalKind, Reply, Request, SessionExpiry,
-    SessionLoss, Time,
+    ChannelId, ClaimSession, ClaimedSession, Effects, Position, Refusal, RefusalKind, Reply,
+    Request, SessionExpiry, SessionLoss, Time,
 };
 use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 impl Engine {
@@ -20,24 +23,30 @@ impl Engine {
         fx: &mut F,
     ) -> Result<Reply, Refusal> {
         match request {
-            Request::ClaimSession(claim) => self.claim_session(now, id, claim, fx),
+            Request::ClaimSession(claim) => return self.claim_session(now, id, claim, fx),
             Request::DetachSession { name, expiry } => {
-                let slot = self.session_of(id, &name)?;
-                if self.sessions.get(slot).is_none_or(|session| session.holder != Some(id)) {
-                    refuse!(PreconditionFailed, "session '{name}' is not held by this channel");
-                }
+                let slot = self.session_held(id, &name)?;
                 self.detach_session(now, slot, expiry, fx);
-                Ok(Reply::Done)
             }
             Request::EndSession { name } => {
                 let slot = self.session_of(id, &name)?;
-                if let Some(holder) = self.end_session(slot, fx).holder.filter(|it| *it != id) {
+                if let Some(holder) = self.end_session(now, slot, fx).holder.filter(|it| *it != id)
+                {
                     self.tell_session_lost(holder, &name, SessionLoss::Ended, fx);
                 }
-                Ok(Reply::Done)
             }
+            Request::ChangeSession(change) => self.change_session(id, *change, fx)?,
+            Request::SetWill(will) => self.set_will(id, &will, fx)?,
+            Request::ClearWill => {
+                let slot = self.held_session(id)?;
+                self.drop_will(slot, fx);
+            }
+            Request::ForgetPublished { number } => self.forget_published(id, number, fx)?,
+            Request::ReleaseDelivery { tag } => self.release_delivery(now, id, tag, fx)?,
+            Request::ForgetReleased { place } => self.forget_released(id, place, fx)?,
             _ => unreachable!("only requests about sessions come here"),
         }
+        Ok(Reply::Done)
     }
 
     fn claim_session<F: Effects>(
@@ -58,18 +67,32 @@ impl Engine {
         let was_stored =
             found.is_some_and(is_stored) || self.sessions.ending(vhost, &claim.name).is_some();
         self.check_kept(claim.recorded || was_stored)?;
+        match found {
+            Some(slot) => self.check_owner(slot, Some(&user))?,
+            None => self.check_session_limits(vhost, &user)?,
+        }
+        self.check_own_queue(id, found, &claim)?;
+        self.counters.session_claims += 1;
         if let Some(slot) = found {
-            self.check_owner(slot, Some(&user))?;
-            self.counters.session_claims += 1;
-            self.take_over(slot, id, fx);
-            if !claim.fresh {
+            let is_resumed = !claim.fresh && self.is_resumable(slot, id);
+            self.take_over(now, slot, id, is_resumed, fx);
+            if is_resumed {
                 return Ok(self.resume_session(slot, claim, expiry, fx));
             }
-            self.end_session(slot, fx);
-        } else {
-            self.check_session_limits(vhost, &user)?;
-            self.counters.session_claims += 1;
+            self.end_session(now, slot, fx);
         }
+        Ok(self.begin_session(vhost, user, id, claim, expiry, fx))
+    }
+
+    fn begin_session<F: Effects>(
+        &mut self,
+        vhost: u32,
+        user: Arc<str>,
+        id: ChannelId,
+        claim: ClaimSession,
+        expiry: SessionExpiry,
+        fx: &mut F,
+    ) -> Reply {
         let name: Arc<str> = claim.name.into();
         let slot = self.sessions.insert(Session {
             number: self.sessions.next_number,
@@ -80,13 +103,24 @@ impl Engine {
             recorded: claim.recorded,
             is_stored: false,
             state: claim.state.unwrap_or_default(),
+            attributes: Attributes::default(),
+            queue: 0,
+            received: BTreeMap::new(),
+            forgotten_at: Position::default(),
+            released: BTreeSet::new(),
+            will: None,
             holder: Some(id),
             detached_at: None,
             expires_at: None,
+            accounted: 0,
         });
-        self.record_session(slot, fx);
+        if let Some(options) = claim.queue {
+            self.create_own_queue(slot, *options, fx);
+        }
+        self.record_session(slot, &SessionChange::default(), fx);
         self.await_ending(vhost, &name);
-        Ok(Reply::Session { name, is_resumed: false, expiry, state: Bytes::new() })
+        self.account_session(slot);
+        self.claimed(slot, false, Bytes::new())
     }
 
     /// Goes on with a session that the claimant holds by now.
@@ -102,23 +136,69 @@ impl Engine {
         session.expiry = expiry;
         session.recorded = claim.recorded;
         let state = session.state.clone();
+        let has_state = claim.state.is_some();
         if let Some(state) = claim.state {
             session.state = state;
         }
         let (vhost, name) = (session.vhost, Arc::clone(&session.name));
-        self.record_session(slot, fx);
+        if let Some(options) = claim.queue
+            && self.queues.slot_of(self.sessions[slot].queue).is_none()
+        {
+            self.create_own_queue(slot, *options, fx);
+        }
+        self.record_session(slot, &SessionChange { has_state, ..SessionChange::default() }, fx);
+        self.set_flush_gate(slot, false);
         self.await_ending(vhost, &name);
-        Reply::Session { name, is_resumed: true, expiry, state }
+        self.account_session(slot);
+        self.claimed(slot, true, state)
     }
 
-    /// Makes a channel the holder, and tells the one that was.
-    fn take_over<F: Effects>(&mut self, slot: u32, id: ChannelId, fx: &mut F) {
-        self.attach_session(slot);
+    /// What a claim is answered. `state`: what was kept until now.
+    fn claimed(&self, slot: u32, is_resumed: bool, state: Bytes) -> Reply {
+        let session = &self.sessions[slot];
+        let attributes = session.attributes.iter().map(|(key, value)| (key.clone(), value.clone()));
+        let queue = self.queues.slot_of(session.queue).and_then(|slot| self.queues.get(slot));
+        Reply::Session(Box::new(ClaimedSession {
+            name: Arc::clone(&session.name),
+            is_resumed,
+            expiry: session.expiry,
+            state,
+            attributes: attributes.collect(),
+            queue: queue.map_or_else(String::new, |queue| queue.name.clone()),
+            released: session.released.iter().copied().collect(),
+        }))
+    }
+
+    /// Whether a claim by that channel goes on with a session: one that another channel holds, and that does
+    /// not outlive its holder, ends instead.
+    fn is_resumable(&self, slot: u32, id: ChannelId) -> bool {
+        let session = &self.sessions[slot];
+        session.holder.is_none_or(|holder| holder == id) || session.expiry.outlives_holder()
+    }
+
+    /// Makes a channel the holder, and tells the one that was. `is_resumed`: the session goes on.
+    fn take_over<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        id: ChannelId,
+        is_resumed: bool,
+        fx: &mut F,
+    ) {
         let before = self.sessions.set_holder(slot, Some(id));
-        let Some(before) = before.filter(|before| *before != id) else { return };
-        self.counters.session_takeovers += 1;
-        let name = Arc::clone(&self.sessions[slot].name);
-        self.tell_session_lost(before, &name, SessionLoss::TakenOver, fx);
+        if before == Some(id) {
+            return;
+        }
+        if let Some(before) = before {
+            self.counters.session_takeovers += 1;
+            let name = Arc::clone(&self.sessions[slot].name);
+            self.tell_session_lost(before, &name, SessionLoss::TakenOver, fx);
+            self.leave_own_queue(now, slot, before, fx);
+        }
+        if is_resumed {
+            self.end_will_of_resumed(now, slot, before.is_some(), fx);
+        }
+        self.attach_session(slot);
     }
 
     /// Tells a channel once that it does not hold a session any more: by a notice, or by refusing its claim
@@ -135,7 +215,7 @@ impl Engine {
             return;
         };
         let is_its_claim =
-            |reply: &Reply| matches!(reply, Reply::Session { name, .. } if **name == *session);
+            |reply: &Reply| matches!(reply, Reply::Session(claimed) if *claimed.name == *session);
         let mut waiting = channel.unanswered.iter_mut();
         match waiting.find(|(_, reply)| reply.as_ref().is_ok_and(is_its_claim)) {
             Some((_, reply)) => {
@@ -166,8 +246,25 @@ impl Engine {
         self.sessions.get(slot).map(|_| slot)
     }
 
+    /// The session that a channel names and holds.
+    pub(super) fn session_held(&self, id: ChannelId, name: &str) -> Result<u32, Refusal> {
+        let slot = self.session_of(id, name)?;
+        if self.sessions.get(slot).is_none_or(|session| session.holder != Some(id)) {
+            refuse!(PreconditionFailed, "session '{name}' is not held by this channel");
+        }
+        Ok(slot)
+    }
+
+    /// The session that a channel holds, the first one of several.
+    pub(super) fn held_session(&self, id: ChannelId) -> Result<u32, Refusal> {
+        let Some(slot) = self.sessions.held_by(id) else {
+            refuse!(PreconditionFailed, "the channel holds no session");
+        };
+        Ok(slot)
+    }
+
     /// The session that a channel names, if its user owns it; the broker itself may name every one.
-    fn session_of(&self, id: ChannelId, name: &str) -> Result<u32, Refusal> {
+    pub(super) fn session_of(&self, id: ChannelId, name: &str) -> Result<u32, Refusal> {
         let (vhost, user) = self.owner_of(id);
         let Some(slot) = self.sessions.find(vhost, name) else {
             let vhost = &self.topology.vhosts[vhost].name;

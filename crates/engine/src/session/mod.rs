@@ -5,20 +5,34 @@
 //! expiry; a claim within that time resumes it. Sessions are home's: a claim from another shard is a request
 //! like others.
 //!
+//! A session may have a queue of its own, which goes on to collect while the session is detached and is
+//! deleted with it.
+//!
 //! A recorded session survives a restart, detached. Its expiry counts from its detach, or from the restart
 //! where it was held until then. A wall clock that was set back over the restart never makes it live longer
 //! than its expiry after that restart.
 
+mod attributes;
+mod change;
 mod claim;
 mod lifetime;
+mod own_queue;
+pub(crate) mod places;
+mod received;
+mod records;
 mod registry;
+mod released;
 mod restore;
+mod will;
 
 pub(crate) use self::registry::Sessions;
 
-use crate::{ChannelId, SessionExpiry, Time};
+use self::attributes::Attributes;
+use crate::{ChannelId, Position, SessionExpiry, Time};
 use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// One session.
 #[derive(Debug)]
@@ -37,17 +51,61 @@ pub(crate) struct Session {
     pub(crate) is_stored: bool,
     /// What its protocol keeps with it.
     pub(crate) state: Bytes,
+    pub(crate) attributes: Attributes,
+    /// The number of its queue; 0: it has none.
+    pub(crate) queue: u64,
+    /// Numbers of publishes that are not taken again, each with the record that says so where there is one.
+    pub(crate) received: BTreeMap<u64, Option<Position>>,
+    /// The last record that one of those was forgotten.
+    pub(crate) forgotten_at: Position,
+    /// Places of its queue that are settled and still in use.
+    pub(crate) released: BTreeSet<u64>,
+    pub(crate) will: Option<Box<KeptWill>>,
     /// The channel that holds it; `None` while it is detached.
     pub(crate) holder: Option<ChannelId>,
     /// Since when it is detached.
     pub(crate) detached_at: Option<Time>,
     /// When it ends, if it is not claimed before.
     pub(crate) expires_at: Option<Time>,
+    /// What its user's account has of the memory that it takes.
+    pub(crate) accounted: u64,
 }
 
+/// What a session takes in memory beside its texts and what it keeps.
+const SESSION_BYTES: usize = size_of::<Session>() + 160;
+/// What one number of a set takes.
+const NUMBER_BYTES: usize = 24;
+
 impl Session {
-    /// Whether a restart should bring it back. What ends with its holder never outlives the process.
+    /// Whether a restart should bring it back. What ends with its holder never outlives the process, except
+    /// where its queue is stored: that goes with the session, after the restart.
     fn outlives_restart(&self) -> bool {
-        self.recorded && self.expiry.outlives_holder()
+        let has_stored_queue = self.is_stored && self.queue != 0;
+        self.recorded && self.expiry.outlives_holder() || has_stored_queue
+    }
+
+    /// About how much memory it takes, its queue not counted.
+    fn memory_bytes(&self) -> u64 {
+        let texts = 2 * self.name.len() + self.state.len() + self.attributes.bytes();
+        let numbers = (2 * self.received.len() + self.released.len()) * NUMBER_BYTES;
+        let will = self.will.as_ref().map_or(0, |will| will.bytes());
+        (SESSION_BYTES + texts + numbers + will) as u64
+    }
+}
+
+/// A will that is kept with a session.
+#[derive(Debug)]
+pub(crate) struct KeptWill {
+    /// The message, as queues store it.
+    pub(crate) message: Box<[u8]>,
+    /// How long after the detach it is published.
+    pub(crate) delay: Duration,
+    /// When that is, since the session is detached.
+    pub(crate) due: Option<Time>,
+}
+
+impl KeptWill {
+    fn bytes(&self) -> usize {
+        size_of::<KeptWill>() + self.message.len()
     }
 }

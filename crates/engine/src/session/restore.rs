@@ -4,17 +4,22 @@
 //! several turns may have sessions as they were later than at its beginning, since the records after its
 //! beginning lead to the same state.
 
-use super::Session;
+use super::attributes::Attributes;
+use super::{KeptWill, Session};
 use crate::engine::{Engine, Topology};
+use crate::queue::stored::Stored;
 use crate::storage::codec::Malformed;
-use crate::storage::record::SessionRecord;
-use crate::{SessionExpiry, Time};
+use crate::storage::record::{Numbers, Record, SessionRecord};
+use crate::{Effects, Position, Time};
 use bytes::Bytes;
+use std::time::Duration;
 
 impl Engine {
     /// Takes in a session as a record or snapshot has it. One of the same name or number is replaced.
     pub(crate) fn restore_session(&mut self, record: &SessionRecord<'_>) -> Result<(), Malformed> {
         let vhost = self.vhost_slot(record.vhost)?;
+        let will =
+            record.will.map(|(delay, message)| KeptWill::restored(delay, message)).transpose()?;
         let before =
             [self.sessions.numbered(record.number), self.sessions.find(vhost, record.name)];
         for slot in before.into_iter().flatten() {
@@ -22,7 +27,11 @@ impl Engine {
                 self.remove_session(slot);
             }
         }
-        self.sessions.insert(Session {
+        let mut attributes = Attributes::default();
+        for (key, value) in &record.attributes {
+            attributes.put(key, value);
+        }
+        let slot = self.sessions.insert(Session {
             number: record.number,
             vhost,
             name: record.name.into(),
@@ -31,23 +40,77 @@ impl Engine {
             recorded: true,
             is_stored: true,
             state: Bytes::copy_from_slice(record.state),
+            attributes,
+            queue: record.queue,
+            received: record.received.0.iter().map(|number| (*number, None)).collect(),
+            forgotten_at: Position::default(),
+            released: record.released.0.iter().copied().collect(),
+            will: will.map(Box::new),
             holder: None,
             detached_at: record.detached_at,
             expires_at: None,
+            accounted: 0,
         });
+        self.account_session(slot);
         Ok(())
     }
 
-    pub(crate) fn replay_session_detached(&mut self, number: u64, at: Time, expiry: SessionExpiry) {
-        let slot = self.sessions.numbered(number);
-        if let Some(session) = slot.and_then(|slot| self.sessions.get_mut(slot)) {
-            (session.detached_at, session.expiry) = (Some(at), expiry);
+    /// Changes a session as a record says. One that is not there is one that ended later.
+    pub(crate) fn replay_session<F: Effects>(
+        &mut self,
+        record: &Record<'_>,
+        fx: &mut F,
+    ) -> Result<(), Malformed> {
+        // Its queue is settled whether or not the session is there still.
+        if let Record::Released { queue, place, .. } = record {
+            self.replay_released(*queue, *place, fx)?;
         }
+        let slot = record.session().and_then(|number| self.sessions.numbered(number));
+        let Some(slot) = slot else { return Ok(()) };
+        let session = &mut self.sessions[slot];
+        match record {
+            Record::SessionChanged { expiry, state, put, removed, .. } => {
+                (session.expiry, session.detached_at) = (*expiry, None);
+                if let Some(state) = state {
+                    session.state = Bytes::copy_from_slice(state);
+                }
+                removed.iter().for_each(|key| session.attributes.remove(key));
+                put.iter().for_each(|(key, value)| session.attributes.put(key, value));
+            }
+            Record::SessionDetached { at, expiry, .. } => {
+                (session.detached_at, session.expiry) = (Some(*at), *expiry);
+            }
+            Record::SessionEnded { .. } => {
+                self.remove_session(slot);
+                return Ok(());
+            }
+            Record::Received { number, .. } => {
+                session.received.insert(*number, None);
+            }
+            Record::ReceivedForgotten { number, .. } => {
+                session.received.remove(number);
+            }
+            Record::Released { place, .. } => {
+                session.released.insert(*place);
+            }
+            Record::ReleasedForgotten { place, .. } => {
+                session.released.remove(place);
+            }
+            Record::WillSet { delay, message, .. } => {
+                session.will = Some(Box::new(KeptWill::restored(*delay, message)?));
+            }
+            Record::WillGone { .. } => session.will = None,
+            _ => unreachable!("only records about sessions come here"),
+        }
+        self.account_session(slot);
+        Ok(())
     }
 
-    pub(crate) fn replay_session_ended(&mut self, number: u64) {
-        if let Some(slot) = self.sessions.numbered(number) {
-            self.remove_session(slot);
+    /// Takes in that a publish with a number was taken.
+    pub(crate) fn replay_received(&mut self, session: u64, number: u64) {
+        let slot = self.sessions.numbered(session);
+        if let Some(session) = slot.and_then(|slot| self.sessions.get_mut(slot)) {
+            session.received.insert(number, None);
         }
     }
 
@@ -59,6 +122,8 @@ impl Engine {
             let session = &self.sessions[slot];
             let since = session.detached_at.map_or(now, |at| at.min(now));
             self.begin_expiry(slot, since);
+            self.own_queue_recovered(slot);
+            self.will_recovered(slot, since);
         }
     }
 }
@@ -74,6 +139,19 @@ impl Session {
             expiry: self.expiry,
             detached_at: self.detached_at,
             state: &self.state,
+            queue: self.queue,
+            attributes: self.attributes.iter().map(|(key, value)| (&key[..], &value[..])).collect(),
+            received: Numbers(self.received.keys().copied().collect()),
+            released: Numbers(self.released.iter().copied().collect()),
+            will: self.will.as_ref().map(|will| (will.delay, &will.message[..])),
         }
+    }
+}
+
+impl KeptWill {
+    /// As a record has it: its delay and its message.
+    fn restored(delay: Duration, message: &[u8]) -> Result<KeptWill, Malformed> {
+        Stored::parse(message)?.check()?;
+        Ok(KeptWill { message: message.into(), delay, due: None })
     }
 }

@@ -16,6 +16,8 @@ const ANNOTATED: u8 = 2;
 const TTL_REMOVED: u8 = 4;
 const FURTHER_KEYS_REMOVED: u8 = 8;
 const DELAYED: u8 = 16;
+const LIVES_FOR: u8 = 32;
+const HAS_PRIORITY: u8 = 64;
 
 // Of one on its way in.
 const MANDATORY: u8 = 2;
@@ -47,10 +49,18 @@ impl<'a> MessageView<'a> {
             + u8::from(annotations.ttl_removed) * TTL_REMOVED
             + u8::from(annotations.further_keys_removed) * FURTHER_KEYS_REMOVED
             + u8::from(annotations.delayed) * DELAYED
+            + u8::from(self.ttl.is_some()) * LIVES_FOR
+            + u8::from(self.priority > 0) * HAS_PRIORITY
             + u8::from(self.shared.is_some()) * BODY_APART;
         let mut writer = Writer(out);
         writer.u8(flags);
         writer.put(&self.format);
+        if let Some(ttl) = self.ttl {
+            writer.put(&ttl);
+        }
+        if self.priority > 0 {
+            writer.u8(self.priority);
+        }
         writer.text(self.exchange);
         writer.text(self.routing_key);
         writer.bytes(self.properties);
@@ -75,7 +85,10 @@ impl<'a> MessageView<'a> {
         let mut reader = Reader(bytes);
         let flags = reader.u8()?;
         let has = |flag: u8| flags & flag != 0;
-        let (format, exchange, routing_key) = reader.get()?;
+        let format = reader.get()?;
+        let ttl = if has(LIVES_FOR) { Some(reader.get()?) } else { None };
+        let priority = if has(HAS_PRIORITY) { reader.u8()? } else { 0 };
+        let (exchange, routing_key) = reader.get()?;
         let properties = reader.bytes()?;
         let (body, shared) = body_of(&mut reader, has(BODY_APART), apart)?;
         *annotations = Annotations::default();
@@ -100,6 +113,8 @@ impl<'a> MessageView<'a> {
             body,
             shared,
             persistent,
+            priority,
+            ttl,
             annotations,
         })
     }
@@ -251,10 +266,14 @@ mod tests {
                 body: b"body",
                 shared: None,
                 persistent: false,
+                priority: 3,
+                ttl: Some(Duration::from_millis(5)),
                 annotations: &annotations,
             };
             let large = Bytes::from_static(b"large");
-            let shared = MessageView { body: &large, shared: Some(&large), ..message };
+            let (priority, ttl) = (0, None);
+            let shared =
+                MessageView { body: &large, shared: Some(&large), priority, ttl, ..message };
             for (message, apart) in [(message, None), (shared, Some(&large))] {
                 let mut bytes = Vec::new();
                 message.write(&mut bytes);

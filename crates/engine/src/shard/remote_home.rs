@@ -76,7 +76,11 @@ impl Engine {
 
     /// Announces a channel and its connection to home, once.
     #[inline]
-    fn make_known<F: Effects>(&mut self, id: ChannelId, fx: &mut F) -> Result<(), Refusal> {
+    pub(crate) fn make_known<F: Effects>(
+        &mut self,
+        id: ChannelId,
+        fx: &mut F,
+    ) -> Result<(), Refusal> {
         let slot = self.channel_slot(id).ok_or_else(|| Engine::no_channel(id))?;
         if self.clients.channels.get(slot).is_some_and(|channel| channel.opening == 0) {
             self.introduce_channel(id, slot, fx);

@@ -10,7 +10,7 @@ use crate::publish::held::{DelayKey, Held};
 use crate::queue::entry::Entry;
 use crate::queue::ranges::Ranges;
 use crate::queue::stored::Stored;
-use crate::storage::record::{BindingRecord, Record};
+use crate::storage::record::{BindingRecord, Place, Record};
 use crate::{Effects, Position, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,18 +68,17 @@ impl Rebuild {
         match parsed {
             Record::Nothing | Record::Spooled { .. } | Record::Page { .. } => {}
             Record::Published { places, message } | Record::Moved { places, message } => {
-                let Ok(stored) = Stored::parse(message) else {
-                    self.malformed += 1;
-                    return;
-                };
-                for place in places {
-                    let Ok(found) = FoundMessage::of(position, place.expires, message) else {
-                        return;
-                    };
-                    let queue = self.queues.entry(place.queue).or_default();
-                    queue.name = queue.name.take().or_else(|| stored.queue_name());
-                    queue.messages.insert(place.seq, found);
-                }
+                self.take_message(position, places, message);
+            }
+            Record::PublishedOnce { session, number, places, message } => {
+                let mut received = Vec::new();
+                Record::Received { session, number }.write(&mut received);
+                self.definitions.push((position, received));
+                self.take_message(position, places, message);
+            }
+            Record::Released { queue, place, .. } => {
+                self.queues.entry(queue).or_default().gone.insert_range(place, place);
+                self.definitions.push((position, record.to_vec()));
             }
             Record::Settled { queue, ranges } => {
                 let gone = &mut self.queues.entry(queue).or_default().gone;
@@ -131,6 +130,21 @@ impl Rebuild {
                 self.named_vhosts.extend(vhost_of(&definition).map(str::to_owned));
                 self.definitions.push((position, record.to_vec()));
             }
+        }
+    }
+
+    fn take_message(&mut self, position: Position, places: Vec<Place>, message: &[u8]) {
+        let Ok(stored) = Stored::parse(message) else {
+            self.malformed += 1;
+            return;
+        };
+        for place in places {
+            let Ok(found) = FoundMessage::of(position, place.expires, message) else {
+                return;
+            };
+            let queue = self.queues.entry(place.queue).or_default();
+            queue.name = queue.name.take().or_else(|| stored.queue_name());
+            queue.messages.insert(place.seq, found);
         }
     }
 

@@ -455,7 +455,12 @@ impl TestHost {
                 ttl: words.millis("ttl"),
             },
         };
-        if let Err(refusal) = self.engine.publish(self.now, channel, &publish, &mut self.fx) {
+        let (now, fx) = (self.now, &mut self.fx);
+        let published = match words.number("once") {
+            None => self.engine.publish(now, channel, &publish, fx),
+            Some(number) => self.engine.publish_once(now, channel, number, &publish, fx),
+        };
+        if let Err(refusal) = published {
             self.fx.reply(channel, Err(refusal));
         }
     }
@@ -531,7 +536,7 @@ fn request(words: &Words<'_>) -> Request {
             let binds = words.0[0] == "bind";
             if binds { Request::Bind(binding) } else { Request::Unbind(binding) }
         }
-        "claim" | "detach" | "end" => super::sessions::request(words),
+        verb if super::session_requests::is_one(verb) => super::session_requests::request(words),
         "open" | "delete-subscription" | "find" => super::named_subscriptions::request(words),
         "temporary" | "hold" | "let-go" => super::lifetimes::request(words),
         "consume" => Request::Consume(super::filters::consume(words)),

@@ -44,6 +44,9 @@ mod records;
 mod recovery;
 mod redelivered;
 mod rights;
+mod session_numbers;
+mod session_queues;
+mod session_requests;
 mod sessions;
 mod settle_timeouts;
 mod topology;
@@ -51,6 +54,7 @@ mod transaction_expiry;
 mod transactions;
 mod vhost_deletion;
 mod wide;
+mod wills;
 
 use crate::interface::limits::Limits;
 

@@ -2,9 +2,9 @@
 
 use crate::storage::record::Kind;
 use crate::{
-    CancelReason, ChannelId, Confirm, ConnectionId, Delivery, DirectMessage, Effects, GetAnswer,
-    Hints, Load, Loaded, MessageView, Position, Refusal, Reply, SendOutcome, SessionExpiry,
-    SessionLoss, Subscribe, SubscriptionInfo,
+    CancelReason, ChannelId, ClaimedSession, Confirm, ConnectionId, Delivery, DirectMessage,
+    Effects, GetAnswer, Hints, Load, Loaded, MessageView, Position, Refusal, Reply, SendOutcome,
+    SessionExpiry, SessionLoss, Subscribe, SubscriptionInfo,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -36,6 +36,8 @@ pub(crate) struct Recorder {
     pub(crate) names: BTreeMap<ChannelId, String>,
     /// Leave deliveries and confirms out of the text, and count them.
     pub(crate) quiet: bool,
+    /// Places of deliveries, and what is left of their time to live, are noted.
+    pub(crate) shows_places: bool,
     /// Refused publishes are noted with the reason.
     pub(crate) explains: bool,
     pub(crate) delivered: Vec<(ChannelId, u64, String, bool)>,
@@ -127,8 +129,9 @@ impl Hints for Recorder {
     }
 }
 
-fn session_text(name: &str, is_resumed: bool, expiry: SessionExpiry, state: &[u8]) -> String {
-    let how = if is_resumed { "resumed" } else { "new" };
+fn session_text(claimed: &ClaimedSession) -> String {
+    let ClaimedSession { name, is_resumed, expiry, state, attributes, queue, released } = claimed;
+    let how = if *is_resumed { "resumed" } else { "new" };
     let mut text = format!("session {name} {how}");
     match expiry {
         SessionExpiry::AtDetach => {}
@@ -138,13 +141,24 @@ fn session_text(name: &str, is_resumed: bool, expiry: SessionExpiry, state: &[u8
     if !state.is_empty() {
         write!(text, " state={}", String::from_utf8_lossy(state)).unwrap();
     }
+    for (key, value) in attributes {
+        let (key, value) = (String::from_utf8_lossy(key), String::from_utf8_lossy(value));
+        write!(text, " {key}:{value}").unwrap();
+    }
+    if !queue.is_empty() {
+        write!(text, " queue={queue}").unwrap();
+    }
+    if !released.is_empty() {
+        write!(text, " released={released:?}").unwrap();
+    }
     text
 }
 
 impl Effects for Recorder {
     fn answer_get(&mut self, answer: &GetAnswer<'_>) {
         let GetAnswer { channel, tag, redelivered, message, .. } = *answer;
-        self.deliver(&Delivery { channel, consumer: "", tag, redelivered, message: &message });
+        let (place, message) = (0, &message);
+        self.deliver(&Delivery { channel, consumer: "", tag, place, redelivered, message });
     }
     fn deliver(&mut self, delivery: &Delivery<'_>) {
         let body = String::from_utf8_lossy(delivery.message.body).into_owned();
@@ -154,6 +168,12 @@ impl Effects for Recorder {
             return;
         }
         let mut text = format!("deliver {} #{} {body}", delivery.consumer, delivery.tag);
+        if self.shows_places {
+            write!(text, " @{}", delivery.place).unwrap();
+        }
+        if let Some(ttl) = delivery.message.ttl.filter(|_| self.shows_places) {
+            write!(text, " ttl={ttl:?}").unwrap();
+        }
         if redelivered {
             text.push_str(" redelivered");
         }
@@ -270,9 +290,7 @@ impl Effects for Recorder {
             Ok(Reply::Inbox { address }) => format!("inbox {address}"),
             Ok(Reply::Got { messages }) => format!("got, {messages} left"),
             Ok(Reply::Empty) => "empty".to_owned(),
-            Ok(Reply::Session { name, is_resumed, expiry, state }) => {
-                session_text(&name, is_resumed, expiry, &state)
-            }
+            Ok(Reply::Session(claimed)) => session_text(&claimed),
             Err(refusal) => format!("refused {:?}: {}", refusal.kind, refusal.text),
         };
         self.line(channel, &text);

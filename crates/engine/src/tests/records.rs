@@ -6,7 +6,7 @@ use crate::queue::entry::{Entry, Fetch};
 use crate::queue::stored::{Incoming, Stored};
 use crate::selector::{Filter, ParseOptions};
 use crate::storage::record::{
-    BindingRecord, Place, Record, Requeued, SessionRecord, SubscriptionRecord, message_of,
+    BindingRecord, Numbers, Place, Record, Requeued, SessionRecord, SubscriptionRecord, message_of,
 };
 use crate::*;
 use std::fmt::Write as _;
@@ -236,11 +236,43 @@ fn golden_sessions() {
         expiry: SessionExpiry::After(Duration::from_micros(2)),
         detached_at: None,
         state: b"st",
+        queue: 0,
+        attributes: Vec::new(),
+        received: Numbers(Vec::new()),
+        released: Numbers(Vec::new()),
+        will: None,
     };
-    golden(&Record::SessionPut(held), "031e0100000000000000012f0173017501020000000000000000027374");
+    golden(
+        &Record::SessionPut(held.clone()),
+        "031e0100000000000000012f0173017501020000000000000000027374 0000000000000000 000000 00"
+            .replace(' ', "")
+            .as_str(),
+    );
     let expiry = SessionExpiry::Never;
-    let detached = SessionRecord { expiry, detached_at: Some(Time(3)), state: b"", ..held };
-    golden(&Record::SessionPut(detached), "031e0100000000000000012f017301750201030000000000000000");
+    let detached = SessionRecord { expiry, detached_at: Some(Time(3)), state: b"", ..held.clone() };
+    golden(
+        &Record::SessionPut(detached),
+        "031e0100000000000000012f017301750201030000000000000000 0000000000000000 000000 00"
+            .replace(' ', "")
+            .as_str(),
+    );
+    let will = blob();
+    let full = SessionRecord {
+        queue: 4,
+        attributes: vec![(b"k", b"v")],
+        received: Numbers(vec![1, 300]),
+        released: Numbers(vec![5]),
+        will: Some((Duration::from_micros(7), &will)),
+        ..held
+    };
+    golden(
+        &Record::SessionPut(full),
+        &format!(
+            "031e0100000000000000012f0173017501020000000000000000027374{}{}",
+            "0400000000000000 01016b0176 0201ac02 0105 010700000000000000".replace(' ', ""),
+            format_args!("{:02x}{}", will.len(), hex(&will))
+        ),
+    );
     golden(
         &Record::SessionDetached { number: 1, at: Time(3), expiry },
         "031f0100000000000000030000000000000002",
@@ -251,6 +283,48 @@ fn golden_sessions() {
         "031f0100000000000000030000000000000000",
     );
     golden(&Record::SessionEnded { number: 1 }, "03200100000000000000");
+    golden(
+        &Record::SessionChanged {
+            number: 1,
+            expiry: SessionExpiry::Never,
+            state: Some(b"st"),
+            put: vec![(b"k", b"v")],
+            removed: vec![b"r"],
+        },
+        "03230100000000000000 02 01027374 01016b0176 010172".replace(' ', "").as_str(),
+    );
+}
+
+#[test]
+fn golden_numbers_and_wills_of_sessions() {
+    let session = 1;
+    golden(&Record::Received { session, number: 2 }, "032501000000000000000200000000000000");
+    golden(
+        &Record::ReceivedForgotten { session, number: 2 },
+        "032601000000000000000200000000000000",
+    );
+    golden(
+        &Record::Released { session, queue: 3, place: 2 },
+        "0327010000000000000003000000000000000200000000000000",
+    );
+    golden(
+        &Record::ReleasedForgotten { session, place: 2 },
+        "032801000000000000000200000000000000",
+    );
+    let delay = Duration::from_micros(5);
+    let message = &blob();
+    golden(
+        &Record::WillSet { session, delay, message },
+        &format!("032901000000000000000500000000000000{}", hex(message)),
+    );
+    golden(&Record::WillGone { session }, "032a0100000000000000");
+    let places = vec![Place { queue: 3, seq: 4, expires: Time(5) }];
+    let once = Record::PublishedOnce { session, number: 2, places, message };
+    let place = "03000000000000000400000000000000 0500000000000000".replace(' ', "");
+    golden(&once, &format!("030b0100000000000000020000000000000001{place}{}", hex(message)));
+    let mut record = Vec::new();
+    once.write(&mut record);
+    assert_eq!(message_of(&record), Ok(&message[..]));
 }
 
 #[test]
@@ -267,8 +341,9 @@ fn golden_snapshot_of_sessions() {
     host.engine.snapshot(&mut whole);
     // The number of the next session, the two that are recorded, the end.
     let sessions = "0400000000000000\
-        030100000000000000012f017303616e6e01d00700000000000000027374\
-        030300000000000000012f017503616e6e020100ca9a3b000000000000";
+        030100000000000000012f017303616e6e01d007000000000000000273740000000000000000\
+        00000000030300000000000000012f017503616e6e020100ca9a3b0000000000000000000000000000000000\
+        00";
     assert!(hex(&whole).ends_with(sessions), "{}", hex(&whole));
     host.engine.begin_snapshot();
     let pieces = host.engine.take_snapshot().unwrap();
@@ -325,7 +400,7 @@ fn kept() -> TestHost {
 
 /// That in bytes.
 const KEPT: &str = "\
-    0e0300000000000000010000000000000001012f0700000001000000000a616d712e646972656374000001000000000a\
+    0f0300000000000000010000000000000001012f0700000001000000000a616d712e646972656374000001000000000a\
     616d712e66616e6f7574010001000000000b616d712e686561646572730300010000000009616d712e6d617463680300\
     010000000009616d712e746f7069630200010000000001780001010000000001026d6504686173680000020100000000\
     000000012f01710100020704017809020200000000000000000002000000000000000301030198808080100100000000\
@@ -351,7 +426,7 @@ fn golden_snapshot() {
     let mut older = golden;
     older[0] -= 1;
     let why = TestHost::new().engine.restore(&older).unwrap_err();
-    assert!(why.starts_with("the store has format 13; this program reads format 14"), "{why}");
+    assert!(why.starts_with("the store has format 14; this program reads format 15"), "{why}");
 }
 
 #[test]

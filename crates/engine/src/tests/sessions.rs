@@ -1,33 +1,12 @@
 //! Named sessions: who holds one, what a restart brings back, what is refused.
 
-use super::host::Words;
 use super::{TestHost, check_in};
 use crate::interface::limits::Limits;
 use crate::*;
 use std::time::Duration;
 
-/// Requests about sessions. `expiry=MILLIS`; `expiry=-` is never.
-pub(super) fn request(words: &Words<'_>) -> Request {
-    let name = words.0[1].to_owned();
-    let expiry = match words.value("expiry") {
-        Some("-") => Some(SessionExpiry::Never),
-        _ => words.millis("expiry").map(SessionExpiry::After),
-    };
-    match words.0[0] {
-        "claim" => Request::ClaimSession(ClaimSession {
-            name: if name == "''" { String::new() } else { name },
-            fresh: words.has("fresh"),
-            expiry: expiry.unwrap_or_default(),
-            recorded: words.has("recorded"),
-            state: words.value("state").map(|state| state.to_owned().into()),
-        }),
-        "detach" => Request::DetachSession { name, expiry },
-        _ => Request::EndSession { name },
-    }
-}
-
 /// A host with users `ann` and `bob`.
-fn host_with(limits: Limits) -> TestHost {
+pub(super) fn host_with(limits: Limits) -> TestHost {
     let mut host = TestHost::with(limits);
     for line in
         ["a user ann hash", "a permit ann .* .* .*", "a user bob hash", "a permit bob .* .* .*"]
@@ -39,7 +18,7 @@ fn host_with(limits: Limits) -> TestHost {
 }
 
 /// Runs a scenario; `c` and `d` are connections of ann, `b` one of bob.
-fn check(scenario: &str) -> TestHost {
+pub(super) fn check(scenario: &str) -> TestHost {
     check_with(Limits::default(), scenario)
 }
 
@@ -50,7 +29,7 @@ fn check_with(limits: Limits, scenario: &str) -> TestHost {
 
 /// Runs `before`, a restart that keeps all records, and `after`: from records alone, and with a snapshot, of
 /// one turn or of several, after each line of `before`.
-fn check_restart(before: &str, after: &str) {
+pub(super) fn check_restart(before: &str, after: &str) {
     let lines: Vec<&str> = before.lines().collect();
     let after = format!("restart\nlogin c ann\nlogin d ann\n{after}");
     check(&format!("{before}\n{after}"));

@@ -2,7 +2,7 @@
 
 use crate::connection::key::ConnectionKey;
 use crate::options::Options;
-use angarium_engine::{ChannelId, ConnectionId, Engine, Refusal, Reply, Settle, Time};
+use angarium_engine::{ChannelId, ConnectionId, Engine, Refusal, Reply, SessionLoss, Settle, Time};
 use angarium_protocol::{
     Authentication, Close, ConnectionInfo, Context, Host, Peer, Protocol, ProtocolHandler,
     QueryResult, TurnedAway, amqp10, amqp091, mqtt, nats, stomp,
@@ -144,6 +144,9 @@ impl ProtocolHandler for AnyHandler {
             context: &mut Context<impl Host>, id: ChannelId, settle: Option<Settle>, refusal: Refusal
         );
         fn channel_failed(&mut self, context: &mut Context<impl Host>, id: ChannelId, why: Refusal);
+        fn session_lost(
+            &mut self, context: &mut Context<impl Host>, id: ChannelId, session: &str, why: SessionLoss
+        ) -> Result<(), Close>;
         fn blocked(&mut self, context: &mut Context<impl Host>, why: Option<&str>);
         fn refuse_unfinished(&mut self, context: &mut Context<impl Host>) -> Result<(), Close>;
         fn spill_drained(&mut self, context: &mut Context<impl Host>);

@@ -2,25 +2,11 @@
 //! instead of bytes. They have a user and its rights, on any shard, as clients of a protocol do.
 
 use super::in_process_events::{Identity, InProcessEvent};
-use crate::effects::NodeEffects;
 use crate::node::Node;
-use angarium_engine::{ChannelId, ConnectionId, Refusal, Request, Revocation, SessionLoss, Time};
+use angarium_engine::{ChannelId, ConnectionId, Refusal, Request, Revocation, Time};
 
 /// The only channel of an in-process client.
 const CHANNEL: u16 = 1;
-
-impl NodeEffects {
-    /// Tells a client of this shard that it lost a session. Protocol handlers claim none.
-    pub(crate) fn session_lost_here(
-        &mut self,
-        channel: ChannelId,
-        session: &str,
-        why: SessionLoss,
-    ) {
-        let session = session.to_owned();
-        self.in_process.tell(channel.connection, InProcessEvent::SessionLost { session, why });
-    }
-}
 
 impl Node {
     /// An in-process client connects. Refused: as [`angarium_engine::Engine::connect`].

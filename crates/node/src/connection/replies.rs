@@ -30,6 +30,31 @@ impl Node {
         }
     }
 
+    /// Tells channels of this shard which sessions they do not hold any more.
+    fn tell_lost_sessions(&mut self, now: Time) {
+        for (channel, session, why) in std::mem::take(&mut self.effects.lost_sessions) {
+            self.tell_session_lost(now, channel, &session, why);
+        }
+    }
+
+    /// Tells a channel of this shard that it does not hold a session any more.
+    pub(crate) fn tell_session_lost(
+        &mut self,
+        now: Time,
+        channel: ChannelId,
+        session: &str,
+        why: SessionLoss,
+    ) {
+        let id = channel.connection;
+        if self.effects.in_process.has(id) {
+            let session = session.to_owned();
+            return self.effects.in_process.tell(id, InProcessEvent::SessionLost { session, why });
+        }
+        self.resume_with(now, id, |handler, context| {
+            handler.session_lost(context, channel, session, why)
+        });
+    }
+
     /// The next answer that may be given.
     fn next_answer(&mut self) -> Option<Answer> {
         let NodeEffects { replies, links, .. } = &mut self.effects;
@@ -49,6 +74,7 @@ impl Node {
     /// were any answers.
     pub(crate) fn answer(&mut self, now: Time) -> bool {
         let mut has_answered = false;
+        self.tell_lost_sessions(now);
         while let Some(answer) = self.next_answer() {
             let Answer { channel, reply, .. } = answer;
             has_answered = true;
@@ -62,6 +88,7 @@ impl Node {
                 continue;
             }
             self.hand_reply(now, channel, reply);
+            self.tell_lost_sessions(now);
         }
         self.take_credentials(now);
         self.ask_for_vhosts();
@@ -77,7 +104,7 @@ impl NodeEffects {
     /// sessions: the one that an earlier claim of its session waited for may be among them.
     pub(crate) fn news_before(&self, reply: &Result<Reply, Refusal>) -> u64 {
         match reply {
-            Ok(Reply::Session { .. }) => self.news_in_call.max(self.session_notices),
+            Ok(Reply::Session(_)) => self.news_in_call.max(self.session_notices),
             _ => self.news_in_call,
         }
     }
@@ -100,7 +127,7 @@ impl NodeEffects {
             }
             // It goes before the answers of this call, which are not there yet.
             (None, Some(reply)) => self.replies.push_front(Answer { channel, reply, after: 0 }),
-            (None, None) => self.session_lost_here(channel, session, why),
+            (None, None) => self.lost_sessions.push((channel, session.to_owned(), why)),
         }
     }
 
@@ -113,7 +140,7 @@ impl NodeEffects {
     ) -> Option<Result<Reply, Refusal>> {
         let is_its_claim = |answer: &Answer| {
             let is_claim =
-                matches!(&answer.reply, Ok(Reply::Session { name, .. }) if **name == *session);
+                matches!(&answer.reply, Ok(Reply::Session(claimed)) if *claimed.name == *session);
             answer.channel == channel && is_claim
         };
         let at = self.replies.iter().position(is_its_claim)?;

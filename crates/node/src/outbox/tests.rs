@@ -104,10 +104,13 @@ fn deliver(writer: &mut Writer, tag: u64, body: &[u8], shared: Option<&Bytes>) {
         body,
         shared,
         persistent: false,
+        priority: 0,
+        ttl: None,
         annotations: &NOTHING_KNOWN,
     };
     let channel = ChannelId { connection: ConnectionId(0), number: 1 };
-    writer.deliver(&Delivery { channel, consumer: "c", tag, redelivered: false, message });
+    let (place, redelivered) = (tag, false);
+    writer.deliver(&Delivery { channel, consumer: "c", tag, place, redelivered, message });
 }
 
 #[test]

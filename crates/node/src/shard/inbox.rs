@@ -135,7 +135,7 @@ fn is_counted(message: &ShardMessage<'_>) -> bool {
         message,
         ShardMessage::BatchItem { .. }
             | ShardMessage::Forward { .. }
-            | ShardMessage::ToHome { request: ToHome::Publish { .. } }
+            | ShardMessage::ToHome { request: ToHome::Publish { .. } | ToHome::PublishOnce { .. } }
     )
 }
 
@@ -143,7 +143,9 @@ fn is_counted(message: &ShardMessage<'_>) -> bool {
 fn has_value(message: &ShardMessage<'_>) -> bool {
     match message {
         ShardMessage::Forward { message } => is_body_apart(message),
-        ShardMessage::ToHome { request: ToHome::Publish { message, .. } } => is_body_apart(message),
+        ShardMessage::ToHome {
+            request: ToHome::Publish { message, .. } | ToHome::PublishOnce { message, .. },
+        } => is_body_apart(message),
         ShardMessage::ToHome { request: ToHome::Request { .. } } => true,
         _ => false,
     }
@@ -161,6 +163,7 @@ fn sender_of(
         ShardMessage::ToHome { request } => {
             let connection = match request {
                 ToHome::Publish { channel, .. }
+                | ToHome::PublishOnce { channel, .. }
                 | ToHome::Settle { channel, .. }
                 | ToHome::Grant { channel, .. }
                 | ToHome::Request { channel }

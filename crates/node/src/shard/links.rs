@@ -215,6 +215,13 @@ impl ShardLinks {
         link.underway += link.batch.push_with(message, shared, |out| publish.write(out)) as u64;
     }
 
+    pub(crate) fn publish_once(&mut self, channel: ChannelId, number: u64, publish: &Publish<'_>) {
+        let link = self.open(ShardId::HOME);
+        let message = ToHome::PublishOnce { channel, number, message: &[] };
+        let shared = publish.content.shared;
+        link.underway += link.batch.push_with(message, shared, |out| publish.write(out)) as u64;
+    }
+
     /// Sends a delivery to the shard of its channel; returns how many bytes that took.
     #[inline]
     pub(crate) fn deliver(
@@ -223,8 +230,8 @@ impl ShardLinks {
         name: ChannelName,
         delivery: &Delivery<'_>,
     ) -> usize {
-        let Delivery { tag, redelivered, consumer, message, .. } = *delivery;
-        let head = FromHome::Deliver { name, tag, redelivered, consumer, message: &[] };
+        let Delivery { tag, place, redelivered, consumer, message, .. } = *delivery;
+        let head = FromHome::Deliver { name, tag, place, redelivered, consumer, message: &[] };
         self.open(to).batch.push_with(head, message.shared, |out| message.write(out))
     }
 

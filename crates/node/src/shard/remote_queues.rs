@@ -28,6 +28,10 @@ impl NodeEffects {
                 self.outbox[channel.connection.0 as usize].is_owed = true;
                 self.links.publish(channel, publish);
             }
+            Call::PublishOnce(channel, number, publish) => {
+                self.outbox[channel.connection.0 as usize].is_owed = true;
+                self.links.publish_once(channel, number, publish);
+            }
             Call::Settle(channel, settle, annotations) => {
                 self.outbox[channel.connection.0 as usize].is_owed = true;
                 self.links.ask_home(ToHome::Settle { channel, settle, annotations });
@@ -80,12 +84,12 @@ impl Node {
     ) {
         let annotations = &mut Annotations::default();
         match *answer {
-            FromHome::Deliver { name, tag, redelivered, consumer, message } => {
+            FromHome::Deliver { name, tag, place, redelivered, consumer, message } => {
                 let carried = CarriedBody::of(message, bytes, values);
                 if self.is_here(name) {
                     let (channel, message) = (name.id, carried.parse(message, annotations));
                     let message = &message;
-                    let delivery = Delivery { channel, consumer, tag, redelivered, message };
+                    let delivery = Delivery { channel, consumer, tag, place, redelivered, message };
                     self.effects.write_delivery(&delivery);
                 }
                 self.note_delivered(name, carried.bytes);
@@ -110,8 +114,12 @@ impl Node {
             | FromHome::QueueCongested { name, .. }
             | FromHome::QueueEased { name, .. }
             | FromHome::Cancelled { name, .. }
-            | FromHome::Drained { name, .. }
-            | FromHome::SessionLost { name, .. } => self.tell_here(name, answer),
+            | FromHome::Drained { name, .. } => self.tell_here(name, answer),
+            FromHome::SessionLost { name, session, why } => {
+                if self.is_here(name) {
+                    self.tell_session_lost(now, name.id, session, why);
+                }
+            }
             FromHome::Reply { name } => self.take_reply(now, name, values),
             FromHome::Failed { name } => self.take_failure(now, name, values),
             FromHome::Refused { name, settle } => self.take_refusal(now, name, settle, values),
@@ -141,9 +149,6 @@ impl Node {
             return;
         }
         let channel = name.id;
-        if let FromHome::SessionLost { session, why, .. } = *answer {
-            return self.effects.session_lost_here(channel, session, why);
-        }
         let writer = self.effects.touch(channel.connection);
         match *answer {
             FromHome::Confirm { confirm, .. } => writer.confirm(channel, confirm),
@@ -255,7 +260,8 @@ impl NodeEffects {
             return SendOutcome::Dropped;
         }
         let message = &message;
-        self.deliver(&Delivery { channel, consumer, tag, redelivered: false, message });
+        let (place, redelivered) = (0, false);
+        self.deliver(&Delivery { channel, consumer, tag, place, redelivered, message });
         SendOutcome::Sent
     }
 
@@ -328,10 +334,8 @@ impl Node {
             ToHome::Left { connection } => self.forget_admission(from, connection),
             ToHome::Disconnect { connection } => self.disconnect_remote(now, from, connection),
             ToHome::Drained { connection, bytes } => self.drained(from, connection, bytes),
-            ToHome::Publish { channel, message } => {
-                let carried = CarriedBody::of(message, bytes, values);
-                self.effects.links.took(from, carried.bytes);
-                self.publish_for_remote(now, from, channel, message, &carried);
+            ToHome::Publish { .. } | ToHome::PublishOnce { .. } => {
+                self.publish_for_remote(now, from, request, bytes, values);
             }
         }
     }
@@ -341,17 +345,28 @@ impl Node {
         &mut self,
         now: Time,
         from: ShardId,
-        id: ChannelId,
-        message: &[u8],
-        carried: &CarriedBody,
+        request: &ToHome<'_>,
+        bytes: usize,
+        values: &mut VecDeque<Value>,
     ) {
-        let Some(channel) = self.served_channel(from, id) else { return };
+        let (channel, number, message) = match *request {
+            ToHome::Publish { channel, message } => (channel, None, message),
+            ToHome::PublishOnce { channel, number, message } => (channel, Some(number), message),
+            _ => return,
+        };
+        let carried = CarriedBody::of(message, bytes, values);
+        self.effects.links.took(from, carried.bytes);
+        let Some(channel) = self.served_channel(from, channel) else { return };
         self.note_remote_input(now, channel.connection, carried.bytes);
         let mut further = Vec::new();
         let publish =
             Publish::parse(message, &mut further, carried.body.as_ref()).expect(UNDERSTOOD);
         self.effects.begin_call();
-        let published = self.engine.publish(now, channel, &publish, &mut self.effects);
+        let (engine, fx) = (&mut self.engine, &mut self.effects);
+        let published = match number {
+            None => engine.publish(now, channel, &publish, fx),
+            Some(number) => engine.publish_once(now, channel, number, &publish, fx),
+        };
         self.tell_what_it_did(channel);
         if let Err(refusal) = published {
             self.refuse(now, channel, None, refusal);

@@ -109,6 +109,8 @@ impl<'a> Record<'a> {
             body,
             shared: None,
             persistent: flags & PERSISTENT != 0,
+            priority: 0,
+            ttl: None,
             annotations: &NO_ANNOTATIONS,
         };
         let is_whole = recipients.len().is_multiple_of(RECIPIENT_BYTES);
@@ -142,6 +144,8 @@ pub(super) mod tests {
             body,
             shared: None,
             persistent: true,
+            priority: 0,
+            ttl: None,
             annotations: &NO_ANNOTATIONS,
         };
         DirectMessage {

@@ -2,7 +2,9 @@
 
 use super::host::Host;
 use crate::InProcessEvent;
-use angarium_engine::{ClaimSession, ConnectionId, RefusalKind, Reply, Request, SessionExpiry};
+use angarium_engine::{
+    ClaimSession, ClaimedSession, ConnectionId, RefusalKind, Reply, Request, SessionExpiry,
+};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -21,7 +23,8 @@ struct Client {
 
 fn text(event: InProcessEvent) -> String {
     match event {
-        InProcessEvent::Reply(Ok(Reply::Session { name, is_resumed, state, .. })) => {
+        InProcessEvent::Reply(Ok(Reply::Session(claimed))) => {
+            let ClaimedSession { name, is_resumed, state, .. } = *claimed;
             let how = if is_resumed { "resumed" } else { "new" };
             format!("{how} {name} {}", String::from_utf8_lossy(&state)).trim_end().to_owned()
         }
@@ -53,6 +56,7 @@ fn request(words: &[&str]) -> Request {
             expiry: expiry.unwrap_or_default(),
             recorded: words.contains(&"recorded"),
             state: value("state=").map(|state| state.to_owned().into()),
+            queue: None,
         }),
         "detach" => Request::DetachSession { name, expiry },
         "end" => Request::EndSession { name },

@@ -123,7 +123,8 @@ impl ProtocolWriter for Writer {
     fn send_direct(&mut self, out: &mut Output, direct: &DirectMessage<'_>) {
         let DirectMessage { channel, subscription: consumer, tag, message, .. } = *direct;
         let message = &message;
-        self.deliver(out, &Delivery { channel, consumer, tag, redelivered: false, message });
+        let (place, redelivered) = (0, false);
+        self.deliver(out, &Delivery { channel, consumer, tag, place, redelivered, message });
     }
 
     fn send_direct_batch(

@@ -310,6 +310,8 @@ mod tests {
             body: content.body,
             shared: None,
             persistent: content.persistent,
+            priority: content.priority,
+            ttl: content.ttl,
             annotations: &annotations,
         };
         assert_eq!(&*payload(&view), other_protocols);

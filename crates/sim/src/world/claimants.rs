@@ -86,6 +86,7 @@ pub(super) fn engine_request(request: &SessionRequest, ignores_records: bool) ->
                 expiry,
                 recorded: recorded && !ignores_records,
                 state: Some(claim.to_le_bytes().to_vec().into()),
+                queue: None,
             })
         }
         SessionRequest::Detach { session, expiry } => {

@@ -133,9 +133,10 @@ impl World {
         let is_claim = matches!(request, SessionRequest::Claim { .. });
         let mut is_unknown = false;
         let event = match reply {
-            Ok(Reply::Session { is_resumed, state, .. }) if is_claim => {
+            Ok(Reply::Session(claimed)) if is_claim => {
                 it.held.insert(session);
-                let before = state[..].try_into().ok().map(u64::from_le_bytes);
+                let is_resumed = claimed.is_resumed;
+                let before = claimed.state[..].try_into().ok().map(u64::from_le_bytes);
                 SessionEvent::Claimed { request, is_resumed, before }
             }
             Ok(_) if is_claim => return,

@@ -18,6 +18,7 @@ use crate::{
     SubjectPermissions, SubjectRules, Time,
 };
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 /// The version of every record so far.
 pub(crate) const VERSION: u8 = 3;
@@ -90,8 +91,12 @@ pub(crate) struct HeldRecord<'a> {
     pub(crate) by: &'a str,
 }
 
+/// Numbers, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Numbers(pub(crate) Vec<u64>);
+
 /// A session that survives a restart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SessionRecord<'a> {
     pub(crate) number: u64,
     pub(crate) vhost: &'a str,
@@ -101,6 +106,16 @@ pub(crate) struct SessionRecord<'a> {
     /// `None`: it is held.
     pub(crate) detached_at: Option<Time>,
     pub(crate) state: &'a [u8],
+    /// The number of its queue; 0: it has none.
+    pub(crate) queue: u64,
+    /// Attributes: key and value.
+    pub(crate) attributes: Vec<(&'a [u8], &'a [u8])>,
+    /// Numbers of publishes that are not taken again.
+    pub(crate) received: Numbers,
+    /// Places of its queue that were released and are still in use.
+    pub(crate) released: Numbers,
+    /// Its will: the delay and the message.
+    pub(crate) will: Option<(Duration, &'a [u8])>,
 }
 
 /// A durable named subscription.
@@ -141,6 +156,9 @@ codec_enum! {
         9 Requeued { messages: Vec<Requeued> },
         /// What consumers have added to a message, all of it.
         10 Annotated { queue: u64, seq: u64; changed },
+        /// A message that durable queues took, and the number of its publish, which the session does not take
+        /// again.
+        11 PublishedOnce { session: u64, number: u64, places: Vec<Place>; message },
         /// Messages that are in no page of their lane, whatever numbers pages have.
         15 Apart { queue: u64, lane: u8, entries: Vec<Entry> },
         /// A durable queue, and the user who declared it; the empty name is nobody's.
@@ -192,8 +210,28 @@ codec_enum! {
         33 VhostQuotaSet { vhost: &'a str, quota: Quota },
         /// What a user may do with the routing keys of an exchange.
         34 ExchangeRulesSet { user: &'a str, vhost: &'a str, exchange: &'a str, rules: ExchangeRules },
+        /// A session that is held has changed: what it has from now on.
+        35 SessionChanged {
+            number: u64,
+            expiry: SessionExpiry,
+            state: Option<&'a [u8]>,
+            put: Vec<(&'a [u8], &'a [u8])>,
+            removed: Vec<&'a [u8]>
+        },
         /// A queue is a durable named subscription.
         36 Subscribed { queue: u64, subscription: SubscriptionRecord<'a> },
+        /// A publish with that number, which no durable queue took, is not taken again by a session.
+        37 Received { session: u64, number: u64 },
+        /// It may be taken again.
+        38 ReceivedForgotten { session: u64, number: u64 },
+        /// A message of a session's queue is settled, and its place stays in use.
+        39 Released { session: u64, queue: u64, place: u64 },
+        /// It does not any more.
+        40 ReleasedForgotten { session: u64, place: u64 },
+        /// The will of a session: how long after its detach it is published, and the message.
+        41 WillSet { session: u64, delay: Duration; message },
+        /// It was published, or is not to be.
+        42 WillGone { session: u64 },
     }
 }
 
@@ -205,11 +243,16 @@ codec_fields!(<'a> SubjectRules: allow, deny);
 codec_fields!(<'a> Responses: messages, within);
 codec_fields!(<'a> ExchangeRules: publish, subscribe);
 codec_fields!(<'a> SubjectPermissions: publish, subscribe, responses);
-codec_fields!(<'a> SessionRecord<'a>: number, vhost, name, user, expiry, detached_at, state);
+codec_fields!(<'a> SessionRecord<'a>: number, vhost, name, user, expiry, detached_at, state, queue,
+    attributes, received, released, will);
 codec_fields!(<'a> SubscriptionRecord<'a>: owner, name, shared, source, keys, filter, not_from);
 codec_as!(Requeued as (Varint, Varint, u32):
     |message| (Varint(message.queue), Varint(message.seq), message.requeues),
     |(Varint(queue), Varint(seq), requeues)| Ok(Requeued { queue, seq, requeues }));
+
+codec_as!(Numbers as Vec<Varint>:
+    |numbers| numbers.0.iter().copied().map(Varint).collect(),
+    |numbers| Ok(Numbers(numbers.into_iter().map(|Varint(number)| number).collect())));
 
 /// As the difference of each entry to the one before it.
 impl Codec<'_> for Vec<Entry> {
@@ -303,6 +346,10 @@ pub(crate) fn message_of(record: &[u8]) -> Result<&[u8], Malformed> {
     if kind == Kind::Published as u8 || kind == Kind::Moved as u8 {
         let places = reader.count()?;
         reader.take(places.saturating_mul(PLACE_BYTES))?;
+    } else if kind == Kind::PublishedOnce as u8 {
+        reader.get::<(u64, u64)>()?;
+        let places = reader.count()?;
+        reader.take(places.saturating_mul(PLACE_BYTES))?;
     } else if kind == Kind::Delayed as u8 {
         reader.get::<(u64, &str, Time)>()?;
         reader.text()?;
@@ -316,6 +363,22 @@ impl<'a> Record<'a> {
     /// Takes a record apart.
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Record<'a>, Malformed> {
         versioned(bytes)?.whole()
+    }
+
+    /// The number of the session that a record says something about.
+    pub(crate) fn session(&self) -> Option<u64> {
+        match *self {
+            Record::SessionChanged { number, .. }
+            | Record::SessionDetached { number, .. }
+            | Record::SessionEnded { number } => Some(number),
+            Record::Received { session, .. }
+            | Record::ReceivedForgotten { session, .. }
+            | Record::Released { session, .. }
+            | Record::ReleasedForgotten { session, .. }
+            | Record::WillSet { session, .. }
+            | Record::WillGone { session } => Some(session),
+            _ => None,
+        }
     }
 
     /// Writes the record over what `out` held.

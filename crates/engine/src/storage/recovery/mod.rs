@@ -29,6 +29,10 @@ impl Engine {
             Record::Published { places, message } => {
                 self.replay_published(position, &places, message, fx)
             }
+            Record::PublishedOnce { session, number, places, message } => {
+                self.replay_received(session, number);
+                self.replay_published(position, &places, message, fx)
+            }
             Record::Moved { places, .. } => {
                 self.replay_moved(position, &places, fx);
                 Ok(())
@@ -119,10 +123,15 @@ impl Engine {
                 self.restore_subscription(queue, subscription)?;
             }
             Record::SessionPut(session) => self.restore_session(&session)?,
-            Record::SessionDetached { number, at, expiry } => {
-                self.replay_session_detached(number, at, expiry);
-            }
-            Record::SessionEnded { number } => self.replay_session_ended(number),
+            Record::SessionChanged { .. }
+            | Record::SessionDetached { .. }
+            | Record::SessionEnded { .. }
+            | Record::Received { .. }
+            | Record::ReceivedForgotten { .. }
+            | Record::Released { .. }
+            | Record::ReleasedForgotten { .. }
+            | Record::WillSet { .. }
+            | Record::WillGone { .. } => self.replay_session(&record, fx)?,
             record => self.replay_access(&record, fx)?,
         }
         Ok(())
@@ -305,6 +314,17 @@ impl Engine {
             None => Ok(()),
             Some(name) => Err(format!("message {last} of queue '{name}' settled before {next}")),
         }
+    }
+
+    /// A message was settled whose place stays in use; it may have been settled by another record, too.
+    pub(crate) fn replay_released<F: Effects>(
+        &mut self,
+        queue: u64,
+        place: u64,
+        fx: &mut F,
+    ) -> Result<(), String> {
+        let next = self.queues.numbered(queue).map_or(0, |queue| queue.next_seq);
+        if place < next { self.replay_settled(queue, place..=place, fx) } else { Ok(()) }
     }
 
     fn replay_requeued(&mut self, message: Requeued) {

@@ -215,6 +215,8 @@ messages! {
         11 Grant { channel: ChannelId, grant: Grant, consumer: &'a str },
         /// A connection that is admitted wants to enter a virtual host: has that room?
         12 Enter { key: ConnectionKey, vhost: &'a str },
+        /// A message that is taken once, as [`ToHome::Publish`], and its number.
+        13 PublishOnce { channel: ChannelId, number: u64, message: &'a [u8] },
     }
 }
 
@@ -223,7 +225,12 @@ messages! {
     enum FromHome<'a> {
         /// A delivery; its message as [`angarium_engine::MessageView::parse`] reads it.
         0 Deliver {
-            name: ChannelName, tag: u64, redelivered: bool, consumer: &'a str, message: &'a [u8]
+            name: ChannelName,
+            tag: u64,
+            place: u64,
+            redelivered: bool,
+            consumer: &'a str,
+            message: &'a [u8]
         },
         /// The answer to a get.
         1 GetAnswer {

@@ -48,6 +48,7 @@ fn shard_messages_come_back() {
         ToHome::Ended.into(),
         ToHome::Open { name: NAME }.into(),
         ToHome::Publish { channel, message: b"message" }.into(),
+        ToHome::PublishOnce { channel, number: u64::MAX, message: b"message" }.into(),
         ToHome::Settle { channel, settle: SETTLE_ALL, annotations: b"" }.into(),
         ToHome::Settle {
             channel,
@@ -70,11 +71,12 @@ fn shard_messages_come_back() {
 fn shard_messages_from_home_come_back() {
     let (name, key) = (NAME, ConnectionKey { id: ConnectionId(7), serial: 9 });
     let (tag, redelivered, messages_left, message) = (3, true, 4, &b"message"[..]);
+    let place = 1 << 40;
     let text = "queue 'q' is full";
     let refused = Some(PublishRefusal { kind: RefusalKind::LimitExceeded, text });
     let confirm = Confirm { number: 9, multiple: true, refused };
     let answers = [
-        FromHome::Deliver { name, tag, redelivered, consumer: "ctag", message },
+        FromHome::Deliver { name, tag, place, redelivered, consumer: "ctag", message },
         FromHome::GetAnswer { name, tag, redelivered, messages_left, message },
         FromHome::Confirm { name, confirm },
         FromHome::Returned { name, message },
