@@ -5,6 +5,7 @@ use crate::access::definitions::Definitions;
 use crate::access::{Access, Grant};
 use crate::channel::client_names::ClientNames;
 use crate::channel::pauses::Pauses;
+use crate::channel::places::Places;
 use crate::channel::transaction::{ChannelPlace, Transaction};
 use crate::channel::{Channel, Connection};
 use crate::consumer::Consumer;
@@ -128,6 +129,8 @@ pub(crate) struct Clients {
     pub(crate) connections: Vec<Option<Connection>>,
     /// Names that connections have to themselves.
     pub(crate) names: ClientNames,
+    /// Places that clients have once, over all of their connections.
+    pub(crate) places: Places,
     /// Connections that home has refused to count.
     pub(crate) not_admitted: BTreeSet<ConnectionId>,
     /// What home has answered connections that wanted to enter a virtual host: whether they may.

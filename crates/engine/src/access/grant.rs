@@ -161,6 +161,7 @@ impl Grant {
             | Request::OpenInbox { .. }
             | Request::Hold { .. }
             | Request::Release { .. }
+            | Request::TakePlace { .. }
             | Request::SetChannelCredit(_)
             | Request::SetFlow(_)
             | Request::Recover

@@ -33,7 +33,8 @@ impl Engine {
             let unsettled = channel.unsettled.len() * size_of::<Delivered>();
             let own = channel.transaction.and_then(|slot| self.clients.transactions.get(slot));
             let holds: usize = channel.holds.iter().map(Hold::bytes).sum();
-            let channel_bytes = (size_of::<Channel>() + consumers + holds) as u64;
+            let places = self.clients.places.bytes_of(channel.id);
+            let channel_bytes = (size_of::<Channel>() + consumers + holds + places) as u64;
             let channel_bytes = channel_bytes + channel.filter_bytes;
             held.add(MemoryKind::Channels, channel_bytes);
             held.add(MemoryKind::Unsettled, unsettled as u64);

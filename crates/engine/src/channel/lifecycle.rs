@@ -232,6 +232,7 @@ impl Engine {
         self.tell_confirms_of(id, fx);
         self.agenda.wide.channel_left(id);
         self.release_all(now, slot, fx);
+        self.clients.places.release_all(id);
         self.agenda.pauses.channel_left(id);
         let mut channel = self.clients.channels.remove(slot).expect("a channel's slot is in use");
         for queue in std::mem::take(&mut channel.gets) {

@@ -5,6 +5,7 @@ mod commit;
 pub(crate) mod confirms;
 mod lifecycle;
 pub(crate) mod pauses;
+pub(crate) mod places;
 pub(crate) mod transaction;
 mod transactions;
 

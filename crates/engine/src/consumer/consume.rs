@@ -1,6 +1,7 @@
 //! Consumers begin and end.
 
 use super::credit::Account;
+use super::deferred_settle::{Fate, TakerKey};
 use super::{Consumer, NO_CHANNEL};
 use crate::engine::{Clients, Engine};
 use crate::interface::limits::check_name;
@@ -160,16 +161,29 @@ impl Engine {
             let vhost = channel.vhost;
             return self.remove_inbox(vhost, &inbox);
         }
-        let id = channel.id;
+        self.end_consumer_named(now, slot, name, returns.then_some(Fate::Closed), fx);
+    }
+
+    /// Ends a consumer or a browser; with a fate also its unsettled deliveries.
+    pub(crate) fn end_consumer_named<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        name: &str,
+        fate: Option<Fate>,
+        fx: &mut F,
+    ) {
+        let id = self.clients.channels[slot].id;
         if self.end_browser(id, name) {
             return;
         }
         if let Some(consumer) = self.consumer_named(slot, name) {
             let others = self.queues.get(self.clients.consumers[consumer].queue);
             self.count_consumers(slot, others.map_or(0, |queue| queue.consumers.len()));
-            let ended = self.end_consumer(now, consumer, fx).filter(|_| returns);
-            if let Some(Consumer { incarnation, queue, .. }) = ended {
-                self.return_those_of(now, slot, consumer, incarnation, queue, fx);
+            let ended = self.end_consumer(now, consumer, fx);
+            if let (Some(Consumer { incarnation, queue, .. }), Some(fate)) = (ended, fate) {
+                let taker = TakerKey { consumer, incarnation, queue };
+                self.return_those_of(now, slot, taker, fate, fx);
             }
         }
     }
@@ -273,6 +287,8 @@ impl Engine {
         }
         for (channel_slot, consumers) in ended {
             let Some(channel) = self.clients.channels.get_mut(channel_slot) else { continue };
+            let places = &mut self.clients.places;
+            consumers.iter().for_each(|(_, name)| places.release(channel.id, name));
             let gone = consumers.iter().map(|(slot, name)| (*slot, &**name));
             channel.consumers.remove(gone);
             channel.cancelled.extend(consumers.into_iter().map(|(_, name)| (name, why)));
@@ -283,6 +299,7 @@ impl Engine {
     /// A channel hears at the end of the turn that a consumer was cancelled.
     pub(crate) fn tell_cancelled(&mut self, channel: u32, consumer: String, why: CancelReason) {
         if let Some(channel_there) = self.clients.channels.get_mut(channel) {
+            self.clients.places.release(channel_there.id, &consumer);
             channel_there.cancelled.push((consumer, why));
             self.wait_to_tell(channel);
         }

@@ -26,6 +26,14 @@ pub(crate) enum Fate {
     Lost,
 }
 
+/// What tells the deliveries of a consumer that has ended from others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TakerKey {
+    pub(crate) consumer: u32,
+    pub(crate) incarnation: u32,
+    pub(crate) queue: u32,
+}
+
 impl Fate {
     /// What becomes of one of them.
     #[inline]
@@ -152,18 +160,19 @@ impl Engine {
         }
     }
 
-    /// Gives back the deliveries of a channel that went to a consumer which has ended in good order.
+    /// Gives back the deliveries of a channel that went to a consumer which has ended.
     pub(crate) fn return_those_of<F: Effects>(
         &mut self,
         now: Time,
         slot: u32,
-        consumer: u32,
-        incarnation: u32,
-        queue: u32,
+        ended: TakerKey,
+        fate: Fate,
         fx: &mut F,
     ) {
+        let TakerKey { consumer, incarnation, queue } = ended;
         let is_its = |taker: Taker| (taker.slot, taker.incarnation) == (consumer, incarnation);
-        self.return_some_of(now, slot, queue, |it| it.taker.is_some_and(is_its), fx);
+        let is_its = |it: &Delivered| it.taker.is_some_and(is_its);
+        self.return_some_of(now, slot, queue, is_its, fate, fx);
     }
 
     /// Gives back the deliveries of a channel that are of one queue, as where their consumers end in good
@@ -177,7 +186,7 @@ impl Engine {
     ) {
         let number = self.queues[queue].number;
         let is_its = |it: &Delivered| it.queue == queue && it.queue_number == number;
-        self.return_some_of(now, slot, queue, is_its, fx);
+        self.return_some_of(now, slot, queue, is_its, Fate::Closed, fx);
     }
 
     fn return_some_of<F: Effects>(
@@ -186,6 +195,7 @@ impl Engine {
         slot: u32,
         queue: u32,
         is_its: impl Fn(&Delivered) -> bool,
+        fate: Fate,
         fx: &mut F,
     ) {
         let unsettled = &mut self.clients.channels[slot].unsettled;
@@ -199,10 +209,10 @@ impl Engine {
             }
         }
         if is_many {
-            return self.settle_later(slot, deliveries, Fate::Closed.plain(), &[queue]);
+            return self.settle_later(slot, deliveries, fate.plain(), &[queue]);
         }
         while let Some(delivered) = deliveries.take_first(u64::MAX) {
-            self.settle_one(now, Some(slot), delivered, Fate::Closed.plain(), fx);
+            self.settle_one(now, Some(slot), delivered, fate.plain(), fx);
         }
     }
 

@@ -123,6 +123,7 @@ impl Engine {
                 let vhost = self.clients.channels[slot].vhost;
                 self.clients.names.claim(id.connection, vhost, &name)?
             }
+            Request::TakePlace { place, holder } => self.take_place(now, id, place, &holder, fx)?,
             Request::BeginTransaction => self.begin_transaction(slot)?,
             Request::EndTransaction { id, commits } => {
                 return self.end_transaction(now, slot, id, commits, fx);

@@ -32,6 +32,8 @@ pub const SUBJECT_CHANGES_KEPT: usize = 64;
 pub const SESSION_NAME_BYTES_MAX: usize = 1024;
 /// Bytes in the name of a named subscription, in that of its owner, and in that of a holder.
 pub const SUBSCRIPTION_NAME_BYTES_MAX: usize = 1024;
+/// Bytes in the name of a place that a client has once.
+pub const PLACE_BYTES_MAX: usize = 1280;
 /// Keys that one named subscription binds.
 pub const SUBSCRIPTION_KEYS_MAX: usize = 1024;
 /// Bytes that a protocol keeps with a session.

@@ -265,6 +265,8 @@ pub enum CancelReason {
     QueueFailed,
     /// Its user may not read from the queue any more.
     Forbidden,
+    /// Its client has taken its place anew, on another connection ([`Request::TakePlace`]).
+    TakenOver,
 }
 
 /// Control requests: everything that is not publish or settle. Each gets exactly one
@@ -309,6 +311,12 @@ pub enum Request {
     /// Gives the connection a name to itself among those of its virtual host. Reply: `Done`. Refused: another
     /// connection has it (`ResourceLocked`).
     ClaimClientName { name: String },
+    /// Takes a place that the connection's client has once over all of its connections, for a holder, whose
+    /// name is unique in its channel. Holders of the same place on other connections lose it, with what
+    /// they hold and the consumers of their names, whose unsettled deliveries go back as `on_loss` says; each
+    /// hears so by [`crate::Effects::consumer_cancelled`]. A client is told apart by virtual host, user and
+    /// [`crate::Engine::name_client`]; for one without a name nothing happens. Reply: `Done`.
+    TakePlace { place: String, holder: String },
     /// Opens a named subscription: creates it, or joins the one that is there. One with another source or
     /// keys takes its place where it has no consumers. Consuming from its queue begins its use. Reply:
     /// `Queue`. Refused: it is in use (`ResourceLocked`), or shared and the one asked for is not, or the
@@ -323,7 +331,7 @@ pub enum Request {
     /// Holds a queue or exchange, which has to be there: a temporary one stays for its holders. The holder's
     /// name is unique in its channel, with which it ends. Reply: `Done`.
     Hold { node: BindingTarget, holder: String },
-    /// Ends a holder, if there is one. Reply: `Done`.
+    /// Ends a holder, if there is one, also of a place. Reply: `Done`.
     Release { holder: String },
     /// Sets the channel's credit over all its consumers. Reply: `Done`.
     SetChannelCredit(Credit),

@@ -29,15 +29,27 @@ impl Engine {
                 Ok(Reply::Done)
             }
             Request::Release { holder } => {
-                let holds = &mut self.clients.channels[slot].holds;
-                let found = holds.iter().position(|hold| hold.holder.as_ref() == Some(&holder));
-                if let Some(hold) = found.map(|at| holds.swap_remove(at)) {
-                    let vhost = self.clients.channels[slot].vhost;
-                    self.release(now, vhost, hold, fx);
-                }
+                self.release_holder(now, slot, &holder, fx);
                 Ok(Reply::Done)
             }
             _ => unreachable!("only requests about lifetimes come here"),
+        }
+    }
+
+    /// Ends a holder, if there is one.
+    pub(crate) fn release_holder<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        holder: &str,
+        fx: &mut F,
+    ) {
+        let channel = &mut self.clients.channels[slot];
+        self.clients.places.release(channel.id, holder);
+        let found = channel.holds.iter().position(|hold| hold.holder.as_deref() == Some(holder));
+        if let Some(hold) = found.map(|at| channel.holds.swap_remove(at)) {
+            let vhost = channel.vhost;
+            self.release(now, vhost, hold, fx);
         }
     }
 

@@ -35,6 +35,7 @@ mod named_subscriptions;
 mod options;
 mod page_in;
 mod pages;
+mod places;
 mod purges;
 mod quotas;
 mod rebuild;

@@ -234,6 +234,7 @@ impl Effects for Recorder {
             CancelReason::QueueDeleted => "",
             CancelReason::QueueFailed => " failed",
             CancelReason::Forbidden => " forbidden",
+            CancelReason::TakenOver => " taken over",
         };
         self.line(channel, &format!("cancelled {consumer}{why}"));
     }

@@ -88,6 +88,7 @@ impl Handler {
                         attaching.filters = taken;
                     }
                 }
+                self.take_place(context, number, handle);
                 self.begin_attaching(context, number, handle, first);
             }
             Err(fault) => self.refuse_attach(context, number, handle, &fault),
@@ -110,6 +111,31 @@ impl Handler {
         }
     }
 
+    /// Ends links of the same name on other connections with the same container id, user and virtual host (part
+    /// 2, 2.6.1): mostly those of a connection whose loss has not been noticed. Not those that are made to be
+    /// several (shared subscriptions, what answers requests), nor of names that begin with the container id:
+    /// Qpid Proton for Python makes such names up, the same for all links to an address.
+    fn take_place(&mut self, context: &mut Context<impl Host>, number: u16, handle: u32) {
+        let Some(link) = self.sessions.get(number).and_then(|session| session.link(handle)) else {
+            return;
+        };
+        let (role, has_own_name) = match &link.node {
+            Node::Source(it) if !it.is_shared => ("from", it.subscription.is_some()),
+            Node::Recovered(_) => ("from", true),
+            Node::Target(_) => ("to", false),
+            _ => return,
+        };
+        let rest = link.name.strip_prefix(&*self.container);
+        let is_made_up = !has_own_name && rest.is_some_and(|rest| rest.starts_with('-'));
+        if self.container.is_empty() || is_made_up {
+            return;
+        }
+        link.holds = true;
+        let place = format!("{role} {}", link.name);
+        let request = Request::TakePlace { place, holder: consumer_of(handle) };
+        self.ask(context, number, request, Pending::Nothing);
+    }
+
     fn begin_attaching(
         &mut self,
         context: &mut Context<impl Host>,
@@ -122,7 +148,7 @@ impl Handler {
             First::QueueToWrite(name) => {
                 if let Some(link) = self.sessions.get(number).and_then(|it| it.link(handle)) {
                     // No other queue goes by itself.
-                    link.holds = name.starts_with(NAMES.queue_prefix);
+                    link.holds |= name.starts_with(NAMES.queue_prefix);
                 }
                 let (node, holder) = (BindingTarget::Queue(name), consumer_of(handle));
                 (Request::Hold { node, holder }, Step::Find)
@@ -171,6 +197,9 @@ impl Handler {
             }
             (Step::Temporary, Ok(Reply::Created { name })) => Ok(temporary_made(link, name)),
             (Step::Recover, Ok(Reply::Subscription(info))) => {
+                if let Node::Recovered(source) = &mut link.node {
+                    source.queue.clone_from(&info.queue);
+                }
                 if let Some(attaching) = link.attaching() {
                     attaching.recovered = Some(info);
                 }
@@ -210,7 +239,8 @@ impl Handler {
         let (role, is_paused) = (link.role, self.is_blocked);
         let releases = matches!(&link.node,
             Node::Target(Target::Exchange { exchange, .. }) if !exchange.is_empty());
-        let settles = matches!(&link.node, Node::Source(source) if source.is_presettled);
+        let settles = matches!(&link.node,
+            Node::Source(source) | Node::Recovered(source) if source.is_presettled);
         self.put_attach(context, number, &attach, &attaching, settles);
         let window = self.settings.link_credit;
         let (writer, out) = self.outgoing(context);

@@ -48,17 +48,14 @@ impl Handler {
         link.unfinished = None;
         let holds = std::mem::take(&mut link.holds);
         let mut requests = Vec::new();
-        match &link.node {
-            Node::Source(source) => {
-                let name = consumer_of(handle);
-                requests.push(Request::CancelConsumer { name, returns: true });
-                requests.extend(source.subscription.clone().filter(|_| closed).map(deletion));
-            }
-            Node::Recovered(name) if closed => requests.push(deletion(name.clone())),
-            _ => {}
+        if let Node::Source(_) = &link.node {
+            requests.push(Request::CancelConsumer { name: consumer_of(handle), returns: true });
         }
         if holds {
             requests.push(Request::Release { holder: consumer_of(handle) });
+        }
+        if let Node::Source(source) | Node::Recovered(source) = &link.node {
+            requests.extend(source.subscription.clone().filter(|_| closed).map(deletion));
         }
         let Some(last) = requests.pop() else {
             return self.put_detach(context, number, handle, closed, None);

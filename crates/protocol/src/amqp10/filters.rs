@@ -5,6 +5,7 @@
 //! | a selector, as JMS has it | `apache.org:selector-filter:string`, 0x468C00000004 |
 //! | nothing of one's own client | `apache.org:no-local-filter:list`, 0x468C00000003 |
 //! | a key of a direct or pattern of a topic exchange | `apache.org:legacy-amqp-…-binding:string` |
+//! | headers, as a headers exchange has them | `apache.org:legacy-amqp-headers-binding:map`, 0x468C00000002 |
 //! | an SQL expression | `amqp:sql-filter`, 0x120 |
 //! | fields of the properties | `amqp:properties-filter`, 0x173 |
 //! | application properties | `amqp:application-properties-filter`, 0x174 |
@@ -30,6 +31,7 @@ enum Kind {
     Selector,
     NoLocal,
     Key,
+    Headers,
     Properties,
     ApplicationProperties,
 }
@@ -48,6 +50,10 @@ impl Kind {
                 "apache.org:legacy-amqp-direct-binding:string"
                 | "apache.org:legacy-amqp-topic-binding:string",
             )) => Kind::Key,
+            Descriptor::Code(0x0000_468c_0000_0002)
+            | Descriptor::Name(Symbol("apache.org:legacy-amqp-headers-binding:map")) => {
+                Kind::Headers
+            }
             Descriptor::Code(0x173) | Descriptor::Name(Symbol("amqp:properties-filter")) => {
                 Kind::Properties
             }
@@ -109,6 +115,7 @@ fn take(
         (Kind::Selector, Value::String(text)) => conditions.push(text.to_owned()),
         (Kind::NoLocal, _) => filters.no_local = true,
         (Kind::Key, Value::String(key)) => filters.key = Some(key.to_owned()),
+        (Kind::Headers, Value::Map(headers)) => return add_headers(headers, conditions),
         (Kind::Properties, Value::Map(fields)) => {
             let section = |name: &str| format!("properties.{}", name.replace('-', "_"));
             return add_fields(fields, &section, conditions);
@@ -121,9 +128,52 @@ fn take(
             );
         }
         (Kind::Selector | Kind::Key, _) => return Err("the filter is no string".to_owned()),
-        (Kind::Properties | Kind::ApplicationProperties, _) => {
+        (Kind::Headers | Kind::Properties | Kind::ApplicationProperties, _) => {
             return Err("the filter is no map".to_owned());
         }
+    }
+    Ok(true)
+}
+
+/// Adds which headers a message has to have, as a binding to a headers exchange says it: all of them, or any
+/// where `x-match` says so; a header without a value has to be there. False: a value is of a type that is not
+/// compared.
+fn add_headers(headers: Map<'_>, conditions: &mut Vec<String>) -> Result<bool, String> {
+    let mut all = Vec::new();
+    let mut between = " AND ";
+    for (key, value) in headers.entries() {
+        let (Value::Symbol(Symbol(name)) | Value::String(name)) = key else {
+            return Err("the filter has a key that is neither symbol nor string".to_owned());
+        };
+        match (name, value) {
+            ("x-match", Value::String(how) | Value::Symbol(Symbol(how))) => {
+                between = match how {
+                    "all" => " AND ",
+                    "any" => " OR ",
+                    other => return Err(format!("x-match is '{other}', and neither all nor any")),
+                };
+            }
+            ("x-match", _) => return Err("x-match is neither 'all' nor 'any'".to_owned()),
+            _ if name.starts_with("x-") => {}
+            _ => {
+                let name = in_brackets(&format!("application_properties.{name}"));
+                all.push(match value {
+                    Value::Null => format!("{name} IS NOT NULL"),
+                    Value::String(text) | Value::Symbol(Symbol(text)) => {
+                        format!("{name} = {}", quoted(text))
+                    }
+                    value => match condition(&name, value)? {
+                        Some(condition) => condition,
+                        None => return Ok(false),
+                    },
+                });
+            }
+        }
+    }
+    match all.is_empty() {
+        false => conditions.push(all.join(between)),
+        true if between == " OR " => conditions.push("FALSE".to_owned()),
+        true => {}
     }
     Ok(true)
 }
@@ -258,6 +308,38 @@ mod tests {
              '%''x' ESCAPE '\\' AND [properties.to] = '&a' AND [properties.group_id] IS NULL",
             1,
         );
+    }
+
+    #[test]
+    fn headers_are_matched_as_a_headers_exchange_does() {
+        let headers = |fill: &dyn Fn(&mut crate::amqp10::codec::MapWriter<'_>)| {
+            let map = OwnedValue::map(|map| fill(map));
+            [("headers", described(0x0000_468c_0000_0002, &map.value()))]
+        };
+        let two = |map: &mut crate::amqp10::codec::MapWriter<'_>| {
+            map.put(&"colour", &"&red");
+            map.put(&"size", &7_i64);
+            map.put(&"new", &Value::Null);
+            map.put(&"x-other", &1_u32);
+        };
+        check(
+            &headers(&two),
+            "[application_properties.colour] = '&red' AND [application_properties.size] = 7 AND \
+             [application_properties.new] IS NOT NULL",
+            1,
+        );
+        check(
+            &headers(&|map| {
+                map.put(&"x-match", &"any");
+                map.put(&"a", &true);
+                map.put(&"b", &1_i32);
+            }),
+            "[application_properties.a] = TRUE OR [application_properties.b] = 1",
+            1,
+        );
+        check(&headers(&|map| map.put(&"x-match", &"any")), "FALSE", 1);
+        let set = set(&headers(&|map| map.put(&"x-match", &"some")));
+        assert_eq!(read(set.as_map()).unwrap_err(), "x-match is 'some', and neither all nor any");
     }
 
     #[test]

@@ -4,8 +4,10 @@ use super::codec::Flow;
 use super::fault::Fault;
 use super::handler::Handler;
 use super::link::{Credit, LinkStage, Node, Role, consumer_of};
+use super::mapping;
+use super::pending::Pending;
 use crate::{Context, Host};
-use angarium_engine::Grant;
+use angarium_engine::{Grant, Request};
 
 impl Handler {
     /// Takes a flow frame.
@@ -68,6 +70,17 @@ impl Handler {
         Ok(())
     }
 
+    /// Begins to consume from a durable subscription that was found by its link's name.
+    fn begin_recovered(&mut self, context: &mut Context<impl Host>, number: u16, handle: u32) {
+        let link = self.sessions.get(number).and_then(|session| session.link(handle));
+        let Some(link) = link else { return };
+        let Node::Recovered(source) = &mut link.node else { return };
+        let source = std::mem::take(source);
+        let request = Request::Consume(mapping::consume(handle, &source));
+        link.node = Node::Source(source);
+        self.ask(context, number, request, Pending::Consume { handle });
+    }
+
     /// Allows deliveries on a link as far as the peer's credit.
     pub(super) fn grant(
         &mut self,
@@ -76,6 +89,9 @@ impl Handler {
         handle: u32,
         credit: Credit,
     ) {
+        if credit.link_credit > 0 {
+            self.begin_recovered(context, number, handle);
+        }
         let link = self.sessions.get(number).and_then(|session| session.link(handle));
         let is_consumer = link.is_some_and(|link| matches!(link.node, Node::Source(_)));
         let (writer, out) = self.outgoing(context);

@@ -78,6 +78,12 @@ impl Handler {
         if !link.is_attached() {
             return Ok(());
         }
+        let Some(receiver) = state.receiver(handle) else { return Ok(()) };
+        if receiver.is_detached {
+            // By the engine.
+            link.unfinished = None;
+            return Ok(());
+        }
         if link.unfinished.is_some() {
             return self.continue_message(context, place, transfer, payload);
         }
@@ -85,7 +91,6 @@ impl Handler {
             let text = "the first transfer of a delivery has no delivery-id";
             return Err(Fault::link(handle, Condition::InvalidField, text));
         };
-        let Some(receiver) = state.receiver(handle) else { return Ok(()) };
         if !receiver.begin_delivery() {
             let text = "more deliveries than there was credit for";
             return Err(Fault::link(handle, Condition::TransferLimitExceeded, text));

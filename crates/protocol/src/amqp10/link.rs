@@ -61,7 +61,7 @@ pub(super) struct Link {
     pub(super) role: Role,
     pub(super) stage: LinkStage,
     pub(super) node: Node,
-    /// It holds a temporary queue or topic.
+    /// It holds a temporary queue or topic, or has a place of its client.
     pub(super) holds: bool,
     /// The receiver settles when the sender has (receiver settle mode `second`).
     pub(super) is_second: bool,
@@ -76,8 +76,9 @@ pub(super) enum Node {
     Source(Source),
     /// Where messages go.
     Target(Target),
-    /// A durable subscription that the peer asks for by its link's name alone.
-    Recovered(SubscriptionName),
+    /// A durable subscription that the peer asks for by its link's name alone: it is consumed from once there
+    /// is credit.
+    Recovered(Source),
     /// What answers requests that come as messages.
     Service(Service),
     /// The way of its answers.
@@ -110,6 +111,8 @@ pub(super) struct Source {
     pub(super) binding: Option<(String, String)>,
     /// The named subscription that the queue is of; it is deleted where the link is closed.
     pub(super) subscription: Option<SubscriptionName>,
+    /// Others consume from the same subscription.
+    pub(super) is_shared: bool,
 }
 
 /// Where messages go.
@@ -135,8 +138,8 @@ impl Link {
     pub(super) fn is_attached(&self) -> bool {
         matches!(self.stage, LinkStage::Attached)
     }
-    /// Whether a link that is attached with the same name takes its place. Subscriptions are used by one link
-    /// at a time, or shared.
+    /// Whether a link of the same name in another session of the connection takes its place. Subscriptions are
+    /// used by one link at a time, or shared.
     pub(super) fn may_be_stolen(&self) -> bool {
         let is_named = matches!(&self.node, Node::Source(source) if source.subscription.is_some());
         self.is_attached() && !is_named

@@ -9,6 +9,8 @@ pub(super) enum Pending {
     Nothing,
     /// A link that is being attached.
     Attach { handle: u32, step: Step },
+    /// A link that is attached begins to consume.
+    Consume { handle: u32 },
     /// A link that the peer has detached; whether it closes it.
     Detach { handle: u32, closed: bool },
     /// A transaction that begins: the delivery that asked for it.

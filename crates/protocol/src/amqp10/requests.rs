@@ -1,5 +1,6 @@
 //! What sessions ask the engine for, and its answers.
 
+use super::fault::Fault;
 use super::handler::{Handler, Waiting};
 use super::pending::Pending;
 use crate::{Context, Host};
@@ -50,6 +51,12 @@ impl Handler {
             Pending::Nothing => {}
             Pending::Attach { handle, step } => {
                 self.attach_answered(context, number, handle, step, reply);
+            }
+            Pending::Consume { handle } => {
+                if let Err(refusal) = reply {
+                    let fault = Fault::refused(handle, refusal);
+                    self.fail_link(context, number, handle, &fault);
+                }
             }
             Pending::Detach { handle, closed } => {
                 self.detach_answered(context, number, handle, closed, reply);

@@ -68,7 +68,13 @@ impl Handler {
         let handle = attach.handle;
         let Some(source) = attach.source else {
             let name = self.subscription_name(attach.name, attach.desired_capabilities);
-            return Ok(Resolved::new(Node::Recovered(name.clone()), First::Find(name)));
+            let node = Source {
+                is_presettled: attach.snd_settle_mode == SenderSettleMode::Settled,
+                priority: mapping::priority(attach),
+                subscription: Some(name.clone()),
+                ..Source::default()
+            };
+            return Ok(Resolved::new(Node::Recovered(node), First::Find(name)));
         };
         let asked = filters::read(source.filter.unwrap_or_default())
             .map_err(|why| Fault::link(handle, Condition::InvalidField, why))?;
@@ -143,7 +149,8 @@ impl Handler {
             ));
         }
         let name = self.subscription_name(attach.name, source.capabilities);
-        let SubscriptionName { owner, name } = name.clone();
+        node.is_shared = shared;
+        let SubscriptionName { owner, name } = name;
         if durable {
             node.subscription = Some(SubscriptionName { owner: owner.clone(), name: name.clone() });
         }

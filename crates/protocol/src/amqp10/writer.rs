@@ -100,6 +100,9 @@ impl ProtocolWriter for Writer {
             CancelReason::Forbidden => {
                 (Condition::UnauthorizedAccess, "the user may not read from the queue any more")
             }
+            CancelReason::TakenOver => {
+                (Condition::LinkStolen, "the link was attached anew by another connection")
+            }
         };
         if let Some(session) = self.session(channel.number)
             && session.link(handle).is_some_and(|link| !link.is_detached())

@@ -142,7 +142,7 @@ plain_enums! {
         NotImplemented, Unroutable, MemoryShort, StorageUnavailable, Internal
     }
     Pace { Drained, Slow, TooSlow }
-    CancelReason { QueueDeleted, QueueFailed, Forbidden }
+    CancelReason { QueueDeleted, QueueFailed, Forbidden, TakenOver }
     SessionLoss { TakenOver, Ended }
 }
 

@@ -83,6 +83,7 @@ fn shard_messages_from_home_come_back() {
         FromHome::Cancelled { name, why: CancelReason::QueueDeleted, consumer: "ctag" },
         FromHome::Cancelled { name, why: CancelReason::QueueFailed, consumer: "" },
         FromHome::Cancelled { name, why: CancelReason::Forbidden, consumer: "" },
+        FromHome::Cancelled { name, why: CancelReason::TakenOver, consumer: "7" },
         FromHome::Drained { name, delivered: 1 << 40, consumer: "ctag" },
         FromHome::SessionLost { name, session: "s", why: SessionLoss::TakenOver },
         FromHome::SessionLost { name, session: "", why: SessionLoss::Ended },

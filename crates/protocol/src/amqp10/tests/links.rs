@@ -1,9 +1,12 @@
 //! Links: attach and detach, credit, drain, windows, refusals.
 
-use super::client::{Client, closing, credit, data, receiver, sender, settled, transfer};
+use super::client::{
+    Client, begin, closing, credit, data, open, receiver, sender, settled, transfer,
+};
 use crate::amqp10::Settings;
 use crate::amqp10::codec::{
-    ACCEPTED, Attach, DistributionMode, End, Flow, RELEASED, SenderSettleMode, Source, Transfer,
+    ACCEPTED, Attach, Detach, DistributionMode, End, Flow, Open, RELEASED, SenderSettleMode,
+    Source, TerminusDurability, Transfer,
 };
 
 const CREDIT: &str = "0 flow window=4096 handle=0 count=0 credit=1000";
@@ -269,4 +272,132 @@ fn what_is_dropped_before_it_began_leaves_no_gap() {
         "0 attach 3 sender u q -> -",
         "0 flow window=4094 handle=3 count=1 credit=0 drain",
     ]);
+}
+
+/// Another connection of the same client to the same host, with a session; returns the number of the one before.
+fn again(client: &mut Client, container_id: &str) -> usize {
+    let before = client.number;
+    client.again(&Open { container_id, ..open() });
+    client.send(0, &begin(1000));
+    client.lines();
+    before
+}
+
+/// What the connection of that number got.
+fn lines_of(client: &mut Client, number: usize) -> Vec<String> {
+    let at_hand = std::mem::replace(&mut client.number, number);
+    let lines = client.lines();
+    client.number = at_hand;
+    lines
+}
+
+const STOLEN: &str = "amqp:link:stolen: the link was attached anew by another connection";
+
+#[test]
+fn a_link_goes_to_the_connection_that_attaches_it_last() {
+    let mut client = Client::open();
+    with_messages(&mut client, &["a", "b"]);
+    client.send(0, &receiver(1, "q"));
+    client.send(0, &credit(1, 0, 1));
+    client.expect(&["0 attach 1 sender r q -> -", "0 transfer 1 id=0 \"a\""]);
+    let first = again(&mut client, "tester");
+    client.send(0, &receiver(0, "q"));
+    client.send(0, &credit(0, 0, 2));
+    assert_eq!(lines_of(&mut client, first), [format!("0 detach 1 closed {STOLEN}")]);
+    // What the old one had counts as failed, as if its connection were lost.
+    client.expect(&[
+        "0 attach 0 sender r q -> -",
+        "0 transfer 0 id=0 count=1 \"a\"",
+        "0 transfer 0 id=1 \"b\"",
+    ]);
+    // Links to the broker are found by their names too; what still comes by the old one is dropped.
+    client.send(0, &sender(1, "q"));
+    client.lines();
+    assert_eq!(lines_of(&mut client, first), [format!("0 detach 0 closed {STOLEN}")]);
+    let second = std::mem::replace(&mut client.number, first);
+    client.send_with(0, &transfer(0, 2), &data("late"));
+    client.expect(&[]);
+    // Its answers free the handles.
+    client.send(0, &closing(0));
+    client.send(0, &closing(1));
+    client.send(0, &receiver(0, "other"));
+    client.expect(&["0 attach 0 sender r other -> -"]);
+    assert_eq!(lines_of(&mut client, second), [format!("0 detach 0 closed {STOLEN}")]);
+}
+
+#[test]
+fn links_of_other_clients_and_names_that_libraries_make_up_are_not_taken() {
+    let mut client = Client::open();
+    client.send(0, &receiver(0, "q"));
+    client.send(0, &Attach { name: "tester-q", ..receiver(1, "q") });
+    client.lines();
+    let first = again(&mut client, "tester");
+    client.send(0, &Attach { name: "tester-q", ..receiver(0, "q") });
+    again(&mut client, "another");
+    client.send(0, &receiver(0, "q"));
+    let third = again(&mut client, "");
+    client.send(0, &receiver(0, "q"));
+    again(&mut client, "");
+    client.send(0, &receiver(0, "q"));
+    for number in [first, third] {
+        let lines = lines_of(&mut client, number);
+        assert!(lines.iter().all(|line| !line.contains("detach")), "{lines:#?}");
+    }
+}
+
+/// The attach frame of a durable subscription to topic `t`.
+fn durable(handle: u32) -> Attach<'static> {
+    let source = Source {
+        address: Some("topic://t"),
+        durable: TerminusDurability::UnsettledState,
+        ..Source::default()
+    };
+    Attach { name: "sub", source: Some(source), ..receiver(handle, "") }
+}
+
+#[test]
+fn a_durable_subscription_is_taken_over_from_a_connection_that_is_not_known_to_be_lost() {
+    let mut client = Client::open();
+    client.send(0, &sender(0, "topic://t"));
+    client.send(0, &durable(1));
+    client.lines();
+    client.send_with(0, &transfer(0, 0), &data("a"));
+    client.lines();
+    let first = again(&mut client, "tester");
+    client.send(0, &durable(0));
+    client.send(0, &credit(0, 0, 5));
+    client.expect(&["0 attach 0 sender sub topic://t -> -", "0 transfer 0 id=0 \"a\""]);
+    assert_eq!(lines_of(&mut client, first), [format!("0 detach 1 closed {STOLEN}")]);
+    // Within a connection it is in use.
+    client.send(0, &Attach { handle: 1, ..durable(1) });
+    let lines = client.lines();
+    assert!(lines.iter().any(|line| line.contains("amqp:resource-locked")), "{lines:#?}");
+}
+
+#[test]
+fn a_durable_subscription_is_consumed_from_by_its_links_name_alone() {
+    let mut client = Client::open();
+    client.send(0, &sender(0, "topic://t"));
+    client.send(0, &durable(1));
+    client.send(0, &Detach { handle: 1, closed: false, error: None });
+    client.send_with(0, &transfer(0, 0), &data("a"));
+    client.lines();
+    let found = Attach { source: None, ..durable(1) };
+    client.send(0, &found);
+    client.expect(&["0 attach 1 sender sub t -> -"]);
+    client.send(0, &credit(1, 0, 5));
+    client.expect(&["0 transfer 1 id=0 \"a\""]);
+    client.send(0, &settled(0, 0, ACCEPTED));
+    // Another link that asks for it sees it, and may not take part.
+    client.send(0, &Attach { handle: 2, ..found });
+    client.expect(&["0 attach 2 sender sub t -> -"]);
+    client.send(0, &credit(2, 0, 5));
+    let lines = client.lines();
+    let why = "amqp:resource-locked: subscription 'sub' of client 'tester' is in use";
+    assert!(lines.iter().any(|line| line.contains(why)), "{lines:#?}");
+    client.send(0, &closing(1));
+    client.expect(&["0 detach 1 closed"]);
+    client.send(0, &found);
+    let lines = client.lines();
+    assert!(lines.iter().any(|line| line.contains("amqp:not-found")), "{lines:#?}");
 }

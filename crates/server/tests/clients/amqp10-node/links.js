@@ -3,6 +3,19 @@
 
 const { test, assert, bodies, once, quiet, refused, send, sleep, take, within, OURS } = require('./harness');
 
+test('the same link of the same container is stolen', async (world) => {
+  const queue = world.name();
+  const identity = { container_id: world.name() };
+  const options = { name: 'the-link' };
+  const first = await world.receiver(await world.connect(identity), queue, options);
+  const error = refused(first);
+  const second = await world.receiver(await world.connect(identity), queue, options);
+  assert.equal((await error).condition, 'amqp:link:stolen');
+  second.add_credit(1);
+  await send(await world.sender(await world.connect(), queue), 'x');
+  assert.deepEqual(bodies(await take(second, 1)), ['x']);
+}, OURS);
+
 test('two receivers of one name and different containers', async (world) => {
   const queue = world.name();
   const receivers = [];
