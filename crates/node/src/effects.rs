@@ -97,6 +97,8 @@ pub(crate) struct NodeEffects {
     pub(crate) entering: Vec<(ConnectionId, String)>,
     /// Connection queries that the node has not begun yet.
     pub(crate) connection_queries: Vec<(ConnectionId, ConnectionQuery)>,
+    /// Connections that may be lost, with their shards.
+    pub(crate) doubted: Vec<(ShardId, ConnectionId)>,
     /// Virtual hosts and names of queues that were created with fewer copies than asked for; some of many.
     pub(crate) lacking_copies: Vec<(String, String)>,
     /// Why logins were refused, except those whose credentials the host found wrong.
@@ -468,6 +470,14 @@ impl Effects for NodeEffects {
     fn lacks_copies(&mut self, vhost: &str, queue: &str) {
         if self.lacking_copies.len() < LACKING_COPIES_MAX {
             self.lacking_copies.push((vhost.to_owned(), queue.to_owned()));
+        }
+    }
+
+    fn client_doubted(&mut self, connection: ConnectionId) {
+        let remote = self.outbox[connection.0 as usize].remote.as_ref();
+        let doubted = remote.map_or((self.links.shard, connection), |it| (it.shard, it.connection));
+        if !self.doubted.contains(&doubted) {
+            self.doubted.push(doubted);
         }
     }
 

@@ -434,6 +434,17 @@ impl Node {
         true
     }
 
+    /// Connections that may be lost without this broker's knowing it, with their shards: the host finds out,
+    /// and has [`Node::doubt`] called there.
+    pub fn take_doubted(&mut self) -> Vec<(ShardId, ConnectionId)> {
+        std::mem::take(&mut self.effects.doubted)
+    }
+
+    /// Has a connection that may be lost say something to its client.
+    pub fn doubt(&mut self, now: Time, id: ConnectionId) {
+        self.with_handler(now, id, |handler, context| handler.doubted(context));
+    }
+
     /// Whether all clients are gone.
     pub fn is_drained(&self) -> bool {
         self.stats.connections == 0

@@ -153,6 +153,8 @@ pub trait ProtocolHandler {
     fn refuse_unfinished(&mut self, context: &mut Context<impl Host>) -> Result<(), Close>;
     /// The host did not read from the peer until `now`: its silence until then does not count.
     fn reading_paused(&mut self, now: Time);
+    /// The client may be lost: sends it something that harms no client, where the protocol has that.
+    fn doubted(&mut self, _context: &mut Context<impl Host>) {}
     /// The broker closes the connection: shutdown, or on request of an operator.
     fn close(&mut self, context: &mut Context<impl Host>, why: &str);
     /// The transport is closed; ends the connection in the engine. Nothing is called after it.

@@ -1,8 +1,9 @@
 //! Names that connections have to themselves: a client that must not run twice claims one.
 
+use crate::engine::Engine;
 use crate::interface::limits::SUBSCRIPTION_NAME_BYTES_MAX;
 use crate::interface::refusal::refuse;
-use crate::{ConnectionId, Refusal, Reply};
+use crate::{ConnectionId, Effects, Refusal, Reply};
 use std::collections::BTreeMap;
 
 /// A name within its virtual host.
@@ -24,23 +25,40 @@ impl ClientNames {
         }
     }
 
-    /// A connection claims a name, in place of the one that it had.
-    pub(crate) fn claim(
+    fn holder(&self, name: &Name) -> Option<ConnectionId> {
+        self.holders.get(name).copied()
+    }
+
+    /// A connection has a name, in place of the one that it had.
+    fn give(&mut self, connection: ConnectionId, name: Name) {
+        self.release(connection);
+        self.holders.insert(name.clone(), connection);
+        self.held.insert(connection, name);
+    }
+}
+
+impl Engine {
+    /// The connection of a channel claims a name.
+    pub(crate) fn claim_client_name<F: Effects>(
         &mut self,
-        connection: ConnectionId,
-        vhost: u32,
+        slot: u32,
         name: &str,
+        fx: &mut F,
     ) -> Result<Reply, Refusal> {
         if name.len() > SUBSCRIPTION_NAME_BYTES_MAX {
             refuse!(LimitExceeded, "a client name of {} bytes is too long", name.len());
         }
-        let key = (vhost, Box::from(name));
-        if self.holders.get(&key).is_some_and(|holder| *holder != connection) {
+        let channel = &self.clients.channels[slot];
+        let (connection, key) = (channel.id.connection, (channel.vhost, Box::from(name)));
+        let holder = self.clients.names.holder(&key).filter(|holder| *holder != connection);
+        if let Some(holder) = holder {
+            if self.clients.user(holder) != self.clients.user(connection) {
+                refuse!(AccessRefused, "a connection of another user has the client name '{name}'");
+            }
+            fx.client_doubted(holder);
             refuse!(ResourceLocked, "another connection has the client name '{name}'");
         }
-        self.release(connection);
-        self.holders.insert(key.clone(), connection);
-        self.held.insert(connection, key);
+        self.clients.names.give(connection, key);
         Ok(Reply::Done)
     }
 }

@@ -119,10 +119,7 @@ impl Engine {
                 return Ok(None);
             }
             Request::OpenInbox { name } => self.open_inbox(slot, name)?,
-            Request::ClaimClientName { name } => {
-                let vhost = self.clients.channels[slot].vhost;
-                self.clients.names.claim(id.connection, vhost, &name)?
-            }
+            Request::ClaimClientName { name } => self.claim_client_name(slot, &name, fx)?,
             Request::TakePlace { place, holder } => self.take_place(now, id, place, &holder, fx)?,
             Request::BeginTransaction => self.begin_transaction(slot)?,
             Request::EndTransaction { id, commits } => {

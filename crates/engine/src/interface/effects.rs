@@ -52,6 +52,9 @@ pub trait Effects: Hints {
     /// Tells a channel that it does not hold a session any more: once, and before the reply to the claim that
     /// took it. Not where the channel gave it up itself.
     fn session_lost(&mut self, _channel: ChannelId, _session: &str, _why: SessionLoss) {}
+    /// A client claims what this connection of the same user has to itself: it may have lost that one without
+    /// the host's knowing it. The host finds out, and ends the connection if so.
+    fn client_doubted(&mut self, _connection: ConnectionId) {}
     /// Tells a client that the engine has closed one of its channels, and why. What the channel asks for
     /// afterwards is refused as on one that was never open.
     fn channel_failed(&mut self, _channel: ChannelId, _why: Refusal) {}

@@ -309,7 +309,8 @@ pub enum Request {
     /// presettled and carry `name` as consumer. Reply: `Inbox`.
     OpenInbox { name: String },
     /// Gives the connection a name to itself among those of its virtual host. Reply: `Done`. Refused: another
-    /// connection has it (`ResourceLocked`).
+    /// connection of its user has it (`ResourceLocked`), which is [doubted](crate::Effects::client_doubted) and
+    /// may be gone soon; or one of another user (`AccessRefused`).
     ClaimClientName { name: String },
     /// Takes a place that the connection's client has once over all of its connections, for a holder, whose
     /// name is unique in its channel. Holders of the same place on other connections lose it, with what

@@ -108,3 +108,19 @@ fn a_subscription_is_free_for_the_client_that_took_its_place() {
          > b consuming 1",
     );
 }
+
+#[test]
+fn a_connection_is_doubted_whose_name_another_of_its_user_claims() {
+    check(
+        "a be me
+         > a ok
+         b be me
+         > a doubted
+         > b refused ResourceLocked: another connection has the client name 'me'
+         c be me
+         > c refused AccessRefused: a connection of another user has the client name 'me'
+         a disconnect
+         b be me
+         > b ok",
+    );
+}

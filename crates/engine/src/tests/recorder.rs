@@ -229,6 +229,11 @@ impl Effects for Recorder {
         let body = String::from_utf8_lossy(message.body).into_owned();
         self.line(channel, &format!("returned {body}"));
     }
+    fn client_doubted(&mut self, connection: ConnectionId) {
+        let channel = ChannelId { connection, number: 1 };
+        self.line(channel, "doubted");
+    }
+
     fn consumer_cancelled(&mut self, channel: ChannelId, consumer: &str, why: CancelReason) {
         let why = match why {
             CancelReason::QueueDeleted => "",

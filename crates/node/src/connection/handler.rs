@@ -151,6 +151,7 @@ impl ProtocolHandler for AnyHandler {
         fn refuse_unfinished(&mut self, context: &mut Context<impl Host>) -> Result<(), Close>;
         fn spill_drained(&mut self, context: &mut Context<impl Host>);
         fn reading_paused(&mut self, now: Time);
+        fn doubted(&mut self, context: &mut Context<impl Host>);
         fn close(&mut self, context: &mut Context<impl Host>, why: &str);
         fn disconnected(&mut self, context: &mut Context<impl Host>);
         fn expire(&mut self, context: &mut Context<impl Host>) -> Result<(), Close>;

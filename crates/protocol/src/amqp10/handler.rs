@@ -63,6 +63,8 @@ pub struct Handler {
     pub(super) has_opened: bool,
     /// No other connection may have its container id.
     pub(super) is_sole: bool,
+    /// Another connection has it, which may be lost and found out to be: it is claimed again.
+    pub(super) claim: Option<Claim>,
     /// The engine knows the connection.
     pub(super) connected: bool,
     /// The broker cannot take persistent messages.
@@ -98,6 +100,15 @@ pub(super) enum State {
     Deaf,
     /// To be closed at the next opportunity.
     Over,
+}
+
+/// A container id that is claimed again and again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claim {
+    /// When it is claimed next.
+    pub(super) next: Time,
+    /// When that is given up.
+    pub(super) until: Time,
 }
 
 /// What a connection waits for before it takes more input.
@@ -142,6 +153,7 @@ impl Handler {
             mechanism: "",
             has_opened: false,
             is_sole: false,
+            claim: None,
             connected: false,
             is_blocked: false,
             has_asked: false,
@@ -435,9 +447,15 @@ impl ProtocolHandler for Handler {
         self.state = State::Over;
     }
 
+    fn doubted(&mut self, context: &mut Context<impl Host>) {
+        if self.state == State::Open {
+            frame::write_empty(&mut context.host.writer(self.id).output.bytes);
+        }
+    }
+
     fn deadline(&self) -> Option<Time> {
         if self.state != State::Open {
-            return Some(self.patience);
+            return Some(self.claim.map_or(self.patience, |claim| claim.next.min(self.patience)));
         }
         let beat = self.idle.map(|_| self.beat);
         // While an answer is awaited we take no input, and its absence proves nothing.
@@ -450,6 +468,7 @@ impl ProtocolHandler for Handler {
         let now = context.now;
         if self.state != State::Open {
             if now < self.patience {
+                self.claim_again(context);
                 return Ok(());
             }
             let late = match self.state {

@@ -7,7 +7,7 @@ use super::codec::{
 };
 use super::fault::Fault;
 use super::frame::{self, FrameError, ProtocolHeader};
-use super::handler::{Handler, NAMING_CHANNEL, State, Waiting};
+use super::handler::{Claim, Handler, NAMING_CHANNEL, State, Waiting};
 use crate::login_refusal;
 use crate::{ClientProperties, Close, Context, Credentials, Host};
 use angarium_engine::{Refusal, RefusalKind, Reply, Request};
@@ -29,6 +29,10 @@ const ESTABLISHMENT_FAILED: &str = "amqp:connection-establishment-failed";
 const VHOST_PREFIX: &str = "vhost:";
 /// Octets of what clients say about themselves that are kept, each.
 const CLIENT_TEXT_BYTES_MAX: usize = 255;
+
+/// How long a container id is claimed that another connection has, which may be lost; and how often.
+const CLAIMED_FOR: Duration = Duration::from_secs(3);
+const CLAIM_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Which AMQP a client speaks, as its first bytes say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -287,16 +291,28 @@ impl Handler {
         self.connected = true;
         context.engine.name_client(self.id, &self.container);
         if self.is_sole {
-            let channel = self.channel_id(NAMING_CHANNEL);
-            context.engine.open(channel);
+            context.engine.open(self.channel_id(NAMING_CHANNEL));
             self.waiting = Some(Waiting::Name);
-            let name = self.container.to_string();
-            let request = Request::ClaimClientName { name };
-            context.engine.request(context.now, channel, request, context.host);
+            self.claim_name(context);
             return Ok(());
         }
         self.opened(context);
         Ok(())
+    }
+
+    fn claim_name(&self, context: &mut Context<impl Host>) {
+        let (channel, name) = (self.channel_id(NAMING_CHANNEL), self.container.to_string());
+        let request = Request::ClaimClientName { name };
+        context.engine.request(context.now, channel, request, context.host);
+    }
+
+    /// Claims a container id again that another connection has, when it is time to.
+    pub(super) fn claim_again(&mut self, context: &mut Context<impl Host>) {
+        let Some(claim) = self.claim.as_mut().filter(|claim| claim.next <= context.now) else {
+            return;
+        };
+        claim.next = context.now.plus(CLAIM_INTERVAL);
+        self.claim_name(context);
     }
 
     /// The engine has given the connection its name, or another connection has it.
@@ -308,7 +324,16 @@ impl Handler {
         if self.waiting != Some(Waiting::Name) {
             return;
         }
+        if let Err(Refusal { kind: RefusalKind::ResourceLocked, .. }) = &reply {
+            let now = context.now;
+            let until = self.claim.map_or_else(|| now.plus(CLAIMED_FOR), |claim| claim.until);
+            if now < until {
+                self.claim = Some(Claim { next: now.plus(CLAIM_INTERVAL), until });
+                return;
+            }
+        }
         self.waiting = None;
+        self.claim = None;
         match reply {
             Ok(_) => self.opened(context),
             Err(refusal) => {

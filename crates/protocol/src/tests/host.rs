@@ -334,6 +334,10 @@ impl TestHost {
             client.input.drain(..used);
             if of_any!(&client.handler, inner => inner.is_waiting()) {
                 self.turn_ends();
+                if of_any!(&self.clients[number].handler, inner => inner.is_waiting()) {
+                    // For what only time brings.
+                    return;
+                }
             } else if used == 0 || client.input.is_empty() {
                 return;
             }

@@ -34,6 +34,8 @@ pub(super) struct Clients {
     deadlines: BTreeSet<(Time, u32)>,
     /// Clients that are not read from now.
     paused: Vec<ConnectionId>,
+    /// Clients that may be lost, and until when they are watched closely.
+    pub(super) questioned: Vec<(Time, ConnectionId)>,
     /// Clients that have gone and whose last input is not processed completely.
     leaving: Vec<ConnectionId>,
 }
@@ -243,6 +245,9 @@ impl Shard {
 
     /// Reads again from paused clients that the node wants input of.
     pub(super) fn resume_paused(&mut self) {
+        if !self.clients.questioned.is_empty() {
+            self.end_questions();
+        }
         let mut paused = std::mem::take(&mut self.clients.paused);
         paused.retain(|id| {
             let Some(index) = self.clients.index_of(*id) else { return false };

@@ -16,6 +16,7 @@ mod clients;
 mod clock;
 mod connection_rate;
 mod descriptors;
+mod doubts;
 mod handed_out_file;
 mod histogram;
 mod input_coalescing;

@@ -159,8 +159,7 @@ impl Shard {
             if has_certificates { Some(Certificates::load(&settings)?) } else { None };
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
             .map_err(|error| format!("cannot make an epoll: {error}"))?;
-        let watch = |data| epoll::EventData::new_u64(data);
-        epoll::add(&epoll, &inbox, watch(INBOX), epoll::EventFlags::IN)
+        epoll::add(&epoll, &inbox, epoll::EventData::new_u64(INBOX), epoll::EventFlags::IN)
             .map_err(|error| format!("cannot watch the mailbox: {error}"))?;
         Ok(Shard {
             node,
@@ -381,6 +380,7 @@ impl Shard {
         self.watch_step(Step::EndTurn);
         if self.node.is_home() {
             self.storage_alerts.look(&mut self.node);
+            self.question_clients();
         }
         self.slow_consumers.look(&mut self.node);
         self.hand_out();

@@ -150,8 +150,12 @@ impl Client {
     }
     /// Another connection to the same host becomes the one at hand, and sends this open frame.
     pub(super) fn again(&mut self, open: &Open<'_>) {
+        self.again_as("guest", open);
+    }
+    /// The same of another user.
+    pub(super) fn again_as(&mut self, user: &str, open: &Open<'_>) {
         self.number = Client::accept(&mut self.host, Settings::default());
-        self.raw(&login("guest"));
+        self.raw(&login(user));
         self.lines();
         self.send(0, open);
     }
