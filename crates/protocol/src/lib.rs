@@ -31,6 +31,7 @@ pub mod nats;
 mod output;
 mod peer;
 mod properties;
+pub mod scram;
 mod selection;
 mod shared_body;
 pub mod stomp;

@@ -1,6 +1,7 @@
 //! The other end of a connection: its protocol, where it comes from, how it authenticates, and what listings
 //! show of it.
 
+use crate::scram::Proof;
 use angarium_engine::{SlowConsumerPolicy, Time};
 
 /// The protocol of a connection.
@@ -58,6 +59,13 @@ pub enum Credentials {
         /// The signature, in base64.
         signature: String,
     },
+    /// What proves that the client knows the password, by SCRAM.
+    Scram {
+        /// Who.
+        user: String,
+        /// What it has said.
+        proof: Proof,
+    },
     /// Nothing, where the listener has a user for such clients.
     Anonymous {
         /// That user.
@@ -82,6 +90,7 @@ impl Credentials {
     pub fn user(&self) -> &str {
         match self {
             Credentials::Password { user, .. }
+            | Credentials::Scram { user, .. }
             | Credentials::Certificate { user }
             | Credentials::NKey { user_key: user, .. }
             | Credentials::Anonymous { user } => user,
@@ -95,6 +104,7 @@ impl std::fmt::Debug for Credentials {
             Credentials::Password { .. } => "Password",
             Credentials::Certificate { .. } => "Certificate",
             Credentials::NKey { .. } => "NKey",
+            Credentials::Scram { .. } => "Scram",
             Credentials::Anonymous { .. } => "Anonymous",
         };
         f.debug_struct(kind).field("user", &self.user()).finish_non_exhaustive()

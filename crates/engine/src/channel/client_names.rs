@@ -1,9 +1,6 @@
 //! Names that connections have to themselves: a client that must not run twice claims one.
 
-use crate::engine::Engine;
-use crate::interface::limits::SUBSCRIPTION_NAME_BYTES_MAX;
-use crate::interface::refusal::refuse;
-use crate::{ConnectionId, Effects, Refusal, Reply};
+use crate::ConnectionId;
 use std::collections::BTreeMap;
 
 /// A name within its virtual host.
@@ -25,40 +22,15 @@ impl ClientNames {
         }
     }
 
-    fn holder(&self, name: &Name) -> Option<ConnectionId> {
+    /// Who has a name.
+    pub(crate) fn holder(&self, name: &Name) -> Option<ConnectionId> {
         self.holders.get(name).copied()
     }
 
     /// A connection has a name, in place of the one that it had.
-    fn give(&mut self, connection: ConnectionId, name: Name) {
+    pub(crate) fn give(&mut self, connection: ConnectionId, name: Name) {
         self.release(connection);
         self.holders.insert(name.clone(), connection);
         self.held.insert(connection, name);
-    }
-}
-
-impl Engine {
-    /// The connection of a channel claims a name.
-    pub(crate) fn claim_client_name<F: Effects>(
-        &mut self,
-        slot: u32,
-        name: &str,
-        fx: &mut F,
-    ) -> Result<Reply, Refusal> {
-        if name.len() > SUBSCRIPTION_NAME_BYTES_MAX {
-            refuse!(LimitExceeded, "a client name of {} bytes is too long", name.len());
-        }
-        let channel = &self.clients.channels[slot];
-        let (connection, key) = (channel.id.connection, (channel.vhost, Box::from(name)));
-        let holder = self.clients.names.holder(&key).filter(|holder| *holder != connection);
-        if let Some(holder) = holder {
-            if self.clients.user(holder) != self.clients.user(connection) {
-                refuse!(AccessRefused, "a connection of another user has the client name '{name}'");
-            }
-            fx.client_doubted(holder);
-            refuse!(ResourceLocked, "another connection has the client name '{name}'");
-        }
-        self.clients.names.give(connection, key);
-        Ok(Reply::Done)
     }
 }

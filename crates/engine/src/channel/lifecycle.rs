@@ -7,6 +7,7 @@ use crate::consumer::deferred_settle::Fate;
 use crate::engine::Engine;
 use crate::foundation::timers::Timer;
 use crate::interface::limits::SUBSCRIPTION_NAME_BYTES_MAX;
+use crate::interface::refusal::refuse;
 use crate::routing::vhost::Vhost;
 use crate::{
     Call, ChannelId, ConnectionId, Effects, Position, Refusal, RefusalKind, Reply, StorageState,
@@ -166,6 +167,30 @@ impl Engine {
             let is_name = (1..=SUBSCRIPTION_NAME_BYTES_MAX).contains(&name.len());
             connection.client = is_name.then(|| name.into());
         }
+    }
+
+    /// The connection of a channel claims a name.
+    pub(crate) fn claim_client_name<F: Effects>(
+        &mut self,
+        slot: u32,
+        name: &str,
+        fx: &mut F,
+    ) -> Result<Reply, Refusal> {
+        if name.len() > SUBSCRIPTION_NAME_BYTES_MAX {
+            refuse!(LimitExceeded, "a client name of {} bytes is too long", name.len());
+        }
+        let channel = &self.clients.channels[slot];
+        let (connection, key) = (channel.id.connection, (channel.vhost, Box::from(name)));
+        let holder = self.clients.names.holder(&key).filter(|holder| *holder != connection);
+        if let Some(holder) = holder {
+            if self.clients.user(holder) != self.clients.user(connection) {
+                refuse!(AccessRefused, "a connection of another user has the client name '{name}'");
+            }
+            fx.client_doubted(holder);
+            refuse!(ResourceLocked, "another connection has the client name '{name}'");
+        }
+        self.clients.names.give(connection, key);
+        Ok(Reply::Done)
     }
 
     fn add_connection(

@@ -1,31 +1,27 @@
-//! Places that a client has once, over all of its connections: whoever takes one that another connection has
-//! takes it over.
+//! Places that a client has once, over all of its connections: a connection that takes one takes it from the
+//! others.
 //!
-//! A client is told apart by virtual host, user and name ([`Engine::name_client`]); without a name it has no
-//! places.
+//! Clients are known by virtual host, user and name ([`crate::Engine::name_client`]); one without a name
+//! has no places.
 
-use crate::consumer::deferred_settle::Fate;
-use crate::engine::Engine;
-use crate::interface::limits::{PLACE_BYTES_MAX, SUBSCRIPTION_NAME_BYTES_MAX};
-use crate::interface::refusal::refuse;
-use crate::{CancelReason, ChannelId, ConnectionId, Effects, Refusal, Reply, Time};
+use crate::{ChannelId, ConnectionId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A place.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    vhost: u32,
-    user: Arc<str>,
-    client: Arc<str>,
-    name: String,
+pub(crate) struct Place {
+    pub(crate) vhost: u32,
+    pub(crate) user: Arc<str>,
+    pub(crate) client: Arc<str>,
+    pub(crate) name: String,
 }
 
 /// Who has a place: a part of a channel, named by it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Holder {
-    channel: ChannelId,
-    name: Arc<str>,
+pub(crate) struct Holder {
+    pub(crate) channel: ChannelId,
+    pub(crate) name: Arc<str>,
 }
 
 /// What a place takes in memory beside its texts.
@@ -40,7 +36,8 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    fn take(&mut self, place: &Arc<Place>, holder: Holder) {
+    /// A holder takes a place.
+    pub(crate) fn take(&mut self, place: &Arc<Place>, holder: Holder) {
         self.release(holder.channel, &holder.name);
         self.taken.insert((Arc::clone(place), holder.clone()));
         self.held.insert(holder, Arc::clone(place));
@@ -69,7 +66,7 @@ impl Places {
     }
 
     /// Those of other connections that have a place.
-    fn others(&self, place: &Arc<Place>, connection: ConnectionId) -> Vec<Holder> {
+    pub(crate) fn others(&self, place: &Arc<Place>, connection: ConnectionId) -> Vec<Holder> {
         let first = Holder { channel: ChannelId::default(), name: "".into() };
         let all = self.taken.range((Arc::clone(place), first)..);
         let its = all.take_while(|(taken, _)| taken == place).map(|(_, holder)| holder);
@@ -81,48 +78,5 @@ impl Places {
         let first = Holder { channel, name: "".into() };
         let its = self.held.range(&first..).take_while(|(holder, _)| holder.channel == channel);
         its.map(|(holder, place)| PLACE_BYTES + holder.name.len() + place.name.len()).sum()
-    }
-}
-
-impl Engine {
-    /// A holder takes a place of its client, from those of other connections that have it.
-    pub(crate) fn take_place<F: Effects>(
-        &mut self,
-        now: Time,
-        id: ChannelId,
-        name: String,
-        holder: &str,
-        fx: &mut F,
-    ) -> Result<Reply, Refusal> {
-        let Some(connection) = self.clients.connection(id.connection) else {
-            return Ok(Reply::Done);
-        };
-        let (Some(grant), Some(client)) = (&connection.grant, &connection.client) else {
-            return Ok(Reply::Done);
-        };
-        let (user, client) = (Arc::clone(&grant.user), Arc::clone(client));
-        let vhost = connection.vhost;
-        if name.len() > PLACE_BYTES_MAX || holder.len() > SUBSCRIPTION_NAME_BYTES_MAX {
-            refuse!(LimitExceeded, "the name of a place or of its holder is too long");
-        }
-        self.check_may_hold_more(id.connection)?;
-        let place = Arc::new(Place { vhost, user, client, name });
-        for other in self.clients.places.others(&place, id.connection) {
-            self.lose_place(now, &other, fx);
-        }
-        let holder = Holder { channel: id, name: holder.into() };
-        self.clients.places.take(&place, holder);
-        Ok(Reply::Done)
-    }
-
-    /// A holder loses its place, and all that goes with that: its consumer ends as if its connection were
-    /// lost, what it held of temporary queues and topics is released.
-    fn lose_place<F: Effects>(&mut self, now: Time, holder: &Holder, fx: &mut F) {
-        let Holder { channel, name } = holder;
-        self.clients.places.release(*channel, name);
-        let Some(slot) = self.channel_slot(*channel) else { return };
-        self.end_consumer_named(now, slot, name, Some(Fate::Lost), fx);
-        self.release_holder(now, slot, name, fx);
-        self.tell_cancelled(slot, String::from(&**name), CancelReason::TakenOver);
     }
 }

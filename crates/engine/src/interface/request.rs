@@ -308,14 +308,14 @@ pub enum Request {
     /// Opens this channel's inbox: an address that only lives as long as the channel. Deliveries are
     /// presettled and carry `name` as consumer. Reply: `Inbox`.
     OpenInbox { name: String },
-    /// Gives the connection a name to itself among those of its virtual host. Reply: `Done`. Refused: another
-    /// connection of its user has it (`ResourceLocked`), which is [doubted](crate::Effects::client_doubted) and
-    /// may be gone soon; or one of another user (`AccessRefused`).
+    /// Gives the connection a name to itself among those of its virtual host. Reply: `Done`. Refused: a
+    /// connection of another user has it (`AccessRefused`), or one of the same user (`ResourceLocked`), which
+    /// is doubted ([`crate::Effects::client_doubted`]) and may be gone soon.
     ClaimClientName { name: String },
     /// Takes a place that the connection's client has once over all of its connections, for a holder, whose
     /// name is unique in its channel. Holders of the same place on other connections lose it, with what
     /// they hold and the consumers of their names, whose unsettled deliveries go back as `on_loss` says; each
-    /// hears so by [`crate::Effects::consumer_cancelled`]. A client is told apart by virtual host, user and
+    /// hears so by [`crate::Effects::consumer_cancelled`]. A client is known by virtual host, user and
     /// [`crate::Engine::name_client`]; for one without a name nothing happens. Reply: `Done`.
     TakePlace { place: String, holder: String },
     /// Opens a named subscription: creates it, or joins the one that is there. One with another source or

@@ -1,14 +1,17 @@
-//! Requests about temporary queues and topics: created, held, released.
+//! Requests about temporary queues and topics, and about places of clients: created, taken, held, released.
 
 use super::{Held, HeldNode, Hold};
+use crate::channel::places::{Holder, Place};
+use crate::consumer::deferred_settle::Fate;
 use crate::engine::Engine;
-use crate::interface::limits::SUBSCRIPTION_NAME_BYTES_MAX;
+use crate::interface::limits::{PLACE_BYTES_MAX, SUBSCRIPTION_NAME_BYTES_MAX};
 use crate::interface::refusal::refuse;
 use crate::routing::QueueKey;
 use crate::{
-    BindingTarget, CreateTemporary, Effects, QueueOptions, Refusal, Reply, Request, TemporaryKind,
-    Time,
+    BindingTarget, CancelReason, ChannelId, CreateTemporary, Effects, QueueOptions, Refusal, Reply,
+    Request, TemporaryKind, Time,
 };
+use std::sync::Arc;
 
 impl Engine {
     pub(crate) fn request_lifetime<F: Effects>(
@@ -51,6 +54,47 @@ impl Engine {
             let vhost = channel.vhost;
             self.release(now, vhost, hold, fx);
         }
+    }
+
+    /// A holder takes a place of its client, from those of other connections that have it.
+    pub(crate) fn take_place<F: Effects>(
+        &mut self,
+        now: Time,
+        id: ChannelId,
+        name: String,
+        holder: &str,
+        fx: &mut F,
+    ) -> Result<Reply, Refusal> {
+        let Some(connection) = self.clients.connection(id.connection) else {
+            return Ok(Reply::Done);
+        };
+        let (Some(grant), Some(client)) = (&connection.grant, &connection.client) else {
+            return Ok(Reply::Done);
+        };
+        let (user, client) = (Arc::clone(&grant.user), Arc::clone(client));
+        let vhost = connection.vhost;
+        if name.len() > PLACE_BYTES_MAX || holder.len() > SUBSCRIPTION_NAME_BYTES_MAX {
+            refuse!(LimitExceeded, "the name of a place or of its holder is too long");
+        }
+        self.check_may_hold_more(id.connection)?;
+        let place = Arc::new(Place { vhost, user, client, name });
+        for other in self.clients.places.others(&place, id.connection) {
+            self.lose_place(now, &other, fx);
+        }
+        let holder = Holder { channel: id, name: holder.into() };
+        self.clients.places.take(&place, holder);
+        Ok(Reply::Done)
+    }
+
+    /// A holder loses its place, and all that goes with that: its consumer ends as if its connection were
+    /// lost, what it held of temporary queues and topics is released.
+    fn lose_place<F: Effects>(&mut self, now: Time, holder: &Holder, fx: &mut F) {
+        let Holder { channel, name } = holder;
+        self.clients.places.release(*channel, name);
+        let Some(slot) = self.channel_slot(*channel) else { return };
+        self.end_consumer_named(now, slot, name, Some(Fate::Lost), fx);
+        self.release_holder(now, slot, name, fx);
+        self.tell_cancelled(slot, String::from(&**name), CancelReason::TakenOver);
     }
 
     fn check_holder(&self, slot: u32, holder: &str) -> Result<(), Refusal> {

@@ -538,9 +538,7 @@ fn request(words: &Words<'_>) -> Request {
         }
         verb if super::session_requests::is_one(verb) => super::session_requests::request(words),
         "open" | "delete-subscription" | "find" => super::named_subscriptions::request(words),
-        "temporary" | "hold" | "let-go" => super::lifetimes::request(words),
-        "be" => Request::ClaimClientName { name: words.0[1].into() },
-        "take" => Request::TakePlace { place: words.0[1].into(), holder: words.0[2].into() },
+        "temporary" | "hold" | "let-go" | "be" | "take" => super::lifetimes::request(words),
         "consume" => Request::Consume(super::filters::consume(words)),
         "cancel" => Request::CancelConsumer { name: text(1), returns: words.has("returns") },
         "get" => Request::Get { queue: text(1), presettled: words.has("presettled") },

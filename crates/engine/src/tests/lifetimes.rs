@@ -31,6 +31,8 @@ pub(super) fn request(words: &Words<'_>) -> Request {
             },
             holder: text(3),
         },
+        "be" => Request::ClaimClientName { name: text(1) },
+        "take" => Request::TakePlace { place: text(1), holder: text(2) },
         _ => Request::Release { holder: text(1) },
     }
 }

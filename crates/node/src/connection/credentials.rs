@@ -79,7 +79,9 @@ impl Node {
             }
             let stored = self.engine.password_hash(credentials.user());
             connection.proof = match &credentials {
-                Credentials::Password { .. } => Proof::Password(stored.map(Box::from)),
+                Credentials::Password { .. } | Credentials::Scram { .. } => {
+                    Proof::Password(stored.map(Box::from))
+                }
                 _ => Proof::Other,
             };
             let verification = Verification {

@@ -111,10 +111,10 @@ impl Handler {
         }
     }
 
-    /// Ends links of the same name on other connections with the same container id, user and virtual host (part
-    /// 2, 2.6.1): mostly those of a connection whose loss has not been noticed. Not those that are made to be
-    /// several (shared subscriptions, what answers requests), nor of names that begin with the container id:
-    /// Qpid Proton for Python makes such names up, the same for all links to an address.
+    /// Ends links of the same name on other connections with the same container id, user and virtual host
+    /// (part 2, 2.6.1): mostly those of a connection whose loss has not been noticed. Not links that several
+    /// may have (of shared subscriptions, for requests), nor names that begin with the container id: Qpid
+    /// Proton for Python makes such names up, the same for all links to an address.
     fn take_place(&mut self, context: &mut Context<impl Host>, number: u16, handle: u32) {
         let Some(link) = self.sessions.get(number).and_then(|session| session.link(handle)) else {
             return;

@@ -21,6 +21,7 @@ use super::sessions::{Session, Sessions};
 use super::settings::Settings;
 use super::writer::Writer;
 use crate::output::Output;
+use crate::scram::Dialogue;
 use crate::{
     Authentication, ClientProperties, Close, ConnectionInfo, Context, Host, Peer, ProtocolHandler,
 };
@@ -59,6 +60,8 @@ pub struct Handler {
     pub(super) container: Box<str>,
     pub(super) client: Box<ClientProperties>,
     pub(super) mechanism: &'static str,
+    /// A login by SCRAM, as far as it has come.
+    pub(super) scram: Option<Box<Dialogue>>,
     /// We have sent the open frame.
     pub(super) has_opened: bool,
     /// No other connection may have its container id.
@@ -151,6 +154,7 @@ impl Handler {
             container: "".into(),
             client: Box::default(),
             mechanism: "",
+            scram: None,
             has_opened: false,
             is_sole: false,
             claim: None,

@@ -2,13 +2,14 @@
 //! (part 2, 2.2 and 2.4; part 5, 5.3).
 
 use super::codec::{
-    Condition, Map, Open, OwnedValue, SaslCode, SaslInit, SaslMechanisms, SaslOutcome,
-    SaslPerformative, SaslResponse, Symbol, Symbols, Value,
+    Condition, Map, Open, OwnedValue, SaslChallenge, SaslCode, SaslInit, SaslMechanisms,
+    SaslOutcome, SaslPerformative, SaslResponse, Symbol, Symbols, Value,
 };
 use super::fault::Fault;
 use super::frame::{self, FrameError, ProtocolHeader};
 use super::handler::{Claim, Handler, NAMING_CHANNEL, State, Waiting};
 use crate::login_refusal;
+use crate::scram::{self, Dialogue, Verifier};
 use crate::{ClientProperties, Close, Context, Credentials, Host};
 use angarium_engine::{Refusal, RefusalKind, Reply, Request};
 use std::time::Duration;
@@ -94,10 +95,15 @@ impl Handler {
 
     fn begin_sasl(&mut self, context: &mut Context<impl Host>) {
         self.put_header(context, ProtocolHeader::Sasl);
-        let mut mechanisms = vec![Symbol("PLAIN")];
+        let mut mechanisms = Vec::new();
         if self.peer.certificate_name.is_some() {
-            mechanisms.insert(0, Symbol("EXTERNAL"));
+            mechanisms.push(Symbol("EXTERNAL"));
         }
+        let stored = |user: &str| context.engine.password_hash(user).and_then(Verifier::find);
+        if context.engine.list_users().any(|user| stored(user.name).is_some()) {
+            mechanisms.push(Symbol(scram::MECHANISM));
+        }
+        mechanisms.push(Symbol("PLAIN"));
         if self.settings.anonymous_user.is_some() {
             mechanisms.push(Symbol("ANONYMOUS"));
         }
@@ -143,8 +149,7 @@ impl Handler {
                 self.choose(context, init)?
             }
             (Ok(SaslPerformative::SaslResponse(SaslResponse { response })), State::Response) => {
-                self.login(context, Credentials::of_plain(response));
-                self.refuse_malformed(context)?;
+                self.respond(context, response)?;
             }
             (Ok(_), _) => return self.broken_sasl("a SASL frame that cannot come now"),
             (Err(malformed), _) => return self.broken_sasl(&malformed.to_string()),
@@ -159,15 +164,15 @@ impl Handler {
     ) -> Result<(), Close> {
         let response = init.initial_response;
         let credentials = match (init.mechanism.0, &self.peer.certificate_name) {
-            ("PLAIN", _) => {
-                self.mechanism = "PLAIN";
-                let Some(response) = response else {
-                    let challenge = super::codec::SaslChallenge { challenge: b"" };
-                    self.put_sasl(context, &SaslPerformative::SaslChallenge(challenge));
-                    self.state = State::Response;
-                    return Ok(());
+            (name @ ("PLAIN" | scram::MECHANISM), _) => {
+                self.mechanism = if name == "PLAIN" { "PLAIN" } else { scram::MECHANISM };
+                return match response {
+                    Some(response) => self.respond(context, response),
+                    None => {
+                        self.challenge(context, b"");
+                        Ok(())
+                    }
                 };
-                Credentials::of_plain(response)
             }
             ("EXTERNAL", Some(user)) => {
                 self.mechanism = "EXTERNAL";
@@ -183,6 +188,38 @@ impl Handler {
                 return self.refuse_login(context, &text);
             }
         };
+        self.login(context, credentials);
+        self.refuse_malformed(context)
+    }
+
+    fn challenge(&mut self, context: &mut Context<impl Host>, challenge: &[u8]) {
+        let challenge = SaslChallenge { challenge };
+        self.put_sasl(context, &SaslPerformative::SaslChallenge(challenge));
+        self.state = State::Response;
+    }
+
+    /// Takes what the client says by its mechanism.
+    fn respond(&mut self, context: &mut Context<impl Host>, response: &[u8]) -> Result<(), Close> {
+        let credentials = match (self.mechanism, &mut self.scram) {
+            (scram::MECHANISM, Some(dialogue)) => {
+                let user = dialogue.user().to_owned();
+                dialogue.finish(response).map(|proof| Credentials::Scram { user, proof })
+            }
+            (scram::MECHANISM, None) => {
+                let nonce = context.engine.secret(scram::NONCE_LETTERS);
+                let stored = |user: &str| context.engine.password_hash(user);
+                let secret = &self.settings.scram_secret;
+                if let Some((dialogue, answer)) = Dialogue::begin(response, &nonce, secret, stored)
+                {
+                    self.scram = Some(dialogue.into());
+                    self.challenge(context, answer.as_bytes());
+                    return Ok(());
+                }
+                None
+            }
+            _ => Credentials::of_plain(response),
+        };
+        self.state = State::Response;
         self.login(context, credentials);
         self.refuse_malformed(context)
     }
@@ -229,7 +266,11 @@ impl Handler {
     }
 
     fn put_outcome(&self, context: &mut Context<impl Host>, code: SaslCode) {
-        let outcome = SaslOutcome { code, additional_data: None };
+        // The broker proves itself where the client has.
+        let proof = self.scram.as_ref().filter(|_| code == SaslCode::Ok);
+        let proof = proof.map(|dialogue| dialogue.final_message());
+        let additional_data = proof.as_ref().map(String::as_bytes);
+        let outcome = SaslOutcome { code, additional_data };
         self.put_sasl(context, &SaslPerformative::SaslOutcome(outcome));
     }
 
@@ -393,6 +434,8 @@ impl Handler {
         let properties = OwnedValue::map(|map| {
             map.put(&Symbol("product"), &settings.product.as_str());
             map.put(&Symbol("version"), &settings.version.as_str());
+            // RabbitMQ's client for Java takes no broker without.
+            map.put(&Symbol("node"), &settings.container_id.as_str());
             map.put(&Symbol("platform"), &concat!("Angarium ", env!("CARGO_PKG_VERSION")));
             further.entries().for_each(|(key, value)| map.put(&key, &value));
         });

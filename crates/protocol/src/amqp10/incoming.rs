@@ -7,7 +7,7 @@ use super::codec::{
 };
 use super::fault::{Fault, Reason};
 use super::handler::{Handler, Waiting};
-use super::link::{Node, Role, Target, Unfinished};
+use super::link::{Begun, Node, Role, Target, Unfinished};
 use super::management::Service;
 use super::mapping;
 use super::pending::Asked;
@@ -95,20 +95,22 @@ impl Handler {
             let text = "more deliveries than there was credit for";
             return Err(Fault::link(handle, Condition::TransferLimitExceeded, text));
         }
-        if transfer.aborted {
+        if transfer.aborted || (transfer.resume && !transfer.more) {
+            // No unsettled delivery of a former link is known here: those that are resumed are ignored (part
+            // 2, 2.7.5).
             state.top_up(out, handle);
             return Ok(());
         }
         let is_settled = transfer.settled == Some(true);
         let transaction = transaction_of(handle, transfer.state)?;
         if transfer.more {
-            let unfinished =
-                Unfinished { delivery_id, is_settled, transaction, ..Unfinished::default() };
-            link.unfinished = Some(unfinished.into());
+            let is_resumed = transfer.resume;
+            let begun = Begun { delivery_id, is_resumed, is_settled, transaction };
+            link.unfinished = Some(Unfinished { begun, ..Unfinished::default() }.into());
             return self.gather(place, payload);
         }
-        let message = payload;
-        let arrived = Arrived { delivery_id, is_settled, transaction, message, shared: None };
+        let (message, shared) = (payload, None);
+        let arrived = Arrived { delivery_id, is_settled, transaction, message, shared };
         self.message(context, place, arrived);
         Ok(())
     }
@@ -124,11 +126,11 @@ impl Handler {
         let number = self.sessions.all[place.session].number;
         let link = self.sessions.link_at(place);
         let Some(unfinished) = &mut link.unfinished else { return Ok(()) };
-        if transfer.delivery_id.is_some_and(|id| id != unfinished.delivery_id) {
+        if transfer.delivery_id.is_some_and(|id| id != unfinished.begun.delivery_id) {
             let text = "a delivery begins before the one before it on the link is complete";
             return Err(Fault::link(link.handle, Condition::IllegalState, text));
         }
-        if transfer.aborted {
+        if transfer.aborted || (unfinished.begun.is_resumed && !transfer.more) {
             link.unfinished = None;
             let handle = link.handle;
             let (writer, out) = self.outgoing(context);
@@ -137,16 +139,17 @@ impl Handler {
             }
             return Ok(());
         }
-        unfinished.is_settled |= transfer.settled == Some(true);
+        unfinished.begun.is_settled |= transfer.settled == Some(true);
         let transaction = transaction_of(transfer.handle, transfer.state)?;
-        unfinished.transaction = unfinished.transaction.or(transaction);
+        unfinished.begun.transaction = unfinished.begun.transaction.or(transaction);
         if transfer.more {
             return self.gather(place, payload);
         }
         self.gather(place, payload)?;
         let link = self.sessions.link_at(place);
         let Some(unfinished) = link.unfinished.take() else { return Ok(()) };
-        let Unfinished { delivery_id, is_settled, transaction, message } = *unfinished;
+        let Unfinished { begun, message } = *unfinished;
+        let Begun { delivery_id, is_settled, transaction, .. } = begun;
         let arrived = Arrived { delivery_id, is_settled, transaction, message: &[], shared: None };
         if message.len() < context.engine.large_body_bytes() {
             self.message(context, place, Arrived { message: &message, ..arrived });
@@ -164,7 +167,9 @@ impl Handler {
         let all = self.unfinished_bytes() + payload.len() as u64;
         let link = self.sessions.link_at(place);
         let handle = link.handle;
-        let Some(unfinished) = &mut link.unfinished else { return Ok(()) };
+        let Some(unfinished) = link.unfinished.as_mut().filter(|it| !it.begun.is_resumed) else {
+            return Ok(());
+        };
         let bytes = (unfinished.message.len() + payload.len()) as u64;
         if bytes > max {
             let most = self.settings.body_bytes_max;

@@ -76,8 +76,8 @@ pub(super) enum Node {
     Source(Source),
     /// Where messages go.
     Target(Target),
-    /// A durable subscription that the peer asks for by its link's name alone: it is consumed from once there
-    /// is credit.
+    /// A durable subscription that the peer asks for by its link's name alone: it is consumed from once
+    /// there is credit.
     Recovered(Source),
     /// What answers requests that come as messages.
     Service(Service),
@@ -128,18 +128,26 @@ pub(super) enum Target {
 /// A message whose transfer frames have not all come. Its buffer grows with what comes.
 #[derive(Debug, Default)]
 pub(super) struct Unfinished {
+    pub(super) begun: Begun,
+    pub(super) message: GatheredBody,
+}
+
+/// What the frames of an unfinished message say of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Begun {
     pub(super) delivery_id: u32,
+    /// It is the resumption of a delivery that is not known here, and is dropped.
+    pub(super) is_resumed: bool,
     pub(super) is_settled: bool,
     pub(super) transaction: Option<TransactionId>,
-    pub(super) message: GatheredBody,
 }
 
 impl Link {
     pub(super) fn is_attached(&self) -> bool {
         matches!(self.stage, LinkStage::Attached)
     }
-    /// Whether a link of the same name in another session of the connection takes its place. Subscriptions are
-    /// used by one link at a time, or shared.
+    /// Whether a link of the same name in another session of the connection takes its place. Subscriptions
+    /// are used by one link at a time, or shared.
     pub(super) fn may_be_stolen(&self) -> bool {
         let is_named = matches!(&self.node, Node::Source(source) if source.subscription.is_some());
         self.is_attached() && !is_named

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Settings that all connections share.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How the broker calls itself in open frames.
+    /// How the broker calls itself in open frames, and the node that it is.
     pub container_id: String,
     /// Most sessions per connection.
     pub sessions_max: u16,
@@ -31,6 +31,8 @@ pub struct Settings {
     pub vhost: String,
     /// Who clients are that say nothing of themselves; `None`: they are refused.
     pub anonymous_user: Option<String>,
+    /// From this is made up what logins by SCRAM say of users that are not there; the same at each start.
+    pub scram_secret: [u8; 32],
     /// Queues that clients name as addresses and that are not there are declared, where the user may do that.
     pub creates_queues: bool,
     /// The broker that clients take us for: some choose by it what they do, see `docs/protocols/clients.md`.
@@ -55,6 +57,7 @@ impl Default for Settings {
             properties_bytes_max: 1 << 20,
             vhost: "/".to_owned(),
             anonymous_user: Some("guest".to_owned()),
+            scram_secret: [0; 32],
             creates_queues: true,
             product: "RabbitMQ".to_owned(),
             version: "4.2.1".to_owned(),

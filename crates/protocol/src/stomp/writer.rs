@@ -235,6 +235,7 @@ impl ProtocolWriter for Writer {
                 "the queue of a subscription has stopped at a message that cannot be read back"
             }
             CancelReason::Forbidden => "the user may not read from a subscription's queue any more",
+            CancelReason::TakenOver => "another connection of the client has a subscription now",
         };
         self.fail(out, &Fault::new("Server cancelled subscription", text), None);
     }

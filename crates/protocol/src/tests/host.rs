@@ -252,6 +252,14 @@ impl TestHost {
         host
     }
 
+    /// Changes what is stored of a user's password.
+    pub(crate) fn store_password(&mut self, user: &str, stored: &str) {
+        let (name, password_hash) = (user.to_owned(), Some(stored.to_owned()));
+        let change = Request::ChangeUser { name, password_hash, administrator: None };
+        self.admin(ChannelId { connection: ADMIN, number: 1 }, change);
+        self.turn_ends();
+    }
+
     fn admin(&mut self, handler: ChannelId, request: Request) {
         self.engine.request(self.now, handler, request, &mut self.host);
     }
@@ -368,7 +376,8 @@ impl TestHost {
             while let Some((id, credentials)) = self.host.logins.pop_front() {
                 idle = false;
                 let number = id.0 as usize;
-                let answer = login(credentials);
+                let stored = self.engine.password_hash(credentials.user());
+                let answer = login(credentials, stored.unwrap_or_default());
                 let done: Result<(), Close> = self.with(
                     number,
                     |handler, context| of_any!(handler, inner => inner.authenticated(context, answer)),
@@ -553,8 +562,10 @@ impl TestHost {
 }
 
 /// The password is the name, and the signature what had to be signed.
-fn login(credentials: Credentials) -> Authentication {
+fn login(credentials: Credentials, stored: &str) -> Authentication {
     match credentials {
+        Credentials::Scram { user, proof } if proof.is_right(stored) => Ok(Identity { user }),
+        Credentials::Scram { user, .. } => Err(format!("wrong proof of '{user}'")),
         Credentials::Password { user, password } if user == password => Ok(Identity { user }),
         Credentials::Password { user, .. } => Err(format!("wrong password for '{user}'")),
         Credentials::Certificate { user } | Credentials::Anonymous { user } => {

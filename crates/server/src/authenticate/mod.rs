@@ -1,5 +1,5 @@
-//! Whether a client is the user that it claims to be: passwords against argon2 hashes, names in certificates,
-//! nkeys.
+//! Whether a client is the user that it claims to be: passwords against argon2 hashes, proofs that it knows
+//! one, names in certificates, nkeys.
 //!
 //! Does not know permissions.
 
@@ -8,14 +8,17 @@ mod cache;
 mod checks;
 mod nkey;
 mod password;
+mod secret;
 #[cfg(test)]
 mod tests;
 mod threads;
 
 pub use nkey::is_mistyped as is_mistyped_nkey;
 pub use password::{GUEST, NO_PASSWORD, hash};
+pub use secret::login_secret;
 pub use threads::Logins;
 
+use angarium_protocol::scram::{Proof, Verifier};
 use angarium_protocol::{Authentication, Credentials, Identity};
 use backoff::Backoff;
 use cache::Cache;
@@ -77,6 +80,9 @@ impl Authenticator {
                 stored.is_some() && nkey::is_signed(user_key, nonce, signature),
                 format!("no nkey '{shown}', or not its signature, from {address}"),
             ),
+            Credentials::Scram { proof, .. } => {
+                return self.decide_proof(attempt, user, proof, now);
+            }
             Credentials::Password { password, .. } => {
                 return self.decide_password(attempt, user, password, now);
             }
@@ -109,13 +115,36 @@ impl Authenticator {
         if self.checks.has(&key) {
             return Decision::ToCheck;
         }
-        if let Err(left) = self.backoff.begin(address, user, now) {
-            let (user, seconds) = (user.escape_debug(), left.as_secs() + 1);
-            let why = format!("too many wrong passwords for user '{user}' from {address}");
-            let why = format!("{why}: refused for {seconds} s");
-            return Decision::Refused(why, self.usual_duration());
+        match self.backoff.begin(address, user, now) {
+            Ok(()) => Decision::ToCheck,
+            Err(left) => Decision::Refused(too_many(user, address, left), self.usual_duration()),
         }
-        Decision::ToCheck
+    }
+
+    /// A proof is checked in microseconds: here, and whether it is right or wrong, or there is no such user,
+    /// shows in nothing but the answer.
+    fn decide_proof(
+        &mut self,
+        attempt: &Attempt,
+        user: &str,
+        proof: &Proof,
+        now: Duration,
+    ) -> Decision {
+        let address = attempt.address.as_str();
+        let refuse = |why| Decision::Refused(why, Duration::ZERO);
+        let stored = attempt.stored.as_deref().filter(|it| Verifier::find(it).is_some());
+        let Some(stored) = stored else {
+            self.backoff.unknown(address, now);
+            return refuse(wrong(user, address));
+        };
+        if let Err(left) = self.backoff.begin(address, user, now) {
+            return refuse(too_many(user, address, left));
+        }
+        if !proof.is_right(stored) {
+            return refuse(wrong(user, address));
+        }
+        self.backoff.succeeded(address, user);
+        Decision::Answered(Ok(Identity { user: user.to_owned() }))
     }
 
     /// Has an attempt wait for the check of its password.
@@ -179,6 +208,11 @@ impl Authenticator {
         let last = self.last_check.filter(|(_, ended)| ended.elapsed() < RECENT);
         last.map_or(Duration::ZERO, |(took, _)| took)
     }
+}
+
+fn too_many(user: &str, address: &str, left: Duration) -> String {
+    let (user, seconds) = (user.escape_debug(), left.as_secs() + 1);
+    format!("too many wrong passwords for user '{user}' from {address}: refused for {seconds} s")
 }
 
 fn wrong(user: &str, address: &str) -> String {

@@ -2,6 +2,7 @@
 
 use super::password::is_right;
 use super::*;
+use angarium_protocol::scram::Dialogue;
 use std::sync::mpsc;
 
 fn seconds(seconds: u64) -> Duration {
@@ -232,4 +233,62 @@ fn threads_answer_each_check() {
         assert_eq!(is_in, right);
     }
     assert!(is_in(&logins.decide(&attempt("guest", "guest", Some(GUEST)), seconds(0))));
+}
+
+/// A try to log in by SCRAM as `user` with password `pencil` (RFC 7677's example).
+fn prove(authenticator: &mut Authenticator, address: &str, stored: Option<&str>) -> Decision {
+    let nonce = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
+    let example = example("pencil");
+    let first = b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO";
+    let begun = Dialogue::begin(first, nonce, b"", |_| Some(&example));
+    let last = b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,\
+        p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=";
+    let proof = begun.unwrap().0.finish(last).unwrap();
+    let credentials = Credentials::Scram { user: "user".to_owned(), proof };
+    let (stored, address) = (stored.map(str::to_owned), address.into());
+    let attempt = Attempt { credentials, stored, address, comes_first: false };
+    authenticator.decide(&attempt, Duration::ZERO)
+}
+
+/// What is stored of that password, with the salt of the example.
+fn example(password: &str) -> String {
+    use base64::Engine as _;
+    let salt = base64::prelude::BASE64_STANDARD.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
+    format!("hash {}", Verifier::of_password(password, &salt, 4096))
+}
+
+#[test]
+fn proofs_are_answered_alike_and_slowed_down_as_passwords_are() {
+    let mut authenticator = Authenticator::default();
+    let (right, wrong) = (example("pencil"), example("pen"));
+    assert!(is_in(&prove(&mut authenticator, "a", Some(&right))));
+    for stored in [None, Some(""), Some("hash"), Some(wrong.as_str())] {
+        let refused = prove(&mut authenticator, "b", stored);
+        let why = "wrong user name or password for 'user' from b".to_owned();
+        assert_eq!(refused, Decision::Refused(why, Duration::ZERO), "{stored:?}");
+    }
+    for _ in 0..4 {
+        prove(&mut authenticator, "b", Some(&wrong));
+    }
+    let why = refusal(prove(&mut authenticator, "b", Some(&right)));
+    assert_eq!(why, "too many wrong passwords for user 'user' from b: refused for 2 s");
+    // Nobody is locked out elsewhere.
+    assert!(is_in(&prove(&mut authenticator, "a", Some(&right))));
+}
+
+#[test]
+fn both_ways_to_log_in_are_stored_of_a_password() {
+    for (stored, password) in [(hash("secret").unwrap(), "secret"), (GUEST.to_owned(), "guest")] {
+        assert_eq!(is_right(password, &stored), Some(true));
+        assert_eq!(is_right("other", &stored), Some(false));
+        let verifier = Verifier::find(&stored).unwrap();
+        let text = verifier.to_string();
+        let (_, rest) = text.split_once('$').unwrap();
+        let (iterations, rest) = rest.split_once(':').unwrap();
+        let salt = rest.split_once('$').unwrap().0;
+        use base64::Engine as _;
+        let salt = base64::prelude::BASE64_STANDARD.decode(salt).unwrap();
+        let again = Verifier::of_password(password, &salt, iterations.parse().unwrap());
+        assert_eq!(verifier, again);
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::administer::SOCKET_NAME;
 use super::{journal, output};
-use crate::authenticate::GUEST;
+use crate::authenticate::{GUEST, login_secret};
 use crate::hints;
 use crate::http::{self, Endpoints, Mailboxes};
 use crate::logs::{self, LevelSwitch};
@@ -58,7 +58,8 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
     // It is dropped after the broker has ended.
     let (clock, _time_keeper) = Clock::of(&data)?;
     let (handed_out, marks) = HandedOutFile::open(&folder);
-    let start = start(settings.clone(), Arc::new(disk), marks)?;
+    let secret = login_secret(&data)?;
+    let start = start(settings.clone(), Arc::new(disk), marks, secret)?;
     let start = Start { clock, handed_out: Some(handed_out), ..start };
     // The socket exists before any port is open.
     let unix = administration(&data);
@@ -137,9 +138,10 @@ pub(crate) fn start(
     settings: Settings,
     storage: Arc<dyn Storage>,
     handed_out: Option<HandedOut>,
+    login_secret: [u8; 32],
 ) -> Result<Start, String> {
     let shards = settings.shards.number();
-    let others = options(&settings, shards)?;
+    let others = options(&settings, shards, login_secret)?;
     let home = Options { handed_out, ..others.clone() };
     let join = move |shard, introduction: &[Vec<u8>]| {
         // What a shard draws cannot be guessed from what another one drew.
@@ -164,7 +166,11 @@ fn random<const BYTES: usize>() -> Result<[u8; BYTES], String> {
 }
 
 /// The node's options, from the settings.
-pub(crate) fn options(settings: &Settings, shards: usize) -> Result<Options, String> {
+pub(crate) fn options(
+    settings: &Settings,
+    shards: usize,
+    scram_secret: [u8; 32],
+) -> Result<Options, String> {
     let (seed, server_id) = (random::<32>()?, random::<8>()?);
     let count = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
     let memory = settings.memory_max.bytes();
@@ -208,12 +214,7 @@ pub(crate) fn options(settings: &Settings, shards: usize) -> Result<Options, Str
             handshake_timeout: settings.handshake_timeout.0,
             ..amqp091::Settings::default()
         }),
-        amqp10: Arc::new(amqp10::Settings {
-            body_bytes_max: settings.body_bytes_max.0,
-            handshake_timeout: settings.handshake_timeout.0,
-            anonymous_user: settings.amqp_no_auth_user.clone(),
-            ..amqp10::Settings::default()
-        }),
+        amqp10: Arc::new(amqp10_settings(settings, scram_secret)),
         mqtt: Arc::new(mqtt_settings(settings)),
         nats: Arc::new(nats_settings(settings, &server_id)),
         stomp: Arc::new(stomp_settings(settings)),
@@ -266,6 +267,17 @@ fn stomp_settings(settings: &Settings) -> stomp::Settings {
         handshake_timeout: settings.handshake_timeout.0,
         anonymous_user: settings.stomp_no_auth_user.clone(),
         ..stomp::Settings::default()
+    }
+}
+
+/// AMQP 1.0's settings.
+fn amqp10_settings(settings: &Settings, scram_secret: [u8; 32]) -> amqp10::Settings {
+    amqp10::Settings {
+        body_bytes_max: settings.body_bytes_max.0,
+        handshake_timeout: settings.handshake_timeout.0,
+        anonymous_user: settings.amqp_no_auth_user.clone(),
+        scram_secret,
+        ..amqp10::Settings::default()
     }
 }
 

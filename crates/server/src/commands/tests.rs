@@ -74,7 +74,8 @@ impl Running {
         let sources = Sources { flags: flags.collect(), ..Sources::default() };
         let settings: Settings = sources.read().unwrap();
         let http_settings = settings.clone();
-        let broker = reactor::start(serve::start(settings, storage, None).unwrap()).unwrap();
+        let broker =
+            reactor::start(serve::start(settings, storage, None, [0; 32]).unwrap()).unwrap();
         let mailboxes = Mailboxes::new(broker.mailboxes.clone());
         let port = |name: &str| {
             let mut shown = broker.shown.iter();

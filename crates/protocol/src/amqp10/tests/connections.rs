@@ -225,3 +225,52 @@ fn bytes_that_are_no_frame_end_the_connection() {
         "0 close amqp:invalid-field: field 'handle' of transfer is mandatory and missing",
     ]);
 }
+
+/// A client that logs in by SCRAM as `guest`, with this password; its first message may come behind a
+/// challenge. Returns what it gets in the end, and what the broker's proof has to be.
+fn log_in_by_scram(
+    client: &mut Client,
+    password: &str,
+    is_challenged: bool,
+) -> (Vec<String>, String) {
+    let first = "n,,n=guest,r=fyko";
+    client.raw(&ProtocolHeader::Sasl.bytes());
+    let initial_response = Some(first.as_bytes()).filter(|_| !is_challenged);
+    let init = SaslInit { mechanism: Symbol("SCRAM-SHA-256"), initial_response, hostname: None };
+    let mut bytes = Vec::new();
+    SaslPerformative::SaslInit(init).write_frame(&mut bytes);
+    if is_challenged {
+        let response = SaslResponse { response: first.as_bytes() };
+        SaslPerformative::SaslResponse(response).write_frame(&mut bytes);
+    }
+    client.raw(&bytes);
+    let lines = client.lines();
+    assert!(lines.contains(&"mechanisms SCRAM-SHA-256 PLAIN ANONYMOUS".to_owned()), "{lines:?}");
+    let challenge = lines.last().unwrap().strip_prefix("challenge ").unwrap();
+    let (last, signature) = crate::scram::answer_of_client(first, challenge, password);
+    let response = SaslResponse { response: last.as_bytes() };
+    bytes.clear();
+    SaslPerformative::SaslResponse(response).write_frame(&mut bytes);
+    client.raw(&bytes);
+    (client.lines(), signature)
+}
+
+#[test]
+fn passwords_are_proven_by_scram() {
+    for (password, is_challenged) in [("pencil", false), ("pencil", true), ("pen", false)] {
+        let mut client = Client::accepted(Settings::default());
+        let verifier = crate::scram::Verifier::of_password("pencil", b"salt", 8).to_string();
+        client.host.store_password("guest", &verifier);
+        let (lines, signature) = log_in_by_scram(&mut client, password, is_challenged);
+        if password == "pencil" {
+            assert_eq!(lines, [format!("outcome Ok {signature}")]);
+            client.raw(&ProtocolHeader::Amqp.bytes());
+            client.send(0, &open());
+            client.expect(&["header Amqp", OPENED]);
+        } else {
+            assert_eq!(lines, ["outcome Auth"]);
+            let why = client.host.closed(client.number).unwrap();
+            assert_eq!(why, "login refused (SCRAM-SHA-256): wrong proof of 'guest'");
+        }
+    }
+}

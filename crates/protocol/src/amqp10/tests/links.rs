@@ -274,7 +274,7 @@ fn what_is_dropped_before_it_began_leaves_no_gap() {
     ]);
 }
 
-/// Another connection of the same client to the same host, with a session; returns the number of the one before.
+/// Another connection to the same host, with a session; returns the number of the one before.
 fn again(client: &mut Client, container_id: &str) -> usize {
     let before = client.number;
     client.again(&Open { container_id, ..open() });

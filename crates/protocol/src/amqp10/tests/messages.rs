@@ -198,3 +198,26 @@ fn other_protocols_share_the_queues() {
     client.send_with(0, &transfer(0, 0), &message);
     assert_eq!(taken(&mut client), ["0 transfer 9 id=0 'from 1.0'"]);
 }
+
+#[test]
+fn deliveries_of_former_links_are_not_resumed() {
+    let mut client = Client::open();
+    // A map of deliveries that the peer takes for unsettled is answered with none.
+    let unsettled = crate::amqp10::codec::OwnedValue::map(|map| {
+        map.put(&crate::amqp10::codec::Value::Binary(b"tag"), &crate::amqp10::codec::Value::Null);
+    });
+    client.send(0, &Attach { unsettled: Some(unsettled.as_map()), ..sender(0, "q") });
+    let lines = client.lines();
+    assert!(lines.iter().all(|line| !line.contains("unsettled")), "{lines:#?}");
+    client.send_with(0, &Transfer { resume: true, ..transfer(0, 0) }, &data("half"));
+    client.send_with(0, &Transfer { resume: true, more: true, ..transfer(0, 1) }, b"\0Su");
+    client.send_with(0, &Transfer { more: true, ..transfer(0, 1) }, b"more");
+    client.send_with(0, &transfer(0, 1), b"end");
+    client.expect(&[]);
+    // The message itself, sent anew.
+    client.send_with(0, &transfer(0, 2), &data("whole"));
+    client.expect(&["0 disposition receiver 2 settled accepted"]);
+    client.send(0, &receiver(1, "q"));
+    client.send(0, &credit(1, 0, 5));
+    client.expect(&["0 attach 1 sender r q -> -", "0 transfer 1 id=0 \"whole\""]);
+}

@@ -36,7 +36,13 @@ fn sasl(performative: SaslPerformative<'_>) -> String {
             let names: Vec<_> = it.mechanisms.iter().map(|symbol| symbol.0).collect();
             format!("mechanisms {}", names.join(" "))
         }
-        SaslPerformative::SaslOutcome(it) => format!("outcome {:?}", it.code),
+        SaslPerformative::SaslChallenge(it) => {
+            format!("challenge {}", String::from_utf8_lossy(it.challenge))
+        }
+        SaslPerformative::SaslOutcome(it) => {
+            let data = it.additional_data.map(|data| format!(" {}", String::from_utf8_lossy(data)));
+            format!("outcome {:?}{}", it.code, data.unwrap_or_default())
+        }
         other => format!("{other:?}"),
     }
 }
