@@ -59,7 +59,8 @@ fn with_rabbitmq(arguments: &CompareArguments, folder: &Path) -> Result<Report, 
     let mut report = Report::new(theirs(&sides, side::RABBITMQ));
     let comparison = Comparison { arguments, sides: &sides, effort: arguments.effort(), folder };
     let misbehaving = arguments.misbehaving_on_queues();
-    rabbitmq::run(&comparison, arguments.perf_test.as_deref(), misbehaving, &mut report)?;
+    let ran = rabbitmq::run(&comparison, arguments.perf_test.as_deref(), misbehaving, &mut report);
+    shown_if_cut_short(&report, ran)?;
     add_starts(arguments, sides, &mut report, folder)?;
     Ok(report)
 }
@@ -71,7 +72,8 @@ fn with_artemis(arguments: &CompareArguments, folder: &Path) -> Result<Report, S
     }
     let mut report = Report::new(theirs(&sides, "Artemis"));
     let comparison = Comparison { arguments, sides: &sides, effort: arguments.effort(), folder };
-    amqp10::run(&comparison, arguments.qpid_jms.as_deref(), &mut report)?;
+    let ran = amqp10::run(&comparison, arguments.qpid_jms.as_deref(), &mut report);
+    shown_if_cut_short(&report, ran)?;
     Ok(report)
 }
 
@@ -84,9 +86,18 @@ fn with_nats_server(arguments: &CompareArguments, folder: &Path) -> Result<Repor
     }
     let mut report = Report::new(theirs(&sides, "nats-server"));
     let comparison = Comparison { arguments, sides: &sides, effort: arguments.effort(), folder };
-    nats::run(&comparison, arguments.nats_bench.as_deref(), &mut report)?;
+    let ran = nats::run(&comparison, arguments.nats_bench.as_deref(), &mut report);
+    shown_if_cut_short(&report, ran)?;
     add_starts(arguments, sides, &mut report, folder)?;
     Ok(report)
+}
+
+/// Prints what was measured before a load failed.
+fn shown_if_cut_short(report: &Report, ran: Result<(), String>) -> Result<(), String> {
+    if ran.is_err() && !report.is_empty() {
+        output::put(&report.render());
+    }
+    ran
 }
 
 /// The peer's name in the report; `otherwise` if it is left out.
