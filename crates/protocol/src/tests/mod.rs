@@ -2,6 +2,7 @@
 //! and a seeded generator.
 
 pub(crate) mod fragmentation;
+pub(crate) mod fuzz;
 pub(crate) mod host;
 mod pairs;
 pub(crate) mod random;
