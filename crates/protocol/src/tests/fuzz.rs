@@ -13,7 +13,7 @@ const LONG: Range<u64> = 0..2_000_000;
 pub(crate) trait Fuzzed {
     /// Most parts of a connection.
     const PARTS_MAX: usize = 30;
-    /// One of so many parts is changed.
+    /// One part of this number is changed.
     const CHANGED: usize = 3;
 
     /// The frames or lines of a recorded connection, whole.
@@ -28,7 +28,7 @@ pub(crate) trait Fuzzed {
     /// Reads everything that a connection got.
     fn check_output(output: &[u8]);
 
-    /// Checks what is kept of a connection that has sent so many bytes.
+    /// Checks what is kept of a connection that has sent this number of bytes.
     fn check_kept(host: &TestHost, number: usize, sent: usize) {
         let kept = host.held_bytes(number);
         assert!(kept <= 4 * sent + (64 << 10), "{kept} bytes kept of {sent}");

@@ -1,5 +1,5 @@
-//! Hostile input: recorded sessions with their frames and bytes changed; every frame of the output is whole, and
-//! every body complete before the next frame.
+//! Hostile input: recorded sessions with their frames and bytes changed; every frame of the output is whole,
+//! and every body complete before the next frame.
 
 use super::fragmentation::recorded;
 use super::{HELLO, TestHost, script};

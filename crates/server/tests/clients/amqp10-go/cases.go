@@ -12,22 +12,23 @@ import (
 	"time"
 
 	"github.com/Azure/go-amqp"
+	"suite"
 )
 
 var cases = []testCase{
-	{"a message arrives as it was sent", roundTrip},
-	{"outcomes", outcomes},
-	{"a large message both ways in many frames", large},
-	{"no credit, no message", manualCredit},
-	{"a selector", selector},
-	{"a dynamic address", dynamic},
-	{"a durable subscription over connections", durable},
-	{"an unknown exchange refuses the link only", unknownExchange},
-	{"a small limit of sessions", sessions},
-	{"senders and receivers in parallel", parallel},
-	{"sends without waiting, and their receipts", receipts},
-	{"an idle time-out is kept", idle},
-	{"a wrong password is refused", wrongPassword},
+	{Name: "a message arrives as it was sent", Body: roundTrip},
+	{Name: "outcomes", Body: outcomes},
+	{Name: "a large message both ways in many frames", Body: large},
+	{Name: "no credit, no message", Body: manualCredit},
+	{Name: "a selector", Body: selector},
+	{Name: "a dynamic address", Body: dynamic},
+	{Name: "a durable subscription over connections", Body: durable},
+	{Name: "an unknown exchange refuses the link only", Body: unknownExchange},
+	{Name: "a small limit of sessions", Body: sessions},
+	{Name: "senders and receivers in parallel", Body: parallel},
+	{Name: "sends without waiting, and their receipts", Body: receipts},
+	{Name: "an idle time-out is kept", Body: idle},
+	{Name: "a wrong password is refused", Body: wrongPassword},
 }
 
 func roundTrip(w *world) error {
@@ -59,17 +60,17 @@ func roundTrip(w *world) error {
 	}
 	got := messages[0]
 	return errors.Join(
-		equal(string(got.GetData()), "body"),
-		equal(got.Header.Durable, true),
-		equal(got.Header.Priority, 7),
-		equal(*got.Properties.Subject, subject),
-		equal[any](got.Properties.CorrelationID, id),
-		equal[any](got.Properties.MessageID, uint64(7)),
-		equal[any](got.Annotations["x-opt-own"], "a"),
-		equal[any](got.ApplicationProperties["int"], -1),
-		equal[any](got.ApplicationProperties["text"], "t"),
-		equal[any](got.ApplicationProperties["flag"], true),
-		equal[any](got.ApplicationProperties["float"], 1.5),
+		suite.Equal(string(got.GetData()), "body"),
+		suite.Equal(got.Header.Durable, true),
+		suite.Equal(got.Header.Priority, 7),
+		suite.Equal(*got.Properties.Subject, subject),
+		suite.Equal[any](got.Properties.CorrelationID, id),
+		suite.Equal[any](got.Properties.MessageID, uint64(7)),
+		suite.Equal[any](got.Annotations["x-opt-own"], "a"),
+		suite.Equal[any](got.ApplicationProperties["int"], -1),
+		suite.Equal[any](got.ApplicationProperties["text"], "t"),
+		suite.Equal[any](got.ApplicationProperties["flag"], true),
+		suite.Equal[any](got.ApplicationProperties["float"], 1.5),
 		receiver.AcceptMessage(w, got),
 	)
 }
@@ -92,14 +93,14 @@ func outcomes(w *world) error {
 		if err != nil {
 			return nil, err
 		}
-		if err := equal(string(got[0].GetData()), text); err != nil {
+		if err := suite.Equal(string(got[0].GetData()), text); err != nil {
 			return nil, err
 		}
 		var found uint32
 		if header := got[0].Header; header != nil {
 			found = header.DeliveryCount
 		}
-		return got[0], equal(found, count)
+		return got[0], suite.Equal(found, count)
 	}
 	message, err := next("x", 0)
 	if err != nil {
@@ -118,7 +119,7 @@ func outcomes(w *world) error {
 	if message, err = next("x", 1); err != nil {
 		return fmt.Errorf("after modified: %w", err)
 	}
-	if err := equal[any](message.Annotations["x-opt-why"], "w"); err != nil {
+	if err := suite.Equal[any](message.Annotations["x-opt-why"], "w"); err != nil {
 		return err
 	}
 	if err := receiver.RejectMessage(w, message, nil); err != nil {
@@ -180,14 +181,14 @@ func manualCredit(w *world) error {
 		return err
 	}
 	texts, err := w.texts(receiver, 2)
-	if err := errors.Join(err, equal(texts, []string{"1", "2"}), w.quiet(receiver)); err != nil {
+	if err := errors.Join(err, suite.Equal(texts, []string{"1", "2"}), w.quiet(receiver)); err != nil {
 		return err
 	}
 	if err := receiver.IssueCredit(5); err != nil {
 		return err
 	}
 	texts, err = w.texts(receiver, 1)
-	if err := errors.Join(err, equal(texts, []string{"3"}), receiver.DrainCredit(w, nil)); err != nil {
+	if err := errors.Join(err, suite.Equal(texts, []string{"3"}), receiver.DrainCredit(w, nil)); err != nil {
 		return err
 	}
 	if err := errors.Join(w.send(session, queue, "4"), w.quiet(receiver)); err != nil {
@@ -197,7 +198,7 @@ func manualCredit(w *world) error {
 		return err
 	}
 	texts, err = w.texts(receiver, 1)
-	return errors.Join(err, equal(texts, []string{"4"}))
+	return errors.Join(err, suite.Equal(texts, []string{"4"}))
 }
 
 func selector(w *world) error {
@@ -223,7 +224,7 @@ func selector(w *world) error {
 		return err
 	}
 	texts, err := w.texts(receiver, 2)
-	return errors.Join(err, equal(texts, []string{"2", "3"}), w.quiet(receiver))
+	return errors.Join(err, suite.Equal(texts, []string{"2", "3"}), w.quiet(receiver))
 }
 
 func dynamic(w *world) error {
@@ -246,7 +247,7 @@ func dynamic(w *world) error {
 		return err
 	}
 	texts, err := w.texts(receiver, 1)
-	return errors.Join(err, equal(texts, []string{"answer"}))
+	return errors.Join(err, suite.Equal(texts, []string{"answer"}))
 }
 
 func durable(w *world) error {
@@ -288,7 +289,7 @@ func durable(w *world) error {
 		return err
 	}
 	texts, err := w.texts(receiver, 1)
-	return errors.Join(err, equal(texts, []string{"meanwhile"}), receiver.Close(w))
+	return errors.Join(err, suite.Equal(texts, []string{"meanwhile"}), receiver.Close(w))
 }
 
 func unknownExchange(w *world) error {
@@ -368,13 +369,13 @@ func parallel(w *world) error {
 			all = append(all, text)
 		case err := <-failures:
 			return err
-		case <-time.After(patience):
+		case <-time.After(suite.Patience):
 			return fmt.Errorf("only %d messages came", len(all))
 		}
 	}
 	senders.Wait()
 	slices.Sort(all)
-	return equal(len(slices.Compact(all)), links*messages)
+	return suite.Equal(len(slices.Compact(all)), links*messages)
 }
 
 func receipts(w *world) error {
@@ -411,7 +412,7 @@ func receipts(w *world) error {
 	}
 	for number := range pending {
 		texts, err := w.texts(receiver, 1)
-		if err := errors.Join(err, equal(texts, []string{strconv.Itoa(number)})); err != nil {
+		if err := errors.Join(err, suite.Equal(texts, []string{strconv.Itoa(number)})); err != nil {
 			return err
 		}
 	}
@@ -432,7 +433,7 @@ func idle(w *world) error {
 }
 
 func wrongPassword(w *world) error {
-	ctx, cancel := context.WithTimeout(w, patience)
+	ctx, cancel := context.WithTimeout(w, suite.Patience)
 	defer cancel()
 	connection, err := amqp.Dial(ctx, strings.Replace(url(), "guest@", "wrong@", 1), nil)
 	if err == nil {

@@ -14,3 +14,7 @@ require (
 	github.com/pmezard/go-difflib v1.0.0 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 )
+
+require suite v0.0.0
+
+replace suite => ../shared/suite

@@ -5,24 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/Azure/go-amqp"
+	"suite"
 )
 
-const (
-	// The longest wait for anything that must come.
-	patience = 10 * time.Second
-	// How long nothing must come before it counts as "does not come".
-	silence = 200 * time.Millisecond
-)
+type testCase = suite.Case[*world]
 
-type testCase struct {
-	name string
-	body func(w *world) error
-}
-
-// world is what one case uses; everything it opens is closed. Its context ends with its patience.
+// world is what one case uses; everything it opens is closed. Its context ends with its suite.Patience.
 type world struct {
 	context.Context
 	connections []*amqp.Conn
@@ -36,7 +26,7 @@ func url() string {
 }
 
 func runCase(body func(w *world) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*suite.Patience)
 	defer cancel()
 	w := &world{Context: ctx}
 	defer w.close()
@@ -67,7 +57,7 @@ func (w *world) close() {
 }
 
 func name() string {
-	return fmt.Sprintf("go-%d-%d", os.Getpid(), time.Now().UnixNano())
+	return suite.Name("go-")
 }
 
 // send sends texts one after the other, each when the one before is accepted.
@@ -88,7 +78,7 @@ func (w *world) send(session *amqp.Session, address string, texts ...string) err
 func (w *world) take(receiver *amqp.Receiver, count int) ([]*amqp.Message, error) {
 	var got []*amqp.Message
 	for range count {
-		ctx, cancel := context.WithTimeout(w, patience)
+		ctx, cancel := context.WithTimeout(w, suite.Patience)
 		message, err := receiver.Receive(ctx, nil)
 		cancel()
 		if err != nil {
@@ -116,20 +106,12 @@ func (w *world) texts(receiver *amqp.Receiver, count int) ([]string, error) {
 }
 
 func (w *world) quiet(receiver *amqp.Receiver) error {
-	ctx, cancel := context.WithTimeout(w, silence)
+	ctx, cancel := context.WithTimeout(w, suite.Silence)
 	defer cancel()
 	if message, err := receiver.Receive(ctx, nil); err == nil {
 		return fmt.Errorf("came, and should not: %q", message.GetData())
 	}
 	return nil
-}
-
-// equal says what differs.
-func equal[T any](got, expected T) error {
-	if fmt.Sprint(got) == fmt.Sprint(expected) {
-		return nil
-	}
-	return fmt.Errorf("got %v instead of %v", got, expected)
 }
 
 // refused asserts that a link is refused with that condition.

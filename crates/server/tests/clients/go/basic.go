@@ -10,16 +10,16 @@ import (
 
 // The plain way: connect, declare, publish with confirms, get, consume, settle, close.
 var basicCases = []testCase{
-	{"what is published is got", publishAndGet},
-	{"persistent messages are confirmed in any number", confirms},
-	{"messages are consumed in order and acked", consume},
-	{"nack requeues, reject discards", nack},
-	{"headers of every kind arrive", headers},
-	{"an unroutable mandatory message is returned", returned},
-	{"a topic exchange routes", topic},
-	{"a transaction commits", transaction},
-	{"a consumer hears that its queue is gone", cancelled},
-	{"a body of a megabyte passes", large},
+	{Name: "what is published is got", Body: publishAndGet},
+	{Name: "persistent messages are confirmed in any number", Body: confirms},
+	{Name: "messages are consumed in order and acked", Body: consume},
+	{Name: "nack requeues, reject discards", Body: nack},
+	{Name: "headers of every kind arrive", Body: headers},
+	{Name: "an unroutable mandatory message is returned", Body: returned},
+	{Name: "a topic exchange routes", Body: topic},
+	{Name: "a transaction commits", Body: transaction},
+	{Name: "a consumer hears that its queue is gone", Body: cancelled},
+	{Name: "a body of a megabyte passes", Body: large},
 }
 
 func publishAndGet(w *world) error {

@@ -9,11 +9,11 @@ import (
 
 // What is refused, as amqp091-go shows it.
 var errorCases = []testCase{
-	{"a missing queue is 404 and ends only its channel", missing},
-	{"another declaration of the same name is 406", different},
-	{"a missing exchange is 404", missingExchange},
-	{"an unknown delivery tag is 406", unknownTag},
-	{"a wrong password is refused", password},
+	{Name: "a missing queue is 404 and ends only its channel", Body: missing},
+	{Name: "another declaration of the same name is 406", Body: different},
+	{Name: "a missing exchange is 404", Body: missingExchange},
+	{Name: "an unknown delivery tag is 406", Body: unknownTag},
+	{Name: "a wrong password is refused", Body: password},
 }
 
 func missing(w *world) error {

@@ -1,22 +1,8 @@
 // Every case of amqp091-go against the broker at AMQP_URL; exits with 1 if one fails.
 package main
 
-import (
-	"fmt"
-	"os"
-)
+import "suite"
 
 func main() {
-	failed := 0
-	for _, c := range append(basicCases, errorCases...) {
-		if err := runCase(c.body); err != nil {
-			failed++
-			fmt.Printf("FAIL %s: %v\n", c.name, err)
-			continue
-		}
-		fmt.Printf("pass %s\n", c.name)
-	}
-	if failed > 0 {
-		os.Exit(1)
-	}
+	suite.Run(runCase, basicCases, errorCases)
 }

@@ -8,15 +8,10 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+	"suite"
 )
 
-// The longest wait for anything that must come.
-const patience = 10 * time.Second
-
-type testCase struct {
-	name string
-	body func(w *world) error
-}
+type testCase = suite.Case[*world]
 
 // world is what one case uses; everything it opens is closed, every queue it declares is deleted.
 type world struct {
@@ -63,7 +58,7 @@ func (w *world) confirming() (*amqp.Channel, error) {
 }
 
 func name() string {
-	return fmt.Sprintf("g-%d-%d", os.Getpid(), time.Now().UnixNano())
+	return suite.Name("g-")
 }
 
 func (w *world) queue(channel *amqp.Channel, durable bool) (string, error) {
@@ -96,7 +91,7 @@ func (w *world) close() error {
 
 // publish publishes to a queue and waits for the confirm.
 func publish(channel *amqp.Channel, queue string, message amqp.Publishing) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), suite.Patience)
 	defer cancel()
 	confirm, err := channel.PublishWithDeferredConfirm("", queue, false, false, message)
 	if err != nil {
@@ -121,9 +116,9 @@ func take[T any](from <-chan T) (T, error) {
 			return taken, errors.New("the channel closed instead")
 		}
 		return taken, nil
-	case <-time.After(patience):
+	case <-time.After(suite.Patience):
 		var none T
-		return none, fmt.Errorf("waited %v in vain", patience)
+		return none, fmt.Errorf("waited %v in vain", suite.Patience)
 	}
 }
 

@@ -10,7 +10,6 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.UUID;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.Callable;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -50,7 +49,7 @@ final class World implements AutoCloseable {
     }
 
     static String name() {
-        return "j-" + UUID.randomUUID();
+        return Suite.name("j");
     }
 
     String queue(Channel channel) throws IOException {

@@ -36,7 +36,7 @@ public final class MapAdmin implements Admin {
 
     @Override
     public void createConnectionFactory(String name) {
-        BOUND.put(name, World.factory(World.port()));
+        BOUND.put(name, World.factory(Suite.amqpPort()));
     }
 
     @Override
@@ -51,12 +51,12 @@ public final class MapAdmin implements Admin {
 
     @Override
     public void createQueue(String name) {
-        BOUND.put(name, new JmsQueue(World.name(name)));
+        BOUND.put(name, new JmsQueue(Suite.name(name)));
     }
 
     @Override
     public void createTopic(String name) {
-        BOUND.put(name, new JmsTopic(World.name(name)));
+        BOUND.put(name, new JmsTopic(Suite.name(name)));
     }
 
     @Override

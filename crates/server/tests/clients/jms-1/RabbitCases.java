@@ -35,13 +35,13 @@ final class RabbitCases {
         suite.add("rabbitmq_jms.durable_subscriptions", RabbitCases::durable);
         suite.add("rabbitmq_jms.requests_are_answered", RabbitCases::requests);
         suite.add("rabbitmq_jms.browsers", RabbitCases::browsers);
-        suite.add("rabbitmq_jms.meets_qpid_jms", World.OURS, RabbitCases::meetsQpid);
+        suite.add("rabbitmq_jms.meets_qpid_jms", Suite.OURS, RabbitCases::meetsQpid);
     }
 
     private static Connection connect(World world) throws JMSException {
         RMQConnectionFactory factory = new RMQConnectionFactory();
         factory.setHost("127.0.0.1");
-        factory.setPort(World.port());
+        factory.setPort(Suite.amqpPort());
         // Else whoever answers would declare the temporary queue that is another connection's.
         factory.setDeclareReplyToDestination(false);
         Connection connection = factory.createConnection();
@@ -64,7 +64,7 @@ final class RabbitCases {
 
     private static void queues(World world) throws Exception {
         Session session = session(world, Session.AUTO_ACKNOWLEDGE);
-        Queue queue = session.createQueue(World.name("rmq"));
+        Queue queue = session.createQueue(Suite.name("rmq"));
         MessageConsumer consumer = session.createConsumer(queue);
         TextMessage text = session.createTextMessage("täxt");
         text.setIntProperty("number", 7);
@@ -91,7 +91,7 @@ final class RabbitCases {
 
     private static void transactions(World world) throws Exception {
         Session session = session(world, Session.SESSION_TRANSACTED);
-        Queue queue = session.createQueue(World.name("rmq"));
+        Queue queue = session.createQueue(Suite.name("rmq"));
         MessageConsumer consumer = session.createConsumer(queue);
         send(session, queue, "no");
         session.rollback();
@@ -109,7 +109,7 @@ final class RabbitCases {
 
     private static void acknowledgements(World world) throws Exception {
         Session session = session(world, Session.CLIENT_ACKNOWLEDGE);
-        Queue queue = session.createQueue(World.name("rmq"));
+        Queue queue = session.createQueue(Suite.name("rmq"));
         MessageConsumer consumer = session.createConsumer(queue);
         send(session, queue, "1", "2", "3");
         World.take(consumer);
@@ -125,7 +125,7 @@ final class RabbitCases {
 
     private static void topics(World world) throws Exception {
         Session session = session(world, Session.AUTO_ACKNOWLEDGE);
-        Topic topic = session.createTopic(World.name("topic"));
+        Topic topic = session.createTopic(Suite.name("topic"));
         MessageConsumer first = session.createConsumer(topic);
         MessageConsumer second = session(world, Session.AUTO_ACKNOWLEDGE).createConsumer(topic);
         send(session, topic, "1", "2");
@@ -135,7 +135,7 @@ final class RabbitCases {
 
     private static void selectors(World world) throws Exception {
         Session session = session(world, Session.AUTO_ACKNOWLEDGE);
-        Topic topic = session.createTopic(World.name("topic"));
+        Topic topic = session.createTopic(Suite.name("topic"));
         Map<String, String> chosen = Map.of(
                 "color = 'red'", "02",
                 "color <> 'red' AND number > 2", "3",
@@ -171,8 +171,8 @@ final class RabbitCases {
     private static void durable(World world) throws Exception {
         Connection connection = connect(world);
         TopicSession session = (TopicSession) connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
-        Topic topic = session.createTopic(World.name("topic"));
-        String name = World.name("inbox");
+        Topic topic = session.createTopic(Suite.name("topic"));
+        String name = Suite.name("inbox");
         MessageConsumer consumer = session.createDurableSubscriber(topic, name, "JMSType = 'a'", false);
         consumer.close();
         for (String type : List.of("a", "b")) {
@@ -189,7 +189,7 @@ final class RabbitCases {
 
     private static void requests(World world) throws Exception {
         Session server = session(world, Session.AUTO_ACKNOWLEDGE);
-        Queue queue = server.createQueue(World.name("rmq"));
+        Queue queue = server.createQueue(Suite.name("rmq"));
         server.createConsumer(queue).setMessageListener(request -> {
             try {
                 Message answer = server.createTextMessage("to " + World.text(request));
@@ -209,7 +209,7 @@ final class RabbitCases {
 
     private static void browsers(World world) throws Exception {
         QueueSession session = (QueueSession) session(world, Session.AUTO_ACKNOWLEDGE);
-        Queue queue = session.createQueue(World.name("rmq"));
+        Queue queue = session.createQueue(Suite.name("rmq"));
         session.createConsumer(queue).close();
         for (int number = 0; number < 5; number++) {
             Message message = session.createTextMessage(String.valueOf(number));

@@ -19,7 +19,7 @@ final class SpringCases {
 
     static void register(Suite<World> suite) {
         suite.add("spring.requests_are_answered", SpringCases::prices);
-        suite.add("spring.work_that_fails_becomes_a_dead_letter", World.OURS, SpringCases::orders);
+        suite.add("spring.work_that_fails_becomes_a_dead_letter", Suite.OURS, SpringCases::orders);
         suite.add("spring.a_durable_subscription_over_restarts", OwnBroker.isThere(), SpringCases::news);
     }
 
@@ -57,13 +57,13 @@ final class SpringCases {
     }
 
     private static void prices(World world) throws Exception {
-        String queue = World.name("prices");
+        String queue = Suite.name("prices");
         MessageListenerAdapter listener = new MessageListenerAdapter(new PriceList());
         listener.setDefaultListenerMethod("price");
-        DefaultMessageListenerContainer container = container(world, World.port(), queue, listener);
+        DefaultMessageListenerContainer container = container(world, Suite.amqpPort(), queue, listener);
         container.setConcurrency("3-3");
         start(container);
-        JmsTemplate template = template(world, World.port());
+        JmsTemplate template = template(world, Suite.amqpPort());
         for (String article : List.of("tea", "bread", "honey")) {
             Message answer = template.sendAndReceive(queue, session -> session.createTextMessage(article));
             Suite.check(answer != null, "no answer for " + article);
@@ -75,7 +75,7 @@ final class SpringCases {
         String dead = World.declare(Map.of());
         String orders = World.declare(Map.of("x-queue-type", "quorum", "x-delivery-limit", 3,
                 "x-dead-letter-exchange", "", "x-dead-letter-routing-key", dead));
-        String shipped = World.name("shipped");
+        String shipped = Suite.name("shipped");
         Map<String, Integer> tries = new HashMap<>();
         SessionAwareMessageListener<TextMessage> ship = (order, session) -> {
             int count = order.getIntProperty("JMSXDeliveryCount");
@@ -86,11 +86,11 @@ final class SpringCases {
                 throw new IllegalStateException("cannot ship " + order.getText());
             }
         };
-        DefaultMessageListenerContainer container = container(world, World.port(), orders, ship);
+        DefaultMessageListenerContainer container = container(world, Suite.amqpPort(), orders, ship);
         container.setSessionTransacted(true);
         container.setErrorHandler(error -> {});
         start(container);
-        JmsTemplate template = template(world, World.port());
+        JmsTemplate template = template(world, Suite.amqpPort());
         template.setSessionTransacted(true);
         for (String order : List.of("first try", "poison", "second try", "last")) {
             template.convertAndSend(orders, order);
@@ -99,7 +99,7 @@ final class SpringCases {
         for (String order : List.of("first try", "second try", "last")) {
             Suite.same(order + " shipped", template.receiveAndConvert(shipped), "shipped");
         }
-        template.setReceiveTimeout(World.SILENCE_MS);
+        template.setReceiveTimeout(Suite.SILENCE_MS);
         Suite.same(null, template.receiveAndConvert(shipped), "nothing else is shipped");
         Suite.same(null, template.receiveAndConvert(orders), "nothing is left to do");
         Suite.same(4, tries.get("poison"), "tries of the poison");

@@ -1,9 +1,7 @@
 import com.rabbitmq.client.Channel;
-import java.net.URI;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.UUID;
 import javax.jms.Connection;
 import javax.jms.JMSException;
 import javax.jms.Message;
@@ -13,17 +11,7 @@ import org.apache.qpid.jms.JmsConnectionFactory;
 
 /** What one case uses. Everything it opens is closed. */
 final class World implements AutoCloseable {
-    /** How long nothing must come before it counts as "does not come". */
-    static final long SILENCE_MS = 200;
-    /** Another broker than Angarium: what only Angarium has is then skipped. */
-    static final boolean OURS = System.getenv("BROKER_TEST_PEER") == null;
-
     private final List<AutoCloseable> opened = new ArrayList<>();
-
-    static int port() {
-        String url = System.getenv("AMQP_URL");
-        return URI.create(url == null ? "amqp://guest:guest@127.0.0.1:5672/%2f" : url).getPort();
-    }
 
     /** Connections of Qpid JMS. */
     static JmsConnectionFactory factory(int port) {
@@ -33,7 +21,7 @@ final class World implements AutoCloseable {
 
     /** A started connection of Qpid JMS; it is closed with the case. */
     Connection connect() throws JMSException {
-        Connection connection = factory(port()).createConnection();
+        Connection connection = factory(Suite.amqpPort()).createConnection();
         closing(connection::close);
         connection.start();
         return connection;
@@ -45,17 +33,12 @@ final class World implements AutoCloseable {
         return closeable;
     }
 
-    /** A name that nobody else uses. */
-    static String name(String prefix) {
-        return prefix + "-" + UUID.randomUUID();
-    }
-
     /** Declares a durable queue over AMQP 0-9-1. */
     static String declare(Map<String, Object> arguments) throws Exception {
-        String name = name("declared");
+        String name = Suite.name("declared");
         var factory = new com.rabbitmq.client.ConnectionFactory();
         factory.setHost("127.0.0.1");
-        factory.setPort(port());
+        factory.setPort(Suite.amqpPort());
         try (var connection = factory.newConnection()) {
             Channel channel = connection.createChannel();
             channel.queueDeclare(name, true, false, false, arguments);
@@ -83,7 +66,7 @@ final class World implements AutoCloseable {
     }
 
     static void quiet(MessageConsumer consumer) throws JMSException {
-        Message message = consumer.receive(SILENCE_MS);
+        Message message = consumer.receive(Suite.SILENCE_MS);
         Suite.check(message == null, "came, and should not: " + message);
     }
 

@@ -20,11 +20,11 @@ final class ConsumerCases {
         suite.add("consumer.without_prefetch_nothing_is_lost", ConsumerCases::noPrefetch);
         suite.add("consumer.credit_is_exact", ConsumerCases::credit);
         suite.add("consumer.listeners_share", ConsumerCases::listeners);
-        suite.add("consumer.an_exclusive_one_gets_everything", World.OURS, ConsumerCases::exclusive);
+        suite.add("consumer.an_exclusive_one_gets_everything", Suite.OURS, ConsumerCases::exclusive);
         suite.add("consumer.groups_stick", ConsumerCases::groups);
         suite.add("consumer.a_stopped_connection_gets_nothing", ConsumerCases::stopped);
         suite.add("consumer.closing_returns_what_was_prefetched", ConsumerCases::closing);
-        suite.add("consumer.of_a_deleted_queue_is_told", World.OURS, ConsumerCases::deletedQueue);
+        suite.add("consumer.of_a_deleted_queue_is_told", Suite.OURS, ConsumerCases::deletedQueue);
     }
 
     private static void noWait(World world) throws Exception {
@@ -75,7 +75,7 @@ final class ConsumerCases {
         Session three = world.session(Session.CLIENT_ACKNOWLEDGE, "jms.prefetchPolicy.all=3");
         MessageConsumer few = three.createConsumer(queue);
         World.send(sender, queue, World.numbers(0, 6));
-        Thread.sleep(World.SILENCE_MS);
+        Thread.sleep(Suite.SILENCE_MS);
         MessageConsumer rest = sender.createConsumer(queue);
         Suite.same(List.of("3", "4", "5"), World.texts(rest, 3), "beyond the credit of the first");
         World.quiet(rest);
@@ -203,7 +203,7 @@ final class ConsumerCases {
         Queue other = World.queue(session);
         MessageConsumer doomed = session.createConsumer(session.createQueue(name));
         MessageConsumer healthy = session.createConsumer(other);
-        try (var plain = World.plainFactory(World.port()).newConnection()) {
+        try (var plain = World.plainFactory(Suite.amqpPort()).newConnection()) {
             plain.createChannel().queueDelete(name);
         }
         World.refused(JMSException.class, () -> doomed.receive(Suite.PATIENCE_MS));

@@ -33,7 +33,7 @@ final class SendCases {
         suite.add("send.large_bodies", SendCases::largeBodies);
         suite.add("send.a_producer_opens_at_once", SendCases::producerOpens);
         suite.add("send.one_producer_for_all_destinations", SendCases::anonymous);
-        suite.add("send.a_full_queue_refuses", World.OURS, SendCases::fullQueue);
+        suite.add("send.a_full_queue_refuses", Suite.OURS, SendCases::fullQueue);
     }
 
     private static void everyKind(World world) throws Exception {

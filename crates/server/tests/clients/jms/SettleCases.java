@@ -28,9 +28,9 @@ final class SettleCases {
         suite.add("settle.a_prefetched_message_nobody_saw_does_not_count", SettleCases::prefetched);
         suite.add("settle.a_lost_connection_counts", SettleCases::lostConnection);
         suite.add("settle.released_does_not_count_and_failed_does", SettleCases::releasedAndFailed);
-        suite.add("settle.rejected_is_final", World.OURS, SettleCases::rejected);
-        suite.add("settle.undeliverable_here_goes_to_another", World.OURS, SettleCases::undeliverable);
-        suite.add("settle.failed_too_often_is_a_dead_letter", World.OURS, SettleCases::deliveryLimit);
+        suite.add("settle.rejected_is_final", Suite.OURS, SettleCases::rejected);
+        suite.add("settle.undeliverable_here_goes_to_another", Suite.OURS, SettleCases::undeliverable);
+        suite.add("settle.failed_too_often_is_a_dead_letter", Suite.OURS, SettleCases::deliveryLimit);
         suite.add("settle.counts_survive_a_restart", OwnBroker.isThere(), SettleCases::restart);
         suite.add("settle.prefetched_messages_have_time", OwnBroker.isThere(), SettleCases::noTimeout);
     }
@@ -113,7 +113,7 @@ final class SettleCases {
     }
 
     private static void lostConnection(World world) throws Exception {
-        Relay relay = world.closing(new Relay(World.port()));
+        Relay relay = world.closing(new Relay(Suite.amqpPort()));
         Connection connection = world.connectTo(relay.port);
         Session session = connection.createSession(Session.CLIENT_ACKNOWLEDGE);
         Queue queue = World.queue(session);

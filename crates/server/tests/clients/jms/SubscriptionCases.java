@@ -27,13 +27,13 @@ final class SubscriptionCases {
         suite.add("subscription.shared_ones_end_with_the_last", SubscriptionCases::sharedEnds);
         suite.add("subscription.shared_durable_ones_stay", SubscriptionCases::sharedDurable);
         suite.add("subscription.shared_durable_ones_change_when_unused", SubscriptionCases::sharedChanged);
-        suite.add("subscription.shared_or_not", World.OURS, SubscriptionCases::sharedOrNot);
+        suite.add("subscription.shared_or_not", Suite.OURS, SubscriptionCases::sharedOrNot);
         suite.add("subscription.a_client_id_is_used_once", SubscriptionCases::clientIdClash);
         suite.add("subscription.durable_over_a_restart", OwnBroker.isThere(), SubscriptionCases::restart);
     }
 
     private static Topic topic(Session session) throws JMSException {
-        return session.createTopic(World.name("topic"));
+        return session.createTopic(Suite.name("topic"));
     }
 
     /** A connection of that client. */
@@ -84,7 +84,7 @@ final class SubscriptionCases {
     }
 
     private static void noLocal(World world) throws Exception {
-        Connection own = client(world, World.name("client"));
+        Connection own = client(world, Suite.name("client"));
         Session session = session(own);
         Topic topic = topic(session);
         MessageConsumer deaf = session.createConsumer(topic, null, true);
@@ -97,7 +97,7 @@ final class SubscriptionCases {
     }
 
     private static void durable(World world) throws Exception {
-        String id = World.name("client");
+        String id = Suite.name("client");
         Connection connection = client(world, id);
         Topic topic = topic(session(connection));
         MessageConsumer consumer = session(connection).createDurableConsumer(topic, "inbox");
@@ -114,7 +114,7 @@ final class SubscriptionCases {
     }
 
     private static void durableInUse(World world) throws Exception {
-        Session session = session(client(world, World.name("client")));
+        Session session = session(client(world, Suite.name("client")));
         Topic topic = topic(session);
         MessageConsumer consumer = session.createDurableConsumer(topic, "inbox");
         World.refused(JMSException.class, () -> session.createDurableConsumer(topic, "inbox"));
@@ -125,7 +125,7 @@ final class SubscriptionCases {
     }
 
     private static void changedSelector(World world) throws Exception {
-        Session session = session(client(world, World.name("client")));
+        Session session = session(client(world, Suite.name("client")));
         Topic topic = topic(session);
         session.createDurableConsumer(topic, "inbox", "color = 'red'", false).close();
         paint(session, topic, "red 1", "blue 2");
@@ -140,7 +140,7 @@ final class SubscriptionCases {
     }
 
     private static void changedTopic(World world) throws Exception {
-        Session session = session(client(world, World.name("client")));
+        Session session = session(client(world, Suite.name("client")));
         Topic before = topic(session);
         Topic after = topic(session);
         session.createDurableConsumer(before, "inbox").close();
@@ -153,7 +153,7 @@ final class SubscriptionCases {
     }
 
     private static void unsubscribe(World world) throws Exception {
-        Session session = session(client(world, World.name("client")));
+        Session session = session(client(world, Suite.name("client")));
         Topic topic = topic(session);
         World.refused(InvalidDestinationException.class, () -> {
             session.unsubscribe("unknown");
@@ -176,8 +176,8 @@ final class SubscriptionCases {
     }
 
     private static void owners(World world) throws Exception {
-        Session ada = session(client(world, World.name("ada")));
-        Session bob = session(client(world, World.name("bob")));
+        Session ada = session(client(world, Suite.name("ada")));
+        Session bob = session(client(world, Suite.name("bob")));
         Topic topic = topic(ada);
         MessageConsumer first = ada.createDurableConsumer(topic, "inbox");
         MessageConsumer second = bob.createDurableConsumer(topic, "inbox");
@@ -190,11 +190,11 @@ final class SubscriptionCases {
     private static void shared(World world) throws Exception {
         Session sender = world.session();
         Topic topic = topic(sender);
-        String name = World.name("crew");
+        String name = Suite.name("crew");
         String one = "jms.prefetchPolicy.all=1";
         MessageConsumer first = world.session(one).createSharedConsumer(topic, name);
         MessageConsumer second = world.session(one).createSharedConsumer(topic, name);
-        Session own = session(client(world, World.name("client")));
+        Session own = session(client(world, Suite.name("client")));
         MessageConsumer apart = own.createSharedConsumer(topic, name);
         World.send(sender, topic, World.numbers(0, 20));
         Suite.same(List.of(World.numbers(0, 20)), World.texts(apart, 20), "of the one with a client id");
@@ -232,7 +232,7 @@ final class SubscriptionCases {
     private static void sharedDurable(World world) throws Exception {
         Session session = world.session();
         Topic topic = topic(session);
-        String name = World.name("crew");
+        String name = Suite.name("crew");
         session.createSharedDurableConsumer(topic, name).close();
         World.send(session, topic, "1", "2");
         Session other = world.session();
@@ -256,7 +256,7 @@ final class SubscriptionCases {
     private static void sharedChanged(World world) throws Exception {
         Session session = world.session();
         Topic topic = topic(session);
-        String name = World.name("crew");
+        String name = Suite.name("crew");
         MessageConsumer red = session.createSharedDurableConsumer(topic, name, "color = 'red'");
         World.refused(JMSException.class,
                 () -> session.createSharedDurableConsumer(topic, name, "color = 'blue'"));
@@ -272,7 +272,7 @@ final class SubscriptionCases {
     }
 
     private static void sharedOrNot(World world) throws Exception {
-        Session session = session(client(world, World.name("client")));
+        Session session = session(client(world, Suite.name("client")));
         Topic topic = topic(session);
         MessageConsumer single = session.createDurableConsumer(topic, "inbox");
         World.refused(JMSException.class, () -> session.createSharedDurableConsumer(topic, "inbox"));
@@ -286,7 +286,7 @@ final class SubscriptionCases {
     }
 
     private static void clientIdClash(World world) throws Exception {
-        String id = World.name("client");
+        String id = Suite.name("client");
         Connection first = client(world, id);
         World.refused(InvalidClientIDException.class, () -> client(world, id));
         Session session = session(first);

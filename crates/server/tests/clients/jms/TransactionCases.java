@@ -22,7 +22,7 @@ final class TransactionCases {
         suite.add("transaction.queues_and_topics_in_one", TransactionCases::queuesAndTopics);
         suite.add("transaction.many_messages", TransactionCases::many);
         suite.add("transaction.many_sessions_of_a_connection", TransactionCases::manySessions);
-        suite.add("transaction.a_refused_send_undoes_all", World.OURS, TransactionCases::refused);
+        suite.add("transaction.a_refused_send_undoes_all", Suite.OURS, TransactionCases::refused);
         suite.add("transaction.a_lost_connection_undoes_all", TransactionCases::lostConnection);
         suite.add("transaction.closing_the_session_undoes_all", TransactionCases::closed);
     }
@@ -128,7 +128,7 @@ final class TransactionCases {
     private static void queuesAndTopics(World world) throws Exception {
         Session session = world.transacted();
         Queue queue = World.queue(session);
-        Topic topic = session.createTopic(World.name("topic"));
+        Topic topic = session.createTopic(Suite.name("topic"));
         Session reader = world.session();
         MessageConsumer onTopic = reader.createConsumer(topic);
         MessageConsumer onQueue = reader.createConsumer(queue);
@@ -197,7 +197,7 @@ final class TransactionCases {
     }
 
     private static void lostConnection(World world) throws Exception {
-        Relay relay = world.closing(new Relay(World.port()));
+        Relay relay = world.closing(new Relay(Suite.amqpPort()));
         Session session = world.connectTo(relay.port).createSession(Session.SESSION_TRANSACTED);
         Queue queue = World.queue(session);
         World.send(session, queue, "stays");

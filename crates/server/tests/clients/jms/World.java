@@ -8,31 +8,15 @@ import jakarta.jms.MessageProducer;
 import jakarta.jms.Queue;
 import jakarta.jms.Session;
 import jakarta.jms.TextMessage;
-import java.net.URI;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.UUID;
 import java.util.concurrent.Callable;
 import org.apache.qpid.jms.JmsConnectionFactory;
 
 /** What one case uses. Everything it opens is closed. */
 final class World implements AutoCloseable {
-    /** How long nothing must come before it counts as "does not come". */
-    static final long SILENCE_MS = 200;
-    /** Another broker than Angarium: what only Angarium has is then skipped. */
-    static final boolean OURS = System.getenv("BROKER_TEST_PEER") == null;
-
     private final List<AutoCloseable> opened = new ArrayList<>();
-
-    private static URI broker() {
-        String url = System.getenv("AMQP_URL");
-        return URI.create(url == null ? "amqp://guest:guest@127.0.0.1:5672/%2f" : url);
-    }
-
-    static int port() {
-        return broker().getPort();
-    }
 
     /** A factory for a port; options such as `jms.prefetchPolicy.all=0`. */
     static JmsConnectionFactory factory(int port, String... options) {
@@ -44,7 +28,7 @@ final class World implements AutoCloseable {
 
     /** A started connection; it is closed with the case. */
     Connection connect(String... options) throws JMSException {
-        return connectTo(port(), options);
+        return connectTo(Suite.amqpPort(), options);
     }
 
     Connection connectTo(int port, String... options) throws JMSException {
@@ -77,19 +61,15 @@ final class World implements AutoCloseable {
         return closing(new OwnBroker(settings));
     }
 
-    static String name(String prefix) {
-        return prefix + "-" + UUID.randomUUID();
-    }
-
     /** A queue that comes into being when it is used. */
     static Queue queue(Session session) throws JMSException {
-        return session.createQueue(name("jms"));
+        return session.createQueue(Suite.name("jms"));
     }
 
     /** Declares a durable queue over AMQP 0-9-1. */
     static String declare(Map<String, Object> arguments) throws Exception {
-        String name = name("declared");
-        try (var connection = plainFactory(port()).newConnection()) {
+        String name = Suite.name("declared");
+        try (var connection = plainFactory(Suite.amqpPort()).newConnection()) {
             Channel channel = connection.createChannel();
             channel.queueDeclare(name, true, false, false, arguments);
         }
@@ -132,7 +112,7 @@ final class World implements AutoCloseable {
     }
 
     static void quiet(MessageConsumer consumer) throws JMSException {
-        Message message = consumer.receive(SILENCE_MS);
+        Message message = consumer.receive(Suite.SILENCE_MS);
         Suite.check(message == null, "came, and should not: " + message);
     }
 

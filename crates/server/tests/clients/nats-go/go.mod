@@ -13,3 +13,7 @@ require (
 	golang.org/x/crypto v0.57.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
 )
+
+require suite v0.0.0
+
+replace suite => ../shared/suite

@@ -18,20 +18,21 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
+	"suite"
 )
 
 var lifeCases = []testCase{
-	{name: "the server says what it is", body: serverInfo},
-	{name: "draining handles what has arrived", body: drain},
-	{name: "a client that lost its connection comes back", body: reconnect},
-	{name: "the public nats-bench gets all of its messages", needs: "NATS_BENCH", body: natsBench},
-	{name: "a wrong password is refused", body: wrongPassword},
-	{name: "rights are checked", needs: "BROKER_TEST_PROGRAM", body: rights},
-	{name: "an nkey signs the nonce", needs: "BROKER_TEST_PROGRAM", body: nkey},
-	{name: "tls begins after info", needs: "BROKER_TEST_NATS_TLS_PORT", body: tlsAfterInfo},
-	{name: "tls begins before info", needs: "BROKER_TEST_NATS_TLS_PORT", body: tlsFirst},
-	{name: "a broker of another authority is not trusted", needs: "BROKER_TEST_NATS_TLS_PORT", body: untrusted},
-	{name: "a client of another authority is told so", needs: "BROKER_TEST_NATS_TLS_PORT", body: stranger},
+	{Name: "the server says what it is", Body: serverInfo},
+	{Name: "draining handles what has arrived", Body: drain},
+	{Name: "a client that lost its connection comes back", Body: reconnect},
+	{Name: "the public nats-bench gets all of its messages", Needs: "NATS_BENCH", Body: natsBench},
+	{Name: "a wrong password is refused", Body: wrongPassword},
+	{Name: "rights are checked", Needs: "BROKER_TEST_PROGRAM", Body: rights},
+	{Name: "an nkey signs the nonce", Needs: "BROKER_TEST_PROGRAM", Body: nkey},
+	{Name: "tls begins after info", Needs: "BROKER_TEST_NATS_TLS_PORT", Body: tlsAfterInfo},
+	{Name: "tls begins before info", Needs: "BROKER_TEST_NATS_TLS_PORT", Body: tlsFirst},
+	{Name: "a broker of another authority is not trusted", Needs: "BROKER_TEST_NATS_TLS_PORT", Body: untrusted},
+	{Name: "a client of another authority is told so", Needs: "BROKER_TEST_NATS_TLS_PORT", Body: stranger},
 }
 
 func serverInfo(w *world) error {
@@ -75,8 +76,8 @@ func drain(w *world) error {
 	}
 	select {
 	case <-closed:
-		return equal(seen.Load(), 200)
-	case <-time.After(patience):
+		return suite.Equal(seen.Load(), 200)
+	case <-time.After(suite.Patience):
 		return errors.New("is still draining")
 	}
 }
@@ -85,7 +86,7 @@ func drain(w *world) error {
 // as many messages as were published, and says how many.
 func natsBench(*world) error {
 	const messages, subscribers = 20_000, 5
-	patient, end := context.WithTimeout(context.Background(), 6*patience)
+	patient, end := context.WithTimeout(context.Background(), 6*suite.Patience)
 	defer end()
 	for _, size := range []int{16, 1024} {
 		bench := exec.CommandContext(
@@ -97,7 +98,7 @@ func natsBench(*world) error {
 			return fmt.Errorf("%w: %s", err, said)
 		}
 		all := strings.Count(string(said), fmt.Sprintf("(%d msgs)", messages))
-		if err := equal(all, subscribers); err != nil {
+		if err := suite.Equal(all, subscribers); err != nil {
 			return fmt.Errorf("%w: %s", err, said)
 		}
 	}
@@ -130,13 +131,13 @@ func reconnect(w *world) error {
 	for number := range 3 {
 		publisher.Publish(name, []byte(fmt.Sprint(number)))
 		got, err := next(subscription, 1)
-		if err := errors.Join(err, equal(got, []string{fmt.Sprint(number)})); err != nil {
+		if err := errors.Join(err, suite.Equal(got, []string{fmt.Sprint(number)})); err != nil {
 			return err
 		}
 		relay.cut()
 		select {
 		case <-back:
-		case <-time.After(patience):
+		case <-time.After(suite.Patience):
 			return errors.New("does not come back")
 		}
 		if err := client.Flush(); err != nil {
@@ -177,7 +178,7 @@ func rights(w *world) error {
 			return fmt.Errorf("told %v", told)
 		}
 		return nil
-	case <-time.After(patience):
+	case <-time.After(suite.Patience):
 		return errors.New("was not told")
 	}
 }
@@ -223,7 +224,7 @@ func roundTrip(w *world, client *nats.Conn) error {
 	body := strings.Repeat("more than one record ", 10_000)
 	client.Publish(name, []byte(body))
 	got, err := next(subscription, 1)
-	return errors.Join(err, equal(got, []string{body}))
+	return errors.Join(err, suite.Equal(got, []string{body}))
 }
 
 func tlsAfterInfo(w *world) error {

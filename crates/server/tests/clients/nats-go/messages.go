@@ -8,19 +8,20 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"suite"
 )
 
 var messageCases = []testCase{
-	{name: "messages arrive in their order", body: ordered},
-	{name: "wildcards stand for tokens", body: wildcards},
-	{name: "one of a group gets each message", body: groups},
-	{name: "headers pass as they are", body: headers},
-	{name: "payloads of all sizes", body: sizes},
-	{name: "a subscription ends after so many messages", body: autoUnsubscribe},
-	{name: "requests are answered", body: requests},
-	{name: "nobody there is told at once", body: noResponders},
-	{name: "streams are declined", body: noStreams},
-	{name: "what is no subject is refused", body: badSubject},
+	{Name: "messages arrive in their order", Body: ordered},
+	{Name: "wildcards stand for tokens", Body: wildcards},
+	{Name: "one of a group gets each message", Body: groups},
+	{Name: "headers pass as they are", Body: headers},
+	{Name: "payloads of all sizes", Body: sizes},
+	{Name: "a subscription ends after so many messages", Body: autoUnsubscribe},
+	{Name: "requests are answered", Body: requests},
+	{Name: "nobody there is told at once", Body: noResponders},
+	{Name: "streams are declined", Body: noStreams},
+	{Name: "what is no subject is refused", Body: badSubject},
 }
 
 func ordered(w *world) error {
@@ -51,7 +52,7 @@ func ordered(w *world) error {
 	if err != nil {
 		return err
 	}
-	return equal(got, expected)
+	return suite.Equal(got, expected)
 }
 
 func wildcards(w *world) error {
@@ -66,11 +67,11 @@ func wildcards(w *world) error {
 		client.Publish(prefix+ending, []byte(ending))
 	}
 	got, err := next(one, 1)
-	if err := errors.Join(err, equal(got, []string{".a.end"}), quiet(one)); err != nil {
+	if err := errors.Join(err, suite.Equal(got, []string{".a.end"}), quiet(one)); err != nil {
 		return err
 	}
 	got, err = next(many, 3)
-	return errors.Join(err, equal(got, []string{".a.end", ".a.b.end", ".a"}), quiet(many))
+	return errors.Join(err, suite.Equal(got, []string{".a.end", ".a.b.end", ".a"}), quiet(many))
 }
 
 func groups(w *world) error {
@@ -93,7 +94,7 @@ func groups(w *world) error {
 	}
 	publisher.Flush()
 	total := func() int64 { return counts[0].Load() + counts[1].Load() + counts[2].Load() }
-	for end := time.Now().Add(patience); total() < 3_000 && time.Now().Before(end); {
+	for end := time.Now().Add(suite.Patience); total() < 3_000 && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
 	if total() != 3_000 || counts[0].Load() == 0 || counts[1].Load() == 0 || counts[2].Load() == 0 {
@@ -117,11 +118,11 @@ func headers(w *world) error {
 	if err := client.PublishMsg(message); err != nil {
 		return err
 	}
-	got, err := subscription.NextMsg(patience)
+	got, err := subscription.NextMsg(suite.Patience)
 	if err != nil {
 		return err
 	}
-	return errors.Join(equal(got.Header, message.Header), equal(string(got.Data), "hi"))
+	return errors.Join(suite.Equal(got.Header, message.Header), suite.Equal(string(got.Data), "hi"))
 }
 
 func sizes(w *world) error {
@@ -136,7 +137,7 @@ func sizes(w *world) error {
 		if err := client.Publish(name, body); err != nil {
 			return err
 		}
-		message, err := subscription.NextMsg(patience)
+		message, err := subscription.NextMsg(suite.Patience)
 		if err != nil {
 			return fmt.Errorf("%d bytes: %w", size, err)
 		}
@@ -164,10 +165,10 @@ func autoUnsubscribe(w *world) error {
 		client.Publish(name, []byte(fmt.Sprint(number)))
 	}
 	got, err := next(subscription, 3)
-	if err := errors.Join(err, equal(got, []string{"0", "1", "2"})); err != nil {
+	if err := errors.Join(err, suite.Equal(got, []string{"0", "1", "2"})); err != nil {
 		return err
 	}
-	if _, err := subscription.NextMsg(silence); !errors.Is(err, nats.ErrMaxMessages) {
+	if _, err := subscription.NextMsg(suite.Silence); !errors.Is(err, nats.ErrMaxMessages) {
 		return fmt.Errorf("after the last one: %v", err)
 	}
 	return nil
@@ -186,11 +187,11 @@ func requests(w *world) error {
 	service.QueueSubscribe(name, "services", func(m *nats.Msg) { m.Respond(append(m.Data, '!')) })
 	service.Flush()
 	for number := range 1_000 {
-		answer, err := client.Request(name, []byte(fmt.Sprint(number)), patience)
+		answer, err := client.Request(name, []byte(fmt.Sprint(number)), suite.Patience)
 		if err != nil {
 			return err
 		}
-		if err := equal(string(answer.Data), fmt.Sprint(number)+"!"); err != nil {
+		if err := suite.Equal(string(answer.Data), fmt.Sprint(number)+"!"); err != nil {
 			return err
 		}
 	}
@@ -202,7 +203,7 @@ func noResponders(w *world) error {
 	if err != nil {
 		return err
 	}
-	if _, err := client.Request(subject(), nil, patience); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := client.Request(subject(), nil, suite.Patience); !errors.Is(err, nats.ErrNoResponders) {
 		return fmt.Errorf("nobody is there: %v", err)
 	}
 	return nil
@@ -213,7 +214,7 @@ func noStreams(w *world) error {
 	if err != nil {
 		return err
 	}
-	streams, err := client.JetStream(nats.MaxWait(patience))
+	streams, err := client.JetStream(nats.MaxWait(suite.Patience))
 	if err != nil {
 		return err
 	}
@@ -241,8 +242,8 @@ func badSubject(w *world) error {
 	client.Flush()
 	select {
 	case told := <-w.errors:
-		return equal(told.Error(), "nats: invalid subject")
-	case <-time.After(patience):
+		return suite.Equal(told.Error(), "nats: invalid subject")
+	case <-time.After(suite.Patience):
 		return errors.New("was not told")
 	}
 }

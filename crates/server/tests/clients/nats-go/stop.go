@@ -12,19 +12,20 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"suite"
 )
 
 // What a broker of the case's own does when it is stopped.
 var stopCases = []testCase{
 	{
-		name:  "a broker that stops says so and answers on",
-		needs: "BROKER_TEST_PROGRAM",
-		body:  lameDuck(syscall.SIGTERM),
+		Name:  "a broker that stops says so and answers on",
+		Needs: "BROKER_TEST_PROGRAM",
+		Body:  lameDuck(syscall.SIGTERM),
 	},
 	{
-		name:  "a broker takes nats-server's lame duck signal",
-		needs: "BROKER_TEST_PROGRAM",
-		body:  lameDuck(syscall.SIGUSR2),
+		Name:  "a broker takes nats-server's lame duck signal",
+		Needs: "BROKER_TEST_PROGRAM",
+		Body:  lameDuck(syscall.SIGUSR2),
 	},
 }
 
@@ -62,19 +63,20 @@ func stopBy(w *world, signal os.Signal) error {
 	for range 2 {
 		select {
 		case <-told:
-		case <-time.After(patience):
+		case <-time.After(suite.Patience):
 			return errors.New("was not told")
 		}
 	}
-	if answer, err := asks.Request(name, []byte("still there?"), patience); err != nil || len(answer.Data) == 0 {
+	answer, err := asks.Request(name, []byte("still there?"), suite.Patience)
+	if err != nil || len(answer.Data) == 0 {
 		return fmt.Errorf("a request: %v", err)
 	}
 	subscription.Unsubscribe()
-	if err := answers.FlushTimeout(patience); err != nil {
+	if err := answers.FlushTimeout(suite.Patience); err != nil {
 		return fmt.Errorf("the end of a subscription: %w", err)
 	}
 	for _, name := range []string{name, "$QUEUE." + name} {
-		if _, err := asks.Request(name, nil, patience); !errors.Is(err, nats.ErrNoResponders) {
+		if _, err := asks.Request(name, nil, suite.Patience); !errors.Is(err, nats.ErrNoResponders) {
 			return fmt.Errorf("a request to %s, which nobody takes: %v", name, err)
 		}
 	}
@@ -110,7 +112,7 @@ func ended(broker *exec.Cmd) error {
 	select {
 	case err := <-end:
 		return err
-	case <-time.After(patience):
+	case <-time.After(suite.Patience):
 		return errors.New("does not end although its clients are gone")
 	}
 }

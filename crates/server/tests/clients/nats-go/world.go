@@ -8,24 +8,12 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/nats-io/nats.go"
+	"suite"
 )
 
-const (
-	// The longest wait for anything that must come.
-	patience = 10 * time.Second
-	// How long nothing must come before it counts as "does not come".
-	silence = 200 * time.Millisecond
-)
-
-type testCase struct {
-	name string
-	// A variable of the environment that it needs.
-	needs string
-	body  func(w *world) error
-}
+type testCase = suite.Case[*world]
 
 // world is what one case uses; everything it opens is closed.
 type world struct {
@@ -58,7 +46,7 @@ func (w *world) connect(options ...nats.Option) (*nats.Conn, error) {
 
 func (w *world) connectTo(url string, options ...nats.Option) (*nats.Conn, error) {
 	keep := nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { w.errors <- err })
-	first := []nats.Option{keep, nats.Timeout(patience), nats.NoReconnect()}
+	first := []nats.Option{keep, nats.Timeout(suite.Patience), nats.NoReconnect()}
 	client, err := nats.Connect(url, append(first, options...)...)
 	if err == nil {
 		w.clients = append(w.clients, client)
@@ -77,14 +65,14 @@ func (w *world) close() {
 }
 
 func subject() string {
-	return fmt.Sprintf("g.%d.%d", os.Getpid(), time.Now().UnixNano())
+	return suite.Name("g.")
 }
 
 // next takes the payloads of the next messages.
 func next(subscription *nats.Subscription, count int) ([]string, error) {
 	var got []string
 	for range count {
-		message, err := subscription.NextMsg(patience)
+		message, err := subscription.NextMsg(suite.Patience)
 		if err != nil {
 			return got, fmt.Errorf("after %d of %d messages: %w", len(got), count, err)
 		}
@@ -93,16 +81,8 @@ func next(subscription *nats.Subscription, count int) ([]string, error) {
 	return got, nil
 }
 
-// equal says what differs.
-func equal[T any](got, expected T) error {
-	if fmt.Sprint(got) == fmt.Sprint(expected) {
-		return nil
-	}
-	return fmt.Errorf("got %v instead of %v", got, expected)
-}
-
 func quiet(subscription *nats.Subscription) error {
-	if message, err := subscription.NextMsg(silence); err == nil {
+	if message, err := subscription.NextMsg(suite.Silence); err == nil {
 		return fmt.Errorf("came, and should not: %s %q", message.Subject, message.Data)
 	}
 	return nil

@@ -1,7 +1,9 @@
+import java.net.URI;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Objects;
+import java.util.UUID;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
@@ -10,6 +12,10 @@ import java.util.concurrent.TimeUnit;
 final class Suite<W extends AutoCloseable> {
     /** The longest wait for anything that must come. */
     static final long PATIENCE_MS = 10_000;
+    /** How long nothing must come before it counts as "does not come". */
+    static final long SILENCE_MS = 200;
+    /** Another broker than Angarium: what only Angarium has is then skipped. */
+    static final boolean OURS = System.getenv("BROKER_TEST_PEER") == null;
 
     /** One case. */
     interface Body<W> {
@@ -54,6 +60,17 @@ final class Suite<W extends AutoCloseable> {
             }
         }
         return failed;
+    }
+
+    /** Where the broker takes AMQP. */
+    static int amqpPort() {
+        String url = System.getenv("AMQP_URL");
+        return URI.create(url == null ? "amqp://guest:guest@127.0.0.1:5672/%2f" : url).getPort();
+    }
+
+    /** A name that nobody else uses. */
+    static String name(String prefix) {
+        return prefix + "-" + UUID.randomUUID();
     }
 
     static <T> T take(BlockingQueue<T> from, String what) throws InterruptedException {
