@@ -19,7 +19,7 @@ mod shown;
 mod subscribe;
 mod subscription;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod transactions;
 mod unconfirmed;
 mod unfinished;

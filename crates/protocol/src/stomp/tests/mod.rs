@@ -90,7 +90,7 @@ fn connect(version: Version) -> String {
 }
 
 /// The frame that a line stands for.
-fn bytes(line: &str) -> Vec<u8> {
+pub(crate) fn bytes(line: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     for letter in line.chars() {
         match letter {
@@ -107,8 +107,13 @@ fn bytes(line: &str) -> Vec<u8> {
     bytes
 }
 
+/// All frames in a server's output, one a line, without what is random.
+fn decode(output: &[u8]) -> Vec<String> {
+    frames(output).iter().map(|line| without_session(line)).collect()
+}
+
 /// All frames in a server's output, one a line; heart-beats are lines of their own.
-fn decode(mut rest: &[u8]) -> Vec<String> {
+pub(crate) fn frames(mut rest: &[u8]) -> Vec<String> {
     let mut lines = Vec::new();
     while !rest.is_empty() {
         if rest[0] == b'\n' {
@@ -131,7 +136,7 @@ fn decode(mut rest: &[u8]) -> Vec<String> {
         };
         let text = text.strip_suffix('|').filter(|_| text.starts_with("ERROR|")).unwrap_or(&text);
         let text = text.replacen("|session:session-", "|session-", 1);
-        lines.push(without_session(&text));
+        lines.push(text);
         rest = &rest[used..];
     }
     lines

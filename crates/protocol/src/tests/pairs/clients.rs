@@ -5,9 +5,10 @@ use crate::amqp10::tests::{client as amqp10, message_text, show};
 use crate::amqp091::tests::Speech as Amqp091Speech;
 use crate::nats::codec::ServerOp;
 use crate::nats::tests as nats;
+use crate::stomp::tests as stomp;
 use crate::tests::host::TestHost;
 use crate::tests::transcript::Speech;
-use crate::{Peer, amqp10 as amqp10_protocol};
+use crate::{Peer, amqp10 as amqp10_protocol, stomp as stomp_protocol};
 
 /// Where messages go to and come from.
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +81,17 @@ pub(super) const PROTOCOLS: &[Protocol] = &[
             let number = host.accept_nats(peer());
             let mut client = Nats { number, subscriptions: 0 };
             client.send(host, nats::CONNECT);
+            host.output(number);
+            Box::new(client)
+        },
+    },
+    Protocol {
+        name: "STOMP",
+        asks_by: &["temporary queue"],
+        connect: |host| {
+            let number = host.accept_stomp(peer(), stomp_protocol::Settings::default());
+            let mut client = Stomp { number, subscriptions: 0 };
+            client.send(host, "CONNECT|accept-version:1.2||");
             host.output(number);
             Box::new(client)
         },
@@ -330,5 +342,75 @@ impl Client for Nats {
     fn answer(&mut self, host: &mut TestHost, request: &str, line: &str) {
         let subject = word(request, "reply").to_owned();
         self.publish(host, Place::Topic(&subject), line);
+    }
+}
+
+/// Lines are headers of the message and the body in quotes, with ` | ` between them.
+struct Stomp {
+    number: usize,
+    subscriptions: u32,
+}
+
+impl Stomp {
+    /// Sends the frame that a line of a transcript stands for.
+    fn send(&mut self, host: &mut TestHost, line: &str) {
+        host.receive(self.number, &stomp::bytes(line));
+        host.turn_ends();
+    }
+
+    fn publish_to(&mut self, host: &mut TestHost, destination: &str, line: &str) {
+        let (headers, body) = line.rsplit_once(" | ").unwrap_or(("", line));
+        let headers: String = headers.split(" | ").map(|header| format!("{header}|")).collect();
+        let headers = if headers == "|" { "" } else { &headers };
+        let body = body.trim_matches('"');
+        self.send(host, &format!("SEND|destination:{destination}|{headers}|{body}"));
+        let errors = stomp::frames(&host.output(self.number));
+        assert!(errors.is_empty(), "{destination}: {errors:#?}");
+    }
+}
+
+impl Client for Stomp {
+    fn number(&self) -> usize {
+        self.number
+    }
+
+    fn subscribe(&mut self, host: &mut TestHost, place: Place<'_>) -> bool {
+        let destination = match place {
+            Place::Topic(pattern) => format!("/topic/{pattern}"),
+            Place::Queue(name) => format!("/amq/queue/{name}"),
+        };
+        self.subscriptions += 1;
+        let id = self.subscriptions;
+        self.send(host, &format!("SUBSCRIBE|id:{id}|destination:{destination}||"));
+        true
+    }
+
+    fn publish(&mut self, host: &mut TestHost, place: Place<'_>, line: &str) {
+        let destination = match place {
+            Place::Topic(subject) => format!("/topic/{subject}"),
+            Place::Queue(name) => format!("/amq/queue/{name}"),
+        };
+        self.publish_to(host, &destination, line);
+    }
+
+    fn messages(&self, output: &[u8]) -> Vec<String> {
+        let frames = stomp::frames(output);
+        let shown = |frame: &String| {
+            let (head, body) = frame.strip_prefix("MESSAGE|")?.split_once("||")?;
+            let of_frame = ["subscription:", "destination:", "message-id:", "redelivered:"];
+            let is_shown = |header: &&str| !of_frame.iter().any(|name| header.starts_with(name));
+            let headers = head.split('|').filter(is_shown).map(|header| format!("{header} | "));
+            Some(format!("{}\"{body}\"", headers.collect::<String>()))
+        };
+        frames.iter().filter_map(shown).collect()
+    }
+
+    fn ask(&mut self, _host: &mut TestHost, _by: &str) -> String {
+        "reply-to:/temp-queue/mine | \"?\"".to_owned()
+    }
+
+    fn answer(&mut self, host: &mut TestHost, request: &str, line: &str) {
+        let address = request.split(" | ").find_map(|header| header.strip_prefix("reply-to:"));
+        self.publish_to(host, address.expect("an address"), line);
     }
 }

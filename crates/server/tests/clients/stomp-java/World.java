@@ -26,8 +26,8 @@ import org.springframework.messaging.support.ExecutorSubscribableChannel;
 import org.springframework.messaging.support.MessageBuilder;
 
 /**
- * A server on Spring with users at WebSockets, as one case has it: what its browsers say goes to the relay, and
- * what the relay has for them comes to queues here. The relay is as it is by default, except for the port.
+ * A server on Spring with users at WebSockets, as one case has it: what its browsers say goes to the relay,
+ * and what the relay has for them comes to queues here. The relay has its defaults, except for the port.
  */
 final class World implements AutoCloseable {
     private static final String PREFIX = "java.";
