@@ -9,8 +9,12 @@ pub(crate) const MESSAGE_BYTES: u64 = 256;
 
 /// Shards of one broker: what fits a set of one word.
 pub const SHARDS_MAX: usize = 64;
-/// Bytes in a name (queue, exchange, routing key, consumer): what fits a one-byte length.
+/// Bytes in a name (queue, exchange, consumer): what fits a one-byte length.
 pub const NAME_BYTES_MAX: usize = 255;
+/// Bytes in a routing key, and in the key of a binding. Some protocols have no room for keys as long.
+pub const KEY_BYTES_MAX: usize = 4096;
+/// Further routing keys of a message.
+pub const FURTHER_KEYS_MAX: usize = 255;
 /// Bytes that one settle may add to messages that go back, and that one message may have of them.
 pub const ANNOTATION_BYTES_MAX: usize = 4 << 10;
 /// The same of all messages of a queue: what is added beyond it is not kept.
@@ -53,8 +57,7 @@ pub const SESSION_NUMBERS_MAX: usize = 65_535;
 pub const SESSION_PLACES_MAX: u64 = 65_535;
 /// Highest message priority a queue can be declared with.
 pub const PRIORITY_MAX: u8 = 255;
-/// Words in a pattern of a topic exchange: as many as fit a name. A routing key has no such bound of its
-/// own.
+/// Words in a pattern of a topic exchange. A routing key has no such bound of its own.
 pub const TOPIC_WORDS_MAX: usize = 128;
 /// Bindings with arguments, or filters, of one exchange whose kind does not compare arguments: they may
 /// differ in nothing else.

@@ -13,7 +13,7 @@ pub(crate) mod wide;
 
 use crate::engine::{Engine, Storage};
 use crate::foundation::shared_body::copy_for_queues;
-use crate::interface::limits::NAME_BYTES_MAX;
+use crate::interface::limits::{FURTHER_KEYS_MAX, KEY_BYTES_MAX};
 use crate::interface::refusal::refuse;
 use crate::publish::fanouts::{Extent, Then};
 pub(crate) use crate::publish::placement::Placement;
@@ -80,9 +80,12 @@ impl Engine {
         if bytes > most {
             refuse!(LimitExceeded, "a message of {bytes} bytes is larger than the limit of {most}");
         }
-        let most = NAME_BYTES_MAX;
-        if publish.routing_key.len() > most || publish.also_to.len() > most {
-            refuse!(LimitExceeded, "more than {most} bytes in a routing key, or further keys");
+        let most = KEY_BYTES_MAX;
+        if publish.routing_key.len() > most {
+            refuse!(LimitExceeded, "a routing key of more than {most} bytes");
+        }
+        if publish.also_to.len() > FURTHER_KEYS_MAX {
+            refuse!(LimitExceeded, "more than {FURTHER_KEYS_MAX} further routing keys");
         }
         if publish.also_to.iter().any(|key| key.len() > most) {
             refuse!(LimitExceeded, "a further routing key of more than {most} bytes");

@@ -4,7 +4,7 @@ use super::forward::{Audience, Forward, Subjects, emitted};
 use super::{Direct, QUEUE_SUBJECT_PREFIX};
 use crate::access::{Grant, Right};
 use crate::engine::Engine;
-use crate::interface::limits::{NAME_BYTES_MAX, SUBJECT_BYTES_MAX};
+use crate::interface::limits::{KEY_BYTES_MAX, SUBJECT_BYTES_MAX};
 use crate::interface::refusal::refuse;
 use crate::pubsub::cached_route::CachedRoute;
 use crate::pubsub::fanout::{Emission, Fanout, Members, PartTurn, ToGroup};
@@ -133,7 +133,7 @@ impl Engine {
             None if subject.starts_with(self.names().inbox_prefix) => ("", subject),
             None => (self.names().subject_exchange, subject),
         };
-        if key.len() > NAME_BYTES_MAX {
+        if key.len() > KEY_BYTES_MAX {
             return 0;
         }
         let publish = Publish {

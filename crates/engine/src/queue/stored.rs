@@ -1,9 +1,9 @@
 //! A message as it is kept: one blob, the same in memory and in the journal.
 //!
 //! ```text
-//! flags u8 | format u8 | priority u8 | exchange length u8 | key length u8 | further keys u8
-//! | 0 u16 | properties length u32 | body length u32 | time to live in microseconds u64
-//! | exchange | key | further keys, each length u8 + text | properties | body | changed | from | deaths
+//! flags u8 | format u8 | priority u8 | exchange length u8 | further keys u8 | 0 u8
+//! | key length u16 | properties length u32 | body length u32 | time to live in microseconds u64
+//! | exchange | key | further keys, each length u16 + text | properties | body | changed | from | deaths
 //! ```
 
 use super::blob::Encoded;
@@ -107,14 +107,15 @@ impl<'a> Incoming<'a> {
             + u8::from(!self.annotations.changed.is_empty()) * CHANGED
             + u8::from(self.from.is_some()) * FROM;
         let byte = |length: usize| u8::try_from(length).expect("names were checked to fit a byte");
+        let pair = |length: usize| u16::try_from(length).expect("keys were checked to be short");
         let word = |length: usize| u32::try_from(length).expect("bodies were checked to be small");
         let mut fixed = [0; FIXED_BYTES];
         fixed[0] = flags;
         fixed[1] = content.format.0;
         fixed[2] = content.priority;
         fixed[3] = byte(self.exchange.len());
-        fixed[4] = byte(self.routing_key.len());
-        fixed[5] = byte(self.also_to.len());
+        fixed[4] = byte(self.also_to.len());
+        fixed[6..8].copy_from_slice(&pair(self.routing_key.len()).to_le_bytes());
         fixed[8..12].copy_from_slice(&word(content.properties.len()).to_le_bytes());
         fixed[12..16].copy_from_slice(&word(content.body.len()).to_le_bytes());
         fixed[16..].copy_from_slice(&content.ttl.map_or(NO_TTL, micros).to_le_bytes());
@@ -122,7 +123,7 @@ impl<'a> Incoming<'a> {
         out.extend_from_slice(self.exchange.as_bytes());
         out.extend_from_slice(self.routing_key.as_bytes());
         for key in self.also_to {
-            out.push(byte(key.len()));
+            out.extend_from_slice(&pair(key.len()).to_le_bytes());
             out.extend_from_slice(key.as_bytes());
         }
         out.extend_from_slice(content.properties);
@@ -178,7 +179,8 @@ impl<'a> Stored<'a> {
     ) -> Result<Stored<'a>, Malformed> {
         let mut reader = Reader(blob);
         let fixed: &[u8; 8] = reader.take(8)?.try_into().expect("eight bytes were taken");
-        let [flags, format, priority, exchange_length, key_length, further_keys, _, _] = *fixed;
+        let [flags, format, priority, exchange_length, further_keys, _, low, high] = *fixed;
+        let key_length = u16::from_le_bytes([low, high]);
         if flags & !KNOWN_FLAGS != 0 {
             return Err(format!("message flags {flags:#x} are unknown"));
         }
@@ -190,8 +192,7 @@ impl<'a> Stored<'a> {
         let routing_key = text(reader.take(key_length.into())?)?;
         let mut rest = reader;
         for _ in 0..further_keys {
-            let length = reader.u8()?;
-            reader.take(length.into())?;
+            take_further_key(&mut reader)?;
         }
         let further = rest.take(rest.0.len() - reader.0.len())?;
         let properties = reader.take(properties_length as usize)?;
@@ -252,10 +253,7 @@ impl<'a> Stored<'a> {
 
     fn read_further_keys(&self) -> Result<Vec<&'a str>, Malformed> {
         let mut reader = Reader(self.further);
-        let read_key = |_| {
-            let length = reader.u8()?;
-            text(reader.take(length.into())?)
-        };
+        let read_key = |_| text(take_further_key(&mut reader)?);
         (0..self.further_keys).map(read_key).collect()
     }
 
@@ -314,6 +312,12 @@ impl<'a> Stored<'a> {
     pub(crate) fn view<'b>(&'b self, annotations: &'b Annotations) -> MessageView<'b> {
         self.incoming(&[], false, annotations).view()
     }
+}
+
+/// One of the further routing keys.
+fn take_further_key<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Malformed> {
+    let length = [reader.u8()?, reader.u8()?];
+    reader.take(u16::from_le_bytes(length).into())
 }
 
 #[inline]

@@ -2,7 +2,7 @@
 
 use super::condition::Conditions;
 use super::{QueueKey, Routed};
-use crate::interface::limits::{ROUTE_CACHE_ENTRIES_MAX, ROUTE_CACHE_QUEUES_MAX};
+use crate::interface::limits::{NAME_BYTES_MAX, ROUTE_CACHE_ENTRIES_MAX, ROUTE_CACHE_QUEUES_MAX};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
@@ -64,7 +64,7 @@ impl RouteCache {
         Some(entry.routed)
     }
 
-    /// Remembers a route; one to too many queues is left out.
+    /// Remembers a route; one to too many queues, or with a long key, is left out.
     pub(super) fn put(
         &mut self,
         generation: u64,
@@ -75,7 +75,7 @@ impl RouteCache {
         conditions: Option<&Arc<Conditions<QueueKey>>>,
     ) {
         let weight = queues.len() + conditions.map_or(0, |conditions| conditions.len());
-        if weight > ROUTE_CACHE_QUEUES_MAX / 16 {
+        if weight > ROUTE_CACHE_QUEUES_MAX / 16 || key.len() > NAME_BYTES_MAX {
             return;
         }
         let hash = self.hasher.hash_one((exchange, key));

@@ -7,7 +7,7 @@ use super::header_index::NEAR_MISSES_MAX;
 use super::patterns::{NONE, TOPIC};
 use super::{Change, QueueEntry, QueueKey, Router, headers};
 use crate::interface::limits::{
-    ARGUED_BINDINGS_MAX, FILTER_TERMS_MAX, NAME_BYTES_MAX, TOPIC_WORDS_MAX,
+    ARGUED_BINDINGS_MAX, FILTER_TERMS_MAX, KEY_BYTES_MAX, NAME_BYTES_MAX, TOPIC_WORDS_MAX,
 };
 use crate::interface::refusal::refuse;
 use crate::{Arguments, BindingTarget, Declared, ExchangeKind, ExchangeOptions, Mismatch, Refusal};
@@ -42,7 +42,7 @@ impl Router {
         options: &ExchangeOptions,
     ) -> Result<Change, Refusal> {
         let durable = options.durable;
-        check_length("exchange name", name)?;
+        check_length("exchange name", name, NAME_BYTES_MAX)?;
         if !self.hold_auto_delete && self.exchanges.len() >= self.exchanges_max {
             refuse!(
                 LimitExceeded,
@@ -130,7 +130,7 @@ impl Router {
     ) -> Result<Change, Refusal> {
         let terms = terms.into();
         check_ends(source, target)?;
-        check_length("binding key", key)?;
+        check_length("binding key", key, KEY_BYTES_MAX)?;
         let from = self.exchanges.find(source).ok_or_else(|| self.no_exchange(source))?;
         let to = self.target(target)?;
         let durable = self.exchanges.get(from).options.durable && self.is_durable(to);
@@ -394,9 +394,9 @@ fn check_filtered(source: &str, terms: &Terms) -> Result<(), Refusal> {
     );
 }
 
-fn check_length(what: &str, name: &str) -> Result<(), Refusal> {
-    if name.len() > NAME_BYTES_MAX {
-        refuse!(LimitExceeded, "{what} of {} bytes is longer than {NAME_BYTES_MAX}", name.len());
+fn check_length(what: &str, name: &str, most: usize) -> Result<(), Refusal> {
+    if name.len() > most {
+        refuse!(LimitExceeded, "{what} of {} bytes is longer than {most}", name.len());
     }
     Ok(())
 }

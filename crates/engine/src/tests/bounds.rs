@@ -1,7 +1,9 @@
 //! Limits on sizes, times and names: at, below and above each.
 
 use super::{TestHost, check_in};
-use crate::interface::limits::{DEAD_LETTER_DEPTH_MAX, Limits, NAME_BYTES_MAX, VALUE_DEPTH_MAX};
+use crate::interface::limits::{
+    DEAD_LETTER_DEPTH_MAX, KEY_BYTES_MAX, Limits, NAME_BYTES_MAX, VALUE_DEPTH_MAX,
+};
 use crate::*;
 use std::time::Duration;
 
@@ -175,8 +177,6 @@ fn names_fit_a_byte() {
         |name: &str| format!("a inbox {name}"),
         |name: &str| format!("a create-vhost {name}"),
         |name: &str| format!("a user {name} hash"),
-        |name: &str| format!("a publish - {name} body"),
-        |name: &str| format!("a publish - q body cc={name}"),
     ] {
         let mut host = TestHost::new();
         host.run("a queue q");
@@ -186,6 +186,31 @@ fn names_fit_a_byte() {
         assert!(!refused(host.run(&make(&at))), "{line} at the limit");
         assert!(refused(host.run(&make(&above))), "{line} above the limit");
     }
+}
+
+#[test]
+fn routing_keys_are_longer_than_names() {
+    let mut host = TestHost::new();
+    for line in ["a queue q durable", "a bind amq.fanout q x"] {
+        host.run(line);
+    }
+    let (at, above) = ("k".repeat(KEY_BYTES_MAX), "k".repeat(KEY_BYTES_MAX + 1));
+    assert_eq!(host.run(&format!("a publish amq.fanout {at} body persistent cc={at}")), [""; 0]);
+    let refused = "a refused LimitExceeded: a routing key of more than 4096 bytes";
+    assert_eq!(host.run(&format!("a publish amq.fanout {above} body")), [refused]);
+    let refused = "a refused LimitExceeded: a further routing key of more than 4096 bytes";
+    assert_eq!(host.run(&format!("a publish amq.fanout k body cc={above}")), [refused]);
+    host.run("a bind amq.topic q #");
+    let long = "a.".repeat(200);
+    assert_eq!(host.run(&format!("a emit {long}b direct")), [""; 0]);
+    host.run("restart");
+    check_in(
+        host,
+        "a consume q t
+         > a consuming t
+         > a deliver t #1 body redelivered
+         > a deliver t #2 direct redelivered",
+    );
 }
 
 #[test]

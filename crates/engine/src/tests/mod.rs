@@ -16,6 +16,7 @@ mod delays;
 mod discards;
 mod drain_pacing;
 mod durability;
+mod exactly_once;
 mod filtered_pages;
 mod filters;
 mod grants;

@@ -89,7 +89,8 @@ impl ProtocolWriter for Writer {
     fn deliver(&mut self, out: &mut Output, delivery: &Delivery<'_>) {
         let message = delivery.message;
         let channel = delivery.channel.number;
-        let strings = delivery.consumer.len() + message.exchange.len() + message.routing_key.len();
+        let routing_key = truncated(message.routing_key);
+        let strings = delivery.consumer.len() + message.exchange.len() + routing_key.len();
         if message.shared.is_none() {
             let content = message.properties.len() + message.body.len();
             out.bytes.reserve(DELIVERY_FIXED_BYTES + strings + content);
@@ -99,7 +100,7 @@ impl ProtocolWriter for Writer {
             delivery_tag: delivery.tag,
             redelivered: delivery.redelivered,
             exchange: message.exchange,
-            routing_key: message.routing_key,
+            routing_key,
         };
         deliver.write_frame(channel, &mut out.bytes);
         self.write_content(out, channel, message);
@@ -112,7 +113,7 @@ impl ProtocolWriter for Writer {
             delivery_tag: answer.tag,
             redelivered: answer.redelivered,
             exchange: answer.message.exchange,
-            routing_key: answer.message.routing_key,
+            routing_key: truncated(answer.message.routing_key),
             message_count: u32::try_from(answer.messages_left).unwrap_or(u32::MAX),
         };
         method.write_frame(channel, &mut out.bytes);
@@ -158,7 +159,7 @@ impl ProtocolWriter for Writer {
             reply_code: 312,
             reply_text: "NO_ROUTE",
             exchange: message.exchange,
-            routing_key: message.routing_key,
+            routing_key: truncated(message.routing_key),
         };
         method.write_frame(channel.number, &mut out.bytes);
         self.write_content(out, channel.number, message);

@@ -1,7 +1,7 @@
 //! What may be declared and bound, what follows from a change, and what is listed.
 
 use super::*;
-use crate::interface::limits::{NAME_BYTES_MAX, TOPIC_WORDS_MAX};
+use crate::interface::limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, TOPIC_WORDS_MAX};
 
 #[test]
 fn a_headers_exchange_refuses_what_it_cannot_compare_by() {
@@ -207,7 +207,8 @@ fn limits_hold_at_and_above() {
     assert!(router.delete_exchange("eighth", false).unwrap().changed);
     assert_eq!(declare(&mut router, "ninth"), Ok(true));
 
-    assert_eq!(bind(&mut router, "ninth", &format!("{long}n")), above);
+    let long = "k".repeat(KEY_BYTES_MAX);
+    assert_eq!(bind(&mut router, "ninth", &format!("{long}k")), above);
     assert_eq!(bind(&mut router, "ninth", &long), Ok(true));
     assert_eq!(bind(&mut router, "amq.topic", &words(TOPIC_WORDS_MAX + 1)), above);
     assert_eq!(bind(&mut router, "ninth", &words(TOPIC_WORDS_MAX)), Ok(true));

@@ -148,6 +148,7 @@ pub fn put_short_str(out: &mut Vec<u8>, text: &str) {
 
 /// As much of `text` as a short string holds.
 #[must_use]
+#[inline]
 pub fn truncated(text: &str) -> &str {
     let mut end = text.len().min(255);
     while !text.is_char_boundary(end) {
