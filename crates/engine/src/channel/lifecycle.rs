@@ -429,7 +429,7 @@ impl Engine {
             }
             for _ in std::mem::take(&mut channel.unanswered) {
                 let text = "the journal failed: whether that is stored is unknown";
-                fx.reply(channel.id, Err(Refusal::new(RefusalKind::StorageUnavailable, text)));
+                fx.reply(channel.id, Err(Refusal::new(RefusalKind::InDoubt, text)));
             }
         }
     }

@@ -36,6 +36,8 @@ pub enum RefusalKind {
     MemoryShort,
     /// The journal cannot store now.
     StorageUnavailable,
+    /// It may have been done or not: the journal failed before that was stored.
+    InDoubt,
     /// A broken invariant of the broker.
     Internal,
 }

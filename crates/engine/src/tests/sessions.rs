@@ -459,7 +459,7 @@ fn a_failed_journal_takes_no_recorded_claims() {
     check(&format!(
         "c claim s recorded expiry=-
          storage failed
-         > c refused StorageUnavailable: the journal failed: whether that is stored is unknown
+         > c refused InDoubt: the journal failed: whether that is stored is unknown
          c claim u recorded expiry=-
          > c refused {not_kept}
          c claim u expiry=-

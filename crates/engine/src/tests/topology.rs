@@ -303,8 +303,7 @@ fn a_failed_journal_takes_no_change_that_is_to_survive() {
         host.run("flush");
     }
     assert_eq!(host.run("c queue p durable"), [""; 0]);
-    let unknown =
-        "c refused StorageUnavailable: the journal failed: whether that is stored is unknown";
+    let unknown = "c refused InDoubt: the journal failed: whether that is stored is unknown";
     assert_eq!(host.run("storage failed"), [unknown]);
     let failed = "c refused StorageUnavailable: the journal has failed: what is to survive a restart \
                   cannot be changed";

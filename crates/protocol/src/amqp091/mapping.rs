@@ -103,7 +103,9 @@ pub(super) fn fault(refusal: Refusal) -> Fault {
         RefusalKind::AccessRefused | RefusalKind::NotAllowed => Code::ACCESS_REFUSED,
         RefusalKind::ResourceLocked => Code::RESOURCE_LOCKED,
         RefusalKind::NotImplemented => Code::NOT_IMPLEMENTED,
-        RefusalKind::StorageUnavailable | RefusalKind::MemoryShort => Code::RESOURCE_ERROR,
+        RefusalKind::StorageUnavailable | RefusalKind::InDoubt | RefusalKind::MemoryShort => {
+            Code::RESOURCE_ERROR
+        }
         RefusalKind::Internal => Code::INTERNAL_ERROR,
     };
     let text = refusal.mismatch.map_or(refusal.text, |mismatch| mismatch::text(&mismatch));

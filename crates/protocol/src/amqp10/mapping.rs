@@ -28,7 +28,7 @@ pub(super) fn condition(kind: RefusalKind) -> Condition {
             Condition::ResourceLimitExceeded
         }
         RefusalKind::NotImplemented => Condition::NotImplemented,
-        RefusalKind::Internal => Condition::InternalError,
+        RefusalKind::InDoubt | RefusalKind::Internal => Condition::InternalError,
     }
 }
 

@@ -110,6 +110,8 @@ impl Handler {
             Err(refusal) => {
                 let condition = match refusal.kind {
                     RefusalKind::NotFound => Condition::TransactionUnknownId,
+                    // It may be committed.
+                    RefusalKind::InDoubt => mapping::condition(refusal.kind),
                     _ => Condition::TransactionRollback,
                 };
                 let reason = Reason::new(condition, &refusal.text);

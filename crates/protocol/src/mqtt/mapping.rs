@@ -97,7 +97,9 @@ pub(super) fn subscription_refused(kind: RefusalKind) -> Reason {
         RefusalKind::AccessRefused | RefusalKind::NotAllowed => Reason::NotAuthorized,
         RefusalKind::LimitExceeded | RefusalKind::MemoryShort => Reason::QuotaExceeded,
         RefusalKind::PreconditionFailed => Reason::TopicFilterInvalid,
-        RefusalKind::StorageUnavailable => Reason::ImplementationSpecificError,
+        RefusalKind::StorageUnavailable | RefusalKind::InDoubt => {
+            Reason::ImplementationSpecificError
+        }
         _ => Reason::UnspecifiedError,
     }
 }
@@ -108,7 +110,9 @@ pub(super) fn publish_refused(kind: RefusalKind) -> Reason {
         RefusalKind::Unroutable => Reason::NoMatchingSubscribers,
         RefusalKind::AccessRefused | RefusalKind::NotAllowed => Reason::NotAuthorized,
         RefusalKind::LimitExceeded | RefusalKind::MemoryShort => Reason::QuotaExceeded,
-        RefusalKind::StorageUnavailable => Reason::ImplementationSpecificError,
+        RefusalKind::StorageUnavailable | RefusalKind::InDoubt => {
+            Reason::ImplementationSpecificError
+        }
         _ => Reason::UnspecifiedError,
     }
 }
@@ -118,7 +122,7 @@ pub(super) fn login_refused(kind: RefusalKind) -> Reason {
     match kind {
         RefusalKind::LimitExceeded => Reason::QuotaExceeded,
         RefusalKind::MemoryShort => Reason::ServerBusy,
-        RefusalKind::StorageUnavailable => Reason::ServerUnavailable,
+        RefusalKind::StorageUnavailable | RefusalKind::InDoubt => Reason::ServerUnavailable,
         _ => Reason::NotAuthorized,
     }
 }

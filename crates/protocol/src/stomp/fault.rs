@@ -47,7 +47,7 @@ fn words(kind: RefusalKind) -> (&'static str, &'static str) {
         RefusalKind::NotAllowed => ("not_allowed", "NOT_ALLOWED"),
         RefusalKind::ResourceLocked => ("resource_locked", "RESOURCE_LOCKED"),
         RefusalKind::NotImplemented => ("not_implemented", "NOT_IMPLEMENTED"),
-        RefusalKind::MemoryShort | RefusalKind::StorageUnavailable => {
+        RefusalKind::MemoryShort | RefusalKind::StorageUnavailable | RefusalKind::InDoubt => {
             ("resource_error", "RESOURCE_ERROR")
         }
         RefusalKind::Internal => ("internal_error", "INTERNAL_ERROR"),

@@ -12,7 +12,7 @@ use crate::{
 use angarium_engine::{
     CancelReason, ChannelId, Confirm, ConnectionId, Delivery, DirectMessage, Effects, Engine,
     GetAnswer, Hints, Load, MessageView, Options, Position, Refusal, Reply, Request, Responses,
-    SendOutcome, SubjectPermissions, SubjectRules, Subscribe, Time,
+    SendOutcome, StorageState, SubjectPermissions, SubjectRules, Subscribe, Time,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -437,6 +437,12 @@ impl TestHost {
                 self.ended(number, close.reason);
             }
         }
+        self.turn_ends();
+    }
+
+    /// The journal fails before what was asked for is flushed.
+    pub(crate) fn fail_journal(&mut self) {
+        self.engine.storage_changed(StorageState::Failed, &mut self.host);
         self.turn_ends();
     }
 

@@ -57,7 +57,7 @@ impl From<Refusal> for Failure {
             RefusalKind::ResourceLocked => StatusCode::LOCKED,
             RefusalKind::LimitExceeded => StatusCode::TOO_MANY_REQUESTS,
             RefusalKind::NotImplemented => StatusCode::NOT_IMPLEMENTED,
-            RefusalKind::StorageUnavailable | RefusalKind::MemoryShort => {
+            RefusalKind::StorageUnavailable | RefusalKind::InDoubt | RefusalKind::MemoryShort => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             RefusalKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,

@@ -79,7 +79,11 @@ impl Judge {
                 if matches!(request, SessionRequest::Claim { .. }) {
                     session.holders.remove(&connection);
                 }
-                let has_effect = [RefusalKind::ResourceLocked, RefusalKind::StorageUnavailable];
+                let has_effect = [
+                    RefusalKind::ResourceLocked,
+                    RefusalKind::StorageUnavailable,
+                    RefusalKind::InDoubt,
+                ];
                 if has_effect.contains(&refusal.kind) {
                     session.darken();
                 }

@@ -147,7 +147,8 @@ impl World {
             Err(refusal) => {
                 if is_claim {
                     it.held.remove(&session);
-                    is_unknown = refusal.kind == RefusalKind::StorageUnavailable;
+                    is_unknown = [RefusalKind::StorageUnavailable, RefusalKind::InDoubt]
+                        .contains(&refusal.kind);
                 }
                 SessionEvent::Refused { request, refusal }
             }

@@ -69,7 +69,9 @@ impl Failure {
             RefusalKind::AccessRefused | RefusalKind::NotAllowed | RefusalKind::LimitExceeded => {
                 "403"
             }
-            RefusalKind::StorageUnavailable | RefusalKind::MemoryShort => "503",
+            RefusalKind::StorageUnavailable | RefusalKind::InDoubt | RefusalKind::MemoryShort => {
+                "503"
+            }
             RefusalKind::ResourceLocked | RefusalKind::NotImplemented | RefusalKind::Internal => {
                 "400"
             }

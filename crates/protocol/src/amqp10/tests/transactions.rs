@@ -1,10 +1,10 @@
 //! Transactions by the coordinator, delays, and what cannot be routed.
 
-use super::client::{Client, closing, credit, data, receiver, sender, settled, transfer};
+use super::client::{Client, closing, credit, data, frame, receiver, sender, settled, transfer};
 use crate::amqp10::codec::{
     Accepted, AnyTarget, Attach, Coordinator, Declare, DeliveryState, Discharge, Disposition,
-    Field, Outcome, SectionKind, Symbol, Target, TransactionalState, Transfer, put_map_section,
-    put_section,
+    Field, Header, Outcome, SectionKind, Symbol, Target, TransactionalState, Transfer,
+    put_map_section, put_section,
 };
 use std::time::Duration;
 
@@ -113,6 +113,25 @@ fn the_outcomes_of_a_transaction_count_once_it_is_committed() {
     client.send(0, &closing(2));
     client.lines();
     assert_eq!(ready(&mut client), [""; 0]);
+}
+
+#[test]
+fn a_commit_that_is_perhaps_stored_is_not_called_rolled_back() {
+    let mut client = client();
+    let id = declare(&mut client, 0);
+    let part = Transfer { state: within(&id), ..transfer(1, 1) };
+    let mut durable = Vec::new();
+    Header { durable: true, ..Header::default() }.write(&mut durable);
+    client.send_with(0, &part, &[durable, data("kept")].concat());
+    client.lines();
+    let mut request = Vec::new();
+    put_section(&mut request, SectionKind::Value, &Discharge { txn_id: &id, fail: false });
+    client.host.receive(client.number, &frame(0, &transfer(0, 2), &request));
+    client.host.fail_journal();
+    client.expect(&[
+        "0 disposition receiver 2 settled rejected amqp:internal-error: the journal failed: \
+         whether that is stored is unknown",
+    ]);
 }
 
 #[test]

@@ -226,7 +226,10 @@ impl Transacting {
             }
             (Asked::Discharge { transaction, .. }, Told::Refused(why)) => {
                 context.note_refusal(format!("transaction {transaction}: {why}"));
-                context.note(Event::Transaction { transaction, ending: Ending::RolledBack });
+                // By any other condition it may be committed.
+                if why.contains("amqp:transaction:") {
+                    context.note(Event::Transaction { transaction, ending: Ending::RolledBack });
+                }
             }
             (Asked::Publish { message, is_plain: true }, Told::Accepted) => {
                 context.note(Event::Confirm { message, accepted: true });
