@@ -208,6 +208,7 @@ struct Known {
 pub(super) fn drained_completely(history: &History) -> Result<(), String> {
     let mut queues: BTreeMap<QueueIndex, Known> =
         queues(&history.plan).into_iter().map(|queue| (queue, Known::default())).collect();
+    // Messages published since the last restart: the confirm of an older one may arrive after it.
     let mut to: BTreeMap<MessageId, QueueIndex> = BTreeMap::new();
     for (_, event) in &history.events {
         match event {
@@ -238,11 +239,14 @@ pub(super) fn drained_completely(history: &History) -> Result<(), String> {
                 let known = queues.values_mut().find(|known| known.consumer == Some(*consumer));
                 known.into_iter().for_each(|known| known.has_remains = true);
             }
-            Event::Crashed | Event::Closed => queues.values_mut().for_each(|known| {
-                known.fresh.clear();
-                known.asked.clear();
-                known.has_remains = false;
-            }),
+            Event::Crashed | Event::Closed => {
+                to.clear();
+                for known in queues.values_mut() {
+                    known.fresh.clear();
+                    known.asked.clear();
+                    known.has_remains = false;
+                }
+            }
             Event::Asking { consumer } => {
                 let known = queues.values_mut().find(|known| known.consumer == Some(*consumer));
                 known.into_iter().for_each(|known| known.asked = known.fresh.clone());
