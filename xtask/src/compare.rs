@@ -37,7 +37,7 @@ pub(crate) fn run(root: &Path, verb: &str, arguments: &[String]) -> Result<(), S
     };
     let protocols: &[&str] = match verb {
         "compare" => &["amqp091", "amqp10", "nats"],
-        _ => &["amqp091", "nats"],
+        _ => &["amqp091", "amqp10", "nats"],
     };
     if !protocols.contains(&protocol.as_str()) {
         let there = protocols.join(", ");
@@ -48,7 +48,8 @@ pub(crate) fn run(root: &Path, verb: &str, arguments: &[String]) -> Result<(), S
     let tools = match (protocol.as_str(), verb) {
         ("nats", "compare") => install_nats(&target)?,
         ("nats", _) => vec!["--nats-server".into(), install_nats_server(&target)?.into()],
-        ("amqp10", _) => artemis_and_qpid_jms(&target)?,
+        ("amqp10", "compare") => artemis_and_qpid_jms(&target)?,
+        ("amqp10", _) => vec!["--artemis".into(), fetch_artemis(&target)?.into()],
         (_, "compare") => vec!["--perf-test".into(), PERF_TEST.fetch(&target)?.into()],
         _ => Vec::new(),
     };

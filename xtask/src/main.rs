@@ -29,6 +29,7 @@ cargo xtask COMMAND
   compare nats      Angarium beside nats-server, in the same way
     --quick           one short round; more flags: angarium bench compare --help
   differ amqp091    The same frames to Angarium and RabbitMQ: what they answer differently
+  differ amqp10     The same to Angarium and ActiveMQ Artemis
   differ nats       The same lines to Angarium and nats-server
   help              this text
 ";

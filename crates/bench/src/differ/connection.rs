@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 
 /// How long a broker may take to accept a connection.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a broker may take to answer where the protocol demands an answer.
-const ANSWER: Duration = Duration::from_secs(2);
 
 /// One protocol's side of a connection: text to bytes and back.
 pub(super) trait Wire: Sized {
     /// Scenarios that run at the same time: they mostly wait for silence.
     const AT_ONCE: usize;
+    /// How long a broker may take to answer where the protocol demands an answer.
+    const ANSWER: Duration = Duration::from_secs(2);
     /// A step has ended when nothing has come for this long.
     const SILENCE: Duration = Duration::from_millis(150);
 
@@ -24,13 +24,21 @@ pub(super) trait Wire: Sized {
     fn open(stream: &mut TcpStream, options: &[String]) -> Result<Self, String>;
 
     /// The bytes of a step, and whether the broker has to answer it.
-    fn encode(&self, step: &str) -> Result<Encoded, String>;
+    fn encode(&mut self, step: &str) -> Result<Encoded, String>;
 
     /// Takes all complete frames off `input` and appends a line for each to `lines`. What it returns is sent.
     fn decode(&mut self, input: &mut Vec<u8>, lines: &mut Vec<String>) -> Vec<u8>;
 
     /// A line without what differs from run to run.
     fn normalize(line: &str) -> String;
+
+    /// Whether the connection is over, so that it does not matter who closes the socket.
+    fn is_over(&self) -> bool {
+        false
+    }
+
+    /// Brings the lines of a step into an order, where that does not matter.
+    fn arrange(_: &mut [String]) {}
 }
 
 /// A step as it is sent.
@@ -76,7 +84,9 @@ impl<W: Wire> Connection<W> {
                 Ok(0) | Err(_) => {
                     came = true;
                     self.is_closed = true;
-                    lines.push("closed".to_owned());
+                    if !self.wire.is_over() {
+                        lines.push("closed".to_owned());
+                    }
                 }
             }
         }
@@ -176,14 +186,16 @@ impl<W: Wire> Player<W> {
             let is_missing =
                 |name| lines.get(&name).is_none_or(|lines: &Vec<String>| lines.is_empty());
             let is_closed = |name| self.connections.get(&name).is_none_or(|it| it.is_closed);
-            let waits = awaited
-                .is_some_and(|name| is_missing(name) && !is_closed(name) && now < start + ANSWER);
+            let waits = awaited.is_some_and(|name| {
+                is_missing(name) && !is_closed(name) && now < start + W::ANSWER
+            });
             if !waits && now >= end && now >= last + W::SILENCE {
                 break;
             }
             thread::sleep(Duration::from_millis(2));
         }
-        for (name, lines) in lines {
+        for (name, mut lines) in lines {
+            W::arrange(&mut lines);
             for line in lines {
                 let line = W::normalize(&line.replace(&self.prefix, "$"));
                 self.transcript.push(format!("{name}< {line}"));

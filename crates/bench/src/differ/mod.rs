@@ -1,10 +1,12 @@
 //! Two brokers given the same frames, scenario by scenario: whatever they answer differently.
 //!
-//! Scenarios are text files (`amqp091/*.txt`, `nats/*.txt`; `scenario.rs` has their grammar). Each runs on
+//! Scenarios are text files (`amqp091/*.txt`, `amqp10/*.txt`, `nats/*.txt`; `scenario.rs` has their
+//! grammar). Each runs on
 //! connections of its own against both brokers. What comes back is written as text in the scenarios' own
 //! words, without what differs from run to run, and compared line by line.
 
 mod amqp091;
+mod amqp10;
 mod connection;
 mod nats;
 mod scenario;
@@ -36,6 +38,9 @@ pub(crate) struct DifferArguments {
     /// A running peer, such as amqp://127.0.0.1:5673 [default: an installed one is started]
     #[arg(long)]
     peer: Option<Target>,
+    /// Artemis's program
+    #[arg(long, default_value = "artemis")]
+    artemis: PathBuf,
     /// nats-server's program
     #[arg(long, default_value = "nats-server")]
     nats_server: PathBuf,
@@ -55,6 +60,8 @@ pub(crate) struct DifferArguments {
 enum With {
     /// AMQP 0-9-1, with RabbitMQ
     Amqp091,
+    /// AMQP 1.0, with ActiveMQ Artemis
+    Amqp10,
     /// NATS, with nats-server
     Nats,
 }
@@ -90,6 +97,12 @@ pub(crate) fn run(arguments: &DifferArguments) -> Result<bool, String> {
             let ours = Side::ours(&arguments.broker, Protocol::Amqp091, folder.path())?;
             let start = || Side::rabbitmq(None, folder.path());
             play_beside::<amqp091::Frames>(scenarios, &ours, arguments.peer.as_ref(), start)?
+        }
+        With::Amqp10 => {
+            let scenarios = wanted(amqp10::SCENARIOS, &arguments.only)?;
+            let ours = Side::ours(&arguments.broker, Protocol::Amqp10, folder.path())?;
+            let start = || Side::artemis(&arguments.artemis, folder.path());
+            play_beside::<amqp10::Frames>(scenarios, &ours, arguments.peer.as_ref(), start)?
         }
         With::Nats => {
             let scenarios = wanted(nats::SCENARIOS, &arguments.only)?;
@@ -202,8 +215,15 @@ fn finding(scenario: &Scenario, outcome: &Outcome) -> Finding {
     }
 }
 
-/// A line without the explanation in an error's text: `reply-text="NOT_FOUND - why"`.
+/// A line without the explanation in an error's text: `reply-text="NOT_FOUND - why"` or `description="why"`.
 fn without_words(line: &str) -> String {
+    if let Some((before, text)) = line.split_once(" description=") {
+        let behind = match text.strip_prefix('"') {
+            Some(quoted) => quoted.rsplit_once('"').map_or("", |(_, behind)| behind),
+            None => text.find(['}', ' ']).map_or("", |end| &text[end..]),
+        };
+        return format!("{before}{behind}");
+    }
     let Some((before, text)) = line.split_once("reply-text=\"") else { return line.to_owned() };
     let Some((name, rest)) = text.split_once(" - ") else { return line.to_owned() };
     let behind = rest.rsplit_once('"').map_or("", |(_, behind)| behind);

@@ -108,7 +108,7 @@ impl Wire for Frames {
         Ok(Frames::default())
     }
 
-    fn encode(&self, step: &str) -> Result<Encoded, String> {
+    fn encode(&mut self, step: &str) -> Result<Encoded, String> {
         encode(step)
     }
 

@@ -87,7 +87,7 @@ impl Wire for Lines {
         Ok(lines)
     }
 
-    fn encode(&self, step: &str) -> Result<Encoded, String> {
+    fn encode(&mut self, step: &str) -> Result<Encoded, String> {
         let mut bytes = Vec::new();
         let step = &repeated(step);
         if let Some(message) = step.strip_prefix("sized ") {
