@@ -8,6 +8,8 @@ use hashbrown::HashTable;
 
 /// Values in a part beyond which it is split.
 const PART_MAX: usize = 512;
+/// Room that a part keeps that has become empty.
+const KEPT_MAX: usize = 64;
 /// Bits by which parts are found, at most.
 const DEPTH_MAX: u32 = 20;
 
@@ -92,9 +94,13 @@ impl<T> Table<T> {
     /// Takes the value with that hash that `is_same` accepts out.
     pub(crate) fn remove(&mut self, hash: u64, is_same: impl FnMut(&T) -> bool) -> Option<T> {
         let part = self.part_of(hash);
-        let entry = self.parts.get_mut(part)?.values.find_entry(hash, is_same).ok()?;
+        let values = &mut self.parts.get_mut(part)?.values;
+        let (value, _) = values.find_entry(hash, is_same).ok()?.remove();
+        if values.is_empty() && values.capacity() > KEPT_MAX {
+            *values = HashTable::new();
+        }
         self.len -= 1;
-        Some(entry.remove().0)
+        Some(value)
     }
 
     /// Takes the values of one part out, few at a time if hashes are good. Nothing is found any more.
