@@ -26,8 +26,8 @@ use std::process::ExitCode;
 
 use crate::settings;
 
-const ABOUT: &str = "A message broker: AMQP 0-9-1 with RabbitMQ's extensions, and NATS, on a journal \
-                     that keeps its word.\n\nWithout a command it serves, with sensible defaults.";
+const ABOUT: &str = "A message broker: AMQP 0-9-1 with RabbitMQ's extensions, AMQP 1.0, and NATS, on a \
+                     journal that keeps its word.\n\nWithout a command it serves, with sensible defaults.";
 
 const EXAMPLES: &str = "Examples:
   angarium                                      serve on 5672 and 4222, data in the user's folder

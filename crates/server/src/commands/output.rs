@@ -46,6 +46,12 @@ fn cell(value: &Value) -> String {
         Value::Bool(false) => "no".into(),
         Value::String(text) if text.is_empty() => "''".into(),
         Value::String(text) => text.split('\\').map(escaped).collect::<Vec<_>>().join("\\"),
+        Value::Object(fields) if fields.is_empty() => "-".into(),
+        Value::Object(fields) => {
+            let each =
+                fields.iter().map(|(name, value)| format!("{}={}", escaped(name), cell(value)));
+            each.collect::<Vec<_>>().join(" ")
+        }
         other => other.to_string(),
     }
 }
@@ -58,6 +64,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     /// Output that fails so.
     struct Failing(ErrorKind);
@@ -77,5 +84,14 @@ mod tests {
         assert_eq!(put_to(&mut Failing(ErrorKind::BrokenPipe), b"text"), Ok(false));
         let full = put_to(&mut Failing(ErrorKind::StorageFull), b"text");
         assert_eq!(full, Err("standard output: no storage space".to_owned()));
+    }
+
+    #[test]
+    fn what_has_parts_is_told_by_name() {
+        let rows = [
+            json!({ "name": "a", "parts": {} }),
+            json!({ "name": "b", "parts": { "x": 1, "y": null } }),
+        ];
+        assert_eq!(table(&rows, "name parts"), "NAME  PARTS\na     -\nb     x=1 y=-\n");
     }
 }
