@@ -27,6 +27,7 @@ mod slot_reuse;
 mod slow_consumers;
 mod slow_delivery;
 mod spill_yields;
+mod stomp;
 mod throttle;
 mod turns;
 mod wide_links;

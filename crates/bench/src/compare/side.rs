@@ -161,25 +161,22 @@ pub(crate) fn our_command(
     let data = data.to_string_lossy().into_owned();
     let program = program.to_string_lossy().into_owned();
     let mut command = vec![program];
-    let flags = ["serve", "--data", &data, "--amqp", &amqp];
+    let other = listen()?;
+    let (nats, stomp) = match protocol {
+        Protocol::Nats => (&*other, "off"),
+        Protocol::Stomp => ("off", &*other),
+        _ => ("off", "off"),
+    };
+    let flags = ["serve", "--data", &data, "--amqp", &amqp, "--nats", nats, "--stomp", stomp];
     command.extend(flags.map(str::to_owned));
-    command.extend(["--stomp", "off", "--mqtt", "off", "--http", "off"].map(str::to_owned));
+    command.extend(["--mqtt", "off", "--http", "off"].map(str::to_owned));
     let uri = match protocol {
-        Protocol::Amqp091 => {
-            command.extend(["--nats", "off"].map(str::to_owned));
-            format!("amqp://{amqp}")
-        }
-        Protocol::Amqp10 => {
-            command.extend(["--nats", "off"].map(str::to_owned));
-            format!("amqp10://{amqp}")
-        }
-        Protocol::JetStream | Protocol::Mqtt | Protocol::Stomp | Protocol::Resp => {
+        Protocol::Amqp091 => format!("amqp://{amqp}"),
+        Protocol::Amqp10 => format!("amqp10://{amqp}"),
+        Protocol::Nats => format!("nats://{other}"),
+        Protocol::Stomp => format!("stomp://{other}"),
+        Protocol::JetStream | Protocol::Mqtt | Protocol::Resp => {
             return Err(format!("our broker does not speak {}", protocol.name()));
-        }
-        Protocol::Nats => {
-            let nats = listen()?;
-            command.extend(["--nats".to_owned(), nats.clone()]);
-            format!("nats://{nats}")
         }
     };
     Ok(Launch { command, uri: uri.parse()? })

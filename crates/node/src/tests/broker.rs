@@ -123,14 +123,18 @@ impl Broker {
         self.say(name, &format!("{text}\r\n"));
     }
 
-    /// Connects a client; returns the INFO that it got first.
-    pub(super) fn connect(&mut self, name: &str, shard: usize) -> String {
+    /// Connects a client that says nothing yet.
+    pub(super) fn accept(&mut self, name: &str, shard: usize, protocol: Protocol) {
         let shard = shard % self.nodes.len();
-        let peer =
-            Peer { protocol: Protocol::Nats, address: "here:1".to_owned(), ..Peer::default() };
+        let peer = Peer { protocol, address: "here:1".to_owned(), ..Peer::default() };
         let id = Some(self.nodes[shard].connected(self.now, peer));
         self.clients.insert(name.to_owned(), Client { shard, id, ..Client::default() });
         self.settle_down();
+    }
+
+    /// Connects a client; returns the INFO that it got first.
+    pub(super) fn connect(&mut self, name: &str, shard: usize) -> String {
+        self.accept(name, shard, Protocol::Nats);
         let info = self.heard(name);
         self.say(
             name,

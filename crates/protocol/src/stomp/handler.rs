@@ -381,10 +381,13 @@ impl ProtocolHandler for Handler {
                 break;
             }
         }
-        if self.state == State::Open && self.has_failed(context) {
-            return Err(self.closed(context));
-        }
-        Ok(used)
+        let is_over = match self.state {
+            State::Open => self.has_failed(context),
+            // Without a receipt the client waits for nothing.
+            State::Leaving => self.patience <= context.now,
+            State::Greeting | State::Over => false,
+        };
+        if is_over { Err(self.closed(context)) } else { Ok(used) }
     }
 
     fn replied(
@@ -518,7 +521,9 @@ impl ProtocolHandler for Handler {
                 let text = format!("no CONNECT frame within {limit} s");
                 return Err(self.fail(context, &Fault::new("Not connected", text), None));
             }
-            return if self.waiting.is_some() { Ok(()) } else { Err(self.closed(context)) };
+            // The receipt of DISCONNECT may still have to come.
+            let waits = self.waiting.is_some() || self.outgoing(context).0.owes_farewell();
+            return if waits { Ok(()) } else { Err(self.closed(context)) };
         }
         if self.has_failed(context) {
             return Err(self.closed(context));

@@ -208,7 +208,9 @@ impl Handler {
             )
         };
         let named = SlowConsumerPolicy::named(policy).ok_or_else(|| {
-            wrong(&format!("'{policy}' is none of disconnect, drop-oldest, drop-new, spool"))
+            wrong(&format!(
+                "'{policy}' is none of disconnect, drop-oldest, drop-new, conflate, spool"
+            ))
         })?;
         let subject = match destination {
             Destination::Topic(pattern) => pattern.to_string(),

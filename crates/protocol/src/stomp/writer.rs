@@ -84,6 +84,11 @@ impl Writer {
         frame.header("receipt-id", receipt).end();
     }
 
+    /// Whether the receipt of DISCONNECT has still to come.
+    pub(super) fn owes_farewell(&self) -> bool {
+        self.farewell.is_some() && self.failed.is_none()
+    }
+
     /// Writes the receipt of DISCONNECT once all publishes are confirmed.
     pub(super) fn farewell(&mut self, out: &mut Output, receipt: &str) {
         if self.unconfirmed.is_empty() {

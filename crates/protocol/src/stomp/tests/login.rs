@@ -109,7 +109,6 @@ fn disconnect_ends_the_connection_behind_its_receipt() {
         b> CONNECT||
         b< CONNECTED|S|heart-beat:0,0|version:1.0|host:/||
         b> DISCONNECT||
-        > wait 0
         b< closed: closed by the client
         ",
     );

@@ -4,6 +4,7 @@ import sys
 
 import acknowledgements  # noqa: F401  (each module registers its cases)
 import bridge  # noqa: F401
+import crash  # noqa: F401
 import errors  # noqa: F401
 import life  # noqa: F401
 import messages  # noqa: F401
