@@ -4,11 +4,9 @@
 const assert = require('node:assert/strict');
 const crypto = require('node:crypto');
 const rhea = require('rhea');
-const { test, within, run } = require('../shared/cases');
+const { test, within, run, SILENCE_MS } = require('../shared/cases');
 
 const BROKER = new URL(process.env.AMQP_URL || 'amqp://guest:guest@127.0.0.1:5672/%2f');
-// How long nothing must come before it counts as "does not come".
-const SILENCE_MS = 200;
 // Another broker than Angarium: what only Angarium has is then skipped.
 const OURS = process.env.BROKER_TEST_PEER ? 'BROKER_TEST_OURS' : '';
 

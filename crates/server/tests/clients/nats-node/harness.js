@@ -5,11 +5,9 @@ const { connect } = require('@nats-io/transport-node');
 const { execFileSync } = require('node:child_process');
 const crypto = require('node:crypto');
 const net = require('node:net');
-const { test, within, run, PATIENCE_MS } = require('../shared/cases');
+const { test, within, run, PATIENCE_MS, SILENCE_MS } = require('../shared/cases');
 
 const URL = process.env.NATS_URL || 'nats://127.0.0.1:4222';
-// How long nothing must come before it counts as "does not come".
-const SILENCE_MS = 200;
 
 // One iterator for each subscription: the library gives out no second one.
 const iterators = new WeakMap();

@@ -3,6 +3,8 @@
 
 // The longest wait for anything that must come.
 const PATIENCE_MS = 10_000;
+// How long nothing must come before it counts as "does not come".
+const SILENCE_MS = 200;
 
 const cases = [];
 
@@ -45,4 +47,4 @@ async function run(World) {
   process.exit(failed ? 1 : 0);
 }
 
-module.exports = { test, within, run, PATIENCE_MS };
+module.exports = { test, within, run, PATIENCE_MS, SILENCE_MS };
