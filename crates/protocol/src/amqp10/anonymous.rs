@@ -1,10 +1,11 @@
 //! Messages to links without a target, which name their destinations themselves.
 
 use super::address::{self, Address, NodeKind};
-use super::codec::{Limits, Properties, Sections, Value};
+use super::codec::{Map, Value};
 use super::handler::Handler;
 use super::mapping;
 use super::pending::Pending;
+use super::stored::Taken;
 use crate::names::NAMES;
 use crate::{Context, Host};
 use angarium_engine::{Request, fitting_name};
@@ -16,9 +17,8 @@ const MADE_QUEUES_MAX: usize = 256;
 const JMS_DESTINATION: &str = "x-opt-jms-dest";
 
 /// What a JMS client says its message's destination is.
-pub(super) fn jms_kind(sections: &Sections<'_>) -> Option<NodeKind> {
-    sections.message_annotations?;
-    match sections.message_annotations().ok()?.get(JMS_DESTINATION)? {
+pub(super) fn jms_kind(annotations: Map<'_>) -> Option<NodeKind> {
+    match annotations.get(JMS_DESTINATION)? {
         Value::Byte(0 | 2) => Some(NodeKind::Queue),
         Value::Byte(1 | 3) => Some(NodeKind::Topic),
         _ => None,
@@ -33,14 +33,13 @@ impl Handler {
         &mut self,
         context: &mut Context<impl Host>,
         number: u16,
-        message: &[u8],
+        message: &Taken<'_>,
     ) {
-        let limits = Limits { properties_bytes_max: self.settings.properties_bytes_max };
-        let Ok(sections) = Sections::walk(message, limits) else { return };
-        if !self.settings.creates_queues || jms_kind(&sections) != Some(NodeKind::Queue) {
+        let kind = jms_kind(message.annotations);
+        if !self.settings.creates_queues || kind != Some(NodeKind::Queue) {
             return;
         }
-        let Ok(Properties { to: Some(to), .. }) = sections.properties() else { return };
+        let Some(to) = message.properties.to else { return };
         let Ok(Address::Queue(name)) = address::parse(to, Some(NodeKind::Queue)) else { return };
         let name = fitting_name(&name);
         // A temporary queue that is gone does not come back; who waits for an answer needs no queue.

@@ -3,7 +3,7 @@
 use super::address::{self, Address};
 use super::anonymous::jms_kind;
 use super::codec::{
-    Condition, DeliveryState, Limits, Malformed, Properties, Sections, Timestamp, Transfer, Value,
+    Condition, DeliveryState, Limits, Map, Properties, Sections, Timestamp, Transfer, Value,
 };
 use super::fault::{Fault, Reason};
 use super::handler::{Handler, Waiting};
@@ -12,7 +12,7 @@ use super::management::Service;
 use super::mapping;
 use super::pending::Asked;
 use super::sessions::{Place, Session};
-use super::stored;
+use super::stored::{self, Taken};
 use super::transactions;
 use super::unconfirmed::{Run, Told, Unconfirmed};
 use crate::names::SUBJECT_EXCHANGE;
@@ -267,12 +267,23 @@ impl Handler {
         if let Some(session) = writer.session(number) {
             session.publishing(waiting);
         }
-        if matches!(self.sessions.link_at(place).node, Node::Target(Target::Anonymous)) {
-            self.make_queue_for(context, number, arrived.message);
-        }
-        let mut properties = std::mem::take(&mut self.properties);
-        let published = self.try_publish(context, place, arrived, &mut properties);
-        self.properties = properties;
+        let mut kept = std::mem::take(&mut self.properties);
+        let limits = Limits { properties_bytes_max: self.settings.properties_bytes_max };
+        let taken = Sections::walk(arrived.message, limits)
+            .and_then(|sections| stored::take(&sections, &mut kept));
+        let published = match taken {
+            Ok(taken) => {
+                let node = &self.sessions.link_at(place).node;
+                if matches!(node, Node::Target(Target::Anonymous)) {
+                    self.make_queue_for(context, number, &taken);
+                }
+                self.try_publish(context, place, arrived, taken)
+            }
+            Err(malformed) => {
+                Err(Refused { condition: malformed.condition(), text: malformed.to_string() })
+            }
+        };
+        self.properties = kept;
         let (writer, out) = self.outgoing(context);
         let Some(session) = writer.session(number) else { return };
         match published {
@@ -289,15 +300,9 @@ impl Handler {
         context: &mut Context<impl Host>,
         place: Place,
         arrived: Arrived<'_>,
-        kept: &mut Vec<u8>,
+        taken: Taken<'_>,
     ) -> Result<(), Refused> {
-        let malformed = |malformed: Malformed| Refused {
-            condition: malformed.condition(),
-            text: malformed.to_string(),
-        };
-        let limits = Limits { properties_bytes_max: self.settings.properties_bytes_max };
-        let sections = Sections::walk(arrived.message, limits).map_err(malformed)?;
-        let mut content = stored::content(&sections, kept).map_err(malformed)?;
+        let Taken { mut content, properties, annotations } = taken;
         let copy = match arrived.shared {
             Some(message) => Some(message.slice_ref(content.body)),
             None => context.engine.copy_of_large(content.body),
@@ -306,17 +311,13 @@ impl Handler {
             copy.as_ref().filter(|body| body.len() >= context.engine.large_body_bytes());
         let session = &self.sessions.all[place.session];
         let Node::Target(target) = &session.links[place.link].node else { return Ok(()) };
-        let properties = match sections.properties {
-            Some(_) => sections.properties().map_err(malformed)?,
-            None => Properties::default(),
-        };
         self.check_user(&properties)?;
         let mut publish = Publish {
             exchange: "",
             routing_key: "",
             also_to: &[],
             mandatory: false,
-            not_before: delay(&sections, context.now).map_err(malformed)?,
+            not_before: delay(annotations, context.now),
             transaction: arrived.transaction,
             content,
         };
@@ -328,7 +329,7 @@ impl Handler {
                 (&**exchange, key.as_deref().unwrap_or(subject))
             }
             Target::Anonymous => {
-                to = address::parse(properties.to.unwrap_or_default(), jms_kind(&sections))
+                to = address::parse(properties.to.unwrap_or_default(), jms_kind(annotations))
                     .map_err(|text| Refused { condition: Condition::NotFound, text })?;
                 let route = route(&to, subject)?;
                 publish.mandatory = route.0.is_empty();
@@ -371,11 +372,10 @@ fn transaction_of(
 
 /// When a message may be delivered at the earliest, as its annotations say.
 #[inline]
-fn delay(sections: &Sections<'_>, now: Time) -> Result<Option<Time>, Malformed> {
-    if sections.message_annotations.is_none() {
-        return Ok(None);
+fn delay(annotations: Map<'_>, now: Time) -> Option<Time> {
+    if annotations.is_empty() {
+        return None;
     }
-    let annotations = sections.message_annotations()?;
     let millis = |name| match annotations.get(name)? {
         Value::Timestamp(Timestamp(millis)) | Value::Long(millis) => u64::try_from(millis).ok(),
         Value::ULong(millis) => Some(millis),
@@ -386,9 +386,9 @@ fn delay(sections: &Sections<'_>, now: Time) -> Result<Option<Time>, Malformed> 
     let due = match (millis(DELIVERY_TIME), millis(DELIVERY_DELAY)) {
         (Some(millis), _) => Time(millis.saturating_mul(1000)),
         (None, Some(millis)) => now.plus(Duration::from_millis(millis)),
-        (None, None) => return Ok(None),
+        (None, None) => return None,
     };
-    Ok(Some(due).filter(|due| *due > now))
+    Some(due).filter(|due| *due > now)
 }
 
 /// The exchange and routing key of a message to an address.

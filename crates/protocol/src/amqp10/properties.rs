@@ -6,6 +6,7 @@ use super::codec::{
     MapWriter, MessageId, OwnedValue, Properties, SectionKind, Sections, Symbol, Timestamp, Value,
     entries as entries_in, put_list, put_map_section,
 };
+use super::mapping::scalar;
 use super::stored::Kept;
 use crate::properties::{
     GROUP_HEADER, HeaderValue, Property, REPLY_TO_HEADER, SEQUENCE_HEADER, TextProperty,
@@ -126,26 +127,13 @@ fn id_text(id: MessageId<'_>) -> Cow<'_, str> {
 /// A value as a header: numbers that 64 bits with a sign cannot hold, characters, UUIDs and decimals as text,
 /// what is nested as JSON.
 fn header_value(value: Value<'_>) -> HeaderValue<'_> {
-    HeaderValue::Other(match value {
-        Value::String(text) | Value::Symbol(Symbol(text)) => return HeaderValue::Text(text),
-        Value::Binary(octets) => return HeaderValue::of_bytes(octets),
-        Value::Null => EngineValue::Null,
-        Value::Boolean(value) => EngineValue::Bool(value),
-        Value::UByte(value) => EngineValue::Int(value.into()),
-        Value::UShort(value) => EngineValue::Int(value.into()),
-        Value::UInt(value) => EngineValue::Int(value.into()),
-        Value::Byte(value) => EngineValue::Int(value.into()),
-        Value::Short(value) => EngineValue::Int(value.into()),
-        Value::Int(value) => EngineValue::Int(value.into()),
-        Value::Long(value) => EngineValue::Int(value),
-        Value::ULong(value) if i64::try_from(value).is_ok() => EngineValue::Int(value as i64),
-        Value::Float(value) => EngineValue::Float(value.into()),
-        Value::Double(value) => EngineValue::Float(value),
-        Value::Timestamp(Timestamp(millis)) if millis >= 0 => {
-            EngineValue::Timestamp(millis as u64 / 1000)
-        }
-        other => EngineValue::Text(text(other).into_owned()),
-    })
+    match value {
+        Value::String(text) | Value::Symbol(Symbol(text)) => HeaderValue::Text(text),
+        Value::Binary(octets) => HeaderValue::of_bytes(octets),
+        value => HeaderValue::Other(
+            scalar(value).unwrap_or_else(|| EngineValue::Text(text(value).into_owned())),
+        ),
+    }
 }
 
 /// Properties in this format as the broker has changed them since they were published: without a time to
@@ -249,7 +237,7 @@ mod tests {
     use super::*;
     use crate::amqp10::body::put_json;
     use crate::amqp10::codec::{Field, Header, Limits, put_section};
-    use crate::amqp10::stored::content;
+    use crate::amqp10::stored::take;
 
     use angarium_engine::{DeathReason, Time};
     use std::time::Duration;
@@ -262,7 +250,7 @@ mod tests {
         fill(&mut message);
         let sections = Sections::walk(&message, LIMITS).expect("it is well-formed");
         let mut properties = Vec::new();
-        content(&sections, &mut properties).expect("it is taken");
+        take(&sections, &mut properties).expect("it is taken");
         properties
     }
 

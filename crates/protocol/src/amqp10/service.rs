@@ -91,7 +91,8 @@ impl Handler {
         let limits = Limits { properties_bytes_max: usize::MAX };
         let Ok(sections) = Sections::walk(message, limits) else { return };
         let mut properties = Vec::new();
-        let Ok(content) = stored::content(&sections, &mut properties) else { return };
+        let Ok(taken) = stored::take(&sections, &mut properties) else { return };
+        let content = taken.content;
         let publish = Publish {
             exchange: "",
             routing_key: &address,

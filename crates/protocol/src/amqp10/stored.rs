@@ -11,7 +11,9 @@
 //! sections of the body as they were published, with the footer behind them. The header is made anew for
 //! each delivery, delivery annotations end here (part 3, 3.2.2).
 
-use super::codec::{Body, BodyKind, Limits, Malformed, SectionKind, Sections, Value, wire};
+use super::codec::{
+    Body, BodyKind, Header, Limits, Malformed, Map, Properties, SectionKind, Sections, Value, wire,
+};
 use angarium_engine::{Content, MessageView};
 use std::time::Duration;
 
@@ -75,16 +77,38 @@ impl KeptBody {
     }
 }
 
-/// What is kept of a published message.
+/// A published message whose sections were checked, each once.
+pub(super) struct Taken<'m> {
+    /// What is kept of it.
+    pub(super) content: Content<'m>,
+    pub(super) properties: Properties<'m>,
+    pub(super) annotations: Map<'m>,
+}
+
+/// Takes a published message; what is kept beside its body is written to `kept`. Reading that later finds no
+/// error.
 ///
 /// # Errors
 /// A section that is not what it should be. The message is refused, the link goes on.
-pub(super) fn content<'m>(
+pub(super) fn take<'m>(
     sections: &Sections<'m>,
+    kept: &'m mut Vec<u8>,
+) -> Result<Taken<'m>, Malformed> {
+    let header = sections.header()?;
+    let annotations = sections.message_annotations()?;
+    let properties = sections.properties()?;
+    sections.application_properties()?;
+    sections.footer()?;
+    let content = content(sections, header, kept)?;
+    Ok(Taken { content, properties, annotations })
+}
+
+/// What is kept of a published message.
+fn content<'m>(
+    sections: &Sections<'m>,
+    header: Header,
     properties: &'m mut Vec<u8>,
 ) -> Result<Content<'m>, Malformed> {
-    let header = sections.header()?;
-    check(sections)?;
     let kind = KeptBody::of(sections)?;
     let message = sections.message();
     let body_at = sections.body.map_or(message.len(), |body| body.first.start);
@@ -117,23 +141,6 @@ pub(super) fn content<'m>(
         priority: header.priority,
         ttl: header.ttl.map(|millis| Duration::from_millis(millis.into())),
     })
-}
-
-/// Checks the sections that are kept as they are, so that reading them later finds no error.
-fn check(sections: &Sections<'_>) -> Result<(), Malformed> {
-    if sections.message_annotations.is_some() {
-        sections.message_annotations()?;
-    }
-    if sections.properties.is_some() {
-        sections.properties()?;
-    }
-    if sections.application_properties.is_some() {
-        sections.application_properties()?;
-    }
-    if sections.footer.is_some() {
-        sections.footer()?;
-    }
-    Ok(())
 }
 
 /// The properties of a message in this format, taken apart.
@@ -274,7 +281,7 @@ fn put_data_head(out: &mut Vec<u8>, bytes: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::amqp10::codec::{Field, Header, Properties, Symbol, put_map_section, put_section};
+    use crate::amqp10::codec::{Field, Symbol, put_map_section, put_section};
     use crate::amqp10::payload;
     use angarium_engine::Annotations;
 
@@ -300,7 +307,7 @@ mod tests {
     fn check(message: &[u8], kind: KeptBody, other_protocols: &[u8]) {
         let published = Sections::walk(message, LIMITS).expect("it is well-formed");
         let mut properties = Vec::new();
-        let content = content(&published, &mut properties).expect("it is taken");
+        let Taken { content, .. } = take(&published, &mut properties).expect("it is taken");
         let annotations = Annotations { delivery_count: 300, ..Annotations::default() };
         let view = MessageView {
             exchange: "",
@@ -376,7 +383,7 @@ mod tests {
             &[0, 0x53, 0x76, 0xc0, 2, 2, 0x41],
         ] {
             let sections = Sections::walk(broken, LIMITS).expect("the sections are in order");
-            assert!(content(&sections, &mut properties).is_err(), "{broken:x?}");
+            assert!(take(&sections, &mut properties).is_err(), "{broken:x?}");
         }
     }
 }

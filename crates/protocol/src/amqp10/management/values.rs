@@ -1,25 +1,16 @@
 //! Values of management messages: maps of AMQP 1.0 to and from the engine's options and arguments.
 
+use super::super::body::text;
 use super::super::codec::{Field, MapWriter, OwnedValue, Symbol, Timestamp, Value, put_list};
+use super::super::mapping::scalar;
 use angarium_engine::{Arguments, QUEUE_OPTIONS, QueueOptions, Value as EngineValue};
 use std::collections::BTreeMap;
 
 /// A value in the engine's terms.
 pub(super) fn engine_value(value: Value<'_>) -> EngineValue {
     match value {
-        Value::Null => EngineValue::Null,
-        Value::Boolean(value) => EngineValue::Bool(value),
-        Value::UByte(value) => EngineValue::Int(value.into()),
-        Value::UShort(value) => EngineValue::Int(value.into()),
-        Value::UInt(value) => EngineValue::Int(value.into()),
+        // Limits above what the engine counts to are none that it would reach.
         Value::ULong(value) => EngineValue::Int(i64::try_from(value).unwrap_or(i64::MAX)),
-        Value::Byte(value) => EngineValue::Int(value.into()),
-        Value::Short(value) => EngineValue::Int(value.into()),
-        Value::Int(value) => EngineValue::Int(value.into()),
-        Value::Long(value) => EngineValue::Int(value),
-        Value::Float(value) => EngineValue::Float(value.into()),
-        Value::Double(value) => EngineValue::Float(value),
-        Value::Timestamp(Timestamp(millis)) => EngineValue::Timestamp(millis.max(0) as u64 / 1000),
         Value::Binary(octets) => EngineValue::Bytes(octets.to_vec()),
         Value::List(list) => EngineValue::List(list.values().map(engine_value).collect()),
         Value::Array(array) => EngineValue::List(array.values().map(engine_value).collect()),
@@ -30,7 +21,7 @@ pub(super) fn engine_value(value: Value<'_>) -> EngineValue {
             EngineValue::Map(entries.collect())
         }
         Value::Described(described) => engine_value(described.value()),
-        scalar => EngineValue::Text(super::super::body::text(scalar).into_owned()),
+        other => scalar(other).unwrap_or_else(|| EngineValue::Text(text(other).into_owned())),
     }
 }
 
