@@ -46,7 +46,8 @@ impl Client {
         bytes.extend_from_slice(&ProtocolHeader::Amqp.bytes());
         host.send_bytes(number, &bytes);
         let client = Client { number, next_delivery: 0 };
-        client.send(host, &Open { container_id: "tester", ..Open::default() });
+        let container_id = format!("tester {number}");
+        client.send(host, &Open { container_id: &container_id, ..Open::default() });
         let windows =
             Begin { incoming_window: 10_000, outgoing_window: 10_000, ..Begin::default() };
         client.send(host, &windows);
