@@ -55,7 +55,7 @@ impl Context<'_, '_> {
 
 /// What a client does on its connection. That may be lost at any time; on the next one it begins anew.
 pub(super) trait Role: std::fmt::Debug {
-    /// Its container id.
+    /// What its container id begins with.
     fn container_id(&self) -> String;
     /// How its visits go.
     fn pace(&self) -> Pace;
@@ -83,7 +83,10 @@ pub(super) trait Role: std::fmt::Debug {
 
 /// A client of that role.
 pub(super) fn client<R: Role + 'static>(role: R, start: Time, random: Random) -> Box<dyn Endpoint> {
+    // What the client draws later is not changed by its name.
+    let number = random.clone().draw();
     Box::new(Client {
+        container_id: format!("{}.{number:016x}", role.container_id()),
         role,
         presence: Presence::new(Protocol::Amqp, start, random),
         wire: Wire::default(),
@@ -99,6 +102,8 @@ pub(super) fn client<R: Role + 'static>(role: R, start: Time, random: Random) ->
 #[derive(Debug)]
 struct Client<R> {
     role: R,
+    /// Its own on all of its connections: links of a lost one give way to those of the next.
+    container_id: String,
     presence: Presence,
     wire: Wire,
     wake_at: Option<Time>,
@@ -136,7 +141,7 @@ impl<R: Role> Client<R> {
         match what {
             Incoming::Authenticated => {
                 self.presence.phase = Phase::Entering;
-                self.wire.open(&self.role.container_id());
+                self.wire.open(&self.container_id);
                 self.with_role(around, |role, context| role.attach(context));
             }
             Incoming::Attached => {
