@@ -1,8 +1,8 @@
 //! The body of an AMQP 1.0 message as other protocols have it: octets, text, or JSON.
 
-use super::codec::{Limits, List, Map, Sections, Symbol, Uuid, Value};
+use super::codec::{Limits, List, Map, Sections, Symbol, Timestamp, Uuid, Value};
 use super::stored::{Kept, KeptBody};
-use angarium_engine::MessageView;
+use angarium_engine::{MessageView, Value as EngineValue};
 use std::borrow::Cow;
 use std::fmt::Write;
 
@@ -159,6 +159,28 @@ pub(super) fn uuid_text(Uuid(octets): Uuid) -> String {
     let digits = hexadecimal(&octets);
     let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| &digits[part]);
     parts.join("-")
+}
+
+/// What a value is to the engine that is no text, no octets and not nested, and that it has a type for.
+pub(super) fn scalar(value: Value<'_>) -> Option<EngineValue> {
+    Some(match value {
+        Value::Null => EngineValue::Null,
+        Value::Boolean(value) => EngineValue::Bool(value),
+        Value::UByte(value) => EngineValue::Int(value.into()),
+        Value::UShort(value) => EngineValue::Int(value.into()),
+        Value::UInt(value) => EngineValue::Int(value.into()),
+        Value::ULong(value) => EngineValue::Int(i64::try_from(value).ok()?),
+        Value::Byte(value) => EngineValue::Int(value.into()),
+        Value::Short(value) => EngineValue::Int(value.into()),
+        Value::Int(value) => EngineValue::Int(value.into()),
+        Value::Long(value) => EngineValue::Int(value),
+        Value::Float(value) => EngineValue::Float(value.into()),
+        Value::Double(value) => EngineValue::Float(value),
+        Value::Timestamp(Timestamp(millis)) => {
+            EngineValue::Timestamp(u64::try_from(millis).ok()? / 1000)
+        }
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
 //! Where AMQP 1.0's words meet the engine's: outcomes, refusals, and what links ask for.
 
 use super::codec::{
-    Attach, Condition, LifetimePolicy, Malformed, Map, Outcome as OutcomeState, Timestamp, Union,
-    Value,
+    Attach, Condition, LifetimePolicy, Malformed, Map, Outcome as OutcomeState, Union, Value,
 };
 use super::link::{Source, consumer_of};
 use angarium_engine::{
     Consume, CreateTemporary, Lifetime, LifetimeEnd, Outcome, QueueOptions, RefusalKind, Return,
-    TemporaryKind, Value as EngineValue,
+    TemporaryKind,
 };
 
 /// The highest priority of messages in queues that are made for JMS clients.
@@ -43,28 +42,6 @@ pub(super) fn outcome(state: OutcomeState<'_>) -> Outcome {
             Outcome::Return(Return { failed: it.delivery_failed, elsewhere: it.undeliverable_here })
         }
     }
-}
-
-/// What a value is to the engine that is no text, no octets and not nested, and that it has a type for.
-pub(super) fn scalar(value: Value<'_>) -> Option<EngineValue> {
-    Some(match value {
-        Value::Null => EngineValue::Null,
-        Value::Boolean(value) => EngineValue::Bool(value),
-        Value::UByte(value) => EngineValue::Int(value.into()),
-        Value::UShort(value) => EngineValue::Int(value.into()),
-        Value::UInt(value) => EngineValue::Int(value.into()),
-        Value::ULong(value) => EngineValue::Int(i64::try_from(value).ok()?),
-        Value::Byte(value) => EngineValue::Int(value.into()),
-        Value::Short(value) => EngineValue::Int(value.into()),
-        Value::Int(value) => EngineValue::Int(value.into()),
-        Value::Long(value) => EngineValue::Int(value),
-        Value::Float(value) => EngineValue::Float(value.into()),
-        Value::Double(value) => EngineValue::Float(value),
-        Value::Timestamp(Timestamp(millis)) => {
-            EngineValue::Timestamp(u64::try_from(millis).ok()? / 1000)
-        }
-        _ => return None,
-    })
 }
 
 /// What begins to consume for a link.

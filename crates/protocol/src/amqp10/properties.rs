@@ -1,12 +1,11 @@
 //! AMQP 1.0's properties in neutral words, and as the broker has changed them since they were published.
 
 use super::address;
-use super::body::{content_type, text, uuid_text};
+use super::body::{content_type, scalar, text, uuid_text};
 use super::codec::{
     MapWriter, MessageId, OwnedValue, Properties, SectionKind, Sections, Symbol, Timestamp, Value,
     entries as entries_in, put_list, put_map_section,
 };
-use super::mapping::scalar;
 use super::stored::Kept;
 use crate::properties::{
     GROUP_HEADER, HeaderValue, Property, REPLY_TO_HEADER, SEQUENCE_HEADER, TextProperty,

@@ -1,8 +1,7 @@
 //! Values of management messages: maps of AMQP 1.0 to and from the engine's options and arguments.
 
-use super::super::body::text;
+use super::super::body::{scalar, text};
 use super::super::codec::{Field, MapWriter, OwnedValue, Symbol, Timestamp, Value, put_list};
-use super::super::mapping::scalar;
 use angarium_engine::{Arguments, QUEUE_OPTIONS, QueueOptions, Value as EngineValue};
 use std::collections::BTreeMap;
 
