@@ -4,7 +4,7 @@
 //! its connection's output, a record into the journal's batch. The host moves bytes and blocks.
 
 use crate::connection::in_process_events::InProcess;
-use crate::flow::publisher_stall::{Pace, Publisher, PublisherStalls};
+use crate::flow::publisher_stall::{Publisher, PublisherStalls};
 use crate::options::Options;
 use crate::outbox::Outbox;
 use crate::outbox::batch::LastBatch;
@@ -85,6 +85,8 @@ pub(crate) struct NodeEffects {
     pub(crate) replies: VecDeque<Answer>,
     /// Channels of this shard that the engine has closed, and why; their handlers learn it within the call.
     pub(crate) failed_channels: Vec<(ChannelId, Refusal)>,
+    /// Connections whose writers leave something to do for their handlers, perhaps several times.
+    pub(crate) calling: Vec<ConnectionId>,
     /// Channels of this shard, by sessions that they do not hold any more; they learn it before any answer.
     pub(crate) lost_sessions: Vec<(ChannelId, String, SessionLoss)>,
     pub(crate) in_process: InProcess,
@@ -214,6 +216,7 @@ impl NodeEffects {
     pub(crate) fn write_delivery(&mut self, delivery: &Delivery<'_>) {
         let connection = delivery.channel.connection;
         self.write(connection, delivery.message, |writer| writer.deliver(delivery));
+        self.note_call(connection);
     }
 
     #[inline(always)]
@@ -235,38 +238,6 @@ impl NodeEffects {
 }
 
 impl NodeEffects {
-    /// Stalls a publisher here, whose last message reached slow subscribers only.
-    #[cold]
-    pub(crate) fn stall_here(&mut self, now: Time, publisher: ConnectionId) {
-        let shards = self.stalls.slow_shards;
-        self.links.wait_for(shards, publisher);
-        let waits_here = self.wait_for_slow(Publisher::Here(publisher));
-        if waits_here || !shards.is_empty() {
-            self.stalls.begin(now, publisher);
-        }
-        self.stalls.clear_slow();
-    }
-
-    /// Tells another shard that all subscribers here of its publisher's last message are slow.
-    pub(crate) fn stall_elsewhere(&mut self, now: Time, shard: ShardId, publisher: ConnectionId) {
-        let waits = self.wait_for_slow(Publisher::There(shard, publisher));
-        let pace = if waits { Pace::Slow } else { Pace::TooSlow };
-        self.links.tell_slow(now, shard, publisher, pace);
-    }
-
-    /// Has a publisher wait for the slow subscribers of its last message; says whether there are any.
-    fn wait_for_slow(&mut self, publisher: Publisher) -> bool {
-        let mut waits = false;
-        for &subscriber in &self.stalls.slow_here {
-            let waiting = &mut self.outbox[subscriber.0 as usize].waiting;
-            if publisher != Publisher::Here(subscriber) && !waiting.is_silent() {
-                waits = true;
-                waiting.add(publisher);
-            }
-        }
-        waits
-    }
-
     /// Lets publishers go on: a subscriber of theirs has drained or gone, or is silent.
     pub(crate) fn end_stalls(&mut self, publishers: impl Iterator<Item = Publisher>) {
         for publisher in publishers {
@@ -419,6 +390,7 @@ impl Effects for NodeEffects {
             return self.links.say(shard, FromHome::Confirm { name, confirm });
         }
         self.touch(channel.connection).confirm(channel, confirm);
+        self.note_call(channel.connection);
     }
 
     fn congested(&mut self, channel: ChannelId, publish: u64, queue: u64) {

@@ -341,6 +341,7 @@ impl Node {
         }
         self.engine.dispatch(now, &mut self.effects);
         self.answer(now);
+        self.call_handlers(now);
         self.apply_changed_quotas();
         self.effects.refill_stirred();
         self.tell_caught_up(now);

@@ -136,6 +136,10 @@ pub trait ProtocolHandler {
     ) -> Result<(), Close> {
         Ok(())
     }
+    /// What its writer has written leaves something to do ([`Output::calls_handler`](crate::Output)).
+    fn written(&mut self, _context: &mut Context<impl Host>) -> Result<(), Close> {
+        Ok(())
+    }
     /// Whether it takes no input before an answer arrives.
     fn is_waiting(&self) -> bool;
     /// The broker can (`None`) or cannot (why) take persistent messages now. Called when that

@@ -16,6 +16,9 @@ pub struct Output {
     pub shared_body: Option<Box<SharedBody>>,
     /// Bytes of messages that are kept until the peer has room for them, or the output has.
     pub held: usize,
+    /// What was written leaves something to do for the handler: the host calls
+    /// [`ProtocolHandler::written`](crate::ProtocolHandler::written) by the end of the turn.
+    pub calls_handler: bool,
     /// Messages written so far.
     pub messages: u64,
     /// What becomes of direct messages for which the client is too slow, where it says so itself.

@@ -147,6 +147,7 @@ impl ProtocolHandler for AnyHandler {
         fn session_lost(
             &mut self, context: &mut Context<impl Host>, id: ChannelId, session: &str, why: SessionLoss
         ) -> Result<(), Close>;
+        fn written(&mut self, context: &mut Context<impl Host>) -> Result<(), Close>;
         fn blocked(&mut self, context: &mut Context<impl Host>, why: Option<&str>);
         fn refuse_unfinished(&mut self, context: &mut Context<impl Host>) -> Result<(), Close>;
         fn spill_drained(&mut self, context: &mut Context<impl Host>);

@@ -1,5 +1,6 @@
 //! One connection: its protocol handler, and the input that it has not used yet.
 
+mod calls;
 pub(crate) mod credentials;
 pub(crate) mod handler;
 pub(crate) mod in_process;

@@ -5,6 +5,7 @@ pub(crate) mod quota;
 pub(crate) mod rate;
 pub(crate) mod slow_consumer_events;
 pub(crate) mod slow_consumers;
+mod stalling;
 pub(crate) mod throttle;
 
 use crate::options::Options;

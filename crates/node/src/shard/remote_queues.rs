@@ -151,7 +151,10 @@ impl Node {
         let channel = name.id;
         let writer = self.effects.touch(channel.connection);
         match *answer {
-            FromHome::Confirm { confirm, .. } => writer.confirm(channel, confirm),
+            FromHome::Confirm { confirm, .. } => {
+                writer.confirm(channel, confirm);
+                self.effects.note_call(channel.connection);
+            }
             FromHome::Cancelled { why, consumer, .. } => {
                 writer.consumer_cancelled(channel, consumer, why);
             }

@@ -34,7 +34,8 @@ impl Handler {
             self.put_refusal(context, reason, text);
         }
         self.state = State::Over;
-        Close { reason: format!("{}: {text}", reason.words()) }
+        let what = reason.words();
+        Close { reason: if text.is_empty() { what.into() } else { format!("{what}: {text}") } }
     }
 
     /// Refuses a client by CONNACK.

@@ -8,9 +8,12 @@
 //! | `close` | errors and the end |
 
 use super::aliases::Aliases;
-use super::answers::Answer;
+use super::answers::Subscribing;
+use super::beginning::Beginning;
 use super::codec::{Disconnect, Malformed, Packet, Reason, Version};
 use super::frame::{Frame, PacketType};
+use super::outgoing::Run;
+use super::pending::Pending;
 use super::settings::{CONNECT_BYTES_MAX, Settings};
 use super::writer::Writer;
 use crate::output::Output;
@@ -18,8 +21,10 @@ use crate::{
     Authentication, ClientProperties, Close, ConnectionInfo, Context, Host, Peer, ProtocolHandler,
 };
 use angarium_engine::{
-    CachedRoute, ChannelId, ConnectionId, Refusal, RefusalKind, Reply, Settle, Time,
+    CachedRoute, ChannelId, ConnectionId, Refusal, RefusalKind, Reply, SessionExpiry, SessionLoss,
+    Settle, Time,
 };
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -60,8 +65,18 @@ pub struct Handler {
     /// Buffer for the properties of the message at hand.
     pub(super) scratch: Vec<u8>,
     pub(super) aliases: Option<Box<Aliases>>,
-    /// What is answered once all shards know what was asked for, in order.
-    pub(super) answers: Vec<Answer>,
+    /// What CONNECT has asked for, until CONNACK.
+    pub(super) beginning: Option<Box<Beginning>>,
+    /// How long the session lives on without the connection.
+    pub(super) expiry: SessionExpiry,
+    /// The session's queue; empty: it has none.
+    pub(super) queue: Box<str>,
+    /// What answers of the engine are awaited for, in order.
+    pub(super) pending: VecDeque<Pending>,
+    /// The SUBSCRIBE or UNSUBSCRIBE at hand.
+    pub(super) subscribing: Option<Box<Subscribing>>,
+    /// Deliveries that are settled before anything else is asked of the engine.
+    pub(super) settling: Option<Run>,
     /// Why it ends, for the log.
     pub(super) ending: Option<Box<str>>,
 }
@@ -75,6 +90,8 @@ pub(super) enum State {
     Authenticating,
     /// Home is asked whether its virtual host has room.
     Entering,
+    /// The engine prepares what is to be there before CONNACK.
+    Preparing,
     /// In use.
     Open,
     /// It was told to go.
@@ -109,7 +126,12 @@ impl Handler {
             subject: String::new(),
             scratch: Vec::new(),
             aliases: None,
-            answers: Vec::new(),
+            beginning: None,
+            expiry: SessionExpiry::default(),
+            queue: "".into(),
+            pending: VecDeque::new(),
+            subscribing: None,
+            settling: None,
             ending: None,
             settings,
         }
@@ -125,7 +147,7 @@ impl Handler {
             client: &self.client,
             state: match self.state {
                 State::Greeting | State::Authenticating => "starting",
-                State::Entering => "opening",
+                State::Entering | State::Preparing => "opening",
                 State::Open => "running",
                 State::Leaving | State::Over => "closing",
             },
@@ -204,12 +226,10 @@ impl Handler {
                 self.unsubscribe(context, &unsubscribe);
                 Ok(())
             }
-            Packet::Ack(ack) if ack.packet_type == PacketType::Pubrel => {
-                self.release(context, ack.packet_id);
+            Packet::Ack(ack) => {
+                self.acknowledged(context, &ack);
                 Ok(())
             }
-            // There is nothing that it could answer.
-            Packet::Ack(_) => Ok(()),
             Packet::Pingreq => {
                 Packet::Pingresp.write(self.version, self.out(context));
                 Ok(())
@@ -254,14 +274,15 @@ impl Handler {
         context: &mut Context<impl Host>,
         disconnect: &Disconnect<'_>,
     ) -> Close {
-        self.ends_well(context, disconnect);
-        self.state = State::Over;
+        let keeps_will = disconnect.reason == Reason::DisconnectWithWill;
+        self.settle_run(context);
+        if !self.give_up(context, disconnect, keeps_will) {
+            let text = "a session that ends with its connection is given an expiry";
+            return self.fail(context, Reason::ProtocolError, text);
+        }
+        self.leave(context);
         let reason = disconnect.reason.words();
         Close { reason: format!("the client has disconnected: {reason}") }
-    }
-
-    fn ends_well(&mut self, context: &mut Context<impl Host>, _: &Disconnect<'_>) {
-        self.leave(context);
     }
 
     /// Ends the connection where a message was refused that the client cannot be told of.
@@ -270,16 +291,6 @@ impl Handler {
         match writer.incoming.refused.take() {
             Some(why) => Err(self.fail(context, Reason::ImplementationSpecificError, &why)),
             None => Ok(()),
-        }
-    }
-
-    /// Answers what all shards know by now.
-    fn answer(&mut self, context: &mut Context<impl Host>) {
-        if self.answers.is_empty() || !context.host.are_requests_complete(self.id) {
-            return;
-        }
-        for answer in std::mem::take(&mut self.answers) {
-            answer.write(self.version, self.out(context));
         }
     }
 
@@ -316,7 +327,9 @@ impl ProtocolHandler for Handler {
                 Err(bad) => return Err(self.refuse(context, bad.into())),
             }
         }
+        self.settle_run(context);
         self.answer(context);
+        self.grant(context);
         Ok(used)
     }
 
@@ -324,9 +337,29 @@ impl ProtocolHandler for Handler {
         &mut self,
         context: &mut Context<impl Host>,
         _: ChannelId,
-        _: Result<Reply, Refusal>,
+        reply: Result<Reply, Refusal>,
     ) {
+        self.take_reply(context, reply);
         self.answer(context);
+    }
+
+    fn session_lost(
+        &mut self,
+        context: &mut Context<impl Host>,
+        _: ChannelId,
+        _: &str,
+        why: SessionLoss,
+    ) -> Result<(), Close> {
+        let (reason, text) = match why {
+            SessionLoss::TakenOver => (Reason::SessionTakenOver, ""),
+            SessionLoss::Ended => (Reason::AdministrativeAction, "the session was ended"),
+        };
+        Err(self.fail(context, reason, text))
+    }
+
+    fn written(&mut self, context: &mut Context<impl Host>) -> Result<(), Close> {
+        self.settle_passed(context);
+        self.check_refused(context)
     }
 
     fn authenticated(
@@ -367,8 +400,8 @@ impl ProtocolHandler for Handler {
 
     #[inline]
     fn is_waiting(&self) -> bool {
-        matches!(self.state, State::Authenticating | State::Entering)
-            || !self.answers.is_empty()
+        matches!(self.state, State::Authenticating | State::Entering | State::Preparing)
+            || self.subscribing.is_some()
             || self.state == State::Leaving
     }
 
@@ -413,7 +446,7 @@ impl ProtocolHandler for Handler {
                 let text = format!("silent for 1.5 times its keep-alive of {} s", self.keep_alive);
                 Err(self.fail(context, Reason::KeepAliveTimeout, &text))
             }
-            State::Authenticating | State::Entering => Ok(()),
+            State::Authenticating | State::Entering | State::Preparing => Ok(()),
             _ => {
                 let limit = self.settings.handshake_timeout.as_secs();
                 let reason = format!("handshake timeout: no CONNECT within {limit} s");

@@ -1,14 +1,17 @@
 //! From CONNECT to CONNACK.
 
+use super::beginning::Beginning;
 use super::codec::{Connack, Connect, PropertiesWriter, PropertyId, Reason, Version};
 use super::handler::{Handler, State};
 use super::mapping;
+use super::pending::Pending;
+use super::session::{expiry_of, will_of};
 use crate::amqp091::codec::wire::truncated;
 use crate::{
     Authentication, ClientProperties, Close, Context, Credentials, Host, login_names, login_refusal,
 };
 use angarium_engine::limits::SESSION_NAME_BYTES_MAX;
-use angarium_engine::{Request, SlowConsumerPolicy};
+use angarium_engine::{Request, SessionExpiry, SlowConsumerPolicy};
 
 /// What the names of clients begin with that have none of their own.
 const NAME_PREFIX: &str = "angarium-";
@@ -36,6 +39,8 @@ impl Handler {
         writer.output.slow_consumer_policy = policy.flatten();
         let (half, _) = writer.mqtt();
         half.version = connect.version;
+        let window = flag(PropertyId::ReceiveMaximum).unwrap_or(self.settings.send_maximum.into());
+        half.outgoing.window = window.into();
         if let Some(bytes) = flag(PropertyId::MaximumPacketSize) {
             half.packet_bytes_max = bytes as usize;
         }
@@ -52,6 +57,7 @@ impl Handler {
             return Err(self.fail(context, Reason::ProtocolError, text));
         }
         self.name_client(context, connect)?;
+        self.begin_session(connect);
         let credentials = match self.credentials(context, connect) {
             Ok(credentials) => credentials,
             Err(why) => {
@@ -62,6 +68,20 @@ impl Handler {
         self.state = State::Authenticating;
         context.host.authenticate(self.id, credentials);
         Ok(())
+    }
+
+    /// Keeps what the client asks of its session.
+    fn begin_session(&mut self, connect: &Connect<'_>) {
+        let expiry = match self.version {
+            Version::V5 => expiry_of(connect.properties.number(PropertyId::SessionExpiryInterval)),
+            // Earlier versions have sessions that live on until the client wants a clean one.
+            _ if connect.clean_start => SessionExpiry::AtDetach,
+            _ => SessionExpiry::Never,
+        };
+        let (clean_start, will) = (connect.clean_start, connect.will.as_ref());
+        let will = will.map(|will| Box::new(will_of(will)));
+        self.beginning =
+            Some(Box::new(Beginning { clean_start, expiry, will, ..Beginning::default() }));
     }
 
     /// A client of version 5 can be told another keep-alive than it asks for.
@@ -180,20 +200,24 @@ impl Handler {
         context.engine.name_client(self.id, &self.client_id);
         context.engine.open(self.channel());
         let request = Request::SelectConfirms { explained: true };
-        context.engine.request(context.now, self.channel(), request, context.host);
-        self.welcome(context, false);
+        self.ask(context, request, Pending::Beginning);
+        self.claim(context);
         Ok(())
     }
 
     /// Tells the client that it may go on.
-    pub(super) fn welcome(&mut self, context: &mut Context<impl Host>, session_present: bool) {
+    pub(super) fn welcome(&mut self, context: &mut Context<impl Host>) {
         self.state = State::Open;
         self.last_input = context.now;
         let mut properties = PropertiesWriter::new();
         self.put_offers(context, &mut properties);
         let (reason, properties) = (Reason::Success, properties.properties());
+        let beginning = self.beginning.take().unwrap_or_default();
+        let session_present = beginning.is_resumed;
         let connack = Connack { session_present, reason, properties };
         connack.write(self.version, self.out(context));
+        self.resend_releases(context, &beginning.released);
+        self.grant(context);
     }
 
     /// What we offer to a client of version 5.
@@ -204,6 +228,9 @@ impl Handler {
         properties.put_number(PropertyId::MaximumPacketSize, bytes);
         properties.put_number(PropertyId::TopicAliasMaximum, settings.topic_alias_maximum.into());
         properties.put_number(PropertyId::RetainAvailable, 0);
+        if let Some(seconds) = self.granted_expiry() {
+            properties.put_number(PropertyId::SessionExpiryInterval, seconds);
+        }
         if self.is_named_by_us {
             properties.put_text(PropertyId::AssignedClientIdentifier, &self.client_id);
         }

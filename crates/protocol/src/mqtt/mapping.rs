@@ -80,6 +80,15 @@ pub(super) fn patterns_of(filter: &str) -> (String, Option<String>) {
     (pattern(filter), above)
 }
 
+/// The pattern of a topic exchange that a filter is; one with levels that are wildcards there matches more.
+pub(super) fn binding_key_of(filter: &str) -> String {
+    let words = filter.split('/').map(|level| match level {
+        "+" => "*".to_owned(),
+        level => level.replace('.', "/"),
+    });
+    words.collect::<Vec<_>>().join(".")
+}
+
 /// Whether a filter has levels that would be wildcards in patterns of subjects. What the patterns match is
 /// compared with the filter, then.
 pub(super) fn has_foreign_wildcards(filter: &str) -> bool {
@@ -165,6 +174,7 @@ mod tests {
             let (found, found_above) = patterns_of(filter);
             assert_eq!((found.as_str(), found_above.as_deref()), (pattern, above), "{filter}");
         }
+        assert_eq!(binding_key_of("1.5/+/#"), "1/5.*.#");
         assert!(has_foreign_wildcards("a/*/b") && has_foreign_wildcards(">"));
         assert!(!has_foreign_wildcards("a*/+/#"));
     }

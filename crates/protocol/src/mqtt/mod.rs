@@ -2,6 +2,7 @@
 
 mod aliases;
 mod answers;
+mod beginning;
 mod close;
 pub mod codec;
 pub mod frame;
@@ -9,8 +10,13 @@ mod handler;
 mod handshake;
 mod incoming;
 mod mapping;
+mod outgoing;
+mod pending;
 mod publish;
+mod requests;
+mod session;
 mod settings;
+mod settle;
 mod shown;
 mod stored;
 mod subscribe;

@@ -6,10 +6,11 @@ use super::frame::PacketType;
 use super::handler::Handler;
 use super::incoming::Received;
 use super::mapping::{self, Target};
+use super::pending::Pending;
 use super::stored::Stored;
 use crate::{Close, Context, Host};
 use angarium_engine as engine;
-use angarium_engine::{BatchRoom, CachedRoute, Content, Emit, Reached};
+use angarium_engine::{BatchRoom, CachedRoute, Content, Emit, Reached, Request};
 use std::time::Duration;
 
 impl Handler {
@@ -236,7 +237,11 @@ impl Handler {
             content: self.content(publish, copy.as_ref()),
         };
         let (now, channel) = (context.now, self.channel());
-        let published = context.engine.publish(now, channel, &message, context.host);
+        let (engine, host) = (&mut *context.engine, &mut *context.host);
+        let published = match is_exactly_once && self.is_kept() {
+            true => engine.publish_once(now, channel, packet_id.into(), &message, host),
+            false => engine.publish(now, channel, &message, host),
+        };
         self.set_own(context, false);
         if let Err(refusal) = published {
             let reason = mapping::publish_refused(refusal.kind);
@@ -250,11 +255,15 @@ impl Handler {
     /// The client will not send a message of QoS 2 again.
     pub(super) fn release(&mut self, context: &mut Context<impl Host>, packet_id: u16) {
         let version = self.version;
-        let (writer, out) = self.outgoing(context);
-        let reason = match writer.incoming.release(packet_id) {
-            true => Reason::Success,
-            false => Reason::PacketIdentifierNotFound,
-        };
+        let (writer, _) = self.outgoing(context);
+        let is_known = writer.incoming.release(packet_id);
+        if self.is_kept() {
+            // It may have come on an earlier connection.
+            let request = Request::ForgetPublished { number: packet_id.into() };
+            return self.ask(context, request, Pending::Complete(packet_id, Reason::Success));
+        }
+        let reason = if is_known { Reason::Success } else { Reason::PacketIdentifierNotFound };
+        let (_, out) = self.outgoing(context);
         let plain = Ack::plain(PacketType::Pubcomp, packet_id);
         Ack { reason, ..plain }.write(version, &mut out.bytes);
     }

@@ -11,6 +11,10 @@ pub struct Settings {
     pub packet_bytes_max: usize,
     /// Messages with QoS 1 or 2 that a client of version 5 may have on their way to us.
     pub receive_maximum: u16,
+    /// Messages with QoS 1 or 2 that are on their way to a client which does not say how many it takes.
+    pub send_maximum: u16,
+    /// Messages that wait for a client at most; the oldest go first. `None`: any number.
+    pub session_messages_max: Option<u64>,
     /// Topic aliases that a client of version 5 may use.
     pub topic_alias_maximum: u16,
     /// Longest keep-alive: clients of version 5 that ask for more, or for none, get this. `None`: any.
@@ -30,6 +34,8 @@ impl Default for Settings {
             handshake_timeout: Duration::from_secs(10),
             packet_bytes_max: 128 << 20,
             receive_maximum: 1024,
+            send_maximum: 1024,
+            session_messages_max: None,
             topic_alias_maximum: 64,
             keep_alive_max: None,
             vhost: "/".to_owned(),

@@ -1,16 +1,22 @@
 //! SUBSCRIBE and UNSUBSCRIBE.
+//!
+//! A filter with QoS 0 subscribes to direct messages; one with more binds the session's queue. What is asked
+//! of the engine for one packet is answered together.
 
-use super::answers::Answer;
+use super::answers::{Answer, Subscribing};
 use super::codec::{
     Filter, FilterOptions, Malformed, PropertyId, Qos, Reason, Subscribe, Unsubscribe,
 };
 use super::frame::PacketType;
 use super::handler::Handler;
 use super::mapping;
+use super::pending::Pending;
 use super::subscriptions::Subscription;
 use super::writer::name_above;
+use crate::names::SUBJECT_EXCHANGE;
 use crate::{Close, Context, Host};
 use angarium_engine as engine;
+use angarium_engine::{Binding, BindingTarget, Bytes, ChangeSession, Refusal, Request};
 
 impl Handler {
     /// Takes SUBSCRIBE.
@@ -21,50 +27,141 @@ impl Handler {
     ) -> Result<(), Close> {
         let identifier = subscribe.properties.number(PropertyId::SubscriptionIdentifier);
         let mut reasons = Vec::with_capacity(subscribe.filters.len());
-        for (text, options) in &subscribe.filters {
-            let filter = match Filter::read(text) {
-                Ok(filter) => filter,
-                // A filter that is none is refused alone where there is a code for it.
-                Err(malformed) if self.version.has_properties() => {
-                    reasons.push(malformed.reason);
-                    continue;
+        let mut wanted = Vec::with_capacity(subscribe.filters.len());
+        for (index, (text, options)) in subscribe.filters.iter().enumerate() {
+            match Filter::read(text) {
+                Ok(filter) => {
+                    // Shared subscriptions are direct.
+                    let qos = if filter.share.is_some() { Qos::AtMostOnce } else { options.qos };
+                    let options = FilterOptions { qos, ..*options };
+                    let identifier = identifier.unwrap_or_default();
+                    let subscription = Subscription::new(&filter, options, identifier);
+                    wanted.push((index, Box::from(*text), subscription));
+                    reasons.push(qos.granted());
                 }
+                // A filter that is none is refused alone where there is a code for it.
+                Err(malformed) if self.version.has_properties() => reasons.push(malformed.reason),
                 Err(malformed) => return Err(self.refuse(context, malformed)),
-            };
-            let identifier = identifier.unwrap_or_default();
-            let reason = self.subscribe_to(context, text, &filter, *options, identifier);
-            reasons.push(reason);
+            }
         }
         let packet_type = PacketType::Suback;
-        self.answers.push(Answer { packet_type, packet_id: subscribe.packet_id, reasons });
+        let needs_queue = wanted.iter().any(|(_, _, it)| it.options.qos > Qos::AtMostOnce);
+        let answer = Answer { packet_type, packet_id: subscribe.packet_id, reasons };
+        let (put, remove) = (Vec::new(), Vec::new());
+        self.subscribing = Some(Box::new(Subscribing { answer, wanted, put, remove }));
+        if needs_queue && self.queue.is_empty() {
+            self.ask_for_queue(context);
+        } else {
+            self.subscribe_to_all(context);
+        }
         Ok(())
+    }
+
+    /// The session has got a queue.
+    pub(super) fn has_queue(&mut self, context: &mut Context<impl Host>, queue: String) {
+        self.queue = queue.into();
+        self.consume(context, Pending::Nothing);
+        self.subscribe_to_all(context);
+    }
+
+    /// Something that the packet at hand takes was refused: for one filter, or for all that need a queue.
+    pub(super) fn subscribing_refused(&mut self, index: Option<usize>, refusal: &Refusal) {
+        let Some(subscribing) = &mut self.subscribing else { return };
+        let reason = mapping::subscription_refused(refusal.kind);
+        for (at, granted) in subscribing.answer.reasons.iter_mut().enumerate() {
+            if !granted.is_error() && index.is_none_or(|index| index == at) {
+                *granted = reason;
+            }
+        }
+        if index.is_none() {
+            subscribing.wanted.clear();
+        }
+    }
+
+    fn subscribe_to_all(&mut self, context: &mut Context<impl Host>) {
+        let Some(subscribing) = &mut self.subscribing else { return };
+        let wanted = std::mem::take(&mut subscribing.wanted);
+        let mut has_exactly_once = false;
+        for (index, text, subscription) in wanted {
+            has_exactly_once |= subscription.options.qos == Qos::ExactlyOnce;
+            if let Err(refusal) = self.subscribe_to(context, index, &text, &subscription) {
+                self.subscribing_refused(Some(index), &refusal);
+                continue;
+            }
+            let kept = self.keep_subscription(&text, &subscription);
+            if let Some(subscribing) = &mut self.subscribing {
+                subscribing.put.push(kept);
+            }
+            let (writer, _) = self.outgoing(context);
+            writer.subscriptions.put(&text, subscription);
+            writer.subscriptions_changed();
+        }
+        self.keep_subscriptions(context);
+        self.wait_for_flush(context, has_exactly_once, Pending::Subscribing(None));
     }
 
     fn subscribe_to(
         &mut self,
         context: &mut Context<impl Host>,
+        index: usize,
         text: &str,
-        filter: &Filter<'_>,
-        options: FilterOptions,
-        identifier: u32,
-    ) -> Reason {
-        let options = FilterOptions { qos: Qos::AtMostOnce, ..options };
-        if let Err(refusal) = self.listen(context, text, filter) {
-            return mapping::subscription_refused(refusal.kind);
-        }
+        subscription: &Subscription,
+    ) -> Result<(), Refusal> {
+        let Ok(filter) = Filter::read(text) else { return Ok(()) };
         let (writer, _) = self.outgoing(context);
-        writer.subscriptions.put(text, Subscription::new(filter, options, identifier));
-        writer.subscriptions_changed();
-        options.qos.granted()
+        let before = writer.subscriptions.get(text).cloned();
+        let is_bound = |it: &Subscription| it.options.qos > Qos::AtMostOnce;
+        if is_bound(subscription) {
+            if before.as_ref().is_some_and(|before| !is_bound(before)) {
+                self.stop_listening(context, text);
+            }
+            let binding = self.binding(&filter, subscription);
+            self.ask(context, Request::Bind(binding), Pending::Subscribing(Some(index)));
+        } else {
+            self.listen(context, text, &filter)?;
+        }
+        // A binding that takes other messages was in its place.
+        if let Some(before) = before.filter(is_bound)
+            && (!is_bound(subscription) || before.options.no_local != subscription.options.no_local)
+        {
+            let binding = self.binding(&filter, &before);
+            self.ask(context, Request::Unbind(binding), Pending::Nothing);
+        }
+        Ok(())
+    }
+
+    /// What leads the messages of a filter to the session's queue.
+    fn binding(&self, filter: &Filter<'_>, subscription: &Subscription) -> Binding {
+        Binding {
+            source: SUBJECT_EXCHANGE.to_owned(),
+            target: BindingTarget::Queue(self.queue.to_string()),
+            key: mapping::binding_key_of(filter.filter),
+            arguments: engine::Arguments::default(),
+            filter: None,
+            not_from: subscription.options.no_local.then(|| self.client_id.to_string()),
+        }
+    }
+
+    /// Keeps the filters with the session, where that lives on.
+    fn keep_subscriptions(&mut self, context: &mut Context<impl Host>) {
+        let Some(subscribing) = &mut self.subscribing else { return };
+        let (put, remove) =
+            (std::mem::take(&mut subscribing.put), std::mem::take(&mut subscribing.remove));
+        if self.is_kept() && !(put.is_empty() && remove.is_empty()) {
+            let name = self.client_id.to_string();
+            let change = ChangeSession { name, put, remove, ..ChangeSession::default() };
+            let request = Request::ChangeSession(Box::new(change));
+            self.ask(context, request, Pending::Subscribing(None));
+        }
     }
 
     /// Subscribes to the direct messages of a filter.
-    fn listen(
+    pub(super) fn listen(
         &self,
         context: &mut Context<impl Host>,
         text: &str,
         filter: &Filter<'_>,
-    ) -> Result<(), engine::Refusal> {
+    ) -> Result<(), Refusal> {
         let (pattern, above) = mapping::patterns_of(filter.filter);
         let group = mapping::group_of(filter);
         let above = above.map(|pattern| (pattern, name_above(text)));
@@ -98,20 +195,39 @@ impl Handler {
         unsubscribe: &Unsubscribe<'_>,
     ) {
         let mut reasons = Vec::with_capacity(unsubscribe.filters.len());
+        let mut remove = Vec::new();
         for text in &unsubscribe.filters {
             let (writer, _) = self.outgoing(context);
             let gone = writer.subscriptions.remove(text);
             writer.subscriptions_changed();
-            if gone.is_some() {
-                self.stop_listening(context, text);
-            }
-            reasons.push(match (gone, Filter::read(text)) {
+            let filter = Filter::read(text);
+            reasons.push(match (&gone, &filter) {
                 (Some(_), _) => Reason::Success,
                 (None, Ok(_)) => Reason::NoSubscriptionExisted,
-                (None, Err(Malformed { reason, .. })) => reason,
+                (None, Err(Malformed { reason, .. })) => *reason,
             });
+            let (Some(gone), Ok(filter)) = (gone, filter) else { continue };
+            remove.push(Bytes::copy_from_slice(text.as_bytes()));
+            if gone.options.qos > Qos::AtMostOnce {
+                let binding = self.binding(&filter, &gone);
+                self.ask(context, Request::Unbind(binding), Pending::Nothing);
+            } else {
+                self.stop_listening(context, text);
+            }
         }
         let packet_type = PacketType::Unsuback;
-        self.answers.push(Answer { packet_type, packet_id: unsubscribe.packet_id, reasons });
+        let answer = Answer { packet_type, packet_id: unsubscribe.packet_id, reasons };
+        let (wanted, put) = (Vec::new(), Vec::new());
+        self.subscribing = Some(Box::new(Subscribing { answer, wanted, put, remove }));
+        self.keep_subscriptions(context);
+    }
+
+    /// Answers the packet at hand, once all that it takes is done, and all shards know it.
+    pub(super) fn answer(&mut self, context: &mut Context<impl Host>) {
+        let is_done = self.pending.is_empty() && context.host.are_requests_complete(self.id);
+        if let Some(subscribing) = self.subscribing.take_if(|_| is_done) {
+            subscribing.answer.write(self.version, self.out(context));
+            self.grant(context);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The subscriptions of a client, and which of them match a topic.
 
-use super::codec::{Filter, FilterOptions, Qos};
+use super::codec::{Filter, FilterOptions, Qos, Version};
 use super::mapping;
 use angarium_engine::subjects_overlap;
 use std::collections::BTreeMap;
@@ -66,6 +66,21 @@ impl Subscription {
             is_rough: mapping::has_foreign_wildcards(filter.filter)
                 || filter.filter.starts_with(['+', '#']),
         }
+    }
+
+    /// As the session keeps it.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![self.options.bits()];
+        bytes.extend_from_slice(&self.identifier.to_be_bytes());
+        bytes
+    }
+
+    /// What [`Subscription::encode`] wrote; `None`: it is something else.
+    pub(super) fn decode(filter: &Filter<'_>, bytes: &[u8]) -> Option<Subscription> {
+        let (bits, identifier) = bytes.split_first()?;
+        let options = FilterOptions::of(*bits, Version::V5).ok()?;
+        let identifier = u32::from_be_bytes(identifier.try_into().ok()?);
+        Some(Subscription::new(filter, options, identifier))
     }
 
     /// Whether a message to the topic, which its patterns match, is one of its own.

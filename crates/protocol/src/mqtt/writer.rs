@@ -4,13 +4,15 @@ use super::codec::property::put_number;
 use super::codec::{Properties, PropertyId, PropertyValue, Publish, Qos, Version, property};
 use super::frame::{PacketType, put_variable_integer};
 use super::incoming::Incoming;
+use super::outgoing::{Awaits, Outgoing, Sent, packet_id_of};
 use super::stored::Stored;
 use super::subscriptions::{Matched, Subscriptions};
 use super::{mapping, shown};
+use crate::names::SUBJECT_EXCHANGE;
 use crate::output::{Output, ProtocolWriter};
 use crate::shared_body::SharedBody;
 use crate::translation::with_payload;
-use angarium_engine::{ChannelId, Confirm, DirectMessage, MessageView, Subscribe};
+use angarium_engine::{ChannelId, Confirm, Delivery, DirectMessage, MessageView, Subscribe};
 use std::borrow::Cow;
 
 /// The user property that tells a subscriber how many messages it missed before this one.
@@ -26,6 +28,7 @@ pub struct Writer {
     pub(super) packet_bytes_max: usize,
     pub(super) subscriptions: Subscriptions,
     pub(super) incoming: Incoming,
+    pub(super) outgoing: Outgoing,
     /// The message that is being published is the client's own.
     pub(super) is_own: bool,
     /// The last message that was written, or was passed over, for several subscriptions.
@@ -43,6 +46,7 @@ impl Default for Writer {
             packet_bytes_max: usize::MAX,
             subscriptions: Subscriptions::default(),
             incoming: Incoming::default(),
+            outgoing: Outgoing::default(),
             is_own: false,
             last_emission: 0,
             head: Head::default(),
@@ -87,6 +91,7 @@ impl Writer {
             && self.head.tag == direct.tag
             && message.properties.is_empty()
             && direct.missed == 0
+            && message.ttl.is_none()
             && message.shared.is_none();
         if is_along {
             self.head.write(&mut out.bytes, message.body);
@@ -117,42 +122,50 @@ impl Writer {
             }
             let topic = str::from_utf8(&self.topic).unwrap_or_default();
             matched = self.subscriptions.matching(topic, self.is_own);
+            // It comes from the session's queue, too.
+            if matched.qos > Qos::AtMostOnce && direct.message.exchange == SUBJECT_EXCHANGE {
+                return;
+            }
+            matched.qos = Qos::AtMostOnce;
         }
         let mut body = Cow::Borrowed(direct.message.body);
         let message = with_payload(&direct.message, &mut body);
-        let is_plain = message.properties.is_empty() && direct.missed == 0;
-        self.write(out, &message, &matched, direct.missed);
+        let is_plain = message.properties.is_empty() && direct.missed == 0 && message.ttl.is_none();
+        let plain = Way { missed: direct.missed, ..Way::default() };
+        self.write(out, &message, &matched, plain);
         if direct.route != 0 && is_plain && !is_one_of_several {
             self.keep_head(direct, &matched);
         }
     }
 
-    /// Writes a message with QoS 0, unless it is larger than the client takes.
+    /// Writes a message, unless it is larger than the client takes: then it returns false.
     fn write(
         &mut self,
         out: &mut Output,
         message: &MessageView<'_>,
         matched: &Matched,
-        missed: u64,
-    ) {
+        way: Way,
+    ) -> bool {
         let mut properties = std::mem::take(&mut self.properties);
         properties.clear();
         if self.version.has_properties() {
             properties.extend_from_slice(&shown::shown(message));
-            put_delivery(&mut properties, matched, missed);
+            put_delivery(&mut properties, matched, way.missed);
+            put_expiry(&mut properties, message);
         }
         let was_retained =
             message.format == crate::format::MQTT && Stored::read(message.properties).retain;
         let publish = Publish {
-            dup: false,
-            qos: Qos::AtMostOnce,
+            dup: way.dup,
+            qos: way.qos,
             retain: was_retained && matched.retain_as_published,
             topic: &self.topic,
-            packet_id: 0,
+            packet_id: way.packet_id,
             properties: Properties::of(&properties),
             payload: message.body,
         };
-        if publish.octets(self.version) <= self.packet_bytes_max {
+        let fits = publish.octets(self.version) <= self.packet_bytes_max;
+        if fits {
             match message.shared {
                 Some(body) => {
                     publish.write_before_payload(self.version, &mut out.bytes);
@@ -162,6 +175,7 @@ impl Writer {
             }
         }
         self.properties = properties;
+        fits
     }
 
     fn keep_head(&mut self, direct: &DirectMessage<'_>, matched: &Matched) {
@@ -178,6 +192,34 @@ impl Writer {
             put_delivery(&mut self.properties, matched, 0);
             Properties::of(&self.properties).write(bytes);
         }
+    }
+}
+
+/// How a message goes to the client.
+#[derive(Clone, Copy, Debug, Default)]
+struct Way {
+    dup: bool,
+    qos: Qos,
+    packet_id: u16,
+    /// Messages that the subscriber missed before it.
+    missed: u64,
+}
+
+/// Appends what is left of a message's time to live, in seconds that have begun.
+fn put_expiry(properties: &mut Vec<u8>, message: &MessageView<'_>) {
+    if let Some(ttl) = message.ttl {
+        let seconds = ttl.as_millis().div_ceil(1_000);
+        let seconds = u32::try_from(seconds).unwrap_or(u32::MAX);
+        put_number(properties, PropertyId::MessageExpiryInterval, seconds);
+    }
+}
+
+/// The QoS that a message was published with; another protocol's has one that says whether it is to be kept.
+fn published_qos(message: &MessageView<'_>) -> Qos {
+    match message.format {
+        crate::format::MQTT => Stored::read(message.properties).qos,
+        _ if message.persistent => Qos::AtLeastOnce,
+        _ => Qos::AtMostOnce,
     }
 }
 
@@ -203,7 +245,46 @@ impl Head {
     }
 }
 
+impl Writer {
+    /// Writes a message of the session's queue.
+    fn write_queued(&mut self, out: &mut Output, delivery: &Delivery<'_>) {
+        let Delivery { tag, place, redelivered, .. } = *delivery;
+        self.topic.clear();
+        mapping::put_topic(&mut self.topic, delivery.message.routing_key);
+        let topic = str::from_utf8(&self.topic).unwrap_or_default();
+        let mut matched = self.subscriptions.matching(topic, false);
+        let published = published_qos(delivery.message);
+        let qos = match matched.count {
+            0 => published,
+            _ => published.min(matched.qos),
+        };
+        // A pattern of its binding matches more than the filter, or the filter is gone. What the client may
+        // know already is completed.
+        let is_unwanted = matched.count == 0 && !redelivered;
+        matched.qos = qos;
+        let packet_id = if qos == Qos::AtMostOnce { 0 } else { packet_id_of(place) };
+        let dup = redelivered && qos > Qos::AtMostOnce;
+        let mut body = Cow::Borrowed(delivery.message.body);
+        let message = with_payload(delivery.message, &mut body);
+        let way = Way { dup, qos, packet_id, missed: 0 };
+        let is_sent = !is_unwanted && self.write(out, &message, &matched, way);
+        if !is_sent || qos == Qos::AtMostOnce {
+            self.outgoing.pass(tag);
+            out.calls_handler = true;
+            return;
+        }
+        let awaits = if qos == Qos::AtLeastOnce { Awaits::Puback } else { Awaits::Pubrec };
+        self.outgoing.send(packet_id, Sent { tag, place, awaits });
+    }
+}
+
 impl ProtocolWriter for Writer {
+    /// Writes PUBLISH.
+    #[inline]
+    fn deliver(&mut self, out: &mut Output, delivery: &Delivery<'_>) {
+        self.write_queued(out, delivery);
+    }
+
     /// Writes PUBLISH.
     #[inline]
     fn send_direct(&mut self, out: &mut Output, direct: &DirectMessage<'_>) {
@@ -240,6 +321,7 @@ impl ProtocolWriter for Writer {
     #[inline]
     fn confirm(&mut self, out: &mut Output, _: ChannelId, confirm: Confirm<'_>) {
         self.incoming.confirm(self.version, confirm, &mut out.bytes);
+        out.calls_handler |= self.incoming.refused.is_some();
     }
 
     fn subscription_revoked(&mut self, _: &mut Output, subscribed: &Subscribe<'_>) {
@@ -254,6 +336,7 @@ impl ProtocolWriter for Writer {
     fn held_bytes(&self) -> usize {
         self.subscriptions.held_bytes()
             + self.incoming.held_bytes()
+            + self.outgoing.held_bytes()
             + self.topic.capacity()
             + self.properties.capacity()
             + self.head.bytes.capacity()

@@ -1,10 +1,8 @@
 //! A host for tests: the real engine, a journal that flushes at the end of each turn, and
 //! connections whose bytes are given and taken by hand.
 
-use crate::{
-    Authentication, Close, Context, Credentials, Host, Identity, Peer, Protocol, ProtocolHandler,
-    Writer,
-};
+use super::login::login;
+use crate::{Close, Context, Credentials, Host, Peer, Protocol, ProtocolHandler, Writer};
 use crate::{
     ConnectionQuery, ConnectionRow, Figures, QueryResult, Traffic, amqp10, amqp091, mqtt, nats,
     stomp,
@@ -12,7 +10,7 @@ use crate::{
 use angarium_engine::{
     CancelReason, ChannelId, Confirm, ConnectionId, Delivery, DirectMessage, Effects, Engine,
     GetAnswer, Hints, Load, MessageView, Options, Position, Refusal, Reply, Request, Responses,
-    SendOutcome, StorageState, SubjectPermissions, SubjectRules, Subscribe, Time,
+    SendOutcome, SessionLoss, StorageState, SubjectPermissions, SubjectRules, Subscribe, Time,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -28,6 +26,7 @@ const ADMIN: ConnectionId = ConnectionId(63);
 pub(crate) struct Surroundings {
     writers: Vec<Writer>,
     replies: VecDeque<(ChannelId, Result<Reply, Refusal>)>,
+    lost_sessions: Vec<(ChannelId, String, SessionLoss)>,
     logins: VecDeque<(ConnectionId, Credentials)>,
     queries: VecDeque<(ConnectionId, ConnectionQuery)>,
     refused: Vec<String>,
@@ -77,6 +76,9 @@ impl Effects for Surroundings {
     }
     fn subscription_revoked(&mut self, channel: ChannelId, subscribed: &Subscribe<'_>) {
         self.writer(channel.connection).subscription_revoked(subscribed);
+    }
+    fn session_lost(&mut self, channel: ChannelId, session: &str, why: SessionLoss) {
+        self.lost_sessions.push((channel, session.to_owned(), why));
     }
     fn reply(&mut self, channel: ChannelId, reply: Result<Reply, Refusal>) {
         self.replies.push_back((channel, reply));
@@ -361,6 +363,12 @@ impl TestHost {
         act(&mut self.clients[number].handler, &mut context)
     }
 
+    fn went_on(&mut self, number: usize, done: Result<(), Close>) {
+        if let Err(close) = done {
+            self.ended(number, close.reason);
+        }
+    }
+
     fn ended(&mut self, number: usize, reason: String) {
         self.with(
             number,
@@ -378,13 +386,11 @@ impl TestHost {
                 let number = id.0 as usize;
                 let stored = self.engine.password_hash(credentials.user());
                 let answer = login(credentials, stored.unwrap_or_default());
-                let done: Result<(), Close> = self.with(
+                let done = self.with(
                     number,
                     |handler, context| of_any!(handler, inner => inner.authenticated(context, answer)),
                 );
-                if let Err(close) = done {
-                    self.ended(number, close.reason);
-                }
+                self.went_on(number, done);
             }
             while let Some((id, query)) = self.host.queries.pop_front() {
                 idle = false;
@@ -393,6 +399,7 @@ impl TestHost {
                     of_any!(handler, inner => inner.connections_found(context, &found));
                 });
             }
+            idle &= !self.tell_lost_sessions();
             while let Some((handler, reply)) = self.host.replies.pop_front() {
                 idle = false;
                 let number = handler.connection.0 as usize;
@@ -412,6 +419,7 @@ impl TestHost {
                 let records = Ok(records.collect());
                 self.engine.finish_load(self.now, load.id, records, &mut self.host);
             }
+            idle &= !self.call_handlers();
             let flushed = Position(self.host.next_position + 1);
             self.engine.durable(flushed, &mut self.host);
             self.engine.dispatch(self.now, &mut self.host);
@@ -419,6 +427,35 @@ impl TestHost {
                 return;
             }
         }
+    }
+
+    /// Tells connections that they have lost their sessions; says whether there were any.
+    fn tell_lost_sessions(&mut self) -> bool {
+        let any = !self.host.lost_sessions.is_empty();
+        for (channel, session, why) in std::mem::take(&mut self.host.lost_sessions) {
+            let number = channel.connection.0 as usize;
+            let done = self.with(number, |any, context| {
+                of_any!(any, inner => inner.session_lost(context, channel, &session, why))
+            });
+            self.went_on(number, done);
+        }
+        any
+    }
+
+    /// Calls the handlers for which what was written leaves something to do; says whether there were any.
+    fn call_handlers(&mut self) -> bool {
+        let mut any = false;
+        for number in 0..self.clients.len() {
+            let output = &mut self.host.writers[number].output;
+            if !std::mem::take(&mut output.calls_handler) || self.clients[number].closed.is_some() {
+                continue;
+            }
+            any = true;
+            let done =
+                self.with(number, |any, context| of_any!(any, inner => inner.written(context)));
+            self.went_on(number, done);
+        }
+        any
     }
 
     /// Lets time pass.
@@ -531,16 +568,12 @@ impl TestHost {
                 bytes_received: 100 * number,
                 bytes_sent: 200 * number,
             };
+            let (connected_at, last_input, unsent_bytes) = (START, START, 7);
+            let figures = Figures { number, connected_at, last_input, unsent_bytes, traffic };
             found.connections += 1;
             found.traffic.add(&traffic);
             found.rows.push(ConnectionRow {
-                figures: Figures {
-                    number,
-                    connected_at: START,
-                    last_input: START,
-                    unsent_bytes: 7,
-                    traffic,
-                },
+                figures,
                 protocol: info.protocol,
                 address: info.peer.address.clone(),
                 user: info.user.to_owned(),
@@ -564,22 +597,5 @@ impl TestHost {
             Some(reason) if !reason.is_empty() => Some(std::mem::take(reason)),
             _ => None,
         }
-    }
-}
-
-/// The password is the name, and the signature what had to be signed.
-fn login(credentials: Credentials, stored: &str) -> Authentication {
-    match credentials {
-        Credentials::Scram { user, proof } if proof.is_right(stored) => Ok(Identity { user }),
-        Credentials::Scram { user, .. } => Err(format!("wrong proof of '{user}'")),
-        Credentials::Password { user, password } if user == password => Ok(Identity { user }),
-        Credentials::Password { user, .. } => Err(format!("wrong password for '{user}'")),
-        Credentials::Certificate { user } | Credentials::Anonymous { user } => {
-            Ok(Identity { user })
-        }
-        Credentials::NKey { user_key, nonce, signature } if signature == nonce => {
-            Ok(Identity { user: user_key })
-        }
-        Credentials::NKey { .. } => Err("wrong signature".to_owned()),
     }
 }

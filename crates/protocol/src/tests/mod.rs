@@ -4,6 +4,7 @@
 pub(crate) mod fragmentation;
 pub(crate) mod fuzz;
 pub(crate) mod host;
+mod login;
 mod pairs;
 pub(crate) mod random;
 pub(crate) mod transcript;

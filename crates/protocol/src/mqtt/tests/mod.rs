@@ -3,4 +3,5 @@
 mod errors;
 mod features;
 mod fragmentation;
+mod sessions;
 mod speech;
