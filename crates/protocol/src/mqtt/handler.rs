@@ -351,7 +351,9 @@ impl ProtocolHandler for Handler {
         why: SessionLoss,
     ) -> Result<(), Close> {
         let (reason, text) = match why {
-            SessionLoss::TakenOver => (Reason::SessionTakenOver, ""),
+            SessionLoss::TakenOver => {
+                (Reason::SessionTakenOver, "another connection has the same client identifier")
+            }
             SessionLoss::Ended => (Reason::AdministrativeAction, "the session was ended"),
         };
         Err(self.fail(context, reason, text))

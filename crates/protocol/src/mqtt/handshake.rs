@@ -17,6 +17,8 @@ use angarium_engine::{Request, SessionExpiry, SlowConsumerPolicy};
 const NAME_PREFIX: &str = "angarium-";
 /// Letters behind that, and in a prefix for response topics, six random bits each.
 const NAME_LETTERS: usize = 20;
+/// Most topics that we use aliases for.
+const TOPIC_ALIASES_MAX: u16 = 1_024;
 /// The user property by which a client says what becomes of messages for which it is too slow.
 const SLOW_CONSUMER: &str = "angarium-slow-consumer";
 const NO_CREDENTIALS: &str = "the client has no credentials";
@@ -41,6 +43,8 @@ impl Handler {
         half.version = connect.version;
         let window = flag(PropertyId::ReceiveMaximum).unwrap_or(self.settings.send_maximum.into());
         half.outgoing.window = window.into();
+        let aliases = flag(PropertyId::TopicAliasMaximum).unwrap_or_default();
+        half.given_aliases.most = u16::try_from(aliases).unwrap_or(u16::MAX).min(TOPIC_ALIASES_MAX);
         if let Some(bytes) = flag(PropertyId::MaximumPacketSize) {
             half.packet_bytes_max = bytes as usize;
         }

@@ -1,5 +1,6 @@
 //! What the engine sends to a connection, written in MQTT into its output.
 
+use super::aliases::{GivenAliases, Said};
 use super::codec::property::put_number;
 use super::codec::{Properties, PropertyId, PropertyValue, Publish, Qos, Version, property};
 use super::frame::{PacketType, put_variable_integer};
@@ -29,6 +30,8 @@ pub struct Writer {
     pub(super) subscriptions: Subscriptions,
     pub(super) incoming: Incoming,
     pub(super) outgoing: Outgoing,
+    /// Used for messages of the session's queue: none of those is dropped once it is written.
+    pub(super) given_aliases: GivenAliases,
     /// The message that is being published is the client's own.
     pub(super) is_own: bool,
     /// The last message that was written, or was passed over, for several subscriptions.
@@ -47,6 +50,7 @@ impl Default for Writer {
             subscriptions: Subscriptions::default(),
             incoming: Incoming::default(),
             outgoing: Outgoing::default(),
+            given_aliases: GivenAliases::default(),
             is_own: false,
             last_emission: 0,
             head: Head::default(),
@@ -153,13 +157,17 @@ impl Writer {
             put_delivery(&mut properties, matched, way.missed);
             put_expiry(&mut properties, message);
         }
+        let said = if way.is_queued { self.given_aliases.say(&self.topic) } else { Said::Named };
+        if let Said::Introduced(alias) | Said::Aliased(alias) = said {
+            put_number(&mut properties, PropertyId::TopicAlias, alias.into());
+        }
         let was_retained =
             message.format == crate::format::MQTT && Stored::read(message.properties).retain;
         let publish = Publish {
             dup: way.dup,
             qos: way.qos,
             retain: was_retained && matched.retain_as_published,
-            topic: &self.topic,
+            topic: if matches!(said, Said::Aliased(_)) { &[] } else { &self.topic },
             packet_id: way.packet_id,
             properties: Properties::of(&properties),
             payload: message.body,
@@ -173,6 +181,9 @@ impl Writer {
                 }
                 None => publish.write(self.version, &mut out.bytes),
             }
+        }
+        if let (true, Said::Introduced(alias)) = (fits, said) {
+            self.given_aliases.introduced(&self.topic, alias);
         }
         self.properties = properties;
         fits
@@ -203,6 +214,8 @@ struct Way {
     packet_id: u16,
     /// Messages that the subscriber missed before it.
     missed: u64,
+    /// It is of the session's queue.
+    is_queued: bool,
 }
 
 /// Appends what is left of a message's time to live, in seconds that have begun.
@@ -266,7 +279,7 @@ impl Writer {
         let dup = redelivered && qos > Qos::AtMostOnce;
         let mut body = Cow::Borrowed(delivery.message.body);
         let message = with_payload(delivery.message, &mut body);
-        let way = Way { dup, qos, packet_id, missed: 0 };
+        let way = Way { dup, qos, packet_id, missed: 0, is_queued: true };
         let is_sent = !is_unwanted && self.write(out, &message, &matched, way);
         if !is_sent || qos == Qos::AtMostOnce {
             self.outgoing.pass(tag);
@@ -337,6 +350,7 @@ impl ProtocolWriter for Writer {
         self.subscriptions.held_bytes()
             + self.incoming.held_bytes()
             + self.outgoing.held_bytes()
+            + self.given_aliases.held_bytes()
             + self.topic.capacity()
             + self.properties.capacity()
             + self.head.bytes.capacity()

@@ -3,10 +3,8 @@
 
 use super::login::login;
 use crate::{Close, Context, Credentials, Host, Peer, Protocol, ProtocolHandler, Writer};
-use crate::{
-    ConnectionQuery, ConnectionRow, Figures, QueryResult, Traffic, amqp10, amqp091, mqtt, nats,
-    stomp,
-};
+use crate::{ConnectionQuery, ConnectionRow, Figures, QueryResult, Traffic};
+use crate::{amqp10, amqp091, mqtt, nats, stomp};
 use angarium_engine::{
     CancelReason, ChannelId, Confirm, ConnectionId, Delivery, DirectMessage, Effects, Engine,
     GetAnswer, Hints, Load, MessageView, Options, Position, Refusal, Reply, Request, Responses,

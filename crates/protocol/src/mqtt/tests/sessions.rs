@@ -147,8 +147,8 @@ fn a_client_that_connects_again_takes_over() {
          > subscribe id=1 a qos=1
          < suback 1 [GrantedQos1]
          b> connect client=a v5
-         < disconnect SessionTakenOver
-         < closed: session taken over
+         < disconnect SessionTakenOver ReasonString='another connection has the same client identifier'
+         < closed: session taken over: another connection has the same client identifier
          b< connack Success
          b> publish a x qos=1 id=1
          b< puback 1 NoMatchingSubscribers
@@ -184,8 +184,8 @@ fn wills_are_published_where_connections_are_lost() {
          e< connack Success
          f> connect client=e v5
          < publish w/e gone
-         e< disconnect SessionTakenOver
-         e< closed: session taken over
+         e< disconnect SessionTakenOver ReasonString='another connection has the same client identifier'
+         e< closed: session taken over: another connection has the same client identifier
          f< connack Success",
     );
 }
@@ -221,6 +221,27 @@ SubscriptionIdentifier=3
          < publish a/b u qos=1 id=4
          < puback 3
          > puback id=4",
+    );
+}
+
+#[test]
+fn topics_of_queued_messages_have_aliases() {
+    check(
+        "> connect client=a v5 topic-alias-maximum=1 maximum-packet-size=30
+         < connack Success
+         > subscribe id=1 a b qos=1
+         < suback 1 [GrantedQos1, GrantedQos1]
+         > publish a 1234567890123456789012345 qos=1 id=1
+         < puback 1
+         > publish a one qos=1 id=2
+         < publish a one qos=1 id=3 TopicAlias=1
+         < puback 2
+         > publish a two qos=1 id=3
+         < publish  two qos=1 id=4 TopicAlias=1
+         < puback 3
+         > publish b three qos=1 id=4
+         < publish b three qos=1 id=5
+         < puback 4",
     );
 }
 

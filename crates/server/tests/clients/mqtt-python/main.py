@@ -1,0 +1,10 @@
+"""Every case of paho-mqtt against the broker at BROKER_TEST_MQTT_PORT; exits with 1 if one fails."""
+
+import sys
+
+import bridge  # noqa: F401  (each module registers its cases)
+import messages  # noqa: F401
+import sessions  # noqa: F401
+from harness import run
+
+sys.exit(1 if run() else 0)
