@@ -362,6 +362,12 @@ impl Engine {
         self.list_sessions_in(0..self.session_places())
     }
 
+    /// How many sessions there are.
+    #[must_use]
+    pub fn session_count(&self) -> usize {
+        self.sessions.len()
+    }
+
     /// Places that sessions have or had; each keeps its own.
     #[must_use]
     pub fn session_places(&self) -> usize {

@@ -260,3 +260,46 @@ impl<'a> Forward<'a> {
         Forward { message: MessageView { properties, body, ..self.message }, ..*self }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{CONVENTIONS, TestHost};
+    use crate::{Emit, Format, Time};
+    use std::time::Duration;
+
+    /// A message that lives for a while, on its way to a queue on another shard, by itself or in a batch.
+    #[test]
+    fn a_message_keeps_its_time_to_live_and_priority_between_shards() {
+        let content = Content {
+            format: Format(2),
+            properties: b"",
+            body: b"body",
+            shared: None,
+            persistent: true,
+            priority: 4,
+            ttl: Some(Duration::from_millis(5)),
+        };
+        let emit = Emit { subject: "a", echo: true, is_response: false, asks: false, content };
+        let message = emitted(&CONVENTIONS.names, emit.subject, &content);
+        let sent = Forward::new(ShardId(1), Some(ConnectionId(0)), "/", "a", message);
+        let (mut whole, mut header) = (Vec::new(), Vec::new());
+        sent.write(&mut whole);
+        sent.write_header(&mut header);
+        let mut room = Annotations::default();
+        let alone = Forward::parse(&whole, &mut room, None, &CONVENTIONS.names).unwrap();
+        let head = Forward::parse_header(&header, &CONVENTIONS.names).unwrap();
+        for forward in [alone, head.with(b"", b"body")] {
+            let mut host = TestHost::new();
+            for line in ["a queue q priorities=9", "a bind amq.topic q #"] {
+                host.run(line);
+            }
+            let reached = host.engine.forwarded(host.now, &forward, &mut None, &mut host.fx);
+            assert_eq!(reached.queues, 1);
+            let entry = host.engine.queues.iter().flat_map(|(_, it)| it.lanes.iter());
+            let entry = entry.flat_map(|lane| lane.entries()).next().unwrap();
+            let Time(now) = host.now;
+            assert_eq!((entry.lane, entry.expires), (4, Time(now + 5_000)));
+        }
+    }
+}

@@ -170,6 +170,26 @@ fn a_sessions_queue_needs_no_right_to_its_name() {
 }
 
 #[test]
+fn a_listing_shows_what_a_session_has() {
+    let mut host = check_places(BEGIN);
+    for line in [
+        "c change s put=a:1",
+        "c will gone bye",
+        "a publish amq.topic a.1 one persistent",
+        "c let-out 1",
+        "c publish amq.topic b two persistent once=5",
+        "flush",
+    ] {
+        host.run(line);
+    }
+    let listed = host.engine.list_sessions().next().unwrap();
+    assert_eq!(listed.queue, Some("amq.session-s"));
+    let counts = (listed.attributes, listed.received, listed.released, listed.has_will);
+    assert_eq!(counts, (1, 1, 1, true));
+    assert_eq!(host.engine.list_sessions_in(0..host.engine.session_places()).count(), 1);
+}
+
+#[test]
 fn a_queue_goes_with_its_session() {
     // It was held with expiry, without, or is not recorded.
     for (how, goes) in [

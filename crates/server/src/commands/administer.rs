@@ -60,6 +60,11 @@ pub(super) fn commands() -> Vec<Command> {
         group("binding", "Bindings: list, add, delete").subcommands(binding_commands()),
         group("subscription", "Named subscriptions of clients: list, add, delete")
             .subcommands(subscription_commands()),
+        group("session", "Sessions of clients: list, end").subcommands([
+            list().arg(any_vhost()),
+            verb("end", "Ends a session: its queue goes, its will is published")
+                .args([name("NAME"), vhost()]),
+        ]),
         group("connection", "Clients' connections: list, close").subcommands(connection),
     ];
     commands.into_iter().map(with_broker).collect()
@@ -375,7 +380,9 @@ pub(super) fn call(
         resource.clone() + &arguments.iter().map(part).collect::<String>()
     };
     let path = || match command {
-        "queue" | "exchange" | "permission" | "subscription" => named(&["vhost", "name"]),
+        "queue" | "exchange" | "permission" | "subscription" | "session" => {
+            named(&["vhost", "name"])
+        }
         "binding" => named(&["vhost"]),
         _ => named(&["name"]),
     };
@@ -395,6 +402,7 @@ pub(super) fn call(
         ("subscription", "add") => call("PUT", path(), Some(asked.subscription())),
         ("subscription", _) => call("DELETE", path() + &query("client"), None),
         ("connection", "close") => call("DELETE", path() + &query("reason"), None),
+        ("session", _) => call("DELETE", path(), None),
         (_, "delete" | "clear") => call("DELETE", path() + &asked.conditions(), None),
         ("user", "add") => {
             let password = asked.password(password)?;
@@ -567,6 +575,7 @@ fn columns(command: &str) -> &'static str {
         "subscription" => {
             "vhost client name source keys selector durable shared ready unsettled consumers"
         }
+        "session" => "vhost name user state expiry_s expires_in_s queue attributes will",
         "binding" => "vhost source target_type target key arguments",
         "connection" => {
             "id peer user vhost state waits_for channels subjects unsent_bytes product name age_s"

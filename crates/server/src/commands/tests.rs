@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 mod connection_rate;
 mod refused;
+mod sessions;
 mod subjects;
 mod users;
 

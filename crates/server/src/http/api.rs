@@ -119,6 +119,8 @@ pub(super) fn routes() -> Router<State> {
         .route("/queues/{vhost}/{name}/messages", delete(purge_queue))
         .route("/subscriptions", get(subscriptions))
         .route("/subscriptions/{vhost}/{name}", put(put_subscription).delete(delete_subscription))
+        .route("/sessions", get(sessions))
+        .route("/sessions/{vhost}/{name}", delete(end_session))
         .route("/bindings", get(bindings))
         .route("/bindings/{vhost}", put(bind).delete(unbind))
         .route("/connections", get(connections))
@@ -213,6 +215,18 @@ async fn subscriptions(state: Shared, asked: Asked) -> Answer {
         |row: &Value| ["vhost", "client", "name"].map(|it| row[it].as_str().map(str::to_owned));
     rows.sort_by_cached_key(name);
     Ok(Json(rows.into()))
+}
+
+async fn sessions(state: Shared, asked: Asked) -> Answer {
+    let vhost = asked.0.vhost;
+    let look = move |shard: &mut Shard, places| views::sessions(shard, places, vhost.as_deref());
+    let mut rows = listings::rows(std::slice::from_ref(state.mailboxes.home()), look).await?;
+    rows.sort_by_cached_key(|row| ["vhost", "name"].map(|it| row[it].as_str().map(str::to_owned)));
+    Ok(Json(rows.into()))
+}
+
+async fn end_session(state: Shared, Path((vhost, name)): Pair) -> Answer {
+    carry_out(&state, &vhost, Request::EndSession { name }).await
 }
 
 async fn bindings(state: Shared, asked: Asked) -> Answer {

@@ -120,6 +120,7 @@ impl Change {
             Request::DeleteSubscription { owner, name } => {
                 change("delete subscription", name, here(), client(owner))
             }
+            Request::EndSession { name } => change("end session", name, here(), None),
             Request::Bind(binding) => change("bind", &binding.source, here(), Some(ends(binding))),
             Request::Unbind(binding) => {
                 change("unbind", &binding.source, here(), Some(ends(binding)))

@@ -18,6 +18,8 @@ pub(super) struct Measured {
     /// Messages that were to wait on the disk and were missed, by [`SpillLoss`].
     pub(super) spill_missed: [u64; SpillLoss::ALL.len()],
     pub(super) queues: usize,
+    /// Sessions now, held or not.
+    pub(super) sessions: usize,
     /// Clients that are too slow now.
     pub(super) slow_consumers: u64,
     pub(super) slow_consumer_episodes: u64,
@@ -54,6 +56,11 @@ pub(super) const COUNTERS: &[Series] = &[
     ("angarium_messages_requeued", "Back to their queue.", |it| it.engine.requeued),
     ("angarium_settle_timeouts", "Channels closed for it.", |it| it.engine.settle_timeouts),
     ("angarium_transaction_timeouts", "Rolled back for it.", |it| it.engine.transaction_timeouts),
+    ("angarium_session_claims", "Sessions claimed.", |it| it.engine.session_claims),
+    ("angarium_session_resumes", "Of those, resumed.", |it| it.engine.session_resumes),
+    ("angarium_session_takeovers", "Taken over.", |it| it.engine.session_takeovers),
+    ("angarium_session_expiries", "Sessions expired.", |it| it.engine.session_expiries),
+    ("angarium_session_duplicates", "Published twice.", |it| it.engine.session_duplicates),
     ("angarium_messages_expired", "Their time passed.", |it| it.engine.expired),
     ("angarium_messages_dropped", "Pushed out by limits.", |it| it.engine.dropped),
     ("angarium_messages_dead_lettered", "Dead letters.", |it| it.engine.dead_lettered),
@@ -91,6 +98,7 @@ pub(super) const COUNTERS: &[Series] = &[
 pub(super) const GAUGES: &[Series] = &[
     ("angarium_connections", "Connections now.", |it| it.node.connections),
     ("angarium_queues", "Queues now.", |it| it.queues as u64),
+    ("angarium_sessions", "Sessions now, held or not.", |it| it.sessions as u64),
     ("angarium_journal_backlog_bytes", "Not yet written.", |it| it.journal.backlog_bytes),
     ("angarium_journal_disk_bytes", "Size of its files.", |it| it.journal.disk_bytes),
     ("angarium_journal_segments", "Files with records.", |it| it.journal.segments),
@@ -116,6 +124,7 @@ pub(super) fn measured(shard: &mut Shard) -> Measured {
         spill: node.spill().stats(),
         spill_missed: SpillLoss::ALL.map(|loss| node.spill().missed(loss)),
         queues: node.engine().list_vhosts().map(|vhost| vhost.queues).sum(),
+        sessions: node.engine().session_count(),
         slow_consumers,
         slow_consumer_episodes,
         held: node.held_memory(),

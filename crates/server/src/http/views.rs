@@ -7,7 +7,7 @@ use crate::http::request_types::QuotaBody;
 use crate::reactor::Shard;
 use angarium_engine::{
     Discards, Durability, PermissionListing, QUEUE_OPTIONS, QueueListing, QueueOptions,
-    UserListing, Value as Typed, VhostListing,
+    SessionExpiry, UserListing, Value as Typed, VhostListing,
 };
 use angarium_journal::State;
 use angarium_node::WaitsFor;
@@ -236,6 +236,39 @@ pub(super) fn subscriptions(
         })
     });
     Part { rows: shown.collect(), places: engine.queue_places() }
+}
+
+/// Sessions, or those of one virtual host.
+pub(super) fn sessions(
+    shard: &mut Shard,
+    places: Range<usize>,
+    vhost: Option<&str>,
+) -> Part<Value> {
+    let (engine, now) = (shard.node.engine(), shard.now);
+    let sessions = engine.list_sessions_in(places).filter(|it| is_meant(vhost, it.vhost));
+    let shown = sessions.map(|it| {
+        let expiry = match it.expiry {
+            SessionExpiry::AtDetach => json!(0),
+            SessionExpiry::After(expiry) => json!(expiry.as_secs()),
+            SessionExpiry::Never => json!("never"),
+        };
+        json!({
+            "vhost": it.vhost,
+            "name": it.name,
+            "user": it.user,
+            "state": if it.detached_at.is_some() { "detached" } else { "held" },
+            "recorded": it.recorded,
+            "expiry_s": expiry,
+            "detached_for_s": it.detached_at.map(|at| now.since(at).as_secs()),
+            "expires_in_s": it.expires_at.map(|at| at.since(now).as_secs()),
+            "queue": it.queue,
+            "attributes": it.attributes,
+            "received": it.received,
+            "released": it.released,
+            "will": it.has_will,
+        })
+    });
+    Part { rows: shown.collect(), places: engine.session_places() }
 }
 
 /// Bindings, or those of one virtual host.

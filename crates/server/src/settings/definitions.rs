@@ -328,6 +328,13 @@ settings! {
     user_connections_max("user-connections-max"): Option<u64> = None, Restart, COUNT;
     /// Subscriptions of all connections of one user, unless its quota says otherwise. Queues do not count.
     user_subscriptions_max("user-subscriptions-max"): Option<u64> = None, Restart, COUNT;
+    /// Sessions, each of which lives on for its expiry while no connection has it; one more is refused.
+    sessions_max("sessions-max"): u64 = 1_000_000, Restart, between(1, 100_000_000);
+    /// Sessions of one user.
+    user_sessions_max("user-sessions-max"): Option<u64> = None, Restart, COUNT;
+    /// Longest time that a session lives on without a connection, whatever its client asks for.
+    session_expiry_max("session-expiry-max"): Option<Span> = None, Restart,
+        between(Some(SECOND), Some(YEAR)).or(None);
     /// Messages per second that all connections of one user publish, unless its quota says otherwise. A
     /// faster publisher is read from more slowly, and loses nothing.
     user_messages_per_second("user-messages-per-second"): Option<u64> = None, Restart, COUNT;
