@@ -7,7 +7,7 @@
 use angarium_engine::{ConnectionId, ShardId, Time};
 use angarium_journal::FaultyStorage;
 use angarium_node::{Node, Options};
-use angarium_protocol::amqp091::codec::{Method, Properties, Table, content};
+use angarium_protocol::amqp091::codec::{Method, Properties, Table, content, put_table, table};
 use angarium_protocol::amqp091::frame;
 use angarium_protocol::{Identity, Peer, Protocol};
 use std::fmt::Write;
@@ -194,8 +194,9 @@ fn spread(messages: usize, others: usize) -> usize {
     host.sent
 }
 
-/// One producer and one consumer of a queue, transient messages, nothing acknowledged.
-fn queued(messages: usize, shards: usize) -> usize {
+/// One producer and one consumer of a queue, transient messages, nothing acknowledged. With `selectors`,
+/// as many consumers, each of which takes the messages of another colour; all messages have the first one's.
+fn queued(messages: usize, shards: usize, selectors: usize) -> usize {
     let mut host = Host::new(shards);
     let (producer, consumer) = (host.amqp(shards - 1), host.amqp(shards - 1));
     let declare = Method::QueueDeclare {
@@ -209,17 +210,25 @@ fn queued(messages: usize, shards: usize) -> usize {
         arguments: Table::default(),
     };
     host.ask(consumer, 1, &declare);
-    let consume = Method::BasicConsume {
-        ticket: 0,
-        queue: "q",
-        consumer_tag: "c",
-        no_local: false,
-        no_ack: true,
-        exclusive: false,
-        no_wait: false,
-        arguments: Table::default(),
-    };
-    host.ask(consumer, 1, &consume);
+    for number in 0..selectors.max(1) {
+        let mut arguments = Vec::new();
+        put_table(&mut arguments, |table| {
+            if selectors > 0 {
+                table.text("x-selector", &format!("colour = 'colour {number}'"));
+            }
+        });
+        let consume = Method::BasicConsume {
+            ticket: 0,
+            queue: "q",
+            consumer_tag: &format!("c{number}"),
+            no_local: false,
+            no_ack: true,
+            exclusive: false,
+            no_wait: false,
+            arguments: table::checked(&arguments[4..]).expect("it was written just now"),
+        };
+        host.ask(consumer, 1, &consume);
+    }
     let mut message = Vec::new();
     let method = content::PublishMethod {
         exchange: "",
@@ -229,7 +238,11 @@ fn queued(messages: usize, shards: usize) -> usize {
     };
     method.write_frame(1, &mut message);
     let mut properties = Vec::new();
-    Properties::default().encode(&mut properties);
+    let mut headers = Vec::new();
+    put_table(&mut headers, |table| table.text("colour", "colour 0"));
+    let headers = table::checked(&headers[4..]).expect("it was written just now");
+    let coloured = Properties { headers: Some(headers), ..Properties::default() };
+    if selectors > 0 { coloured } else { Properties::default() }.encode(&mut properties);
     content::write_header(&mut message, 1, BODY.len() as u64, &properties);
     frame::write_body(&mut message, 1, &BODY, 131_072);
     host.publish(producer, &message, messages);
@@ -249,8 +262,10 @@ fn main() {
         "nats-spread-among-1000" => spread(messages, 1_000),
         "nats-spread-among-1000000" => spread(messages, 1_000_000),
         "nats-across" => direct(messages, 1, 0, 2),
-        "amqp" => queued(messages, 1),
-        "amqp-away" => queued(messages, 2),
+        "amqp" => queued(messages, 1, 0),
+        "amqp-away" => queued(messages, 2, 0),
+        "amqp-selector" => queued(messages, 1, 1),
+        "amqp-selectors-1000" => queued(messages, 1, 1_000),
         other => {
             eprintln!("unknown kind of traffic '{other}'");
             std::process::exit(2);

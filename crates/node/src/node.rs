@@ -312,7 +312,9 @@ impl Node {
             let outbox = &mut self.effects.outbox[id.0 as usize];
             outbox.is_dirty = false;
             outbox.part();
-            if outbox.unsent() >= OUTPUT_BYTES && !std::mem::replace(&mut outbox.is_large, true) {
+            if outbox.unsent_and_held() >= OUTPUT_BYTES
+                && !std::mem::replace(&mut outbox.is_large, true)
+            {
                 self.effects.large_outputs.push(id);
             }
             into.push(id);

@@ -168,6 +168,9 @@ impl Engine {
         }
         let Some(queue) = self.queues.get(slot) else { return bytes };
         let messages = queue.counters.delivered - before;
+        if queue.groups.is_some() || queue.filtered.is_some() {
+            self.count_known(slot);
+        }
         self.rest_after(now, slot, messages, bytes);
         if bytes >= bytes_max {
             self.mark_dirty(slot);

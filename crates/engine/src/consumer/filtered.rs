@@ -13,6 +13,8 @@ use std::collections::{BTreeSet, VecDeque};
 
 /// Messages that a group knows it would take: beyond them it looks only once it has taken some.
 pub(crate) const KNOWN_MAX: usize = 1_024;
+/// What each takes in memory, about.
+const KNOWN_BYTES: usize = 16;
 
 /// All groups of a queue.
 #[derive(Debug)]
@@ -29,6 +31,8 @@ pub(crate) struct Filtered {
     again: BTreeSet<Waiting>,
     /// Whose turn it is among those that could take the same message.
     turn: usize,
+    /// Messages that groups know they would take, of all of them.
+    known: usize,
 }
 
 /// Consumers with the same filter.
@@ -89,11 +93,11 @@ impl Group {
         self.lanes.get(lane)?.known.front().copied()
     }
 
-    /// Forgets that message.
-    pub(crate) fn forget_first(&mut self, lane: usize) {
-        if self.lane_mut(lane).known.pop_front().is_some() {
-            self.known -= 1;
-        }
+    /// Forgets that message; says whether there was one.
+    fn forget_first(&mut self, lane: usize) -> bool {
+        let was_known = self.lane_mut(lane).known.pop_front().is_some();
+        self.known -= usize::from(was_known);
+        was_known
     }
 
     /// From which number on it has not seen a lane; `None`: it has seen all of it.
@@ -132,14 +136,6 @@ impl Group {
         self.barred.remove(&at);
     }
 
-    /// Some consumers do not get the next message of a lane that it would take.
-    pub(crate) fn bar_first(&mut self, lane: u8) {
-        if let Some(seq) = self.first_known(lane.into()) {
-            self.forget_first(lane.into());
-            self.barred.insert(Waiting::new(lane, seq));
-        }
-    }
-
     /// It would take a message that is the last of its lane; false: it does not note any more for now.
     fn note(&mut self, lane: usize, seq: u64) -> bool {
         if self.known >= KNOWN_MAX {
@@ -161,7 +157,30 @@ impl Filtered {
             reading: ReadBeside::default(),
             again: BTreeSet::new(),
             turn: 0,
+            known: 0,
         }
+    }
+
+    /// A group forgets the next message of a lane that it would take.
+    pub(crate) fn forget_first(&mut self, group: u32, lane: usize) {
+        if self.groups.get_mut(group).is_some_and(|group| group.forget_first(lane)) {
+            self.known -= 1;
+        }
+    }
+
+    /// Some consumers do not get the next message of a lane that a group would take.
+    pub(crate) fn bar_first(&mut self, group: u32, lane: u8) {
+        let first = self.groups.get(group).and_then(|group| group.first_known(lane.into()));
+        self.forget_first(group, lane.into());
+        if let Some(seq) = first {
+            self.groups[group].barred.insert(Waiting::new(lane, seq));
+        }
+    }
+
+    /// About how much memory it takes beside its consumers' filters.
+    pub(crate) fn bytes(&self) -> u64 {
+        let known = (self.known + self.again.len()) * KNOWN_BYTES;
+        (known + self.groups.len() * size_of::<Group>()) as u64 + self.reading.bytes()
     }
 
     /// Terms that a message may have to be evaluated against with this filter, at most.
@@ -214,6 +233,7 @@ impl Filtered {
         group.consumers -= 1;
         if group.consumers == 0 {
             let group = self.groups.remove(slot).expect("it was there just now");
+            self.known -= group.known;
             self.by_filter.remove(&group.filter);
             self.filters.remove(&group.filter, slot);
             if group.is_awake {
@@ -302,8 +322,9 @@ impl Filtered {
             if group.unseen_from(lane).is_some() {
                 continue;
             }
-            if !group.note(lane, seq) {
-                group.has_seen(lane, Some(seq));
+            match group.note(lane, seq) {
+                true => self.known += 1,
+                false => group.has_seen(lane, Some(seq)),
             }
             if !group.able.is_empty() {
                 is_wanted = true;
@@ -325,6 +346,7 @@ impl Filtered {
             if let Err(at) = known.binary_search(&seq) {
                 known.insert(at, seq);
                 group.known += 1;
+                self.known += 1;
             }
             if !group.able.is_empty() {
                 is_wanted = true;
@@ -353,7 +375,9 @@ impl Filtered {
         for slot in taking {
             let Some(at) = cohort.groups.iter().position(|other| other == slot) else { continue };
             let group = &mut self.groups[*slot];
-            if !group.note(lane, seq) {
+            if group.note(lane, seq) {
+                self.known += 1;
+            } else {
                 group.has_seen(lane, Some(seq));
                 cohort.groups.swap_remove(at);
             }
@@ -374,6 +398,8 @@ impl Filtered {
     /// Everything that was in the queue is gone.
     pub(crate) fn forget_all(&mut self) {
         drop_elsewhere(std::mem::take(&mut self.again));
+        self.reading.forget();
+        self.known = 0;
         for (_, group) in self.groups.iter_mut() {
             group.lanes.clear();
             group.barred.clear();

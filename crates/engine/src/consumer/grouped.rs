@@ -13,6 +13,8 @@ use crate::{Content, Effects, MessageGroup, Time};
 
 /// Messages that are looked at for one that can be handed out, before others get their turn.
 const LOOKED_AT_ONCE: usize = 256;
+/// A change of what a queue knows for its consumers from which on it is counted.
+const COUNTED_BYTES: u64 = 4 << 10;
 /// What a message that is looked at counts for, in bytes.
 const LOOK_BYTES: u64 = 64;
 
@@ -165,6 +167,7 @@ impl Engine {
         let whose = self.whose(taker);
         if let (Some(group), Some(groups)) = (group, &mut self.queues[slot].groups) {
             groups.taken(group, whose);
+            self.count_known(slot);
         }
         Some(taker)
     }
@@ -216,6 +219,22 @@ impl Engine {
         false
     }
 
+    /// Counts what a queue knows for its consumers as memory of the user who declared it, where that has
+    /// changed by much.
+    pub(crate) fn count_known(&mut self, slot: u32) {
+        let Some(queue) = self.queues.get_mut(slot) else { return };
+        let bytes = queue.groups.as_ref().map_or(0, |groups| groups.bytes())
+            + queue.filtered.as_ref().map_or(0, |filtered| filtered.bytes());
+        if bytes.abs_diff(queue.known_bytes) < COUNTED_BYTES && bytes > 0 {
+            return;
+        }
+        let before = std::mem::replace(&mut queue.known_bytes, bytes);
+        let tally = &mut self.topology.vhosts[queue.vhost].router.tally;
+        tally.went(queue.by, before);
+        tally.came(queue.by, bytes);
+        self.definitions.take(tally);
+    }
+
     fn group_of_stored(&self, message: &Blob) -> Option<MessageGroup> {
         (self.options.conventions.read_group)(&message.stored().content)
     }
@@ -236,6 +255,7 @@ impl Engine {
             && let Some(groups) = &mut queue_there.groups
         {
             groups.consumer_ended(ConsumerKey { slot, incarnation }, unsettled);
+            self.count_known(queue);
             self.mark_dirty(queue);
         }
     }

@@ -13,6 +13,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Buckets of a queue's groups.
 const BUCKETS: u64 = 1024;
 
+/// What a consumer takes in the tables of groups, and a message that waits for one.
+const CONSUMER_BYTES: usize = 48;
+const WAITING_BYTES: usize = 32;
+
 /// The groups of one queue.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
@@ -20,6 +24,8 @@ pub(crate) struct Groups {
     owners: BTreeMap<u16, ConsumerKey>,
     /// Messages that wait for these consumers.
     aside: BTreeMap<ConsumerKey, BTreeSet<Waiting>>,
+    /// How many these are.
+    waiting: usize,
     /// Consumers that have ended, and how many messages they have not settled.
     ended: BTreeMap<ConsumerKey, u32>,
     /// By lane: messages before this one were looked at.
@@ -31,6 +37,12 @@ pub(crate) struct Groups {
 impl Groups {
     pub(crate) fn new(lanes: usize) -> Groups {
         Groups { looked_at: vec![0; lanes], ..Groups::default() }
+    }
+
+    /// About how much memory they take.
+    pub(crate) fn bytes(&self) -> u64 {
+        let consumers = self.owners.len() + self.ended.len() + self.aside.len();
+        (consumers * CONSUMER_BYTES + self.waiting * WAITING_BYTES) as u64
     }
 
     fn bucket(group: MessageGroup) -> u16 {
@@ -64,7 +76,7 @@ impl Groups {
 
     /// A message waits for its consumer.
     pub(crate) fn set_aside(&mut self, whose: ConsumerKey, place: Waiting) {
-        self.aside.entry(whose).or_default().insert(place);
+        self.waiting += usize::from(self.aside.entry(whose).or_default().insert(place));
         self.passed(place.lane(), place.seq);
     }
 
@@ -81,7 +93,7 @@ impl Groups {
     /// It waits no more.
     pub(crate) fn drop_aside(&mut self, whose: ConsumerKey, place: Waiting) {
         let Some(places) = self.aside.get_mut(&whose) else { return };
-        places.remove(&place);
+        self.waiting -= usize::from(places.remove(&place));
         if places.is_empty() {
             self.aside.remove(&whose);
         }
@@ -119,12 +131,15 @@ impl Groups {
     /// Everything that was in the queue is gone.
     pub(crate) fn forget_all(&mut self) {
         drop_elsewhere(std::mem::take(&mut self.aside));
+        self.waiting = 0;
     }
 
     /// The groups of a consumer are free, and what waited for it is looked at again.
     fn let_go(&mut self, whose: ConsumerKey) {
         self.owners.retain(|_, owner| *owner != whose);
-        for place in self.aside.remove(&whose).into_iter().flatten() {
+        let places = self.aside.remove(&whose).unwrap_or_default();
+        self.waiting -= places.len();
+        for place in places {
             self.came(place.lane(), place.seq);
         }
     }
@@ -148,7 +163,10 @@ mod tests {
         assert_eq!((groups.next(0), groups.next(1)), (5, 6));
         let first = groups.first_aside(one).unwrap();
         assert_eq!((first.lane(), first.seq), (1, 5));
+        let before = groups.bytes();
         groups.drop_aside(one, first);
+        groups.drop_aside(one, first);
+        assert_eq!(before - groups.bytes(), WAITING_BYTES as u64);
         assert_eq!(groups.first_aside(one), Some(Waiting::new(0, 3)));
         groups.is_complete = true;
         groups.consumer_ended(one, 2);
@@ -157,6 +175,7 @@ mod tests {
         assert!(groups.settled(one));
         assert_eq!((groups.owner(group("a", None)), groups.first_aside(one)), (None, None));
         assert_eq!((groups.next(0), groups.is_complete), (3, false));
+        assert_eq!(groups.bytes(), 0);
         // A message that ends its group leaves the bucket free.
         groups.taken(group("a", Some(-1)), other);
         assert_eq!(groups.owner(group("a", None)), None);

@@ -19,7 +19,9 @@ pub(crate) struct ReadBeside {
     pub(crate) reads_singly: bool,
     page: Option<ReadPage>,
     /// By number.
-    pub(crate) messages: BTreeMap<u64, Blob>,
+    messages: BTreeMap<u64, Blob>,
+    /// What these take in memory.
+    bytes: u64,
     /// Messages that cannot be read, by number, and where they are.
     unreadable: BTreeMap<u64, Position>,
 }
@@ -57,9 +59,39 @@ impl ReadBeside {
         Some(&page.entries)
     }
 
+    /// A message that was read.
+    pub(crate) fn message(&self, seq: u64) -> Option<&Blob> {
+        self.messages.get(&seq)
+    }
+
+    /// Takes a message that was read.
+    pub(crate) fn take_message(&mut self, seq: u64) -> Option<Blob> {
+        let message = self.messages.remove(&seq)?;
+        self.bytes -= message.cost();
+        Some(message)
+    }
+
+    /// Others are about to be read.
+    pub(crate) fn forget_messages(&mut self) {
+        self.messages.clear();
+        self.bytes = 0;
+    }
+
+    pub(crate) fn keep_message(&mut self, seq: u64, message: Blob) {
+        self.bytes += message.cost();
+        self.messages.insert(seq, message);
+    }
+
     /// Everything has been seen.
-    pub(crate) fn forget_page(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.page = None;
+        self.forget_messages();
+    }
+
+    /// What it takes in memory.
+    pub(crate) fn bytes(&self) -> u64 {
+        let entries = self.page.as_ref().map_or(0, |page| page.entries.len());
+        self.bytes + (entries * size_of::<Entry>()) as u64
     }
 
     /// A message cannot be read.

@@ -62,11 +62,12 @@ impl Engine {
     }
 
     /// A consumer ends, or has left its queue: its group goes with its last.
-    pub(super) fn leave_group(&mut self, queue: u32, group: Option<u32>, consumer: u32) {
+    pub(super) fn leave_group(&mut self, queue_slot: u32, group: Option<u32>, consumer: u32) {
         let Some(group) = group else { return };
-        let Some(queue) = self.queues.get_mut(queue) else { return };
+        let Some(queue) = self.queues.get_mut(queue_slot) else { return };
         if queue.filtered.as_mut().is_some_and(|filtered| filtered.leave(group, consumer)) {
             queue.filtered = None;
+            self.count_known(queue_slot);
         }
     }
 
@@ -236,18 +237,16 @@ impl Engine {
     }
 
     fn forget_known(&mut self, slot: u32, group: u32, lane: usize) {
-        let filtered = self.queues[slot].filtered.as_mut();
-        if let Some(group) = filtered.and_then(|filtered| filtered.get_mut(group)) {
-            group.forget_first(lane);
+        if let Some(filtered) = &mut self.queues[slot].filtered {
+            filtered.forget_first(group, lane);
         }
     }
 
     /// Some consumers do not get the next message that a group would take.
     #[cold]
     fn bar_known(&mut self, slot: u32, group: u32, lane: usize) {
-        let filtered = self.queues[slot].filtered.as_mut();
-        if let Some(group) = filtered.and_then(|filtered| filtered.get_mut(group)) {
-            group.bar_first(lane as u8);
+        if let Some(filtered) = &mut self.queues[slot].filtered {
+            filtered.bar_first(group, lane as u8);
         }
     }
 
@@ -344,7 +343,7 @@ impl Engine {
             {
                 continue;
             }
-            let read = || filtered.reading.messages.get(&entry.seq).cloned();
+            let read = || filtered.reading.message(entry.seq).cloned();
             let Some(message) = entry.message.clone().or_else(read) else {
                 next = Some(entry.seq);
                 wanted = Some(self.messages_from(slot, lane, entry, now));
@@ -359,7 +358,7 @@ impl Engine {
         if let Some(filtered) = &mut self.queues[slot].filtered {
             filtered.has_seen(cohort, lane, next);
             if next.is_none() {
-                filtered.reading.forget_page();
+                filtered.reading.forget();
             }
         }
         match wanted {

@@ -102,7 +102,7 @@ pub(super) fn known(queue: &mut Queue, lane: usize, seq: u64, now: Time) -> Know
     if entry.expires <= now || entry.is_unreadable() || filtered.reading.is_given_up(&entry) {
         return Known::Passed;
     }
-    if entry.is_cold() && !filtered.reading.messages.contains_key(&seq) {
+    if entry.is_cold() && filtered.reading.message(seq).is_none() {
         return Known::Cold;
     }
     Known::Here { bytes: entry.bytes }
@@ -231,11 +231,11 @@ impl Engine {
             BrowserWanted::Messages { entries, .. } => match records {
                 Ok(records) => {
                     reading.reads_singly = false;
-                    reading.messages.clear();
+                    reading.forget_messages();
                     for (entry, record) in entries.iter().zip(&records) {
                         match checked_message(record, limits) {
                             Some(message) => {
-                                reading.messages.insert(entry.seq, message);
+                                reading.keep_message(entry.seq, message);
                             }
                             None => reading.give_up(entry),
                         }
@@ -250,6 +250,7 @@ impl Engine {
             filtered.wake_first(group);
             self.mark_dirty(slot);
         }
+        self.count_known(slot);
     }
 
     /// A page was read: keeps what is known of its messages.
@@ -290,7 +291,7 @@ impl Engine {
             filtered.looked_again_at(at);
             return Some(Served::Something(MESSAGE_BYTES));
         };
-        let read = || filtered.reading.messages.get(&at.seq).cloned();
+        let read = || filtered.reading.message(at.seq).cloned();
         let Some(message) = entry.message.clone().or_else(read) else {
             let wanted = BrowserWanted::Messages { lane: at.lane(), entries: vec![entry] };
             return Some(self.read_beside(slot, group, wanted, fx));
@@ -312,7 +313,7 @@ impl Engine {
         fx: &mut F,
     ) {
         let filtered = self.queues[slot].filtered.as_mut();
-        let read = filtered.and_then(|filtered| filtered.reading.messages.remove(&at.seq));
+        let read = filtered.and_then(|filtered| filtered.reading.take_message(at.seq));
         let Some(entry) = self.take_out(slot, at, fx) else { return };
         match (entry.message.is_some(), read) {
             (true, _) => self.hand_out_stored(now, taker, entry, fx),

@@ -2,9 +2,10 @@
 
 mod deletion;
 mod description;
-pub(crate) mod purge;
+mod purge;
 pub(crate) mod requests;
 mod rights_review;
 pub(crate) mod topology;
-pub(crate) mod vhost_deletion;
+pub(crate) mod underway;
+mod vhost_deletion;
 mod ways;

@@ -1,130 +1,23 @@
-//! Purges: what is ready in a queue is gone at once. The record that says so names what is out and stays, which is
-//! looked for over several turns where very much is out, of whatever queue.
+//! Purges: what is ready in a queue is gone at once. The record that says so names what is out and stays,
+//! which is looked for over several turns where very much is out, of whatever queue.
 //!
-//! Until the record is there nothing of what has gone is given back, so a crash leaves all of it, or none where a
-//! snapshot was begun meanwhile. A message on its way is found whatever happens to it: those that are delivered
-//! are looked at first, then what transactions hold, settles under way and dead letters; all other ways lead on in
-//! that order, or back to the queue or the channel, and are noted there.
+//! Until the record is there nothing of what has gone is given back, so a crash leaves all of it, or none
+//! where a snapshot was begun meanwhile. A message on its way is found whatever happens to it: those that are
+//! delivered are looked at first, then what transactions hold, settles under way and dead letters; all other
+//! ways lead on in that order, or back to the queue or the channel, and are noted there.
 
-use crate::channel::transaction::ChannelPlace;
-use crate::consumer::unsettled::Unsettled;
+use super::underway::{Next, Purge, Steps};
 use crate::engine::Engine;
 use crate::interface::refusal::refuse;
 use crate::queue::Queue;
 use crate::queue::page_out::Wanted;
 use crate::queue::ranges::Ranges;
-use crate::storage::codec::Writer;
 use crate::storage::record;
 use crate::storage::record::Kind;
 use crate::{DiscardReason, Effects, LoadId, Position, Refusal, Reply};
-use std::collections::VecDeque;
-use std::ops::Range;
 
 /// Purges that may be under way.
 const PURGES_MAX: usize = 1_000;
-/// What a range of numbers takes in memory.
-const RANGE_BYTES: usize = 32;
-
-/// A purge of which there is no record yet.
-#[derive(Debug)]
-pub(crate) struct Purge {
-    /// Who waits for the answer, and what that waits for; `None`: it is given at once.
-    answers: Option<(ChannelPlace, u64)>,
-    /// The number of the queue.
-    queue: u64,
-    /// Only messages before this number may be gone.
-    before: u64,
-    /// What has gone, as [`crate::queue::reclaim::Departures`] numbers it.
-    departed: Range<u64>,
-    /// Messages that were out; they may be settled by now.
-    kept: Ranges,
-    /// Those that do not survive a restart, too: what is known of single messages is kept of them alone.
-    keeps_all: bool,
-    next: Next,
-    /// Those of `kept` that are written down already, and how many ranges they are.
-    record: Vec<u8>,
-    ranges: u64,
-}
-
-/// What is looked at next.
-#[derive(Clone, Copy, Debug)]
-enum Next {
-    Channel { slot: u32, tag: u64 },
-    Transaction { slot: u32, number: u64 },
-    Settling { number: u64, tag: u64 },
-    Dying(LoadId),
-    Notes { seq: u64 },
-    Ranges,
-    Nothing,
-}
-
-/// Steps that may still be done in this turn.
-struct Steps(usize);
-
-impl Steps {
-    fn spend(&mut self) -> bool {
-        let has = self.0 > 0;
-        self.0 = self.0.saturating_sub(1);
-        has
-    }
-}
-
-/// All purges that are not complete, in their order.
-#[derive(Debug, Default)]
-pub(crate) struct Purges(VecDeque<Purge>);
-
-impl Purges {
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// What they take in memory.
-    pub(crate) fn bytes(&self) -> u64 {
-        let bytes =
-            |it: &Purge| size_of::<Purge>() + it.kept.len() * RANGE_BYTES + it.record.capacity();
-        self.0.iter().map(bytes).sum::<usize>() as u64
-    }
-
-    /// A message of a queue that was on its way is back in the queue, or with its channel.
-    #[cold]
-    pub(crate) fn keep(&mut self, queue: u64, seq: u64) {
-        let of_queue = self.0.iter_mut().filter(|it| it.queue == queue && seq < it.before);
-        for purge in of_queue.filter(|it| !matches!(it.next, Next::Ranges | Next::Nothing)) {
-            purge.kept.insert(seq);
-        }
-    }
-}
-
-impl Purge {
-    /// Looks at deliveries from a tag on; says where the turn ended, if it did.
-    fn look_at(&mut self, unsettled: &Unsettled, from: u64, steps: &mut Steps) -> Option<u64> {
-        if !self.keeps_all && !unsettled.has_durable() {
-            return None;
-        }
-        for (tag, delivered) in unsettled.onward(from) {
-            if !steps.spend() {
-                return Some(tag);
-            }
-            if delivered.queue_number == self.queue && delivered.entry.seq < self.before {
-                self.kept.insert(delivered.entry.seq);
-            }
-        }
-        None
-    }
-
-    /// Writes down what stays.
-    fn write_some(&mut self, steps: &mut Steps) -> Next {
-        let mut writer = Writer(&mut self.record);
-        while steps.spend() {
-            let Some((first, last)) = self.kept.pop_first() else { return Next::Nothing };
-            writer.varint(first);
-            writer.varint(last - first);
-            self.ranges += 1;
-        }
-        Next::Ranges
-    }
-}
 
 impl Engine {
     /// Drops everything ready in a queue; the answer says how many messages that were. `None`: it comes once
@@ -148,6 +41,7 @@ impl Engine {
             return Ok(Some(Reply::Messages(0)));
         }
         let departed = self.drop_messages(slot, true);
+        self.count_known(slot);
         self.count_discarded(slot, DiscardReason::Purged, ready);
         let keeps_all = self.queues[slot].notes.is_some();
         let all_is_known = unsettled == 0 && !keeps_all;

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 const INBOX_TOKEN_LETTERS: usize = 32;
 
 /// An answer now, or none yet.
-pub(super) type Answer = Result<Option<Reply>, Refusal>;
+type Answer = Result<Option<Reply>, Refusal>;
 
 impl Engine {
     /// Everything else; answered by one [`Effects::reply`], at once or later.
@@ -85,9 +85,10 @@ impl Engine {
             | Request::DeleteQueue { .. }
             | Request::Bind(_)
             | Request::Unbind(_) => self.change_topology(now, slot, request, fx)?,
-            Request::PurgeQueue { .. } | Request::DeleteVhost { .. } => {
-                return self.begin_work(slot, request, fx);
-            }
+            Request::PurgeQueue { .. }
+            | Request::DeleteVhost { .. }
+            | Request::EndTransaction { .. }
+            | Request::Commit => return self.begin_work(now, slot, request, fx),
             Request::CreateVhost { .. }
             | Request::CreateUser { .. }
             | Request::ChangeUser { .. }
@@ -122,10 +123,6 @@ impl Engine {
             Request::ClaimClientName { name } => self.claim_client_name(slot, &name, fx)?,
             Request::TakePlace { place, holder } => self.take_place(now, id, place, &holder, fx)?,
             Request::BeginTransaction => self.begin_transaction(slot)?,
-            Request::EndTransaction { id, commits } => {
-                return self.end_transaction(now, slot, id, commits, fx);
-            }
-            Request::Commit => return self.commit_own(now, slot, fx),
             other => {
                 self.change_channel(now, slot, other, fx)?;
                 Reply::Done
@@ -134,15 +131,25 @@ impl Engine {
         Ok(Some(reply))
     }
 
-    /// Begins what may take several turns.
-    fn begin_work<F: Effects>(&mut self, slot: u32, request: Request, fx: &mut F) -> Answer {
+    /// Begins what may take several turns, or is answered once it is flushed.
+    fn begin_work<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        request: Request,
+        fx: &mut F,
+    ) -> Answer {
         match request {
+            Request::EndTransaction { id, commits } => {
+                self.end_transaction(now, slot, id, commits, fx)
+            }
+            Request::Commit => self.commit_own(now, slot, fx),
             Request::PurgeQueue { name } => {
                 let queue = self.queue_for(slot, &name)?;
                 self.purge(slot, queue, fx)
             }
             Request::DeleteVhost { name } => self.delete_vhost(slot, &name, fx),
-            _ => unreachable!("only requests that may take several turns come here"),
+            _ => unreachable!("only requests that may be answered later come here"),
         }
     }
 

@@ -1,9 +1,8 @@
-//! Virtual hosts are deleted: their queues, delayed messages and sessions over several turns, each with its own
-//! record, and then they themselves. Meanwhile nobody enters. A broker that goes down in between has what was
-//! not deleted by then, and the virtual host, which can be deleted again.
+//! Virtual hosts are deleted: their queues, delayed messages and sessions over several turns, each with its
+//! own record, and then they themselves. Meanwhile nobody enters. A broker that goes down in between has what
+//! was not deleted by then, and the virtual host, which can be deleted again.
 
-use super::requests::Answer;
-use crate::channel::transaction::ChannelPlace;
+use super::underway::{NextDeleted as Next, VhostDeletion};
 use crate::engine::Engine;
 use crate::interface::refusal::refuse;
 use crate::publish::held::DelayKey;
@@ -13,24 +12,6 @@ use crate::{Effects, Refusal, Reply, SessionLoss};
 /// Queues that are deleted before others get their turn.
 const QUEUES_AT_ONCE: usize = 256;
 
-/// The deletion of a virtual host that is under way.
-#[derive(Debug)]
-pub(crate) struct VhostDeletion {
-    vhost: u32,
-    next: Next,
-    /// Who waits for the answer, and what that waits for.
-    answers: (ChannelPlace, u64),
-}
-
-/// What is deleted next.
-#[derive(Clone, Copy, Debug)]
-enum Next {
-    Queues { slot: u32 },
-    Delays { unreadable: bool, behind: Option<DelayKey> },
-    Sessions { slot: usize },
-    Vhost,
-}
-
 impl Engine {
     /// Deletes a virtual host that no connection uses, and all in it. `None`: the answer comes once that is
     /// done.
@@ -39,7 +20,7 @@ impl Engine {
         channel: u32,
         name: &str,
         fx: &mut F,
-    ) -> Answer {
+    ) -> Result<Option<Reply>, Refusal> {
         self.check_kept(true)?;
         let vhost = self.vhost_slot(name)?;
         let connections = self.clients.connections.iter().flatten();

@@ -106,7 +106,7 @@ impl Engine {
 
     /// Routes and places a message, and has its publisher told. `sent`: when it was sent, where it is part of
     /// a transaction, whose end tells.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn carry_out_publish<F: Effects>(
         &mut self,
         now: Time,
@@ -115,9 +115,8 @@ impl Engine {
         sent: Option<Time>,
         fx: &mut F,
     ) -> Result<Taken, Refusal> {
-        let (in_transaction, incoming) =
-            (sent.is_some(), Incoming { sent, ..Incoming::of(publish) });
-        let is_late = incoming.is_late(now);
+        let in_transaction = sent.is_some();
+        let is_late = || Incoming { sent, ..Incoming::of(publish) }.is_late(now);
         let channel = &self.clients.channels[slot];
         let vhost_slot = channel.vhost;
         let wants_flush = channel.confirms.is_some() || in_transaction;
@@ -136,7 +135,7 @@ impl Engine {
                 (self.delay(slot, due, publish, wants_flush, fx), true)
             }
             Ok(Route::Inbox(owner)) => {
-                (Taken::default(), is_late || self.deliver_to_inbox(owner, publish, fx))
+                (Taken::default(), is_late() || self.deliver_to_inbox(owner, publish, fx))
             }
             Ok(Route::Refused) => {
                 (Taken { refused: Some(Unwanted::NotStored), ..Taken::default() }, true)
@@ -150,17 +149,18 @@ impl Engine {
                 return Ok(Taken { is_underway: true, ..Taken::default() });
             }
             Ok(Route::Queues { has_subjects, .. }) => {
-                let (mut incoming, mut taken) = (incoming, Taken::default());
+                let mut incoming = Incoming { sent, ..Incoming::of(publish) };
                 let copy = copy_for_queues(&publish.content, targets.len());
                 incoming.content.shared = copy.as_ref().or(incoming.content.shared);
-                if !targets.is_empty() {
-                    taken = self.place(now, &incoming, &targets, wants_flush, fx);
-                }
+                let taken = match targets.is_empty() {
+                    true => Taken::default(),
+                    false => self.place(now, &incoming, &targets, wants_flush, fx),
+                };
                 // A key of the default exchange that names no queue may be a subject.
                 let is_subject = publish.exchange.is_empty() && targets.is_empty();
                 let is_heard = (has_subjects || is_subject)
                     && self.may_be_delivered(slot, publish)
-                    && (is_late || self.publish_to_subscribers(vhost_slot, &incoming, by, fx));
+                    && (is_late() || self.publish_to_subscribers(vhost_slot, &incoming, by, fx));
                 (taken, is_heard || !targets.is_empty())
             }
         };

@@ -33,8 +33,8 @@ impl Placement {
         incoming: &Incoming<'_>,
     ) -> Placement {
         let content = &incoming.content;
-        let by_queue = queue.options.message_ttl.map(|ttl| now.plus(ttl));
-        let expires = incoming.expires(now).into_iter().chain(by_queue).min().unwrap_or(NEVER);
+        let by_queue = queue.options.message_ttl.map_or(NEVER, |ttl| now.plus(ttl));
+        let expires = incoming.expires(now).map_or(by_queue, |at| at.min(by_queue));
         let seq = queue.next_seq;
         queue.next_seq += 1;
         let durable = content.persistent && queue.stores;

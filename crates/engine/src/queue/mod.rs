@@ -95,6 +95,8 @@ pub(crate) struct Queue {
     pub(crate) turn: usize,
     /// Those that take only some messages, which are not in that list; few queues have any.
     pub(crate) filtered: Option<Box<Filtered>>,
+    /// What it knows for its consumers, groups and filters, as counted for who declared it.
+    pub(crate) known_bytes: u64,
     /// It has, or had, a consumer: auto-delete applies.
     pub(crate) was_used: bool,
     /// In the list of queues to be served.
@@ -188,7 +190,8 @@ impl Queue {
         let names = names.into_iter().flatten().map(String::len).sum::<usize>();
         let arguments = arguments_bytes(&self.options.other);
         let subscription = self.subscription.as_ref().map_or(0, |it| it.bytes());
-        (own + QUEUE_PLACES_BYTES + 2 * self.name.len() + names + arguments) as u64 + subscription
+        let definition = own + QUEUE_PLACES_BYTES + 2 * self.name.len() + names + arguments;
+        definition as u64 + subscription + self.known_bytes
     }
 
     /// How often its messages may go back: as it says itself, else as `default` says, else by its type.

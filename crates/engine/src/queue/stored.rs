@@ -71,8 +71,12 @@ impl<'a> Incoming<'a> {
     /// Whether its time to live has passed since it was sent: no consumer gets it.
     #[inline]
     pub(crate) fn is_late(&self, now: Time) -> bool {
-        self.sent.is_some()
-            && self.content.ttl.is_some_and(|ttl| !ttl.is_zero())
+        self.sent.is_some() && self.has_run_out(now)
+    }
+
+    #[cold]
+    fn has_run_out(&self, now: Time) -> bool {
+        self.content.ttl.is_some_and(|ttl| !ttl.is_zero())
             && self.expires(now).is_some_and(|at| at <= now)
     }
 

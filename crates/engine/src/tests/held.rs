@@ -1,6 +1,7 @@
 //! What connections and users hold in memory: counted up and down, and refused where it is too much.
 
 use super::TestHost;
+use crate::interface::limits::Limits;
 use crate::*;
 use std::collections::BTreeMap;
 
@@ -122,4 +123,64 @@ fn named_subscriptions_and_holders_are_counted_until_they_are_gone() {
     host.run("b delete-subscription s owner=c");
     host.run("flush");
     assert_eq!(definitions(&mut host, &mut known), 0);
+}
+
+#[test]
+fn what_a_queue_knows_of_message_groups_is_its_declarers() {
+    let mut host = TestHost::new();
+    host.client("b");
+    host.run("b queue q groups");
+    host.run("flush");
+    let without = definitions(&mut host, &mut BTreeMap::new());
+    host.run("c consume q c granted");
+    host.run("d consume q d granted");
+    host.run("c grant c 1");
+    host.fx.quiet = true;
+    // Very many of one group, whose consumer takes no more, and very many groups.
+    (0..1_000).for_each(|number| host.act_on(&format!("a publish - q g:{number}")));
+    host.settle_down();
+    let mut known = BTreeMap::from([("ann".to_owned(), without)]);
+    let waiting = definitions(&mut host, &mut known);
+    assert!(waiting > without + 20_000, "{waiting} after {without}");
+    host.run("d grant d 5000");
+    (0..3_000).for_each(|number| host.act_on(&format!("a publish - q {number}:{number}")));
+    host.settle_down();
+    assert!(definitions(&mut host, &mut known) > waiting + 20_000);
+    host.run("a purge q");
+    host.run("c close");
+    host.run("d close");
+    let left = definitions(&mut host, &mut known);
+    assert!(left.abs_diff(without) < 5_000, "{left} after {without}");
+    host.run("b delete q");
+    host.run("flush");
+    assert_eq!(definitions(&mut host, &mut known), 0);
+}
+
+#[test]
+fn what_is_read_for_consumers_with_filters_counts_and_is_forgotten_once_all_is_seen() {
+    // Nothing stays in memory, so that all is read beside the queue.
+    let limits = Limits { resident_bytes_max: 0, ..Limits::default() };
+    let mut host = TestHost::with(limits);
+    host.client("b");
+    host.run("b queue q durable");
+    host.run("flush");
+    let without = definitions(&mut host, &mut BTreeMap::new());
+    let mut known = BTreeMap::from([("ann".to_owned(), without)]);
+    host.fx.quiet = true;
+    let body = "x".repeat(20_000);
+    for colour in ["blue", "red", "red"] {
+        host.run(&format!("a publish - q {body} persistent props=colour:{colour}"));
+    }
+    // It takes one, and waits with the other.
+    host.run("c consume q c granted filter=colour_=_'red'");
+    host.run("c grant c 1");
+    let waiting = definitions(&mut host, &mut known);
+    host.run("c grant c 2");
+    host.run("time 1");
+    let seen = definitions(&mut host, &mut known);
+    assert!(waiting > without + 15_000 && seen < without + 10_000, "{without} {waiting} {seen}");
+    let (_, queue) = host.engine.queues.iter().next().unwrap();
+    assert!(queue.filtered.as_ref().unwrap().bytes() < 2_000);
+    host.run("c cancel c");
+    assert_eq!(definitions(&mut host, &mut known), without);
 }

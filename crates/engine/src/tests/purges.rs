@@ -1,5 +1,5 @@
-//! Purges while much is out: they look for it over several turns, and a crash, a checkpoint or whatever clients
-//! do meanwhile loses nothing that was out.
+//! Purges while much is out: they look for it over several turns, and neither a crash nor a checkpoint nor
+//! what clients do meanwhile loses anything that was out.
 
 use super::TestHost;
 use crate::interface::limits::Limits;

@@ -3,7 +3,7 @@
 use super::host::Host;
 use crate::WaitsFor;
 use crate::memory::account::{Account, MemoryLimits};
-use angarium_engine::{Bound, Quota, Request};
+use angarium_engine::{Bound, MemoryKind, Quota, Request};
 use angarium_protocol::amqp10::codec::{
     AnyTarget, Attach, Begin, DeliveryState, DeliveryTag, Detach, Field, Flow, Header, Open,
     Performative, Role, SaslInit, SaslPerformative, SectionKind, Source, Symbol, Target, Transfer,
@@ -18,26 +18,28 @@ const CREDIT: u32 = 1000;
 const LIMIT: &str = "amqp:resource-limit-exceeded: ";
 
 /// A client with one session, whose links have different handles.
-struct Client {
-    number: usize,
-    next_delivery: u32,
+pub(super) struct Client {
+    pub(super) number: usize,
+    pub(super) next_delivery: u32,
 }
 
 /// A frame that the broker sent, as far as these tests ask for it.
 #[derive(Debug, PartialEq, Eq)]
-enum Said {
+pub(super) enum Said {
     Attached(u32),
     /// A link's credit.
     Credit(u32, u32),
     Delivered(u32),
     Accepted(u32),
+    /// A transaction has begun.
+    Declared(Vec<u8>),
     Refused(u32, String),
     Detached(u32, String),
     Closed(String),
 }
 
 impl Client {
-    fn open(host: &mut Host, shard: usize) -> Client {
+    pub(super) fn open(host: &mut Host, shard: usize) -> Client {
         let number = host.connect_other(shard);
         let mut bytes = ProtocolHeader::Sasl.bytes().to_vec();
         let initial_response = Some(&b"\0user\0secret"[..]);
@@ -55,7 +57,7 @@ impl Client {
         client
     }
 
-    fn send<'a>(&self, host: &mut Host, performative: &impl Field<'a>) {
+    pub(super) fn send<'a>(&self, host: &mut Host, performative: &impl Field<'a>) {
         let mut bytes = Vec::new();
         write_frame(performative, 0, &[], &mut bytes);
         host.send_bytes(self.number, &bytes);
@@ -63,7 +65,7 @@ impl Client {
     }
 
     /// Attaches a link to send by.
-    fn sends_to(&self, host: &mut Host, handle: u32, address: &str) -> Vec<Said> {
+    pub(super) fn sends_to(&self, host: &mut Host, handle: u32, address: &str) -> Vec<Said> {
         let target = Target { address: Some(address), ..Target::default() };
         self.attach(
             host,
@@ -79,7 +81,7 @@ impl Client {
     }
 
     /// Attaches a link to receive by, with that much credit.
-    fn receives_from(&self, host: &mut Host, handle: u32, address: &str, credit: u32) {
+    pub(super) fn receives_from(&self, host: &mut Host, handle: u32, address: &str, credit: u32) {
         self.attach(
             host,
             handle,
@@ -104,14 +106,14 @@ impl Client {
         );
     }
 
-    fn attach(&self, host: &mut Host, handle: u32, attach: Attach<'_>) -> Vec<Said> {
+    pub(super) fn attach(&self, host: &mut Host, handle: u32, attach: Attach<'_>) -> Vec<Said> {
         let name = format!("link{handle}");
         self.send(host, &Attach { name: &name, handle, ..attach });
         self.said(host)
     }
 
     /// Sends `count` messages with a body of that many octets, in one read.
-    fn publish(&mut self, host: &mut Host, handle: u32, count: u32, octets: usize) {
+    pub(super) fn publish(&mut self, host: &mut Host, handle: u32, count: u32, octets: usize) {
         let mut message = Vec::new();
         Header { durable: true, ..Header::default() }.write(&mut message);
         put_section(&mut message, SectionKind::Data, &vec![7u8; octets].as_slice());
@@ -124,7 +126,7 @@ impl Client {
         host.settle_down();
     }
 
-    fn transfer(&self, handle: u32) -> Transfer<'static> {
+    pub(super) fn transfer(&self, handle: u32) -> Transfer<'static> {
         Transfer {
             handle,
             delivery_id: Some(self.next_delivery),
@@ -135,7 +137,7 @@ impl Client {
     }
 
     /// What the broker said since the last call.
-    fn said(&self, host: &mut Host) -> Vec<Said> {
+    pub(super) fn said(&self, host: &mut Host) -> Vec<Said> {
         host.settle_down();
         let bytes = host.taken(self.number);
         let mut rest = &bytes[..];
@@ -172,6 +174,7 @@ fn heard(performative: &Performative<'_>) -> Vec<Said> {
             let all = it.first..=it.last.unwrap_or(it.first);
             all.map(|id| match it.state {
                 Some(DeliveryState::Accepted(_)) => Said::Accepted(id),
+                Some(DeliveryState::Declared(it)) => Said::Declared(it.txn_id.to_vec()),
                 Some(DeliveryState::Rejected(it)) => Said::Refused(id, why(it.error)),
                 other => Said::Refused(id, format!("{other:?}")),
             })
@@ -345,5 +348,49 @@ fn quotas_of_a_user_refuse_links_and_messages_and_connections() {
         let said = Client { number: third, next_delivery: 0 }.said(&mut host);
         let closed = |said: &Said| matches!(said, Said::Closed(why) if why.starts_with(LIMIT));
         assert!(said.iter().any(closed), "{shards}: {said:?}");
+    }
+}
+
+/// What sessions hold back until their peers have room counts like other output: for the connection, and for
+/// all that its user has.
+#[test]
+fn what_sessions_hold_back_counts_for_their_user() {
+    for shards in [1, 2] {
+        let mut host = Host::new(shards);
+        let mut writer = Client::open(&mut host, 0);
+        let readers = [0, 1].map(|_| Client::open(&mut host, shards - 1));
+        let closed = Flow {
+            next_incoming_id: Some(0),
+            incoming_window: 0,
+            outgoing_window: 10_000,
+            handle: Some(0),
+            delivery_count: Some(0),
+            link_credit: Some(1_000),
+            ..Flow::default()
+        };
+        for (reader, queue) in readers.iter().zip(["a", "b"]) {
+            reader.receives_from(&mut host, 0, queue, 0);
+            reader.send(&mut host, &closed);
+        }
+        for (handle, queue) in [(0, "a"), (1, "b")] {
+            writer.sends_to(&mut host, handle, queue);
+            // Many small ones: what each takes beside its octets counts, too.
+            writer.publish(&mut host, handle, 400, 10);
+        }
+        host.pass(1_000);
+        let node = &host.nodes[shards - 1];
+        let output = node.held_memory().get(MemoryKind::Output);
+        assert!(output > 24 << 10, "{shards}: {output}");
+        let largest = node.memory.largest().expect("there is a user");
+        assert!(&*largest.user == "user" && largest.held > output, "{shards}: {largest:?}");
+        for reader in &readers {
+            reader.send(&mut host, &Flow { incoming_window: 10_000, ..closed });
+            let said = reader.said(&mut host);
+            let got = said.iter().filter(|said| **said == Said::Delivered(0)).count();
+            assert_eq!(got, 400, "{shards}");
+        }
+        host.pass(1_000);
+        let output = host.nodes[shards - 1].held_memory().get(MemoryKind::Output);
+        assert_eq!(output, 0, "{shards}");
     }
 }

@@ -6,6 +6,8 @@ use std::collections::VecDeque;
 
 /// Unsent octets of output beyond which large messages wait.
 const OUTPUT_BYTES_MAX: usize = 256 << 10;
+/// What a delivery takes in memory beside its octets.
+const DELIVERY_BYTES: usize = size_of::<Waiting>() + 32;
 
 /// A delivery that is not sent, or not all of it.
 #[derive(Debug)]
@@ -87,7 +89,7 @@ pub(super) struct Queue {
     begun: VecDeque<Held>,
     /// Whose turn it is: of a fresh one.
     is_fresh_next: bool,
-    /// Octets that are left of all deliveries.
+    /// Octets that are left of all deliveries, and what they take beside these.
     bytes: usize,
 }
 
@@ -98,7 +100,7 @@ impl Queue {
     }
     pub(super) fn push(&mut self, waiting: Waiting) {
         if let Waiting::Delivery(held) = &waiting {
-            self.bytes += held.left();
+            self.bytes += held.left() + DELIVERY_BYTES;
         }
         self.fresh.push_back(waiting);
     }
@@ -107,19 +109,19 @@ impl Queue {
         let mut bytes = 0;
         self.fresh.retain(|waiting| match waiting {
             Waiting::Delivery(held) if held.handle == handle => {
-                bytes += held.left();
+                bytes += held.left() + DELIVERY_BYTES;
                 false
             }
             Waiting::Drained(drained) => *drained != handle,
             Waiting::Delivery(_) => true,
         });
         self.begun.retain(|held| {
-            bytes += if held.handle == handle { held.left() } else { 0 };
+            bytes += if held.handle == handle { held.left() + DELIVERY_BYTES } else { 0 };
             held.handle != handle
         });
         self.bytes -= bytes;
     }
-    /// Octets that are left of all deliveries.
+    /// What all deliveries take in memory, about.
     #[inline]
     pub(super) fn bytes(&self) -> usize {
         self.bytes
@@ -166,9 +168,41 @@ impl Queue {
         let left = held.left();
         let is_last = held.put_frame(out, channel, next_id, frame_bytes_max);
         self.bytes -= left - held.left();
-        if !is_last {
+        if is_last {
+            self.bytes -= DELIVERY_BYTES;
+        } else {
             self.begun.push_back(held);
         }
         Some(Step::Frame { begins, handle })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delivery(handle: u32, octets: usize) -> Waiting {
+        let head = vec![7; octets];
+        Waiting::Delivery(Held { handle, tag: Some(1), settled: false, head, body: None, sent: 0 })
+    }
+
+    #[test]
+    fn what_is_held_counts_until_it_is_sent_or_dropped() {
+        let mut queue = Queue::default();
+        for (handle, octets) in [(1, 1_000), (2, 10), (1, 10)] {
+            queue.push(delivery(handle, octets));
+        }
+        assert_eq!(queue.bytes(), 1_020 + 3 * DELIVERY_BYTES);
+        let mut out = Vec::new();
+        // The peer takes frames of 600 octets: the first of link 1, then all of link 2.
+        let step = queue.step(&mut out, 0, 9, 0, 600);
+        assert_eq!(step, Some(Step::Frame { begins: Some(Some(1)), handle: 1 }));
+        assert!(queue.bytes() < 500 + 3 * DELIVERY_BYTES);
+        queue.step(&mut out, 0, 9, 1, 600);
+        let before = queue.bytes();
+        queue.drop_link(1);
+        assert!(before > queue.bytes());
+        while queue.step(&mut out, 0, 9, 1, 600).is_some() {}
+        assert_eq!((queue.bytes(), queue.is_empty()), (0, true));
     }
 }

@@ -348,8 +348,9 @@ impl SessionState {
         if let Some(link) = self.sender(held.handle) {
             link.unsent += 1;
         }
-        out.held += held.left();
+        let before = self.held.bytes();
         self.held.push(Waiting::Delivery(held));
+        out.held += self.held.bytes() - before;
         self.send_held(out, frame_bytes_max);
     }
 
