@@ -5,7 +5,7 @@ use crate::channel::Channel;
 use crate::consumer::deferred_settle::{Fate, Manner};
 use crate::engine::Engine;
 use crate::interface::refusal::refuse;
-use crate::publish::taken::{Route, SizeInGroup, Unwanted};
+use crate::publish::taken::{Route, SizeInGroup, Taken, Unwanted};
 use crate::storage::record;
 use crate::storage::record::EXTRA_BYTES_MAX;
 use crate::{
@@ -39,7 +39,7 @@ impl Engine {
             let position = match operation {
                 Operation::Publish(held) => held.with(|publish| {
                     // The exchange may have been deleted since; then the message is unroutable.
-                    self.carry_out_publish(now, slot, publish, Some(held.sent), fx).ok()?.position
+                    self.carry_out_held(now, slot, publish, held.sent, fx).ok()?.position
                 }),
                 Operation::Settle(settle) => {
                     if let Some(delivered) = deliveries.take_first(u64::MAX) {
@@ -57,6 +57,19 @@ impl Engine {
         self.storage.in_group = false;
         self.run_overdue(now, fx);
         Ok(last.max(settled))
+    }
+
+    /// Routes and places a message of a transaction, which was sent then.
+    #[inline(never)]
+    fn carry_out_held<F: Effects>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        publish: &Publish<'_>,
+        sent: Time,
+        fx: &mut F,
+    ) -> Result<Taken, Refusal> {
+        self.carry_out_publish(now, slot, publish, Some(sent), fx)
     }
 
     /// Whether all of a transaction can be carried out; at most how many bytes in how many records that leads

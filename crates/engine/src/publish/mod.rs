@@ -218,7 +218,7 @@ impl Engine {
 
     /// Puts a message into queues, or hands it to their consumers. `wants_flush`: its publisher waits
     /// until it is safe.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn place<F: Effects>(
         &mut self,
         now: Time,

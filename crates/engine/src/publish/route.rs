@@ -17,7 +17,7 @@ use std::sync::Arc;
 const LOOKED_AT_MAX: usize = 64;
 
 impl Engine {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn route(
         &mut self,
         now: Time,

@@ -116,7 +116,7 @@ fn a_commit_publishes_and_settles_and_a_rollback_neither() {
             assert_eq!(ready(&mut host), (0, 0), "{shards}: before its end");
             assert!(end(&mut client, &mut host, &id, !commits), "{shards}");
             assert_eq!(ready(&mut host), after, "{shards} {commits}");
-            // What was rolled back goes to whoever wants it next.
+            // What was rolled back goes to the next consumer.
             let other = Client::open(&mut host, 0);
             other.receives_from(&mut host, IN, "in", 10);
             let got = other.said(&mut host).contains(&Said::Delivered(IN));
