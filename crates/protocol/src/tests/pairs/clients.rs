@@ -68,7 +68,10 @@ pub(super) const PROTOCOLS: &[Protocol] = &[
             let mut client = Amqp10 { number, links: 0 };
             host.receive(number, &amqp10::login("guest"));
             host.turn_ends();
-            client.send(host, &amqp10::frame(0, &amqp10::open(), &[]));
+            // Clients of one container would take each other's links over.
+            let container_id = &*format!("client{number}");
+            let open = amqp10_protocol::codec::Open { container_id, ..amqp10::open() };
+            client.send(host, &amqp10::frame(0, &open, &[]));
             client.send(host, &amqp10::frame(0, &amqp10::begin(1000), &[]));
             host.output(number);
             Box::new(client)
