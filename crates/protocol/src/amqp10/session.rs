@@ -43,7 +43,7 @@ impl Handler {
         if number > self.channel_max {
             let max = self.channel_max;
             let text = format!("channel {number} is beyond the agreed channel-max ({max})");
-            return Err(Fault::connection(Condition::NotAllowed, text));
+            return Err(Fault::connection(Condition::FramingError, text));
         }
         let id = self.channel_id(number);
         context.engine.open(id);

@@ -122,7 +122,9 @@ fn sessions_are_counted_and_numbered() {
     client.send(1, &begin(10));
     client.expect(&["1 begin remote=1 window=4096 handles=1023"]);
     client.send(2, &begin(10));
-    client.expect(&["0 close amqp:not-allowed: channel 2 is beyond the agreed channel-max (1)"]);
+    client.expect(&[
+        "0 close amqp:connection:framing-error: channel 2 is beyond the agreed channel-max (1)",
+    ]);
 }
 
 #[test]

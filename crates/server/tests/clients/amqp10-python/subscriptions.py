@@ -1,5 +1,10 @@
 """Durable subscriptions over connections."""
 
+import ctypes
+import os
+import socket
+import struct
+
 from cases import case
 from harness import quiet, send, take
 from proton import symbol
@@ -41,6 +46,53 @@ def a_durable_subscription_keeps_messages(world):
     send(world.connect(), topic, "lost", options=TopicTarget())
     _, receiver = subscribe(world, container, topic)
     quiet(receiver)
+
+
+# What Linux calls them; Python's socket module does not.
+SO_ATTACH_FILTER = 26
+SO_DETACH_FILTER = 27
+# The capability of a connection that has its container id to itself, which JMS clients ask for.
+SOLE = [symbol("sole-connection-for-container")]
+
+
+def sockets():
+    """The files of this process's sockets."""
+    paths = [f"/proc/self/fd/{file}" for file in os.listdir("/proc/self/fd")]
+    # The one by which they were listed is closed.
+    targets = {path: os.readlink(path) for path in paths if os.path.lexists(path)}
+    return {int(path.rsplit("/", 1)[1]) for path, target in targets.items() if target.startswith("socket:")}
+
+
+def set_deaf(files, is_deaf):
+    """Has the system drop what comes for these sockets, and acknowledge nothing: the network seems gone."""
+    drop_all = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0))
+    program = struct.pack("HL", 1, ctypes.addressof(drop_all))
+    for file in files:
+        with socket.socket(fileno=os.dup(file)) as duplicate:
+            if is_deaf:
+                duplicate.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, program)
+            else:
+                duplicate.setsockopt(socket.SOL_SOCKET, SO_DETACH_FILTER, 0)
+
+
+@case(ours=True)
+def a_lost_connection_gives_its_subscription_up(world):
+    for capabilities in [None, SOLE]:
+        topic, container = world.name(), world.name()
+        before = sockets()
+        lost = world.connect(container_id=container, desired_capabilities=capabilities)
+        options = [TopicSource(), DurableSubscription()]
+        lost.create_receiver(topic, credit=10, name="inbox", options=options)
+        files = sockets() - before
+        send(world.connect(), topic, "kept", options=TopicTarget())
+        set_deaf(files, True)
+        try:
+            # The broker does not know yet that the first one is lost.
+            connection = world.connect(container_id=container, desired_capabilities=capabilities)
+            receiver = connection.create_receiver(topic, credit=10, name="inbox", options=options)
+            assert take(receiver, 1) == ["kept"]
+        finally:
+            set_deaf(files, False)
 
 
 @case()
