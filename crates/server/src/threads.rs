@@ -8,6 +8,10 @@ pub(crate) fn spawn(
     name: impl Into<String>,
     run: impl FnOnce() + Send + 'static,
 ) -> Result<JoinHandle<()>, String> {
+    // A thread that begins needs some before it could use the allocator's reserve.
+    if allocator::is_exhausted() {
+        return Err("cannot start a thread: the system refuses memory".to_owned());
+    }
     let run = move || {
         allocator::prepare_thread();
         run();

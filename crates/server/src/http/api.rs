@@ -12,6 +12,7 @@ use super::views;
 use super::warnings::{self, Note};
 use crate::authenticate::{self, NO_PASSWORD};
 use crate::reactor::{Gone, Shard};
+use crate::threads;
 use angarium_engine::{Refusal, RefusalKind, Reply, Request};
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
@@ -21,6 +22,8 @@ use axum::routing::{delete, get, put};
 use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::sync::oneshot;
 
 /// A request that was not carried out.
 #[derive(Debug)]
@@ -282,9 +285,18 @@ async fn change_administrator(
 /// What is stored of a password, or of none.
 async fn hash_of(password: Option<String>) -> Result<String, Failure> {
     let Some(password) = password else { return Ok(NO_PASSWORD.to_owned()) };
-    let hashed = tokio::task::spawn_blocking(move || authenticate::hash(&password)).await;
-    let failed = |text| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, text);
-    hashed.map_err(|error| failed(error.to_string()))?.map_err(failed)
+    let password: Arc<str> = password.into();
+    let (sender, hashed) = oneshot::channel();
+    let hash = {
+        let password = password.clone();
+        move || drop(sender.send(authenticate::hash(&password)))
+    };
+    let hashed = match threads::spawn("hash", hash) {
+        Ok(_) => hashed.await.unwrap_or_else(|error| Err(error.to_string())),
+        // There is no memory for another thread: other requests wait some ten milliseconds.
+        Err(_) => authenticate::hash(&password),
+    };
+    hashed.map_err(|text| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, text))
 }
 
 async fn set_quota(state: Shared, Path(user): Name, Body(body): Body<QuotaBody>) -> Answer {

@@ -9,6 +9,7 @@ use super::clients::offer;
 use super::shard::Shard;
 use super::socket::{Offer, Sent, Socket};
 use super::watchdog::Step;
+use crate::allocator;
 use angarium_engine::ConnectionId;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -105,7 +106,9 @@ fn send_all(
         done
     };
     thread::scope(|scope| {
-        // Without a further thread the others send all.
+        // Without a further thread the others send all, as where the system refuses memory, which a thread
+        // needs to begin.
+        let helpers = if allocator::is_exhausted() { 0 } else { helpers };
         let start = |_| {
             thread::Builder::new().name("send-helper".to_owned()).spawn_scoped(scope, help).ok()
         };
