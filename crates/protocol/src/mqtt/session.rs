@@ -63,7 +63,9 @@ impl Handler {
         self.state = State::Preparing;
         let Some(beginning) = &self.beginning else { return };
         let (fresh, expiry) = (beginning.clean_start, beginning.expiry);
-        let claim = ClaimSession { fresh, ..self.claim_of(expiry) };
+        // A session that lives on has its queue from the beginning, in the record that it begins with.
+        let queue = (expiry != SessionExpiry::AtDetach).then(|| self.queue_options());
+        let claim = ClaimSession { fresh, queue, ..self.claim_of(expiry) };
         self.ask(context, Request::ClaimSession(claim), Pending::Claim);
     }
 
@@ -135,12 +137,14 @@ impl Handler {
 
     /// Gives the session a queue.
     pub(super) fn ask_for_queue(&mut self, context: &mut Context<impl Host>) {
-        let options = QueueOptions {
-            length_max: self.settings.session_messages_max,
-            ..QueueOptions::default()
-        };
-        let claim = ClaimSession { queue: Some(Box::new(options)), ..self.claim_of(self.expiry) };
+        let queue = Some(self.queue_options());
+        let claim = ClaimSession { queue, ..self.claim_of(self.expiry) };
         self.ask(context, Request::ClaimSession(claim), Pending::Queue);
+    }
+
+    fn queue_options(&self) -> Box<QueueOptions> {
+        let length_max = self.settings.session_messages_max;
+        Box::new(QueueOptions { length_max, ..QueueOptions::default() })
     }
 
     /// Begins to take from the session's queue; what is taken waits for the first grant.
