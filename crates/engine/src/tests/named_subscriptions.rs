@@ -135,7 +135,7 @@ fn another_source_or_keys_take_its_place_unless_it_is_in_use() {
 
 #[test]
 fn what_is_refused_changes_nothing() {
-    let long = format!("a.{}", "x".repeat(255));
+    let long = format!("a.{}", "x".repeat(4095));
     let mut host = TestHost::new();
     for line in
         ["a exchange gone topic", "a open s amq.topic x owner=c durable", "a publish amq.topic x 1"]
@@ -147,7 +147,7 @@ fn what_is_refused_changes_nothing() {
         host,
         &format!(
             "a open s amq.topic y,{long} owner=c durable
-             > a refused LimitExceeded: binding key of 257 bytes is longer than 255
+             > a refused LimitExceeded: binding key of 4097 bytes is longer than 4096
              a open s nowhere y owner=c durable
              > a refused NotFound: no exchange 'nowhere' in vhost '/'
              a open s gone y owner=c durable
@@ -160,7 +160,7 @@ fn what_is_refused_changes_nothing() {
              a find s owner=c
              > a amq.durable-c/s amq.topic x 2 0
              a open t amq.topic y,{long} owner=c durable
-             > a refused LimitExceeded: binding key of 257 bytes is longer than 255
+             > a refused LimitExceeded: binding key of 4097 bytes is longer than 4096
              a find t owner=c
              > a refused NotFound: no durable subscription 't' of client 'c' in vhost '/'
              a publish amq.topic y 2
