@@ -1,4 +1,4 @@
-//! At which level each error is told: of the delivery, the link, the session or the connection. What is above
+//! At which level the broker reports each error: of the delivery, the link, the session or the connection. What is above
 //! that level goes on.
 
 use super::client::{Client, begin, closing, credit, data, receiver, sender, settled, transfer};
@@ -17,7 +17,7 @@ enum Level {
 use Level::{Connection, Delivery, Link, Session};
 
 /// An error: what the peer does on session 0, which has a sender to queue `q` as link 0 and a receiver as
-/// link 1, and what it is told.
+/// link 1, and what it gets.
 struct Case {
     what: &'static str,
     level: Level,
