@@ -87,7 +87,8 @@ func stopBy(w *world, signal os.Signal) error {
 
 // startBroker starts the program with NATS alone, and says where it listens.
 func startBroker(arguments ...string) (*exec.Cmd, string, error) {
-	nats := []string{"serve", "--http", "off", "--amqp", "off", "--stomp", "off", "--nats", "127.0.0.1:0"}
+	nats := []string{"serve", "--http", "off", "--amqp", "off", "--stomp", "off", "--mqtt", "off"}
+	nats = append(nats, "--nats", "127.0.0.1:0")
 	broker := exec.Command(os.Getenv("BROKER_TEST_PROGRAM"), append(nats, arguments...)...)
 	said, err := broker.StdoutPipe()
 	if err != nil {

@@ -37,7 +37,8 @@ final class OwnBroker implements AutoCloseable {
 
     void start() throws Exception {
         List<String> command = new ArrayList<>(List.of(PROGRAM, "serve", "--http", "off", "--nats", "off",
-                "--stomp", "off", "--shards", "2", "--amqp", "127.0.0.1:" + port, "--data", data.toString()));
+                "--stomp", "off", "--mqtt", "off", "--shards", "2",
+                "--amqp", "127.0.0.1:" + port, "--data", data.toString()));
         command.addAll(settings);
         process = new ProcessBuilder(command).redirectOutput(new File("/dev/null"))
                 .redirectError(ProcessBuilder.Redirect.INHERIT).start();
