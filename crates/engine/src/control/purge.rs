@@ -1,10 +1,11 @@
-//! Purges: what is ready in a queue is gone at once. The record that says so names what is out and stays,
-//! which is looked for over several turns where very much is out, of whatever queue.
+//! Purges of queues. What is ready in a queue is out of it at once; the journal's space is given back only behind
+//! a record of the purge. That record lists the messages that stay because they are under way (delivered, held
+//! by a transaction, being settled, on the way to a dead-letter target), which are looked for over several turns.
 //!
-//! Until the record is there nothing of what has gone is given back, so a crash leaves all of it, or none
-//! where a snapshot was begun meanwhile. A message on its way is found whatever happens to it: those that are
-//! delivered are looked at first, then what transactions hold, settles under way and dead letters; all other
-//! ways lead on in that order, or back to the queue or the channel, and are noted there.
+//! A crash before the record leaves the whole queue, or none of it where a snapshot was begun meanwhile. The
+//! search goes by the order in which messages move (deliveries, transactions, settles, dead letters), so one
+//! that moves on meanwhile is found at its next place; one that goes back to its queue or its channel is noted
+//! there.
 
 use super::underway::{Next, Purge, Steps};
 use crate::engine::Engine;

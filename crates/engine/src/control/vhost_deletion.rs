@@ -1,6 +1,6 @@
-//! Virtual hosts are deleted: their queues, delayed messages and sessions over several turns, each with its
-//! own record, and then they themselves. Meanwhile nobody enters. A broker that goes down in between has what
-//! was not deleted by then, and the virtual host, which can be deleted again.
+//! Deletion of a virtual host: its queues, delayed messages and sessions go over several turns, each with its own
+//! record, and then the virtual host itself. Nobody enters it meanwhile. A crash in between leaves the virtual
+//! host with what was not deleted by then; it can be deleted again.
 
 use super::underway::{NextDeleted as Next, VhostDeletion};
 use crate::engine::Engine;

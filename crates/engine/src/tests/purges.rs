@@ -1,5 +1,5 @@
-//! Purges while much is out: they look for it over several turns, and neither a crash nor a checkpoint nor
-//! what clients do meanwhile loses anything that was out.
+//! Purges of queues with many messages under way: they take several turns, and no crash, checkpoint or settle
+//! in between loses a message that stays.
 
 use super::TestHost;
 use crate::interface::limits::Limits;
