@@ -1,5 +1,5 @@
-//! At which level the broker reports each error: of the delivery, the link, the session or the connection. What is above
-//! that level goes on.
+//! At which level the broker reports each error: of the delivery, the link, the session or the connection.
+//! What is above that level goes on.
 
 use super::client::{Client, begin, closing, credit, data, receiver, sender, settled, transfer};
 use crate::amqp10::codec::{
