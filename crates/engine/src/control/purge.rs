@@ -1,11 +1,12 @@
-//! Purges of queues. What is ready in a queue is out of it at once; the journal's space is given back only behind
-//! a record of the purge. That record lists the messages that stay because they are under way (delivered, held
-//! by a transaction, being settled, on the way to a dead-letter target), which are looked for over several turns.
+//! Purges of queues. What is ready in a queue is out of it at once; the journal's space is given back only
+//! behind a record of the purge. That record lists the messages that stay because they are under way
+//! (delivered, held by a transaction, being settled, on the way to a dead-letter target), which are looked
+//! for over several turns.
 //!
 //! A crash before the record leaves the whole queue, or none of it where a snapshot was begun meanwhile. The
-//! search goes by the order in which messages move (deliveries, transactions, settles, dead letters), so one
-//! that moves on meanwhile is found at its next place; one that goes back to its queue or its channel is noted
-//! there.
+//! search goes by the order in which messages move (deliveries, transactions, settles, dead letters), so a
+//! message that moves on meanwhile is found at its next place; one that goes back to its queue or its channel
+//! is noted there.
 
 use super::underway::{Next, Purge, Steps};
 use crate::engine::Engine;

@@ -1,6 +1,6 @@
-//! Deletion of a virtual host: its queues, delayed messages and sessions go over several turns, each with its own
-//! record, and then the virtual host itself. Nobody enters it meanwhile. A crash in between leaves the virtual
-//! host with what was not deleted by then; it can be deleted again.
+//! Deletion of a virtual host: its queues, delayed messages and sessions go over several turns, each with its
+//! own record, and then the virtual host itself. Nobody enters it meanwhile. A crash in between leaves the
+//! virtual host with what was not deleted by then; it can be deleted again.
 
 use super::underway::{NextDeleted as Next, VhostDeletion};
 use crate::engine::Engine;

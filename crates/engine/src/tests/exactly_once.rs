@@ -94,7 +94,7 @@ impl World {
         self.random.next() % most
     }
 
-    /// Runs a line, and lets both clients have what comes of it.
+    /// Runs a line, and hands both clients its effects.
     fn run(&mut self, line: &str) {
         for line in self.host.run(line) {
             let words: Vec<&str> = line.split(' ').collect();
