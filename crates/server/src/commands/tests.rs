@@ -66,6 +66,7 @@ impl Running {
             ("amqp-socket", &socket),
             ("nats", "127.0.0.1:0"),
             ("stomp", "127.0.0.1:0"),
+            ("mqtt", "127.0.0.1:0"),
             ("segment-bytes", "1MiB"),
             ("connections-max", "3"),
             ("data", &data),

@@ -483,7 +483,9 @@ fn a_port_refuses_clients_until_it_listens() {
 
 /// The listener for AMQP by these further flags, a client that connected to it, and its end here.
 fn accept_one(flags: &[(&str, &str)]) -> (Listener, TcpStream, OwnedFd) {
-    let flags = [&[("amqp", "127.0.0.1:0"), ("nats", "off"), ("stomp", "off")], flags].concat();
+    let flags =
+        [&[("amqp", "127.0.0.1:0"), ("nats", "off"), ("stomp", "off"), ("mqtt", "off")], flags]
+            .concat();
     let flags = flags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let settings = Sources { flags: flags.collect(), ..Sources::default() }.read().unwrap();
     let mut listeners = listen_all(bind_all(&settings).unwrap(), &settings).unwrap();

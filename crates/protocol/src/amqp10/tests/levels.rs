@@ -121,7 +121,7 @@ const CASES: &[Case] = &[
     case("a handle beyond the limit", Connection, "amqp:connection:framing-error", |client| {
         client.send(0, &Attach { name: "n", ..sender(5_000, "q") });
     }),
-    case("a channel beyond the limit", Connection, "amqp:not-allowed", |client| {
+    case("a channel beyond the limit", Connection, "amqp:connection:framing-error", |client| {
         client.send(60_000, &Begin::default());
     }),
     case("a frame that is none", Connection, "amqp:connection:framing-error", |client| {

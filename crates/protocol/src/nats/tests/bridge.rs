@@ -109,6 +109,8 @@ fn what_amqp_has_no_room_for_is_not_lost() {
         "{CATCH}
          > SUB > 1
          > PUB {long} 1|x
+         A< 1 basic.deliver consumer_tag=c delivery_tag=1 exchange=amq.topic \
+         routing_key={fits} | delivery_mode=2 \"x\"
          < MSG {long} 1 1|x"
     ));
 }
