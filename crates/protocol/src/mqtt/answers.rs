@@ -27,7 +27,24 @@ pub(super) struct Subscribing {
     pub(super) answer: Answer,
     /// Filters that are subscribed to, with their place in the packet.
     pub(super) wanted: Vec<(usize, Box<str>, Subscription)>,
+    /// Filters that are in force unless the engine refuses them, with their place in the packet.
+    pub(super) begun: Vec<(usize, Box<str>)>,
     /// Filters of the session from now on, and those that are gone.
     pub(super) put: Vec<(Bytes, Bytes)>,
     pub(super) remove: Vec<Bytes>,
+}
+
+impl Subscribing {
+    /// One that is answered so.
+    pub(super) fn new(answer: Answer) -> Subscribing {
+        let (wanted, begun) = (Vec::new(), Vec::new());
+        Subscribing { answer, wanted, begun, put: Vec::new(), remove: Vec::new() }
+    }
+
+    /// Bytes that it takes, about.
+    pub(super) fn held_bytes(&self) -> usize {
+        let wanted = self.wanted.iter().map(|(_, text, it)| text.len() + size_of_val(it));
+        let begun = self.begun.iter().map(|(_, text)| text.len() + size_of::<Box<str>>());
+        self.answer.reasons.len() + wanted.chain(begun).sum::<usize>()
+    }
 }

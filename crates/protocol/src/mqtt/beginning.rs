@@ -15,3 +15,12 @@ pub(super) struct Beginning {
     /// The expiry was asked for, and another one was granted.
     pub(super) is_expiry_ours: bool,
 }
+
+impl Beginning {
+    /// Bytes that it takes, about.
+    pub(super) fn held_bytes(&self) -> usize {
+        let will = self.will.as_ref();
+        let will = will.map_or(0, |it| it.body.len() + it.properties.len() + it.routing_key.len());
+        size_of::<Beginning>() + will + self.released.capacity() * size_of::<u64>()
+    }
+}

@@ -4,10 +4,8 @@ use super::codec::{
     Connack, Disconnect, Malformed, PropertiesWriter, PropertyId, PropertyValue, Reason,
 };
 use super::handler::{Handler, State};
+use super::settings::REASON_BYTES_MAX;
 use crate::{Close, Context, Host};
-
-/// Longest reason string.
-const REASON_BYTES_MAX: usize = 1024;
 
 impl Handler {
     /// Ends the connection because of bytes that are no packet, or none that may come now.

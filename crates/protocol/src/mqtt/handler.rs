@@ -14,7 +14,7 @@ use super::codec::{Disconnect, Malformed, Packet, Reason, Version};
 use super::frame::{Frame, PacketType};
 use super::outgoing::Run;
 use super::pending::Pending;
-use super::settings::{CONNECT_BYTES_MAX, Settings};
+use super::settings::{CONNECT_BYTES_MAX, PENDING_MAX, Settings};
 use super::writer::Writer;
 use crate::output::Output;
 use crate::{
@@ -69,6 +69,8 @@ pub struct Handler {
     pub(super) beginning: Option<Box<Beginning>>,
     /// How long the session lives on without the connection.
     pub(super) expiry: SessionExpiry,
+    /// The session lives on, or has lived on until now: it remembers messages of QoS 2.
+    pub(super) has_state: bool,
     /// The session's queue; empty: it has none.
     pub(super) queue: Box<str>,
     /// What answers of the engine are awaited for, in order.
@@ -128,6 +130,7 @@ impl Handler {
             aliases: None,
             beginning: None,
             expiry: SessionExpiry::default(),
+            has_state: false,
             queue: "".into(),
             pending: VecDeque::new(),
             subscribing: None,
@@ -274,7 +277,7 @@ impl Handler {
         context: &mut Context<impl Host>,
         disconnect: &Disconnect<'_>,
     ) -> Close {
-        let keeps_will = disconnect.reason == Reason::DisconnectWithWill;
+        let keeps_will = disconnect.reason != Reason::Success;
         self.settle_run(context);
         if !self.give_up(context, disconnect, keeps_will) {
             let text = "a session that ends with its connection is given an expiry";
@@ -404,12 +407,17 @@ impl ProtocolHandler for Handler {
     fn is_waiting(&self) -> bool {
         matches!(self.state, State::Authenticating | State::Entering | State::Preparing)
             || self.subscribing.is_some()
+            || self.pending.len() >= PENDING_MAX
             || self.state == State::Leaving
     }
 
     fn held_bytes(&self) -> usize {
         let aliases = self.aliases.as_ref().map_or(0, |aliases| aliases.held_bytes());
-        aliases + self.topic.capacity() + self.subject.capacity() + self.scratch.capacity()
+        let subscribing = self.subscribing.as_ref().map_or(0, |it| it.held_bytes());
+        let beginning = self.beginning.as_ref().map_or(0, |it| it.held_bytes());
+        let pending = self.pending.capacity() * size_of::<Pending>();
+        let buffers = self.topic.capacity() + self.subject.capacity() + self.scratch.capacity();
+        aliases + subscribing + beginning + pending + buffers
     }
 
     fn refuse_unfinished(&mut self, _: &mut Context<impl Host>) -> Result<(), Close> {

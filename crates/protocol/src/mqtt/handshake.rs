@@ -48,6 +48,8 @@ impl Handler {
         if let Some(bytes) = flag(PropertyId::MaximumPacketSize) {
             half.packet_bytes_max = bytes as usize;
         }
+        let has_reasons = self.wants_reasons;
+        half.incoming.explained_bytes_max = if has_reasons { half.packet_bytes_max } else { 0 };
         if policy == Some(None) {
             let text = "there is no slow-consumer policy of that name";
             return Err(self.fail(context, Reason::ProtocolError, text));
@@ -60,6 +62,7 @@ impl Handler {
             let text = "there is authentication data without a method";
             return Err(self.fail(context, Reason::ProtocolError, text));
         }
+        self.check_will(context, connect)?;
         self.name_client(context, connect)?;
         self.begin_session(connect);
         let credentials = match self.credentials(context, connect) {
@@ -71,6 +74,24 @@ impl Handler {
         };
         self.state = State::Authenticating;
         context.host.authenticate(self.id, credentials);
+        Ok(())
+    }
+
+    /// Refuses a will that could not be published as the client asks.
+    fn check_will(
+        &mut self,
+        context: &mut Context<impl Host>,
+        connect: &Connect<'_>,
+    ) -> Result<(), Close> {
+        let Some(will) = &connect.will else { return Ok(()) };
+        if will.retain && self.version.has_properties() {
+            let text = "a will is to be retained: retained messages are not supported";
+            return Err(self.fail(context, Reason::RetainNotSupported, text));
+        }
+        if mapping::is_brokers(will.topic) {
+            let text = "a will has a topic of the broker's own";
+            return Err(self.fail(context, Reason::NotAuthorized, text));
+        }
         Ok(())
     }
 

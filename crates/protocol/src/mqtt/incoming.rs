@@ -3,8 +3,12 @@
 use super::codec::{Ack, PropertiesWriter, PropertyId, Reason, Version};
 use super::frame::PacketType;
 use super::mapping;
+use super::settings::REASON_BYTES_MAX;
 use angarium_engine::{Confirm, PublishRefusal};
 use std::collections::{BTreeSet, VecDeque};
+
+/// Most bytes of an acknowledgement beside its reason string.
+const EXPLAINED_BYTES: usize = 12;
 
 /// A message that waits.
 #[derive(Debug)]
@@ -23,7 +27,7 @@ struct Outcome {
 }
 
 /// Messages on their way in.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Incoming {
     /// How many were answered.
     gone: u64,
@@ -32,6 +36,20 @@ pub(super) struct Incoming {
     received: BTreeSet<u16>,
     /// A message was refused that the client cannot be told of.
     pub(super) refused: Option<Box<str>>,
+    /// Largest acknowledgement that may have a reason string; 0: the client wants none.
+    pub(super) explained_bytes_max: usize,
+}
+
+impl Default for Incoming {
+    fn default() -> Self {
+        Incoming {
+            gone: 0,
+            waiting: VecDeque::new(),
+            received: BTreeSet::new(),
+            refused: None,
+            explained_bytes_max: usize::MAX,
+        }
+    }
 }
 
 /// What is done with a message of QoS 2.
@@ -119,11 +137,15 @@ impl Incoming {
             }
         }
         let mut properties = PropertiesWriter::new();
-        if let Some(text) = text {
+        if let Some(text) = text.filter(|it| self.may_explain(it)) {
             properties.put_text(PropertyId::ReasonString, &text);
         }
         let properties = properties.properties();
         Ack { packet_type, packet_id, reason, properties }.write(version, out);
+    }
+
+    fn may_explain(&self, text: &str) -> bool {
+        text.len() <= REASON_BYTES_MAX && text.len() + EXPLAINED_BYTES <= self.explained_bytes_max
     }
 
     /// Bytes that they take, about.
@@ -192,6 +214,20 @@ mod tests {
             incoming.confirm(version, confirm, &mut out);
             assert_eq!(out, bytes);
             assert_eq!(incoming.refused.is_some(), ends);
+        }
+    }
+
+    #[test]
+    fn reasons_are_told_to_clients_that_take_them() {
+        let refused =
+            Some(PublishRefusal { kind: RefusalKind::LimitExceeded, text: "queue is full" });
+        for (most, bytes) in [(0, 5), (24, 5), (25, 22), (usize::MAX, 22)] {
+            let mut incoming = Incoming { explained_bytes_max: most, ..Incoming::default() };
+            let mut out = Vec::new();
+            incoming.push(1, false);
+            let confirm = Confirm { number: 1, multiple: false, refused };
+            incoming.confirm(Version::V5, confirm, &mut out);
+            assert_eq!(out.len(), bytes, "{most}");
         }
     }
 

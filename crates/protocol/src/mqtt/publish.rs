@@ -22,7 +22,12 @@ impl Handler {
         publish: &Publish<'_>,
         cached_route: &mut Option<CachedRoute>,
     ) -> Result<bool, Close> {
-        if self.topic != publish.topic || !publish.properties.is_empty() {
+        if publish.retain && self.version.has_properties() {
+            let text = "retained messages are not supported";
+            return Err(self.fail(context, Reason::RetainNotSupported, text));
+        }
+        let is_same = self.topic == publish.topic && !publish.topic.is_empty();
+        if !is_same || !publish.properties.is_empty() {
             *cached_route = None;
             let resolved = self.resolve_topic(context, publish);
             if let Err(malformed) = resolved.and_then(|()| check_payload(publish)) {
@@ -238,7 +243,7 @@ impl Handler {
         };
         let (now, channel) = (context.now, self.channel());
         let (engine, host) = (&mut *context.engine, &mut *context.host);
-        let published = match is_exactly_once && self.is_kept() {
+        let published = match is_exactly_once && self.has_state {
             true => engine.publish_once(now, channel, packet_id.into(), &message, host),
             false => engine.publish(now, channel, &message, host),
         };
@@ -257,7 +262,7 @@ impl Handler {
         let version = self.version;
         let (writer, _) = self.outgoing(context);
         let is_known = writer.incoming.release(packet_id);
-        if self.is_kept() {
+        if self.has_state {
             // It may have come on an earlier connection.
             let request = Request::ForgetPublished { number: packet_id.into() };
             return self.ask(context, request, Pending::Complete(packet_id, Reason::Success));

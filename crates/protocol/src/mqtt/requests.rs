@@ -31,6 +31,8 @@ impl Handler {
         match (pending, reply) {
             (Pending::Nothing, _) => {}
             (Pending::Claim, Ok(Reply::Session(claimed))) => self.claimed(context, *claimed),
+            // One refusal has been told already.
+            (Pending::Claim | Pending::Beginning, Err(_)) if self.ending.is_some() => {}
             (Pending::Claim | Pending::Beginning, Err(refusal)) => {
                 let reason = mapping::login_refused(refusal.kind);
                 self.put_refusal(context, reason, &refusal.text);
@@ -41,13 +43,20 @@ impl Handler {
                 self.has_queue(context, claimed.queue);
             }
             (Pending::Queue, Ok(_)) => {}
-            (Pending::Queue, Err(refusal)) => self.subscribing_refused(None, &refusal),
+            (Pending::Queue, Err(refusal)) => {
+                self.subscribing_refused(context, None, &refusal);
+            }
             (Pending::Subscribing(index), Err(refusal)) => {
-                self.subscribing_refused(index, &refusal);
+                self.subscribing_refused(context, index, &refusal);
             }
             (Pending::Subscribing(_), Ok(_)) => {}
             (Pending::Release(packet_id), reply) => self.released(context, packet_id, reply),
-            (Pending::Complete(packet_id, reason), _) => {
+            (Pending::Complete(..), Err(refusal)) => {
+                // The client sends PUBREL again.
+                let reason = mapping::publish_refused(refusal.kind);
+                self.end_soon(context, reason, &refusal.text);
+            }
+            (Pending::Complete(packet_id, reason), Ok(_)) => {
                 let plain = Ack::plain(PacketType::Pubcomp, packet_id);
                 Ack { reason, ..plain }.write(self.version, self.out(context));
             }

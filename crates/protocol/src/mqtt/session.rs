@@ -91,6 +91,7 @@ impl Handler {
         beginning.released = claimed.released;
         let will = beginning.will.take();
         self.expiry = claimed.expiry;
+        self.has_state = self.is_kept() || claimed.is_resumed;
         let mut has_exactly_once = false;
         for (text, value) in &claimed.attributes {
             let Ok(text) = str::from_utf8(text) else { continue };
@@ -126,7 +127,7 @@ impl Handler {
         waits: bool,
         pending: Pending,
     ) {
-        if !waits || !self.is_kept() {
+        if !waits || !self.has_state {
             return;
         }
         let name = self.client_id.to_string();

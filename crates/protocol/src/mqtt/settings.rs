@@ -28,6 +28,15 @@ pub struct Settings {
 /// Largest CONNECT: all of its fields as long as they may be would be more, and are of no use.
 pub(super) const CONNECT_BYTES_MAX: usize = 256 << 10;
 
+/// Longest reason string.
+pub(super) const REASON_BYTES_MAX: usize = 1024;
+
+/// Answers of the engine that are awaited at most while more is taken from the client.
+pub(super) const PENDING_MAX: usize = 1_024;
+
+/// Subscriptions that a client may have.
+pub(super) const SUBSCRIPTIONS_MAX: usize = 10_000;
+
 impl Default for Settings {
     fn default() -> Self {
         Settings {

@@ -25,7 +25,7 @@ impl Handler {
                     }
                     (PacketType::Pubcomp, Some(Sent { place, awaits: Awaits::Pubcomp, .. })) => {
                         writer.outgoing.end(packet_id);
-                        if self.is_kept() {
+                        if self.has_state {
                             let request = Request::ForgetReleased { place };
                             self.ask(context, request, Pending::Nothing);
                         }
@@ -40,7 +40,7 @@ impl Handler {
     /// The client has a message of QoS 2, or does not want it.
     fn pubrec(&mut self, context: &mut Context<impl Host>, ack: &Ack<'_>) {
         let (packet_id, version) = (ack.packet_id, self.version);
-        let is_kept = self.is_kept();
+        let has_state = self.has_state;
         let (writer, out) = self.outgoing(context);
         let pubrel = Ack::plain(PacketType::Pubrel, packet_id);
         let Some(sent) = writer.outgoing.get(packet_id) else {
@@ -53,7 +53,7 @@ impl Handler {
                 writer.outgoing.end(packet_id);
                 self.settle(context, tag);
             }
-            Awaits::Pubrec if is_kept => {
+            Awaits::Pubrec if has_state => {
                 sent.awaits = Awaits::Release;
                 let request = Request::ReleaseDelivery { tag };
                 self.ask(context, request, Pending::Release(packet_id));

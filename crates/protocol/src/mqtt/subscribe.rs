@@ -4,13 +4,12 @@
 //! of the engine for one packet is answered together.
 
 use super::answers::{Answer, Subscribing};
-use super::codec::{
-    Filter, FilterOptions, Malformed, PropertyId, Qos, Reason, Subscribe, Unsubscribe,
-};
+use super::codec::{Filter, FilterOptions, PropertyId, Qos, Reason, Subscribe, Unsubscribe};
 use super::frame::PacketType;
 use super::handler::Handler;
 use super::mapping;
 use super::pending::Pending;
+use super::settings::SUBSCRIPTIONS_MAX;
 use super::subscriptions::Subscription;
 use super::writer::name_above;
 use crate::names::SUBJECT_EXCHANGE;
@@ -28,9 +27,15 @@ impl Handler {
         let identifier = subscribe.properties.number(PropertyId::SubscriptionIdentifier);
         let mut reasons = Vec::with_capacity(subscribe.filters.len());
         let mut wanted = Vec::with_capacity(subscribe.filters.len());
+        let (writer, _) = self.outgoing(context);
+        let mut room = SUBSCRIPTIONS_MAX.saturating_sub(writer.subscriptions.len());
         for (index, (text, options)) in subscribe.filters.iter().enumerate() {
             match Filter::read(text) {
+                Ok(_) if room == 0 && writer.subscriptions.get(text).is_none() => {
+                    reasons.push(Reason::QuotaExceeded);
+                }
                 Ok(filter) => {
+                    room -= usize::from(room > 0 && writer.subscriptions.get(text).is_none());
                     // Shared subscriptions are direct.
                     let qos = if filter.share.is_some() { Qos::AtMostOnce } else { options.qos };
                     let options = FilterOptions { qos, ..*options };
@@ -47,8 +52,7 @@ impl Handler {
         let packet_type = PacketType::Suback;
         let needs_queue = wanted.iter().any(|(_, _, it)| it.options.qos > Qos::AtMostOnce);
         let answer = Answer { packet_type, packet_id: subscribe.packet_id, reasons };
-        let (put, remove) = (Vec::new(), Vec::new());
-        self.subscribing = Some(Box::new(Subscribing { answer, wanted, put, remove }));
+        self.subscribing = Some(Box::new(Subscribing { wanted, ..Subscribing::new(answer) }));
         if needs_queue && self.queue.is_empty() {
             self.ask_for_queue(context);
         } else {
@@ -64,8 +68,14 @@ impl Handler {
         self.subscribe_to_all(context);
     }
 
-    /// Something that the packet at hand takes was refused: for one filter, or for all that need a queue.
-    pub(super) fn subscribing_refused(&mut self, index: Option<usize>, refusal: &Refusal) {
+    /// Something that the packet at hand takes was refused, for one filter or for all of them: what was
+    /// refused is not subscribed to, even if it was before.
+    pub(super) fn subscribing_refused(
+        &mut self,
+        context: &mut Context<impl Host>,
+        index: Option<usize>,
+        refusal: &Refusal,
+    ) {
         let Some(subscribing) = &mut self.subscribing else { return };
         let reason = mapping::subscription_refused(refusal.kind);
         for (at, granted) in subscribing.answer.reasons.iter_mut().enumerate() {
@@ -76,6 +86,31 @@ impl Handler {
         if index.is_none() {
             subscribing.wanted.clear();
         }
+        let is_refused = |(at, _): &mut (usize, Box<str>)| index.is_none_or(|index| index == *at);
+        let refused: Vec<_> = subscribing.begun.extract_if(.., is_refused).collect();
+        for (_, text) in refused {
+            if self.drop_subscription(context, &text)
+                && let Some(subscribing) = &mut self.subscribing
+            {
+                subscribing.remove.push(Bytes::copy_from_slice(text.as_bytes()));
+            }
+        }
+        self.keep_subscriptions(context);
+    }
+
+    /// Ends the subscription to a filter; false: there is none.
+    fn drop_subscription(&mut self, context: &mut Context<impl Host>, text: &str) -> bool {
+        let (writer, _) = self.outgoing(context);
+        let gone = writer.subscriptions.remove(text);
+        writer.subscriptions_changed();
+        let (Some(gone), Ok(filter)) = (gone, Filter::read(text)) else { return false };
+        if gone.options.qos > Qos::AtMostOnce {
+            let binding = self.binding(&filter, &gone);
+            self.ask(context, Request::Unbind(binding), Pending::Nothing);
+        } else {
+            self.stop_listening(context, text);
+        }
+        true
     }
 
     fn subscribe_to_all(&mut self, context: &mut Context<impl Host>) {
@@ -84,17 +119,22 @@ impl Handler {
         let mut has_exactly_once = false;
         for (index, text, subscription) in wanted {
             has_exactly_once |= subscription.options.qos == Qos::ExactlyOnce;
-            if let Err(refusal) = self.subscribe_to(context, index, &text, &subscription) {
-                self.subscribing_refused(Some(index), &refusal);
-                continue;
+            let subscribed = self.subscribe_to(context, index, &text, &subscription);
+            if subscribed.is_ok() {
+                let kept = self.keep_subscription(&text, &subscription);
+                if let Some(subscribing) = &mut self.subscribing {
+                    subscribing.put.push(kept);
+                }
+                let (writer, _) = self.outgoing(context);
+                writer.subscriptions.put(&text, subscription);
+                writer.subscriptions_changed();
             }
-            let kept = self.keep_subscription(&text, &subscription);
             if let Some(subscribing) = &mut self.subscribing {
-                subscribing.put.push(kept);
+                subscribing.begun.push((index, text));
             }
-            let (writer, _) = self.outgoing(context);
-            writer.subscriptions.put(&text, subscription);
-            writer.subscriptions_changed();
+            if let Err(refusal) = subscribed {
+                self.subscribing_refused(context, Some(index), &refusal);
+            }
         }
         self.keep_subscriptions(context);
         self.wait_for_flush(context, has_exactly_once, Pending::Subscribing(None));
@@ -197,28 +237,18 @@ impl Handler {
         let mut reasons = Vec::with_capacity(unsubscribe.filters.len());
         let mut remove = Vec::new();
         for text in &unsubscribe.filters {
-            let (writer, _) = self.outgoing(context);
-            let gone = writer.subscriptions.remove(text);
-            writer.subscriptions_changed();
-            let filter = Filter::read(text);
-            reasons.push(match (&gone, &filter) {
-                (Some(_), _) => Reason::Success,
-                (None, Ok(_)) => Reason::NoSubscriptionExisted,
-                (None, Err(Malformed { reason, .. })) => *reason,
-            });
-            let (Some(gone), Ok(filter)) = (gone, filter) else { continue };
-            remove.push(Bytes::copy_from_slice(text.as_bytes()));
-            if gone.options.qos > Qos::AtMostOnce {
-                let binding = self.binding(&filter, &gone);
-                self.ask(context, Request::Unbind(binding), Pending::Nothing);
+            if self.drop_subscription(context, text) {
+                remove.push(Bytes::copy_from_slice(text.as_bytes()));
+                reasons.push(Reason::Success);
             } else {
-                self.stop_listening(context, text);
+                let malformed = Filter::read(text).err();
+                let reason = malformed.map(|malformed| malformed.reason);
+                reasons.push(reason.unwrap_or(Reason::NoSubscriptionExisted));
             }
         }
         let packet_type = PacketType::Unsuback;
         let answer = Answer { packet_type, packet_id: unsubscribe.packet_id, reasons };
-        let (wanted, put) = (Vec::new(), Vec::new());
-        self.subscribing = Some(Box::new(Subscribing { answer, wanted, put, remove }));
+        self.subscribing = Some(Box::new(Subscribing { remove, ..Subscribing::new(answer) }));
         self.keep_subscriptions(context);
     }
 

@@ -1,9 +1,14 @@
 //! The subscriptions of a client, and which of them match a topic.
 
 use super::codec::{Filter, FilterOptions, Qos, Version};
-use super::mapping;
-use angarium_engine::subjects_overlap;
+use super::{codec::topic, mapping};
 use std::collections::BTreeMap;
+use std::ops::Bound;
+
+/// Subscriptions up to which overlaps are looked for; among more with wildcards, some are taken for granted.
+const COMPARED_MAX: usize = 256;
+/// Levels of a topic up to which the filters that can match it are looked up.
+const LEVELS_MAX: usize = 32;
 
 /// A subscription of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +27,8 @@ pub(super) struct Subscription {
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
     all: BTreeMap<Box<str>, Subscription>,
+    /// Bytes of all filters.
+    text_bytes: usize,
     /// How many of them are not shared and have wildcards.
     wild: usize,
     /// Messages may match several of those that are not shared.
@@ -103,6 +110,11 @@ impl Subscriptions {
         self.all.get(text)
     }
 
+    /// How many they are.
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
     /// Whether messages may match several.
     #[inline]
     pub(super) fn has_overlaps(&self) -> bool {
@@ -123,21 +135,26 @@ impl Subscriptions {
             return true;
         }
         if !subscription.is_shared {
-            let others = self.all.iter().filter(|(_, it)| !it.is_shared);
             // Two without wildcards are different topics.
-            let mut others = others.filter(|(other, _)| is_wild || self::is_wild(other));
-            let may_overlap = is_wild || self.wild > 0;
-            self.has_overlaps =
-                self.has_overlaps || may_overlap && others.any(|(other, _)| overlaps(text, other));
+            let may_overlap = !self.has_overlaps && (is_wild || self.wild > 0);
+            self.has_overlaps |= may_overlap && self.may_overlap(text, is_wild);
             self.wild += usize::from(is_wild);
         }
+        self.text_bytes += text.len();
         self.all.insert(text.into(), subscription);
         false
+    }
+
+    fn may_overlap(&self, text: &str, is_wild: bool) -> bool {
+        let others = self.all.iter().filter(|(_, it)| !it.is_shared);
+        let mut others = others.filter(|(other, _)| is_wild || self::is_wild(other));
+        self.all.len() > COMPARED_MAX || others.any(|(other, _)| overlaps(text, other))
     }
 
     /// Takes one out.
     pub(super) fn remove(&mut self, text: &str) -> Option<Subscription> {
         let gone = self.all.remove(text)?;
+        self.text_bytes -= text.len();
         self.wild -= usize::from(!gone.is_shared && is_wild(text));
         if self.all.is_empty() {
             (self.has_overlaps, self.has_identifiers) = (false, false);
@@ -149,20 +166,54 @@ impl Subscriptions {
     /// client has published itself, where it `is_own`.
     pub(super) fn matching(&self, topic: &str, is_own: bool) -> Matched {
         let mut matched = Matched::default();
-        for (text, subscription) in self.all.iter().filter(|(_, it)| !it.is_shared) {
-            if super::codec::topic::matches(text, topic)
-                && !(is_own && subscription.options.no_local)
-            {
+        self.each_that_may_match(topic, |text, subscription| {
+            let is_unwanted = subscription.is_shared || is_own && subscription.options.no_local;
+            if !is_unwanted && topic::matches(text, topic) {
                 matched.add(subscription);
             }
-        }
+        });
         matched
+    }
+
+    /// Visits all filters that match a topic, and some others.
+    fn each_that_may_match(&self, topic: &str, mut visit: impl FnMut(&str, &Subscription)) {
+        let levels = topic.split('/').count();
+        if levels > LEVELS_MAX || self.all.len() <= levels {
+            return self.all.iter().for_each(|(text, subscription)| visit(text, subscription));
+        }
+        let mut visit_one = |text: &str| {
+            if let Some(subscription) = self.all.get(text) {
+                visit(text, subscription);
+            }
+        };
+        if self.wild == 0 {
+            return visit_one(topic);
+        }
+        // Filters are the topic up to their first wildcard.
+        let mut text = String::with_capacity(topic.len() + 2);
+        for level in topic.split('/') {
+            let begin = text.len();
+            text.push('#');
+            visit_one(&text);
+            text.truncate(begin);
+            text.push('+');
+            let from = (Bound::Included(text.as_str()), Bound::Unbounded);
+            let with_plus = self.all.range::<str, _>(from);
+            for (filter, _) in with_plus.take_while(|(filter, _)| filter.starts_with(&text)) {
+                visit_one(filter);
+            }
+            text.truncate(begin);
+            text.push_str(level);
+            text.push('/');
+        }
+        visit_one(topic);
+        text.push('#');
+        visit_one(&text);
     }
 
     /// Bytes that they take, about.
     pub(super) fn held_bytes(&self) -> usize {
-        let texts = self.all.keys().map(|text| text.len()).sum::<usize>();
-        texts + self.all.len() * (size_of::<Subscription>() + 2 * size_of::<Box<str>>())
+        self.text_bytes + self.all.len() * (size_of::<Subscription>() + 2 * size_of::<Box<str>>())
     }
 }
 
@@ -172,12 +223,16 @@ fn is_wild(text: &str) -> bool {
 
 /// Whether there may be a topic that both filters match.
 fn overlaps(one: &str, other: &str) -> bool {
-    let all = |filter: &str| {
-        let (pattern, above) = mapping::patterns_of(filter);
-        std::iter::once(pattern).chain(above).collect::<Vec<_>>()
-    };
-    let others = all(other);
-    all(one).iter().any(|one| others.iter().any(|other| subjects_overlap(one, other)))
+    let (mut ones, mut others) = (one.split('/'), other.split('/'));
+    loop {
+        match (ones.next(), others.next()) {
+            // It stands for the level above as well.
+            (None, None) | (Some("#"), _) | (_, Some("#")) => return true,
+            (Some("+"), Some(_)) | (Some(_), Some("+")) => {}
+            (Some(level), Some(other)) if level == other => {}
+            _ => return false,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -206,6 +261,28 @@ mod tests {
             put(&mut all, other, Qos::AtMostOnce, 0);
             assert_eq!(all.has_overlaps(), expected, "{one} and {other}");
             assert!(all.remove(one).is_some() && all.remove(one).is_none());
+        }
+    }
+
+    #[test]
+    fn those_that_match_are_found_among_many() {
+        let mut all = Subscriptions::default();
+        (0..COMPARED_MAX).for_each(|at| put(&mut all, &format!("n/{at}"), Qos::AtMostOnce, 0));
+        assert!(!all.has_overlaps());
+        let filters = [
+            "#", "+", "+/#", "+/b", "+/b/c", "/#", "/+", "a", "a/", "a/#", "a/+", "a/+/#", "a/+/c",
+            "a/b", "a/b/#", "a/b/+", "a/b/c", "a/b/c/#", "b/#", "x/y",
+        ];
+        filters.iter().for_each(|text| put(&mut all, text, Qos::AtMostOnce, 0));
+        assert!(all.has_overlaps(), "it is taken for granted");
+        let deep = "a/".repeat(LEVELS_MAX);
+        for topic in ["a", "a/", "a/b", "a/b/c", "a/b/c/d", "/", "/x", "n/7", "$x/b", "z", &deep] {
+            let mut found = Vec::new();
+            all.each_that_may_match(topic, |text, _| found.extend(Some(text.to_owned())));
+            found.retain(|text| topic::matches(text, topic));
+            let expected = filters.iter().filter(|text| topic::matches(text, topic)).count();
+            assert_eq!(found.len(), expected + usize::from(topic == "n/7"), "{topic}: {found:?}");
+            assert_eq!(all.matching(topic, false).count, found.len());
         }
     }
 

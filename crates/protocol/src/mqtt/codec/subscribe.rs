@@ -71,6 +71,9 @@ impl FilterOptions {
     }
 }
 
+/// Filters that a SUBSCRIBE or UNSUBSCRIBE may have.
+pub const FILTERS_MAX: usize = 1_000;
+
 /// A client subscribes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscribe<'a> {
@@ -89,6 +92,7 @@ impl<'a> Subscribe<'a> {
         let (packet_id, properties) = head(reader, version, Place::Subscribe)?;
         let mut filters = Vec::new();
         while !reader.is_empty() {
+            check_count(filters.len())?;
             filters.push((reader.text()?, FilterOptions::of(reader.byte()?, version)?));
         }
         if filters.is_empty() {
@@ -133,6 +137,7 @@ impl<'a> Unsubscribe<'a> {
         let (packet_id, properties) = head(reader, version, Place::Unsubscribe)?;
         let mut filters = Vec::new();
         while !reader.is_empty() {
+            check_count(filters.len())?;
             filters.push(reader.text()?);
         }
         if filters.is_empty() {
@@ -194,6 +199,11 @@ impl<'a> Suback<'a> {
             }
         });
     }
+}
+
+fn check_count(filters: usize) -> Result<(), Malformed> {
+    let text = "a SUBSCRIBE or UNSUBSCRIBE has more than 1,000 filters";
+    if filters < FILTERS_MAX { Ok(()) } else { Err(Malformed::new(Reason::QuotaExceeded, text)) }
 }
 
 fn head<'a>(

@@ -2,6 +2,7 @@
 
 use super::speech::{check, check_with};
 use crate::mqtt::Settings;
+use crate::mqtt::codec::subscribe::FILTERS_MAX;
 
 #[test]
 fn logins_are_refused_with_a_code() {
@@ -71,6 +72,71 @@ fn what_is_no_mqtt_ends_the_connection() {
          h> unsubscribe id=2 a/#/b b c
          h< unsuback 2 [TopicFilterInvalid, Success, NoSubscriptionExisted]",
     );
+}
+
+#[test]
+fn what_is_not_supported_is_refused() {
+    check(
+        "> connect client=a v5 will=w:gone will-retain
+         < connack RetainNotSupported ReasonString='a will is to be retained: retained messages are \
+not supported'
+         < closed: retain not supported: a will is to be retained: retained messages are not supported
+         b> connect client=b will=w:gone will-retain
+         b< connack Success
+         c> connect client=c will=$SYS/w:gone
+         c< connack NotAuthorized
+         c< closed: not authorized: a will has a topic of the broker's own
+         d> connect client=d v5
+         d< connack Success
+         d> publish a x retain
+         d< disconnect RetainNotSupported ReasonString='retained messages are not supported'
+         d< closed: retain not supported: retained messages are not supported
+         e> connect client=e
+         e< connack Success
+         e> publish _ x
+         e< closed: topic name invalid: a topic name is empty
+         f> connect client=f v5
+         f< connack Success
+         f> publish _ x
+         f< disconnect ProtocolError ReasonString='a message has neither a topic nor an alias for one'
+         f< closed: protocol error: a message has neither a topic nor an alias for one",
+    );
+}
+
+#[test]
+fn what_is_refused_is_not_subscribed_to() {
+    let long = "x".repeat(4_095);
+    check(&format!(
+        "> connect client=a v5
+         < connack Success
+         > subscribe id=1 +
+         < suback 1 [Success]
+         > subscribe id=2 {long}/# b/c qos=1
+         < suback 2 [QuotaExceeded, GrantedQos1]
+         > publish {long} here
+         < publish {long} here
+         > publish b/c there qos=1 id=1
+         < publish b/c there qos=1 id=2
+         < puback 1
+         > unsubscribe id=3 {long}/# b/c
+         < unsuback 3 [NoSubscriptionExisted, Success]"
+    ));
+}
+
+#[test]
+fn filters_of_a_packet_are_bounded() {
+    let most = ["a"; FILTERS_MAX].join(" ");
+    check(&format!(
+        "> connect client=a v5
+         < connack Success
+         > unsubscribe id=1 {most} a
+         < disconnect QuotaExceeded ReasonString='a SUBSCRIBE or UNSUBSCRIBE has more than 1,000 filters'
+         < closed: quota exceeded: a SUBSCRIBE or UNSUBSCRIBE has more than 1,000 filters
+         b> connect client=b
+         b< connack Success
+         b> unsubscribe id=1 {most}
+         b< unsuback 1 []"
+    ));
 }
 
 #[test]

@@ -140,6 +140,40 @@ fn exactly_once_goes_on_over_connections() {
 }
 
 #[test]
+fn a_resumed_session_is_exact_although_it_will_end_with_its_connection() {
+    check(
+        "> connect client=a v5 session-expiry=100
+         < connack Success
+         > subscribe id=1 a qos=2
+         < suback 1 [GrantedQos2]
+         b> connect client=b v5 session-expiry=100
+         b< connack Success
+         b> publish a one qos=2 id=9
+         < publish a one qos=2 id=2
+         b< pubrec 9
+         b> cut
+         b< closed: cut
+         c> connect client=b v5 resume
+         c< connack present Success
+         c> publish a one qos=2 id=9 dup
+         c< pubrec 9
+         c> pubrel id=9
+         c< pubcomp 9
+         > pubrec id=2
+         < pubrel 2
+         > cut
+         < closed: cut
+         d> connect client=a v5 resume
+         d< connack present Success
+         d< pubrel 2
+         e> connect client=a v5 resume session-expiry=100
+         d< disconnect SessionTakenOver ReasonString='another connection has the same client identifier'
+         d< closed: session taken over: another connection has the same client identifier
+         e< connack Success",
+    );
+}
+
+#[test]
 fn a_client_that_connects_again_takes_over() {
     check(
         "> connect client=a v5
@@ -180,6 +214,11 @@ fn wills_are_published_where_connections_are_lost() {
          d> disconnect reason=4
          < publish w/d gone
          d< closed: the client has disconnected: disconnect with will message
+         g> connect client=g v5 will=w/g:gone
+         g< connack Success
+         g> disconnect reason=128
+         < publish w/g gone
+         g< closed: the client has disconnected: unspecified error
          e> connect client=e v5 will=w/e:gone
          e< connack Success
          f> connect client=e v5
