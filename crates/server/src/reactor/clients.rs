@@ -1,6 +1,7 @@
 //! The shard's clients: reads from them, sends to them, closes them.
 
 use super::client::{Client, Phase};
+use super::doubts::Questioned;
 use super::shard::{CLIENT, Shard};
 use super::socket::{Offer, Received, Sent, Socket};
 use crate::reactor::busy_poll::Party;
@@ -34,8 +35,8 @@ pub(super) struct Clients {
     deadlines: BTreeSet<(Time, u32)>,
     /// Clients that are not read from now.
     paused: Vec<ConnectionId>,
-    /// Clients that may be lost, and until when they are watched closely.
-    pub(super) questioned: Vec<(Time, ConnectionId)>,
+    /// Clients that may be lost.
+    pub(super) questioned: Vec<Questioned>,
     /// Clients that have gone and whose last input is not processed completely.
     leaving: Vec<ConnectionId>,
 }

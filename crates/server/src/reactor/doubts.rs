@@ -5,7 +5,7 @@
 
 use super::mailbox::Letter;
 use super::shard::Shard;
-use angarium_engine::ConnectionId;
+use angarium_engine::{ConnectionId, Time};
 use rustix::net::sockopt;
 use std::time::Duration;
 
@@ -13,6 +13,15 @@ use std::time::Duration;
 const ACKNOWLEDGED_WITHIN: Duration = Duration::from_millis(1_500);
 /// How long the socket of such a client is watched so closely.
 const WATCHED_FOR: Duration = Duration::from_secs(4);
+
+/// A client whose socket is watched closely.
+#[derive(Debug)]
+pub(super) struct Questioned {
+    id: ConnectionId,
+    until: Time,
+    /// The milliseconds that its system may take to acknowledge otherwise; 0: the usual.
+    otherwise: u32,
+}
 
 impl Shard {
     /// At home: has the clients questioned, on their shards, that the engine doubts.
@@ -34,8 +43,13 @@ impl Shard {
         };
         let within = u32::try_from(ACKNOWLEDGED_WITHIN.as_millis()).unwrap_or(u32::MAX);
         // Unix sockets have no such option, and know at once.
+        let otherwise = sockopt::tcp_user_timeout(&client.socket).unwrap_or(0);
         let _ = sockopt::set_tcp_user_timeout(&client.socket, within);
-        self.clients.questioned.push((self.now.plus(WATCHED_FOR), id));
+        let until = self.now.plus(WATCHED_FOR);
+        match self.clients.questioned.iter_mut().find(|it| it.id == id) {
+            Some(before) => before.until = until,
+            None => self.clients.questioned.push(Questioned { id, until, otherwise }),
+        }
         self.node.doubt(self.now, id);
     }
 
@@ -43,14 +57,11 @@ impl Shard {
     pub(super) fn end_questions(&mut self) {
         let (done, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut self.clients.questioned)
             .into_iter()
-            .partition(|(until, _)| *until <= self.now);
+            .partition(|it| it.until <= self.now);
         self.clients.questioned = rest;
-        for (_, id) in done {
-            let is_questioned = self.clients.questioned.iter().any(|(_, other)| *other == id);
-            if let Some(client) = self.clients.index_of(id).and_then(|at| self.clients.get(at))
-                && !is_questioned
-            {
-                let _ = sockopt::set_tcp_user_timeout(&client.socket, 0);
+        for Questioned { id, otherwise, .. } in done {
+            if let Some(client) = self.clients.index_of(id).and_then(|at| self.clients.get(at)) {
+                let _ = sockopt::set_tcp_user_timeout(&client.socket, otherwise);
             }
         }
     }
