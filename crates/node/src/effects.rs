@@ -419,6 +419,7 @@ impl Effects for NodeEffects {
             return self.links.say(shard, FromHome::Cancelled { name, why, consumer });
         }
         self.touch(channel.connection).consumer_cancelled(channel, consumer, why);
+        self.note_call(channel.connection);
     }
 
     fn drained(&mut self, channel: ChannelId, consumer: &str, delivered: u64) {
@@ -430,6 +431,7 @@ impl Effects for NodeEffects {
 
     fn subscription_revoked(&mut self, channel: ChannelId, subscribed: &Subscribe<'_>) {
         self.touch(channel.connection).subscription_revoked(subscribed);
+        self.note_call(channel.connection);
     }
 
     fn channel_failed(&mut self, channel: ChannelId, why: Refusal) {

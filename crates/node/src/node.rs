@@ -337,6 +337,8 @@ impl Node {
             self.answer(now);
         }
         self.let_resting_go_on(now);
+        // Connections that end here get no messages from the dispatch below.
+        self.call_handlers(now);
         while let Some(id) = self.connections.resumable.pop() {
             self.drive_carry(now, id);
             self.answer(now);
@@ -382,6 +384,7 @@ impl Node {
             || !self.connections.connection_queries.looks.is_empty()
             || !self.administration.revocations.endings.is_empty()
             || !self.effects.spill.stirred.is_empty()
+            || !self.effects.calling.is_empty()
     }
 
     /// When [`Node::expire`], or the end of a turn, next has something to do.

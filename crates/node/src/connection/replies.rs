@@ -25,8 +25,11 @@ impl Node {
         let has_input = !connection.carry.is_empty();
         let replied =
             self.with_handler(now, id, |handler, context| handler.replied(context, channel, reply));
-        if replied.is_some() && has_input {
-            self.connections.resumable.push(id);
+        if replied.is_some() {
+            self.effects.note_call(id);
+            if has_input {
+                self.connections.resumable.push(id);
+            }
         }
     }
 

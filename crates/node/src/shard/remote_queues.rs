@@ -157,6 +157,7 @@ impl Node {
             }
             FromHome::Cancelled { why, consumer, .. } => {
                 writer.consumer_cancelled(channel, consumer, why);
+                self.effects.note_call(channel.connection);
             }
             FromHome::QueueCongested { publish, queue, .. } => {
                 writer.congested(channel, publish, queue);

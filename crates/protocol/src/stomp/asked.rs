@@ -1,10 +1,24 @@
 //! What a connection asks the engine for, and what it keeps until the answer comes.
 
+use super::fault::Fault;
 use super::subscription::Durable;
 use angarium_engine::{Binding, Consume, QueueOptions, Request, Settle};
 
 /// The channel of publishes, and of all requests that are no subscription's.
 pub(super) const MAIN: u16 = 0;
+
+/// Bytes of a receipt: many may wait.
+const RECEIPT_BYTES_MAX: usize = 1_024;
+
+/// Refuses a receipt that is too long.
+#[inline]
+pub(super) fn check_receipt(receipt: Option<&str>) -> Result<(), Fault> {
+    if receipt.is_none_or(|receipt| receipt.len() <= RECEIPT_BYTES_MAX) {
+        return Ok(());
+    }
+    let text = format!("the receipt is longer than {RECEIPT_BYTES_MAX} bytes: take a shorter one");
+    Err(Fault::new("Malformed frame", text))
+}
 
 /// What an awaited answer of the engine is for.
 #[derive(Debug)]
@@ -75,13 +89,15 @@ pub(super) struct Ending {
     pub(super) commits: bool,
 }
 
-/// An acknowledgement with a receipt, which comes once the acknowledgement is flushed: it is the only one of
-/// a transaction.
+/// An acknowledgement with a receipt, which comes once the acknowledgement is flushed. It is carried out by
+/// transactions of its own: one of many messages by several.
 #[derive(Debug)]
 pub(super) struct Acknowledging {
     pub(super) channel: u16,
     pub(super) settle: Settle,
     pub(super) receipt: Box<str>,
+    /// The part of it that comes next, or is being committed.
+    pub(super) part: Settle,
     pub(super) has_begun: bool,
 }
 

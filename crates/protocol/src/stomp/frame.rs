@@ -193,6 +193,12 @@ pub fn gap(input: &[u8]) -> usize {
     }
 }
 
+/// A header's name as it is compared and kept: 1.0 knows no escapes, and its clients put spaces in front.
+#[inline]
+pub(super) fn plain_name(raw: &[u8], version: Version) -> &[u8] {
+    if version == Version::V1_0 { raw.trim_ascii_start() } else { raw }
+}
+
 /// The text of a header's name or value.
 #[inline]
 pub fn unescaped(raw: &[u8], version: Version) -> Result<Cow<'_, str>, Malformed> {

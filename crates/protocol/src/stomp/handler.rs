@@ -13,10 +13,10 @@
 //! acknowledgements are those of its messages. While a request that decides about what follows is not
 //! answered, the connection takes no input.
 
-use super::asked::{Asked, Declared, MAIN, Taken};
+use super::asked::{Asked, Declared, MAIN, Taken, check_receipt};
 use super::codec::{Frame, Headers, body_of};
 use super::fault::Fault;
-use super::frame::{Head, Limits, Malformed, Version, gap};
+use super::frame::{Head, Limits, Version, gap};
 use super::settings::Settings;
 use super::subscription::{Subscription, Transaction};
 use super::unfinished::Reassembly;
@@ -31,8 +31,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Publishes that may wait for their outcome; with more, the connection is not read from.
-const UNCONFIRMED_MAX: usize = 65_536;
 /// Bytes of a body without a length that are looked through again when more arrives.
 const SEARCHED_AGAIN_MAX: usize = 16 << 10;
 /// Bytes of the body of a frame that has no use for one.
@@ -107,6 +105,8 @@ pub(super) enum Waiting {
     ToEnter,
     /// Until all shards know what was subscribed to: then the receipt goes out.
     Shards(Option<Box<str>>),
+    /// Until there is room for more publishes that wait for their outcome.
+    Confirms,
     /// Until the engine has answered what was asked on a channel.
     Answer(u16, Asked),
 }
@@ -256,7 +256,7 @@ impl Handler {
                 self.reassembly = Some(Box::new(Reassembly::new(&head, &input[..head.bytes])));
                 Ok(head.bytes)
             }
-            Err(malformed) => Err(self.malformed(context, malformed)),
+            Err(malformed) => Err(self.fail_message(context, input, &malformed.into())),
         }
     }
 
@@ -268,13 +268,21 @@ impl Handler {
         }
     }
 
-    /// Ends the connection for bytes that are no frame.
-    pub(super) fn malformed(
+    /// Ends the connection for a frame that is not taken whole. `input` begins with its head, which names
+    /// the receipt if it can be read.
+    #[cold]
+    pub(super) fn fail_message(
         &mut self,
         context: &mut Context<impl Host>,
-        malformed: Malformed,
+        input: &[u8],
+        fault: &Fault,
     ) -> Close {
-        self.fail(context, &malformed.into(), None)
+        let head = Head::read(input, &self.settings.limits()).ok().flatten();
+        let receipt = head.and_then(|head| {
+            let headers = Headers::new(head.lines, self.frame_version(head.command));
+            headers.get("receipt").ok().flatten()
+        });
+        self.fail(context, fault, receipt.as_deref())
     }
 
     /// Takes a frame.
@@ -306,6 +314,7 @@ impl Handler {
         frame: &Frame<'_>,
     ) -> Result<Taken, Fault> {
         let headers = &frame.headers;
+        check_receipt(headers.get("receipt")?.as_deref())?;
         match frame.command {
             b"SUBSCRIBE" => self.subscribe(context, headers),
             b"UNSUBSCRIBE" => self.unsubscribe(context, headers),
@@ -349,6 +358,15 @@ impl Handler {
         }
     }
 
+    /// Takes no more input while many publishes wait for their outcome.
+    #[cold]
+    fn await_room(&mut self, context: &mut Context<impl Host>) {
+        if self.waiting.is_none() && self.state == State::Open {
+            self.waiting = Some(Waiting::Confirms);
+            self.outgoing(context).0.awaits_room = true;
+        }
+    }
+
     /// Whether an ERROR frame was written that ends the connection.
     fn has_failed(&self, context: &mut Context<impl Host>) -> bool {
         self.outgoing(context).0.failed.is_some()
@@ -377,8 +395,8 @@ impl ProtocolHandler for Handler {
             if context.engine.is_step_over() {
                 break;
             }
-            if self.outgoing(context).0.unconfirmed.len() > UNCONFIRMED_MAX {
-                break;
+            if self.outgoing(context).0.unconfirmed.is_full() {
+                self.await_room(context);
             }
         }
         let is_over = match self.state {
@@ -388,6 +406,14 @@ impl ProtocolHandler for Handler {
             State::Greeting | State::Over => false,
         };
         if is_over { Err(self.closed(context)) } else { Ok(used) }
+    }
+
+    fn written(&mut self, context: &mut Context<impl Host>) -> Result<(), Close> {
+        if self.has_failed(context) {
+            return Err(self.closed(context));
+        }
+        self.waiting.take_if(|it| matches!(it, Waiting::Confirms));
+        Ok(())
     }
 
     fn replied(
@@ -469,19 +495,21 @@ impl ProtocolHandler for Handler {
 
     fn held_bytes(&self) -> usize {
         let names = |it: &Subscription| size_of::<Subscription>() + it.name_bytes();
+        let temporary = self.temporary.iter().map(|(name, queue)| name.len() + queue.len());
         let transactions = self.transactions.values().map(Transaction::held_bytes);
         self.reassembly.as_ref().map_or(0, |it| it.held_bytes())
             + self.kept.capacity()
             + self.subscriptions.iter().map(names).sum::<usize>()
             + transactions.sum::<usize>()
+            + self.transactions.keys().map(|name| name.len()).sum::<usize>()
+            + temporary.sum::<usize>()
     }
 
     fn refuse_unfinished(&mut self, context: &mut Context<impl Host>) -> Result<(), Close> {
-        if self.reassembly.is_none() {
-            return Ok(());
-        }
+        let Some(reassembly) = self.reassembly.take() else { return Ok(()) };
         let text = "memory is short: the message was given up before it had arrived whole";
-        Err(self.fail(context, &Fault::new("resource_error", text), None))
+        let fault = Fault::new("resource_error", text);
+        Err(self.fail_message(context, &reassembly.head, &fault))
     }
 
     fn reading_paused(&mut self, now: Time) {

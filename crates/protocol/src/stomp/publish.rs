@@ -1,10 +1,10 @@
 //! Messages from the client: SEND.
 
-use super::asked::{Asked, Declared, MAIN, Taken};
-use super::codec::Headers;
+use super::asked::{Asked, Declared, MAIN, Taken, check_receipt};
+use super::codec::{Headers, Version, put_header};
 use super::destination::{self, Destination};
 use super::fault::Fault;
-use super::frame::{Malformed, number, unescaped};
+use super::frame::{Malformed, number, plain_name, unescaped};
 use super::handler::Handler;
 use super::mapping::{QueueHeaders, truth};
 use super::properties::{self, EXPIRATION, EXPIRES, PRIORITY, REPLY_TO, USER_ID};
@@ -44,6 +44,10 @@ impl<'a> Sent<'a> {
     fn read(headers: &Headers<'a>, kept: &mut Vec<u8>) -> Result<Sent<'a>, Fault> {
         let (mut sent, version) = (Sent::default(), headers.version());
         for (name, value) in headers.raw() {
+            let name = plain_name(name, version);
+            if name.is_empty() {
+                return Err(Malformed::HeaderLine.into());
+            }
             let text = || unescaped(value, version);
             match name {
                 b"destination" => first(&mut sent.destination, text)?,
@@ -158,6 +162,7 @@ impl Handler {
         kept: &mut Vec<u8>,
     ) -> Result<Taken, Fault> {
         let sent = Sent::read(headers, kept)?;
+        check_receipt(sent.receipt.as_deref())?;
         let named =
             sent.destination.as_deref().ok_or_else(|| Fault::missing("SEND", "destination"))?;
         let destination = Destination::parse(named, sent.is_multicast)?;
@@ -166,12 +171,7 @@ impl Handler {
             let Some(address) = self.reply_address(context, reply_to)? else {
                 return Ok(Taken::Again);
             };
-            properties::keep(
-                kept,
-                REPLY_TO.as_bytes(),
-                address.as_bytes(),
-                super::frame::Version::V1_1,
-            )?;
+            put_header(kept, REPLY_TO, &address, Version::V1_2);
         }
         if let Destination::Queue(name) = &destination
             && self.ensure_queue(context, name, sent.has_queue_headers.then_some(headers))?

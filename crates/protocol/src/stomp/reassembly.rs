@@ -21,17 +21,21 @@ impl Handler {
         if part > 0 {
             let bytes = (it.body.len() + part) as u64;
             if bytes > most {
-                return Err(self.malformed(context, Malformed::BodyTooLong(most)));
+                let head = std::mem::take(&mut it.head);
+                let fault = Malformed::BodyTooLong(most).into();
+                return Err(self.fail_message(context, &head, &fault));
             }
             if !it.body.extend(&input[..part], it.length.unwrap_or(bytes)) {
                 let text = format!("the system refuses the memory for a message of {bytes} bytes");
                 let fault = super::fault::Fault::new("resource_error", text);
-                return Err(self.fail(context, &fault, None));
+                let head = std::mem::take(&mut it.head);
+                return Err(self.fail_message(context, &head, &fault));
             }
             return Ok(part);
         }
         if input.first() != Some(&0) {
-            return Err(self.malformed(context, Malformed::NoNul));
+            let head = std::mem::take(&mut it.head);
+            return Err(self.fail_message(context, &head, &Malformed::NoNul.into()));
         }
         let body = it.whole.take().unwrap_or_else(|| std::mem::take(&mut it.body).into_shared());
         let head = std::mem::take(&mut it.head);

@@ -1,6 +1,6 @@
 //! ACK and NACK.
 
-use super::asked::{Acknowledging, Asked, MAIN, Taken};
+use super::asked::{Acknowledging, Asked, MAIN, Taken, check_receipt};
 use super::codec::{Frame, Headers};
 use super::fault::{Failure, Fault};
 use super::frame::Version;
@@ -9,6 +9,9 @@ use super::mapping::truth;
 use super::subscription::{AckMode, ID_SEPARATOR};
 use crate::{Context, Host};
 use angarium_engine::{Outcome, Refusal, RefusalKind, Reply, Request, Settle};
+
+/// Messages whose acknowledgements are one transaction: well below what a transaction may hold.
+const PART_TAGS: u64 = 50_000;
 
 /// A delivery, as a message's id names it.
 struct Named {
@@ -45,12 +48,19 @@ impl Handler {
                 self.receipt(context, headers.get("receipt")?.as_deref());
                 return Ok(Taken::Done);
             }
-            AckMode::Client => Settle::range(0, tag, outcome),
+            AckMode::Client => {
+                Settle::range(subscription.settled.saturating_add(1).min(tag), tag, outcome)
+            }
             AckMode::Individual => Settle::one(tag, outcome),
         };
         if tag == 0 || tag > self.outgoing(context).0.last_tag(channel) {
             let text = format!("{command} of '{id}', which was not delivered");
             return Err(Fault::new("Invalid message-id", text));
+        }
+        if ack == AckMode::Client
+            && let Some(it) = self.subscriptions.iter_mut().find(|it| it.serial == serial)
+        {
+            it.settled = it.settled.max(tag);
         }
         self.settle(context, channel, settle, headers)?;
         Ok(Taken::Done)
@@ -64,6 +74,7 @@ impl Handler {
         headers: &Headers<'_>,
     ) -> Result<(), Fault> {
         let mut receipt: Option<Box<str>> = headers.get("receipt")?.map(Into::into);
+        check_receipt(receipt.as_deref())?;
         let mut transaction = None;
         if let Some(name) = headers.get("transaction")? {
             let found = self.transaction(&name)?;
@@ -71,7 +82,8 @@ impl Handler {
             found.receipts.extend(receipt.take());
         }
         if let Some(receipt) = receipt {
-            let it = Acknowledging { channel, settle, receipt, has_begun: false };
+            let part = part_of(settle, settle.first);
+            let it = Acknowledging { channel, settle, receipt, part, has_begun: false };
             self.ask(context, MAIN, Request::BeginTransaction, Asked::Acknowledge(it.into()));
             return Ok(());
         }
@@ -87,13 +99,19 @@ impl Handler {
     ) -> Result<(), Failure> {
         match reply {
             Ok(Reply::Transaction { id }) if !it.has_begun => {
-                let (channel, settle) = (self.channel_id(it.channel), it.settle.within(Some(id)));
+                let (channel, settle) = (self.channel_id(it.channel), it.part.within(Some(id)));
                 let settled = context.engine.settle(context.now, channel, settle, context.host);
                 if let Err(refusal) = settled {
                     return Err((not_settled(refusal), Some(it.receipt)));
                 }
                 let asked = Asked::Acknowledge(Acknowledging { has_begun: true, ..it }.into());
                 self.ask(context, MAIN, Request::EndTransaction { id, commits: true }, asked);
+            }
+            Ok(_) if it.part.last < it.settle.last => {
+                let part = part_of(it.settle, it.part.last + 1);
+                let asked = Acknowledging { part, has_begun: false, ..it };
+                let asked = Asked::Acknowledge(asked.into());
+                self.ask(context, MAIN, Request::BeginTransaction, asked);
             }
             Ok(_) => self.receipt(context, Some(&it.receipt)),
             Err(refusal) => return Err((not_settled(refusal), Some(it.receipt))),
@@ -107,6 +125,11 @@ impl Handler {
         let (serial, tag) = rest.split_once(ID_SEPARATOR)?;
         Some(Named { serial: serial.parse().ok()?, tag: tag.parse().ok()? })
     }
+}
+
+/// The part of a settle that begins with a tag.
+fn part_of(settle: Settle, first: u64) -> Settle {
+    Settle { first, last: settle.last.min(first.saturating_add(PART_TAGS - 1)), ..settle }
 }
 
 /// What becomes of a message that the client does not want: it goes back to its queue unless the client says
@@ -124,5 +147,21 @@ fn not_settled(refusal: Refusal) -> Fault {
             Fault::new("Invalid message-id", text)
         }
         _ => refusal.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_messages_are_acknowledged_in_parts() {
+        let all = Settle::range(1, 2 * PART_TAGS + 1, Outcome::Accept);
+        let parts: Vec<_> = [1, PART_TAGS + 1, 2 * PART_TAGS + 1]
+            .map(|first| part_of(all, first))
+            .map(|part| (part.first, part.last))
+            .into();
+        let n = PART_TAGS;
+        assert_eq!(parts, [(1, n), (n + 1, 2 * n), (2 * n + 1, 2 * n + 1)]);
     }
 }

@@ -329,6 +329,7 @@ impl Handler {
             channel,
             ack,
             durable,
+            settled: 0,
             is_direct: false,
         });
         Ok(channel)

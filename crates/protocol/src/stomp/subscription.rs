@@ -28,13 +28,22 @@ pub(super) struct Subscription {
     pub(super) ack: AckMode,
     /// What goes where the client does not want it any more.
     pub(super) durable: Option<Durable>,
+    /// The last tag that an acknowledgement of all messages before it named.
+    pub(super) settled: u64,
     /// It gets messages without a queue.
     pub(super) is_direct: bool,
 }
 
 impl Subscription {
     pub(super) fn name_bytes(&self) -> usize {
-        self.destination.len() + self.id.as_ref().map_or(0, |id| id.len())
+        let durable = match &self.durable {
+            Some(Durable::Named { owner, name }) => {
+                name.len() + owner.as_ref().map_or(0, String::len)
+            }
+            Some(Durable::Queue(name)) => name.len(),
+            None => 0,
+        };
+        self.destination.len() + self.id.as_ref().map_or(0, |id| id.len()) + durable
     }
 }
 

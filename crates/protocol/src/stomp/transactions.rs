@@ -82,7 +82,12 @@ impl Handler {
     ) -> Result<(), Failure> {
         let Ending { receipts, receipt, commits } = ending;
         if let Err(refusal) = reply {
-            let text = format!("the transaction was rolled back: {}", refusal.text);
+            let text = match refusal.kind {
+                // The refusal itself says what has become of it.
+                RefusalKind::InDoubt => refusal.text,
+                _ if !commits => refusal.text,
+                _ => format!("the transaction was rolled back: {}", refusal.text),
+            };
             let kind = match refusal.kind {
                 RefusalKind::Unroutable => RefusalKind::NotFound,
                 kind => kind,

@@ -2,6 +2,11 @@
 
 use std::collections::VecDeque;
 
+/// Publishes that may wait for their outcome, and bytes of their receipts; with more, the connection is not
+/// read from.
+const UNCONFIRMED_MAX: usize = 65_536;
+const RECEIPTS_BYTES_MAX: usize = 4 << 20;
+
 /// A publish that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Waiting {
@@ -13,24 +18,38 @@ pub(super) enum Waiting {
     Done,
 }
 
+impl Waiting {
+    fn bytes(&self) -> usize {
+        match self {
+            Waiting::Receipt(receipt) => receipt.len(),
+            Waiting::Silent | Waiting::Done => 0,
+        }
+    }
+}
+
 /// The publishes that wait, in the order of their numbers.
 #[derive(Debug, Default)]
 pub(super) struct Ring {
     /// How many were taken out.
     gone: u64,
     waiting: VecDeque<Waiting>,
+    /// Of their receipts.
+    bytes: usize,
 }
 
 impl Ring {
     /// Adds the next publish.
     #[inline]
     pub(super) fn push(&mut self, waiting: Waiting) {
+        self.bytes += waiting.bytes();
         self.waiting.push_back(waiting);
     }
 
     /// The last publish was refused before it got a number.
     pub(super) fn pop(&mut self) {
-        self.waiting.pop_back();
+        if let Some(waiting) = self.waiting.pop_back() {
+            self.bytes -= waiting.bytes();
+        }
     }
 
     /// Takes out the first one, if its number is at most `number`.
@@ -40,6 +59,7 @@ impl Ring {
         }
         let taken = self.waiting.pop_front()?;
         self.gone += 1;
+        self.bytes -= taken.bytes();
         self.drop_done();
         Some(taken)
     }
@@ -49,6 +69,7 @@ impl Ring {
         let index = number.checked_sub(self.gone + 1)?;
         let waiting = self.waiting.get_mut(usize::try_from(index).ok()?)?;
         let taken = std::mem::replace(waiting, Waiting::Done);
+        self.bytes -= taken.bytes();
         self.drop_done();
         Some(taken)
     }
@@ -65,12 +86,19 @@ impl Ring {
         self.waiting.is_empty()
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.waiting.len()
+    /// More wait than may.
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.waiting.len() > UNCONFIRMED_MAX || self.bytes > RECEIPTS_BYTES_MAX
+    }
+
+    /// There is room for many more.
+    pub(super) fn has_room(&self) -> bool {
+        self.waiting.len() <= UNCONFIRMED_MAX / 2 && self.bytes <= RECEIPTS_BYTES_MAX / 2
     }
 
     pub(super) fn held_bytes(&self) -> usize {
-        self.waiting.capacity() * size_of::<Waiting>()
+        self.waiting.capacity() * size_of::<Waiting>() + self.bytes
     }
 }
 
@@ -89,11 +117,31 @@ mod tests {
         assert_eq!((ring.take_one(0), ring.take_one(5)), (None, None));
         assert_eq!(ring.take_first_of(3), Some(Waiting::Silent));
         assert_eq!(ring.take_first_of(3), Some(Waiting::Silent));
-        assert_eq!((ring.take_first_of(3), ring.len()), (None, 1));
+        assert_eq!((ring.take_first_of(3), ring.waiting.len()), (None, 1));
         ring.push(receipt("e"));
         assert_eq!(ring.take_one(5), Some(receipt("e")));
         assert_eq!(ring.take_one(4), Some(receipt("d")));
         assert!(ring.is_empty());
+        assert_eq!(ring.bytes, 0);
         assert_eq!(ring.take_one(4), None);
+    }
+
+    #[test]
+    fn it_is_full_of_publishes_or_of_receipts() {
+        let long: Box<str> = "r".repeat(1_024).into();
+        for (waiting, most) in [
+            (Waiting::Silent, UNCONFIRMED_MAX),
+            (Waiting::Receipt(long), RECEIPTS_BYTES_MAX / 1_024),
+        ] {
+            let mut ring = Ring::default();
+            (0..most).for_each(|_| ring.push(waiting.clone()));
+            assert!(!ring.is_full() && !ring.has_room());
+            ring.push(waiting);
+            assert!(ring.is_full());
+            while ring.take_first_of(most as u64 / 2).is_some() {}
+            assert!(!ring.is_full() && !ring.has_room());
+            ring.take_first_of(u64::MAX);
+            assert!(ring.has_room());
+        }
     }
 }

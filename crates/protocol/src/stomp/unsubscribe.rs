@@ -2,6 +2,7 @@
 
 use super::asked::{Asked, MAIN, Taken, Unsubscribing};
 use super::codec::Headers;
+use super::destination::Destination;
 use super::fault::{Failure, Fault};
 use super::handler::Handler;
 use super::mapping::{self, DURABLE, SUBSCRIPTION_NAMES};
@@ -64,6 +65,17 @@ impl Handler {
     fn end_subscription(&mut self, context: &mut Context<impl Host>, channel: u16) {
         context.engine.close(context.now, self.channel_id(channel), context.host);
         self.outgoing(context).0.forget(channel);
+        self.forget_temporary();
+    }
+
+    /// Forgets temporary queues without subscriptions: they were deleted with their last one.
+    fn forget_temporary(&mut self) {
+        let Handler { temporary, subscriptions, .. } = self;
+        let is_named = |name: &str| {
+            let of = |destination: &str| matches!(Destination::parse(destination, false), Ok(Destination::TempQueue(it)) if it == name);
+            subscriptions.iter().any(|it| of(&it.destination))
+        };
+        temporary.retain(|name, _| is_named(name));
     }
 
     fn delete_durable(

@@ -28,6 +28,8 @@ pub struct Writer {
     pub(super) has_direct: bool,
     /// The receipt of DISCONNECT, until all publishes are confirmed.
     farewell: Option<Box<str>>,
+    /// The handler reads on once there is room for more publishes that wait.
+    pub(super) awaits_room: bool,
     /// An ERROR frame was written: nothing comes behind it.
     pub(super) failed: Option<Box<str>>,
 }
@@ -98,12 +100,13 @@ impl Writer {
         }
     }
 
-    /// Writes ERROR, behind which nothing comes.
+    /// Writes ERROR, behind which nothing comes; the handler ends the connection.
     pub(super) fn fail(&mut self, out: &mut Output, fault: &Fault, receipt: Option<&str>) {
         if self.failed.is_some() {
             return;
         }
         put_error(&mut out.bytes, self.version, fault, receipt);
+        out.calls_handler = true;
         self.failed = Some(format!("{}: {}", fault.message, fault.text).into());
     }
 
@@ -230,6 +233,10 @@ impl ProtocolWriter for Writer {
         {
             self.put_receipt(out, &receipt);
         }
+        if self.awaits_room && self.unconfirmed.has_room() {
+            self.awaits_room = false;
+            out.calls_handler = true;
+        }
     }
 
     /// Writes ERROR: STOMP has no other word for it.
@@ -257,7 +264,13 @@ impl ProtocolWriter for Writer {
 
     fn held_bytes(&self) -> usize {
         let shown = self.shown.iter().flatten();
-        let bytes = |it: &Shown| size_of::<Shown>() + it.head.capacity() + it.id.capacity();
+        let bytes = |it: &Shown| {
+            let asked = match &it.destination {
+                ShownDestination::Asked(asked) => asked.len(),
+                ShownDestination::Origin | ShownDestination::Subject(_) => 0,
+            };
+            size_of::<Shown>() + it.head.capacity() + it.id.capacity() + asked
+        };
         self.unconfirmed.held_bytes() + shown.map(|shown| bytes(shown)).sum::<usize>()
     }
 }

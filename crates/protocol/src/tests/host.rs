@@ -417,10 +417,11 @@ impl TestHost {
                 let records = Ok(records.collect());
                 self.engine.finish_load(self.now, load.id, records, &mut self.host);
             }
-            idle &= !self.call_handlers();
             let flushed = Position(self.host.next_position + 1);
             self.engine.durable(flushed, &mut self.host);
+            idle &= !self.call_handlers();
             self.engine.dispatch(self.now, &mut self.host);
+            idle &= !self.call_handlers();
             if idle && self.host.replies.is_empty() && self.host.loads.is_empty() {
                 return;
             }

@@ -56,7 +56,6 @@ fn exchanges_have_to_be_there() {
         < MESSAGE|subscription:1|destination:/exchange/amq.fanout|message-id:S@@2@@1||y
         > SUBSCRIBE|id:2|destination:/exchange/does.not.exist|receipt:7||
         < ERROR|message:not_found|receipt-id:7||NOT_FOUND - no exchange 'does.not.exist' in vhost '/'
-        > wait 0
         < closed
         ",
     );
@@ -77,6 +76,44 @@ fn answers_find_temporary_queues() {
         > SEND|destination:/temp-queue/none||x
         < ERROR|message:not_found||there is no /temp-queue/none on this connection: SUBSCRIBE to it, or \
           a reply-to header with it, makes it
+        < closed
+        ",
+    );
+}
+
+#[test]
+fn addresses_of_answers_are_escaped_as_they_came() {
+    check(
+        "
+        > SUBSCRIBE|id:0|destination:/topic/t||
+        > SEND|destination:/topic/t|reply-to:x\\n\\nforged||1
+        < MESSAGE|subscription:0|destination:/topic/t|message-id:S@@1@@1|reply-to:x\\n\\nforged||1
+        > SEND|destination:/topic/t|reply-to:C\\c\\\\p||2
+        < MESSAGE|subscription:0|destination:/topic/t|message-id:S@@1@@2|reply-to:C\\c\\\\p||2
+        ",
+    );
+}
+
+#[test]
+fn temporary_queues_go_with_their_last_subscription() {
+    check(
+        "
+        > SUBSCRIBE|id:0|destination:/temp-queue/t||
+        > SUBSCRIBE|id:1|destination:/temp-queue/t||
+        > UNSUBSCRIBE|id:0|receipt:1||
+        < RECEIPT|receipt-id:1||
+        > SEND|destination:/temp-queue/t||x
+        < MESSAGE|subscription:1|destination:/temp-queue/t|message-id:S@@2@@1||x
+        > UNSUBSCRIBE|id:1|receipt:2||
+        < RECEIPT|receipt-id:2||
+        > SUBSCRIBE|id:2|destination:/temp-queue/t||
+        > SEND|destination:/temp-queue/t||y
+        < MESSAGE|subscription:2|destination:/temp-queue/t|message-id:S@@3@@1||y
+        > UNSUBSCRIBE|id:2|receipt:3||
+        < RECEIPT|receipt-id:3||
+        > SEND|destination:/temp-queue/t||z
+        < ERROR|message:not_found||there is no /temp-queue/t on this connection: SUBSCRIBE to it, or a \
+          reply-to header with it, makes it
         < closed
         ",
     );

@@ -1,5 +1,6 @@
 //! What is wrong is said, and loses nothing.
 
+use super::super::codec::Version;
 use super::check;
 
 #[test]
@@ -43,6 +44,61 @@ fn frames_that_are_wrong_say_why() {
     ] {
         check_wrong(frame, message, why);
     }
+}
+
+#[test]
+fn errors_of_messages_whose_head_was_read_name_the_receipt() {
+    for (frame, message, why) in [
+        ("content-length:1048577||", "Message too large", "the body is longer than 1048576 bytes"),
+        (
+            "content-length:1||xx",
+            "Malformed frame",
+            "behind the body, of as many bytes as content-length says, comes no NUL",
+        ),
+    ] {
+        check(&format!(
+            "
+            > SEND|destination:/queue/a|receipt:7|{frame}
+            < ERROR|message:{message}|receipt-id:7||{why}
+            < closed
+            "
+        ));
+    }
+}
+
+#[test]
+fn receipts_have_a_limit() {
+    let long = "r".repeat(1_025);
+    for frame in ["SEND|destination:/queue/a", "BEGIN|transaction:t", "DISCONNECT"] {
+        check(&format!(
+            "
+            > {frame}|receipt:{long}||
+            < ERROR|message:Malformed frame|receipt-id:{long}||the receipt is longer than 1024 bytes: \
+              take a shorter one
+            < closed
+            "
+        ));
+    }
+}
+
+#[test]
+fn the_first_version_forges_nothing_with_spaces() {
+    super::check_with(
+        Some(Version::V1_0),
+        "
+        > SUBSCRIBE|destination:/topic/t||
+        > SEND|destination:/topic/t| subscription:s| ack:a| message-id:m| content-length:1| odd: x||yes
+        < MESSAGE|destination:/topic/t|message-id:S@@1@@1|odd:x||yes
+        > SEND|destination:/topic/t| user-id:admin||no
+        < ERROR|message:precondition_failed||PRECONDITION_FAILED - user-id is 'admin', and the \
+          connection's user 'guest'
+        < closed
+        b> SEND|destination:/topic/t| :x||no
+        b< ERROR|message:Malformed frame||a header line is not of the form name:value (headers end with \
+          an empty line)
+        b< closed
+        ",
+    );
 }
 
 fn check_wrong(frame: &str, message: &str, why: &str) {
@@ -110,7 +166,6 @@ fn arguments_that_differ_are_told_in_words() {
         > SUBSCRIBE|id:1|destination:/queue/a|auto-delete:true|receipt:2||
         < ERROR|message:precondition_failed|receipt-id:2||PRECONDITION_FAILED - queue 'a' in vhost '/' \
           differs in auto_delete: received true, current is false
-        > wait 0
         < closed
         b> SUBSCRIBE|id:0|destination:/queue/b|auto-delete:true||
         b> SEND|destination:/queue/b||1
@@ -173,6 +228,7 @@ fn rights_are_those_of_the_user() {
         d> SUBSCRIBE|id:0|destination:/queue/old||
         d< ERROR|message:access_refused||ACCESS_REFUSED - read access to queue 'old' in vhost '/' \
           refused for user 'writer'
+        d< closed
         ",
     );
 }
@@ -187,7 +243,6 @@ fn a_queue_that_is_deleted_ends_its_subscribers() {
         B> 1 queue.delete queue=a
         B< 1 queue.delete-ok
         < ERROR|message:Server cancelled subscription||the queue of a subscription was deleted
-        > wait 0
         < closed
         ",
     );

@@ -65,3 +65,16 @@ fn large_messages_may_come_in_any_pieces() {
         }
     }
 }
+
+#[test]
+fn a_connection_goes_on_once_its_receipts_have_come() {
+    let mut session = b"CONNECT\naccept-version:1.2\n\n\0".to_vec();
+    let count = 5_000;
+    for number in 0..count {
+        let send =
+            format!("SEND\ndestination:/queue/a\npersistent:true\nreceipt:{number:01000}\n\nx\0");
+        session.extend_from_slice(send.as_bytes());
+    }
+    let output = String::from_utf8(output(&[&session])).unwrap();
+    assert_eq!(output.matches("RECEIPT|").count(), count);
+}

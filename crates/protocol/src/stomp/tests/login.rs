@@ -122,7 +122,6 @@ fn the_broker_says_why_it_ends_connections() {
         < CONNECTED|S|heart-beat:0,0|version:1.0|host:/||
         > shutdown the broker is shutting down
         < ERROR|message:Connection closed||the broker is shutting down
-        > wait 0
         < closed
         ",
     );

@@ -26,6 +26,31 @@ fn acknowledgements_of_mode_client_are_cumulative() {
 }
 
 #[test]
+fn acknowledgements_of_mode_client_may_have_receipts() {
+    check(
+        "
+        > SUBSCRIBE|id:0|destination:/queue/a|ack:client||
+        > SEND|destination:/queue/a||1
+        < MESSAGE|subscription:0|destination:/queue/a|message-id:S@@1@@1|ack:S@@1@@1||1
+        > SEND|destination:/queue/a||2
+        < MESSAGE|subscription:0|destination:/queue/a|message-id:S@@1@@2|ack:S@@1@@2||2
+        > SEND|destination:/queue/a||3
+        < MESSAGE|subscription:0|destination:/queue/a|message-id:S@@1@@3|ack:S@@1@@3||3
+        > ACK|id:S@@1@@2|receipt:1||
+        < RECEIPT|receipt-id:1||
+        > ACK|id:S@@1@@1|receipt:2||
+        < RECEIPT|receipt-id:2||
+        > NACK|id:S@@1@@3|receipt:3||
+        < RECEIPT|receipt-id:3||
+        < MESSAGE|subscription:0|destination:/queue/a|message-id:S@@1@@4|ack:S@@1@@4|redelivered:true|\
+          x-delivery-count:1||3
+        > ACK|id:S@@1@@4|receipt:4||
+        < RECEIPT|receipt-id:4||
+        ",
+    );
+}
+
+#[test]
 fn others_are_for_one_message() {
     check(
         "
@@ -44,7 +69,6 @@ fn others_are_for_one_message() {
         > ACK|id:S@@2@@1|receipt:twice||
         < ERROR|message:Invalid message-id|receipt-id:twice||the message does not wait for an \
           acknowledgement: it has had one, or the broker has taken it back
-        > wait 0
         < closed
         ",
     );
@@ -186,6 +210,7 @@ fn durable_subscriptions_of_artemis_belong_to_clients() {
         b> SUBSCRIBE|id:0|destination:/topic/t|activemq.subscriptionName:mine||
         b< ERROR|message:resource_locked||RESOURCE_LOCKED - subscription 'mine' of client 'me' is in \
           use by another consumer
+        b< closed
         > cut
         < closed: cut
         c> CONNECT|client-id:me|accept-version:1.2||
@@ -200,6 +225,7 @@ fn durable_subscriptions_of_artemis_belong_to_clients() {
         c> UNSUBSCRIBE|id:7|durable-subscription-name:mine|receipt:4||
         c< ERROR|message:not_found|receipt-id:4||NOT_FOUND - no durable subscription 'mine' of client \
           'me' in vhost '/'
+        c< closed
         ",
     );
 }
