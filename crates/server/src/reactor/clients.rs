@@ -1,7 +1,6 @@
 //! The shard's clients: reads from them, sends to them, closes them.
 
 use super::client::{Client, Phase};
-use super::doubts::Questioned;
 use super::shard::{CLIENT, Shard};
 use super::socket::{Offer, Received, Sent, Socket};
 use crate::reactor::busy_poll::Party;
@@ -24,6 +23,15 @@ const LINGER_BYTES: usize = 16 << 20;
 const LAST_OUTPUT: Duration = Duration::from_secs(10);
 /// Bytes that one client is sent in a turn, or somewhat more.
 const SENT_BYTES: usize = 256 << 10;
+
+/// A client whose socket is watched closely.
+#[derive(Debug)]
+pub(super) struct Questioned {
+    pub(super) id: ConnectionId,
+    pub(super) until: Time,
+    /// The milliseconds that its system may take to acknowledge otherwise; 0: the usual.
+    pub(super) otherwise: u32,
+}
 
 /// All clients, by slot.
 #[derive(Debug, Default)]

@@ -3,9 +3,10 @@
 //! Each is sent something. Where its system does not acknowledge that, ours ends the connection soon, and not
 //! after the minutes that it usually tries.
 
+use super::clients::Questioned;
 use super::mailbox::Letter;
 use super::shard::Shard;
-use angarium_engine::{ConnectionId, Time};
+use angarium_engine::ConnectionId;
 use rustix::net::sockopt;
 use std::time::Duration;
 
@@ -13,15 +14,6 @@ use std::time::Duration;
 const ACKNOWLEDGED_WITHIN: Duration = Duration::from_millis(1_500);
 /// How long the socket of such a client is watched so closely.
 const WATCHED_FOR: Duration = Duration::from_secs(4);
-
-/// A client whose socket is watched closely.
-#[derive(Debug)]
-pub(super) struct Questioned {
-    id: ConnectionId,
-    until: Time,
-    /// The milliseconds that its system may take to acknowledge otherwise; 0: the usual.
-    otherwise: u32,
-}
 
 impl Shard {
     /// At home: has the clients questioned, on their shards, that the engine doubts.
