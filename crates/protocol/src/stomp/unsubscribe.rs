@@ -71,11 +71,11 @@ impl Handler {
     /// Forgets temporary queues without subscriptions: they were deleted with their last one.
     fn forget_temporary(&mut self) {
         let Handler { temporary, subscriptions, .. } = self;
-        let is_named = |name: &str| {
-            let of = |destination: &str| matches!(Destination::parse(destination, false), Ok(Destination::TempQueue(it)) if it == name);
-            subscriptions.iter().any(|it| of(&it.destination))
+        let is_of = |destination: &str, name: &str| {
+            let parsed = Destination::parse(destination, false);
+            matches!(parsed, Ok(Destination::TempQueue(it)) if it == name)
         };
-        temporary.retain(|name, _| is_named(name));
+        temporary.retain(|name, _| subscriptions.iter().any(|it| is_of(&it.destination, name)));
     }
 
     fn delete_durable(
