@@ -22,6 +22,7 @@ use crate::named_subscription::NamedSubscriptions;
 use crate::publish::Placement;
 use crate::publish::delay::Delays;
 use crate::publish::fanouts::WideFanouts;
+use crate::publish::taken::PublishNumber;
 use crate::pubsub::Direct;
 use crate::queue::dead_letter::Refused;
 use crate::queue::page_in::Arrival;
@@ -209,9 +210,8 @@ pub(crate) struct Storage {
     pub(crate) in_group: bool,
     /// Every record before this one is flushed, as far as is known.
     pub(crate) flushed: Position,
-    /// The number of the session that the message being published belongs to, and the number of its publish,
-    /// which go into its record.
-    pub(crate) publish_number: Option<(u64, u64)>,
+    /// The number of the message being published, which goes into its record or with its fan-out.
+    pub(crate) publish_number: Option<PublishNumber>,
     /// The last record of the present request about what survives a restart.
     pub(crate) changed_at: Option<Position>,
     pub(crate) loads: BTreeMap<LoadId, Loading>,

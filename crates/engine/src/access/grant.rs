@@ -261,6 +261,18 @@ impl Grant {
         Ok(())
     }
 
+    /// Whether the user's message to `exchange` may be handed to those who subscribe to its key as a subject.
+    /// That it may publish to that exchange has been asked before.
+    pub(crate) fn may_be_heard(&mut self, access: &Access, exchange: &str, key: &str) -> bool {
+        let names = self.names;
+        // Binding another exchange to that of subjects takes the right to it. The default
+        // exchange is not bound, and a responder may answer a request.
+        let leads_there = !exchange.is_empty()
+            || names.is_answer_address(key)
+            || self.may(access, Right::Write, names.subject_exchange);
+        leads_there && self.check_subject(key).is_ok()
+    }
+
     /// What it may do with subjects, where that is narrowed.
     #[inline]
     pub(crate) fn subjects(&self) -> Option<&SubjectPermissions> {

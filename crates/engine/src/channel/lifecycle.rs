@@ -333,7 +333,9 @@ impl Engine {
         if let Some((after, _)) = unanswered.iter_mut().find(|(after, _)| is_it(after)) {
             *after = position.map_or(After::Nothing, After::Flush);
         }
-        while unanswered.front().is_some_and(|(after, _)| *after == After::Nothing)
+        // What is behind it may have been flushed meanwhile.
+        let flushed = self.storage.flushed;
+        while unanswered.front().is_some_and(|(after, _)| after.is_over(flushed))
             && let Some((_, reply)) = unanswered.pop_front()
         {
             fx.reply(*id, reply);

@@ -1,10 +1,10 @@
 //! Ends what connections have under way that their user may not have any more, once its rights have changed:
-//! consumers and gets of queues, and bindings of queues that one connection has to itself.
+//! consumers and gets of queues, and bindings of queues that one connection or session has to itself.
 //!
 //! Queues that others may use stay as they were declared, with their bindings.
 
 use super::ways::passing;
-use crate::access::Right;
+use crate::access::{Grant, Right};
 use crate::engine::Engine;
 use crate::queue::Queue;
 use crate::routing::vhost::Vhost;
@@ -50,14 +50,20 @@ impl Engine {
         }
     }
 
-    /// Looks at the queues at which its connections wait for a message, or which they have to themselves.
+    /// Looks at the queues at which its connections wait for a message, or which they or its sessions own.
     fn review_queues<F: Effects>(&mut self, user: &str, vhost: u32, fx: &mut F) {
-        let is_theirs = |queue: &Queue| queue.vhost == vhost && queue.owner.is_some();
+        let is_theirs =
+            |queue: &Queue| queue.vhost == vhost && (queue.owner.is_some() || queue.own.is_some());
         let looked_at =
             self.queues.iter().filter(|(_, queue)| !queue.gets.is_empty() || is_theirs(queue));
-        for slot in looked_at.map(|(slot, _)| slot).collect::<Vec<_>>() {
+        let looked_at: Vec<u32> = looked_at.map(|(slot, _)| slot).collect();
+        let vhost = &self.topology.vhosts[vhost].name;
+        let mut grant = self.access.grant_as_it_is(user, vhost);
+        for slot in looked_at {
             self.review_gets(slot, user, fx);
-            self.review_bindings(slot, user, fx);
+            if self.is_queue_of(slot, user) {
+                self.review_bindings(slot, &mut grant, fx);
+            }
         }
     }
 
@@ -79,13 +85,18 @@ impl Engine {
         });
     }
 
-    /// Takes away what leads messages that the user may not hear any more to a queue that one of its
-    /// connections has to itself.
-    fn review_bindings<F: Effects>(&mut self, slot: u32, user: &str, fx: &mut F) {
-        let Engine { access, clients, queues, topology, .. } = self;
-        let Queue { vhost, owner, .. } = queues[slot];
-        let grant = owner.and_then(|owner| clients.grant(owner));
-        let Some(grant) = grant.filter(|grant| *grant.user == *user) else { return };
+    /// Whether a connection or a session of that user has the queue to itself.
+    fn is_queue_of(&self, slot: u32, user: &str) -> bool {
+        let connection = self.queues[slot].owner.and_then(|owner| self.clients.user(owner));
+        let session = self.owner_of_queue(slot).and_then(|session| self.sessions.get(session));
+        connection.or(session.map(|session| &session.user)).is_some_and(|it| **it == *user)
+    }
+
+    /// Takes away what leads messages that its user may not hear any more to a connection's or session's
+    /// queue.
+    fn review_bindings<F: Effects>(&mut self, slot: u32, grant: &mut Grant, fx: &mut F) {
+        let Engine { access, queues, topology, .. } = self;
+        let vhost = queues[slot].vhost;
         let Vhost { router, .. } = &topology.vhosts[vhost];
         let mut forbidden = Vec::new();
         // Bindings in a row often have one source.
@@ -105,7 +116,8 @@ impl Engine {
             }
         }
         for binding in forbidden {
-            // Nothing about it is durable, so it is not refused.
+            // Those of a connection are not durable, so they go. One of a session stays while the journal
+            // takes nothing.
             let _ = self.unbind(vhost, binding, fx);
         }
     }

@@ -2,7 +2,7 @@
 //! follows when they have. Independent of how they reach them.
 
 use crate::publish::held::DelayKey;
-use crate::publish::taken::Taken;
+use crate::publish::taken::{PublishNumber, Taken};
 use crate::pubsub::ToSubscribers;
 use crate::queue::blob::Blob;
 use crate::routing::QueueKey;
@@ -84,6 +84,8 @@ pub(crate) struct ToQueues {
     pub(crate) undecided: Option<Undecided>,
     pub(crate) wants_flush: bool,
     pub(crate) taken: Taken,
+    /// The number of its publish, if a session takes it once.
+    pub(crate) once: Option<PublishNumber>,
     pub(crate) then: Then,
 }
 

@@ -17,7 +17,7 @@ use crate::interface::limits::{FURTHER_KEYS_MAX, KEY_BYTES_MAX};
 use crate::interface::refusal::refuse;
 use crate::publish::fanouts::{Extent, Then};
 pub(crate) use crate::publish::placement::Placement;
-use crate::publish::taken::{Route, Taken, Unwanted};
+use crate::publish::taken::{PublishNumber, Route, Taken, Unwanted};
 use crate::queue::blob::{Blob, ENTRY_COST, Encoded};
 use crate::queue::dead_letter::Refused;
 use crate::queue::entry::NOWHERE;
@@ -261,6 +261,7 @@ impl Engine {
             let stored = self.store(now, incoming, &placements, wants_flush, fx);
             taken.position = stored.position;
             taken.outran = stored.outran;
+            taken.is_numbered = stored.is_numbered;
             if stored.refused.is_some() {
                 taken.refused = stored.refused;
                 taken.queues = taken.queues.saturating_sub(placements.len() as u32);
@@ -269,6 +270,8 @@ impl Engine {
         self.scratch.placements = placements;
         // After the message itself: it may be for one of its own queues, whose numbers come in order.
         for slot in refused {
+            // The number is not that of a dead letter.
+            self.storage.publish_number = None;
             if self.queues[slot].options.overflow == Overflow::RejectPublishDeadLetter {
                 let (reason, then) = (DeathReason::MaxLength, Then::Nothing);
                 self.dead_letter_incoming(now, slot, incoming, reason, then, fx);
@@ -398,7 +401,8 @@ impl Engine {
         let flushes = placements.iter().any(|placement| placement.flushes);
         let is_awaited = placements.iter().any(|placement| placement.waits_for_flush);
         let flushed = wants_flush && flushes || is_awaited;
-        let durable = self.append_published(placements, encoded, flushed, fx);
+        let once = self.storage.publish_number.take().filter(|it| it.is_stored);
+        let durable = self.append_published(placements, encoded, once, flushed, fx);
         // All its queues have it before one of them drops another message for it: that may be a dead
         // letter for the next of them, whose numbers come in order.
         let is_several = placements.len() > 1 && !self.storage.in_group;
@@ -448,13 +452,15 @@ impl Engine {
             self.run_overdue(now, fx);
         }
         let position = durable.filter(|_| flushes);
-        Taken { position, refused, outran, ..Taken::default() }
+        let is_numbered = once.is_some() && durable.is_some();
+        Taken { position, refused, outran, is_numbered, ..Taken::default() }
     }
 
     fn append_published<F: Effects>(
         &mut self,
         placements: &[Placement],
         message: Encoded<'_>,
+        once: Option<PublishNumber>,
         wants_flush: bool,
         fx: &mut F,
     ) -> Option<Position> {
@@ -462,11 +468,11 @@ impl Engine {
         if count == 0 {
             return None;
         }
-        let mut writer = match self.storage.publish_number.take() {
+        let mut writer = match once {
             None => record::start(&mut self.scratch.record, Kind::Published),
-            Some(number) => {
+            Some(PublishNumber { session, number, .. }) => {
                 let mut writer = record::start(&mut self.scratch.record, Kind::PublishedOnce);
-                writer.put(&number);
+                writer.put(&(session, number));
                 writer
             }
         };

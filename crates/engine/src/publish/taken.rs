@@ -13,8 +13,22 @@ pub(crate) struct Taken {
     pub(crate) outran: Option<u32>,
     /// It reaches its queues over several turns, and its publisher gets its confirm then.
     pub(crate) is_underway: bool,
+    /// The record of the message has the number of its publish.
+    pub(crate) is_numbered: bool,
     /// How many queues have it, or had a consumer for it.
     pub(crate) queues: u32,
+}
+
+/// The number of a publish that a session takes once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PublishNumber {
+    /// The number of the session.
+    pub(crate) session: u64,
+    pub(crate) number: u64,
+    /// The journal has the session.
+    pub(crate) is_stored: bool,
+    /// The publish is still under way, and this is a repetition that waits for it.
+    pub(crate) is_repetition: bool,
 }
 
 /// What a message comes to once it is published in a group of records.

@@ -6,7 +6,7 @@
 
 use crate::engine::Engine;
 use crate::publish::fanouts::{Extent, Search, Then, ToQueues, Work};
-use crate::publish::taken::{Taken, Unwanted};
+use crate::publish::taken::{PublishNumber, Taken, Unwanted};
 use crate::pubsub::ToSubscribers;
 use crate::queue::stored::Incoming;
 use crate::routing::QueueKey;
@@ -102,6 +102,7 @@ impl Engine {
             undecided: extent.undecided,
             wants_flush,
             taken: Taken::default(),
+            once: self.storage.publish_number.take(),
             then,
         };
         self.agenda.wide.begin(by, is_letter, Work::Queues(Box::new(work)));
@@ -192,6 +193,9 @@ impl Engine {
         work: &mut ToQueues,
         fx: &mut F,
     ) -> bool {
+        if let Some(once) = work.once.filter(|once| once.is_repetition) {
+            return self.is_decided(once, &mut work.taken);
+        }
         let message = work.message.clone();
         let stored = message.stored();
         let (annotations, also_to) = (stored.annotations(0), stored.also_to());
@@ -224,16 +228,30 @@ impl Engine {
         is_done
     }
 
-    fn end_placing<F: Effects>(&mut self, now: Time, work: ToQueues, fx: &mut F) {
+    /// A repetition of a publish that is under way has come: it is confirmed or refused as that is.
+    #[cold]
+    pub(crate) fn await_publish(&mut self, slot: u32, publish: &Publish<'_>, once: PublishNumber) {
+        let channel = &self.clients.channels[slot];
+        let (id, vhost) = (channel.id, channel.vhost);
+        self.storage.publish_number = Some(PublishNumber { is_repetition: true, ..once });
+        let (extent, then) = (Extent::of(0, true, false), Then::Confirm(Some(id)));
+        let incoming = Incoming::of(publish);
+        self.place_wide(Some(id.connection), vhost, &incoming, extent, false, then);
+    }
+
+    fn end_placing<F: Effects>(&mut self, now: Time, mut work: ToQueues, fx: &mut F) {
         let is_lost = work.undecided.is_some_and(|it| !it.is_heard) && work.targets.is_empty();
         let is_letter = matches!(work.then, Then::Leave(_));
         self.counters.unroutable += u64::from(is_lost && !is_letter);
+        let comes_back = is_lost && work.undecided.is_some_and(|it| it.mandatory);
+        if let Some(once) = work.once.filter(|once| !once.is_repetition) {
+            self.end_publish_once(once, !comes_back, &mut work.taken, fx);
+        }
         match work.then {
             Then::Nothing | Then::Confirm(None) => {}
             Then::Confirm(Some(channel)) => {
                 let Some(slot) = self.channel_slot(channel) else { return };
                 let mut taken = work.taken;
-                let comes_back = is_lost && work.undecided.is_some_and(|it| it.mandatory);
                 if comes_back && self.explains_confirms(slot) {
                     taken.refused = Some(Unwanted::Unroutable);
                 } else if comes_back {

@@ -2,7 +2,7 @@
 
 use super::forward::{Audience, Forward, Subjects, emitted};
 use super::{Direct, QUEUE_SUBJECT_PREFIX};
-use crate::access::{Grant, Right};
+use crate::access::Grant;
 use crate::engine::Engine;
 use crate::interface::limits::{KEY_BYTES_MAX, SUBJECT_BYTES_MAX};
 use crate::interface::refusal::refuse;
@@ -213,12 +213,7 @@ impl Engine {
         }
         let id = self.clients.channels[slot].id;
         let Some(grant) = self.clients.grant(id.connection) else { return true };
-        // Binding another exchange to that of subjects takes the right to it. The default
-        // exchange is not bound, and a responder may answer a request.
-        let leads_there = !publish.exchange.is_empty()
-            || publish.keys().all(|key| names.is_answer_address(key))
-            || grant.may(&self.access, Right::Write, names.subject_exchange);
-        leads_there && publish.keys().all(|key| grant.check_subject(key).is_ok())
+        publish.keys().all(|key| grant.may_be_heard(&self.access, publish.exchange, key))
     }
 
     /// Hands a message to all who subscribe to its subjects, here and on other shards, and to one of each

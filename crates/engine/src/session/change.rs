@@ -30,7 +30,11 @@ impl Engine {
         let ChangeSession { put, remove, waits_for_flush, .. } = &change;
         if changes_expiry || !put.is_empty() || !remove.is_empty() || *waits_for_flush == Some(true)
         {
-            self.record_session(slot, &SessionChange { has_state: false, put, remove }, fx);
+            self.record_session(
+                slot,
+                &SessionChange { put, remove, ..SessionChange::default() },
+                fx,
+            );
         }
         if let Some(waits) = waits_for_flush {
             self.set_flush_gate(slot, *waits);

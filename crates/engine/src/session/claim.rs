@@ -107,6 +107,7 @@ impl Engine {
             queue: 0,
             received: BTreeMap::new(),
             forgotten_at: Position::default(),
+            underway: BTreeSet::new(),
             released: BTreeSet::new(),
             will: None,
             holder: Some(id),
@@ -141,12 +142,14 @@ impl Engine {
             session.state = state;
         }
         let (vhost, name) = (session.vhost, Arc::clone(&session.name));
-        if let Some(options) = claim.queue
-            && self.queues.slot_of(self.sessions[slot].queue).is_none()
-        {
+        let is_missing = self.queues.slot_of(self.sessions[slot].queue).is_none();
+        let new_queue = claim.queue.filter(|_| is_missing);
+        let has_queue = new_queue.is_some();
+        if let Some(options) = new_queue {
             self.create_own_queue(slot, *options, fx);
         }
-        self.record_session(slot, &SessionChange { has_state, ..SessionChange::default() }, fx);
+        let change = SessionChange { has_state, has_queue, ..SessionChange::default() };
+        self.record_session(slot, &change, fx);
         self.set_flush_gate(slot, false);
         self.await_ending(vhost, &name);
         self.account_session(slot);

@@ -58,6 +58,8 @@ pub(crate) struct Session {
     pub(crate) received: BTreeMap<u64, Option<Position>>,
     /// The last record that one of those was forgotten.
     pub(crate) forgotten_at: Position,
+    /// Numbers of publishes that are still on their way to very many queues.
+    pub(crate) underway: BTreeSet<u64>,
     /// Places of its queue that are settled and still in use.
     pub(crate) released: BTreeSet<u64>,
     pub(crate) will: Option<Box<KeptWill>>,
@@ -87,7 +89,8 @@ impl Session {
     /// About how much memory it takes, its queue not counted.
     fn memory_bytes(&self) -> u64 {
         let texts = 2 * self.name.len() + self.state.len() + self.attributes.bytes();
-        let numbers = (2 * self.received.len() + self.released.len()) * NUMBER_BYTES;
+        let numbers =
+            (2 * self.received.len() + self.underway.len() + self.released.len()) * NUMBER_BYTES;
         let will = self.will.as_ref().map_or(0, |will| will.bytes());
         (SESSION_BYTES + texts + numbers + will) as u64
     }

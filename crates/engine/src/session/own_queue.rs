@@ -16,6 +16,8 @@ use crate::{
 
 /// Bytes of the records of a new session and its queue, texts not counted.
 const BEGINNING_BYTES: usize = 1024;
+/// Bytes that a number of a session's sets takes in a record, at most.
+const NUMBER_BYTES_MAX: usize = 20;
 
 impl Engine {
     /// Refuses a queue that a session cannot have. `found`: the session that is there.
@@ -82,7 +84,8 @@ impl Engine {
             let texts = name.len() + 2 * session.name.len() + session.state.len() + 2 * user.len();
             let vhost = &self.topology.vhosts[vhost].name;
             let attributes = session.attributes.bytes() + session.will_bytes();
-            fx.reserve(BEGINNING_BYTES + texts + 2 * vhost.len() + attributes, 2);
+            let numbers = (session.received.len() + session.released.len()) * NUMBER_BYTES_MAX;
+            fx.reserve(BEGINNING_BYTES + texts + 2 * vhost.len() + attributes + numbers, 2);
             let vhost = vhost.clone();
             let (name, options, by) = (name.as_str(), options.clone(), &*user);
             self.append_record(
@@ -108,7 +111,7 @@ impl Engine {
     }
 
     /// The session that a queue belongs to.
-    fn owner_of_queue(&self, queue: u32) -> Option<u32> {
+    pub(crate) fn owner_of_queue(&self, queue: u32) -> Option<u32> {
         self.sessions.numbered(self.queues.get(queue)?.own.as_ref()?.session)
     }
 

@@ -2,11 +2,13 @@
 //! session has already is confirmed and not taken again, until the client has the number forgotten.
 //!
 //! A number is recorded with the message, in one record, and a session that survives a restart has it then.
+//! That of a message to very many queues is recorded once all have it; a repetition waits until then.
 
+use super::Session;
 use crate::engine::Engine;
 use crate::interface::limits::SESSION_NUMBERS_MAX;
 use crate::interface::refusal::refuse;
-use crate::publish::taken::Taken;
+use crate::publish::taken::{PublishNumber, Taken, Unwanted};
 use crate::storage::record::Record;
 use crate::{Call, ChannelId, Effects, Position, Publish, Refusal, Time};
 
@@ -57,7 +59,15 @@ impl Engine {
             );
             return Ok(());
         }
-        if self.sessions[session].received.len() >= SESSION_NUMBERS_MAX {
+        let Session { number: of, is_stored, received, underway, .. } = &self.sessions[session];
+        let once =
+            PublishNumber { session: *of, number, is_stored: *is_stored, is_repetition: false };
+        if underway.contains(&number) {
+            self.counters.session_duplicates += 1;
+            self.await_publish(slot, publish, once);
+            return Ok(());
+        }
+        if received.len() + underway.len() >= SESSION_NUMBERS_MAX {
             refuse!(
                 LimitExceeded,
                 "session '{}' has {SESSION_NUMBERS_MAX} numbers of publishes that were not forgotten",
@@ -68,25 +78,81 @@ impl Engine {
         if self.transaction_of(slot, publish.transaction)?.is_some() {
             refuse!(PreconditionFailed, "a publish with a number cannot be part of a transaction");
         }
-        let stored = self.sessions[session].is_stored.then_some(self.sessions[session].number);
-        self.storage.publish_number = stored.map(|session| (session, number));
+        self.storage.publish_number = Some(once);
         let taken = self.carry_out_publish(now, slot, publish, Some(now), fx);
-        let is_recorded = self.storage.publish_number.take().is_none();
+        self.storage.publish_number = None;
         let mut taken = taken?;
-        if taken.refused.is_none() {
-            if let Some(session) = stored.filter(|_| !is_recorded) {
-                // No queue stores it.
-                Record::Received { session, number }.write(&mut self.scratch.record);
-                taken.position = Some(fx.append(&[&self.scratch.record], true));
-            }
-            self.sessions[session].received.insert(number, taken.position);
-            self.account_session(session);
-        }
-        // One that goes to very many gets its confirm when all have it.
-        if !taken.is_underway {
+        if taken.is_underway {
+            // It gets its confirm when all queues have it.
+            self.sessions[session].underway.insert(number);
+        } else {
+            self.note_received(session, once, &mut taken, fx);
             self.count_confirm(slot, taken, fx);
         }
+        self.account_session(session);
         Ok(())
+    }
+
+    /// A publish has been placed, with its record or without: its number counts unless it was refused.
+    fn note_received<F: Effects>(
+        &mut self,
+        slot: u32,
+        once: PublishNumber,
+        taken: &mut Taken,
+        fx: &mut F,
+    ) {
+        let PublishNumber { session: of, number, .. } = once;
+        let is_stored = self.sessions[slot].is_stored;
+        if taken.refused.is_some() {
+            if taken.is_numbered {
+                // Some queues have it, and their record has the number.
+                Record::ReceivedForgotten { session: of, number }.write(&mut self.scratch.record);
+                let position = fx.append(&[&self.scratch.record], true);
+                self.sessions[slot].forgotten_at = position;
+                taken.position = Some(position);
+            }
+            return;
+        }
+        if is_stored && !taken.is_numbered {
+            // No record of the message has it.
+            Record::Received { session: of, number }.write(&mut self.scratch.record);
+            taken.position = Some(fx.append(&[&self.scratch.record], true));
+        }
+        self.sessions[slot].received.insert(number, taken.position);
+    }
+
+    /// A publish has reached all of its very many queues: its number counts from now on, if `is_taken` and
+    /// none has refused it.
+    pub(crate) fn end_publish_once<F: Effects>(
+        &mut self,
+        once: PublishNumber,
+        is_taken: bool,
+        taken: &mut Taken,
+        fx: &mut F,
+    ) {
+        let slot = self.sessions.numbered(once.session);
+        let Some(session) = slot.and_then(|slot| self.sessions.get_mut(slot)) else { return };
+        // Not if it was forgotten meanwhile.
+        let is_known = session.underway.remove(&once.number);
+        if let Some(slot) = slot.filter(|_| is_known && is_taken) {
+            self.note_received(slot, once, taken, fx);
+            self.account_session(slot);
+        }
+    }
+
+    /// Whether a publish that was under way when its repetition came has reached all its queues; `taken`:
+    /// the answer to the repetition then.
+    pub(crate) fn is_decided(&self, once: PublishNumber, taken: &mut Taken) -> bool {
+        let slot = self.sessions.numbered(once.session);
+        let session = slot.and_then(|slot| self.sessions.get(slot));
+        if session.is_some_and(|session| session.underway.contains(&once.number)) {
+            return false;
+        }
+        match session.and_then(|session| session.received.get(&once.number)) {
+            Some(position) => taken.position = self.to_flush(*position),
+            None => taken.refused = Some(Unwanted::NotStored),
+        }
+        true
     }
 
     /// The record at `position`, unless it is flushed.
@@ -103,6 +169,7 @@ impl Engine {
     ) -> Result<(), Refusal> {
         let slot = self.held_session(id)?;
         let session = &mut self.sessions[slot];
+        session.underway.remove(&number);
         let is_there = session.received.remove(&number).is_some();
         let (of, is_stored) = (session.number, session.is_stored);
         if is_there && is_stored {

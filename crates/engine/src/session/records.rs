@@ -15,6 +15,8 @@ const ACCOUNT_STEP: u64 = 4 << 10;
 pub(super) struct SessionChange<'a> {
     /// It has another state.
     pub(super) has_state: bool,
+    /// It has another queue.
+    pub(super) has_queue: bool,
     /// Attributes that it has from now on.
     pub(super) put: &'a [(Bytes, Bytes)],
     /// Keys of those that it no longer has.
@@ -31,7 +33,7 @@ impl Engine {
     ) {
         let Some(was_stored) = self.begin_session_record(slot, fx) else { return };
         let session = &self.sessions[slot];
-        if was_stored {
+        if was_stored && !change.has_queue {
             let part = |(key, value): &'_ (Bytes, Bytes)| (key.to_vec(), value.to_vec());
             let put: Vec<(Vec<u8>, Vec<u8>)> = change.put.iter().map(part).collect();
             let record = Record::SessionChanged {

@@ -12,6 +12,7 @@ use crate::storage::codec::Malformed;
 use crate::storage::record::{Numbers, Record, SessionRecord};
 use crate::{Effects, Position, Time};
 use bytes::Bytes;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 impl Engine {
@@ -44,6 +45,7 @@ impl Engine {
             queue: record.queue,
             received: record.received.0.iter().map(|number| (*number, None)).collect(),
             forgotten_at: Position::default(),
+            underway: BTreeSet::new(),
             released: record.released.0.iter().copied().collect(),
             will: will.map(Box::new),
             holder: None,

@@ -163,6 +163,11 @@ impl Engine {
         let routed = self.find_queues(vhost, way, &stored.content, &mut targets);
         let incoming = stored.incoming(&[], false, &NO_ANNOTATIONS);
         let is_whole = routed.is_none_or(|routed| routed.is_whole);
+        // A key of the default exchange that names no queue may be a subject.
+        let is_subject = exchange.is_empty() && targets.is_empty();
+        let is_for_subscribers = (is_subject || routed.is_some_and(|routed| routed.has_subjects))
+            && is_whole
+            && self.may_will_be_heard(slot, exchange, routing_key);
         if self.is_wide(is_whole, targets.len()) {
             let extent = Extent::of(targets.len(), is_whole, true);
             self.place_wide(None, vhost, &incoming, extent, false, Then::Nothing);
@@ -182,8 +187,8 @@ impl Engine {
                 self.storage.in_group = false;
             }
         }
-        let is_heard = routed.is_some_and(|routed| routed.has_subjects && routed.is_whole)
-            && self.publish_to_subscribers(vhost, &incoming, None, fx);
+        let is_heard =
+            is_for_subscribers && self.publish_to_subscribers(vhost, &incoming, None, fx);
         self.counters.published += 1;
         self.counters.unroutable += u64::from(targets.is_empty() && !is_heard && is_whole);
         self.run_overdue(now, fx);
@@ -204,5 +209,13 @@ impl Engine {
         let mut grant = self.access.grant_as_it_is(&session.user, vhost);
         grant.check_exchange(&self.access, exchange).is_ok()
             && grant.check_key(exchange, routing_key).is_ok()
+    }
+
+    /// Whether it may be handed to those who subscribe to its key as a subject.
+    fn may_will_be_heard(&self, slot: u32, exchange: &str, routing_key: &str) -> bool {
+        let session = &self.sessions[slot];
+        let vhost = &self.topology.vhosts[session.vhost].name;
+        let mut grant = self.access.grant_as_it_is(&session.user, vhost);
+        grant.may_be_heard(&self.access, exchange, routing_key)
     }
 }

@@ -11,12 +11,16 @@ impl PageSearch {
     /// Takes a record in, if it is one of a message of the page. Of several of one message the last one in
     /// the journal counts.
     pub fn look(&mut self, position: Position, record: &[u8]) {
-        let kind = record.get(1).copied();
-        if kind != Some(Kind::Published as u8) && kind != Some(Kind::Moved as u8) {
+        const KINDS: [u8; 3] =
+            [Kind::Published as u8, Kind::PublishedOnce as u8, Kind::Moved as u8];
+        if !record.get(1).is_some_and(|kind| KINDS.contains(kind)) {
             return;
         }
-        let Ok(Record::Published { places, message } | Record::Moved { places, message }) =
-            Record::parse(record)
+        let Ok(
+            Record::Published { places, message }
+            | Record::PublishedOnce { places, message, .. }
+            | Record::Moved { places, message },
+        ) = Record::parse(record)
         else {
             return;
         };

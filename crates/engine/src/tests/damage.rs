@@ -181,6 +181,23 @@ fn a_page_that_is_lost_is_made_anew_from_its_messages() {
 }
 
 #[test]
+fn a_lost_page_is_made_anew_from_publishes_with_numbers_too() {
+    let mut host = forgetful();
+    host.run("a queue q durable");
+    host.client("c");
+    host.run("c claim s expiry=5000 recorded");
+    for number in 0..1_500 {
+        host.act_on(&format!("c publish - q <{number}> persistent once={number}"));
+    }
+    host.settle_down();
+    host.run("damage pages");
+    host.run("repair drop");
+    host.run("restart");
+    assert!(numbers(&mut host) == (0..1_500).collect::<Vec<_>>());
+    assert_eq!(host.engine.counters().given_up, 0);
+}
+
+#[test]
 fn browsers_see_the_messages_of_a_lost_page() {
     let mut host = paged(1);
     host.run("damage pages");

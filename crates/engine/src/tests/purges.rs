@@ -157,3 +157,23 @@ fn what_is_known_of_single_messages_goes_with_them() {
         assert_eq!(known(&host), 2);
     }
 }
+
+/// What is flushed while the purge before it goes on is answered with that.
+#[test]
+fn an_answer_behind_a_purge_waits_for_no_further_flush() {
+    let mut host = TestHost::with(Limits { given_back_at_once: 1, ..Limits::default() });
+    host.run("a queue q");
+    (1..=8).for_each(|number| host.act_on(&format!("a publish - q {number}")));
+    host.run("b consume q c credit=5");
+    host.client("c");
+    host.run("flush");
+    host.fx.lines.clear();
+    host.act_on("c purge q");
+    host.act_on("c queue other durable");
+    assert!(!host.engine.agenda.purges.is_empty());
+    let end = host.fx.end();
+    host.engine.durable(end, &mut host.fx);
+    assert!(host.fx.lines.is_empty(), "{:?}", host.fx.lines);
+    host.settle_down();
+    assert_eq!(host.fx.lines, ["c messages 3", "c queue other 0 0"]);
+}

@@ -210,6 +210,32 @@ fn bindings_of_a_connections_own_queues_end_with_the_right_to_hear_them() {
 }
 
 #[test]
+fn bindings_of_a_sessions_queue_end_with_the_right_to_hear_them() {
+    for detach in ["time 0", "c disconnect"] {
+        let mut host = TestHost::new();
+        host.client("c");
+        for line in [
+            "c claim s expiry=5000 recorded queue",
+            "flush",
+            "c bind amq.topic amq.session-s a.#",
+            "c bind amq.topic amq.session-s b.#",
+            "flush",
+            detach,
+        ] {
+            host.run(line);
+        }
+        let bound = |host: &TestHost| {
+            host.engine.list_bindings().map(|it| it.key.to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(bound(&host), ["a.#", "b.#"]);
+        assert_eq!(host.run("a narrow-subscribing ann - b.>"), ["a ok"]);
+        assert_eq!(bound(&host), ["a.#"], "{detach}");
+        host.run("restart");
+        assert_eq!(bound(&host), ["a.#"], "{detach}");
+    }
+}
+
+#[test]
 fn a_get_that_waits_for_the_disk_ends_with_the_right_to_read_the_queue() {
     let mut host = TestHost::with(Limits { queue_resident_bytes_max: 0, ..Limits::default() });
     host.client("c");

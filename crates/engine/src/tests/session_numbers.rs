@@ -1,7 +1,8 @@
 //! Publishes that sessions take once, and places of deliveries that stay in use once those are settled.
 
-use super::sessions::{check, check_restart};
+use super::sessions::{check, check_restart, host_with};
 use super::{TestHost, check_in};
+use crate::interface::limits::Limits;
 
 /// A session that publishes, and a queue that takes what it publishes.
 const BEGIN: &str = "c claim s expiry=5000 recorded
@@ -166,6 +167,120 @@ fn a_refused_publish_does_not_count() {
          a passive q
          > a queue q 2 0",
     );
+}
+
+#[test]
+fn a_publish_that_one_of_its_queues_refused_does_not_count_after_a_restart() {
+    // Where another queue has it, and where its dead letter is all that is stored.
+    for (queue, stored) in
+        [("q", "overflow=reject"), ("r", "overflow=reject-dead-letter dlx=- dlk=dead")]
+    {
+        check(&format!(
+            "c claim s expiry=5000 recorded
+             flush
+             > c session s new expiry=5s
+             c confirms
+             > c ok
+             a queue dead durable
+             > a queue dead 0 0
+             a queue q durable
+             > a queue q 0 0
+             a queue r durable length=0 {stored}
+             > a queue r 0 0
+             a bind amq.direct {queue} k
+             > a ok
+             a bind amq.direct r k
+             > a ok
+             c publish amq.direct k one persistent once=7
+             > c nack 1
+             flush
+             restart
+             login c ann
+             c claim s expiry=5000 recorded
+             flush
+             > c session s resumed expiry=5s
+             c confirms
+             > c ok
+             c publish - q two persistent once=7
+             flush
+             > c confirm 1
+             a purge dead
+             > a messages {}
+             a purge q
+             > a messages {}",
+            u8::from(queue == "r"),
+            1 + u8::from(queue == "q"),
+        ));
+    }
+}
+
+/// A session whose publish is on its way to twenty queues, of which some have it.
+fn underway(options: &str) -> TestHost {
+    let mut host = host_with(Limits { queues_at_once: 8, ..Limits::default() });
+    for number in 0..20 {
+        host.run(&format!("a queue q{number} {options}"));
+        host.run(&format!("a bind amq.fanout q{number} k"));
+    }
+    host.run("login c ann");
+    host.run("c claim s expiry=5000 recorded");
+    host.run("flush");
+    host.run("c confirms");
+    host.act_on("c publish amq.fanout k one persistent once=7");
+    host.engine.dispatch(host.now, &mut host.fx);
+    assert!(host.engine.has_work());
+    assert_eq!(std::mem::take(&mut host.fx.lines), [""; 0]);
+    host
+}
+
+fn ready_in_each(host: &TestHost) -> Vec<u64> {
+    host.engine.list_queues().filter(|it| it.name.starts_with('q')).map(|it| it.ready).collect()
+}
+
+#[test]
+fn a_publish_to_very_many_counts_once_all_have_it() {
+    let mut host = underway("durable");
+    host.settle_down();
+    assert_eq!(host.run("flush"), ["c confirm 1"]);
+    for line in ["restart", "login c ann", "c claim s expiry=5000 recorded", "flush"] {
+        host.run(line);
+    }
+    host.run("c confirms");
+    assert_eq!(host.run("c publish amq.fanout k one persistent once=7"), ["c confirm 1"]);
+    assert_eq!(ready_in_each(&host), [1; 20]);
+    // One that a crash has interrupted is taken again.
+    let mut host = underway("durable");
+    for line in ["restart", "login c ann", "c claim s expiry=5000 recorded", "flush"] {
+        host.run(line);
+    }
+    host.run("c publish amq.fanout k one persistent once=7");
+    assert!(ready_in_each(&host).iter().all(|ready| *ready >= 1));
+}
+
+#[test]
+fn a_repetition_of_a_publish_that_is_under_way_waits_for_it() {
+    for (options, confirm) in [("durable", "confirm"), ("length=0 overflow=reject", "nack")] {
+        let mut host = underway(options);
+        host.act_on("c disconnect");
+        host.login("d", "ann");
+        host.act_on("d claim s expiry=5000 recorded");
+        host.act_on("d confirms");
+        host.act_on("d publish amq.fanout k one persistent once=7");
+        let end = host.fx.end();
+        host.engine.durable(end, &mut host.fx);
+        let lines = std::mem::take(&mut host.fx.lines);
+        assert_eq!(lines, ["d session s resumed expiry=5s", "d ok"], "{options}");
+        host.settle_down();
+        assert_eq!(host.run("flush"), [format!("d {confirm} 1")], "{options}");
+        assert_eq!(ready_in_each(&host), [u64::from(confirm == "confirm"); 20]);
+    }
+    // A refused one does not count.
+    let mut host = underway("length=0 overflow=reject");
+    host.settle_down();
+    assert_eq!(std::mem::take(&mut host.fx.lines), ["c nack 1"]);
+    host.run("a queue other durable");
+    host.run("c publish - other two persistent once=7");
+    assert_eq!(host.run("flush"), ["c confirm 2"]);
+    assert_eq!(host.run("a passive other"), ["a queue other 1 0"]);
 }
 
 #[test]

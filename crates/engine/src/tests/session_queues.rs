@@ -50,6 +50,24 @@ fn a_session_keeps_attributes() {
 }
 
 #[test]
+fn a_queue_that_comes_when_a_session_is_resumed_survives_a_restart() {
+    check_restart(
+        "c claim s expiry=- recorded state=1
+         flush
+         > c session s new expiry=never
+         c change s put=a:1
+         flush
+         > c ok
+         c claim s expiry=- recorded queue
+         flush
+         > c session s resumed expiry=never state=1 a:1 queue=amq.session-s",
+        "c claim s expiry=- recorded queue
+         flush
+         > c session s resumed expiry=never state=1 a:1 queue=amq.session-s",
+    );
+}
+
+#[test]
 fn a_session_has_as_many_attributes_as_allowed() {
     let mut host = check("c claim s\n> c session s new");
     let long = "k".repeat(4097);

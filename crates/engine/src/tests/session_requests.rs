@@ -46,7 +46,10 @@ pub(super) fn request(words: &Words<'_>) -> Request {
             }))
         }
         "will" => Request::SetWill(Box::new(Will {
-            exchange: "amq.topic".to_owned(),
+            exchange: match words.value("exchange") {
+                Some("-") => String::new(),
+                exchange => exchange.unwrap_or("amq.topic").to_owned(),
+            },
             routing_key: name,
             format: Format(1),
             properties: Bytes::new(),

@@ -230,3 +230,16 @@ fn a_will_is_published_with_the_rights_that_its_user_has() {
         "c refused LimitExceeded: a will of 131073 bytes is larger than the limit of 131072";
     assert_eq!(host.run(&format!("c will gone {large}")), [refused]);
 }
+
+#[test]
+fn a_will_to_a_subject_of_the_default_exchange_reaches_who_subscribes() {
+    for (writes, told) in [(".*", &["a hears x s bye"][..]), ("^$", &[])] {
+        let mut host = host_with(Limits::default());
+        host.run("login c ann");
+        for line in ["a subscribe s x", "c claim s", "c will s bye exchange=-"] {
+            host.run(line);
+        }
+        host.run(&format!("a permit ann .* {writes} .*"));
+        assert_eq!(host.run("c disconnect"), told, "{writes}");
+    }
+}
