@@ -108,7 +108,7 @@ const FROM_ARTEMIS: &str = "\
      `cargo test -p angarium-bench differ` with ANGARIUM_WRITE_DOCS=1; a test keeps it fresh. -->
 
 `cargo xtask differ amqp10` gives Angarium and ActiveMQ Artemis (compared last: 2.44.0) the same frames, and
-compares all that they answer, frame by frame, but for what brokers choose
+compares their answers frame by frame, except values that each broker chooses for itself
 (windows, how much credit, handles, tags, annotations); only the explanations in error texts may be in other
 words. This is all in which the answers differ, on purpose. `%` stands for several values, `$q` for a queue
 of that scenario.
