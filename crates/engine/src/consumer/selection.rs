@@ -2,7 +2,7 @@
 //! once, and what waits as far as somebody could take it.
 
 use super::browsers::BrowserWanted;
-use super::filtered::{Filtered, Group};
+use super::filtered::Filtered;
 use super::read_beside::Served;
 use super::selection_reading::{Known, NextWaiting, Place, known, next_waiting};
 use crate::engine::Engine;
@@ -109,20 +109,32 @@ impl Engine {
         let consumers = &self.clients.consumers;
         let priority = |able: &[u32]| able.first().map(|first| consumers[*first].priority);
         let is_up_to_date = filtered.is_up_to_date() && queue.holds == 0;
-        let has_nothing = |group: &&Group| group.has_nothing() && is_up_to_date;
-        let idle = |slot: &u32| filtered.get(*slot).filter(has_nothing);
-        let groups = self.scratch.matched.iter();
-        let groups = groups.filter_map(|slot| Some((Some(*slot), priority(&idle(slot)?.able)?)));
         let takes_any = queue.ready == 0 && queue.groups.is_none();
         let all = takes_any.then(|| priority(&queue.able)).flatten();
-        let candidates = groups.chain(all.map(|priority| (None, priority)));
-        let highest = candidates.clone().map(|(_, priority)| priority).max()?;
-        let mut equals = candidates.filter(|(_, priority)| *priority == highest).map(|(of, _)| of);
-        let count = equals.clone().count();
-        if count == 1 {
-            return equals.next();
+        // The first of those with the highest priority, and how many these are.
+        let mut first = None;
+        let (mut highest, mut count) = (all, usize::from(all.is_some()));
+        for slot in self.scratch.matched.iter().filter(|_| is_up_to_date) {
+            let group = filtered.get(*slot).filter(|group| group.has_nothing());
+            let Some(own) = group.and_then(|group| priority(&group.able)) else { continue };
+            if highest.is_none_or(|highest| own > highest) {
+                (first, highest, count) = (Some(*slot), Some(own), 1);
+            } else if highest == Some(own) {
+                first = first.or(Some(*slot));
+                count += 1;
+            }
         }
-        let equals: Vec<Option<u32>> = equals.collect();
+        let highest = highest?;
+        if count == 1 {
+            return Some(first);
+        }
+        let is_equal = |slot: &&u32| {
+            let group = filtered.get(**slot).filter(|group| group.has_nothing());
+            group.is_some_and(|group| priority(&group.able) == Some(highest))
+        };
+        let groups = self.scratch.matched.iter().filter(|_| is_up_to_date).filter(is_equal);
+        let mut equals: Vec<Option<u32>> = groups.map(|slot| Some(*slot)).collect();
+        equals.extend((all == Some(highest)).then_some(None));
         Some(equals[filtered.next_turn(count)])
     }
 

@@ -144,7 +144,8 @@ impl<T: Copy + PartialEq> FilterSet<T> {
             if value != Value::Null
                 && let Some(bucket) = buckets.get(&self.hash(value))
             {
-                terms += bucket.find(property, found);
+                let known = |asked: &str| if *asked == **name { value } else { property(asked) };
+                terms += bucket.find(&known, found);
             }
         }
         terms

@@ -28,8 +28,7 @@ pub(crate) fn read_headers(raw: &[u8], visit: &mut dyn FnMut(&str, Value)) {
 
 /// A message's header of that name as selectors see it; of several, the first counts.
 pub(crate) fn header_named<'m>(raw: &'m [u8], name: &str) -> Option<selector::Value<'m>> {
-    let entry = properties::headers(raw)?.entries().find(|entry| entry.name == name)?;
-    Some(match entry.value {
+    Some(match properties::header(raw, name)? {
         FieldValue::Void => selector::Value::Null,
         FieldValue::Bool(value) => selector::Value::Bool(value),
         FieldValue::Int(value) => selector::Value::Exact(value),

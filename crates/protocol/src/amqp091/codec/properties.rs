@@ -3,7 +3,7 @@
 //! Sixteen flags say which of fourteen properties follow, in the order of the flags from the highest
 //! bit down.
 
-use super::table::{self, Table};
+use super::table::{self, FieldValue, Table};
 use super::wire::{Field, Malformed, Reader, Writer, put_short_str, truncated};
 
 const UNUSED: u16 = 0b11;
@@ -147,6 +147,23 @@ pub fn headers(raw: &[u8]) -> Option<Table<'_>> {
         }
     }
     if flags & HEADERS == 0 { None } else { table::checked_headers(reader.long_str().ok()?).ok() }
+}
+
+/// The value of the first application header of that name, in properties that were checked when they came:
+/// of others, what can be read of them.
+#[must_use]
+pub fn header<'a>(raw: &'a [u8], name: &str) -> Option<FieldValue<'a>> {
+    let mut reader = Reader::new(raw);
+    let flags = reader.short().ok()?;
+    for flag in [CONTENT_TYPE, CONTENT_ENCODING] {
+        if flags & flag != 0 {
+            reader.short_bytes().ok()?;
+        }
+    }
+    if flags & HEADERS == 0 {
+        return None;
+    }
+    table::value_named(reader.long_str().ok()?, name)
 }
 
 /// What to change in properties.

@@ -68,6 +68,18 @@ pub fn checked_headers(bytes: &[u8]) -> Result<Table<'_>, Malformed> {
     Ok(Table(bytes))
 }
 
+/// The value of the first entry of that name, in the entries of a table that was checked before.
+pub(super) fn value_named<'a>(entries: &'a [u8], name: &str) -> Option<FieldValue<'a>> {
+    let mut reader = Reader::new(entries);
+    loop {
+        let is_it = reader.short_bytes().ok()? == name.as_bytes();
+        let value = read_value(&mut reader).ok()?;
+        if is_it {
+            return Some(value);
+        }
+    }
+}
+
 /// The check of a table to its depths.
 #[derive(Clone, Copy)]
 struct Check {
