@@ -336,9 +336,10 @@ impl Outbox {
         SPOOL_AT_BYTES.min(self.unsent_max)
     }
 
-    /// Unsent bytes from which on the last message of each subject is kept.
+    /// Unsent bytes from which on the last message of each subject is kept: of a small bound, half is left for
+    /// those messages.
     fn conflate_at(&self, outbox_bytes_max: usize) -> usize {
-        outbox_bytes_max.min(self.unsent_max)
+        outbox_bytes_max.min(self.unsent_max / 2)
     }
 
     /// Sets the unsent bytes up to which direct messages are written without a look at the policy.

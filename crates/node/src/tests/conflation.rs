@@ -3,7 +3,7 @@
 use super::direct_host::TestHost;
 use super::host::EGRESS_BYTES_MAX;
 use super::slow_consumers::{UNSENT_MAX, behind, in_order};
-use angarium_engine::SlowConsumerPolicy;
+use angarium_engine::{Bound, Quota, SlowConsumerPolicy};
 
 /// The numbers of the messages to a subject in a client's input, and of how many missed ones they tell.
 fn last_values(host: &TestHost, client: usize, subject: &str) -> (Vec<u64>, u64) {
@@ -60,6 +60,32 @@ fn conflate_keeps_the_last_message_of_each_subject() {
     assert_eq!(missed, 99);
     host.turns();
     assert!(host.node.effects.outbox[slot.0 as usize].conflated.is_none());
+}
+
+/// Also where no more may be unsent than is written before messages are conflated.
+#[test]
+fn conflate_keeps_the_last_messages_within_a_small_bound() {
+    let mut host = TestHost::new(|options| {
+        options.quota = Quota::default()
+            .with_slow_consumer_policy(SlowConsumerPolicy::Conflate)
+            .with(Bound::UnsentBytes, EGRESS_BYTES_MAX as u64);
+    });
+    let (slow, publisher) = (host.connect(""), host.connect(""));
+    host.send(slow, "SUB price.* 1\r\n");
+    host.takes(slow, 0);
+    let subjects = ["price.a", "price.b", "price.c"];
+    for round in 0..200 {
+        for subject in subjects {
+            host.publish(publisher, subject, round..round + 1);
+        }
+    }
+    host.takes(slow, usize::MAX);
+    host.turns();
+    for subject in subjects {
+        let (numbers, missed) = last_values(&host, slow, subject);
+        assert_eq!(numbers.last(), Some(&199), "{subject}");
+        assert_eq!(numbers.len() as u64 + missed, 200, "{subject}: {numbers:?}");
+    }
 }
 
 #[test]
