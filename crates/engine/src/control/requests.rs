@@ -271,7 +271,11 @@ impl Engine {
             Request::CreateUser { name, password_hash, administrator } => {
                 check_name("a user", name)?;
                 if self.access.user(name).is_some() {
-                    refuse!(PreconditionFailed, "there is a user '{name}' already");
+                    refuse!(
+                        PreconditionFailed,
+                        "there is a user '{name}' already: change its password instead, which \
+                         leaves its rights as they are"
+                    );
                 }
                 self.put_user(name, password_hash, *administrator, fx);
             }

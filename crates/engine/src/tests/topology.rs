@@ -349,7 +349,9 @@ fn a_change_of_a_user_changes_what_is_given_alone() {
         assert_eq!(users(&host), [("ann".to_owned(), hash.to_owned(), administrator)], "{line}");
     }
     let again = host.run("a user ann new");
-    assert_eq!(again, ["a refused PreconditionFailed: there is a user 'ann' already"]);
+    let refused = "a refused PreconditionFailed: there is a user 'ann' already: change its password \
+                   instead, which leaves its rights as they are";
+    assert_eq!(again, [refused]);
     let unknown = host.run("a change-user bob hash");
     assert_eq!(unknown, ["a refused NotFound: no user 'bob'"]);
 }
