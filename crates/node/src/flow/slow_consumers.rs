@@ -336,8 +336,8 @@ impl Outbox {
         SPOOL_AT_BYTES.min(self.unsent_max)
     }
 
-    /// Unsent bytes from which on the last message of each subject is kept: of a small bound, half is left for
-    /// those messages.
+    /// Unsent bytes from which on the last message of each subject is kept: of a small bound, half is left
+    /// for those messages.
     fn conflate_at(&self, outbox_bytes_max: usize) -> usize {
         outbox_bytes_max.min(self.unsent_max / 2)
     }

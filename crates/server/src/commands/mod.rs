@@ -27,10 +27,11 @@ use std::process::ExitCode;
 use crate::settings;
 
 const ABOUT: &str = "A message broker: AMQP 0-9-1 with RabbitMQ's extensions, AMQP 1.0, NATS, MQTT and \
-                     STOMP, on a journal that keeps its word.\n\nWithout a command it serves, with sensible defaults.";
+                     STOMP, on a journal that keeps its word.\n\nWithout a command it serves, with \
+                     sensible defaults.";
 
 const EXAMPLES: &str = "Examples:
-  angarium                                      serve on 5672, 4222, 1883 and 61613, data in the user's folder
+  angarium                                      serve on 5672, 4222, 1883, 61613, data in the user's folder
   angarium serve --data /srv/mq --amqp :5673    another folder and port
   angarium queue add hello                      declare a durable queue
   angarium publish --queue hello 'good day'     send a message, wait until it is safe
