@@ -139,20 +139,19 @@ fn scan_rest<'a>(flags: u16, r: &mut Reader<'a>, scan: &mut Scan<'a>) -> Result<
 /// The application headers, if there are any and all before them is well-formed.
 #[must_use]
 pub fn headers(raw: &[u8]) -> Option<Table<'_>> {
-    let mut reader = Reader::new(raw);
-    let flags = reader.short().ok()?;
-    for flag in [CONTENT_TYPE, CONTENT_ENCODING] {
-        if flags & flag != 0 {
-            reader.short_bytes().ok()?;
-        }
-    }
-    if flags & HEADERS == 0 { None } else { table::checked_headers(reader.long_str().ok()?).ok() }
+    table::checked_headers(header_entries(raw)?).ok()
 }
 
 /// The value of the first application header of that name, in properties that were checked when they came:
 /// of others, what can be read of them.
 #[must_use]
 pub fn header<'a>(raw: &'a [u8], name: &str) -> Option<FieldValue<'a>> {
+    table::value_named(header_entries(raw)?, name)
+}
+
+/// The entries of the application headers, as they came.
+#[inline]
+fn header_entries(raw: &[u8]) -> Option<&[u8]> {
     let mut reader = Reader::new(raw);
     let flags = reader.short().ok()?;
     for flag in [CONTENT_TYPE, CONTENT_ENCODING] {
@@ -160,10 +159,7 @@ pub fn header<'a>(raw: &'a [u8], name: &str) -> Option<FieldValue<'a>> {
             reader.short_bytes().ok()?;
         }
     }
-    if flags & HEADERS == 0 {
-        return None;
-    }
-    table::value_named(reader.long_str().ok()?, name)
+    if flags & HEADERS == 0 { None } else { reader.long_str().ok() }
 }
 
 /// What to change in properties.

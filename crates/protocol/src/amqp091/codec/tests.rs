@@ -2,7 +2,7 @@
 
 use super::content::{ACK, Deliver, PublishMethod, Tagged, write_header};
 use super::method::DecodeError;
-use super::properties::{Edit, Properties, rewrite, scan};
+use super::properties::{Edit, Properties, header as header_named, rewrite, scan};
 use super::table::{DEPTH_MAX, checked, checked_headers, put_table};
 use super::*;
 use crate::amqp091::frame::{self, FrameError};
@@ -173,6 +173,30 @@ fn every_value_type_is_read() {
         assert_eq!(entries[0].raw, headers, "a header's name may have any bytes");
     }
     assert!(checked_headers(&[2, b'a']).is_err(), "a name that is cut off");
+}
+
+#[test]
+fn a_header_is_found_by_its_name_in_properties_of_any_bytes() {
+    let header = |name: &str, value: &[u8]| [&[name.len() as u8], name.as_bytes(), value].concat();
+    let entries = [
+        header("latin", b"S\0\0\0\x01\xff"),
+        vec![1, 0xff, b'V'],
+        header("a", b"I\0\0\0\x07"),
+        header("a", b"I\0\0\0\x08"),
+        header("b", b"t\x01"),
+    ]
+    .concat();
+    let table = [&(entries.len() as u32).to_be_bytes(), &entries[..]].concat();
+    // A content type, an encoding and headers.
+    let raw = [&[0xe0, 0, 2, b'x', b'y', 1, b'z'], &table[..]].concat();
+    assert_eq!(header_named(&raw, "a"), Some(FieldValue::Int(7)), "the first");
+    assert_eq!(header_named(&raw, "b"), Some(FieldValue::Bool(true)));
+    assert_eq!(header_named(&raw, "c"), None);
+    for end in 0..raw.len() {
+        let found = header_named(&raw[..end], "b");
+        assert!(found.is_none(), "{end}: {found:?}");
+    }
+    assert_eq!(header_named(&[0, 0], "a"), None, "there are no headers");
 }
 
 #[test]
