@@ -109,18 +109,21 @@ impl Engine {
         let consumers = &self.clients.consumers;
         let priority = |able: &[u32]| able.first().map(|first| consumers[*first].priority);
         let is_up_to_date = filtered.is_up_to_date() && queue.holds == 0;
+        let of_group = |slot: u32| {
+            let group = filtered.get(slot).filter(|group| is_up_to_date && group.has_nothing())?;
+            priority(&group.able)
+        };
         let takes_any = queue.ready == 0 && queue.groups.is_none();
         let all = takes_any.then(|| priority(&queue.able)).flatten();
         // The first of those with the highest priority, and how many these are.
         let mut first = None;
         let (mut highest, mut count) = (all, usize::from(all.is_some()));
-        for slot in self.scratch.matched.iter().filter(|_| is_up_to_date) {
-            let group = filtered.get(*slot).filter(|group| group.has_nothing());
-            let Some(own) = group.and_then(|group| priority(&group.able)) else { continue };
+        let matched = self.scratch.matched.iter();
+        for slot in matched.clone() {
+            let Some(own) = of_group(*slot) else { continue };
             if highest.is_none_or(|highest| own > highest) {
                 (first, highest, count) = (Some(*slot), Some(own), 1);
             } else if highest == Some(own) {
-                first = first.or(Some(*slot));
                 count += 1;
             }
         }
@@ -128,12 +131,8 @@ impl Engine {
         if count == 1 {
             return Some(first);
         }
-        let is_equal = |slot: &&u32| {
-            let group = filtered.get(**slot).filter(|group| group.has_nothing());
-            group.is_some_and(|group| priority(&group.able) == Some(highest))
-        };
-        let groups = self.scratch.matched.iter().filter(|_| is_up_to_date).filter(is_equal);
-        let mut equals: Vec<Option<u32>> = groups.map(|slot| Some(*slot)).collect();
+        let equal_groups = matched.filter(|slot| of_group(**slot) == Some(highest));
+        let mut equals: Vec<Option<u32>> = equal_groups.map(|slot| Some(*slot)).collect();
         equals.extend((all == Some(highest)).then_some(None));
         Some(equals[filtered.next_turn(count)])
     }
