@@ -250,9 +250,13 @@ fn check_chain(
             Resumption::Nowhere(end) => (end, "the log ends with it".to_owned()),
         };
         let (place, what) = walk.missing(storage, to)?;
+        // A walk that found nothing has not come to the first segment.
+        let id = place.segment().max(1);
+        let is_there = files.iter().any(|file| file.id == id);
+        let what = if is_there { what.to_string() } else { "missing".to_owned() };
         let proof = proof.text();
         report.problems.push(Problem {
-            name: files::segment_name(place.segment()),
+            name: files::segment_name(id),
             offset: place.offset().into(),
             what: format!("{what}, though {proof}; {goes_on}"),
             kind: ProblemKind::Gap { walk: walk.clone(), resumes },

@@ -227,6 +227,21 @@ fn a_lost_checkpoint_is_never_an_empty_journal() {
     }
 }
 
+#[test]
+fn a_missing_beginning_is_called_by_the_file_that_is_missing() {
+    let storage = FaultyStorage::new(1);
+    log(&storage, 30, 3000);
+    let first = segment_name(1);
+    let blank = storage.copy();
+    blank.edit(&first, |bytes| bytes[..3 * BLOCK_ALIGN].fill(0));
+    storage.remove(&first).unwrap();
+    for (damaged, expected) in [(storage, "missing"), (blank, "no block header")] {
+        let found = &check(&damaged).unwrap().problems[0];
+        assert_eq!((&found.name, found.offset), (&first, 0));
+        assert!(found.what.starts_with(expected), "{found:?}");
+    }
+}
+
 /// Every whole record of a log, as [`open`] takes them; what is settled is not in it.
 fn remains(storage: &FaultyStorage) -> (Remains, BTreeMap<u64, Position>) {
     let (mut found, mut settled) = (BTreeMap::new(), Vec::new());
