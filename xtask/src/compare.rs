@@ -17,6 +17,9 @@ const QPID_JMS: Artifact =
 /// Artemis as it is released.
 const ARTEMIS_VERSION: &str = "2.44.0";
 
+/// An MQTT broker, built by cargo.
+const RUMQTTD: &str = "rumqttd@0.20.0";
+
 /// What Maven fetches, with its dependencies.
 struct Artifact {
     name: &'static str,
@@ -36,7 +39,7 @@ pub(crate) fn run(root: &Path, verb: &str, arguments: &[String]) -> Result<(), S
         return Err(format!("{verb} what? `cargo xtask {verb} amqp091` or `nats`"));
     };
     let protocols: &[&str] = match verb {
-        "compare" => &["amqp091", "amqp10", "nats"],
+        "compare" => &["amqp091", "amqp10", "nats", "mqtt"],
         _ => &["amqp091", "amqp10", "nats"],
     };
     if !protocols.contains(&protocol.as_str()) {
@@ -50,6 +53,7 @@ pub(crate) fn run(root: &Path, verb: &str, arguments: &[String]) -> Result<(), S
         ("nats", _) => vec!["--nats-server".into(), install_nats_server(&target)?.into()],
         ("amqp10", "compare") => artemis_and_qpid_jms(&target)?,
         ("amqp10", _) => vec!["--artemis".into(), fetch_artemis(&target)?.into()],
+        ("mqtt", _) => vec!["--rumqttd".into(), install_rumqttd(&target)?.into()],
         (_, "compare") => vec!["--perf-test".into(), PERF_TEST.fetch(&target)?.into()],
         _ => Vec::new(),
     };
@@ -97,6 +101,18 @@ fn go_program(folder: &Path, name: &str, module: &str) -> Result<PathBuf, String
     if !program.exists() {
         let mut go = Command::new("go");
         process::run(go.args(["install", module]).env("GOBIN", folder))?;
+    }
+    Ok(program)
+}
+
+/// Builds rumqttd into the target folder, unless it exists. Returns its path.
+fn install_rumqttd(target: &Path) -> Result<PathBuf, String> {
+    let folder = target.join("rumqttd");
+    let program = folder.join("bin/rumqttd");
+    if !program.exists() {
+        let mut cargo = Command::new("cargo");
+        cargo.args(["install", RUMQTTD, "--no-default-features", "--root"]).arg(&folder);
+        process::run(&mut cargo)?;
     }
     Ok(program)
 }

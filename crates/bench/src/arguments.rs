@@ -59,7 +59,8 @@ enum BenchCommand {
     Drivers(DriversArguments),
     /// The disk alone: plain sequential writes, each with fdatasync
     Disk(DiskArguments),
-    /// Our broker beside RabbitMQ, Artemis or nats-server, under the same loads in turn, against targets
+    /// Our broker beside RabbitMQ, Artemis, nats-server or Mosquitto, under the same loads in turn, against
+    /// targets
     Compare(CompareArguments),
     /// The same frames to our broker and to RabbitMQ or nats-server: what they answer differently
     Differ(DifferArguments),
@@ -121,6 +122,9 @@ struct LoadArguments {
     /// Persistent messages in durable queues
     #[arg(long)]
     persistent: bool,
+    /// Publish and consume exactly once (MQTT's QoS 2); needs a window and acknowledgements
+    #[arg(long)]
+    exactly_once: bool,
     /// Acknowledge every N deliveries; 0 is automatic acknowledgement
     #[arg(long, default_value_t = 0, value_name = "N")]
     ack_every: u32,
@@ -189,6 +193,7 @@ impl LoadArguments {
             fan_out: self.fan_out,
             size_bytes: self.size,
             persistent: self.persistent,
+            exactly_once: self.exactly_once,
             ack_every: self.ack_every,
             prefetch: self.prefetch,
             window: self.window,

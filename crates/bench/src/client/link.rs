@@ -107,9 +107,11 @@ impl Link {
     #[inline]
     pub fn fill(&mut self) -> io::Result<usize> {
         match self {
-            // RESP sends its next read request together with pending acknowledgements, AMQP 1.0 credit.
+            // RESP sends its next read request together with pending acknowledgements, AMQP 1.0 credit, MQTT
+            // the second packets of handshakes.
             Link::Resp(connection) => connection.fill(),
             Link::Amqp10(connection) => connection.fill(),
+            Link::Mqtt(connection) => connection.fill(),
             _ => either!(self, it => it.wire.fill(), it.fill()),
         }
     }
@@ -226,6 +228,15 @@ impl Link {
     /// Asks for a confirm of every message published from now on.
     pub fn select_confirms(&mut self) -> Result<(), Error> {
         either!(self, it => it.select_confirms())
+    }
+
+    /// Publishes and consumes exactly once what would be at least once (MQTT's QoS 2).
+    pub fn select_exactly_once(&mut self) -> Result<(), Error> {
+        let Link::Mqtt(connection) = self else {
+            return Err(Error::Closed("only MQTT has messages that come exactly once".to_owned()));
+        };
+        connection.select_exactly_once();
+        Ok(())
     }
 
     /// Publishes without answers from now on, where a broker answers each message by default (RESP).

@@ -40,7 +40,7 @@ pub enum Protocol {
     Nats,
     /// NATS with JetStream: subjects at most once, and streams.
     JetStream,
-    /// MQTT 3.1.1 or 5: topics, QoS 0 and 1.
+    /// MQTT 3.1.1 or 5: topics, QoS 0 to 2.
     Mqtt,
     /// STOMP 1.2: destinations, receipts.
     Stomp,
@@ -157,6 +157,14 @@ impl Target {
     /// Which protocol is spoken there.
     pub fn protocol(&self) -> Protocol {
         self.scheme.protocol
+    }
+
+    /// The name to display for direct messages, with the version where addresses name it.
+    pub fn direct_name(&self) -> &'static str {
+        match self.scheme.name {
+            "mqtt5" => "MQTT 5",
+            _ => self.scheme.protocol.direct_name(),
+        }
     }
 
     /// The name before `://`.

@@ -34,6 +34,12 @@ pub(crate) struct CompareArguments {
     /// The folder with Qpid JMS's jar files; without it those sections are left out
     #[arg(long)]
     pub(super) qpid_jms: Option<PathBuf>,
+    /// Mosquitto's program
+    #[arg(long, default_value = "mosquitto")]
+    pub(super) mosquitto: PathBuf,
+    /// rumqttd's program; without it its column is left out
+    #[arg(long)]
+    pub(super) rumqttd: Option<PathBuf>,
     /// Octets of the backlog that a client drains beside the healthy ones (AMQP), such as 10G [default: 1G,
     /// 100M when quick]
     #[arg(long, value_parser = octets)]
@@ -67,6 +73,8 @@ pub(super) enum With {
     Amqp10,
     /// NATS, with nats-server
     Nats,
+    /// MQTT, with Mosquitto and rumqttd
+    Mqtt,
 }
 
 /// How long and how often each load runs.

@@ -27,7 +27,7 @@ pub(super) fn compare(
     comparison: &Comparison<'_>,
     misbehaving: Misbehaving,
 ) -> Result<Section, String> {
-    let Comparison { sides, effort, .. } = comparison;
+    let &Comparison { sides, effort, .. } = comparison;
     let found = Runs::measure(sides, effort.rounds.max(ROUNDS_MIN), |side| {
         let end = End::After { warm_up: Duration::from_secs(3), measured: effort.native };
         let (size_bytes, rate, latency) = (SIZE_BYTES, RATE, true);

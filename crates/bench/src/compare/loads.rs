@@ -4,7 +4,7 @@ use super::comparison::Comparison;
 use super::disk_share::{self, Flushed, Share};
 use super::relay::Relay;
 use super::runs::{Runs, broker_mib, broker_ns, rate_of, unit};
-use super::side::{OURS, Side, text};
+use super::side::{MOSQUITTO, OURS, RUMQTTD, Side, text};
 use super::table::{Check, Section, median, spread};
 use crate::client::amqp091::Argument;
 use crate::load::idle::{self, IdleCost, IdlePlan};
@@ -15,6 +15,9 @@ use std::time::Duration;
 /// The targets of a load on our side.
 #[derive(Debug, Clone, Copy)]
 struct Targets {
+    /// What the names of the peers begin with that it runs on, first the one that the others are in relation
+    /// to; it runs on all sides if none is named.
+    beside: &'static [&'static str],
     /// Messages per second.
     rate_min: Option<f64>,
     /// Messages per second as a multiple of the peer's.
@@ -28,12 +31,20 @@ struct Targets {
 }
 
 const NO_TARGETS: Targets = Targets {
+    beside: &[],
     rate_min: None,
     rate_times_min: None,
     cpu_ns_max: None,
     cpu_part_max: None,
     disk_share_min: None,
 };
+
+impl Targets {
+    fn is_for(&self, side: &Side) -> bool {
+        let mut beside = self.beside.iter();
+        side.name == OURS || beside.len() == 0 || beside.any(|peer| side.name.starts_with(peer))
+    }
+}
 
 /// A load; [`Comparison::plan`] completes its plan.
 pub(super) struct Load {
@@ -121,6 +132,53 @@ pub(super) const AMQP10: &[Load] = &[
     },
 ];
 
+/// The loads beside Mosquitto and rumqttd. Of QoS 0 rumqttd drops what its subscribers are too slow for, and
+/// it keeps nothing over a restart.
+pub(super) const MQTT: &[Load] = &[
+    Load {
+        name: "QoS 0 100 B 1->1",
+        targets: Targets {
+            rate_times_min: Some(10.0),
+            cpu_ns_max: Some(200.0),
+            ..beside(&[MOSQUITTO])
+        },
+        shape: |plan| plan.ahead = 50_000,
+    },
+    Load {
+        name: "QoS 0 100 B fan-out 50",
+        targets: Targets { rate_times_min: Some(10.0), ..beside(&[MOSQUITTO]) },
+        shape: |plan| fan_out(plan, 50, 20_000),
+    },
+    Load {
+        name: "QoS 1 100 B 1->1, window 100, kept by nobody",
+        targets: Targets { rate_times_min: Some(1.5), ..beside(&[RUMQTTD, MOSQUITTO]) },
+        shape: |plan| (plan.window, plan.ack_every) = (100, 10),
+    },
+    Load {
+        name: "QoS 1 100 B kept and flushed, 10 pairs, window 100",
+        targets: Targets { rate_times_min: Some(2.0), ..beside(&[MOSQUITTO]) },
+        shape: kept_pairs,
+    },
+    Load {
+        name: "QoS 2 100 B kept and flushed, 10 pairs, window 100",
+        targets: Targets { rate_min: Some(6e4), ..beside(&[MOSQUITTO]) },
+        shape: |plan| {
+            kept_pairs(plan);
+            plan.exactly_once = true;
+        },
+    },
+];
+
+const fn beside(beside: &'static [&'static str]) -> Targets {
+    Targets { beside, ..NO_TARGETS }
+}
+
+/// Pairs whose messages sessions keep over a restart, where the broker does.
+fn kept_pairs(plan: &mut Plan) {
+    (plan.producers, plan.queues, plan.consumers) = (10, 10, 10);
+    (plan.persistent, plan.window, plan.ack_every) = (true, 100, 10);
+}
+
 /// One pair, both sides of which wait for outcomes.
 fn unsettled(plan: &mut Plan) {
     (plan.size_bytes, plan.window) = (PERSISTENT_BYTES, 500);
@@ -195,7 +253,8 @@ impl Comparison<'_> {
     pub(super) fn load(&self, load: &Load, mut relay: Option<Relay>) -> Result<Section, String> {
         let mut section = Section::new(load.name);
         let mut shares = Vec::new();
-        let found = Runs::measure(self.sides, self.effort.rounds, |side| {
+        let sides = self.sides.iter().filter(|side| load.targets.is_for(side));
+        let found = Runs::measure(sides, self.effort.rounds, |side| {
             let plan = self.plan(side, load.shape)?;
             if let Some(relay) = &mut relay {
                 relay.measure(load.name, &plan, self.effort.native / 4)?;
@@ -268,12 +327,15 @@ impl Comparison<'_> {
 }
 
 fn judge(section: &mut Section, targets: &Targets, found: &Runs<Outcome>) {
-    let (rate, broker) = (found.medians(rate_of), found.medians(broker_ns));
+    let peer = targets.beside.first().copied().unwrap_or_default();
+    let its = if peer.is_empty() { "its".to_owned() } else { format!("{peer}'s") };
+    let rate = found.medians_beside(peer, rate_of);
+    let broker = found.medians_beside(peer, broker_ns);
     if let Some((most, ratio)) = targets.cpu_part_max.zip(broker.ratio()) {
-        section.check(Check::at_most("of its broker CPU", ratio, most));
+        section.check(Check::at_most(&format!("of {its} broker CPU"), ratio, most));
     }
     if let Some((least, ratio)) = targets.rate_times_min.zip(rate.ratio()) {
-        section.check(Check::at_least("times its msgs/s", ratio, least));
+        section.check(Check::at_least(&format!("times {its} msgs/s"), ratio, least));
     }
     if let Some((least, ours)) = targets.rate_min.zip(rate.ours) {
         section.check(Check::at_least("msgs/s", ours, least));

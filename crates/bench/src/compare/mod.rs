@@ -8,6 +8,7 @@ mod comparison;
 mod disk_share;
 mod isolation;
 mod loads;
+mod mqtt;
 mod nats;
 mod nats_bench;
 mod perftest;
@@ -36,6 +37,7 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<bool, String> {
         With::Amqp091 => with_rabbitmq(arguments, folder.path())?,
         With::Amqp10 => with_artemis(arguments, folder.path())?,
         With::Nats => with_nats_server(arguments, folder.path())?,
+        With::Mqtt => with_mosquitto(arguments, folder.path())?,
     };
     if report.is_empty() {
         return Err(format!(
@@ -56,7 +58,7 @@ fn with_rabbitmq(arguments: &CompareArguments, folder: &Path) -> Result<Report, 
     if !arguments.alone {
         sides.push(Side::rabbitmq(arguments.rabbitmq.as_deref(), folder)?);
     }
-    let mut report = Report::new(theirs(&sides, side::RABBITMQ));
+    let mut report = Report::new(&theirs(&sides, side::RABBITMQ));
     let comparison = Comparison { arguments, sides: &sides, effort: arguments.effort(), folder };
     let misbehaving = arguments.misbehaving_on_queues();
     let ran = rabbitmq::run(&comparison, arguments.perf_test.as_deref(), misbehaving, &mut report);
@@ -70,7 +72,7 @@ fn with_artemis(arguments: &CompareArguments, folder: &Path) -> Result<Report, S
     if !arguments.alone {
         sides.push(Side::artemis(&arguments.artemis, folder)?);
     }
-    let mut report = Report::new(theirs(&sides, "Artemis"));
+    let mut report = Report::new(&theirs(&sides, "Artemis"));
     let comparison = Comparison { arguments, sides: &sides, effort: arguments.effort(), folder };
     let ran = amqp10::run(&comparison, arguments.qpid_jms.as_deref(), &mut report);
     shown_if_cut_short(&report, ran)?;
@@ -84,9 +86,26 @@ fn with_nats_server(arguments: &CompareArguments, folder: &Path) -> Result<Repor
     if !arguments.alone {
         sides.push(Side::nats(&arguments.nats_server, folder)?);
     }
-    let mut report = Report::new(theirs(&sides, "nats-server"));
+    let mut report = Report::new(&theirs(&sides, "nats-server"));
     let comparison = Comparison { arguments, sides: &sides, effort: arguments.effort(), folder };
     let ran = nats::run(&comparison, arguments.nats_bench.as_deref(), &mut report);
+    shown_if_cut_short(&report, ran)?;
+    add_starts(arguments, sides, &mut report, folder)?;
+    Ok(report)
+}
+
+fn with_mosquitto(arguments: &CompareArguments, folder: &Path) -> Result<Report, String> {
+    // Brokers inherit the limit.
+    idle::raise_descriptor_limit(mqtt::DESCRIPTORS);
+    let mut sides = arguments.ours(Protocol::Mqtt, folder)?;
+    if !arguments.alone {
+        sides.push(Side::mosquitto(&arguments.mosquitto, folder)?);
+        let rumqttd = arguments.rumqttd.iter().map(|program| Side::rumqttd(program, folder));
+        sides.extend(rumqttd.collect::<Result<Vec<_>, _>>()?);
+    }
+    let mut report = Report::new(&theirs(&sides, side::MOSQUITTO));
+    let comparison = Comparison { arguments, sides: &sides, effort: arguments.effort(), folder };
+    let ran = mqtt::run(&comparison, &mut report);
     shown_if_cut_short(&report, ran)?;
     add_starts(arguments, sides, &mut report, folder)?;
     Ok(report)
@@ -100,10 +119,11 @@ fn shown_if_cut_short(report: &Report, ran: Result<(), String>) -> Result<(), St
     ran
 }
 
-/// The peer's name in the report; `otherwise` if it is left out.
-fn theirs<'a>(sides: &'a [Side], otherwise: &'a str) -> &'a str {
-    let mut names = sides.iter().map(|side| side.name.as_str());
-    names.find(|name| *name != side::OURS).unwrap_or(otherwise)
+/// The peers' names in the report; `otherwise` if they are left out.
+fn theirs<'a>(sides: &'a [Side], otherwise: &'a str) -> Vec<&'a str> {
+    let names = sides.iter().map(|side| side.name.as_str());
+    let names: Vec<&str> = names.filter(|name| *name != side::OURS).collect();
+    if names.is_empty() { vec![otherwise] } else { names }
 }
 
 /// Measures starts, once the brokers of the other loads have ended.
@@ -121,6 +141,7 @@ fn add_starts(
             // Starts of Artemis are not compared: they take seconds.
             With::Amqp10 => return Ok(()),
             With::Nats => (Protocol::Nats, Some(arguments.nats_server.as_path())),
+            With::Mqtt => (Protocol::Mqtt, Some(arguments.mosquitto.as_path())),
         };
         let starts = starts::Starts {
             ours: arguments.broker.as_deref(),

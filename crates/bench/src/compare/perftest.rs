@@ -101,7 +101,7 @@ impl PerfTest<'_> {
     /// Runs a scenario on all sides in turn, as many rounds as the effort has. Figures are without the
     /// seconds in which Java warms up.
     pub(super) fn compare(&self, scenario: &Scenario) -> Result<Section, String> {
-        let Comparison { sides, effort, .. } = self.comparison;
+        let &Comparison { sides, effort, .. } = self.comparison;
         let found = Runs::measure(sides, effort.rounds, |side| {
             let run = self.run(scenario, side)?;
             eprintln!(

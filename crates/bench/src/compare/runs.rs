@@ -17,12 +17,13 @@ pub(super) struct Runs<T>(pub(super) Vec<SideRuns<T>>);
 
 impl<T> Runs<T> {
     /// Measures each side in turn, in each round.
-    pub(super) fn measure(
-        sides: &[Side],
+    pub(super) fn measure<'a>(
+        sides: impl IntoIterator<Item = &'a Side>,
         rounds: usize,
         mut measure: impl FnMut(&Side) -> Result<T, String>,
     ) -> Result<Runs<T>, String> {
-        let none = |side: &Side| SideRuns { side: side.name.clone(), runs: Vec::new() };
+        let sides: Vec<&Side> = sides.into_iter().collect();
+        let none = |side: &&Side| SideRuns { side: side.name.clone(), runs: Vec::new() };
         let mut found: Vec<SideRuns<T>> = sides.iter().map(none).collect();
         for _ in 0..rounds {
             for (side, found) in sides.iter().zip(&mut found) {
@@ -39,11 +40,17 @@ impl<T> Runs<T> {
 
     /// Our median of `value` and the peer's.
     pub(super) fn medians(&self, value: impl Fn(&T) -> f64) -> Medians {
-        let of = |ours: bool| {
-            let found = self.0.iter().find(|it| (it.side == OURS) == ours);
+        self.medians_beside("", value)
+    }
+
+    /// The same, of the peer whose name begins with `peer`.
+    pub(super) fn medians_beside(&self, peer: &str, value: impl Fn(&T) -> f64) -> Medians {
+        let of = |is_meant: &dyn Fn(&str) -> bool| {
+            let found = self.0.iter().find(|it| is_meant(&it.side));
             found.map(|it| median(it.runs.iter().map(&value)))
         };
-        Medians { ours: of(true), theirs: of(false) }
+        let theirs = of(&|side| side != OURS && side.starts_with(peer));
+        Medians { ours: of(&|side| side == OURS), theirs }
     }
 
     /// Adds a figure of each side: the median, the least and the most of `value`.

@@ -33,6 +33,9 @@ enum Broker {
 pub(crate) const OURS: &str = "Angarium";
 /// The name of RabbitMQ, before its version.
 pub(crate) const RABBITMQ: &str = "RabbitMQ";
+/// The names of the peers by MQTT, before their versions.
+pub(crate) const MOSQUITTO: &str = "Mosquitto";
+pub(crate) const RUMQTTD: &str = "rumqttd";
 
 impl Side {
     /// Starts our broker.
@@ -65,9 +68,25 @@ impl Side {
 
     /// Starts nats-server.
     pub(crate) fn nats(program: &Path, folder: &Path) -> Result<Side, String> {
-        let programs = Programs::of_one(Kind::Nats, program);
-        let broker = Peer::start(Kind::Nats, &programs, folder).map_err(text)?;
-        let name = format!("nats-server {}", broker.version());
+        Side::peer(Kind::Nats, program, folder, "nats-server")
+    }
+
+    /// Starts Mosquitto, whose name in the report says what its confirms mean.
+    pub(crate) fn mosquitto(program: &Path, folder: &Path) -> Result<Side, String> {
+        let mut side = Side::peer(Kind::Mosquitto, program, &folder.join("mosquitto"), MOSQUITTO)?;
+        side.name += &format!(", confirms {}", Kind::Mosquitto.level(Protocol::Mqtt).name());
+        Ok(side)
+    }
+
+    /// Starts rumqttd.
+    pub(crate) fn rumqttd(program: &Path, folder: &Path) -> Result<Side, String> {
+        Side::peer(Kind::Rumqttd, program, &folder.join("rumqttd"), RUMQTTD)
+    }
+
+    fn peer(kind: Kind, program: &Path, folder: &Path, name: &str) -> Result<Side, String> {
+        let programs = Programs::of_one(kind, program);
+        let broker = Peer::start(kind, &programs, folder).map_err(text)?;
+        let name = format!("{name} {}", broker.version());
         Ok(Side { name, uri: broker.targets()[0].clone(), broker: Broker::Peer(broker.into()) })
     }
 
@@ -162,20 +181,18 @@ pub(crate) fn our_command(
     let program = program.to_string_lossy().into_owned();
     let mut command = vec![program];
     let other = listen()?;
-    let (nats, stomp) = match protocol {
-        Protocol::Nats => (&*other, "off"),
-        Protocol::Stomp => ("off", &*other),
-        _ => ("off", "off"),
-    };
+    let only = |meant: Protocol| if protocol == meant { &*other } else { "off" };
+    let (nats, stomp, mqtt) = (only(Protocol::Nats), only(Protocol::Stomp), only(Protocol::Mqtt));
     let flags = ["serve", "--data", &data, "--amqp", &amqp, "--nats", nats, "--stomp", stomp];
     command.extend(flags.map(str::to_owned));
-    command.extend(["--mqtt", "off", "--http", "off"].map(str::to_owned));
+    command.extend(["--mqtt", mqtt, "--http", "off"].map(str::to_owned));
     let uri = match protocol {
         Protocol::Amqp091 => format!("amqp://{amqp}"),
         Protocol::Amqp10 => format!("amqp10://{amqp}"),
         Protocol::Nats => format!("nats://{other}"),
         Protocol::Stomp => format!("stomp://{other}"),
-        Protocol::JetStream | Protocol::Mqtt | Protocol::Resp => {
+        Protocol::Mqtt => format!("mqtt://{other}"),
+        Protocol::JetStream | Protocol::Resp => {
             return Err(format!("our broker does not speak {}", protocol.name()));
         }
     };

@@ -54,10 +54,12 @@ pub(super) fn measure(
                 first_message::deliver_first(broker.uri()).map_err(text)?;
                 elapsed_ms()
             }
-            _ => {
-                let program = starts.peer.unwrap_or(Path::new("nats-server"));
-                let programs = Programs::of_one(Kind::Nats, program);
-                let broker = Peer::start(Kind::Nats, &programs, &folder).map_err(text)?;
+            protocol => {
+                let is_mqtt = protocol == Protocol::Mqtt;
+                let kind = if is_mqtt { Kind::Mosquitto } else { Kind::Nats };
+                let programs = starts.peer.map(|program| Programs::of_one(kind, program));
+                let programs = programs.unwrap_or_default();
+                let broker = Peer::start(kind, &programs, &folder).map_err(text)?;
                 first_message::deliver_first(&broker.targets()[0]).map_err(text)?;
                 elapsed_ms()
             }

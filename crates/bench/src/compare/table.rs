@@ -72,19 +72,21 @@ impl Section {
 /// All sections.
 #[derive(Debug)]
 pub(crate) struct Report {
-    theirs: String,
+    /// The peers, each with a column.
+    theirs: Vec<String>,
     sections: Vec<Section>,
 }
 
 impl Report {
-    /// An empty report, with the peer's name.
-    pub(crate) fn new(theirs: &str) -> Report {
-        Report { theirs: theirs.to_owned(), sections: Vec::new() }
+    /// An empty report, with the peers' names.
+    pub(crate) fn new(theirs: &[&str]) -> Report {
+        let theirs = theirs.iter().map(|name| (*name).to_owned()).collect();
+        Report { theirs, sections: Vec::new() }
     }
 
-    /// The peer's name.
+    /// The name of the first peer.
     pub(crate) fn theirs(&self) -> &str {
-        &self.theirs
+        self.theirs.first().map_or("", String::as_str)
     }
 
     /// Adds a section at the end.
@@ -105,9 +107,9 @@ impl Report {
     /// The table: a row for each load, a column for each side; median (least to most) of the
     /// rounds.
     pub(crate) fn render(&self) -> String {
-        let theirs = self.theirs.as_str();
-        let mut text =
-            format!("| load | {OURS} | {theirs} | machine | targets |\n|---|---|---|---|---|\n");
+        let columns = self.theirs.join(" | ");
+        let lines = "---|".repeat(4 + self.theirs.len());
+        let mut text = format!("| load | {OURS} | {columns} | machine | targets |\n|{lines}\n");
         for section in &self.sections {
             let of = |wanted: &dyn Fn(&str) -> bool| {
                 let figures = section.figures.iter().filter(|figure| wanted(&figure.side));
@@ -121,13 +123,15 @@ impl Report {
                     format!("{}: {}", if check.met { "met" } else { "**MISSED**" }, check.text)
                 })
                 .collect();
+            let theirs: Vec<_> = self.theirs.iter().map(|peer| of(&|side| side == peer)).collect();
+            let is_peer = |side: &str| self.theirs.iter().any(|peer| peer == side);
             writeln!(
                 text,
                 "| {} | {} | {} | {} | {} |",
                 section.name,
                 of(&|side| side == OURS),
-                of(&|side| side == theirs),
-                of(&|side| side != OURS && side != theirs),
+                theirs.join(" | "),
+                of(&|side| side != OURS && !is_peer(side)),
                 checks.join("<br>")
             )
             .expect("a String takes everything");

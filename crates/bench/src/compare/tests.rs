@@ -7,7 +7,7 @@ use super::relay::{Relay, Round};
 use super::runs::{Runs, SideRuns, ToolRun};
 use super::side::{OURS, RABBITMQ};
 use super::table::{Check, Report, Section, median, spread};
-use super::{nats_bench, perftest};
+use super::{loads, nats_bench, perftest};
 use crate::load::Plan;
 use crate::measure::bare_sockets::Relayed;
 use std::time::Duration;
@@ -44,7 +44,7 @@ fn runs(ours: [f64; 2], theirs: [f64; 2]) -> Runs<ToolRun> {
 }
 
 fn is_met(runs: &Runs<ToolRun>) -> bool {
-    let mut report = Report::new(RABBITMQ);
+    let mut report = Report::new(&[RABBITMQ]);
     report.add(perftest::section(&perftest::SCENARIOS[0], runs));
     report.all_met()
 }
@@ -54,6 +54,47 @@ fn a_target_is_met_at_its_value_and_missed_below() {
     assert!(is_met(&runs([150.0, 1.0], [100.0, 12.0])));
     assert!(!is_met(&runs([149.0, 1.0], [100.0, 12.0])));
     assert!(!is_met(&runs([150.0, 1.0], [100.0, 11.9])));
+}
+
+#[test]
+fn ratios_are_to_the_peer_that_is_meant() {
+    let one = |side: &str, delivered_per_s: f64| SideRuns {
+        side: side.to_owned(),
+        runs: vec![ToolRun { delivered_per_s, ..ToolRun::default() }],
+    };
+    let runs = Runs(vec![one(OURS, 60.0), one("Mosquitto 2.1.2", 20.0), one("rumqttd 0.20", 30.0)]);
+    let ratio = |peer: &str| runs.medians_beside(peer, |run| run.delivered_per_s).ratio();
+    assert_eq!([ratio("Mosquitto"), ratio("rumqttd")], [Some(3.0), Some(2.0)]);
+    assert_eq!([ratio(""), ratio("another")], [Some(3.0), None]);
+}
+
+#[test]
+fn every_peer_has_a_column() {
+    let mut section = Section::new("a load");
+    section.value("rumqttd 0.20", "msgs/s", "5".to_owned());
+    section.value("machine", "msgs/s", "6".to_owned());
+    let mut report = Report::new(&["Mosquitto 2.1.2", "rumqttd 0.20"]);
+    report.add(section);
+    let wanted = "| load | Angarium | Mosquitto 2.1.2 | rumqttd 0.20 | machine | targets |\n\
+                  |---|---|---|---|---|---|\n\
+                  | a load |  |  | msgs/s 5 | msgs/s 6 |  |\n";
+    assert_eq!(report.render(), wanted);
+}
+
+#[test]
+fn every_load_is_one_that_its_protocol_has() {
+    for (loads, target) in [
+        (loads::AMQP091, "amqp://h"),
+        (loads::NATS, "nats://h"),
+        (loads::AMQP10, "amqp10://h"),
+        (loads::MQTT, "mqtt://h"),
+    ] {
+        for load in loads {
+            let mut plan = Plan::new(target.parse().expect("it is an address"));
+            (load.shape)(&mut plan);
+            assert_eq!(plan.check(), Ok(()), "{} on {target}", load.name);
+        }
+    }
 }
 
 #[test]
@@ -72,7 +113,7 @@ fn the_table_names_what_was_missed() {
     section.check(Check::at_least("msgs/s", 5.0, 4.0));
     section.check(Check::at_most("ns", 5000.0, 350.0));
     section.check(Check::holds("clean", true));
-    let mut report = Report::new(RABBITMQ);
+    let mut report = Report::new(&[RABBITMQ]);
     report.add(section);
     let wanted = "| a load | msgs/s 5 | msgs/s 6 | flushes/s 7 | met: 5.00 msgs/s, at least 4.00<br>\
                   **MISSED**: 5,000 ns, at most 350<br>met: clean |";
@@ -86,7 +127,7 @@ fn a_relay_is_the_machine_s_and_has_no_target() {
     let row = |rounds: Vec<Round>| {
         let mut section = Section::new("a load");
         Relay { rounds }.describe(&mut section);
-        let mut report = Report::new(RABBITMQ);
+        let mut report = Report::new(&[RABBITMQ]);
         report.add(section);
         report.render().lines().last().expect("it has a row").to_owned()
     };

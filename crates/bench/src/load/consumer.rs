@@ -74,7 +74,7 @@ impl<'a> Consumer<'a> {
         index: usize,
         source: &Source<'_>,
     ) -> Result<Consumer<'a>, Error> {
-        let mut link = Link::open(&plan.target)?;
+        let mut link = plan.connect()?;
         if plan.commit_acks {
             link.select_transactions()?;
         }

@@ -2,7 +2,7 @@
 
 use super::stamp::{IDENTITY_BYTES, TIMED_BYTES};
 use crate::client::amqp091::Argument;
-use crate::client::{Protocol, Target};
+use crate::client::{Error, Link, Protocol, Target};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -54,6 +54,8 @@ pub struct Plan {
     pub size_bytes: usize,
     /// Delivery mode 2 (QoS 1 with MQTT) and durable queues, or streams that survive a restart.
     pub persistent: bool,
+    /// Whether what is confirmed and acknowledged comes exactly once (QoS 2 of MQTT).
+    pub exactly_once: bool,
     /// Whether the queues of persistent messages survive a restart, too.
     pub durable_queues: bool,
     /// Whether messages go through a topic exchange (AMQP).
@@ -109,6 +111,7 @@ impl Plan {
             fan_out: false,
             size_bytes: 100,
             persistent: false,
+            exactly_once: false,
             durable_queues: true,
             topic: false,
             ack_every: 0,
@@ -128,6 +131,15 @@ impl Plan {
             commit_acks: false,
             queue_arguments: Vec::new(),
         }
+    }
+
+    /// Connects to the broker.
+    pub(super) fn connect(&self) -> Result<Link, Error> {
+        let mut link = Link::open(&self.target)?;
+        if self.exactly_once {
+            link.select_exactly_once()?;
+        }
+        Ok(link)
     }
 
     /// Whether messages of this size can carry a checksum.
@@ -168,11 +180,13 @@ impl Plan {
     /// Refuses features that the protocol lacks.
     fn check_features(&self) -> Result<(), String> {
         use Protocol::{Amqp10, Amqp091, JetStream, Mqtt, Nats, Resp, Stomp};
+        const NOT_MQTT: &[Protocol] = &[Amqp091, Amqp10, Nats, JetStream, Stomp, Resp];
         let transactions = self.commit_publishes > 0 || self.commit_acks;
         let arguments = !self.queue_arguments.is_empty();
-        let features: [(bool, &str, &[Protocol]); 8] = [
+        let features: [(bool, &str, &[Protocol]); 9] = [
             (self.persistent, "persistent messages", &[Nats]),
             (self.window > 0, "confirms", &[Nats]),
+            (self.exactly_once, "messages that come exactly once", NOT_MQTT),
             (self.ack_every > 0, "acknowledgements", &[Nats]),
             (self.prefetch > 0, "prefetch limit", &[Nats]),
             (arguments, "queue arguments", &[Nats, JetStream, Mqtt, Stomp, Resp]),
@@ -209,6 +223,8 @@ impl Plan {
             self.commit_acks && !acks => "transacted acknowledgements need acknowledgements",
             mqtt && self.persistent && !confirms => "MQTT has persistent messages with confirms only",
             mqtt && acks && !confirms => "MQTT has acknowledgements of confirmed messages only",
+            self.exactly_once && !confirms => "what comes exactly once is confirmed",
+            self.exactly_once && self.consumers > 0 && !acks => "what comes exactly once is acknowledged",
             mqtt && self.persistent && is_shared => "MQTT has one consumer for each session",
             streams && kept && patterns => "streams have no patterns here; channels and subjects do",
             streams && !kept && acks
@@ -275,6 +291,7 @@ impl Plan {
             0 => "auto-ack".to_owned(),
             every => format!("ack every {every}"),
         };
+        let acks = if self.exactly_once { format!("{acks}, exactly once") } else { acks };
         let confirms = match (self.commit_publishes, self.window) {
             (0, 0) => "no confirms".to_owned(),
             (0, window) => format!("confirm window {window}"),

@@ -88,7 +88,7 @@ impl<'a> Producer<'a> {
         index: usize,
         route: &Route<'_>,
     ) -> Result<Producer<'a>, Error> {
-        let mut link = Link::open(&plan.target)?;
+        let mut link = plan.connect()?;
         if plan.window > 0 {
             link.select_confirms()?;
         } else if plan.commit_publishes > 0 {

@@ -181,7 +181,7 @@ impl Topology {
         plan: &Plan,
         run: impl FnOnce(&mut Link) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let mut link = Link::open(&plan.target)?;
+        let mut link = plan.connect()?;
         self.declare(&mut link, plan)?;
         let outcome = run(&mut link);
         let deleted = self.delete(&mut link, plan).and_then(|()| link.close());

@@ -50,6 +50,8 @@ pub enum Kind {
     Nats,
     /// Mosquitto.
     Mosquitto,
+    /// rumqttd.
+    Rumqttd,
     /// ActiveMQ Artemis.
     Artemis,
     /// ActiveMQ Classic.
@@ -110,6 +112,7 @@ impl Kind {
             Kind::RabbitMq => "rabbitmq",
             Kind::Nats => "nats",
             Kind::Mosquitto => "mosquitto",
+            Kind::Rumqttd => "rumqttd",
             Kind::Artemis => "artemis",
             Kind::ActiveMq => "activemq",
             Kind::Redis => "redis",
@@ -152,6 +155,8 @@ impl Kind {
             (Kind::Angarium | Kind::RabbitMq | Kind::Artemis | Kind::ActiveMq, _) => Level::Flushed,
             // It writes its store every second, and never before it confirms.
             (Kind::Mosquitto, _) => Level::Memory,
+            // It stores nothing.
+            (Kind::Rumqttd, _) => Level::Memory,
             // For streams; channels and subjects store and confirm nothing.
             (Kind::Redis, _) | (Kind::Nats, Protocol::JetStream) => Level::Flushed,
             (Kind::Nats, _) => Level::AtMostOnce,
@@ -194,6 +199,7 @@ impl Kind {
                 "the message is in memory; the store is written to the disk every second \
                  (autosave_interval 1), so a kill takes what was confirmed since"
             }
+            (Kind::Rumqttd, _) => "the message is in memory, and nowhere else",
             (Kind::Artemis, _) => {
                 "the message is in the journal and flushed (journal-datasync, its default); flushes wait \
                  for journal-buffer-timeout, which `create` set by this disk"

@@ -53,6 +53,8 @@ pub(super) fn foreground(
         ("{file}", text(&path)),
         ("{port}", free_port()?.to_string()),
         ("{port2}", free_port()?.to_string()),
+        ("{port3}", free_port()?.to_string()),
+        ("{port4}", free_port()?.to_string()),
     ];
     if setup.command.iter().any(|word| word == "{jar}") {
         places.extend(of_script(program)?);

@@ -270,7 +270,7 @@ impl Builder<'_> {
         let case = |target| {
             let broker = Broker { target, ..*self.broker };
             let plan = Plan { end: self.timed(), ..broker.direct(self.parameters.size(), 1) };
-            Case::load(target.protocol().direct_name(), 1.0, plan)
+            Case::load(target.direct_name(), 1.0, plan)
         };
         self.broker.targets.iter().map(case).collect()
     }

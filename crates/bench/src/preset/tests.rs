@@ -6,7 +6,8 @@ use crate::load::End;
 use std::collections::BTreeSet;
 
 fn targets() -> Vec<Target> {
-    ["amqp://h", "nats://h"].map(|text| text.parse().expect("it is one")).into()
+    let texts = ["amqp://h", "nats://h", "mqtt://h", "mqtt5://h", "stomp://h"];
+    texts.map(|text| text.parse().expect("it is one")).into()
 }
 
 #[test]
@@ -40,7 +41,8 @@ fn every_preset_has_cases_for_every_protocol_and_says_why_not() {
                 for case in cases {
                     let Work::Load(plan) = &case.work else { continue };
                     if let Err(why) = plan.check() {
-                        assert!(why.starts_with("NATS has no "), "{}: {why}", preset.name);
+                        let who = target.protocol().name();
+                        assert!(why.starts_with(&format!("{who} has ")), "{}: {why}", preset.name);
                     }
                 }
             }

@@ -82,6 +82,34 @@ fn a_load_fails_for_exactly_what_happened_on_the_way() {
     }
 }
 
+#[test]
+fn presets_run_over_every_protocol_of_ours() {
+    let folder = folder();
+    let presets = ["pang-2", "xmlblaster-throughput", "--runs", "1"];
+    let small = ["--set", "messages=100", "--set", "pairs=2", "--output", "result.json"];
+    let peers = ["--peer", "angarium:mqtt", "--peer", "angarium:mqtt5", "--peer", "angarium:stomp"];
+    let output = bench(folder.path(), &[presets.as_slice(), &small, &peers].concat());
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success(), "{said}");
+    for peer in ["angarium:mqtt", "angarium:mqtt5", "angarium:stomp"] {
+        assert!(!said.contains(&format!("PARTIAL: {peer}")), "{said}");
+    }
+}
+
+#[test]
+fn messages_that_come_exactly_once_are_clean() {
+    let folder = folder();
+    let broker = broker(folder.path());
+    for target in broker.targets().iter().filter(|target| target.scheme().starts_with("mqtt")) {
+        let load = ["load", "--persistent", "--checksum", "--exactly-once", "--window", "100"];
+        let more = ["--ack-every", "10", "--count", "2000", "--target", &target.to_string()];
+        let output = bench(folder.path(), &[load.as_slice(), &more].concat());
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(output.status.success(), "{target}: {said}");
+        assert!(said.contains("2000 of 2000 delivered"), "{target}: {said}");
+    }
+}
+
 /// The state of a process and its parent, as far as it is there (proc(5), stat).
 fn state(pid: u32) -> Option<(String, u32)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

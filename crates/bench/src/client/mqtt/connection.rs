@@ -6,6 +6,7 @@ use crate::client::{
     Confirm, Encoded, Error, Head as Delivery, Receiver, Route, Session, Source, Target, Wire,
 };
 use std::collections::VecDeque;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Filters of one SUBSCRIBE.
@@ -22,18 +23,31 @@ pub struct Connection {
     pub(crate) wire: Wire,
     target: Target,
     version: Version,
-    /// Publishes at QoS 1.
+    /// Publishes at QoS 1, or 2.
     confirms: bool,
+    /// QoS 2 in the place of 1.
+    exactly_once: bool,
     filter: Option<String>,
     /// CONNACK's session-present flag.
     session_present: bool,
     /// Bytes of the current body still to come.
     body_left: usize,
     delivered: u64,
-    /// Unacknowledged deliveries: number and packet identifier.
-    unacked: VecDeque<(u64, u16)>,
+    /// Unacknowledged deliveries.
+    unacked: VecDeque<Unacked>,
+    /// The second packets of handshakes of QoS 2, which go out before the next read.
+    releases: Vec<u8>,
     /// The highest confirmed tag.
     confirmed: u64,
+}
+
+/// A delivery that is not acknowledged yet.
+#[derive(Debug, Clone, Copy)]
+struct Unacked {
+    number: u64,
+    id: u16,
+    /// The type of the acknowledgement.
+    kind: u8,
 }
 
 impl Connection {
@@ -51,11 +65,13 @@ impl Connection {
             target: target.clone(),
             version: target.into(),
             confirms: false,
+            exactly_once: false,
             filter: None,
             session_present: false,
             body_left: 0,
             delivered: 0,
             unacked: VecDeque::new(),
+            releases: Vec::new(),
             confirmed: 0,
         };
         let connect = packet::connect(connection.version, client_id, target.login.as_ref(), clean);
@@ -68,16 +84,33 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Publishes at QoS 1 from now on.
+    /// Publishes at QoS 1, or 2, from now on.
     pub(crate) fn select_confirms(&mut self) -> Result<(), Error> {
         self.confirms = true;
         Ok(())
     }
 
+    /// Publishes and subscribes at QoS 2 from now on where it would at 1.
+    pub(crate) fn select_exactly_once(&mut self) {
+        self.exactly_once = true;
+    }
+
+    /// The quality of service of what is acknowledged.
+    fn acknowledged_qos(&self) -> u8 {
+        if self.exactly_once { 2 } else { 1 }
+    }
+
+    /// Reads once, after what answers the last input was written.
+    #[inline]
+    pub(crate) fn fill(&mut self) -> io::Result<usize> {
+        self.wire.flush(&mut self.releases)?;
+        self.wire.fill()
+    }
+
     /// Creates a session that stores what is published to its filter while its client is not connected.
     pub(crate) fn declare_session(&mut self, declared: &Session<'_>) -> Result<(), Error> {
         let mut session = Connection::open_session(&self.target, declared.name, false)?;
-        session.subscribe_filters(&[declared.filter.to_owned()], 1)?;
+        session.subscribe_filters(&[declared.filter.to_owned()], self.acknowledged_qos())?;
         session.wire.send(&packet::DISCONNECT_PACKET)
     }
 
@@ -90,10 +123,13 @@ impl Connection {
     /// Subscribes and waits for SUBACK; connects to the source's session, if it has one.
     pub(crate) fn subscribe(&mut self, source: &Source<'_>, _: u16) -> Result<(), Error> {
         if let Some(name) = source.session {
-            *self = Connection::open_session(&self.target, name, false)?;
+            let exactly_once = self.exactly_once;
+            let session = Connection::open_session(&self.target, name, false)?;
+            *self = Connection { exactly_once, ..session };
         }
         let group = source.group.map_or(String::new(), |group| format!("$share/{group}/"));
-        let (filter, qos) = (group + source.name, u8::from(!source.auto_ack));
+        let filter = group + source.name;
+        let qos = if source.auto_ack { 0 } else { self.acknowledged_qos() };
         self.filter = Some(filter.clone());
         match (source.session, self.session_present) {
             // The session has the subscription already, and may deliver stored messages immediately.
@@ -128,20 +164,20 @@ impl Connection {
 
     /// Appends a message.
     pub(crate) fn encode(&self, route: &Route<'_>, body: &[u8], out: &mut Vec<u8>) -> Encoded {
-        packet::publish(self.version, route.key, u8::from(self.confirms), body, out)
+        let qos = if self.confirms { self.acknowledged_qos() } else { 0 };
+        packet::publish(self.version, route.key, qos, body, out)
     }
 
     /// Appends acknowledgements of a delivery, or of all up to it.
     pub(crate) fn encode_ack(&mut self, out: &mut Vec<u8>, tag: u64, multiple: bool) {
         if multiple {
-            while self.unacked.front().is_some_and(|(number, _)| *number <= tag) {
-                let id = self.unacked.pop_front().map_or(0, |(_, id)| id);
-                packet::puback(id, out);
+            while let Some(first) = self.unacked.pop_front_if(|it| it.number <= tag) {
+                packet::answer(first.kind, first.id, out);
             }
-        } else if let Some(at) = self.unacked.iter().position(|(number, _)| *number == tag)
-            && let Some((_, id)) = self.unacked.remove(at)
+        } else if let Some(at) = self.unacked.iter().position(|it| it.number == tag)
+            && let Some(found) = self.unacked.remove(at)
         {
-            packet::puback(id, out);
+            packet::answer(found.kind, found.id, out);
         }
     }
 
@@ -155,6 +191,7 @@ impl Connection {
 
     /// Ends the connection.
     pub(crate) fn close(mut self) -> Result<(), Error> {
+        self.wire.flush(&mut self.releases)?;
         // A broker may hang up on DISCONNECT immediately.
         let _ = self.wire.send(&packet::DISCONNECT_PACKET);
         Ok(())
@@ -183,6 +220,7 @@ impl Connection {
                 None => return Ok(()),
                 Some(Item::Publish(head)) => self.begin(&head, receiver),
                 Some(Item::Confirmed(id)) => self.confirm(id, receiver)?,
+                Some(Item::Release { kind, id }) => packet::answer(kind, id, &mut self.releases),
                 Some(Item::Ended) => receiver.ended(),
                 Some(Item::Refused(text)) => return Err(Error::Closed(text)),
                 Some(Item::Other) => {}
@@ -194,7 +232,8 @@ impl Connection {
     fn begin(&mut self, head: &PublishHead, receiver: &mut impl Receiver) {
         self.delivered += 1;
         if head.id > 0 {
-            self.unacked.push_back((self.delivered, head.id));
+            let kind = if head.qos == 2 { packet::PUBREC } else { packet::PUBACK };
+            self.unacked.push_back(Unacked { number: self.delivered, id: head.id, kind });
         }
         let (tag, redelivered, size) = (self.delivered, head.duplicate, head.body as u64);
         receiver.begin(Delivery { tag, redelivered, size });
@@ -207,8 +246,9 @@ impl Connection {
     /// Confirms the tag nearest to the last one with this packet identifier.
     #[inline]
     fn confirm(&mut self, id: u16, receiver: &mut impl Receiver) -> Result<(), Error> {
-        let tag = tag_of(id, self.confirmed)
-            .ok_or_else(|| Error::Invalid(format!("a PUBACK of {id}, which was never sent")))?;
+        let tag = tag_of(id, self.confirmed).ok_or_else(|| {
+            Error::Invalid(format!("an acknowledgement of {id}, which was never sent"))
+        })?;
         self.confirmed = self.confirmed.max(tag);
         receiver.confirm(Confirm { tag, multiple: false, refused: false })
     }
@@ -241,6 +281,11 @@ fn answer<'a>(bytes: &'a [u8], head: &Head) -> Result<Option<&'a [u8]>, Error> {
 enum Item {
     Publish(PublishHead),
     Confirmed(u16),
+    /// The first answer of a handshake of QoS 2, whose next packet has this type.
+    Release {
+        kind: u8,
+        id: u16,
+    },
     Ended,
     Refused(String),
     Other,
@@ -255,10 +300,17 @@ fn next(bytes: &[u8], version: Version) -> Result<Option<(Item, usize)>, Error> 
     }
     let Some(content) = answer(bytes, &head)? else { return Ok(None) };
     let item = match (head.kind, content) {
-        (packet::PUBACK, [high, low, rest @ ..]) => match rest.first() {
-            Some(code) if *code >= 0x80 => Item::Refused(format!("PUBACK with code {code}")),
-            _ => Item::Confirmed(u16::from_be_bytes([*high, *low])),
-        },
+        (packet::PUBACK..=packet::PUBCOMP, [high, low, rest @ ..]) => {
+            let id = u16::from_be_bytes([*high, *low]);
+            match (head.kind, rest.first()) {
+                (kind, Some(code)) if *code >= 0x80 => {
+                    Item::Refused(format!("an answer of type {kind} with code {code}"))
+                }
+                (packet::PUBREC, _) => Item::Release { kind: packet::PUBREL, id },
+                (packet::PUBREL, _) => Item::Release { kind: packet::PUBCOMP, id },
+                _ => Item::Confirmed(id),
+            }
+        }
         (packet::SUBACK, [.., code @ 0x80..=0xFF]) => {
             Item::Refused(format!("SUBACK with code {code}"))
         }

@@ -1,4 +1,4 @@
-//! A minimal MQTT 3.1.1 and 5 client: QoS 0 and 1, persistent sessions.
+//! A minimal MQTT 3.1.1 and 5 client: QoS 0, 1 and 2, persistent sessions.
 
 mod connection;
 mod fake_broker;

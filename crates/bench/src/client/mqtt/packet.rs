@@ -23,6 +23,9 @@ impl From<&Target> for Version {
 pub(super) const CONNACK: u8 = 2;
 pub(super) const PUBLISH: u8 = 3;
 pub(super) const PUBACK: u8 = 4;
+pub(super) const PUBREC: u8 = 5;
+pub(super) const PUBREL: u8 = 6;
+pub(super) const PUBCOMP: u8 = 7;
 pub(super) const SUBACK: u8 = 9;
 pub(super) const UNSUBACK: u8 = 11;
 pub(super) const PINGRESP: u8 = 13;
@@ -101,7 +104,11 @@ fn identified(version: Version, id: u16) -> Vec<u8> {
     content
 }
 
-/// CONNECT (3.1): no will, no keep-alive.
+/// Seconds without a packet after which a broker may end the connection (3.1.2.10): the longest, since
+/// rumqttd refuses 0.
+const KEEP_ALIVE: [u8; 2] = [0xFF, 0xFF];
+
+/// CONNECT (3.1): no will.
 pub(super) fn connect(
     version: Version,
     client_id: &str,
@@ -113,7 +120,7 @@ pub(super) fn connect(
     content.push(if version == Version::V5 { 5 } else { 4 });
     let credentials = if login.is_some() { 0xC0 } else { 0 };
     content.push(credentials | if clean { 2 } else { 0 });
-    content.extend_from_slice(&[0, 0]);
+    content.extend_from_slice(&KEEP_ALIVE);
     if version == Version::V5 {
         // Session expiry (3.1.2.11.2): never, except for a clean session.
         let properties: &[u8] = if clean { &[0] } else { &[5, 0x11, 0xFF, 0xFF, 0xFF, 0xFF] };
@@ -144,7 +151,7 @@ pub(super) fn unsubscribe(version: Version, id: u16, filter: &str) -> Vec<u8> {
     packet(0xA2, &content)
 }
 
-/// Appends PUBLISH (3.3); with QoS 1 its packet identifier is the tag.
+/// Appends PUBLISH (3.3); with QoS 1 and 2 its packet identifier is the tag.
 pub(super) fn publish(
     version: Version,
     topic: &str,
@@ -169,11 +176,12 @@ pub(super) fn publish(
     encoded
 }
 
-/// Appends PUBACK (3.4).
+/// Appends PUBACK, PUBREC, PUBREL or PUBCOMP (3.4 to 3.7).
 #[inline]
-pub(super) fn puback(id: u16, out: &mut Vec<u8>) {
+pub(super) fn answer(kind: u8, id: u16, out: &mut Vec<u8>) {
+    let flags = if kind == PUBREL { 2 } else { 0 };
     let [high, low] = id.to_be_bytes();
-    out.extend_from_slice(&[0x40, 2, high, low]);
+    out.extend_from_slice(&[kind << 4 | flags, 2, high, low]);
 }
 
 /// Everything of a PUBLISH before its body.
@@ -183,6 +191,8 @@ pub(super) struct PublishHead {
     pub(super) octets: usize,
     /// Bytes of the body.
     pub(super) body: usize,
+    /// The quality of service.
+    pub(super) qos: u8,
     /// The packet identifier; 0 for QoS 0.
     pub(super) id: u16,
     /// The DUP flag.
@@ -219,6 +229,7 @@ impl PublishHead {
         Ok((bytes.len() >= at).then_some(PublishHead {
             octets: at,
             body,
+            qos,
             id,
             duplicate: head.flags & 8 != 0,
         }))

@@ -5,14 +5,14 @@ use super::connection::tag_of;
 use super::packet::{self, Head, PublishHead, Version};
 use crate::client::encoded::packet_id_of;
 use crate::client::target::Login;
-use crate::client::{Receiver, Source, Target};
+use crate::client::{Confirm, Error, Receiver, Source, Target};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
 #[test]
 fn a_publish_comes_back_as_it_was() {
     for version in [Version::V3, Version::V5] {
-        for (qos, size) in [(0, 0), (1, 0), (0, 100), (1, 100), (1, 20_000), (0, 3_000_000)] {
+        for (qos, size) in [(0, 0), (1, 0), (0, 100), (2, 100), (1, 20_000), (0, 3_000_000)] {
             let (mut out, body) = (vec![0xAA; 3], vec![b'x'; size]);
             let encoded = packet::publish(version, "a/b", qos, &body, &mut out);
             let body_at = encoded.body_at;
@@ -24,7 +24,8 @@ fn a_publish_comes_back_as_it_was() {
             let publish =
                 PublishHead::decode(bytes, &head, version).expect("well-formed").expect("whole");
             assert_eq!((publish.body, publish.octets + 3), (size, body_at));
-            assert_eq!((publish.id, publish.duplicate), (if qos > 0 { 777 } else { 0 }, false));
+            assert_eq!((publish.id, publish.qos), (if qos > 0 { 777 } else { 0 }, qos));
+            assert!(!publish.duplicate);
             for cut in 0..publish.octets {
                 let bytes = &bytes[..cut];
                 let head = Head::decode(bytes).expect("well-formed so far");
@@ -47,12 +48,12 @@ fn what_lies_about_its_length_is_refused() {
 #[test]
 fn connects_say_what_is_asked_for() {
     let plain = packet::connect(Version::V3, "id", None, true);
-    assert_eq!(plain, b"\x10\x0e\x00\x04MQTT\x04\x02\x00\x00\x00\x02id");
+    assert_eq!(plain, b"\x10\x0e\x00\x04MQTT\x04\x02\xff\xff\x00\x02id");
     let login = Login { user: "u".to_owned(), password: Some("p".to_owned()) };
     let kept = packet::connect(Version::V5, "id", Some(&login), false);
     assert_eq!(
         kept,
-        b"\x10\x1a\x00\x04MQTT\x05\xc0\x00\x00\x05\x11\xff\xff\xff\xff\x00\x02id\x00\x01u\x00\x01p"
+        b"\x10\x1a\x00\x04MQTT\x05\xc0\xff\xff\x05\x11\xff\xff\xff\xff\x00\x02id\x00\x01u\x00\x01p"
     );
     let subscribe = packet::subscribe(Version::V3, 1, &["a/#".to_owned()], 1);
     assert_eq!(subscribe, b"\x82\x08\x00\x01\x00\x03a/#\x01");
@@ -84,9 +85,9 @@ fn addresses_name_the_version() {
     assert!("mqtt://h/path".parse::<Target>().is_err());
 }
 
-/// Counts deliveries.
+/// Counts deliveries, and what is confirmed.
 #[derive(Default)]
-struct Count(usize);
+struct Count(usize, Vec<u64>);
 
 impl Receiver for Count {
     fn body(&mut self, _: &[u8]) {}
@@ -94,6 +95,58 @@ impl Receiver for Count {
     fn complete(&mut self) {
         self.0 += 1;
     }
+
+    fn confirm(&mut self, confirm: Confirm) -> Result<(), Error> {
+        self.1.push(confirm.tag);
+        Ok(())
+    }
+}
+
+#[test]
+fn what_comes_exactly_once_has_both_handshakes() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has ports");
+    let port = listener.local_addr().expect("it is bound").port();
+    // Its message 7 is released once it is received; so is the client's message 1.
+    let said = [[0x50, 2, 0, 1, 0x62, 2, 0, 7], [0x70, 2, 0, 1, 0xD0, 0, 0xD0, 0]];
+    let heard: [&[u8]; 2] = [&[0x50, 2, 0, 7, 0xC0, 0], &[0x62, 2, 0, 1, 0x70, 2, 0, 7]];
+    let broker = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("it connects");
+        let mut greeting = vec![packet::CONNACK << 4, 2, 0, 0];
+        packet::publish(Version::V3, "a", 2, b"once", &mut greeting);
+        let id_at = greeting.len() - 6;
+        greeting[id_at..id_at + 2].copy_from_slice(&[0, 7]);
+        let connect = packet::connect(Version::V3, "", None, true).len();
+        let read = |stream: &mut std::net::TcpStream, count: usize| {
+            let mut bytes = vec![0; count];
+            stream.read_exact(&mut bytes).expect("it writes");
+            bytes
+        };
+        let name = read(&mut stream, connect)[connect - 1];
+        read(&mut stream, usize::from(name));
+        stream.write_all(&greeting).expect("it reads");
+        for (said, heard) in said.iter().zip(heard) {
+            assert_eq!(read(&mut stream, heard.len()), heard);
+            stream.write_all(said).expect("it reads");
+        }
+    });
+    let target = format!("mqtt://127.0.0.1:{port}").parse().expect("it is an address");
+    let mut connection = Connection::open(&target).expect("it is accepted");
+    connection.select_exactly_once();
+    let (mut count, mut acks) = (Count::default(), Vec::new());
+    let mut until = |connection: &mut Connection, done: fn(&Count) -> bool| {
+        connection.parse(&mut count).expect("well-formed");
+        while !done(&count) {
+            assert_ne!(connection.fill().expect("it is open"), 0);
+            connection.parse(&mut count).expect("well-formed");
+        }
+    };
+    until(&mut connection, |count| count.0 == 1);
+    connection.encode_ack(&mut acks, 1, true);
+    acks.extend(packet::PINGREQ_PACKET);
+    connection.wire.send(&acks).expect("it is open");
+    until(&mut connection, |count| count.1 == [1]);
+    connection.close().expect("it is open");
+    broker.join().expect("it heard what it should");
 }
 
 #[test]
