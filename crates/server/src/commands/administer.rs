@@ -372,8 +372,8 @@ pub(super) fn call(
 ) -> Result<Call, String> {
     let asked = Asked { command, verb, matches };
     let resource = match command {
-        "status" => "/api/overview".to_owned(),
-        _ => format!("/api/{command}s"),
+        "status" => "/v1/overview".to_owned(),
+        _ => format!("/v1/{command}s"),
     };
     let named = |arguments: &[&str]| {
         let part = |name: &&str| format!("/{}", escaped(&asked.text(name).unwrap_or_default()));

@@ -151,7 +151,7 @@ mod tests {
         });
         let (user, password) = (String::new(), String::new());
         let error =
-            Broker::Address { address, user, password }.ask("GET", "/api/users", None).unwrap_err();
+            Broker::Address { address, user, password }.ask("GET", "/v1/users", None).unwrap_err();
         assert!(error.starts_with("the broker does not answer: "), "{error}");
         answering.join().unwrap();
     }

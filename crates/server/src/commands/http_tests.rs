@@ -4,7 +4,7 @@ use super::http_client::Broker;
 use super::tests::Running;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -43,8 +43,33 @@ fn health_and_totals_are_open() {
     let metrics = get(&running, "/metrics", "");
     assert!(metrics.contains("angarium_connections_accepted_total 1\n"), "{metrics}");
     assert!(metrics.contains("angarium_journal_flush_seconds_count"));
-    assert_eq!(status(&get(&running, "/api/queues", "")), 401);
+    assert_eq!(status(&get(&running, "/v1/queues", "")), 401);
     assert_eq!(status(&get(&running, "/nothing", "")), 404);
+}
+
+#[test]
+fn the_description_names_each_address_and_method_and_no_other() {
+    let running = Running::start();
+    let login = login("guest", "guest");
+    let ask = |method: &str, path: &str| {
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: {}{login}", running.http);
+        answer(&running, &head, b"")
+    };
+    let text = ask("GET", "/v1/openapi.json");
+    let document: Value = serde_json::from_str(text.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let paths = document["paths"].as_object().unwrap();
+    assert!(paths.len() > 20, "{text}");
+    for (path, described) in paths {
+        // No such thing is there: nothing changes.
+        let named = path.replace('{', "no-").replace('}', "");
+        for method in ["GET", "PUT", "POST", "DELETE", "PATCH"] {
+            let answer = ask(method, &named);
+            let is_there = status(&answer) != 405 && !answer.contains("no such address");
+            let is_described = described.get(method.to_lowercase()).is_some();
+            assert_eq!(is_there, is_described, "{method} {path}: {answer}");
+        }
+    }
+    assert!(ask("GET", "/v1/nothing").contains("no such address"));
 }
 
 #[test]
@@ -62,7 +87,7 @@ fn names_of_queues_are_shown_to_whom_the_setting_says() {
         running.client().declare("q\"uoted").unwrap();
         for user in ["ada", "scraper"] {
             let body = json!({ "password": "secret" });
-            running.broker("guest").ask("PUT", &format!("/api/users/{user}"), Some(&body)).unwrap();
+            running.broker("guest").ask("PUT", &format!("/v1/users/{user}"), Some(&body)).unwrap();
         }
         let callers = [
             String::new(),
@@ -104,7 +129,7 @@ fn requests_for_another_name_and_of_other_sites_are_refused() {
             origin => format!("\r\nOrigin: {origin}"),
         };
         for (method, path) in
-            [("GET", "/api/users"), ("GET", "/metrics"), ("PUT", "/api/queues/%2F/q")]
+            [("GET", "/v1/users"), ("GET", "/metrics"), ("PUT", "/v1/queues/%2F/q")]
         {
             let body: &[u8] = if method == "PUT" { b"{}" } else { b"" };
             let length = format!("\r\nContent-Length: {}", body.len());
@@ -114,7 +139,7 @@ fn requests_for_another_name_and_of_other_sites_are_refused() {
         let health = format!("GET /health HTTP/1.1\r\nHost: {host}{origin}");
         assert_eq!(status(&answer(&running, &health, b"")), 200, "{health}");
     }
-    assert_eq!(status(&answer(&running, "GET /api/users HTTP/1.1", b"")), 400);
+    assert_eq!(status(&answer(&running, "GET /v1/users HTTP/1.1", b"")), 400);
 }
 
 #[test]
@@ -126,8 +151,8 @@ fn bodies_that_are_too_large_are_refused_as_that() {
     };
     let large = vec![b' '; 200_000];
     for (path, length, body) in [
-        ("/api/queues/%2F/q", "Content-Length: 1000000000", &large[..]),
-        ("/api/queues/%2F/q", "Content-Length: 70000", &large[..70_000]),
+        ("/v1/queues/%2F/q", "Content-Length: 1000000000", &large[..]),
+        ("/v1/queues/%2F/q", "Content-Length: 70000", &large[..70_000]),
         ("/health", "Content-Length: 1000000000", &large),
     ] {
         let text = answer(&running, &head(path, length), body);
@@ -137,7 +162,7 @@ fn bodies_that_are_too_large_are_refused_as_that() {
     let mut chunked = format!("{:x}\r\n", large.len()).into_bytes();
     chunked.extend(&large);
     chunked.extend(b"\r\n0\r\n\r\n");
-    let text = answer(&running, &head("/api/queues/%2F/q", "Transfer-Encoding: chunked"), &chunked);
+    let text = answer(&running, &head("/v1/queues/%2F/q", "Transfer-Encoding: chunked"), &chunked);
     assert_eq!(status(&text), 413, "{text}");
 }
 
@@ -152,9 +177,7 @@ fn clients_that_stall_keep_nobody_out() {
         let half: &[u8] = match round % 4 {
             0 => b"",
             1 => b"GET /health HTTP/1.1\r\nHost: ",
-            2 => {
-                b"PUT /api/queues/%2F/q HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{"
-            }
+            2 => b"PUT /v1/queues/%2F/q HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{",
             _ => b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
         };
         stream.write_all(half).unwrap();
@@ -171,6 +194,6 @@ fn an_operator_finds_room_whatever_others_do() {
     let others: Vec<TcpStream> =
         (0..300).map(|_| TcpStream::connect(&running.http).unwrap()).collect();
     let broker = Broker::Socket(running.folder.path().join("admin.sock"));
-    assert!(broker.ask("GET", "/api/queues", None).unwrap().is_array());
+    assert!(broker.ask("GET", "/v1/queues", None).unwrap().is_array());
     drop(others);
 }

@@ -196,16 +196,16 @@ fn without_a_command_it_serves() {
 
 #[test]
 fn commands_become_requests() {
-    asks("angarium status", "GET", "/api/overview", None);
-    asks("angarium queue list --vhost /", "GET", "/api/queues?vhost=%2F", None);
-    asks("angarium queue purge a/b", "DELETE", "/api/queues/%2F/a%2Fb/messages", None);
-    asks("angarium queue delete q --if-empty", "DELETE", "/api/queues/%2F/q?if_empty=true", None);
-    asks("angarium vhost add v", "PUT", "/api/vhosts/v", None);
-    asks("angarium connection close 7", "DELETE", "/api/connections/7", None);
+    asks("angarium status", "GET", "/v1/overview", None);
+    asks("angarium queue list --vhost /", "GET", "/v1/queues?vhost=%2F", None);
+    asks("angarium queue purge a/b", "DELETE", "/v1/queues/%2F/a%2Fb/messages", None);
+    asks("angarium queue delete q --if-empty", "DELETE", "/v1/queues/%2F/q?if_empty=true", None);
+    asks("angarium vhost add v", "PUT", "/v1/vhosts/v", None);
+    asks("angarium connection close 7", "DELETE", "/v1/connections/7", None);
     asks(
         "angarium user quota u --slow-consumer-policy spool --connections 3 --bytes-per-second 2MiB",
         "PUT",
-        "/api/users/u/quota",
+        "/v1/users/u/quota",
         Some(
             json!({ "slow_consumer_policy": "spool", "connections": 3, "bytes_per_second": 2 << 20 }),
         ),
@@ -213,41 +213,41 @@ fn commands_become_requests() {
     asks(
         "angarium permission subjects u --vhost v --publish a.>,b --subscribe-deny c",
         "PUT",
-        "/api/permissions/v/u/subjects",
+        "/v1/permissions/v/u/subjects",
         Some(json!({
             "publish": { "allow": ["a.>", "b"], "deny": [] },
             "subscribe": { "allow": [], "deny": ["c"] },
         })),
     );
-    asks("angarium permission clear u --vhost v", "DELETE", "/api/permissions/v/u", None);
+    asks("angarium permission clear u --vhost v", "DELETE", "/v1/permissions/v/u", None);
     asks(
         "angarium queue add q --max-length 3 --transient",
         "PUT",
-        "/api/queues/%2F/q",
+        "/v1/queues/%2F/q",
         Some(json!({ "max_length": 3, "durable": false })),
     );
     asks(
         "angarium user add ada --administrator",
         "PUT",
-        "/api/users/ada",
+        "/v1/users/ada",
         Some(json!({ "password": "from-stdin", "administrator": true })),
     );
     asks(
         "angarium user add UABC --no-password",
         "PUT",
-        "/api/users/UABC",
+        "/v1/users/UABC",
         Some(json!({ "password": null, "administrator": false })),
     );
     asks(
         "angarium exchange add e --type topic",
         "PUT",
-        "/api/exchanges/%2F/e",
+        "/v1/exchanges/%2F/e",
         Some(json!({ "type": "topic", "durable": true })),
     );
     asks(
         "angarium binding add e --queue q --key a.#",
         "PUT",
-        "/api/bindings/%2F",
+        "/v1/bindings/%2F",
         Some(json!({ "source": "e", "queue": "q", "key": "a.#", "arguments": {} })),
     );
     let error = call_of("angarium binding add e").unwrap_err();
@@ -338,7 +338,7 @@ fn a_wrong_password_is_refused() {
     let uri = format!("amqp://guest:wrong@{}/", running.amqp);
     let error = Client::connect(&target(uri)).err().unwrap();
     assert!(error.contains("ACCESS_REFUSED") || error.contains("cannot log in"), "{error}");
-    let error = running.broker("wrong").ask("GET", "/api/queues", None).unwrap_err();
+    let error = running.broker("wrong").ask("GET", "/v1/queues", None).unwrap_err();
     assert_eq!(error, "wrong user name or password");
 }
 
@@ -379,7 +379,7 @@ fn a_request_of_so_many_bytes_is_read_and_no_more() {
         let password = "p".repeat(bytes - json!({ "password": "" }).to_string().len());
         let body = json!({ "password": password });
         assert_eq!(body.to_string().len(), bytes);
-        let answer = broker.ask("PUT", &format!("/api/users/ada-{bytes}"), Some(&body));
+        let answer = broker.ask("PUT", &format!("/v1/users/ada-{bytes}"), Some(&body));
         assert_eq!(answer.is_ok(), is_read, "{bytes}: {answer:?}");
     }
 }
@@ -415,13 +415,13 @@ fn everything_can_be_administered() {
         let body = Some(&body).filter(|body| !body.is_null());
         broker.ask(method, path, body)
     };
-    ask("PUT", "/api/vhosts/v", json!(null)).unwrap();
-    ask("PUT", "/api/users/ada", json!({ "password": "secret" })).unwrap();
-    ask("PUT", "/api/permissions/v/ada", json!({ "read": ".*" })).unwrap();
+    ask("PUT", "/v1/vhosts/v", json!(null)).unwrap();
+    ask("PUT", "/v1/users/ada", json!({ "password": "secret" })).unwrap();
+    ask("PUT", "/v1/permissions/v/ada", json!({ "read": ".*" })).unwrap();
     let subjects = json!({ "subscribe": { "deny": ["secret.>"] } });
     let quota = json!({ "slow_consumer_policy": "drop-oldest", "connections": 2 });
-    ask("PUT", "/api/users/ada/quota", quota.clone()).unwrap();
-    let users = ask("GET", "/api/users", Value::Null).unwrap();
+    ask("PUT", "/v1/users/ada/quota", quota.clone()).unwrap();
+    let users = ask("GET", "/v1/users", Value::Null).unwrap();
     let listed = users.as_array().unwrap().iter().find(|user| user["name"] == "ada").unwrap();
     assert_eq!(listed["quota"], quota);
     for wrong in [
@@ -429,42 +429,41 @@ fn everything_can_be_administered() {
         json!({ "conections": 1 }),
         json!({ "bytes_per_second": "x" }),
     ] {
-        ask("PUT", "/api/users/ada/quota", wrong).unwrap_err();
+        ask("PUT", "/v1/users/ada/quota", wrong).unwrap_err();
     }
-    ask("PUT", "/api/permissions/v/ada/subjects", subjects).unwrap();
-    ask("PUT", "/api/exchanges/v/e", json!({ "type": "topic" })).unwrap();
-    ask("PUT", "/api/queues/v/q", json!({ "max_length": 3 })).unwrap();
-    ask("PUT", "/api/bindings/v", json!({ "source": "e", "queue": "q", "key": "a.#" })).unwrap();
+    ask("PUT", "/v1/permissions/v/ada/subjects", subjects).unwrap();
+    ask("PUT", "/v1/exchanges/v/e", json!({ "type": "topic" })).unwrap();
+    ask("PUT", "/v1/queues/v/q", json!({ "max_length": 3 })).unwrap();
+    ask("PUT", "/v1/bindings/v", json!({ "source": "e", "queue": "q", "key": "a.#" })).unwrap();
     let names = |path: &str, field: &str| -> Vec<String> {
         let rows = ask("GET", path, json!(null)).unwrap();
         let text = |row: &Value| row[field].as_str().unwrap().to_owned();
         rows.as_array().unwrap().iter().map(text).collect()
     };
-    assert_eq!(names("/api/vhosts", "name"), ["/", "v"]);
-    assert_eq!(names("/api/users", "name"), ["ada", "guest"]);
-    assert_eq!(names("/api/queues?vhost=v", "name"), ["q"]);
-    assert_eq!(names("/api/bindings?vhost=v", "key"), ["a.#"]);
-    assert!(names("/api/exchanges?vhost=v", "name").contains(&"e".to_owned()));
+    assert_eq!(names("/v1/vhosts", "name"), ["/", "v"]);
+    assert_eq!(names("/v1/users", "name"), ["ada", "guest"]);
+    assert_eq!(names("/v1/queues?vhost=v", "name"), ["q"]);
+    assert_eq!(names("/v1/bindings?vhost=v", "key"), ["a.#"]);
+    assert!(names("/v1/exchanges?vhost=v", "name").contains(&"e".to_owned()));
     let client = running.client();
-    assert_eq!(names("/api/connections", "user"), ["guest"]);
+    assert_eq!(names("/v1/connections", "user"), ["guest"]);
     client.close().unwrap();
-    ask("DELETE", "/api/queues/v/q/messages", json!(null)).unwrap();
-    ask("DELETE", "/api/vhosts/v", json!(null)).unwrap();
-    assert_eq!(names("/api/queues", "name"), Vec::<String>::new());
-    let unknown = ask("PUT", "/api/queues/%2F/q", json!({ "lenght_max": 3 })).unwrap_err();
+    ask("DELETE", "/v1/queues/v/q/messages", json!(null)).unwrap();
+    ask("DELETE", "/v1/vhosts/v", json!(null)).unwrap();
+    assert_eq!(names("/v1/queues", "name"), Vec::<String>::new());
+    let unknown = ask("PUT", "/v1/queues/%2F/q", json!({ "lenght_max": 3 })).unwrap_err();
     assert!(unknown.contains("lenght_max"), "{unknown}");
-    let missing = ask("DELETE", "/api/queues/none/q", json!(null)).unwrap_err();
+    let missing = ask("DELETE", "/v1/queues/none/q", json!(null)).unwrap_err();
     assert!(missing.contains("none"), "{missing}");
-    for (path, what) in [("/api/queues/%2F/gone", "queue"), ("/api/exchanges/%2F/gone", "exchange")]
-    {
+    for (path, what) in [("/v1/queues/%2F/gone", "queue"), ("/v1/exchanges/%2F/gone", "exchange")] {
         let missing = ask("DELETE", path, json!(null)).unwrap_err();
         assert_eq!(missing, format!("no {what} 'gone' in vhost '/'"));
     }
     let mut client = running.client();
-    ask("PUT", "/api/vhosts/v", json!(null)).unwrap();
-    ask("DELETE", "/api/vhosts/v", json!(null)).unwrap();
+    ask("PUT", "/v1/vhosts/v", json!(null)).unwrap();
+    ask("DELETE", "/v1/vhosts/v", json!(null)).unwrap();
     client.declare("q").unwrap();
-    let rows = ask("GET", "/api/queues", json!(null)).unwrap();
+    let rows = ask("GET", "/v1/queues", json!(null)).unwrap();
     assert_eq!(rows[0]["state"], "running", "{rows}");
     assert_eq!(rows[0]["stopped_at"], json!(null), "{rows}");
 }
@@ -489,11 +488,11 @@ fn who_sets_a_quota_hears_what_holds_then() {
 
 #[test]
 fn commands_about_subscriptions_become_requests() {
-    asks("angarium subscription list", "GET", "/api/subscriptions", None);
+    asks("angarium subscription list", "GET", "/v1/subscriptions", None);
     asks(
         "angarium subscription add s --client c --source amq.topic --key a.# --key b --shared",
         "PUT",
-        "/api/subscriptions/%2F/s",
+        "/v1/subscriptions/%2F/s",
         Some(json!({
             "client": "c", "source": "amq.topic", "keys": ["a.#", "b"], "shared": true, "selector": null
         })),
@@ -501,7 +500,7 @@ fn commands_about_subscriptions_become_requests() {
     asks(
         "angarium subscription delete s --client c/d",
         "DELETE",
-        "/api/subscriptions/%2F/s?client=c%2Fd",
+        "/v1/subscriptions/%2F/s?client=c%2Fd",
         None,
     );
 }
@@ -531,7 +530,7 @@ fn named_subscriptions_are_added_listed_and_deleted() {
     };
     assert_eq!(of(0), json!([null, "s", "amq.fanout", [""], true, "size>1"]));
     assert_eq!(of(1), json!(["c", "s", "amq.topic", ["a.#"], false, null]));
-    let queues = broker.ask("GET", "/api/queues", None).unwrap();
+    let queues = broker.ask("GET", "/v1/queues", None).unwrap();
     assert_eq!(queues.as_array().unwrap().len(), 2);
     ask(&broker, "angarium subscription delete s --client c").unwrap();
     let again = ask(&broker, "angarium subscription delete s --client c").unwrap_err();
@@ -565,13 +564,13 @@ fn a_wildcard_of_nats_in_a_binding_is_warned_of() {
 fn only_administrators_administer_and_web_pages_never() {
     let running = Running::start();
     let body = json!({ "password": "secret" });
-    running.broker("guest").ask("PUT", "/api/users/ada", Some(&body)).unwrap();
+    running.broker("guest").ask("PUT", "/v1/users/ada", Some(&body)).unwrap();
     let ada = Broker::Address {
         address: running.http.clone(),
         user: "ada".into(),
         password: "secret".into(),
     };
-    let error = ada.ask("GET", "/api/users", None).unwrap_err();
+    let error = ada.ask("GET", "/v1/users", None).unwrap_err();
     assert_eq!(error, "only administrators may");
 }
 
@@ -580,7 +579,7 @@ fn what_a_client_sent_before_it_went_is_taken_though_it_waits() {
     let running = Running::start();
     let broker = running.broker("guest");
     let quota = json!({ "messages_per_second": 1_000 });
-    broker.ask("PUT", "/api/users/guest/quota", Some(&quota)).unwrap();
+    broker.ask("PUT", "/v1/users/guest/quota", Some(&quota)).unwrap();
     let mut publisher = running.neighbour();
     publisher.declare("q").unwrap();
     for _ in 0..1_500 {
@@ -588,7 +587,7 @@ fn what_a_client_sent_before_it_went_is_taken_though_it_waits() {
     }
     publisher.flush().unwrap();
     drop(publisher);
-    let messages = || broker.ask("GET", "/api/queues", None).unwrap()[0]["ready"].as_u64();
+    let messages = || broker.ask("GET", "/v1/queues", None).unwrap()[0]["ready"].as_u64();
     let until = Instant::now() + Duration::from_secs(20);
     while messages() != Some(1_500) {
         assert!(Instant::now() < until, "{:?} of 1,500", messages());

@@ -4,24 +4,27 @@ use super::audit::{Change, Shared};
 use super::listings;
 use super::mailboxes::State;
 use super::request_types::{
-    AdministratorBody, BindingBody, Declaration, PasswordBody, PermissionBody, QuotaBody,
-    SubscriptionBody, UserBody,
+    AdministratorBody, BindingBody, ExchangeBody, PasswordBody, PermissionBody, QueueBody,
+    QuotaBody, SubscriptionBody, UserBody,
 };
 use super::subjects::{KeysBody, SubjectsBody};
-use super::views;
+use super::views::{
+    self, BindingView, ConnectionView, ExchangeView, Overview, QueueView, SessionView,
+    SubscriptionView,
+};
 use super::warnings::{self, Note};
 use crate::authenticate::{self, NO_PASSWORD};
 use crate::reactor::{Gone, Shard};
 use crate::threads;
 use angarium_engine::{Refusal, RefusalKind, Reply, Request};
+use axum::Json;
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, get, put};
-use axum::{Json, Router};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -29,7 +32,7 @@ use tokio::sync::oneshot;
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) status: StatusCode,
-    text: String,
+    pub(super) text: String,
 }
 
 impl Failure {
@@ -77,14 +80,45 @@ impl IntoResponse for Failure {
     }
 }
 
-type Answer = Result<Json<Value>, Failure>;
+type Answer<T = Outcome> = Result<Json<T>, Failure>;
 type Name = Path<String>;
 /// A virtual host, and a name in it.
 type Pair = Path<(String, String)>;
 type Asked = Query<Parameters>;
 
+/// What came of a change.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct Outcome {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    done: Option<bool>,
+    /// The queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// Messages that wait in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ready: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    consumers: Option<u32>,
+    /// How many messages that concerned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages: Option<u64>,
+    /// What follows, or is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+    /// It was done, and is hardly meant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
+}
+
+impl Outcome {
+    fn done() -> Outcome {
+        Outcome { done: Some(true), ..Outcome::default() }
+    }
+}
+
 /// A body that is refused in our own words.
-struct Body<T>(T);
+pub(super) struct Body<T>(T);
 
 impl<T: serde::de::DeserializeOwned> axum::extract::FromRequest<State> for Body<T> {
     type Rejection = Failure;
@@ -99,46 +133,15 @@ impl<T: serde::de::DeserializeOwned> axum::extract::FromRequest<State> for Body<
     }
 }
 
-/// Every address below `/api`.
-pub(super) fn routes() -> Router<State> {
-    Router::new()
-        .route("/overview", get(overview))
-        .route("/vhosts", get(|state: Shared| view(state, views::vhosts)))
-        .route("/vhosts/{vhost}", put(create_vhost).delete(delete_vhost))
-        .route("/vhosts/{vhost}/quota", put(set_vhost_quota))
-        .route("/users", get(|state: Shared| view(state, views::users)))
-        .route("/users/{user}", put(create_user).delete(delete_user))
-        .route("/users/{user}/password", put(change_password))
-        .route("/users/{user}/administrator", put(change_administrator))
-        .route("/users/{user}/quota", put(set_quota))
-        .route("/permissions", get(|state: Shared| view(state, views::permissions)))
-        .route("/permissions/{vhost}/{user}", put(set_permissions).delete(clear_permissions))
-        .route("/permissions/{vhost}/{user}/subjects", put(subjects))
-        .route("/permissions/{vhost}/{user}/subjects/{exchange}", put(exchange_keys))
-        .route("/exchanges", get(exchanges))
-        .route("/exchanges/{vhost}/{name}", put(put_exchange).delete(delete_exchange))
-        .route("/queues", get(queues))
-        .route("/queues/{vhost}/{name}", put(put_queue).delete(delete_queue))
-        .route("/queues/{vhost}/{name}/messages", delete(purge_queue))
-        .route("/subscriptions", get(subscriptions))
-        .route("/subscriptions/{vhost}/{name}", put(put_subscription).delete(delete_subscription))
-        .route("/sessions", get(sessions))
-        .route("/sessions/{vhost}/{name}", delete(end_session))
-        .route("/bindings", get(bindings))
-        .route("/bindings/{vhost}", put(bind).delete(unbind))
-        .route("/connections", get(connections))
-        .route("/connections/{id}", delete(close_connection))
-        .fallback(|| async { Failure::new(StatusCode::NOT_FOUND, "no such address") })
-}
-
 /// What may follow an address.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-struct Parameters {
+pub(super) struct Parameters {
     /// The only virtual host that is listed.
     vhost: Option<String>,
-    /// Conditions of a deletion.
+    /// Only what nobody uses is deleted.
     if_unused: bool,
+    /// Only what is empty is deleted.
     if_empty: bool,
     /// Whose named subscription is deleted.
     client: Option<String>,
@@ -146,11 +149,19 @@ struct Parameters {
     reason: Option<String>,
 }
 
-async fn view(state: Shared, look: impl FnOnce(&mut Shard) -> Value + Send + 'static) -> Answer {
+pub(super) async fn view<T: Send + 'static>(
+    state: Shared,
+    look: impl FnOnce(&mut Shard) -> T + Send + 'static,
+) -> Answer<T> {
     Ok(Json(state.mailboxes.home().ask(look).await?))
 }
 
-async fn carry_out(state: &Shared, vhost: &str, request: Request) -> Answer {
+/// Has home carry a request out; a change is logged.
+pub(super) async fn perform(
+    state: &Shared,
+    vhost: &str,
+    request: Request,
+) -> Result<Result<Reply, Refusal>, Gone> {
     let change = Change::of(&request, vhost);
     let vhost = vhost.to_owned();
     let reply = state.mailboxes.home().ask_later(move |shard, answer| {
@@ -161,12 +172,19 @@ async fn carry_out(state: &Shared, vhost: &str, request: Request) -> Answer {
     if let Some(change) = change {
         change.log(&state.administrator, reply.as_ref().err().map(|refusal| refusal.text.as_str()));
     }
-    Ok(Json(match reply? {
-        Reply::Queue { name, messages, consumers } => {
-            json!({ "name": name, "ready": messages, "consumers": consumers })
-        }
-        Reply::Messages(messages) => json!({ "messages": messages }),
-        _ => json!({ "done": true }),
+    Ok(reply)
+}
+
+async fn carry_out(state: &Shared, vhost: &str, request: Request) -> Answer {
+    Ok(Json(match perform(state, vhost, request).await?? {
+        Reply::Queue { name, messages, consumers } => Outcome {
+            name: Some(name),
+            ready: Some(messages),
+            consumers: Some(consumers),
+            ..Outcome::default()
+        },
+        Reply::Messages(messages) => Outcome { messages: Some(messages), ..Outcome::default() },
+        _ => Outcome::done(),
     }))
 }
 
@@ -179,14 +197,14 @@ async fn carry_out_noted(
 ) -> Answer {
     let Json(mut answer) = carry_out(state, vhost, request).await?;
     match state.mailboxes.home().ask(note).await? {
-        Some(Note::Tells(text)) => answer["note"] = text.into(),
-        Some(Note::Warns(text)) => answer["warning"] = text.into(),
+        Some(Note::Tells(text)) => answer.note = Some(text),
+        Some(Note::Warns(text)) => answer.warning = Some(text),
         None => {}
     }
     Ok(Json(answer))
 }
 
-async fn overview(state: Shared) -> Answer {
+pub(super) async fn overview(state: Shared) -> Answer<Overview> {
     let clients = state.mailboxes.ask_all(|shard| shard.node.stats().connections).await?;
     let messages =
         listings::rows(std::slice::from_ref(state.mailboxes.home()), views::messages).await?;
@@ -194,75 +212,76 @@ async fn overview(state: Shared) -> Answer {
     view(state, move |shard| views::overview(shard, clients, &messages)).await
 }
 
-async fn exchanges(state: Shared, asked: Asked) -> Answer {
+pub(super) async fn exchanges(state: Shared, asked: Asked) -> Answer<Vec<ExchangeView>> {
     let vhost = asked.0.vhost;
     let look = move |shard: &mut Shard, places| views::exchanges(shard, places, vhost.as_deref());
     let mut rows = listings::rows(std::slice::from_ref(state.mailboxes.home()), look).await?;
-    let name = |row: &Value| ["vhost", "name"].map(|it| row[it].as_str().map(str::to_owned));
-    rows.sort_by_cached_key(name);
-    Ok(Json(rows.into()))
+    rows.sort_by_cached_key(|row| [row.vhost.clone(), row.name.clone()]);
+    Ok(Json(rows))
 }
 
-async fn queues(state: Shared, asked: Asked) -> Answer {
+pub(super) async fn queues(state: Shared, asked: Asked) -> Answer<Vec<QueueView>> {
     let vhost = asked.0.vhost;
     let look = move |shard: &mut Shard, places| views::queues(shard, places, vhost.as_deref());
-    Ok(Json(json!(listings::rows(std::slice::from_ref(state.mailboxes.home()), look).await?)))
+    Ok(Json(listings::rows(std::slice::from_ref(state.mailboxes.home()), look).await?))
 }
 
-async fn subscriptions(state: Shared, asked: Asked) -> Answer {
+pub(super) async fn subscriptions(state: Shared, asked: Asked) -> Answer<Vec<SubscriptionView>> {
     let vhost = asked.0.vhost;
     let look =
         move |shard: &mut Shard, places| views::subscriptions(shard, places, vhost.as_deref());
     let mut rows = listings::rows(std::slice::from_ref(state.mailboxes.home()), look).await?;
-    let name =
-        |row: &Value| ["vhost", "client", "name"].map(|it| row[it].as_str().map(str::to_owned));
-    rows.sort_by_cached_key(name);
-    Ok(Json(rows.into()))
+    rows.sort_by_cached_key(|row| (row.vhost.clone(), row.client.clone(), row.name.clone()));
+    Ok(Json(rows))
 }
 
-async fn sessions(state: Shared, asked: Asked) -> Answer {
+pub(super) async fn sessions(state: Shared, asked: Asked) -> Answer<Vec<SessionView>> {
     let vhost = asked.0.vhost;
     let look = move |shard: &mut Shard, places| views::sessions(shard, places, vhost.as_deref());
     let mut rows = listings::rows(std::slice::from_ref(state.mailboxes.home()), look).await?;
-    rows.sort_by_cached_key(|row| ["vhost", "name"].map(|it| row[it].as_str().map(str::to_owned)));
-    Ok(Json(rows.into()))
+    rows.sort_by_cached_key(|row| [row.vhost.clone(), row.name.clone()]);
+    Ok(Json(rows))
 }
 
-async fn end_session(state: Shared, Path((vhost, name)): Pair) -> Answer {
+pub(super) async fn end_session(state: Shared, Path((vhost, name)): Pair) -> Answer {
     carry_out(&state, &vhost, Request::EndSession { name }).await
 }
 
-async fn bindings(state: Shared, asked: Asked) -> Answer {
+pub(super) async fn bindings(state: Shared, asked: Asked) -> Answer<Vec<BindingView>> {
     let vhost = asked.0.vhost;
     let look = move |shard: &mut Shard, places| views::bindings(shard, places, vhost.as_deref());
-    Ok(Json(listings::rows(std::slice::from_ref(state.mailboxes.home()), look).await?.into()))
+    Ok(Json(listings::rows(std::slice::from_ref(state.mailboxes.home()), look).await?))
 }
 
-async fn connections(state: Shared) -> Answer {
+pub(super) async fn connections(state: Shared) -> Answer<Vec<ConnectionView>> {
     let mut rows = listings::rows(state.mailboxes.all(), views::connections).await?;
-    rows.sort_by_key(|row| row["id"].as_u64());
-    Ok(Json(rows.into()))
+    rows.sort_by_key(|row| row.id);
+    Ok(Json(rows))
 }
 
 /// Where requests are made that concern no particular virtual host.
-const ANY_VHOST: &str = "/";
+pub(super) const ANY_VHOST: &str = "/";
 
-async fn create_vhost(state: Shared, Path(name): Name) -> Answer {
+pub(super) async fn create_vhost(state: Shared, Path(name): Name) -> Answer {
     carry_out(&state, ANY_VHOST, Request::CreateVhost { name }).await
 }
 
-async fn delete_vhost(state: Shared, Path(name): Name) -> Answer {
+pub(super) async fn delete_vhost(state: Shared, Path(name): Name) -> Answer {
     carry_out(&state, ANY_VHOST, Request::DeleteVhost { name }).await
 }
 
-async fn create_user(state: Shared, Path(name): Name, Body(body): Body<UserBody>) -> Answer {
+pub(super) async fn create_user(
+    state: Shared,
+    Path(name): Name,
+    Body(body): Body<UserBody>,
+) -> Answer {
     let password_hash = hash_of(body.password).await?;
     let user = name.clone();
     let request = Request::CreateUser { name, password_hash, administrator: body.administrator };
     carry_out_noted(&state, ANY_VHOST, request, move |shard| warnings::user(shard, &user)).await
 }
 
-async fn change_password(
+pub(super) async fn change_password(
     state: Shared,
     Path(name): Name,
     Body(body): Body<PasswordBody>,
@@ -272,7 +291,7 @@ async fn change_password(
     carry_out(&state, ANY_VHOST, request).await
 }
 
-async fn change_administrator(
+pub(super) async fn change_administrator(
     state: Shared,
     Path(name): Name,
     Body(body): Body<AdministratorBody>,
@@ -283,7 +302,7 @@ async fn change_administrator(
 }
 
 /// What is stored of a password, or of none.
-async fn hash_of(password: Option<String>) -> Result<String, Failure> {
+pub(super) async fn hash_of(password: Option<String>) -> Result<String, Failure> {
     let Some(password) = password else { return Ok(NO_PASSWORD.to_owned()) };
     let password: Arc<str> = password.into();
     let (sender, hashed) = oneshot::channel();
@@ -299,22 +318,30 @@ async fn hash_of(password: Option<String>) -> Result<String, Failure> {
     hashed.map_err(|text| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, text))
 }
 
-async fn set_quota(state: Shared, Path(user): Name, Body(body): Body<QuotaBody>) -> Answer {
+pub(super) async fn set_quota(
+    state: Shared,
+    Path(user): Name,
+    Body(body): Body<QuotaBody>,
+) -> Answer {
     let request = Request::SetQuota { user: user.clone(), quota: body.quota()? };
     carry_out_noted(&state, ANY_VHOST, request, move |shard| warnings::quota(shard, &user)).await
 }
 
-async fn set_vhost_quota(state: Shared, Path(vhost): Name, Body(body): Body<QuotaBody>) -> Answer {
+pub(super) async fn set_vhost_quota(
+    state: Shared,
+    Path(vhost): Name,
+    Body(body): Body<QuotaBody>,
+) -> Answer {
     let request = Request::SetVhostQuota { vhost: vhost.clone(), quota: body.of_vhost()? };
     let note = move |shard: &mut Shard| warnings::vhost_quota(shard, &vhost);
     carry_out_noted(&state, ANY_VHOST, request, note).await
 }
 
-async fn delete_user(state: Shared, Path(name): Name) -> Answer {
+pub(super) async fn delete_user(state: Shared, Path(name): Name) -> Answer {
     carry_out(&state, ANY_VHOST, Request::DeleteUser { name }).await
 }
 
-async fn set_permissions(
+pub(super) async fn set_permissions(
     state: Shared,
     Path((vhost, user)): Pair,
     Body(PermissionBody { configure, write, read }): Body<PermissionBody>,
@@ -323,14 +350,18 @@ async fn set_permissions(
     carry_out(&state, ANY_VHOST, request).await
 }
 
-async fn subjects(state: Shared, Path((vhost, user)): Pair, body: Body<SubjectsBody>) -> Answer {
+pub(super) async fn subjects(
+    state: Shared,
+    Path((vhost, user)): Pair,
+    body: Body<SubjectsBody>,
+) -> Answer {
     let (named, there, subjects) = (user.clone(), vhost.clone(), body.0.subjects()?);
     let request = Request::SetSubjectPermissions { user, vhost, subjects };
     let note = move |shard: &mut Shard| warnings::subjects(shard, &named, &there);
     carry_out_noted(&state, ANY_VHOST, request, note).await
 }
 
-async fn exchange_keys(
+pub(super) async fn exchange_keys(
     state: Shared,
     Path((vhost, user, exchange)): Path<(String, String, String)>,
     Body(body): Body<KeysBody>,
@@ -342,28 +373,40 @@ async fn exchange_keys(
     carry_out_noted(&state, ANY_VHOST, request, note).await
 }
 
-async fn clear_permissions(state: Shared, Path((vhost, user)): Pair) -> Answer {
+pub(super) async fn clear_permissions(state: Shared, Path((vhost, user)): Pair) -> Answer {
     carry_out(&state, ANY_VHOST, Request::ClearPermissions { user, vhost }).await
 }
 
-async fn put_exchange(state: Shared, Path((vhost, name)): Pair, body: Body<Declaration>) -> Answer {
-    let options = Some(body.0.exchange_options()?);
+pub(super) async fn put_exchange(
+    state: Shared,
+    Path((vhost, name)): Pair,
+    body: Body<ExchangeBody>,
+) -> Answer {
+    let options = Some(body.0.0.exchange_options()?);
     carry_out(&state, &vhost, Request::DeclareExchange { name, options }).await
 }
 
-async fn delete_exchange(state: Shared, Path((vhost, name)): Pair, asked: Asked) -> Answer {
+pub(super) async fn delete_exchange(
+    state: Shared,
+    Path((vhost, name)): Pair,
+    asked: Asked,
+) -> Answer {
     let if_unused = asked.if_unused;
     let exists = Request::DeclareExchange { name: name.clone(), options: None };
     let _ = carry_out(&state, &vhost, exists).await?;
     carry_out(&state, &vhost, Request::DeleteExchange { name, if_unused }).await
 }
 
-async fn put_queue(state: Shared, Path((vhost, name)): Pair, body: Body<Declaration>) -> Answer {
-    let options = Some(body.0.queue_options()?);
+pub(super) async fn put_queue(
+    state: Shared,
+    Path((vhost, name)): Pair,
+    body: Body<QueueBody>,
+) -> Answer {
+    let options = Some(body.0.0.queue_options()?);
     carry_out(&state, &vhost, Request::DeclareQueue { name, options }).await
 }
 
-async fn delete_queue(state: Shared, Path((vhost, name)): Pair, asked: Asked) -> Answer {
+pub(super) async fn delete_queue(state: Shared, Path((vhost, name)): Pair, asked: Asked) -> Answer {
     let Parameters { if_unused, if_empty, .. } = asked.0;
     // Deleting what is not there is no error in protocols; an operator wants to know.
     let exists = Request::DeclareQueue { name: name.clone(), options: None };
@@ -371,11 +414,11 @@ async fn delete_queue(state: Shared, Path((vhost, name)): Pair, asked: Asked) ->
     carry_out(&state, &vhost, Request::DeleteQueue { name, if_unused, if_empty }).await
 }
 
-async fn purge_queue(state: Shared, Path((vhost, name)): Pair) -> Answer {
+pub(super) async fn purge_queue(state: Shared, Path((vhost, name)): Pair) -> Answer {
     carry_out(&state, &vhost, Request::PurgeQueue { name }).await
 }
 
-async fn put_subscription(
+pub(super) async fn put_subscription(
     state: Shared,
     Path((vhost, name)): Pair,
     Body(body): Body<SubscriptionBody>,
@@ -383,37 +426,59 @@ async fn put_subscription(
     carry_out(&state, &vhost, Request::OpenSubscription(Box::new(body.open(name)?))).await
 }
 
-async fn delete_subscription(state: Shared, Path((vhost, name)): Pair, asked: Asked) -> Answer {
+pub(super) async fn delete_subscription(
+    state: Shared,
+    Path((vhost, name)): Pair,
+    asked: Asked,
+) -> Answer {
     let owner = asked.0.client;
     carry_out(&state, &vhost, Request::DeleteSubscription { owner, name }).await
 }
 
-async fn bind(state: Shared, Path(vhost): Name, Body(body): Body<BindingBody>) -> Answer {
+pub(super) async fn bind(
+    state: Shared,
+    Path(vhost): Name,
+    Body(body): Body<BindingBody>,
+) -> Answer {
     let binding = body.binding()?;
     let (source, key, there) = (binding.source.clone(), binding.key.clone(), vhost.clone());
     let note = move |shard: &mut Shard| warnings::binding(shard, &there, &source, &key);
     carry_out_noted(&state, &vhost, Request::Bind(binding), note).await
 }
 
-async fn unbind(state: Shared, Path(vhost): Name, Body(body): Body<BindingBody>) -> Answer {
+pub(super) async fn unbind(
+    state: Shared,
+    Path(vhost): Name,
+    Body(body): Body<BindingBody>,
+) -> Answer {
     carry_out(&state, &vhost, Request::Unbind(body.binding()?)).await
 }
 
-async fn close_connection(state: Shared, Path(id): Name, asked: Asked) -> Answer {
+pub(super) async fn close_connection(state: Shared, Path(id): Name, asked: Asked) -> Answer {
     let reason = asked.0.reason.unwrap_or_else(|| "closed by an operator".into());
     let none = || Failure::new(StatusCode::NOT_FOUND, format!("no connection {id}"));
     let number: u64 = id.parse().map_err(|_| none())?;
+    let is_ended = end_connection(&state, number, reason).await?;
+    if is_ended { Ok(Json(Outcome::done())) } else { Err(none()) }
+}
+
+/// Ends the connection of that number; says whether it was there.
+pub(super) async fn end_connection(
+    state: &Shared,
+    number: u64,
+    reason: String,
+) -> Result<bool, Gone> {
     let by = state.administrator.clone();
-    let closed = state.mailboxes.of_connection(number).ask(move |shard| {
+    let ended = state.mailboxes.of_connection(number).ask(move |shard| {
         let (now, node) = (shard.now, &mut shard.node);
         let connection = node.connection_of(number);
-        let is_closed = connection.is_some_and(|it| node.close_connection(now, it, &reason));
-        if is_closed {
+        let is_ended = connection.is_some_and(|it| node.close_connection(now, it, &reason));
+        if is_ended {
             let (user, from) = (by.user.as_deref(), by.from.as_str());
             let action = "close connection";
             tracing::info!(user, from, action, connection = number, reason, "administration");
         }
-        is_closed
+        is_ended
     });
-    if closed.await? { Ok(Json(json!({ "done": true }))) } else { Err(none()) }
+    ended.await
 }

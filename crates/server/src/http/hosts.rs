@@ -166,8 +166,8 @@ mod tests {
             let uri: Uri = uri.parse().unwrap();
             addressed(&uri, &headers).map(str::to_owned).map_err(|failure| failure.status.as_u16())
         };
-        assert_eq!(read("/api/users", &["a:1"]), Ok("a:1".to_owned()));
-        assert_eq!(read("http://evil/api/users", &["localhost"]), Ok("evil".to_owned()));
+        assert_eq!(read("/v1/users", &["a:1"]), Ok("a:1".to_owned()));
+        assert_eq!(read("http://evil/v1/users", &["localhost"]), Ok("evil".to_owned()));
         assert_eq!(read("/", &[]), Err(400));
         assert_eq!(read("/", &["a", "b"]), Err(400));
     }

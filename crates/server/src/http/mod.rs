@@ -11,6 +11,8 @@ mod mailboxes;
 mod measured;
 mod metrics;
 mod nats_monitor;
+mod openapi;
+mod operations;
 mod request_types;
 mod serve;
 mod slots;

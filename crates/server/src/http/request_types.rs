@@ -4,17 +4,20 @@ use crate::settings::DIRECT_BYTES_LEAST;
 use angarium_engine::selector::{Filter, ParseOptions};
 use angarium_engine::{
     Arguments, Binding, BindingTarget, Bound, EXCHANGE_OPTIONS, ExchangeKind, ExchangeOptions,
-    OpenSubscription, OptionDefinition, QUEUE_OPTIONS, QueueOptions, Quota, SlowConsumerPolicy,
-    Value,
+    OpenSubscription, OptionDefinition, OptionType, QUEUE_OPTIONS, QueueOptions, Quota,
+    SlowConsumerPolicy, Value,
 };
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The field of a quota that says what becomes of slow clients.
 const SLOW_CONSUMER_POLICY: &str = "slow_consumer_policy";
 
 /// A user to be created.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UserBody {
     /// An explicit null: it has none.
@@ -25,7 +28,7 @@ pub(super) struct UserBody {
 }
 
 /// A user's new password.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PasswordBody {
     /// An explicit null: it has none any more.
@@ -34,14 +37,14 @@ pub(super) struct PasswordBody {
 }
 
 /// Whether a user may administer.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AdministratorBody {
     pub(super) administrator: bool,
 }
 
 /// A durable named subscription to be made.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SubscriptionBody {
     /// The client it belongs to.
@@ -71,7 +74,7 @@ impl SubscriptionBody {
 }
 
 /// What a user may do in a virtual host.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct PermissionBody {
     pub(super) configure: String,
@@ -143,7 +146,7 @@ impl QuotaBody {
 
 /// The least value of a bound, and what to do instead of a lower one: with a rate of 0 a publisher would wait
 /// for ever, and with a few unsent bytes every client would be a slow consumer.
-fn least(bound: Bound) -> (u64, &'static str) {
+pub(super) fn least(bound: Bound) -> (u64, &'static str) {
     match bound {
         Bound::Connections => (
             1,
@@ -219,8 +222,92 @@ impl Declaration {
     }
 }
 
-/// A binding to be made or taken away.
+/// A queue to be declared.
 #[derive(Debug, Deserialize)]
+#[serde(transparent)]
+pub(super) struct QueueBody(pub(super) Declaration);
+
+/// An exchange to be declared.
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+pub(super) struct ExchangeBody(pub(super) Declaration);
+
+/// An object without other fields than these.
+fn object(what: &str, properties: serde_json::Map<String, serde_json::Value>) -> Schema {
+    json_schema!({
+        "type": "object", "description": what, "properties": properties,
+        "additionalProperties": false,
+    })
+}
+
+/// The properties of flags and of a table of options, as [`Declaration`] reads them.
+fn declared<O>(
+    flags: &[&str],
+    table: &[OptionDefinition<O>],
+) -> serde_json::Map<String, serde_json::Value> {
+    let flags = flags.iter().map(|flag| ((*flag).to_owned(), json!({ "type": "boolean" })));
+    let options = table.iter().map(|option| {
+        let mut schema = match option.kind {
+            OptionType::Count { min, max } => {
+                json!({ "type": "integer", "minimum": min, "maximum": max })
+            }
+            OptionType::Millis { min } => json!({ "type": "integer", "minimum": min }),
+            OptionType::Text => json!({ "type": "string" }),
+            OptionType::Choice(names) => json!({ "type": "string", "enum": names }),
+            OptionType::Flag => json!({ "type": "boolean" }),
+        };
+        schema["description"] = option.what.into();
+        (option.name.replace('-', "_"), schema)
+    });
+    flags.chain(options).collect()
+}
+
+impl JsonSchema for QueueBody {
+    fn schema_name() -> Cow<'static, str> {
+        "QueueBody".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        object("A queue to be declared.", declared(&["durable", "auto_delete"], QUEUE_OPTIONS))
+    }
+}
+
+impl JsonSchema for ExchangeBody {
+    fn schema_name() -> Cow<'static, str> {
+        "ExchangeBody".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let flags = ["delaying", "durable", "auto_delete", "internal"];
+        let mut properties = declared(&flags, EXCHANGE_OPTIONS);
+        let kinds = json!({ "type": "string", "enum": ExchangeKind::NAMES });
+        properties.insert("type".to_owned(), kinds);
+        let mut schema = object("An exchange to be declared.", properties);
+        schema.insert("required".to_owned(), json!(["type"]));
+        schema
+    }
+}
+
+impl JsonSchema for QuotaBody {
+    fn schema_name() -> Cow<'static, str> {
+        "QuotaBody".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let policies = SlowConsumerPolicy::NAMES.map(|(_, name)| name);
+        let policy = json!({ "type": "string", "enum": policies });
+        let policy = (SLOW_CONSUMER_POLICY.to_owned(), policy);
+        let bounds = Bound::NAMES.into_iter().map(|(bound, name)| {
+            let schema = json!({ "type": "integer", "minimum": least(bound).0 });
+            (name.replace('-', "_"), schema)
+        });
+        let what = "What a user, or all in a virtual host, may use; without a field: as everybody.";
+        object(what, std::iter::once(policy).chain(bounds).collect())
+    }
+}
+
+/// A binding to be made or taken away.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BindingBody {
     pub(super) source: String,
@@ -264,7 +351,7 @@ fn engine_value(value: &serde_json::Value) -> Value {
     }
 }
 
-fn engine_values<'a>(
+pub(super) fn engine_values<'a>(
     entries: impl IntoIterator<Item = (&'a String, &'a serde_json::Value)>,
 ) -> Arguments {
     entries.into_iter().map(|(name, value)| (name.clone(), engine_value(value))).collect()

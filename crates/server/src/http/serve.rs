@@ -6,6 +6,7 @@ use super::hosts;
 use super::mailboxes::{Mailboxes, State};
 use super::metrics;
 use super::nats_monitor::{self, Monitor};
+use super::operations;
 use super::slots::{Slot, Slots};
 use crate::settings::Settings;
 use crate::threads;
@@ -198,12 +199,12 @@ fn nats_monitor_router(state: State, monitor: Arc<Monitor>) -> Router {
 /// Every address served.
 fn router(state: State) -> Router {
     let authorize = middleware::from_fn_with_state(state.clone(), auth::authorize);
-    let administration = api::routes().layer(authorize);
+    let administration = operations::routes().layer(authorize);
     let none = || async { (StatusCode::NOT_FOUND, "no such address; / lists what is here\n") };
     Router::new()
         .route("/", get(|| async { WELCOME }))
         .route("/metrics", get(metrics::metrics))
-        .nest("/api", administration)
+        .nest(operations::PREFIX, administration)
         .fallback(none)
         .layer(middleware::from_fn_with_state(state.clone(), hosts::check))
         // Monitoring may call the process by any name: these answers say nothing about clients.
@@ -219,8 +220,9 @@ const WELCOME: &str = "Angarium\n
 /health   the process lives
 /ready    it takes clients and its journal stores
 /metrics  for Prometheus; names of queues to whom the setting metrics-access says
-/api/...  administration: overview, vhosts, users, permissions, exchanges, queues, bindings,
-          subscriptions, connections; HTTP basic authentication as an administrator
+/v1/...   administration: overview, vhosts, users, permissions, exchanges, queues, bindings,
+          subscriptions, sessions, connections; HTTP basic authentication as an administrator;
+          /v1/openapi.json describes it
 ";
 
 async fn ready(state: axum::extract::State<State>) -> (StatusCode, String) {

@@ -6,11 +6,12 @@
 use crate::settings::{SettingValue, Span};
 use angarium_engine::{ExchangeRules, Responses, SubjectPermissions, SubjectRules};
 use angarium_protocol::nats::SLOW_CONSUMER_PREFIX;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Which subjects are allowed.
-#[derive(Debug, Default, Deserialize, Serialize)]
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RulesBody {
     allow: Vec<String>,
@@ -18,7 +19,7 @@ pub(super) struct RulesBody {
 }
 
 /// What a user may do with the routing keys of an exchange in a virtual host.
-#[derive(Debug, Default, Deserialize, Serialize)]
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct KeysBody {
     publish: RulesBody,
@@ -26,7 +27,7 @@ pub(super) struct KeysBody {
 }
 
 /// What a user may do with subjects in a virtual host.
-#[derive(Debug, Default, Deserialize, Serialize)]
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct SubjectsBody {
     publish: RulesBody,
@@ -36,7 +37,7 @@ pub(super) struct SubjectsBody {
 }
 
 /// The right to answer what it is sent.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct ResponsesBody {
     messages: u32,

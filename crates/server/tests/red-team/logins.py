@@ -45,7 +45,7 @@ def a_flood_of_unknown_users_holds_no_login_up(broker, innocent):
             Amqp(broker.amqp, user=user, password="pw").close()
         login = base64.b64encode(b"admin:pw").decode()
         administration = http.client.HTTPConnection("127.0.0.1", broker.http, timeout=20)
-        administration.request("GET", "/api/overview", headers={"Authorization": "Basic " + login})
+        administration.request("GET", "/v1/overview", headers={"Authorization": "Basic " + login})
         assert administration.getresponse().status == 200
     finally:
         ended.set()

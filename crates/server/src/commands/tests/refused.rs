@@ -33,9 +33,9 @@ fn what_the_journal_cannot_keep_is_refused() {
     let running = Running::start_on(storage.clone(), tempfile::tempdir().unwrap());
     let broker = running.broker("guest");
     let put = |path: &str, body: Value| broker.ask("PUT", path, Some(&body));
-    put("/api/queues/%2F/kept", json!({})).unwrap();
+    put("/v1/queues/%2F/kept", json!({})).unwrap();
     storage.fail_sync(true);
-    let error = put("/api/queues/%2F/q", json!({})).unwrap_err();
+    let error = put("/v1/queues/%2F/q", json!({})).unwrap_err();
     let failed = "the journal has failed: what is to survive a restart cannot be changed";
     // A segment that was being made ready may have failed before it.
     let unknown = "the journal failed: whether that is stored is unknown";
@@ -43,9 +43,9 @@ fn what_the_journal_cannot_keep_is_refused() {
     storage.fail_sync(false);
     let error = publish(&running, "kept x").unwrap_err();
     assert!(error.starts_with("1 refused: the disk failed: "), "{error}");
-    let error = put("/api/users/ada", json!({ "password": null })).unwrap_err();
+    let error = put("/v1/users/ada", json!({ "password": null })).unwrap_err();
     assert_eq!(error, failed);
-    put("/api/queues/%2F/transient", json!({ "durable": false })).unwrap();
+    put("/v1/queues/%2F/transient", json!({ "durable": false })).unwrap();
 }
 
 #[test]

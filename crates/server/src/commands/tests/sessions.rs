@@ -5,8 +5,8 @@ use serde_json::json;
 
 #[test]
 fn sessions_are_listed_and_ended() {
-    asks("angarium session list --vhost v", "GET", "/api/sessions?vhost=v", None);
-    asks("angarium session end a/b", "DELETE", "/api/sessions/%2F/a%2Fb", None);
+    asks("angarium session list --vhost v", "GET", "/v1/sessions?vhost=v", None);
+    asks("angarium session end a/b", "DELETE", "/v1/sessions/%2F/a%2Fb", None);
     let running = Running::start();
     let broker = running.broker("guest");
     assert_eq!(ask(&broker, "angarium session list").unwrap(), json!([]));

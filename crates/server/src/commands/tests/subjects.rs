@@ -47,7 +47,7 @@ fn subjects_are_the_routing_keys_of_one_exchange() {
     for (exchange, path) in [("events/x", "/events%2Fx"), ("amq.topic", "")] {
         let line = format!("angarium permission subjects u --publish a --exchange {exchange}");
         let body = json!({ "publish": rules(&["a"]), "subscribe": rules(&[]) });
-        asks(&line, "PUT", &format!("/api/permissions/%2F/u/subjects{path}"), Some(body));
+        asks(&line, "PUT", &format!("/v1/permissions/%2F/u/subjects{path}"), Some(body));
     }
     let line = "angarium permission subjects u --exchange events --responses 1";
     let matches = command_line().try_get_matches_from(arguments(line));

@@ -7,13 +7,13 @@ fn what_is_changed_of_a_user_is_asked_for_alone() {
     asks(
         "angarium user password ada",
         "PUT",
-        "/api/users/ada/password",
+        "/v1/users/ada/password",
         Some(json!({ "password": "from-stdin" })),
     );
     asks(
         "angarium user administrator ada no",
         "PUT",
-        "/api/users/ada/administrator",
+        "/v1/users/ada/administrator",
         Some(json!({ "administrator": false })),
     );
 }
@@ -24,16 +24,16 @@ fn who_adds_a_user_hears_that_it_has_no_rights_until_it_has_some() {
     let broker = running.broker("guest");
     let put = |path: &str, body: Value| broker.ask("PUT", path, Some(&body)).unwrap();
     let user = json!({ "password": "secret" });
-    let added = administer::said(&put("/api/users/ada", user.clone()));
+    let added = administer::said(&put("/v1/users/ada", user.clone()));
     assert!(added.starts_with("done\nuser 'ada' has no rights yet"), "{added}");
     assert!(added.contains("angarium permission set ada --vhost /"), "{added}");
-    put("/api/permissions/%2F/ada", json!({ "read": ".*" }));
+    put("/v1/permissions/%2F/ada", json!({ "read": ".*" }));
     let again = ask(&broker, "angarium user add ada").unwrap_err();
     assert!(again.starts_with("there is a user 'ada' already: change its password"), "{again}");
-    assert_eq!(administer::said(&put("/api/users/ada/password", user)), "done\n");
+    assert_eq!(administer::said(&put("/v1/users/ada/password", user)), "done\n");
     let nkey = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4";
     for (name, is_mistyped) in [(nkey, false), (&nkey.replace("UD", "UE"), true)] {
-        let answer = put(&format!("/api/users/{name}"), json!({ "password": null }));
+        let answer = put(&format!("/v1/users/{name}"), json!({ "password": null }));
         let warning = answer["warning"].as_str();
         let is_said = warning.is_some_and(|warning| warning.contains("check sum is wrong"));
         assert_eq!(is_said, is_mistyped, "{answer}");
@@ -48,7 +48,7 @@ fn a_new_password_ends_those_who_logged_in_by_the_old_one_and_changes_nothing_el
     let users = || ask(&operator, "angarium user list").unwrap();
     let before = users();
     let next = json!({ "password": "next" });
-    operator.ask("PUT", "/api/users/guest/password", Some(&next)).unwrap();
+    operator.ask("PUT", "/v1/users/guest/password", Some(&next)).unwrap();
     assert_eq!(users(), before, "it is an administrator still");
     let ended = client.declare("q").unwrap_err();
     assert!(ended.contains("320"), "{ended}");
@@ -71,12 +71,12 @@ fn a_virtual_host_has_a_quota_that_is_shown_and_kept() {
     asks(
         "angarium vhost quota v --connections 5 --stored-bytes 1MiB",
         "PUT",
-        "/api/vhosts/v/quota",
+        "/v1/vhosts/v/quota",
         Some(json!({ "connections": 5, "stored_bytes": 1_048_576 })),
     );
     let running = Running::start();
     let broker = running.broker("guest");
-    let quota = |body: Value| broker.ask("PUT", "/api/vhosts/%2F/quota", Some(&body));
+    let quota = |body: Value| broker.ask("PUT", "/v1/vhosts/%2F/quota", Some(&body));
     let answer = quota(json!({ "stored_bytes": 4, "queues": 1 })).unwrap();
     let said = administer::said(&answer);
     assert_eq!(said, "done\nfor virtual host '/' this holds now: queues 1, stored-bytes 4\n");
