@@ -33,6 +33,8 @@ pub(crate) struct Places {
     /// A connection may have a place several times.
     taken: BTreeSet<(Arc<Place>, Holder)>,
     held: BTreeMap<Holder, Arc<Place>>,
+    /// Holders that have lost their places and not ended: what they go on to ask for is refused.
+    lost: BTreeSet<Holder>,
 }
 
 impl Places {
@@ -45,19 +47,37 @@ impl Places {
 
     /// A holder has ended, or its name is free for another one.
     pub(crate) fn release(&mut self, channel: ChannelId, holder: &str) {
-        if self.held.is_empty() {
+        if self.held.is_empty() && self.lost.is_empty() {
             return;
         }
         let holder = Holder { channel, name: holder.into() };
+        self.lost.remove(&holder);
         if let Some(place) = self.held.remove(&holder) {
             self.taken.remove(&(place, holder));
         }
+    }
+
+    /// A holder loses its place to another one.
+    pub(crate) fn lose(&mut self, holder: &Holder) {
+        self.release(holder.channel, &holder.name);
+        self.lost.insert(holder.clone());
+    }
+
+    /// Whether a holder has lost its place, and not ended since.
+    pub(crate) fn has_lost(&self, channel: ChannelId, holder: &str) -> bool {
+        !self.lost.is_empty() && self.lost.contains(&Holder { channel, name: holder.into() })
     }
 
     /// A channel has ended.
     pub(crate) fn release_all(&mut self, channel: ChannelId) {
         let first = Holder { channel, name: "".into() };
         while let Some((holder, _)) = self.held.range(&first..).next()
+            && holder.channel == channel
+        {
+            let name = Arc::clone(&holder.name);
+            self.release(channel, &name);
+        }
+        while let Some(holder) = self.lost.range(&first..).next()
             && holder.channel == channel
         {
             let name = Arc::clone(&holder.name);
@@ -77,6 +97,9 @@ impl Places {
     pub(crate) fn bytes_of(&self, channel: ChannelId) -> usize {
         let first = Holder { channel, name: "".into() };
         let its = self.held.range(&first..).take_while(|(holder, _)| holder.channel == channel);
-        its.map(|(holder, place)| PLACE_BYTES + holder.name.len() + place.name.len()).sum()
+        let held = its.map(|(holder, place)| PLACE_BYTES + holder.name.len() + place.name.len());
+        let its = self.lost.range(&first..).take_while(|holder| holder.channel == channel);
+        let lost = its.map(|holder| PLACE_BYTES + holder.name.len());
+        held.sum::<usize>() + lost.sum::<usize>()
     }
 }

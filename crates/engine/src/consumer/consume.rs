@@ -76,7 +76,7 @@ impl Engine {
         queue.was_used = true;
         self.agenda.starting.push(consumer);
         self.queue_used(now, queue_slot);
-        self.release_opening(slot, queue_slot);
+        self.release_opening(slot, queue_slot, &name);
         Ok(Reply::Consuming { name })
     }
 
@@ -99,6 +99,7 @@ impl Engine {
             refuse!(LimitExceeded, "more than {most} consumers in one channel");
         }
         check_name("a consumer", name)?;
+        self.check_place(slot, name)?;
         let is_inbox = channel.inbox.as_ref().is_some_and(|inbox| inbox.name == name);
         if is_inbox
             || self.consumer_named(slot, name).is_some()

@@ -23,6 +23,9 @@ pub struct OpenSubscription {
     pub filter: Option<Filter>,
     /// It gets nothing that was published by the client of this name ([`crate::Engine::name_client`]).
     pub not_from: Option<String>,
+    /// The consumer of the channel that is about to consume from it: until that begins, or is released as a
+    /// holder ([`crate::Request::Release`]), the subscription is in use.
+    pub consumer: Option<String>,
     /// What its queue is made with. What follows from the fields above, `exclusive` and `auto_delete` are
     /// ignored, and all of it where the subscription is there.
     pub options: QueueOptions,

@@ -24,6 +24,8 @@ pub enum RefusalKind {
     AccessRefused,
     /// Another connection holds it exclusively.
     ResourceLocked,
+    /// Another connection of its client has taken its place.
+    TakenOver,
     /// Not allowed to any user, such as declaring a reserved name.
     NotAllowed,
     /// A limit was reached.

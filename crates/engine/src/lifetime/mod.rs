@@ -48,10 +48,12 @@ impl Held {
 /// What a channel holds.
 #[derive(Debug)]
 pub(crate) struct Hold {
-    /// The holder's name; `None`: the channel has opened a subscription and not begun to consume from it.
+    /// The holder's name; `None`: who opens a subscription without saying for whom.
     holder: Option<String>,
     node: HeldNode,
     is_creator: bool,
+    /// It has opened a subscription and not begun to consume from it.
+    opens: bool,
 }
 
 impl Hold {

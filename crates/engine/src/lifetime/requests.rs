@@ -25,8 +25,9 @@ impl Engine {
             Request::CreateTemporary(create) => self.create_temporary(now, slot, *create, fx),
             Request::Hold { node, holder } => {
                 self.check_holder(slot, &holder)?;
+                self.check_place(slot, &holder)?;
                 if let Some(node) = self.hold_node(slot, &node)? {
-                    let hold = Hold { holder: Some(holder), node, is_creator: false };
+                    let hold = Hold { holder: Some(holder), node, is_creator: false, opens: false };
                     self.clients.channels[slot].holds.push(hold);
                 }
                 Ok(Reply::Done)
@@ -90,11 +91,21 @@ impl Engine {
     /// lost, what it held of temporary queues and topics is released.
     fn lose_place<F: Effects>(&mut self, now: Time, holder: &Holder, fx: &mut F) {
         let Holder { channel, name } = holder;
-        self.clients.places.release(*channel, name);
-        let Some(slot) = self.channel_slot(*channel) else { return };
+        let Some(slot) = self.channel_slot(*channel) else {
+            return self.clients.places.release(*channel, name);
+        };
         self.end_consumer_named(now, slot, name, Some(Fate::Lost), fx);
         self.release_holder(now, slot, name, fx);
         self.tell_cancelled(slot, String::from(&**name), CancelReason::TakenOver);
+        self.clients.places.lose(holder);
+    }
+
+    /// Refuses what is asked for by a holder that has lost its place and not heard so.
+    pub(crate) fn check_place(&self, slot: u32, holder: &str) -> Result<(), Refusal> {
+        if self.clients.places.has_lost(self.clients.channels[slot].id, holder) {
+            refuse!(TakenOver, "the place of '{holder}' was taken by another connection");
+        }
+        Ok(())
     }
 
     fn check_holder(&self, slot: u32, holder: &str) -> Result<(), Refusal> {
@@ -151,7 +162,7 @@ impl Engine {
                 HeldNode::Topic(name.clone())
             }
         };
-        let hold = Hold { holder: Some(holder), node, is_creator: true };
+        let hold = Hold { holder: Some(holder), node, is_creator: true, opens: false };
         self.clients.channels[slot].holds.push(hold);
         Ok(Reply::Created { name })
     }

@@ -4,6 +4,7 @@ use super::{HeldNode, Hold};
 use crate::engine::Engine;
 use crate::foundation::timers::Timer;
 use crate::interface::refusal::refuse;
+use crate::queue::Queue;
 use crate::{ConnectionId, Effects, Refusal, Time};
 use std::time::Duration;
 
@@ -15,9 +16,7 @@ impl Engine {
         match hold.node {
             HeldNode::Queue(number) => {
                 let Some(queue) = self.queues.slot_of(number) else { return };
-                if let Some(held) = &mut self.queues[queue].lifetime {
-                    held.released(hold.is_creator);
-                }
+                self.queues[queue].released(hold.is_creator);
                 self.review_lifetime(now, queue, fx);
             }
             HeldNode::Topic(name) => {
@@ -37,35 +36,43 @@ impl Engine {
         }
     }
 
-    /// A channel has opened a subscription and is about to consume from it: until then it stays.
-    pub(crate) fn hold_opening(&mut self, slot: u32, queue: u32) {
+    /// A channel has opened a subscription and is about to consume from it: until then that is in use, and
+    /// stays. A durable one stays in any case: it is in use where it is said for whom it was opened.
+    pub(crate) fn hold_opening(&mut self, slot: u32, queue: u32, holder: Option<String>) {
         let queue = &mut self.queues[queue];
-        let Some(held) = &mut queue.lifetime else { return };
         let node = HeldNode::Queue(queue.number);
         let holds = &mut self.clients.channels[slot].holds;
-        if !holds.iter().any(|hold| hold.holder.is_none() && hold.node == node) {
-            held.holders += 1;
-            holds.push(Hold { holder: None, node, is_creator: false });
+        if holds.iter().any(|hold| hold.opens && hold.holder == holder && hold.node == node) {
+            return;
         }
+        match (&mut queue.lifetime, &mut queue.subscription) {
+            (Some(held), _) => held.holders += 1,
+            (None, Some(subscription)) if holder.is_some() => subscription.openings += 1,
+            _ => return,
+        }
+        holds.push(Hold { holder, node, is_creator: false, opens: true });
     }
 
-    /// A channel has begun to consume from a queue.
-    pub(crate) fn release_opening(&mut self, slot: u32, queue: u32) {
+    /// A consumer of that name is about to begin in a channel.
+    pub(crate) fn release_opening(&mut self, slot: u32, queue: u32, consumer: &str) {
         let queue = &mut self.queues[queue];
-        let Some(held) = &mut queue.lifetime else { return };
         let node = HeldNode::Queue(queue.number);
         let holds = &mut self.clients.channels[slot].holds;
-        let found = holds.iter().position(|hold| hold.holder.is_none() && hold.node == node);
+        let is_its = |holder: &Option<String>| holder.as_ref().is_none_or(|it| it == consumer);
+        let found =
+            holds.iter().position(|hold| hold.opens && is_its(&hold.holder) && hold.node == node);
         if let Some(at) = found {
             holds.swap_remove(at);
-            held.released(false);
+            queue.released(false);
         }
     }
 
     /// Whether a queue has consumers, or channels that are about to consume from it.
     pub(crate) fn is_node_used(&self, queue: u32) -> bool {
         let queue = &self.queues[queue];
-        !queue.consumers.is_empty() || queue.lifetime.as_ref().is_some_and(|it| it.holders > 0)
+        !queue.consumers.is_empty()
+            || queue.lifetime.as_ref().is_some_and(|it| it.holders > 0)
+            || queue.subscription.as_ref().is_some_and(|it| it.openings > 0)
     }
 
     /// Whether a topic may be bound from: a connection's own one by that alone.
@@ -96,6 +103,19 @@ impl Engine {
             let at = now.plus(DRAINED_INTERVAL);
             held.checked_at = Some(at);
             self.timers.set(at, Timer::Lifetime(slot));
+        }
+    }
+}
+
+impl Queue {
+    /// One that held it has gone.
+    fn released(&mut self, is_creator: bool) {
+        match (&mut self.lifetime, &mut self.subscription) {
+            (Some(held), _) => held.released(is_creator),
+            (None, Some(subscription)) => {
+                subscription.openings = subscription.openings.saturating_sub(1);
+            }
+            (None, None) => {}
         }
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct NamedSubscription {
     pub(crate) keys: Vec<String>,
     pub(crate) filter: Option<Filter>,
     pub(crate) not_from: Option<String>,
+    /// How many have opened it, durable, and not begun to consume from it.
+    pub(crate) openings: u32,
 }
 
 /// What a named subscription takes in memory beside its texts.

@@ -81,6 +81,10 @@ impl Engine {
         fx: &mut F,
     ) -> Result<Reply, Refusal> {
         check_names(&open)?;
+        let consumer = open.consumer.take();
+        if let Some(consumer) = &consumer {
+            self.check_place(slot, consumer)?;
+        }
         open.keys.sort_unstable();
         open.keys.dedup();
         let channel = &self.clients.channels[slot];
@@ -93,7 +97,7 @@ impl Engine {
             found => self.create_subscription(slot, open, found, fx)?,
         };
         self.queue_used(now, queue);
-        self.hold_opening(slot, queue);
+        self.hold_opening(slot, queue, consumer);
         let Queue { ref name, ready: messages, ref consumers, .. } = self.queues[queue];
         Ok(Reply::Queue { name: name.clone(), messages, consumers: consumers.len() as u32 })
     }
@@ -151,12 +155,23 @@ impl Engine {
             filter,
             not_from,
             options,
+            consumer: _,
         } = open;
         let queue_name = queue_name(self.names(), durable, owner.as_deref(), &name);
         let options = QueueOptions { durable, exclusive: false, auto_delete: false, ..options };
         let (owner, name) = (owner.map(Into::into), name.into());
-        let subscription =
-            NamedSubscription { owner, name, durable, shared, source, keys, filter, not_from };
+        let openings = 0;
+        let subscription = NamedSubscription {
+            owner,
+            name,
+            durable,
+            shared,
+            source,
+            keys,
+            filter,
+            not_from,
+            openings,
+        };
         self.check_kept(durable)?;
         self.check_may_hold_more(connection)?;
         self.check_subscription(connection, vhost, &queue_name, &options, &subscription, replaced)?;
@@ -275,12 +290,13 @@ impl Engine {
 
 fn check_names(open: &OpenSubscription) -> Result<(), Refusal> {
     let most = SUBSCRIPTION_NAME_BYTES_MAX;
-    for name in std::iter::once(&open.name).chain(&open.owner).chain(&open.not_from) {
+    let others = open.owner.iter().chain(&open.not_from).chain(&open.consumer);
+    for name in others.chain([&open.name]) {
         if name.len() > most {
             let bytes = name.len();
             refuse!(
                 LimitExceeded,
-                "a subscription's name, or its client's, of {bytes} bytes is longer than {most}"
+                "a subscription's name, or its client's or consumer's, of {bytes} bytes is longer than {most}"
             );
         }
     }

@@ -40,6 +40,7 @@ impl Engine {
             keys,
             filter,
             not_from: not_from.map(str::to_owned),
+            openings: 0,
         };
         let vhost = &mut self.topology.vhosts[queue.vhost];
         vhost.router.tally.went(queue.by, queue.definition_bytes());

@@ -19,6 +19,7 @@ pub(super) fn request(words: &Words<'_>) -> Request {
             shared: words.has("shared"),
             filter: super::filters::filter(words),
             not_from: words.value("not-from").map(str::to_owned),
+            consumer: words.value("for").map(str::to_owned),
             options: QueueOptions {
                 expires: words.millis("expires"),
                 length_max: words.number("length"),
@@ -409,4 +410,35 @@ fn after_a_failed_journal_nothing_durable_changes() {
          a open v amq.topic x shared
          > a queue amq.volatile-/v 0 0",
     );
+}
+
+#[test]
+fn one_that_was_opened_for_a_consumer_is_in_use_until_that_has_ended() {
+    const OTHER: &str = "refused ResourceLocked: subscription 's' of client 'c' is in use with another source, \
+                         keys or selector: end its consumers first";
+    const SAME: &str =
+        "refused ResourceLocked: subscription 's' of client 'c' is in use by another consumer";
+    for end in [
+        "a let-go 1\n> a ok",
+        "a close",
+        "a disconnect",
+        "a consume QUEUE 1\n> a consuming 1\na close",
+    ] {
+        for (key, why) in [("x", SAME), ("y", OTHER)] {
+            let end = end.replace("QUEUE", "amq.durable-c/s");
+            check(&format!(
+                "a open s amq.topic x owner=c durable for=1
+                 > a queue amq.durable-c/s 0 0
+                 b open s amq.topic {key} owner=c durable for=1
+                 > b {why}
+                 b delete-subscription s owner=c
+                 > b refused ResourceLocked: subscription 's' of client 'c' is in use: end its consumers first
+                 {end}
+                 b open s amq.topic {key} owner=c durable for=1
+                 > b queue amq.durable-c/s 0 0
+                 b consume amq.durable-c/s 1
+                 > b consuming 1"
+            ));
+        }
+    }
 }

@@ -110,6 +110,45 @@ fn a_subscription_is_free_for_the_client_that_took_its_place() {
 }
 
 #[test]
+fn who_has_lost_a_place_gets_nothing_more_by_it() {
+    const LOST: &str = "refused TakenOver: the place of '7' was taken by another connection";
+    // What two connections ask for at one moment, in every order in which home may take it: `b` is the last
+    // to take the place.
+    for (before, after) in [
+        ("", "a consume q 7\n> a {LOST}"),
+        ("", "a hold queue q 7\n> a {LOST}"),
+        ("a hold queue q 7\n> a ok", ""),
+        ("a consume q 7\n> a consuming 7", ""),
+        ("", "a open s amq.topic x owner=me durable for=7\n> a {LOST}"),
+        (
+            "a open s amq.topic x owner=me durable for=7\nflush\n> a queue amq.durable-me/s 0 0",
+            "a consume amq.durable-me/s 7\n> a {LOST}",
+        ),
+        ("", "a let-go 7\n> a ok\na consume q 7\n> a consuming 7"),
+    ] {
+        let (before, after) = (before.replace("{LOST}", LOST), after.replace("{LOST}", LOST));
+        check(&format!(
+            "a queue q
+             > a queue q 0 0
+             name a me
+             name b me
+             a take p 7
+             > a ok
+             {before}
+             b take p 3
+             > b ok
+             > a cancelled 7 taken over
+             {after}
+             b open s amq.topic y owner=me durable for=3
+             flush
+             > b queue amq.durable-me/s 0 0
+             a2 consume q 7
+             > a2 consuming 7"
+        ));
+    }
+}
+
+#[test]
 fn a_connection_is_doubted_whose_name_another_of_its_user_claims() {
     check(
         "a be me

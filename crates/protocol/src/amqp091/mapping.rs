@@ -100,7 +100,7 @@ pub(super) fn fault(refusal: Refusal) -> Fault {
         RefusalKind::PreconditionFailed | RefusalKind::LimitExceeded => Code::PRECONDITION_FAILED,
         // Reserved names, the default exchange: RabbitMQ says so with a channel error.
         RefusalKind::AccessRefused | RefusalKind::NotAllowed => Code::ACCESS_REFUSED,
-        RefusalKind::ResourceLocked => Code::RESOURCE_LOCKED,
+        RefusalKind::ResourceLocked | RefusalKind::TakenOver => Code::RESOURCE_LOCKED,
         RefusalKind::NotImplemented => Code::NOT_IMPLEMENTED,
         RefusalKind::StorageUnavailable | RefusalKind::InDoubt | RefusalKind::MemoryShort => {
             Code::RESOURCE_ERROR

@@ -15,6 +15,7 @@ use super::link_state::{LinkState, Receiver, Sender};
 use super::mapping;
 use super::pending::{Pending, Step};
 use super::terminus::{First, Resolved};
+use super::writer;
 use crate::names::NAMES;
 use crate::{Context, Host};
 use angarium_engine::{
@@ -60,6 +61,11 @@ impl Handler {
             WireRole::Receiver => Role::Sender,
         };
         self.steal(context, number, attach.name, role);
+        let (writer, _) = self.outgoing(context);
+        if let Some(session) = writer.session(number) {
+            // It was about a link of that handle before.
+            session.take_ended(handle);
+        }
         let attaching = Attaching { frame: body.into(), ..Attaching::default() };
         self.sessions.all[index].add_link(Link {
             handle,
@@ -103,11 +109,20 @@ impl Handler {
         let found = others.into_iter().find_map(|session| {
             let number = session.number;
             let link = session.link_named(name, role).filter(|link| link.may_be_stolen())?;
-            Some((number, link.handle))
+            Some((number, link.handle, link.is_attaching()))
         });
-        if let Some((number, handle)) = found {
-            let why = "the link was attached anew";
-            self.detach_with(context, number, handle, Condition::LinkStolen, why);
+        let why = "the link was attached anew";
+        match found {
+            Some((number, handle, true)) => {
+                let (writer, out) = self.outgoing(context);
+                if let Some(session) = writer.session(number) {
+                    session.end_link(out, handle, Reason::new(Condition::LinkStolen, why));
+                }
+            }
+            Some((number, handle, false)) => {
+                self.detach_with(context, number, handle, Condition::LinkStolen, why);
+            }
+            None => {}
         }
     }
 
@@ -181,6 +196,10 @@ impl Handler {
         step: Step,
         reply: Result<Reply, Refusal>,
     ) {
+        let (there, _) = self.outgoing(context);
+        if let Some(why) = there.session(number).and_then(|session| session.take_ended(handle)) {
+            return self.end_attaching(context, number, handle, why);
+        }
         let Some(link) = self.sessions.get(number).and_then(|session| session.link(handle)) else {
             return;
         };
@@ -190,6 +209,9 @@ impl Handler {
                     Some(request) => Ok(Some((request, Step::Create))),
                     None => Err(refusal),
                 }
+            }
+            (_, Err(refusal)) if refusal.kind == RefusalKind::TakenOver => {
+                return self.end_attaching(context, number, handle, writer::TAKEN_OVER);
             }
             (_, Err(refusal)) => Err(refusal),
             (Step::Find | Step::Create | Step::Subscribe, Ok(Reply::Queue { name, .. })) => {
@@ -218,6 +240,26 @@ impl Handler {
                 self.refuse_attach(context, number, handle, &fault);
             }
         }
+    }
+
+    /// Ends a link whose attach is not answered, with what the engine has begun for it.
+    fn end_attaching(
+        &mut self,
+        context: &mut Context<impl Host>,
+        number: u16,
+        handle: u32,
+        why: Reason<'static>,
+    ) {
+        let Some(link) = self.sessions.get(number).and_then(|session| session.link(handle)) else {
+            return;
+        };
+        link.holds = true;
+        if matches!(link.node, Node::Source(_)) {
+            let request = Request::CancelConsumer { name: consumer_of(handle), returns: true };
+            self.ask(context, number, request, Pending::Nothing);
+        }
+        let fault = Fault::link(handle, why.condition, why.text);
+        self.refuse_attach(context, number, handle, &fault);
     }
 
     /// Answers an attach: the link can be used.

@@ -38,12 +38,16 @@ impl Handler {
         handle: u32,
         closed: bool,
     ) {
-        if self.is_detached(context, number, handle) {
-            return self.forget_link(context, number, handle);
-        }
+        let is_detached = self.is_detached(context, number, handle);
         let Some(link) = self.sessions.get(number).and_then(|session| session.link(handle)) else {
             return;
         };
+        if is_detached {
+            if std::mem::take(&mut link.holds) {
+                self.release(context, number, handle);
+            }
+            return self.forget_link(context, number, handle);
+        }
         link.stage = LinkStage::Detaching;
         link.unfinished = None;
         let holds = std::mem::take(&mut link.holds);
@@ -144,6 +148,7 @@ impl Handler {
         condition: Condition,
         why: &str,
     ) {
+        let is_detached = self.is_detached(context, number, handle);
         let Some(link) = self.sessions.get(number).and_then(|session| session.link(handle)) else {
             return;
         };
@@ -151,7 +156,7 @@ impl Handler {
             let fault = Fault::link(handle, condition, why);
             return self.refuse_attach(context, number, handle, &fault);
         }
-        if !link.is_attached() {
+        if !link.is_attached() || is_detached {
             return;
         }
         link.stage = LinkStage::Detached;

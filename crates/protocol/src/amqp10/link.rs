@@ -150,7 +150,7 @@ impl Link {
     /// are used by one link at a time, or shared.
     pub(super) fn may_be_stolen(&self) -> bool {
         let is_named = matches!(&self.node, Node::Source(source) if source.subscription.is_some());
-        self.is_attached() && !is_named
+        (self.is_attached() || self.is_attaching()) && !is_named
     }
     pub(super) fn is_attaching(&self) -> bool {
         matches!(self.stage, LinkStage::Attaching(_))

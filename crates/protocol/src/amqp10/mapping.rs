@@ -23,6 +23,7 @@ pub(super) fn condition(kind: RefusalKind) -> Condition {
         RefusalKind::PreconditionFailed => Condition::PreconditionFailed,
         RefusalKind::AccessRefused => Condition::UnauthorizedAccess,
         RefusalKind::ResourceLocked => Condition::ResourceLocked,
+        RefusalKind::TakenOver => Condition::LinkStolen,
         RefusalKind::NotAllowed => Condition::NotAllowed,
         RefusalKind::LimitExceeded | RefusalKind::MemoryShort | RefusalKind::StorageUnavailable => {
             Condition::ResourceLimitExceeded

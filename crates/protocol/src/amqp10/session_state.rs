@@ -48,6 +48,8 @@ pub(super) struct SessionState {
     breaks: Vec<Break>,
     /// By handle.
     pub(super) links: Vec<LinkState>,
+    /// Why links have to end whose attaches are not answered, by handle.
+    ended: Vec<(u32, Reason<'static>)>,
     held: Queue,
     pub(super) unconfirmed: Ring,
 }
@@ -73,6 +75,7 @@ impl SessionState {
             begun: 0,
             breaks: Vec::new(),
             links: Vec::new(),
+            ended: Vec::new(),
             held: Queue::default(),
             unconfirmed: Ring::default(),
         }
@@ -116,6 +119,20 @@ impl SessionState {
             Ok(index) => self.links[index] = link,
             Err(index) => self.links.insert(index, link),
         }
+    }
+    /// Ends a link with an error: now, or when its attach is answered ([`SessionState::take_ended`]).
+    pub(super) fn end_link(&mut self, out: &mut Output, handle: u32, reason: Reason<'static>) {
+        match self.link(handle) {
+            Some(link) if link.is_detached() => {}
+            Some(_) => self.detach(out, handle, reason),
+            None if self.ended.iter().any(|(ended, _)| *ended == handle) => {}
+            None => self.ended.push((handle, reason)),
+        }
+    }
+    /// Why a link has to end that is being attached, if it has to.
+    pub(super) fn take_ended(&mut self, handle: u32) -> Option<Reason<'static>> {
+        let at = self.ended.iter().position(|(ended, _)| *ended == handle)?;
+        Some(self.ended.swap_remove(at).1)
     }
     /// Removes a link, and what is held back for it.
     pub(super) fn remove_link(&mut self, handle: u32, out: &mut Output) {

@@ -163,6 +163,7 @@ impl Handler {
             shared,
             filter: node.filter.take(),
             not_from: node.not_from.take(),
+            consumer: Some(consumer_of(attach.handle)),
             options: QueueOptions { durable, ..mapping::own_queue() },
         }))
     }

@@ -10,6 +10,12 @@ use super::session_state::{SessionState, handle_of};
 use crate::output::{Output, ProtocolWriter};
 use angarium_engine::{CancelReason, ChannelId, Confirm, Delivery};
 
+/// Why a link ends whose place another connection has taken.
+pub(super) const TAKEN_OVER: Reason<'static> = Reason {
+    condition: Condition::LinkStolen,
+    text: "the link was attached anew by another connection",
+};
+
 /// What AMQP 1.0 needs to write to a connection, and what both halves of the connection know of its sessions.
 #[derive(Debug)]
 pub struct Writer {
@@ -100,14 +106,10 @@ impl ProtocolWriter for Writer {
             CancelReason::Forbidden => {
                 (Condition::UnauthorizedAccess, "the user may not read from the queue any more")
             }
-            CancelReason::TakenOver => {
-                (Condition::LinkStolen, "the link was attached anew by another connection")
-            }
+            CancelReason::TakenOver => (TAKEN_OVER.condition, TAKEN_OVER.text),
         };
-        if let Some(session) = self.session(channel.number)
-            && session.link(handle).is_some_and(|link| !link.is_detached())
-        {
-            session.detach(out, handle, Reason::new(condition, text));
+        if let Some(session) = self.session(channel.number) {
+            session.end_link(out, handle, Reason::new(condition, text));
         }
     }
 

@@ -45,7 +45,9 @@ fn words(kind: RefusalKind) -> (&'static str, &'static str) {
         }
         RefusalKind::AccessRefused => ("access_refused", "ACCESS_REFUSED"),
         RefusalKind::NotAllowed => ("not_allowed", "NOT_ALLOWED"),
-        RefusalKind::ResourceLocked => ("resource_locked", "RESOURCE_LOCKED"),
+        RefusalKind::ResourceLocked | RefusalKind::TakenOver => {
+            ("resource_locked", "RESOURCE_LOCKED")
+        }
         RefusalKind::NotImplemented => ("not_implemented", "NOT_IMPLEMENTED"),
         RefusalKind::MemoryShort | RefusalKind::StorageUnavailable | RefusalKind::InDoubt => {
             ("resource_error", "RESOURCE_ERROR")

@@ -83,7 +83,8 @@ impl Handler {
         let own_name = mapping::first_of(headers, &mapping::SUBSCRIPTION_NAMES)?;
         let is_durable = asked.durable == Some(true) && asked.auto_delete != Some(true);
         let (request, binding) = if asked.name.is_none() && (own_name.is_some() || is_durable) {
-            let open = self.named_subscription(own_name, &wanted, binding, &asked)?;
+            let mut open = self.named_subscription(own_name, &wanted, binding, &asked)?;
+            open.consumer = Some(consume.name.clone());
             let (owner, name) = (open.owner.clone(), open.name.clone());
             wanted.durable = Some(Durable::Named { owner, name });
             (Request::OpenSubscription(open.into()), None)
@@ -270,6 +271,7 @@ impl Handler {
             shared,
             filter: binding.filter,
             not_from: binding.not_from,
+            consumer: None,
             options: asked.options.clone(),
         })
     }

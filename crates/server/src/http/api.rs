@@ -60,7 +60,7 @@ impl From<Refusal> for Failure {
             RefusalKind::NotFound | RefusalKind::Unroutable => StatusCode::NOT_FOUND,
             RefusalKind::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             RefusalKind::AccessRefused | RefusalKind::NotAllowed => StatusCode::FORBIDDEN,
-            RefusalKind::ResourceLocked => StatusCode::LOCKED,
+            RefusalKind::ResourceLocked | RefusalKind::TakenOver => StatusCode::LOCKED,
             RefusalKind::LimitExceeded => StatusCode::TOO_MANY_REQUESTS,
             RefusalKind::NotImplemented => StatusCode::NOT_IMPLEMENTED,
             RefusalKind::StorageUnavailable | RefusalKind::InDoubt | RefusalKind::MemoryShort => {

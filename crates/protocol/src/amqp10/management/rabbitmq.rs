@@ -72,9 +72,10 @@ impl Failure {
             RefusalKind::StorageUnavailable | RefusalKind::InDoubt | RefusalKind::MemoryShort => {
                 "503"
             }
-            RefusalKind::ResourceLocked | RefusalKind::NotImplemented | RefusalKind::Internal => {
-                "400"
-            }
+            RefusalKind::ResourceLocked
+            | RefusalKind::TakenOver
+            | RefusalKind::NotImplemented
+            | RefusalKind::Internal => "400",
         };
         Failure { status, why: refusal.text }
     }

@@ -374,6 +374,87 @@ fn a_durable_subscription_is_taken_over_from_a_connection_that_is_not_known_to_b
     assert!(lines.iter().any(|line| line.contains("amqp:resource-locked")), "{lines:#?}");
 }
 
+/// A sender's attach frame to this address.
+fn sends_to(address: &str) -> Attach<'_> {
+    sender(0, address)
+}
+
+#[test]
+fn of_two_connections_that_attach_a_link_at_one_moment_one_keeps_it() {
+    let queue = receiver(0, "q");
+    let missing = receiver(0, "made by the first");
+    let attaches = [
+        queue,
+        missing,
+        durable(0),
+        Attach { source: None, ..durable(0) },
+        sends_to("q"),
+        sends_to("made by the first"),
+        sends_to("/exchanges/amq.fanout"),
+        sends_to("topic://t"),
+    ];
+    for attach in attaches {
+        let mut client = Client::open();
+        client.send(0, &receiver(1, "q"));
+        client.send(0, &closing(1));
+        if attach.source.is_none() {
+            client.send(0, &durable(1));
+            client.send(0, &Detach { handle: 1, closed: false, error: None });
+        }
+        client.lines();
+        let first = again(&mut client, "tester");
+        // Neither is answered before both are taken.
+        let frame = super::client::frame(0, &attach, &[]);
+        client.host.receive(first, &frame);
+        client.host.receive(client.number, &frame);
+        client.host.turn_ends();
+        let lost = lines_of(&mut client, first);
+        let kept = client.lines();
+        assert!(kept[0].starts_with("0 attach 0"), "{kept:#?}");
+        assert!(!kept[0].contains("null"), "{kept:#?}");
+        assert!(kept.iter().all(|line| !line.contains("detach")), "{attach:?}: {kept:#?}");
+        let end = format!("0 detach 0 closed {STOLEN}");
+        assert_eq!(lost.last(), Some(&end), "{attach:?}: {lost:#?}");
+        assert_eq!(lost.iter().filter(|line| line.contains("detach")).count(), 1, "{lost:#?}");
+        // Its answer frees the handle, and a link of another name is as good as any.
+        let second = std::mem::replace(&mut client.number, first);
+        client.send(0, &closing(0));
+        client.send(0, &Attach { name: "another", ..receiver(0, "q") });
+        client.expect(&["0 attach 0 sender another q -> -"]);
+        assert!(lines_of(&mut client, second).is_empty());
+        // The link serves whoever has it.
+        client.number = second;
+        match attach.role {
+            crate::amqp10::codec::Role::Sender => {
+                client.send_with(0, &transfer(0, 0), &data("a"));
+                let lines = client.lines();
+                assert!(lines.iter().any(|line| line.contains("disposition")), "{lines:#?}");
+            }
+            crate::amqp10::codec::Role::Receiver => {
+                client.send(0, &Flow { drain: true, ..credit(0, 0, 1) });
+                client.expect(&["0 flow window=4096 handle=0 count=1 credit=0 drain"]);
+            }
+        }
+        client.send(0, &closing(0));
+        client.expect(&["0 detach 0 closed"]);
+    }
+}
+
+#[test]
+fn of_two_sessions_that_attach_a_link_at_one_moment_one_keeps_it() {
+    let mut client = Client::open();
+    client.send(1, &begin(10));
+    client.lines();
+    let mut both = super::client::frame(0, &receiver(0, "q"), &[]);
+    both.extend(super::client::frame(1, &receiver(0, "q"), &[]));
+    client.raw(&both);
+    client.expect(&[
+        "0 attach 0 sender r null -> -",
+        "0 detach 0 closed amqp:link:stolen: the link was attached anew",
+        "1 attach 0 sender r q -> -",
+    ]);
+}
+
 #[test]
 fn a_durable_subscription_is_consumed_from_by_its_links_name_alone() {
     let mut client = Client::open();
