@@ -30,7 +30,7 @@ impl Engine {
             let Some(channel) = self.clients.channels.get(*slot) else { continue };
             let consumers =
                 channel.consumers.len() * (size_of::<Consumer>() + CONSUMER_PLACES_BYTES);
-            let unsettled = channel.unsettled.len() * size_of::<Delivered>();
+            let unsettled = channel.unsettled.places() * size_of::<Delivered>();
             let own = channel.transaction.and_then(|slot| self.clients.transactions.get(slot));
             let holds: usize = channel.holds.iter().map(Hold::bytes).sum();
             let places = self.clients.places.bytes_of(channel.id);

@@ -162,13 +162,32 @@ impl Unsettled {
         Some((tag, taken))
     }
 
-    /// How many deliveries there are within a range of tags, at most.
+    /// How many deliveries there are within a range of tags.
     pub(crate) fn within(&self, tags: &RangeInclusive<u64>) -> usize {
-        let first = self.first().map(|first| first.max(*tags.start()));
-        let span = first.and_then(|first| tags.end().checked_sub(first));
-        span.map_or(0, |span| {
-            self.len().min(usize::try_from(span).unwrap_or(usize::MAX).saturating_add(1))
-        })
+        let (first, last) = (*tags.start(), *tags.end());
+        if first > last {
+            return 0;
+        }
+        let old = match self.old.is_empty() {
+            true => 0,
+            false => self.old.range(tags.clone()).count(),
+        };
+        let place = |tag: u64| usize::try_from(tag.saturating_sub(self.base)).unwrap_or(usize::MAX);
+        let end = if last < self.base { 0 } else { place(last).saturating_add(1) };
+        let (from, end) = (place(first).min(self.ring.len()), end.min(self.ring.len()));
+        if from >= end {
+            return old;
+        }
+        let has_holes = self.in_ring < self.ring.len();
+        old + match has_holes {
+            true => self.ring.range(from..end).flatten().count(),
+            false => end - from,
+        }
+    }
+
+    /// Places for deliveries, empty ones included.
+    pub(crate) fn places(&self) -> usize {
+        self.old.len() + self.ring.len()
     }
 
     /// Takes all deliveries within a range of tags.
@@ -351,17 +370,36 @@ mod tests {
                     unsettled.push(tag, delivered(tag));
                 }
                 let all: Vec<u64> = unsettled.iter().map(|(tag, _)| tag).collect();
-                let most = unsettled.within(&(0..=up_to));
+                let within = unsettled.within(&(0..=up_to));
                 let first = unsettled.split(&(0..=up_to));
                 let (split, rest) = all.split_at(all.partition_point(|tag| *tag <= up_to));
-                assert!((split.len()..=all.len()).contains(&most), "{most}");
-                assert!(most <= usize::try_from(up_to).unwrap(), "{most}");
+                assert_eq!(within, split.len());
                 assert!(first.iter().map(|(tag, _)| tag).eq(split.iter().copied()));
                 assert!(unsettled.iter().map(|(tag, _)| tag).eq(rest.iter().copied()));
                 assert_eq!((first.len(), unsettled.len()), (split.len(), rest.len()));
                 check_durable(&first, split);
                 check_durable(&unsettled, rest);
             }
+        }
+    }
+
+    #[test]
+    fn those_within_a_range_are_counted_though_others_are_settled_between_them() {
+        let most = RING_MAX as u64;
+        for kept in [|tag: u64| !tag.is_multiple_of(3), |tag| tag % 7 == 1, |_| true] {
+            let mut unsettled = Unsettled::default();
+            let count = most + 100;
+            (1..=count).for_each(|tag| unsettled.push(tag, delivered(tag)));
+            (1..=count).filter(|tag| !kept(*tag)).for_each(|tag| drop(unsettled.take(tag)));
+            for first in [0, 1, 2, 99, 100, 101, 102, most, count, count + 1] {
+                for span in [0, 1, 5, 100, most, u64::MAX] {
+                    let tags = first..=first.saturating_add(span);
+                    let expected = (1..=count).filter(|tag| kept(*tag) && tags.contains(tag));
+                    assert_eq!(unsettled.within(&tags), expected.count(), "{tags:?}");
+                }
+            }
+            let places = unsettled.places() as u64;
+            assert!((most - 7..=most + 100).contains(&places), "{places}");
         }
     }
 
