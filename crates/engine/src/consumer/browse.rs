@@ -51,7 +51,7 @@ impl Engine {
         filter: Option<Filter>,
     ) -> Result<(), Refusal> {
         if self.browsers.len() >= BROWSERS_MAX {
-            refuse!(LimitExceeded, "more than {BROWSERS_MAX} browsers");
+            refuse!(LimitExceeded, "more than {BROWSERS_MAX} browsers at once");
         }
         let filter_bytes = filter.as_ref().map_or(0, Filter::memory_bytes) as u64;
         let lanes = self.queues[queue].lanes.len();

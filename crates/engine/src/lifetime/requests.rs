@@ -74,8 +74,16 @@ impl Engine {
         };
         let (user, client) = (Arc::clone(&grant.user), Arc::clone(client));
         let vhost = connection.vhost;
-        if name.len() > PLACE_BYTES_MAX || holder.len() > SUBSCRIPTION_NAME_BYTES_MAX {
-            refuse!(LimitExceeded, "the name of a place or of its holder is too long");
+        for (what, name, most) in
+            [("place", &*name, PLACE_BYTES_MAX), ("holder", holder, SUBSCRIPTION_NAME_BYTES_MAX)]
+        {
+            if name.len() > most {
+                let bytes = name.len();
+                refuse!(
+                    LimitExceeded,
+                    "the name of a {what} of {bytes} bytes is longer than {most}"
+                );
+            }
         }
         self.check_may_hold_more(id.connection)?;
         let place = Arc::new(Place { vhost, user, client, name });

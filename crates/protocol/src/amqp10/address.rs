@@ -13,7 +13,7 @@
 //! `/queues/`, `/topics/` and `/exchanges/` are percent-encoded (RabbitMQ's addresses, version 2).
 
 use super::codec::Symbols;
-use crate::names::NAMES;
+use crate::names::{NAMES, SUBJECT_EXCHANGE};
 use std::borrow::Cow;
 
 /// What an address names.
@@ -171,6 +171,18 @@ pub(super) fn of_topic(subject: &str) -> String {
 /// The address of an exchange.
 pub(super) fn of_exchange(name: &str) -> String {
     format!("/exchanges/{}", encoded(name))
+}
+
+/// The address of what an exchange gets with a key, whose terminus has the capability `topic` where the
+/// exchange is that of subjects.
+pub(super) fn of_key<'a>(exchange: &str, key: &'a str) -> Cow<'a, str> {
+    if exchange != SUBJECT_EXCHANGE {
+        return format!("{}/{}", of_exchange(exchange), encoded(key)).into();
+    }
+    match prefixed(key) {
+        Ok(None) => key.into(),
+        _ => of_topic(key).into(),
+    }
 }
 
 /// Percent-encodes all but what RFC 3986, 2.3, calls unreserved.

@@ -16,12 +16,13 @@ use super::mapping;
 use super::pending::{Pending, Step};
 use super::terminus::{First, Resolved};
 use super::writer;
-use crate::names::NAMES;
+use crate::names::{NAMES, SUBJECT_EXCHANGE};
 use crate::{Context, Host};
 use angarium_engine::{
     Arguments, Binding, BindingTarget, Refusal, RefusalKind, Reply, Request, SubscriptionInfo,
     TemporaryKind,
 };
+use std::borrow::Cow;
 
 /// Octets in a link's name.
 const LINK_NAME_BYTES_MAX: usize = 1024;
@@ -77,14 +78,10 @@ impl Handler {
             is_second: attach.rcv_settle_mode == ReceiverSettleMode::Second,
             unfinished: None,
         });
-        let resolved = match attach.name.len() > LINK_NAME_BYTES_MAX {
-            true => {
-                Err(Fault::link(handle, Condition::ResourceLimitExceeded, "the name is too long"))
-            }
-            false => match role {
-                Role::Sender => self.source(attach),
-                Role::Receiver => self.target(context, number, attach),
-            },
+        let resolved = match (attach.name.len() > LINK_NAME_BYTES_MAX, role) {
+            (true, _) => Err(name_is_long(attach)),
+            (false, Role::Sender) => self.source(attach),
+            (false, Role::Receiver) => self.target(context, number, attach),
         };
         match resolved {
             Ok(Resolved { node, first, taken }) => {
@@ -316,6 +313,7 @@ impl Handler {
         settles: bool,
     ) {
         let address = attaching.address.as_deref();
+        let found = attaching.recovered.as_deref().and_then(found_address);
         let offered: Vec<Symbol<'_>> = attach
             .desired_capabilities
             .iter()
@@ -352,9 +350,8 @@ impl Handler {
                 if settles {
                     answer.snd_settle_mode = SenderSettleMode::Settled;
                 }
-                let capabilities = &[Symbol("topic"), Symbol("shared")];
                 let recovered = attaching.recovered.as_deref();
-                let found = recovered.map(|info| found_source(info, capabilities));
+                let found = recovered.map(|info| found_source(info, found.as_deref()));
                 answer.source = attach.source.or(found).map(|source| WireSource {
                     address: address.or(source.address),
                     filter: attaching.filters.as_ref().map(|filters| filters.as_map()),
@@ -414,6 +411,13 @@ impl Handler {
             self.forget_link(context, number, handle);
         }
     }
+}
+
+/// The error of a link whose name is beyond the limit.
+fn name_is_long(attach: &Attach<'_>) -> Fault {
+    let (octets, most) = (attach.name.len(), LINK_NAME_BYTES_MAX);
+    let text = format!("the link's name of {octets} octets is longer than {most}");
+    Fault::link(attach.handle, Condition::ResourceLimitExceeded, text)
 }
 
 /// A queue is there for a link: what is asked for next.
@@ -490,15 +494,23 @@ fn consume(handle: u32, node: &Node) -> Option<(Request, Step)> {
     Some((Request::Consume(mapping::consume(handle, source)), Step::Consume))
 }
 
+/// The address of a subscription that was found by its name: an attach that asks for it, with the capabilities
+/// of its source, leads to the same messages.
+fn found_address(info: &SubscriptionInfo) -> Option<Cow<'_, str>> {
+    Some(address::of_key(&info.source, info.keys.first()?))
+}
+
 /// The source of a subscription that was found by its name.
-fn found_source<'a>(info: &'a SubscriptionInfo, capabilities: &'a [Symbol<'a>]) -> WireSource<'a> {
-    let count = if info.shared { 2 } else { 1 };
+fn found_source<'a>(info: &SubscriptionInfo, address: Option<&'a str>) -> WireSource<'a> {
+    const CAPABILITIES: &[Symbol<'static>] = &[Symbol("topic"), Symbol("shared")];
+    let first = if info.source == SUBJECT_EXCHANGE { 0 } else { 1 };
+    let end = if info.shared { 2 } else { 1 };
     WireSource {
-        address: info.keys.first().map(String::as_str),
+        address,
         durable: TerminusDurability::UnsettledState,
         expiry_policy: TerminusExpiryPolicy::Never,
         distribution_mode: Some(DistributionMode::Copy),
-        capabilities: Symbols::new(&capabilities[..count]),
+        capabilities: Symbols::new(&CAPABILITIES[first..end]),
         ..WireSource::default()
     }
 }

@@ -6,7 +6,7 @@ use super::client::{
 use crate::amqp10::Settings;
 use crate::amqp10::codec::{
     ACCEPTED, Attach, Detach, DistributionMode, End, Flow, Open, RELEASED, SenderSettleMode,
-    Source, TerminusDurability, Transfer,
+    Source, Symbol, Symbols, TerminusDurability, Transfer,
 };
 
 const CREDIT: &str = "0 flow window=4096 handle=0 count=0 credit=1000";
@@ -481,4 +481,54 @@ fn a_durable_subscription_is_consumed_from_by_its_links_name_alone() {
     client.send(0, &found);
     let lines = client.lines();
     assert!(lines.iter().any(|line| line.contains("amqp:not-found")), "{lines:#?}");
+}
+
+#[test]
+fn the_source_of_a_subscription_that_is_found_by_its_name_leads_to_the_same_again() {
+    for (asked, answered) in [
+        ("topic://t", "t"),
+        ("topic://a::b", "topic://a::b"),
+        ("/topics/t", "t"),
+        ("/exchanges/amq.fanout/a%2Fb", "/exchanges/amq.fanout/a%2Fb"),
+        ("/exchanges/amq.direct", "/exchanges/amq.direct/"),
+    ] {
+        let source =
+            |address| Source { address: Some(address), ..durable(0).source.unwrap_or_default() };
+        let mut client = Client::open();
+        client.send(0, &Attach { source: Some(source(asked)), ..durable(0) });
+        client.send(0, &Detach { handle: 0, closed: false, error: None });
+        client.lines();
+        client.send(0, &Attach { source: None, ..durable(0) });
+        client.expect(&[&format!("0 attach 0 sender sub {answered} -> -")]);
+        client.send(0, &Detach { handle: 0, closed: false, error: None });
+        client.lines();
+        // Asked for by the answer, it is the same one, and nothing of it is lost.
+        let capabilities = &[Symbol("topic")][usize::from(answered.starts_with("/exchanges"))..];
+        let found = Source { capabilities: Symbols::new(capabilities), ..source(answered) };
+        client.send(0, &Attach { source: Some(found), ..durable(0) });
+        client.expect(&[&format!("0 attach 0 sender sub {answered} -> -")]);
+    }
+}
+
+#[test]
+fn an_attach_that_is_beyond_a_limit_says_beyond_which() {
+    let long = "n".repeat(1025);
+    let deep = format!("{}1 = 1{}", "(".repeat(200), ")".repeat(200));
+    let nested = "NOT ".repeat(200) + "x";
+    let name = "the link's name of 1025 octets is longer than 1024";
+    let depth = "parentheses, signs and NOT are more than";
+    let levels = (1025, "1 = 1", name);
+    for (octets, text, why) in [levels, (1, &deep, depth), (1, &nested, depth)] {
+        let filter = super::nodes::selector(text);
+        let filter = Some(filter.as_map());
+        let source = Source { address: Some("q"), filter, ..Source::default() };
+        let mut client = Client::open();
+        client.send(0, &Attach { name: &long[..octets], source: Some(source), ..receiver(0, "q") });
+        let lines = client.lines();
+        assert!(lines[1].contains(why), "{lines:#?}");
+        // The session goes on.
+        client.send(0, &closing(0));
+        client.send(0, &receiver(0, "q"));
+        client.expect(&["0 attach 0 sender r q -> -"]);
+    }
 }

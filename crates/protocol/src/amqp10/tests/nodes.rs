@@ -267,7 +267,7 @@ fn a_session_that_ends_takes_its_nodes_along() {
 }
 
 /// A source's filter set with that selector.
-fn selector(text: &str) -> OwnedValue {
+pub(super) fn selector(text: &str) -> OwnedValue {
     let mut described = vec![crate::amqp10::codec::wire::DESCRIBED];
     Symbol("apache.org:selector-filter:string").write(&mut described);
     Field::write(&text, &mut described);
