@@ -75,6 +75,7 @@ static CONVENTIONS: Conventions = Conventions {
     read_property: |_, _| angarium_engine::selector::Value::Null,
     read_further_keys,
     read_group: |_| None,
+    lives_from_sending: |_| false,
 };
 
 fn read_headers(_: Format, _: &[u8], _: &mut dyn FnMut(&str, Value)) {}

@@ -1,5 +1,6 @@
 //! What an engine that serves these protocols is made with: names, and readers of encoded properties.
 
+use crate::format::AMQP10;
 use crate::names::NAMES;
 use crate::properties::{
     FURTHER_KEYS_HEADER, GROUP_HEADER, HeaderValue, Property, SEQUENCE_HEADER,
@@ -11,8 +12,15 @@ use angarium_engine::limits::NAME_BYTES_MAX;
 use angarium_engine::{Content, Conventions, MessageGroup, Value};
 
 /// What an engine that serves these protocols is made with.
-pub static CONVENTIONS: Conventions =
-    Conventions { names: NAMES, read_headers, read_property, read_further_keys, read_group };
+pub static CONVENTIONS: Conventions = Conventions {
+    names: NAMES,
+    read_headers,
+    read_property,
+    read_further_keys,
+    read_group,
+    // As RabbitMQ's clients know it, a delayed message is as good as sent when its delay ends.
+    lives_from_sending: |format| format == AMQP10,
+};
 
 /// The routing keys in the header for further ones.
 fn read_further_keys(content: &Content<'_>) -> Vec<String> {

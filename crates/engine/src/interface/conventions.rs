@@ -38,6 +38,9 @@ pub struct Conventions {
     pub read_further_keys: fn(&Content<'_>) -> Vec<String>,
     /// Reads which group a message belongs to. Called only for queues that heed groups.
     pub read_group: fn(&Content<'_>) -> Option<MessageGroup>,
+    /// Whether the time to live of a delayed message counts from when it was sent, and not from the end of
+    /// its delay.
+    pub lives_from_sending: fn(Format) -> bool,
 }
 
 /// The group of a message.

@@ -145,33 +145,9 @@ impl Engine {
     ) -> Result<u32, Refusal> {
         let channel = &self.clients.channels[slot];
         let (vhost, connection) = (channel.vhost, channel.id.connection);
-        let OpenSubscription {
-            owner,
-            name,
-            source,
-            keys,
-            durable,
-            shared,
-            filter,
-            not_from,
-            options,
-            consumer: _,
-        } = open;
-        let queue_name = queue_name(self.names(), durable, owner.as_deref(), &name);
-        let options = QueueOptions { durable, exclusive: false, auto_delete: false, ..options };
-        let (owner, name) = (owner.map(Into::into), name.into());
-        let openings = 0;
-        let subscription = NamedSubscription {
-            owner,
-            name,
-            durable,
-            shared,
-            source,
-            keys,
-            filter,
-            not_from,
-            openings,
-        };
+        let queue_name = queue_name(self.names(), open.durable, open.owner.as_deref(), &open.name);
+        let (subscription, options) = NamedSubscription::of(open);
+        let durable = subscription.durable;
         self.check_kept(durable)?;
         self.check_may_hold_more(connection)?;
         self.check_subscription(connection, vhost, &queue_name, &options, &subscription, replaced)?;
@@ -285,6 +261,29 @@ impl Engine {
         for record in records {
             self.storage.changed_at = Some(fx.append(&[&record], true));
         }
+    }
+}
+
+impl NamedSubscription {
+    /// What was asked for, and what its queue is made with.
+    fn of(open: OpenSubscription) -> (NamedSubscription, QueueOptions) {
+        let OpenSubscription { owner, name, source, keys, durable, shared, .. } = open;
+        let OpenSubscription { filter, not_from, options, .. } = open;
+        let (owner, name) = (owner.map(Into::into), name.into());
+        let options = QueueOptions { durable, exclusive: false, auto_delete: false, ..options };
+        let openings = 0;
+        let subscription = NamedSubscription {
+            owner,
+            name,
+            durable,
+            shared,
+            source,
+            keys,
+            filter,
+            not_from,
+            openings,
+        };
+        (subscription, options)
     }
 }
 

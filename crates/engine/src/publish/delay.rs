@@ -18,7 +18,7 @@ use crate::routing::vhost::{Sender, Way};
 use crate::routing::{Keys, QueueKey};
 use crate::storage::record;
 use crate::storage::record::{Kind, Record};
-use crate::{Annotations, Effects, Loaded, Publish, StorageState, Time};
+use crate::{Annotations, Content, Effects, Loaded, Publish, StorageState, Time};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::time::Duration;
@@ -29,6 +29,9 @@ const LOAD_MESSAGES_MAX: usize = 256;
 pub(crate) const LOAD_BYTES_MAX: u64 = 1 << 20;
 /// Messages released before others get their turn.
 const RELEASES_MAX: usize = 256;
+
+/// The smallest time to live: of 0 is what a consumer has to take as it comes.
+const MOMENT: Duration = Duration::from_micros(1);
 
 /// How long messages that are due wait for space, where the disk is full, before the next look.
 const FULL_PAUSE: Duration = Duration::from_millis(100);
@@ -124,11 +127,12 @@ impl Engine {
         due > now || first.is_some_and(|(first, _)| first.due <= due)
     }
 
-    /// Holds a message back until `due`.
+    /// Holds a message back until `due` that was sent at `sent`.
     pub(crate) fn delay<F: Effects>(
         &mut self,
         slot: u32,
         due: Time,
+        sent: Time,
         publish: &Publish<'_>,
         wants_flush: bool,
         fx: &mut F,
@@ -140,8 +144,11 @@ impl Engine {
         // So it will be when it leaves.
         let annotations = Annotations { delayed: true, ..Annotations::default() };
         let from = self.clients.connection(id.connection).and_then(|it| it.client.clone());
-        let incoming =
+        let mut incoming =
             Incoming { annotations: &annotations, from: from.as_deref(), ..Incoming::of(publish) };
+        if self.lives_from_sending(&publish.content) {
+            incoming.content.ttl = publish.content.ttl.map(|ttl| left_of(ttl, sent, due));
+        }
         let message = incoming.encode(&mut room);
         let cost = message.len() as u64 + ENTRY_COST;
         let limits = &self.options.limits;
@@ -184,6 +191,12 @@ impl Engine {
         }
         self.watch_delays();
         Taken { position: persistent.then_some(position), ..Taken::default() }
+    }
+
+    /// Whether the delay of a message is a part of its life.
+    fn lives_from_sending(&self, content: &Content<'_>) -> bool {
+        content.ttl.is_some_and(|ttl| !ttl.is_zero())
+            && (self.options.conventions.lives_from_sending)(content.format)
     }
 
     /// Sets the timer for the first message.
@@ -313,7 +326,13 @@ impl Engine {
         }
         let redelivered = self.delays.may_have_been_delivered(key);
         let annotations = stored.annotations(0);
-        let incoming = stored.incoming(&also_to, redelivered, &annotations);
+        // From then on counts what its time to live was stored as.
+        let sent = match self.lives_from_sending(&content) {
+            true => Time(key.due.0.saturating_sub(MOMENT.as_micros() as u64)),
+            false => now,
+        };
+        let incoming =
+            Incoming { sent: Some(sent), ..stored.incoming(&also_to, redelivered, &annotations) };
         let is_whole = routed.is_none_or(|routed| routed.is_whole);
         let is_wide = self.is_wide(is_whole, targets.len());
         if is_wide {
@@ -331,7 +350,8 @@ impl Engine {
             self.place(now, &incoming, &targets, false, fx);
         }
         let is_heard = routed.is_some_and(|routed| routed.has_subjects && routed.is_whole)
-            && self.publish_to_subscribers(held.vhost, &incoming, None, fx);
+            && (incoming.is_late(now)
+                || self.publish_to_subscribers(held.vhost, &incoming, None, fx));
         self.counters.unroutable += u64::from(targets.is_empty() && !is_heard && is_whole);
         if is_wide {
             return false;
@@ -402,6 +422,11 @@ impl Engine {
         }
         self.watch_delays();
     }
+}
+
+/// What is left at `due`, and the moment before that, of the life of a message that was sent at `sent`.
+fn left_of(ttl: Duration, sent: Time, due: Time) -> Duration {
+    ttl.saturating_sub(due.since(sent)) + MOMENT
 }
 
 #[cfg(test)]

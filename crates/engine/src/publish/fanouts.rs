@@ -7,7 +7,7 @@ use crate::pubsub::ToSubscribers;
 use crate::queue::blob::Blob;
 use crate::routing::QueueKey;
 use crate::routing::walk::Walk;
-use crate::{ChannelId, ConnectionId, LoadId};
+use crate::{ChannelId, ConnectionId, LoadId, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
 
@@ -73,6 +73,8 @@ pub(crate) struct ToQueues {
     pub(crate) body_bytes: u64,
     /// Body bytes that queues are still to get of it.
     pub(crate) outstanding: u64,
+    /// When it was sent, from where its time to live counts in all queues alike.
+    pub(crate) sent: Option<Time>,
     pub(crate) redelivered: bool,
     pub(crate) search: Search,
     /// The queues found, with their numbers: another one may have the slot by the time.

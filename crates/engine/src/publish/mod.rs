@@ -115,7 +115,7 @@ impl Engine {
         sent: Option<Time>,
         fx: &mut F,
     ) -> Result<Taken, Refusal> {
-        let in_transaction = sent.is_some();
+        let (in_transaction, since) = (sent.is_some(), sent.unwrap_or(now));
         let is_late = || Incoming { sent, ..Incoming::of(publish) }.is_late(now);
         let channel = &self.clients.channels[slot];
         let vhost_slot = channel.vhost;
@@ -132,7 +132,7 @@ impl Engine {
             }
             Ok(Route::Delayed(due)) => {
                 let due = due.min(now.plus(self.options.limits.delay_max));
-                (self.delay(slot, due, publish, wants_flush, fx), true)
+                (self.delay(slot, due, since, publish, wants_flush, fx), true)
             }
             Ok(Route::Inbox(owner)) => {
                 (Taken::default(), is_late() || self.deliver_to_inbox(owner, publish, fx))
@@ -145,7 +145,7 @@ impl Engine {
             {
                 let extent = Extent::of(targets.len(), is_whole, has_subjects);
                 self.scratch.targets = targets;
-                self.begin_wide_publish(slot, publish, has_subjects, extent, fx);
+                self.begin_wide_publish(slot, since, publish, has_subjects, extent, fx);
                 return Ok(Taken { is_underway: true, ..Taken::default() });
             }
             Ok(Route::Queues { has_subjects, .. }) => {
@@ -199,7 +199,8 @@ impl Engine {
             }
             Ok(Route::Queues { is_whole, .. }) if self.is_wide(is_whole, targets.len()) => {
                 let extent = Extent::of(targets.len(), is_whole, false);
-                self.place_wide(by, vhost, &Incoming::of(publish), extent, false, Then::Nothing);
+                let incoming = Incoming { sent: Some(now), ..Incoming::of(publish) };
+                self.place_wide(by, vhost, &incoming, extent, false, Then::Nothing);
                 caught = u32::try_from(targets.len()).unwrap_or(u32::MAX).max(1);
             }
             Ok(Route::Queues { .. }) if !targets.is_empty() => {

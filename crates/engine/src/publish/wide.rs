@@ -49,12 +49,13 @@ impl Engine {
     pub(super) fn begin_wide_publish<F: Effects>(
         &mut self,
         slot: u32,
+        sent: Time,
         publish: &Publish<'_>,
         has_subjects: bool,
         mut extent: Extent,
         fx: &mut F,
     ) {
-        let incoming = Incoming::of(publish);
+        let incoming = Incoming { sent: Some(sent), ..Incoming::of(publish) };
         let channel = &self.clients.channels[slot];
         let (id, vhost) = (channel.id, channel.vhost);
         let wants_flush = channel.confirms.is_some();
@@ -94,6 +95,7 @@ impl Engine {
             body_bytes: incoming.content.body.len() as u64,
             outstanding: extent.queues as u64 * incoming.content.body.len() as u64,
             message,
+            sent: incoming.sent,
             redelivered: incoming.redelivered,
             search: Search::Ahead,
             targets: Vec::new(),
@@ -145,6 +147,7 @@ impl Engine {
     /// Goes on to find the queues that a message goes to; says whether they are all found.
     fn find_some<F: Effects>(
         &mut self,
+        now: Time,
         by: Option<ConnectionId>,
         work: &mut ToQueues,
         incoming: &Incoming<'_>,
@@ -179,8 +182,9 @@ impl Engine {
         }
         if let Some(undecided) = work.undecided.as_mut().filter(|it| is_whole && it.to_subjects) {
             // What is published to subjects themselves is handed out before.
-            undecided.is_heard =
-                has_subjects && self.publish_to_subscribers(work.vhost, incoming, by, fx);
+            undecided.is_heard = has_subjects
+                && (incoming.is_late(now)
+                    || self.publish_to_subscribers(work.vhost, incoming, by, fx));
         }
         is_whole
     }
@@ -200,8 +204,9 @@ impl Engine {
         let stored = message.stored();
         let (annotations, also_to) = (stored.annotations(0), stored.also_to());
         let incoming = stored.incoming(&also_to, work.redelivered, &annotations);
+        let incoming = Incoming { sent: work.sent, ..incoming };
         let from = stored.from;
-        if !self.find_some(by, work, &Incoming { from, ..incoming }, fx) {
+        if !self.find_some(now, by, work, &Incoming { from, ..incoming }, fx) {
             return false;
         }
         let targets = &work.targets[..];

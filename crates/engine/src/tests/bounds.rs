@@ -331,3 +331,40 @@ fn who_publishes_to_many_queues_lets_others_have_their_turn() {
     check_placed(100, 11, 41);
     check_placed(400, 3, 10);
 }
+
+#[test]
+fn a_range_of_settles_counts_as_many_operations_as_it_has_deliveries() {
+    let limits = Limits { transaction_operations_max: 3, ..Limits::default() };
+    check_in(
+        TestHost::with(limits),
+        "a queue q
+         > a queue q 0 0
+         a publish - q 1
+         a publish - q 2
+         a publish - q 3
+         a publish - q 4
+         a publish - q 5
+         a publish - q 6
+         a publish - q 7
+         a consume q c
+         > a consuming c
+         > a deliver c #1 1
+         > a deliver c #2 2
+         > a deliver c #3 3
+         > a deliver c #4 4
+         > a deliver c #5 5
+         > a deliver c #6 6
+         > a deliver c #7 7
+         a accept 2 to=3
+         a begin
+         > a transaction 1
+         // Two of the four are settled.
+         a accept 1 to=4 in=1
+         a accept 5 in=1
+         a end-transaction 1 commit
+         > a ok
+         a passive q
+         > a queue q 0 1
+         a close",
+    );
+}

@@ -32,7 +32,11 @@ pub(crate) static CONVENTIONS: Conventions = Conventions {
     read_property,
     read_further_keys,
     read_group,
+    lives_from_sending: |format| format == LIVES_FROM_SENDING,
 };
+
+/// The format of messages whose delays count as a part of their lives.
+pub(crate) const LIVES_FROM_SENDING: Format = Format(3);
 
 /// Properties are written `colour:red,size:5`.
 fn read_property<'m>(message: &Selectable<'m>, name: &str) -> selector::Value<'m> {

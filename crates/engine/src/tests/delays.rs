@@ -330,3 +330,44 @@ fn a_dead_letter_is_no_clients() {
          > a got, 0 left",
     );
 }
+
+/// Messages of a format whose delays count as a part of their lives, and others.
+#[test]
+fn a_time_to_live_counts_from_sending_or_from_the_end_of_the_delay() {
+    for (publish, meanwhile) in [
+        ("PUBLISH", ""),
+        ("PUBLISH", "restart"),
+        ("PUBLISH", "snapshot\nrestart clean"),
+        (
+            "a begin\n> a transaction 1\nPUBLISH in=1\ntime 10\na end-transaction 1 commit\nflush\n> a ok",
+            "",
+        ),
+    ] {
+        let publish = |line: &str| publish.replace("PUBLISH", line);
+        // Of lives that end with the delay nothing is left.
+        for (format, ttl, alive, then) in
+            [(3, 150, 49, 1), (3, 100, 0, 0), (3, 20, 0, 0), (1, 150, 149, 1), (1, 20, 19, 1)]
+        {
+            let sent =
+                publish(&format!("a publish - q 1 persistent delay=100 ttl={ttl} format={format}"));
+            let is_late = sent.contains("time 10");
+            let (rest, during) = if is_late { (90, alive) } else { (100, alive) };
+            let is_there = u8::from(alive > 0);
+            check(&format!(
+                "a queue q durable
+                 > a queue q 0 0
+                 {sent}
+                 {meanwhile}
+                 time {rest}
+                 a passive q
+                 > a queue q {is_there} 0
+                 time {during}
+                 a passive q
+                 > a queue q {is_there} 0
+                 time {then}
+                 a passive q
+                 > a queue q 0 0"
+            ));
+        }
+    }
+}

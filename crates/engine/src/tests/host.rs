@@ -446,7 +446,7 @@ impl TestHost {
             not_before: words.millis("delay").map(|delay| self.now.plus(delay)),
             transaction: words.number("in").map(TransactionId),
             content: Content {
-                format: Format(1),
+                format: Format(words.number("format").unwrap_or(1)),
                 properties: words.value("props").unwrap_or("properties").as_bytes(),
                 body: arguments[2].as_bytes(),
                 shared: None,

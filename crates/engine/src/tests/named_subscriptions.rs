@@ -414,8 +414,8 @@ fn after_a_failed_journal_nothing_durable_changes() {
 
 #[test]
 fn one_that_was_opened_for_a_consumer_is_in_use_until_that_has_ended() {
-    const OTHER: &str = "refused ResourceLocked: subscription 's' of client 'c' is in use with another source, \
-                         keys or selector: end its consumers first";
+    const OTHER: &str = "refused ResourceLocked: subscription 's' of client 'c' is in use with \
+                         another source, keys or selector: end its consumers first";
     const SAME: &str =
         "refused ResourceLocked: subscription 's' of client 'c' is in use by another consumer";
     for end in [

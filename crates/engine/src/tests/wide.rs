@@ -353,3 +353,29 @@ fn a_message_to_very_many_is_the_memory_of_who_waits_for_it_and_then_of_nobody()
         }
     }
 }
+
+#[test]
+fn a_life_counts_from_sending_in_all_queues_alike() {
+    for delay in ["", "delay=100", "delay=100 format=3"] {
+        let mut host = with_queues(30, "");
+        host.act_on(&format!("a publish amq.fanout k body ttl=300 {delay}"));
+        let mut life = std::time::Duration::from_millis(300);
+        if !delay.is_empty() {
+            let ends = std::time::Duration::from_millis(100);
+            host.now = host.now.plus(ends);
+            host.engine.expire(host.now, &mut host.fx);
+            life -= if delay.contains("format") { ends } else { ends.saturating_sub(ends) };
+        }
+        let sent = host.now;
+        turn(&mut host);
+        assert!((1..30).contains(&ready_in_all(&host)), "{delay}");
+        // The last queues get it when the first ones have had it for long.
+        host.now = sent.plus(life / 2);
+        host.settle_down();
+        assert_eq!(ready_in_all(&host), 30, "{delay}");
+        host.now = sent.plus(life);
+        host.engine.expire(host.now, &mut host.fx);
+        host.settle_down();
+        assert_eq!(ready_in_all(&host), 0, "{delay}");
+    }
+}

@@ -494,8 +494,8 @@ fn consume(handle: u32, node: &Node) -> Option<(Request, Step)> {
     Some((Request::Consume(mapping::consume(handle, source)), Step::Consume))
 }
 
-/// The address of a subscription that was found by its name: an attach that asks for it, with the capabilities
-/// of its source, leads to the same messages.
+/// The address of a subscription that was found by its name: asked for with the capabilities of its source,
+/// it leads to the same messages.
 fn found_address(info: &SubscriptionInfo) -> Option<Cow<'_, str>> {
     Some(address::of_key(&info.source, info.keys.first()?))
 }

@@ -422,7 +422,7 @@ fn of_two_connections_that_attach_a_link_at_one_moment_one_keeps_it() {
         client.send(0, &Attach { name: "another", ..receiver(0, "q") });
         client.expect(&["0 attach 0 sender another q -> -"]);
         assert!(lines_of(&mut client, second).is_empty());
-        // The link serves whoever has it.
+        // The link serves the one that has it.
         client.number = second;
         match attach.role {
             crate::amqp10::codec::Role::Sender => {
