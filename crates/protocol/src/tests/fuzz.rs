@@ -46,9 +46,13 @@ pub(crate) fn noise<F: Fuzzed>(seeds: Range<u64>) {
     seeds.for_each(|seed| run::<F>(&mut Random(seed), &Random(seed).noise()));
 }
 
-/// As many connections as fit into minutes.
+/// A run of minutes. Every thousand connections it says how many there were, for who ends it before.
 pub(crate) fn long<F: Fuzzed>() {
-    changed::<F>(LONG);
+    use std::io::Write as _;
+    for first in LONG.step_by(1_000) {
+        changed::<F>(first..first + 1_000);
+        let _ = writeln!(std::io::stderr(), "{} connections", first + 1_000);
+    }
 }
 
 fn run<F: Fuzzed>(random: &mut Random, parts: &[Vec<u8>]) {

@@ -268,14 +268,30 @@ const PIECES: &[&str] = &[
     "a=1 AND b=2",
 ];
 
-/// Random pieces, of which few are selectors: an error has a place in the text, a selector shows and
-/// evaluates.
 #[test]
 fn no_text_makes_parsing_panic() {
-    let mut random = Random::new(3);
+    let parsed = texts(3, 20_000);
+    assert!(parsed > 500, "{parsed}");
+}
+
+#[test]
+#[ignore = "runs for minutes; cargo test --release -- --ignored fuzz_long"]
+fn fuzz_long() {
+    use std::io::Write as _;
+    for seed in 0..=255 {
+        let parsed = texts(seed, 100_000);
+        let texts = (u64::from(seed) + 1) * 100_000;
+        let _ = writeln!(std::io::stderr(), "{texts} texts, {parsed} selectors in the last");
+    }
+}
+
+/// Random pieces, of which few are selectors: an error has a place in the text, a selector shows and
+/// evaluates. Returns how many are selectors.
+fn texts(seed: u8, count: usize) -> usize {
+    let mut random = Random::new(seed);
     let options = ParseOptions { depth_max: 8, terms_max: 40, ..ParseOptions::default() };
     let mut parsed = 0;
-    for _ in 0..20_000 {
+    for _ in 0..count {
         let mut text = String::new();
         for _ in 0..random.below(12) {
             text += random.of(PIECES);
@@ -293,5 +309,5 @@ fn no_text_makes_parsing_panic() {
             }
         }
     }
-    assert!(parsed > 500, "{parsed}");
+    parsed
 }

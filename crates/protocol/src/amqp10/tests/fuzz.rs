@@ -30,31 +30,7 @@ impl Fuzzed for Amqp10 {
     }
 
     fn mutate(frame: &mut Vec<u8>, random: &mut Random) {
-        let at = random.below(frame.len());
-        match random.below(8) {
-            0 => frame[at] ^= 1 << random.below(8),
-            1 => frame[at] = [0, 1, 0x40, 0x43, 0x45, 0x7f, 0x80, 0xd0, 0xff][random.below(9)],
-            2 => frame.truncate(at),
-            3 => frame[4] = random.below(4) as u8,
-            4 => frame[7] = random.below(3) as u8,
-            5 => {
-                // Another performative with the same fields.
-                if frame.len() > 11 {
-                    frame[10] = 0x10 + random.below(9) as u8;
-                }
-            }
-            6 => {
-                // The body cut or prolonged, the size made to fit.
-                frame.resize(8 + random.below(frame.len() + 20), random.next() as u8);
-                let size = (frame.len() as u32).to_be_bytes();
-                frame[..4].copy_from_slice(&size);
-            }
-            _ => {
-                // A number within becomes huge.
-                let end = (at + 4).min(frame.len());
-                frame[at..end].fill(0xff);
-            }
-        }
+        mutate_frame(frame, random);
     }
 
     fn connect() -> (TestHost, usize) {
@@ -65,6 +41,35 @@ impl Fuzzed for Amqp10 {
 
     fn check_output(output: &[u8]) {
         show::lines(output);
+    }
+}
+
+/// Changes a frame of at least 8 octets.
+pub(super) fn mutate_frame(frame: &mut Vec<u8>, random: &mut Random) {
+    let at = random.below(frame.len());
+    match random.below(8) {
+        0 => frame[at] ^= 1 << random.below(8),
+        1 => frame[at] = [0, 1, 0x40, 0x43, 0x45, 0x7f, 0x80, 0xd0, 0xff][random.below(9)],
+        2 => frame.truncate(at),
+        3 => frame[4] = random.below(4) as u8,
+        4 => frame[7] = random.below(3) as u8,
+        5 => {
+            // Another performative with the same fields.
+            if frame.len() > 11 {
+                frame[10] = 0x10 + random.below(9) as u8;
+            }
+        }
+        6 => {
+            // The body cut or prolonged, the size made to fit.
+            frame.resize(8 + random.below(frame.len() + 20), random.next() as u8);
+            let size = (frame.len() as u32).to_be_bytes();
+            frame[..4].copy_from_slice(&size);
+        }
+        _ => {
+            // A number within becomes huge.
+            let end = (at + 4).min(frame.len());
+            frame[at..end].fill(0xff);
+        }
     }
 }
 

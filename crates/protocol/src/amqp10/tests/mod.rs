@@ -4,6 +4,7 @@ pub(crate) mod client;
 mod connections;
 mod fragmentation;
 mod fuzz;
+mod fuzz_dialogues;
 mod levels;
 mod links;
 pub(crate) mod message_text;
