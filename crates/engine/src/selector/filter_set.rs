@@ -61,6 +61,23 @@ impl<T: Copy + PartialEq> Bucket<T> {
     }
 }
 
+impl<T: Copy + PartialEq> Bucket<T> {
+    /// The same, of filters that ask for one value of a property, which has this one.
+    fn find_with<'m>(
+        &self,
+        value: Value<'m>,
+        property: &impl Fn(&str) -> Value<'m>,
+        found: &mut Vec<T>,
+    ) -> usize {
+        let selects = |filter: &Filter| {
+            let selector = filter.selector();
+            selector.selects_by_value(value).unwrap_or_else(|| selector.matches(property))
+        };
+        found.extend(self.members.iter().filter(|(it, _)| selects(it)).map(|(_, of)| *of));
+        self.terms
+    }
+}
+
 impl<T: Copy + PartialEq> FilterSet<T> {
     pub(crate) fn new(seed: u64) -> FilterSet<T> {
         let hasher = FixedState::with_seed(seed);
@@ -145,7 +162,7 @@ impl<T: Copy + PartialEq> FilterSet<T> {
                 && let Some(bucket) = buckets.get(&self.hash(value))
             {
                 let known = |asked: &str| if *asked == **name { value } else { property(asked) };
-                terms += bucket.find(&known, found);
+                terms += bucket.find_with(value, &known, found);
             }
         }
         terms

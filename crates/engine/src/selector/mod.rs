@@ -108,6 +108,14 @@ impl Selector {
         }
     }
 
+    /// Whether a message is selected whose property that [`Selector::equality`] names has this value, where
+    /// nothing else matters.
+    #[inline]
+    pub(crate) fn selects_by_value(&self, value: Value<'_>) -> Option<bool> {
+        let (_, literal) = equality(&self.condition)?;
+        Some(value != Value::Null && value.equals(literal.value()))
+    }
+
     /// Bounds the work of one evaluation: about as many steps as terms, each of at most as many steps as the
     /// longest text among the properties has bytes. Each value, each operator and each entry of `IN` is a
     /// term; a `LIKE` is as many as its longest part between two `%` has characters if one of them is `_`.

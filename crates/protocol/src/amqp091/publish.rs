@@ -369,7 +369,7 @@ impl Handler {
                 ttl: None,
             },
         };
-        if scan.headers.is_some()
+        if scan.has_routing_headers
             || scan.expiration.is_some()
             || scan.reply_to.is_some()
             || scan.user_id.is_some()
@@ -403,7 +403,8 @@ impl Handler {
         let mut after = None;
         let mut also_to = Vec::new();
         let mut edit = Edit::default();
-        for entry in scan.headers.unwrap_or_default().entries() {
+        let headers = scan.headers.filter(|_| scan.has_routing_headers).unwrap_or_default();
+        for entry in headers.entries() {
             match entry.name {
                 "CC" => routing_keys(entry.value, &mut also_to)?,
                 "BCC" => {

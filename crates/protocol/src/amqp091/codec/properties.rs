@@ -85,11 +85,16 @@ fn flagged<T>(
     if flags & flag == 0 { Ok(None) } else { read().map(Some) }
 }
 
+/// Headers that say where a message goes, and when.
+pub const ROUTING_HEADERS: [&str; 3] = ["CC", "BCC", "x-delay"];
+
 /// What a broker must know of a message; the rest is only checked to be well-formed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scan<'a> {
     /// Application headers.
     pub headers: Option<Table<'a>>,
+    /// One of these has a name that [`ROUTING_HEADERS`] has.
+    pub has_routing_headers: bool,
     /// 2: persistent.
     pub delivery_mode: u8,
     /// 0 where none is set.
@@ -110,12 +115,17 @@ pub fn scan(raw: &[u8]) -> Result<Scan<'_>, Malformed> {
     let flags = read_flags(r)?;
     flagged(flags, CONTENT_TYPE, || r.short_bytes())?;
     flagged(flags, CONTENT_ENCODING, || r.short_bytes())?;
+    let mut has_routing_headers = false;
+    let see = |name: &[u8]| {
+        has_routing_headers |= ROUTING_HEADERS.iter().any(|it| it.as_bytes() == name);
+    };
     let mut scan = Scan {
-        headers: flagged(flags, HEADERS, || table::checked_headers(r.long_str()?))?,
+        headers: flagged(flags, HEADERS, || table::checked_headers_with(r.long_str()?, see))?,
         delivery_mode: flagged(flags, DELIVERY_MODE, || r.octet())?.unwrap_or(0),
         priority: flagged(flags, PRIORITY, || r.octet())?.unwrap_or(0),
         ..Scan::default()
     };
+    scan.has_routing_headers = has_routing_headers;
     if flags & (PRIORITY - 1) != 0 {
         scan_rest(flags, r, &mut scan)?;
     }

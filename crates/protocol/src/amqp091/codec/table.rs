@@ -64,7 +64,21 @@ pub fn checked(bytes: &[u8]) -> Result<Table<'_>, Malformed> {
 
 /// Checks a message's headers, which are handed on as they are: their names may have any bytes.
 pub fn checked_headers(bytes: &[u8]) -> Result<Table<'_>, Malformed> {
-    Check { takes_any_name: true }.entries(bytes, 1)?;
+    checked_headers_with(bytes, |_| {})
+}
+
+/// The same; `see` gets the name of each header.
+#[inline]
+pub(super) fn checked_headers_with(
+    bytes: &[u8],
+    mut see: impl FnMut(&[u8]),
+) -> Result<Table<'_>, Malformed> {
+    let check = Check { takes_any_name: true };
+    let mut reader = Reader::new(bytes);
+    while !reader.rest().is_empty() {
+        see(reader.short_bytes().map_err(|_| BAD_NAME)?);
+        check.value(&mut reader, 1)?;
+    }
     Ok(Table(bytes))
 }
 
@@ -80,6 +94,8 @@ pub(super) fn value_named<'a>(entries: &'a [u8], name: &str) -> Option<FieldValu
     }
 }
 
+const BAD_NAME: Malformed = Malformed("table has a malformed field name");
+
 /// The check of a table to its depths.
 #[derive(Clone, Copy)]
 struct Check {
@@ -94,7 +110,7 @@ impl Check {
             let is_name =
                 name.is_ok_and(|name| self.takes_any_name || str::from_utf8(name).is_ok());
             if !is_name {
-                return Err(Malformed("table has a malformed field name"));
+                return Err(BAD_NAME);
             }
             self.value(&mut reader, depth)?;
         }
