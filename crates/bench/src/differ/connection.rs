@@ -1,5 +1,6 @@
 //! Plays a scenario against one broker and writes down what it answers.
 
+use super::release::Release;
 use super::scenario::{Action, Scenario, Step};
 use crate::tcp;
 use std::collections::BTreeMap;
@@ -13,6 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// One protocol's side of a connection: text to bytes and back.
 pub(super) trait Wire: Sized {
+    /// The release of the peer that the scenarios' reasons are for.
+    const COMPARED: Release;
     /// Scenarios that run at the same time: they mostly wait for silence.
     const AT_ONCE: usize;
     /// How long a broker may take to answer where the protocol demands an answer.
@@ -22,6 +25,9 @@ pub(super) trait Wire: Sized {
 
     /// What a client sends first, until the connection is open, by the scenario's options.
     fn open(stream: &mut TcpStream, options: &[String]) -> Result<Self, String>;
+
+    /// What the peer says of itself, as text, in the way of [`Wire::open`].
+    fn greeting(stream: &mut TcpStream) -> Result<String, String>;
 
     /// The bytes of a step, and whether the broker has to answer it.
     fn encode(&mut self, step: &str) -> Result<Encoded, String>;
@@ -59,9 +65,7 @@ struct Connection<W> {
 
 impl<W: Wire> Connection<W> {
     fn open(address: SocketAddr, options: &[String]) -> Result<Connection<W>, String> {
-        let mut stream = tcp::connect(address, PATIENCE).map_err(|error| error.to_string())?;
-        stream.set_nodelay(true).map_err(|error| error.to_string())?;
-        stream.set_read_timeout(Some(PATIENCE)).map_err(|error| error.to_string())?;
+        let mut stream = connect(address)?;
         let wire = W::open(&mut stream, options)?;
         stream.set_nonblocking(true).map_err(|error| error.to_string())?;
         Ok(Connection { stream, wire, input: Vec::new(), is_closed: false })
@@ -202,6 +206,20 @@ impl<W: Wire> Player<W> {
             }
         }
     }
+}
+
+fn connect(address: SocketAddr) -> Result<TcpStream, String> {
+    let connected = tcp::connect(address, PATIENCE).and_then(|stream| {
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(stream)
+    });
+    connected.map_err(|error| error.to_string())
+}
+
+/// What the broker there says of itself.
+pub(super) fn greeting<W: Wire>(address: SocketAddr) -> Result<String, String> {
+    W::greeting(&mut connect(address)?)
 }
 
 /// Reads exactly `count` bytes.

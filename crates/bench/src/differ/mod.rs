@@ -9,6 +9,7 @@ mod amqp091;
 mod amqp10;
 mod connection;
 mod nats;
+mod release;
 mod scenario;
 mod text;
 
@@ -142,7 +143,17 @@ fn play_beside<W: Wire>(
     let started = if peer.is_some() { None } else { Some(start()?) };
     let theirs = peer.or(started.as_ref().map(|side| &side.uri));
     let theirs = theirs.expect("it is given or started");
-    let outcomes = play_all::<W>(&scenarios, [address(&ours.uri)?, address(theirs)?])?;
+    let greeting = connection::greeting::<W>(address(theirs)?)?;
+    output::line(&release::headline(&W::COMPARED, &greeting));
+    play_on_both::<W>(scenarios, &ours.uri, theirs)
+}
+
+fn play_on_both<W: Wire>(
+    scenarios: Vec<Scenario>,
+    ours: &Target,
+    theirs: &Target,
+) -> Result<Vec<(Scenario, Outcome)>, String> {
+    let outcomes = play_all::<W>(&scenarios, [address(ours)?, address(theirs)?])?;
     Ok(scenarios.into_iter().zip(outcomes).collect())
 }
 
@@ -160,8 +171,8 @@ fn play_with_users(
     for command in nats::OUR_USERS.lines() {
         Side::administer(broker, folder, command)?;
     }
-    let start = || Side::nats_with(&arguments.nats_server, folder, nats::THEIR_USERS);
-    play_beside::<nats::Lines>(scenarios, &ours, None, start)
+    let theirs = Side::nats_with(&arguments.nats_server, folder, nats::THEIR_USERS)?;
+    play_on_both::<nats::Lines>(scenarios, &ours.uri, &theirs.uri)
 }
 
 fn address(target: &Target) -> Result<SocketAddr, String> {

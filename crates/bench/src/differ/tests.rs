@@ -146,7 +146,10 @@ fn the_pages_about_differences_are_fresh() {
         ("differences.md", differences(FROM_RABBITMQ, amqp091::SCENARIOS)),
         ("differences-artemis.md", differences(FROM_ARTEMIS, amqp10::SCENARIOS)),
     ];
-    for (name, page) in pages {
+    let releases = [amqp091::Frames::COMPARED, amqp10::Frames::COMPARED];
+    for ((name, page), release) in pages.into_iter().zip(releases) {
+        let compared = format!("(compared last: {})", release.version);
+        assert!(page.contains(&compared), "{name} does not say: {compared}");
         let path = format!("{}/../../docs/protocols/{name}", env!("CARGO_MANIFEST_DIR"));
         if std::env::var_os("ANGARIUM_WRITE_DOCS").is_some() {
             std::fs::write(&path, &page).unwrap();

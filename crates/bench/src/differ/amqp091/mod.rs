@@ -16,6 +16,7 @@ mod schema;
 mod table;
 
 use super::connection::{Encoded, Wire, read_exact};
+use super::release::Release;
 use super::text::{Cursor, escape, repeated, show};
 use schema::{Kind, Method, PROPERTIES};
 use std::io::Write;
@@ -76,6 +77,7 @@ impl Content {
 }
 
 impl Wire for Frames {
+    const COMPARED: Release = Release { name: "RabbitMQ", version: "4.3.6" };
     const AT_ONCE: usize = 32;
 
     fn open(stream: &mut TcpStream, options: &[String]) -> Result<Frames, String> {
@@ -106,6 +108,11 @@ impl Wire for Frames {
         send(stream, &encode("channel.open")?.bytes)?;
         expect(stream, "channel.open-ok")?;
         Ok(Frames::default())
+    }
+
+    fn greeting(stream: &mut TcpStream) -> Result<String, String> {
+        send(stream, PROTOCOL_HEADER)?;
+        expect(stream, "connection.start")
     }
 
     fn encode(&mut self, step: &str) -> Result<Encoded, String> {
@@ -175,13 +182,13 @@ fn send(stream: &mut TcpStream, bytes: &[u8]) -> Result<(), String> {
 }
 
 /// Reads one frame, which has to be this method.
-fn expect(stream: &mut TcpStream, name: &str) -> Result<(), String> {
+fn expect(stream: &mut TcpStream, name: &str) -> Result<String, String> {
     let head = read_exact(stream, 7)?;
     let length = u32::from_be_bytes([head[3], head[4], head[5], head[6]]) as usize;
     let rest = read_exact(stream, length.min(1 << 20) + 1)?;
     let text = method_text(&rest[..rest.len() - 1]);
     match text.split(' ').next() {
-        Some(came) if came == name => Ok(()),
+        Some(came) if came == name => Ok(text),
         _ => Err(format!("{name} was to come, not: {text}")),
     }
 }

@@ -23,6 +23,7 @@ mod schema;
 mod value;
 
 use super::connection::{Encoded, Wire, read_exact};
+use super::release::Release;
 use super::text::{Cursor, escape, repeated};
 use links::{Sessions, without_info};
 use schema::{Composite, SECTIONS};
@@ -73,6 +74,7 @@ pub(super) struct Frames {
 }
 
 impl Wire for Frames {
+    const COMPARED: Release = Release { name: "Artemis", version: "2.44.0" };
     const AT_ONCE: usize = 16;
     /// Artemis hands work to many threads.
     const ANSWER: Duration = Duration::from_secs(6);
@@ -89,20 +91,11 @@ impl Wire for Frames {
         if has("none") {
             return Ok(frames);
         }
-        send(stream, SASL_HEADER)?;
-        expect_header(stream, SASL_HEADER)?;
-        expect(stream, "sasl-mechanisms")?;
-        send(stream, &frames.encode_one("sasl-init mechanism=ANONYMOUS")?.bytes)?;
-        expect(stream, "sasl-outcome")?;
-        send(stream, AMQP_HEADER)?;
-        expect_header(stream, AMQP_HEADER)?;
+        log_in(stream)?;
         if has("unopened") {
             return Ok(frames);
         }
-        // Container ids tell connections apart.
-        let port = stream.local_addr().map_or(0, |address| address.port());
-        send(stream, &frames.encode_one(&format!("open container-id=differ-{port}"))?.bytes)?;
-        expect(stream, "open")?;
+        open(stream, &mut frames)?;
         if has("unbegun") {
             return Ok(frames);
         }
@@ -110,6 +103,12 @@ impl Wire for Frames {
         let begun = expect(stream, "begin")?;
         frames.sessions.begun(begun.channel, &begun.fields);
         Ok(frames)
+    }
+
+    fn greeting(stream: &mut TcpStream) -> Result<String, String> {
+        log_in(stream)?;
+        let opened = open(stream, &mut Frames::default())?;
+        Ok(show_value(&Value::List(opened.fields)))
     }
 
     fn encode(&mut self, step: &str) -> Result<Encoded, String> {
@@ -364,6 +363,24 @@ fn expect_header(stream: &mut TcpStream, header: &[u8]) -> Result<(), String> {
         came if came == header => Ok(()),
         came => Err(format!("the header {} came", escape(&came))),
     }
+}
+
+fn log_in(stream: &mut TcpStream) -> Result<(), String> {
+    send(stream, SASL_HEADER)?;
+    expect_header(stream, SASL_HEADER)?;
+    expect(stream, "sasl-mechanisms")?;
+    send(stream, &Frames::default().encode_one("sasl-init mechanism=ANONYMOUS")?.bytes)?;
+    expect(stream, "sasl-outcome")?;
+    send(stream, AMQP_HEADER)?;
+    expect_header(stream, AMQP_HEADER)
+}
+
+/// Exchanges open frames; returns the peer's.
+fn open(stream: &mut TcpStream, frames: &mut Frames) -> Result<Came, String> {
+    // Container ids tell connections apart.
+    let port = stream.local_addr().map_or(0, |address| address.port());
+    send(stream, &frames.encode_one(&format!("open container-id=differ-{port}"))?.bytes)?;
+    expect(stream, "open")
 }
 
 /// Reads one frame, which has to be this performative.

@@ -6,7 +6,8 @@
 //! compares them. Without options CONNECT has `verbose: false`, `headers: true`, `no_responders: true`. The
 //! first INFO is not compared.
 
-use super::connection::{Encoded, Wire};
+use super::connection::{Encoded, Wire, read_exact};
+use super::release::Release;
 use super::text::{Cursor, escape, repeated};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -53,16 +54,15 @@ pub(super) struct Lines {
 }
 
 impl Wire for Lines {
+    const COMPARED: Release = Release { name: "nats-server", version: "2.15.3" };
     /// All clients share one space of subjects, and some subscribe to all of it.
     const AT_ONCE: usize = 1;
     const SILENCE: Duration = Duration::from_millis(80);
 
     fn open(stream: &mut TcpStream, options: &[String]) -> Result<Lines, String> {
         let text = |error: std::io::Error| format!("while the connection was opened: {error}");
+        Lines::greeting(stream)?;
         let mut byte = [0];
-        while byte != *b"\n" {
-            stream.read_exact(&mut byte).map_err(text)?;
-        }
         let (mut lines, mut connect) = (Lines::default(), Some(CONNECT));
         for option in options {
             match option.split_once(' ').unwrap_or((option, "")) {
@@ -85,6 +85,14 @@ impl Wire for Lines {
             }
         }
         Ok(lines)
+    }
+
+    fn greeting(stream: &mut TcpStream) -> Result<String, String> {
+        let mut line = Vec::new();
+        while line.last() != Some(&b'\n') {
+            line.extend(read_exact(stream, 1)?);
+        }
+        Ok(String::from_utf8_lossy(&line).into_owned())
     }
 
     fn encode(&mut self, step: &str) -> Result<Encoded, String> {
