@@ -97,6 +97,8 @@ pub(crate) struct NodeEffects {
     pub(crate) credentials: Vec<(ConnectionId, Credentials)>,
     /// Connections that want to enter a virtual host.
     pub(crate) entering: Vec<(ConnectionId, String)>,
+    /// Connections that have entered one, whose bounds do not hold for them yet.
+    pub(crate) entered: Vec<ConnectionId>,
     /// Connection queries that the node has not begun yet.
     pub(crate) connection_queries: Vec<(ConnectionId, ConnectionQuery)>,
     /// Connections that may be lost, with their shards.
@@ -562,6 +564,10 @@ impl Host for NodeEffects {
 
     fn ask_to_enter(&mut self, connection: ConnectionId, vhost: &str) {
         self.entering.push((connection, vhost.to_owned()));
+    }
+
+    fn has_entered(&mut self, connection: ConnectionId) {
+        self.entered.push(connection);
     }
 
     fn query_connections(&mut self, connection: ConnectionId, query: ConnectionQuery) {

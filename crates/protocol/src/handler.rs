@@ -45,6 +45,8 @@ pub trait Host: Effects {
     /// Asks home whether a connection may enter a virtual host, where [`Engine::has_to_ask`] says so; the
     /// answer comes by [`ProtocolHandler::entered`], later.
     fn ask_to_enter(&mut self, connection: ConnectionId, vhost: &str);
+    /// The connection has entered a virtual host some time after it logged in.
+    fn has_entered(&mut self, _connection: ConnectionId) {}
     /// Queries the connections of all shards; the result comes by [`ProtocolHandler::connections_found`],
     /// in the same call or later. Until then the handler [waits](ProtocolHandler::is_waiting).
     fn query_connections(&mut self, connection: ConnectionId, query: ConnectionQuery);

@@ -95,6 +95,9 @@ impl Node {
         }
         self.take_credentials(now);
         self.ask_for_vhosts();
+        while let Some(id) = self.effects.entered.pop() {
+            self.apply_quota(id);
+        }
         if !self.effects.connection_queries.is_empty() {
             self.begin_queries();
         }

@@ -1,8 +1,11 @@
 //! Quotas of users, over one shard and several: rates, connections, subscriptions.
 
+use super::amqp10;
 use super::broker::Broker;
 use super::host::{Host, Said};
+use crate::WaitsFor;
 use angarium_engine::{Bound, Quota, Request};
+use std::time::Duration;
 
 #[test]
 fn the_rate_of_a_user_is_that_of_its_connections_to_all_shards() {
@@ -223,4 +226,25 @@ fn the_rate_of_a_virtual_host_is_that_of_its_connections_to_all_shards() {
     assert!(!broker.is_read("a"));
     broker.say("b", "PUB s 1\r\nx\r\n");
     assert!(!broker.is_read("b"));
+}
+
+/// AMQP clients name their virtual host after they have logged in.
+#[test]
+fn the_rate_of_a_virtual_host_holds_for_amqp_clients_that_enter_it_later() {
+    for (shards, shard) in [(1, 0), (3, 0), (3, 2)] {
+        let mut host = Host::new(shards);
+        let quota = Quota::default().with(Bound::Messages, 100);
+        host.operate("/", Request::SetVhostQuota { vhost: "/".to_owned(), quota }).unwrap();
+        let client = host.client_on(shard);
+        host.declare(client, "q");
+        host.publish_many(client, "q", b"x", false, 30);
+        host.settle_down();
+        assert_eq!(host.waits_for(client), Some(WaitsFor::VhostRate), "{shard} of {shards}");
+        host.wait(Duration::from_secs(10));
+        let mut other = amqp10::Client::open(&mut host, shard);
+        other.sends_to(&mut host, 0, "q");
+        other.publish(&mut host, 0, 30, 1);
+        let waits_for = host.waits_for(other.number);
+        assert_eq!(waits_for, Some(WaitsFor::VhostRate), "AMQP 1.0, {shard} of {shards}");
+    }
 }

@@ -266,6 +266,7 @@ impl Handler {
             Fault::new(Code::NOT_ALLOWED, text)
         })?;
         self.connected = true;
+        context.host.has_entered(self.id);
         vhost.clone_into(&mut self.vhost);
         self.send(context, 0, &Method::ConnectionOpenOk { known_hosts: "" });
         self.state = State::Open;

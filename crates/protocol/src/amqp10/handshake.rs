@@ -330,6 +330,7 @@ impl Handler {
             }
         })?;
         self.connected = true;
+        context.host.has_entered(self.id);
         context.engine.name_client(self.id, &self.container);
         if self.is_sole {
             context.engine.open(self.channel_id(NAMING_CHANNEL));
