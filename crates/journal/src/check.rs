@@ -229,7 +229,8 @@ fn check_chain(
             }
         }
         (report.end, report.flushed) = (walk.at, walk.durable);
-        let name = files::segment_name(walk.at.segment());
+        // A walk that found nothing has not come to the first segment.
+        let name = files::segment_name(walk.at.segment().max(1));
         if let NoBlock::Version(_) = walk.end {
             let (offset, what) = (walk.at.offset().into(), walk.end.to_string());
             report.problems.push(Problem { name, offset, what, kind: ProblemKind::Version });
@@ -250,7 +251,6 @@ fn check_chain(
             Resumption::Nowhere(end) => (end, "the log ends with it".to_owned()),
         };
         let (place, what) = walk.missing(storage, to)?;
-        // A walk that found nothing has not come to the first segment.
         let id = place.segment().max(1);
         let is_there = files.iter().any(|file| file.id == id);
         let what = if is_there { what.to_string() } else { "missing".to_owned() };

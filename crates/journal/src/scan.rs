@@ -148,6 +148,7 @@ impl Walk {
         buffer: &mut Vec<u8>,
     ) -> Result<Option<Block>, String> {
         let here = self.files.len() - self.files_ahead().len();
+        self.end = NoBlock::Absent;
         for at in here..self.files.len() {
             let file = self.files[at];
             let is_here = file.id == self.at.segment();
@@ -160,8 +161,8 @@ impl Walk {
                     self.durable = block.header.durable;
                     return Ok(Some(block));
                 }
-                Ok(_) if is_here => self.end = NoBlock::Absent,
-                Err(why) if is_here => self.end = why,
+                // A log of another version may begin, or go on, in a segment ahead.
+                Err(why) if is_here || matches!(why, NoBlock::Version(_)) => self.end = why,
                 _ => {}
             }
         }

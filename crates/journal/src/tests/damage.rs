@@ -407,6 +407,24 @@ fn a_misplaced_block_or_another_version_is_not_taken() {
     is_of_another_version(&later);
 }
 
+/// Not even a checkpoint says so, as after kill -9 of a young broker.
+#[test]
+fn blocks_of_another_version_are_no_empty_journal() {
+    let storage = FaultyStorage::new(1);
+    let (_, blocks) = log(&storage, 30, 3000);
+    assert!(blocks.last().unwrap().0.segment() > 2);
+    for first in [0, 1] {
+        let later = storage.copy();
+        for (block, _) in blocks.iter().filter(|it| it.0.segment() > first) {
+            later.edit(&segment_name(block.segment()), |bytes| {
+                bytes[block.offset() as usize + 4] = 9;
+                format::reseal(&mut bytes[block.offset() as usize..]);
+            });
+        }
+        is_of_another_version(&later);
+    }
+}
+
 /// Neither damaged nor repaired nor changed.
 fn is_of_another_version(storage: &FaultyStorage) {
     let why = refusal(storage);
