@@ -63,6 +63,7 @@ impl Broker {
             fresh(&folder)?;
             certificates::make(&folder)?;
             command.args(["--amqps", ANY_PORT, "--nats-tls", ANY_PORT, "--stomps", ANY_PORT]);
+            command.args(["--mqtts", ANY_PORT]);
             command.arg("--tls-certificate");
             command.arg(folder.join("server.pem")).arg("--tls-key").arg(folder.join("server.key"));
             command.arg("--tls-client-authorities").arg(folder.join("authority.pem"));
@@ -76,6 +77,7 @@ impl Broker {
                 "nats" => ("NATS_URL", format!("nats://{address}")),
                 "amqps" => ("BROKER_TEST_TLS_PORT", port()),
                 "mqtt" => ("BROKER_TEST_MQTT_PORT", port()),
+                "mqtts" => ("BROKER_TEST_MQTTS_PORT", port()),
                 "stomp" => ("BROKER_TEST_STOMP_PORT", port()),
                 "stomps" => ("BROKER_TEST_STOMPS_PORT", port()),
                 "nats-tls" => ("BROKER_TEST_NATS_TLS_PORT", port()),

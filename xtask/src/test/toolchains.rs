@@ -80,7 +80,7 @@ mod tests {
             text.contains("Maven: fetches the Java clients; to install it: apt-get install maven")
         );
         assert!(text.contains(
-            "Go 1.21 or newer: runs the tests of amqp091-go, nats.go and go-amqp; to install it: see"
+            "Go 1.21 or newer: runs the tests of amqp091-go, nats.go, go-amqp and Paho's; to install it: "
         ));
     }
 
