@@ -18,8 +18,10 @@ const PROGRAM: &str = "CRASH_PROGRAM";
 /// A running broker. It is killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Broker {
-    /// Where it listens.
+    /// Where it listens for AMQP.
     pub(crate) address: SocketAddr,
+    /// Where it listens for MQTT.
+    pub(crate) mqtt: SocketAddr,
     data: PathBuf,
     child: Child,
 }
@@ -30,8 +32,9 @@ impl Broker {
         let foreign = std::env::var(COMMAND).ok();
         let port = if foreign.is_some() { 15_999 } else { free_port() };
         let address = SocketAddr::from(([127, 0, 0, 1], port));
-        let child = spawn(foreign.as_deref(), data, address);
-        let mut broker = Broker { address, data: data.to_path_buf(), child };
+        let mqtt = SocketAddr::from(([127, 0, 0, 1], free_port()));
+        let child = spawn(foreign.as_deref(), data, [address, mqtt]);
+        let mut broker = Broker { address, mqtt, data: data.to_path_buf(), child };
         broker.wait_until_it_listens();
         broker
     }
@@ -59,7 +62,7 @@ impl Broker {
     /// Starts it again where it was.
     pub(crate) fn restart(&mut self) -> Duration {
         let begun = Instant::now();
-        self.child = spawn(std::env::var(COMMAND).ok().as_deref(), &self.data, self.address);
+        self.child = self.spawn();
         self.wait_until_it_listens();
         begun.elapsed()
     }
@@ -67,10 +70,15 @@ impl Broker {
     /// kill -9, a start, and kill -9 again after `delay`, wherever it is then; and a start.
     pub(crate) fn kill_and_restart_within(&mut self, delay: Duration) {
         self.kill();
-        self.child = spawn(std::env::var(COMMAND).ok().as_deref(), &self.data, self.address);
+        self.child = self.spawn();
         std::thread::sleep(delay);
         self.kill();
         self.restart();
+    }
+
+    fn spawn(&self) -> Child {
+        let foreign = std::env::var(COMMAND).ok();
+        spawn(foreign.as_deref(), &self.data, [self.address, self.mqtt])
     }
 
     /// Asks it to end.
@@ -116,7 +124,7 @@ impl Drop for Broker {
     }
 }
 
-fn spawn(foreign: Option<&str>, data: &Path, address: SocketAddr) -> Child {
+fn spawn(foreign: Option<&str>, data: &Path, [amqp, mqtt]: [SocketAddr; 2]) -> Child {
     let mut command = match foreign {
         Some(line) => {
             let mut command = Command::new("sh");
@@ -133,11 +141,11 @@ fn spawn(foreign: Option<&str>, data: &Path, address: SocketAddr) -> Child {
                 "--nats",
                 "off",
                 "--mqtt",
-                "off",
+                &mqtt.to_string(),
                 "--stomp",
                 "off",
                 "--amqp",
-                &address.to_string(),
+                &amqp.to_string(),
                 "--data",
             ]);
             command.arg(data);

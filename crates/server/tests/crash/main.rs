@@ -7,6 +7,8 @@ mod disk;
 mod drain;
 mod history;
 mod load;
+mod mqtt;
+mod mqtt_wire;
 mod random;
 mod subscriptions;
 mod wire;
