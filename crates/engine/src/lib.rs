@@ -33,6 +33,7 @@ pub use crate::access::quota::{Bound, Quota, SlowConsumerPolicy};
 pub use crate::foundation::deferred_drop::{drop_elsewhere, drop_elsewhere_with};
 pub use crate::foundation::shared_body::{GatheredBody, share};
 pub use crate::interface::binding::{Binding, BindingTarget};
+pub use crate::interface::client_listings::{ChannelListing, ConsumerListing};
 pub use crate::interface::conventions::{
     Conventions, MessageGroup, Names, PredeclaredExchange, ReadHeaders, ReadProperty, Selectable,
 };

@@ -3,6 +3,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod allocator;
+mod amqp_client;
 pub mod authenticate;
 pub mod commands;
 mod hints;

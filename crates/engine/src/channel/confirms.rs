@@ -47,6 +47,11 @@ impl Confirms {
         self.last
     }
 
+    /// How many publishes were not told about yet.
+    pub(crate) fn untold(&self) -> u64 {
+        self.last - self.told
+    }
+
     /// The number of the last publish.
     pub(crate) fn last(&self) -> u64 {
         self.last

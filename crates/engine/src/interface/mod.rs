@@ -2,6 +2,7 @@
 //! values in them.
 
 pub(crate) mod binding;
+pub(crate) mod client_listings;
 pub(crate) mod conventions;
 pub(crate) mod counters;
 pub(crate) mod declaration;

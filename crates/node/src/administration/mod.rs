@@ -9,7 +9,7 @@ use crate::connection::read_pause::WaitsFor;
 use crate::node::Node;
 use crate::options::Options;
 use crate::outbox::SlowConsumerInfo;
-use angarium_engine::{ChannelId, ConnectionId, Refusal, Reply, Request, Time};
+use angarium_engine::{ChannelId, ConnectionId, Refusal, Reply, Request, ShardId, Time};
 use angarium_protocol::{self as protocol, Figures, Traffic};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -156,6 +156,14 @@ impl Node {
             let connection = self.connections.get(*id);
             connection.is_some_and(|it| self.options.number_of(it.serial) == number)
         })
+    }
+
+    /// The shard of a connection that is in this slot here, and its slot there: at home, those of other
+    /// shards have slots too.
+    pub fn owner_of(&self, id: ConnectionId) -> Option<(ShardId, ConnectionId)> {
+        let outbox = self.effects.outbox.get(id.0 as usize)?;
+        let remote = outbox.remote.as_ref();
+        Some(remote.map_or((self.options.shard, id), |it| (it.shard, it.connection)))
     }
 
     /// The connection in a slot.

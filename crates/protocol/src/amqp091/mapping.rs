@@ -16,7 +16,7 @@ use std::time::Duration;
 const SELECTOR_ARGUMENT: &str = "x-selector";
 /// What RabbitMQ's JMS client calls exchanges that look at selectors, and the argument of its bindings that
 /// has one, as an Erlang term.
-const JMS_EXCHANGE: &str = "x-jms-topic";
+pub(super) const JMS_EXCHANGE: &str = "x-jms-topic";
 const JMS_SELECTOR_ARGUMENT: &str = "rjms_erlang_selector";
 
 /// Visits the headers in a property list.

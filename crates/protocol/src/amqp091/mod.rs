@@ -6,6 +6,7 @@ pub mod frame;
 mod channel;
 mod close;
 mod control;
+pub mod declaration;
 pub mod fault;
 mod handler;
 mod handshake;

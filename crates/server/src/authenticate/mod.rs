@@ -14,7 +14,7 @@ mod tests;
 mod threads;
 
 pub use nkey::is_mistyped as is_mistyped_nkey;
-pub use password::{GUEST, NO_PASSWORD, hash};
+pub use password::{GUEST, NO_PASSWORD, exported, hash, imported};
 pub use secret::login_secret;
 pub use threads::Logins;
 

@@ -295,7 +295,7 @@ fn any_vhost() -> Arg {
 
 /// Adds what says which broker is meant and how to print. The help shows it below what each command
 /// has of its own.
-fn with_broker(command: Command) -> Command {
+pub(super) fn with_broker(command: Command) -> Command {
     let arguments = [
         flag("json", "Print JSON"),
         value("data", "DIR", "The broker's data folder").env("ANGARIUM_DATA"),
@@ -338,7 +338,7 @@ pub(super) fn run(command: &str, matches: &ArgMatches) -> Result<(), String> {
 }
 
 /// Which broker the arguments mean.
-fn broker(matches: &ArgMatches) -> Result<Broker, String> {
+pub(super) fn broker(matches: &ArgMatches) -> Result<Broker, String> {
     let text = |name: &str| matches.get_one::<String>(name).cloned();
     let Some(url) = text("admin") else {
         let data = text("data").map_or_else(|| Settings::default().data, PathBuf::from);

@@ -117,7 +117,7 @@ pub(super) fn read_answer(status: u16, body: &[u8]) -> Result<Value, String> {
         Ok(value) if is_success => Ok(value),
         Err(_) if is_success => Err("the answer is not that of an Angarium broker".into()),
         Ok(value) => Err(match value["error"].as_str() {
-            Some(error) => error.to_owned(),
+            Some(error) => value["reason"].as_str().unwrap_or(error).to_owned(),
             None => format!("the broker answers with status {status}"),
         }),
         Err(_) => {

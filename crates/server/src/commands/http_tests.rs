@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 /// Sends a request as it is, and returns the whole answer.
-fn answer(running: &Running, head: &str, body: &[u8]) -> String {
+pub(super) fn answer(running: &Running, head: &str, body: &[u8]) -> String {
     let mut stream = TcpStream::connect(&running.http).unwrap();
     stream.write_all(format!("{head}\r\nConnection: close\r\n\r\n").as_bytes()).unwrap();
     // What is refused may not be read to its end.

@@ -6,6 +6,7 @@
 mod administer;
 mod amqp;
 mod consume;
+mod definitions;
 mod http_client;
 #[cfg(test)]
 mod http_tests;
@@ -14,6 +15,8 @@ mod journal;
 mod nats_monitor_tests;
 mod output;
 mod publish;
+#[cfg(test)]
+mod rabbitmq_tests;
 mod serve;
 #[cfg(test)]
 mod tests;
@@ -57,6 +60,7 @@ pub fn command_line() -> Command {
         .max_term_width(100)
         .subcommand(serve_command())
         .subcommands(administer::commands())
+        .subcommand(definitions::command())
         .subcommand(publish::Publish::augment_args(Command::new("publish")))
         .subcommand(consume::Consume::augment_args(Command::new("consume")))
         .subcommand(journal::Journal::augment_args(Command::new("journal")))
@@ -107,6 +111,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         "serve" => serve::run(matches),
         "publish" => parsed(matches).and_then(|arguments| publish::run(&arguments)),
         "consume" => parsed(matches).and_then(|arguments| consume::run(&arguments)),
+        "definitions" => definitions::run(matches),
         "journal" => parsed(matches).and_then(|arguments| journal::run(&arguments)),
         "bench" => match parsed(matches) {
             Ok(arguments) => return angarium_bench::run(arguments),

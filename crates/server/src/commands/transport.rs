@@ -1,10 +1,10 @@
 //! What the small client talks over: TCP, TLS over it, or a Unix socket.
 
+use crate::amqp_client::Stream;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
-use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,6 @@ use std::time::Duration;
 /// Where systems keep the certificates of the authorities they trust.
 const SYSTEM_AUTHORITIES: [&str; 3] =
     ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
-
-/// An open transport.
-pub(super) trait Stream: Read + Write {
-    /// How long a read may wait.
-    fn limit_reads(&self, timeout: Option<Duration>) -> std::io::Result<()>;
-}
 
 impl Stream for TcpStream {
     fn limit_reads(&self, timeout: Option<Duration>) -> std::io::Result<()> {

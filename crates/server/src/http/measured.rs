@@ -131,3 +131,10 @@ pub(super) fn measured(shard: &mut Shard) -> Measured {
         memory_short: node.memory_short_connections(),
     }
 }
+
+/// Memory of the process, from the kernel.
+pub(super) fn resident_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or(0) * rustix::param::page_size() as u64
+}

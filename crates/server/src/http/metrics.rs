@@ -4,7 +4,8 @@ use super::api::Failure;
 use super::auth::{self, Caller};
 use super::listings;
 use super::mailboxes::State;
-use super::measured::{COUNTERS, GAUGES, Measured, measured};
+use super::measured::{COUNTERS, GAUGES, Measured, measured, resident_bytes};
+use super::rabbitmq::{self, Figures};
 use super::views::{self, QueueView};
 use crate::reactor::Shard;
 use crate::settings::MetricsAccess;
@@ -33,14 +34,42 @@ pub(super) async fn metrics(
     axum::Extension(caller): axum::Extension<Caller>,
     headers: HeaderMap,
 ) -> Response {
+    page(&state, caller, &headers, false).await
+}
+
+/// Answers `/metrics/per-object`: queues one by one under RabbitMQ's names too, to those who may see them.
+pub(super) async fn per_object(
+    axum::extract::State(state): axum::extract::State<State>,
+    axum::Extension(caller): axum::Extension<Caller>,
+    headers: HeaderMap,
+) -> Response {
+    page(&state, caller, &headers, true).await
+}
+
+async fn page(state: &State, caller: Caller, headers: &HeaderMap, per_object: bool) -> Response {
     let page = async {
-        let shows_names = may_see_names(&state, caller, &headers).await?;
+        let shows_names = may_see_names(state, caller, headers).await?;
+        if per_object && !shows_names {
+            let text =
+                "queues are shown to administrators and the users of the setting metrics-users";
+            return Err(Failure::new(StatusCode::UNAUTHORIZED, text));
+        }
         let shards = state.mailboxes.ask_all(measured).await?;
         let look = |shard: &mut Shard, places| views::queues(shard, places, None);
         let queues = listings::rows(std::slice::from_ref(state.mailboxes.home()), look).await?;
         let memory_max = state.mailboxes.home().ask(|shard| shard.node.memory_limits().all).await?;
+        let channels = listings::rows(state.mailboxes.all(), rabbitmq::channels).await?;
+        let channels = channels.into_iter().sum();
         let resident_bytes = resident_bytes();
-        let scrape = Scrape { shards, queues, shows_names, resident_bytes, memory_max };
+        let scrape = Scrape {
+            shards,
+            queues,
+            channels,
+            shows_names,
+            per_object,
+            resident_bytes,
+            memory_max,
+        };
         Ok::<_, Failure>(([(CONTENT_TYPE, FORMAT)], scrape.written()))
     };
     page.await.map_or_else(auth::challenge, IntoResponse::into_response)
@@ -65,21 +94,17 @@ pub(super) async fn may_see_names(
     if may { Ok(true) } else { Err(Failure::new(StatusCode::FORBIDDEN, text)) }
 }
 
-/// Memory of the process, from the kernel.
-pub(super) fn resident_bytes() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
-    pages.unwrap_or(0) * rustix::param::page_size() as u64
-}
-
 /// One scrape.
 #[derive(Debug)]
 struct Scrape {
     /// Home's first.
     shards: Vec<Measured>,
     queues: Vec<QueueView>,
+    channels: u64,
     /// Each queue is shown, and not only all together.
     shows_names: bool,
+    /// Under RabbitMQ's names, too.
+    per_object: bool,
     resident_bytes: u64,
     memory_max: u64,
 }
@@ -102,6 +127,7 @@ impl Collector for Scrape {
         self.encode_held(&mut encoder)?;
         self.encode_journal(&mut encoder)?;
         self.encode_totals(&mut encoder)?;
+        self.as_rabbitmq().encode(&mut encoder)?;
         if self.shows_names { self.encode_queues(&mut encoder) } else { Ok(()) }
     }
 }
@@ -114,6 +140,17 @@ impl Scrape {
         registry.register_collector(Box::new(self));
         encode(&mut page, &registry).expect("writing to a String succeeds");
         page
+    }
+
+    fn as_rabbitmq(&self) -> Figures<'_> {
+        Figures {
+            shards: &self.shards,
+            queues: &self.queues,
+            channels: self.channels,
+            resident_bytes: self.resident_bytes,
+            memory_max: self.memory_max,
+            per_object: self.per_object,
+        }
     }
 
     fn sum(&self, value: impl Fn(&Measured) -> u64) -> u64 {
@@ -260,8 +297,13 @@ mod tests {
         }
     }
 
+    fn scrape(shards: Vec<Measured>, queues: Vec<QueueView>, shows_names: bool) -> Scrape {
+        let (channels, per_object, resident_bytes, memory_max) = (3, false, 5, 9);
+        Scrape { shards, queues, channels, shows_names, per_object, resident_bytes, memory_max }
+    }
+
     fn page(shards: Vec<Measured>, queues: Vec<QueueView>) -> String {
-        Scrape { shards, queues, shows_names: true, resident_bytes: 5, memory_max: 9 }.written()
+        scrape(shards, queues, true).written()
     }
 
     #[test]
@@ -317,11 +359,37 @@ mod tests {
             |name: &str, ready| QueueView { name: name.to_owned(), ready, ..Default::default() };
         let queues = vec![queue("secret", 2), queue("other", 3)];
         let shards = vec![Measured::default()];
-        let scrape =
-            Scrape { shards, queues, shows_names: false, resident_bytes: 5, memory_max: 9 };
-        let page = scrape.written();
+        let page = scrape(shards, queues, false).written();
         assert!(page.contains("angarium_messages_ready 5\n"), "{page}");
         assert!(!page.contains("secret") && !page.contains("angarium_queue_messages"), "{page}");
+    }
+
+    #[test]
+    fn rabbitmq_s_names_have_totals_or_each_queue() {
+        let queue =
+            |name: &str, ready| QueueView { name: name.to_owned(), ready, ..Default::default() };
+        let queues = || vec![queue("one", 2), queue("other", 3)];
+        let shard = || {
+            let mut shard = Measured::default();
+            (shard.engine.published, shard.engine.unroutable, shard.engine.returned) = (9, 4, 1);
+            vec![shard]
+        };
+        let totals = scrape(shard(), queues(), false).written();
+        for line in [
+            "rabbitmq_queue_messages_ready 5\n",
+            "rabbitmq_queues 2\n",
+            "rabbitmq_channels 3\n",
+            "rabbitmq_global_messages_received_total 9\n",
+            "rabbitmq_global_messages_routed_total 5\n",
+            "rabbitmq_global_messages_unroutable_dropped_total 3\n",
+        ] {
+            assert!(totals.contains(line), "{line}: {totals}");
+        }
+        assert!(totals.contains("rabbitmq_identity_info{rabbitmq_node=\"angarium@"), "{totals}");
+        assert!(totals.contains("rabbitmq_build_info{rabbitmq_version=\""), "{totals}");
+        let each = Scrape { per_object: true, ..scrape(shard(), queues(), true) }.written();
+        let line = "rabbitmq_queue_messages_ready{vhost=\"\",queue=\"other\"} 3\n";
+        assert!(each.contains(line) && !each.contains("rabbitmq_queue_messages_ready 5"), "{each}");
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod metrics;
 mod nats_monitor;
 mod openapi;
 mod operations;
+mod rabbitmq;
 mod request_types;
 mod serve;
 mod slots;

@@ -7,6 +7,7 @@ use super::mailboxes::{Mailboxes, State};
 use super::metrics;
 use super::nats_monitor::{self, Monitor};
 use super::operations;
+use super::rabbitmq::{self, Rates};
 use super::slots::{Slot, Slots};
 use crate::settings::Settings;
 use crate::threads;
@@ -40,6 +41,8 @@ const SEND_TIMEOUT_MILLIS: u32 = 30_000;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a request may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// The same of one that carries many definitions: each is flushed.
+const LARGE_REQUEST_TIMEOUT: Duration = Duration::from_secs(600);
 const TOO_LONG: &str = "the request took too long: whether it was carried out is unknown\n";
 /// How long the rest of a body is discarded that was refused, and how much of it: a client that still sends
 /// learns why only if it is read from.
@@ -77,11 +80,14 @@ pub fn start(endpoints: Endpoints, mailboxes: Mailboxes, settings: Settings) -> 
 async fn serve(endpoints: Endpoints, state: State) {
     let mut tasks = tokio::task::JoinSet::new();
     let slots = || Slots::new(endpoints.connections_max);
+    let rates = Rates::new();
+    tasks.spawn(rates.clone().measure(state.mailboxes.clone()));
     let monitor = Arc::new(Monitor::new());
     let monitoring = nats_monitor_router(state.clone(), monitor);
-    for (socket, router) in
-        [(endpoints.tcp, router(state.clone())), (endpoints.nats_monitoring, monitoring)]
-    {
+    for (socket, router) in [
+        (endpoints.tcp, router(state.clone(), rates.clone())),
+        (endpoints.nats_monitoring, monitoring),
+    ] {
         let tcp = socket.map(TcpListener::from_std);
         let Some(listener) = opened(tcp, "cannot serve HTTP") else { continue };
         let accept = move |cx: &mut Context<'_>| {
@@ -101,7 +107,7 @@ async fn serve(endpoints: Endpoints, state: State) {
                 (stream, Caller::Operator { uid })
             })
         };
-        tasks.spawn(serve_each(accept, slots(), router(state)));
+        tasks.spawn(serve_each(accept, slots(), router(state, rates)));
     }
     while tasks.join_next().await.is_some() {}
 }
@@ -163,7 +169,9 @@ async fn limit_time(
     request: Request,
     next: Next,
 ) -> Response {
-    let response = match tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await {
+    let is_large = rabbitmq::takes_large_body(request.uri().path());
+    let most = if is_large { LARGE_REQUEST_TIMEOUT } else { REQUEST_TIMEOUT };
+    let response = match tokio::time::timeout(most, next.run(request)).await {
         Ok(response) => response,
         Err(_) => (StatusCode::REQUEST_TIMEOUT, TOO_LONG).into_response(),
     };
@@ -174,10 +182,12 @@ async fn limit_time(
 /// Refuses a body whose announced length is too large before any of it is read.
 async fn limit_body(request: Request, next: Next) -> Response {
     let announced = request.body().size_hint().lower();
-    if announced <= BODY_BYTES_MAX as u64 {
+    let is_large = rabbitmq::takes_large_body(request.uri().path());
+    let most = if is_large { rabbitmq::LARGE_BODY_BYTES_MAX } else { BODY_BYTES_MAX };
+    if announced <= most as u64 {
         return next.run(request).await;
     }
-    let text = format!("a body of {announced} bytes is too large: at most {BODY_BYTES_MAX}");
+    let text = format!("a body of {announced} bytes is too large: at most {most}");
     let refused = api::Failure::new(StatusCode::PAYLOAD_TOO_LARGE, text);
     ([(header::CONNECTION, "close")], refused).into_response()
 }
@@ -197,14 +207,16 @@ fn nats_monitor_router(state: State, monitor: Arc<Monitor>) -> Router {
 }
 
 /// Every address served.
-fn router(state: State) -> Router {
+fn router(state: State, rates: Rates) -> Router {
     let authorize = middleware::from_fn_with_state(state.clone(), auth::authorize);
     let administration = operations::routes().layer(authorize);
     let none = || async { (StatusCode::NOT_FOUND, "no such address; / lists what is here\n") };
     Router::new()
         .route("/", get(|| async { WELCOME }))
         .route("/metrics", get(metrics::metrics))
+        .route("/metrics/per-object", get(metrics::per_object))
         .nest(operations::PREFIX, administration)
+        .nest(rabbitmq::PREFIX, rabbitmq::routes(state.clone()).layer(Extension(rates)))
         .fallback(none)
         .layer(middleware::from_fn_with_state(state.clone(), hosts::check))
         // Monitoring may call the process by any name: these answers say nothing about clients.
@@ -223,6 +235,7 @@ const WELCOME: &str = "Angarium\n
 /v1/...   administration: overview, vhosts, users, permissions, exchanges, queues, bindings,
           subscriptions, sessions, connections; HTTP basic authentication as an administrator;
           /v1/openapi.json describes it
+/api/...  the same for RabbitMQ's tools
 ";
 
 async fn ready(state: axum::extract::State<State>) -> (StatusCode, String) {

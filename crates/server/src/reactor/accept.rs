@@ -168,7 +168,9 @@ impl Shard {
         let Some(client) = self.clients.get(index) else { return };
         let Phase::Handshaking(peer) = &mut client.phase else { return };
         let mut peer = std::mem::take(&mut **peer);
-        peer.certificate_name = client.tls.as_ref().and_then(|tls| tls.certificate_name());
+        if let Some(tls) = &client.tls {
+            peer.certificate_name = tls.certificate_name();
+        }
         let id = self.node.connected(self.now, peer);
         client.phase = Phase::Open(id);
         self.log_client(id, "connected");

@@ -46,3 +46,4 @@ pub(crate) use mailbox::Letter;
 pub use mailbox::{Gone, Mailbox};
 pub use shard::{Counters, Shard};
 pub use start::{Join, Recover, Running, Start, start};
+pub(crate) use tls::MayEncrypt;

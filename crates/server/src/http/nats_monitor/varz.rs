@@ -3,8 +3,7 @@
 use super::super::auth::Caller;
 use super::super::listings::{self, Part};
 use super::super::mailboxes::State;
-use super::super::measured::{Measured, measured};
-use super::super::metrics::resident_bytes;
+use super::super::measured::{Measured, measured, resident_bytes};
 use super::answers::{Answer, Monitor, Shared, answered, processor_time, sees_names, server, time};
 use crate::reactor::Shard;
 use angarium_protocol::Traffic;
