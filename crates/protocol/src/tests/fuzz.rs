@@ -46,12 +46,12 @@ pub(crate) fn noise<F: Fuzzed>(seeds: Range<u64>) {
     seeds.for_each(|seed| run::<F>(&mut Random(seed), &Random(seed).noise()));
 }
 
-/// A run of minutes. Every thousand connections it says how many there were, for who ends it before.
+/// A run of minutes. Every hundred connections it says how many there were, for who ends it before.
 pub(crate) fn long<F: Fuzzed>() {
     use std::io::Write as _;
-    for first in LONG.step_by(1_000) {
-        changed::<F>(first..first + 1_000);
-        let _ = writeln!(std::io::stderr(), "{} connections", first + 1_000);
+    for first in LONG.step_by(100) {
+        changed::<F>(first..first + 100);
+        let _ = writeln!(std::io::stderr(), "{} connections", first + 100);
     }
 }
 
