@@ -19,6 +19,8 @@ use std::time::Duration;
 const INPUT_BYTES: usize = 64 << 10;
 /// What a connection takes by itself.
 const CONNECTION_BYTES: u64 = 3 << 10;
+/// How often a definition is in memory: once more while a checkpoint is made.
+const DEFINITION_COPIES: u64 = 2;
 /// Why a connection is not read from, as its protocol says it.
 const LOW: &str = "low on memory";
 /// How long unfinished messages may wait for memory, as long as the system does not refuse it.
@@ -122,7 +124,7 @@ impl Node {
             self.reckon(now, id);
         }
         while let Some((user, bytes)) = self.engine.next_change_of_definitions() {
-            self.memory.set_definitions(&user, bytes);
+            self.memory.set_definitions(&user, bytes.saturating_mul(DEFINITION_COPIES));
         }
         let unwritten = self.effects.journal.as_ref().map_or(0, |it| it.backlog_bytes());
         self.memory.set_common(MemoryKind::Messages, self.engine.message_memory() + unwritten);

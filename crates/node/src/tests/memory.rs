@@ -5,7 +5,10 @@ use super::host::{Host, Said, message};
 use crate::memory::account::{Account, MemoryLimits};
 use crate::storage::disk::NO_MEMORY;
 use crate::{Node, WaitsFor};
-use angarium_engine::{HeldMemory, SlowConsumerPolicy};
+use angarium_engine::{HeldMemory, MemoryKind, SlowConsumerPolicy};
+use angarium_protocol::amqp091::codec::table::put_table;
+use angarium_protocol::amqp091::codec::wire::Reader;
+use angarium_protocol::amqp091::codec::{Method, Table};
 use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
@@ -75,6 +78,34 @@ fn a_shortage_is_told_with_who_holds_most_and_so_is_its_end() {
     let news = broker.nodes[0].next_memory_news();
     assert_eq!(news.map(|news| news.is_short), Some(false));
     assert_eq!(broker.nodes[1].next_memory_news(), None);
+}
+
+/// What is declared is in memory once more while a checkpoint is made: that has room, too.
+#[test]
+fn definitions_leave_room_for_the_copy_that_a_checkpoint_makes() {
+    const QUEUES: u64 = 20;
+    const ARGUMENT: u64 = 50_000;
+    let mut host = Host::new(1);
+    let client = host.client();
+    let mut arguments = Vec::new();
+    put_table(&mut arguments, |table| table.text("x", &"y".repeat(ARGUMENT as usize)));
+    let arguments = Table::read(&mut Reader::new(&arguments)).expect("it was written just now");
+    for number in 0..QUEUES {
+        let declare = Method::QueueDeclare {
+            ticket: 0,
+            queue: &number.to_string(),
+            passive: false,
+            durable: true,
+            exclusive: false,
+            auto_delete: false,
+            no_wait: false,
+            arguments,
+        };
+        host.send(client, 1, &declare);
+        host.settle_down();
+    }
+    let held = host.node().held_memory().get(MemoryKind::Definitions);
+    assert!((2 * QUEUES * ARGUMENT..5 * QUEUES * ARGUMENT / 2).contains(&held), "{held}");
 }
 
 #[test]
