@@ -1,6 +1,7 @@
 //! A client of each protocol: it subscribes, publishes what a line stands for, and shows as lines what it
 //! gets.
 
+use super::mqtt::Mqtt;
 use crate::amqp10::tests::{client as amqp10, message_text, show};
 use crate::amqp091::tests::Speech as Amqp091Speech;
 use crate::nats::codec::ServerOp;
@@ -8,7 +9,7 @@ use crate::nats::tests as nats;
 use crate::stomp::tests as stomp;
 use crate::tests::host::TestHost;
 use crate::tests::transcript::Speech;
-use crate::{Peer, amqp10 as amqp10_protocol, stomp as stomp_protocol};
+use crate::{Peer, amqp10 as amqp10_protocol, mqtt as mqtt_protocol, stomp as stomp_protocol};
 
 /// Where messages go to and come from.
 #[derive(Clone, Copy, Debug)]
@@ -99,6 +100,17 @@ pub(super) const PROTOCOLS: &[Protocol] = &[
             Box::new(client)
         },
     },
+    Protocol {
+        name: "MQTT",
+        asks_by: &["response topic"],
+        connect: |host| {
+            let number = host.accept_mqtt(peer(), mqtt_protocol::Settings::default());
+            let mut client = Mqtt { number, packets: 0 };
+            client.log_in(host);
+            host.output(number);
+            Box::new(client)
+        },
+    },
 ];
 
 fn peer() -> Peer {
@@ -106,7 +118,7 @@ fn peer() -> Peer {
 }
 
 /// The value of a word `name=value` in a line.
-fn word<'l>(line: &'l str, name: &str) -> &'l str {
+pub(super) fn word<'l>(line: &'l str, name: &str) -> &'l str {
     let found = line.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
     found.unwrap_or_else(|| panic!("no {name} in: {line}"))
 }
@@ -262,7 +274,7 @@ impl Client for Amqp10 {
     }
 
     fn answer(&mut self, host: &mut TestHost, request: &str, line: &str) {
-        self.publish_to(host, word(request, "reply-to"), line);
+        self.publish_to(host, word(request, "reply-to").trim_matches('"'), line);
     }
 }
 

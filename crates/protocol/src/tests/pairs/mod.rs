@@ -5,6 +5,7 @@
 //! without scenarios, or a protocol without them in some row, fails, and so does a scenario without a row.
 
 mod clients;
+mod mqtt;
 
 use super::host::TestHost;
 use crate::amqp091;
@@ -258,11 +259,15 @@ fn check_answer(asking: &Protocol, by: &str, answering: &Protocol) {
 /// What a row of the table of addresses subscribes to, in the order of [`PROTOCOLS`], and what matches;
 /// empty: the protocol has no such pattern.
 const PATTERNS: &[(&str, &[&str], &[&str])] = &[
-    ("any one part", &["a.*.c", "a.*.c", "a.*.c", "a.*.c"], &["a.b.c"]),
-    ("any number of parts, from 0", &["a.#", "a.#", "", "a.#"], &["a", "a.b", "a.b.c", "a.b.b.c"]),
+    ("any one part", &["a.*.c", "a.*.c", "a.*.c", "a.*.c", "a/+/c"], &["a.b.c"]),
+    (
+        "any number of parts, from 0",
+        &["a.#", "a.#", "", "a.#", "a/#"],
+        &["a", "a.b", "a.b.c", "a.b.b.c"],
+    ),
     (
         "any number of parts, from 1",
-        &["a.*.#", "a.*.#", "a.>", "a.>"],
+        &["a.*.#", "a.*.#", "a.>", "a.>", "a/+/#"],
         &["a.b", "a.b.c", "a.b.b.c"],
     ),
 ];
