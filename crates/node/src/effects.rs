@@ -139,7 +139,13 @@ impl NodeEffects {
     /// room that made.
     pub(crate) fn sent(&mut self, connection: ConnectionId, bytes: usize) -> bool {
         let outbox = &mut self.outbox[connection.0 as usize];
-        let has_ended_piece = outbox.advance(bytes);
+        let has_ended_piece = match &mut outbox.framing {
+            None => outbox.advance(bytes),
+            Some(framing) => {
+                let bytes = framing.sent(bytes);
+                outbox.advance(bytes)
+            }
+        };
         let mut has_room = outbox.unsent() <= self.outbox_bytes_max / 2;
         if has_room {
             let waiting = outbox.waiting.take();
@@ -150,7 +156,8 @@ impl NodeEffects {
             self.refill(connection);
             self.refill_conflated(connection);
         }
-        if has_ended_piece {
+        let begins_frame = self.outbox[connection.0 as usize].begin_frame();
+        if has_ended_piece || begins_frame {
             // The host sends what comes next as it does other output.
             self.touch(connection);
         }

@@ -2,6 +2,7 @@
 
 use crate::administration::Administration;
 use crate::connection::Connection;
+use crate::connection::framing::Framing;
 use crate::connection::handler::AnyHandler;
 use crate::connection::key::ConnectionKey;
 use crate::connection::proof::Proof;
@@ -17,7 +18,8 @@ use crate::storage::StorageStatus;
 use crate::storage::recovery;
 use angarium_engine::{ConnectionId, Engine, ShardId, Time};
 use angarium_journal::Storage;
-use angarium_protocol::{Close, Context, Peer, ProtocolHandler, Traffic, Writer};
+use angarium_protocol::websocket::Code;
+use angarium_protocol::{Close, Context, Peer, Protocol, ProtocolHandler, Traffic, Writer};
 
 /// How many connections go on with their input in a turn of which each uses up its work budget.
 const RESTING_BUDGETS: usize = 2;
@@ -142,15 +144,13 @@ impl Node {
         self.stats.connections += 1;
         self.effects.outbox[id.0 as usize].writer = Writer::new(peer.protocol);
         let key = ConnectionKey { id, serial: self.connections.serial };
-        let mut handler = AnyHandler::new(&self.options, key, &peer, now);
-        let mut context = Context { now, engine: &mut self.engine, host: &mut self.effects };
-        handler.begin(&mut context);
-        if let Some(why) = &self.storage.blocked {
-            handler.blocked(&mut context, Some(why));
-        }
+        let handler = AnyHandler::new(&self.options, key, &peer, now);
+        let framing = Framing::new(peer.protocol);
+        let awaits_first_bytes = peer.protocol == Protocol::Any;
         self.connections.slots[id.0 as usize] = Some(Box::new(Connection {
             handler,
             peer,
+            framing,
             proof: Proof::default(),
             connected_at: now,
             serial: self.connections.serial,
@@ -171,6 +171,10 @@ impl Node {
             has_taken: false,
             taken_at: now,
         }));
+        self.begin(now, id);
+        if awaits_first_bytes {
+            self.await_first_bytes(now, id);
+        }
         self.apply_quota(id);
         if let Some(why) = self.connections.stopping.clone() {
             self.close_connection(now, id, &why);
@@ -207,10 +211,20 @@ impl Node {
         (1..count).map(ConnectionId)
     }
 
-    /// A connection's transport became encrypted after it had been taken over.
-    pub fn encrypted(&mut self, id: ConnectionId, certificate_name: Option<String>) {
+    /// The client of a connection that has been taken over begins to encrypt its transport.
+    pub fn encrypts(&mut self, now: Time, id: ConnectionId) {
         if let Some(connection) = self.connections.get_mut(id) {
+            connection.has_begun(now);
+        }
+    }
+
+    /// That is done.
+    pub fn encrypted(&mut self, now: Time, id: ConnectionId, certificate_name: Option<String>) {
+        if let Some(connection) = self.connections.get_mut(id) {
+            connection.peer.encrypted = true;
+            connection.peer.certificate_name.clone_from(&certificate_name);
             connection.handler.encrypted(certificate_name);
+            self.await_first_bytes(now, id);
         }
     }
 
@@ -237,8 +251,7 @@ impl Node {
     /// What is to be sent to the connection part by part, these ones first, where it lies in several
     /// places.
     pub fn outgoing_parts(&self, id: ConnectionId) -> Option<impl Iterator<Item = &[u8]>> {
-        let outbox = &self.effects.outbox[id.0 as usize];
-        outbox.has_pieces().then(|| outbox.parts())
+        self.effects.outbox[id.0 as usize].pending_parts()
     }
 
     /// Records that `bytes` bytes were sent.
@@ -269,7 +282,7 @@ impl Node {
     /// [`Node::disconnected`] called.
     pub fn should_close(&self, id: ConnectionId) -> bool {
         self.connections.get(id).is_some_and(|it| it.ended.is_some())
-            && self.outgoing(id).is_empty()
+            && !self.effects.outbox[id.0 as usize].has_output()
     }
 
     /// Why the connection ended, if it has; for the log.
@@ -312,6 +325,7 @@ impl Node {
             let outbox = &mut self.effects.outbox[id.0 as usize];
             outbox.is_dirty = false;
             outbox.part();
+            outbox.begin_frame();
             if outbox.unsent_and_held() >= OUTPUT_BYTES
                 && !std::mem::replace(&mut outbox.is_large, true)
             {
@@ -342,6 +356,9 @@ impl Node {
         while let Some(id) = self.connections.resumable.pop() {
             self.drive_carry(now, id);
             self.answer(now);
+        }
+        if !self.connections.closed.is_empty() {
+            self.end_closed(now);
         }
         self.engine.dispatch(now, &mut self.effects);
         self.answer(now);
@@ -526,6 +543,10 @@ impl Node {
         connection.handler.disconnected(&mut context);
         connection.ended = Some(close.reason);
         connection.carry = Vec::new();
+        if let Some(framing) = &mut self.effects.outbox[id.0 as usize].framing {
+            let is_stopping = self.connections.stopping.is_some();
+            framing.close(if is_stopping { Code::GOING_AWAY } else { Code::NORMAL });
+        }
         self.effects.end_spooling(id);
         self.effects.touch(id);
     }

@@ -4,7 +4,7 @@ use crate::memory::account::MemoryLimits;
 use crate::spill::SpillOptions;
 use angarium_engine::limits::Limits;
 use angarium_engine::{HandedOut, Quota, ShardId};
-use angarium_protocol::{amqp10, amqp091, mqtt, nats, stomp};
+use angarium_protocol::{UndecidedSettings, amqp10, amqp091, mqtt, nats, stomp, websocket};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +27,10 @@ pub struct Options {
     pub nats: Arc<nats::Settings>,
     /// What STOMP connections are offered and held to.
     pub stomp: Arc<stomp::Settings>,
+    /// Whose requests open WebSockets.
+    pub websocket: Arc<websocket::Settings>,
+    /// How long it may be unknown what a client speaks.
+    pub undecided: UndecidedSettings,
     /// Unsent bytes beyond which a connection gets no further deliveries.
     pub outbox_bytes_max: usize,
     /// What everybody may use; quotas of users and what connections say themselves come first.
@@ -60,6 +64,8 @@ impl Options {
             mqtt: mqtt::Settings::default().into(),
             nats: nats::Settings::default().into(),
             stomp: stomp::Settings::default().into(),
+            websocket: websocket::Settings::default().into(),
+            undecided: UndecidedSettings::default(),
             outbox_bytes_max: 256 << 10,
             quota: Quota::default(),
             memory: MemoryLimits::NONE,

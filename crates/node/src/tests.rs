@@ -31,6 +31,7 @@ mod spill_yields;
 mod stomp;
 mod throttle;
 mod turns;
+mod websocket;
 mod wide_links;
 
 use crate::{Node, Options};

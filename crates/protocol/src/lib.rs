@@ -21,6 +21,7 @@ pub mod amqp091;
 pub mod amqp10;
 mod connection_query;
 mod conventions;
+mod first_bytes;
 pub mod format;
 mod handler;
 mod login_names;
@@ -38,6 +39,9 @@ pub mod stomp;
 #[cfg(test)]
 mod tests;
 mod translation;
+mod undecided;
+pub mod web_origin;
+pub mod websocket;
 mod writer;
 
 pub use crate::connection_query::{
@@ -45,6 +49,7 @@ pub use crate::connection_query::{
     Traffic,
 };
 pub use crate::conventions::CONVENTIONS;
+pub use crate::first_bytes::FirstBytes;
 pub use crate::handler::{Close, Context, Host, ProtocolHandler, TurnedAway};
 pub use crate::names::SUBJECT_EXCHANGE;
 pub use crate::nats::reply_of;
@@ -53,6 +58,7 @@ pub use crate::peer::{
     Authentication, ClientProperties, ConnectionInfo, Credentials, Identity, Peer, Protocol,
 };
 pub use crate::shared_body::SharedBody;
+pub use crate::undecided::{Settings as UndecidedSettings, Undecided};
 pub use crate::writer::{AnyWriter, Writer};
 pub use advisory::SlowConsumerEvent;
 pub use translation::{amended, read_headers};

@@ -16,6 +16,21 @@ pub enum Protocol {
     Nats,
     /// STOMP.
     Stomp,
+    /// What is inside a WebSocket: its request says it, or the first bytes in it.
+    WebSocket,
+    /// Any of them, or what is inside a WebSocket: the first bytes of a connection say it.
+    Any,
+}
+
+impl Protocol {
+    /// The one whose clients wait to be greeted.
+    pub const GREETING: Protocol = Protocol::Nats;
+
+    /// Whether it is never text.
+    #[must_use]
+    pub fn is_binary(self) -> bool {
+        matches!(self, Protocol::Amqp | Protocol::Mqtt)
+    }
 }
 
 /// The other end of a connection, as the transport knows it.
@@ -29,6 +44,9 @@ pub struct Peer {
     pub local: bool,
     /// The transport is encrypted.
     pub encrypted: bool,
+    /// Something lies between the transport and the protocol: it is encrypted from the beginning or not at
+    /// all.
+    pub is_framed: bool,
     /// The verified name in the peer's TLS certificate.
     pub certificate_name: Option<String>,
     /// The slow-consumer policy of its listener.

@@ -56,7 +56,10 @@ impl Writer {
     #[must_use]
     pub fn new(protocol: Protocol) -> Writer {
         let protocol = match protocol {
-            Protocol::Amqp => AnyWriter::Amqp091(amqp091::Writer::default()),
+            // Until it is known what is spoken, nothing is written by it.
+            Protocol::Amqp | Protocol::WebSocket | Protocol::Any => {
+                AnyWriter::Amqp091(amqp091::Writer::default())
+            }
             Protocol::Mqtt => AnyWriter::Mqtt(Box::default()),
             Protocol::Nats => AnyWriter::Nats(nats::Writer::default()),
             Protocol::Stomp => AnyWriter::Stomp(Box::default()),

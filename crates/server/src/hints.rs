@@ -34,14 +34,14 @@ pub(crate) fn no_socket(setting: Option<&str>, path: &Path, error: &Error) -> St
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
     let folder = folder.unwrap_or(Path::new(".")).display();
     let named = setting.map(|name| format!(" ({name})")).unwrap_or_default();
-    let (name, value) = setting.map_or(("data", "PATH"), |name| (name, "PATH|off"));
+    let (name, value) = setting.map_or(("data", "PATH"), |name| (name, "unix:PATH"));
     let elsewhere = format!("choose another with --{name} {value}");
     let hint = match error.kind() {
         ErrorKind::NotFound => format!("make the folder '{folder}' first, or {elsewhere}"),
         ErrorKind::PermissionDenied => format!("{} '{folder}', or {elsewhere}", let_us("write to")),
         // Only a socket that a broker has left behind is replaced.
         ErrorKind::AddrInUse => format!("a file is there: move it away, or {elsewhere}"),
-        ErrorKind::InvalidInput => format!("choose a shorter one with --{name} {value}"),
+        ErrorKind::InvalidFilename => format!("choose a shorter one with --{name} {value}"),
         _ => elsewhere,
     };
     format!("cannot listen on '{}'{named}: {error}; {hint}", path.display())
@@ -55,6 +55,7 @@ fn let_us(verb: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::FileMode;
     use angarium_journal::Disk;
 
     #[track_caller]
@@ -90,13 +91,14 @@ mod tests {
     #[test]
     fn a_socket_that_cannot_be_made_names_its_setting_and_a_way_out() {
         let folder = tempfile::tempdir().unwrap();
-        let socket =
-            |path: &Path| crate::reactor::listeners::unix(Some("amqp-socket"), path).unwrap_err();
+        let socket = |path: &Path| {
+            crate::reactor::listeners::unix(Some("amqp"), path, FileMode(0o600)).unwrap_err()
+        };
         let missing = socket(&folder.path().join("missing/mq.sock"));
-        check(&missing, &["(amqp-socket)", "make the folder", "--amqp-socket PATH|off"]);
+        check(&missing, &["(amqp)", "make the folder", "--amqp unix:PATH"]);
         let file = folder.path().join("file");
         std::fs::write(&file, "").unwrap();
-        check(&socket(&file), &["(amqp-socket)", "a file is there: move it away"]);
+        check(&socket(&file), &["(amqp)", "a file is there: move it away"]);
         assert!(file.exists());
         check(&socket(&folder.path().join("x".repeat(200))), &["a shorter one"]);
         let denied = no_socket(None, Path::new("/d/s"), &ErrorKind::PermissionDenied.into());

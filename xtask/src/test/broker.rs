@@ -51,6 +51,7 @@ impl Broker {
         let mut command = Command::new(&program);
         command.args(["serve", "--http", "off", "--amqp", ANY_PORT, "--nats", ANY_PORT]);
         command.args(["--stomp", ANY_PORT, "--mqtt", ANY_PORT]);
+        command.args(["--ws", ANY_PORT, "--any", ANY_PORT]);
         command.args(["--shards", &shards.to_string(), "--data"]).arg(&data);
         // Spreads clients over the shards, so that AMQP clients are on other shards than their queues.
         command.args(["--clients-together", "0"]);
@@ -80,6 +81,8 @@ impl Broker {
                 "mqtts" => ("BROKER_TEST_MQTTS_PORT", port()),
                 "stomp" => ("BROKER_TEST_STOMP_PORT", port()),
                 "stomps" => ("BROKER_TEST_STOMPS_PORT", port()),
+                "ws" => ("BROKER_TEST_WS_PORT", port()),
+                "any" => ("BROKER_TEST_ANY_PORT", port()),
                 "nats-tls" => ("BROKER_TEST_NATS_TLS_PORT", port()),
                 _ => return None,
             })

@@ -5,7 +5,7 @@ use crate::options::Options;
 use angarium_engine::{ChannelId, ConnectionId, Engine, Refusal, Reply, SessionLoss, Settle, Time};
 use angarium_protocol::{
     Authentication, Close, ConnectionInfo, Context, Host, Peer, Protocol, ProtocolHandler,
-    QueryResult, TurnedAway, amqp10, amqp091, mqtt, nats, stomp,
+    QueryResult, TurnedAway, Undecided, amqp10, amqp091, mqtt, nats, stomp, websocket,
 };
 
 /// The protocol handler of a connection.
@@ -17,6 +17,8 @@ pub(crate) enum AnyHandler {
     Mqtt(Box<mqtt::Handler>),
     Nats(nats::Handler),
     Stomp(Box<stomp::Handler>),
+    /// Before it is known which one is spoken.
+    Undecided(Box<Undecided>),
 }
 
 macro_rules! each {
@@ -27,6 +29,7 @@ macro_rules! each {
             AnyHandler::Mqtt($handler) => $result,
             AnyHandler::Nats($handler) => $result,
             AnyHandler::Stomp($handler) => $result,
+            AnyHandler::Undecided($handler) => $result,
         }
     };
 }
@@ -57,6 +60,9 @@ impl AnyHandler {
             Protocol::Stomp => {
                 let settings = options.stomp.clone();
                 AnyHandler::Stomp(Box::new(stomp::Handler::new(id, peer, settings, now)))
+            }
+            Protocol::WebSocket | Protocol::Any => {
+                AnyHandler::Undecided(Box::new(Undecided::new(peer, &options.undecided, now)))
             }
         }
     }
@@ -94,6 +100,10 @@ impl AnyHandler {
         match self {
             AnyHandler::Nats(handler) => handler.turned_away(engine, why),
             AnyHandler::Stomp(handler) => handler.turned_away(why),
+            AnyHandler::Undecided(handler) => match handler.info().peer.protocol {
+                Protocol::WebSocket => websocket::turned_away(why),
+                _ => Vec::new(),
+            },
             AnyHandler::Amqp091(_) | AnyHandler::Amqp10(_) | AnyHandler::Mqtt(_) => Vec::new(),
         }
     }
@@ -102,6 +112,7 @@ impl AnyHandler {
     pub(crate) fn encrypted(&mut self, certificate_name: Option<String>) {
         match self {
             AnyHandler::Nats(handler) => handler.encrypted(certificate_name),
+            AnyHandler::Undecided(handler) => handler.encrypted(certificate_name),
             // TLS comes first or not at all.
             AnyHandler::Amqp091(_)
             | AnyHandler::Amqp10(_)

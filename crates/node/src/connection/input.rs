@@ -16,14 +16,27 @@ const JOINED_BYTES_MIN: usize = 2 << 10;
 impl Node {
     /// Bytes arrived.
     pub fn received(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        if connection.ended.is_some() {
+            return;
+        }
+        connection.traffic.bytes_received += bytes.len() as u64;
+        connection.is_active = true;
+        if connection.framing.is_some() {
+            return self.received_framed(now, id, bytes);
+        }
+        self.take_input(now, id, bytes);
+    }
+
+    /// Takes what a connection's protocol handler is to have.
+    #[inline]
+    pub(crate) fn take_input(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) {
         let before = self.publish_counts();
         let Some(connection) = self.connections.get_mut(id) else { return };
         if connection.ended.is_some() {
             return;
         }
         self.engine.begin_work_budget();
-        connection.traffic.bytes_received += bytes.len() as u64;
-        connection.is_active = true;
         if connection.carry.is_empty() {
             let used = self.drive(now, id, bytes);
             if let Some(connection) = self.connections.get_mut(id) {

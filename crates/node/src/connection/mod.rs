@@ -2,6 +2,8 @@
 
 mod calls;
 pub(crate) mod credentials;
+mod framed_input;
+pub(crate) mod framing;
 pub(crate) mod handler;
 pub(crate) mod in_process;
 pub(crate) mod in_process_events;
@@ -15,6 +17,7 @@ pub(crate) mod replies;
 pub(crate) mod sweep;
 pub(crate) mod table;
 
+use crate::connection::framing::Framing;
 use crate::connection::handler::AnyHandler;
 use crate::connection::proof::Proof;
 use crate::connection::read_pause::WaitsFor;
@@ -28,6 +31,8 @@ use angarium_protocol::{Peer, Traffic};
 pub(crate) struct Connection {
     pub(crate) handler: AnyHandler,
     pub(crate) peer: Peer,
+    /// What lies below the handler, where something does.
+    pub(crate) framing: Option<Box<Framing>>,
     /// By what it has logged in, or tries to.
     pub(crate) proof: Proof,
     pub(crate) connected_at: Time,

@@ -59,6 +59,7 @@ impl Node {
         let connection = self.connections.get(id);
         let deadline = connection.and_then(|connection| connection.handler.deadline());
         if deadline.is_some_and(|due| due <= now)
+            && !self.greet_silent(now, id)
             && let Some(Err(close)) =
                 self.with_handler(now, id, |handler, context| handler.expire(context))
         {

@@ -25,9 +25,13 @@ pub(crate) struct Connections {
     pub(crate) resumable: Vec<ConnectionId>,
     /// Connections that go on with kept input in the next turn.
     pub(crate) resting: VecDeque<ConnectionId>,
-    /// Connections that are closing, and when they end at the latest. Entries of connections that have gone
-    /// are ignored.
+    /// Connections that are closing, or wait to be greeted, and when that ends at the latest. Entries of
+    /// connections that have gone are ignored.
     pub(crate) closing: BTreeSet<(Time, ConnectionId)>,
+    /// Connections whose clients have closed their WebSockets and that are not ended yet.
+    pub(crate) closed: Vec<ConnectionId>,
+    /// Room for what is inside the frames of one read.
+    pub(crate) unframed: Vec<u8>,
     pub(crate) next_sweep: Option<Time>,
     /// How many slots the sweep under way has looked at; 0: none is under way.
     pub(crate) swept: usize,

@@ -4,6 +4,7 @@
 
 pub(crate) mod batch;
 pub(crate) mod conflated;
+mod frames;
 mod marks;
 mod oldest;
 mod piece;
@@ -18,6 +19,7 @@ use crate::memory::account::MemoryWait;
 use crate::shard::remote_connection::RemoteConnection;
 use angarium_engine::{SlowConsumerPolicy, drop_elsewhere};
 use angarium_protocol::Writer;
+use angarium_protocol::websocket::Outgoing;
 use std::cell::Cell;
 use std::collections::VecDeque;
 
@@ -51,6 +53,8 @@ pub struct SlowConsumerInfo {
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     pub(crate) writer: Writer,
+    /// The frames in which it is sent, where it is.
+    pub(crate) framing: Option<Box<Outgoing>>,
     /// What comes before the output's bytes. They are boxed, since the list moves when it grows: those of
     /// many slow consumers that are sent the same grow in the same step.
     pieces: VecDeque<Box<Piece>>,
@@ -116,13 +120,25 @@ impl Outbox {
         self.unsent_and_held() + self.conflated.as_ref().map_or(0, |kept| kept.bytes())
     }
 
-    /// Those of them that are to be sent next: all, or the rest of a piece, or of a part of one.
+    /// What is to be sent next: all, or the rest of a piece, or of a part of one, or of a frame.
     #[inline]
     pub(crate) fn pending(&self) -> &[u8] {
+        if self.framing.is_some() {
+            return self.pending_parts().and_then(|mut parts| parts.next()).unwrap_or_default();
+        }
         if self.pieces.is_empty() {
             return &self.writer.output.bytes[self.sent..];
         }
         self.parts().next().unwrap_or_default()
+    }
+
+    /// The same part by part, this one first, where it lies in several places.
+    #[inline]
+    pub(crate) fn pending_parts(&self) -> Option<impl Iterator<Item = &[u8]>> {
+        let parts = (!self.pieces.is_empty() && self.framing.is_none()).then(|| self.parts());
+        let frame = self.framing.as_ref().map(|framing| self.frame_parts(framing));
+        let any = parts.is_some() || frame.is_some();
+        any.then(|| frame.into_iter().flatten().chain(parts.into_iter().flatten()))
     }
 
     /// Those of them that lie in pieces, part by part, up to where some were taken out.
@@ -130,12 +146,6 @@ impl Outbox {
         let sent = std::iter::once(self.sent).chain(std::iter::repeat(0));
         let pieces = self.pieces.iter().zip(sent).take_while(|(piece, _)| !piece.has_holes());
         pieces.flat_map(|(piece, sent)| piece.pending(sent))
-    }
-
-    /// Whether some do.
-    #[inline]
-    pub(crate) fn has_pieces(&self) -> bool {
-        !self.pieces.is_empty()
     }
 
     /// Notes that `bytes` were sent; says whether a piece has ended, or part of what is large, and there is
@@ -272,6 +282,9 @@ impl Outbox {
         self.sent = 0;
         self.droppable = None;
         self.conflated = None;
+        if let Some(framing) = &mut self.framing {
+            framing.discard();
+        }
     }
 
     /// Drops all pieces; many of them on another thread.

@@ -50,7 +50,7 @@ impl Droppable {
             && self.spent > 0
         {
             self.marks_bytes -= next.marks_len();
-            let copied = next.close_holes(0);
+            let copied = next.close_holes(0, 0);
             self.marks_bytes += next.marks_len();
             self.note_copied(copied);
         }
@@ -141,18 +141,18 @@ impl Outbox {
 
     /// Takes all messages out of a piece that are not sent in part.
     fn drop_in(&mut self, at: usize, lost: impl FnMut(Whose, Lost)) {
+        let (sent, promised) = if at == 0 { (self.sent, self.promised()) } else { (0, 0) };
         let Some(droppable) = &mut self.droppable else { return };
-        let sent = if at == 0 { self.sent } else { 0 };
         let piece = &mut self.pieces[at];
         droppable.spent += 1;
         droppable.marks_bytes -= piece.marks_len();
-        let dropped = piece.take_out(sent, lost);
+        let dropped = piece.take_out(sent + promised, lost);
         self.pieces_bytes -= dropped;
         if dropped == 0 || (at > 0 && piece.may_keep_holes()) {
             droppable.marks_bytes += piece.marks_len();
             return;
         }
-        droppable.note_copied(piece.close_holes(sent));
+        droppable.note_copied(piece.close_holes(sent, promised));
         self.pieces_bytes -= sent;
         self.sent -= sent;
         self.tidy_piece(at);

@@ -117,9 +117,9 @@ impl Piece {
         self.holes_bytes < self.bytes.len() / HOLES_PART
     }
 
-    /// Makes what is left of it, from `sent` on, one. Nothing can be taken out of it any more. Returns how
-    /// many bytes were copied.
-    pub(super) fn close_holes(&mut self, sent: usize) -> usize {
+    /// Makes what is left of it, from `sent` on, one; nothing was taken out of the next `kept` bytes. Nothing
+    /// can be taken out of it any more. Returns how many bytes were copied.
+    pub(super) fn close_holes(&mut self, sent: usize, kept: usize) -> usize {
         if self.holes_bytes == 0 && sent == 0 {
             return 0;
         }
@@ -127,7 +127,9 @@ impl Piece {
         let mut from = sent;
         // Where all goes it is not to be looked at twice.
         if self.len() > sent {
-            for message in Marked::new(&self.marks).skip_while(|message| message.start < sent) {
+            for message in
+                Marked::new(&self.marks).skip_while(|message| message.start < sent + kept)
+            {
                 left.extend_from_slice(&self.bytes[from..message.start]);
                 from = message.start + message.bytes;
             }

@@ -21,7 +21,8 @@ fn check(writes: usize, bytes: usize, takes: fn(usize) -> usize) {
     let (mut written, mut taken) = (0, 0);
     let mut take = |outbox: &mut Outbox, most: usize| {
         let pending: Vec<u8> = outbox.parts().flatten().copied().collect();
-        let pending = if outbox.has_pieces() { &pending[..] } else { outbox.pending() };
+        let pending =
+            if outbox.pending_parts().is_some() { &pending[..] } else { outbox.pending() };
         assert!(pending.starts_with(outbox.pending()));
         let count = pending.len().min(most);
         assert!(pending[..count].iter().enumerate().all(|(at, &it)| it == byte(taken + at)));
@@ -77,7 +78,8 @@ fn large_bodies_leave_whole_by_steps_of_any_size() {
             assert_eq!(outbox.unsent(), expected.len() - taken.len());
             assert!(!outbox.pending().is_empty());
             let pending: Vec<u8> = outbox.parts().flatten().copied().collect();
-            let pending = if outbox.has_pieces() { &pending[..] } else { outbox.pending() };
+            let pending =
+                if outbox.pending_parts().is_some() { &pending[..] } else { outbox.pending() };
             let count = pending.len().min(step);
             taken.extend_from_slice(&pending[..count]);
             outbox.advance(count);

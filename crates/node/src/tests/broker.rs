@@ -125,8 +125,12 @@ impl Broker {
 
     /// Connects a client that says nothing yet.
     pub(super) fn accept(&mut self, name: &str, shard: usize, protocol: Protocol) {
+        self.accept_as(name, shard, Peer { protocol, ..Peer::default() });
+    }
+
+    pub(super) fn accept_as(&mut self, name: &str, shard: usize, peer: Peer) {
         let shard = shard % self.nodes.len();
-        let peer = Peer { protocol, address: "here:1".to_owned(), ..Peer::default() };
+        let peer = Peer { address: "here:1".to_owned(), ..peer };
         let id = Some(self.nodes[shard].connected(self.now, peer));
         self.clients.insert(name.to_owned(), Client { shard, id, ..Client::default() });
         self.settle_down();
@@ -165,11 +169,29 @@ impl Broker {
         self.settle_down();
     }
 
+    /// The same, bytes.
+    pub(super) fn say_bytes(&mut self, name: &str, bytes: &[u8]) {
+        self.send_bytes(name, bytes);
+        self.settle_down();
+    }
+
     /// Lets a client send.
     pub(super) fn send(&mut self, name: &str, text: &str) {
+        self.send_bytes(name, text.as_bytes());
+    }
+
+    fn send_bytes(&mut self, name: &str, bytes: &[u8]) {
         let client = &self.clients[name];
         let id = client.id.expect("it is connected");
-        self.nodes[client.shard].received(self.now, id, text.as_bytes());
+        self.nodes[client.shard].received(self.now, id, bytes);
+    }
+
+    /// Lets all shards begin to shut down.
+    pub(super) fn shut_down(&mut self, why: &str) {
+        for node in &mut self.nodes {
+            node.shutdown(self.now, why);
+        }
+        self.settle_down();
     }
 
     /// Lets time pass.
@@ -183,8 +205,20 @@ impl Broker {
 
     /// What a client heard since it was last asked.
     pub(super) fn heard(&mut self, name: &str) -> String {
-        let heard = std::mem::take(&mut self.clients.get_mut(name).expect("it is known").heard);
-        String::from_utf8(heard).unwrap()
+        String::from_utf8(self.heard_bytes(name)).unwrap()
+    }
+
+    /// The same, bytes.
+    pub(super) fn heard_bytes(&mut self, name: &str) -> Vec<u8> {
+        std::mem::take(&mut self.clients.get_mut(name).expect("it is known").heard)
+    }
+
+    /// Has a client that is deaf hear that number of bytes.
+    pub(super) fn hear_some(&mut self, name: &str, count: usize) {
+        let client = self.clients.get_mut(name).expect("it is known");
+        let (node, id) = (&mut self.nodes[client.shard], client.id.expect("it is connected"));
+        client.heard.extend(&node.outgoing(id)[..count]);
+        node.sent(id, count);
     }
 
     pub(super) fn is_connected(&self, name: &str) -> bool {

@@ -85,7 +85,7 @@ impl Handler {
 
     fn about_server(&self, connect_info: bool, ldm: bool) -> Info {
         let settings = &self.settings;
-        let may_encrypt = !self.peer.encrypted;
+        let may_encrypt = !self.peer.encrypted && !self.peer.is_framed;
         Info {
             server_id: settings.server_id.clone(),
             server_name: settings.server_name.clone(),
@@ -106,7 +106,12 @@ impl Handler {
             tls_available: may_encrypt && settings.tls == Tls::Available,
             tls_verify: settings.tls_verify,
             ldm,
-            connect_urls: settings.connect_urls.clone(),
+            // They lead to listeners without WebSocket.
+            connect_urls: if self.peer.is_framed {
+                Vec::new()
+            } else {
+                settings.connect_urls.clone()
+            },
             connect_info,
             remote_account: if connect_info { self.vhost.clone() } else { String::new() },
             ..Info::default()

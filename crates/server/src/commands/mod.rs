@@ -21,6 +21,8 @@ mod serve;
 #[cfg(test)]
 mod tests;
 mod transport;
+#[cfg(test)]
+mod transport_tests;
 
 use angarium_bench::secrets;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};

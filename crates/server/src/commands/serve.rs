@@ -9,18 +9,18 @@ use crate::logs::{self, LevelSwitch};
 use crate::memory;
 use crate::reactor::listeners::Bound;
 use crate::reactor::{self, Clock, HandedOutFile, Mailbox, Start, listeners};
-use crate::settings::{self, Encryption, LogFormat, Settings, Sources};
+use crate::settings::{self, Encryption, FileMode, LogFormat, Settings, Sources};
 use crate::signals;
 use angarium_engine::limits::Limits;
 use angarium_engine::{self as engine, HandedOut, Quota, Time};
 use angarium_journal::{Disk, Storage};
 use angarium_node::{MemoryLimits, Node, Options, SpillOptions};
-use angarium_protocol::{amqp10, amqp091, mqtt, nats, stomp};
+use angarium_protocol::{UndecidedSettings, amqp10, amqp091, mqtt, nats, stomp, websocket};
 use clap::ArgMatches;
 use std::ffi::OsString;
-use std::fs::{DirBuilder, Permissions};
+use std::fs::DirBuilder;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
@@ -124,11 +124,7 @@ fn sources(matches: &ArgMatches) -> Sources {
 /// The socket for administration, which only the folder's owner can reach.
 fn administration(data: &Path) -> Option<UnixListener> {
     let path = data.join(SOCKET_NAME);
-    let listener = listeners::unix(None, &path).and_then(|listener| {
-        std::fs::set_permissions(&path, Permissions::from_mode(0o600))
-            .map(|()| listener)
-            .map_err(|error| format!("cannot protect '{}': {error}", path.display()))
-    });
+    let listener = listeners::unix(None, &path, FileMode(0o600));
     listener.inspect_err(|error| tracing::warn!(%error, "no administration by socket")).ok()
 }
 
@@ -222,18 +218,23 @@ pub(crate) fn options(
         mqtt: Arc::new(mqtt_settings(settings)),
         nats: Arc::new(nats_settings(settings, &server_id)),
         stomp: Arc::new(stomp_settings(settings)),
+        websocket: Arc::new(websocket_settings(settings)),
+        undecided: undecided_settings(settings),
         quota: quota(settings),
-        memory: MemoryLimits {
-            all: memory,
-            user: settings.user_memory_max.map_or(u64::MAX, |bytes| bytes.0),
-            connection: settings.connection_memory_max.map_or(u64::MAX, |bytes| bytes.0),
-        },
+        memory: memory_limits(settings, memory),
         send_timeout: settings.send_timeout.map(|timeout| timeout.0),
         spill: SpillOptions { bytes_max: settings.spool_bytes_max.0, ..SpillOptions::default() },
         local_users: settings.loopback_users.clone(),
         shards,
         ..Options::alone(seed)
     })
+}
+
+/// What peers may hold of `all` memory for them.
+fn memory_limits(settings: &Settings, all: u64) -> MemoryLimits {
+    let of = |most: Option<settings::ByteCount>| most.map_or(u64::MAX, |bytes| bytes.0);
+    let (user, connection) = (of(settings.user_memory_max), of(settings.connection_memory_max));
+    MemoryLimits { all, user, connection }
 }
 
 /// The quota of all users without their own.
@@ -264,6 +265,20 @@ fn mqtt_settings(settings: &Settings) -> mqtt::Settings {
     }
 }
 
+/// Which requests open a WebSocket.
+fn websocket_settings(settings: &Settings) -> websocket::Settings {
+    let names = settings.http_hosts.iter().cloned().chain(http::machine_name());
+    websocket::Settings { names: names.collect(), origins: settings.ws_origins.clone() }
+}
+
+/// How long it may be unknown what a client speaks.
+fn undecided_settings(settings: &Settings) -> UndecidedSettings {
+    UndecidedSettings {
+        patience: settings.handshake_timeout.0,
+        silence: settings.nats_silence.map(|span| span.0),
+    }
+}
+
 /// STOMP's settings.
 fn stomp_settings(settings: &Settings) -> stomp::Settings {
     stomp::Settings {
@@ -287,7 +302,7 @@ fn amqp10_settings(settings: &Settings, scram_secret: [u8; 32]) -> amqp10::Setti
 
 /// The NATS protocol's settings.
 fn nats_settings(settings: &Settings, server_id: &[u8; 8]) -> nats::Settings {
-    let listen = settings.nats.or(settings.nats_tls);
+    let listen = settings.nats.addresses().chain(settings.nats_tls.addresses()).next();
     let defaults = nats::Settings::default();
     let advertised = settings.nats_advertise.as_ref();
     let (host, port) = (advertised.map(|it| it.host.clone()), advertised.and_then(|it| it.port));

@@ -25,7 +25,7 @@ mod users;
 /// A broker on free ports of this host; ends with its value.
 pub(super) struct Running {
     mailbox: Mailbox,
-    shards: Option<reactor::Running>,
+    pub(super) shards: Option<reactor::Running>,
     amqp: String,
     pub(super) nats: String,
     pub(super) http: String,
@@ -60,10 +60,9 @@ impl Running {
         further: &[(&str, &str)],
     ) -> Running {
         let data = folder.path().display().to_string();
-        let socket = folder.path().join("amqp.sock").display().to_string();
+        let amqp = format!("127.0.0.1:0,unix:{data}/amqp.sock");
         let flags = [
-            ("amqp", "127.0.0.1:0"),
-            ("amqp-socket", &socket),
+            ("amqp", amqp.as_str()),
             ("nats", "127.0.0.1:0"),
             ("stomp", "127.0.0.1:0"),
             ("mqtt", "127.0.0.1:0"),

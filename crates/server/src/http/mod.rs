@@ -21,6 +21,7 @@ mod subjects;
 mod views;
 mod warnings;
 
+pub(crate) use hosts::machine_name;
 pub use mailboxes::Mailboxes;
 #[cfg(test)]
 pub(crate) use serve::BODY_BYTES_MAX;

@@ -1,16 +1,17 @@
 //! How clients come to the shard: accepted, placed, taken in; with TLS from the start, later, or never.
 
 use super::client::{Client, Phase};
+use super::listeners::Accepted;
 use super::mailbox::Letter;
+use super::proxy_protocol;
 use super::shard::{CLIENT, LISTENER, Shard};
-use super::socket::Socket;
+use super::socket::{Received, Socket};
 use super::tls::{MayEncrypt, Tls};
 use crate::allocator;
 use crate::reactor::input_coalescing::Stream;
 use crate::settings::{ListenerKind, Transport};
-use angarium_protocol::{Peer, TurnedAway};
+use angarium_protocol::TurnedAway;
 use rustix::event::epoll::{self, EventFlags};
-use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 /// The first byte of a TLS handshake (RFC 8446, 5.1: the record's type).
@@ -41,7 +42,7 @@ impl Shard {
             let Some(listener) = self.listeners.get(index) else { return };
             match listener.accept() {
                 Ok(None) => return,
-                Ok(Some((fd, peer))) => self.accepted(fd, peer, listener.kind),
+                Ok(Some(accepted)) => self.accepted(accepted, listener.kind),
                 Err(error) => {
                     if let Some(held_back) = self.complaints.pass(Instant::now()) {
                         tracing::error!(%error, held_back, "cannot accept connections");
@@ -55,23 +56,24 @@ impl Shard {
     }
 
     /// Hands an accepted client to a shard; at home.
-    fn accepted(&mut self, fd: OwnedFd, peer: Peer, kind: &ListenerKind) {
+    fn accepted(&mut self, accepted: Accepted, kind: &ListenerKind) {
         if let Err((refusal, why)) = self.may_begin() {
             self.counters.refused += 1;
             if let Some(held_back) = self.complaints.pass(Instant::now()) {
-                let peer = peer.address.as_str();
+                let peer = accepted.peer.address.as_str();
                 tracing::warn!(peer, why, held_back, "client refused");
             }
             if kind.transport != Transport::Tls {
                 // It may have gone by now.
-                let _ = Socket::new(fd).send(&self.node.turned_away(self.now, &peer, refusal));
+                let text = self.node.turned_away(self.now, &accepted.peer, refusal);
+                let _ = Socket::new(accepted.fd).send(&text);
             }
             return;
         }
         let Some(tls) = self.may_encrypt(kind.transport) else { return };
         match self.directory.place(kind.placement, self.settings.clients_together) {
-            shard if shard == self.directory.here => self.take_client(fd, peer, tls),
-            shard => self.directory.send(shard, Letter::Client(fd, peer, tls)),
+            shard if shard == self.directory.here => self.take_client(accepted, tls),
+            shard => self.directory.send(shard, Letter::Client(accepted, tls)),
         }
     }
 
@@ -94,14 +96,15 @@ impl Shard {
         let certificates = self.certificates.as_mut();
         let with = || certificates.map(|certificates| certificates.acceptance(Instant::now()));
         match transport {
-            Transport::Tcp | Transport::Unix => Some(MayEncrypt::Never),
+            Transport::Tcp => Some(MayEncrypt::Never),
             Transport::Tls => with().map(MayEncrypt::AtOnce),
             Transport::StartTls => Some(with().map_or(MayEncrypt::Never, MayEncrypt::Greeted)),
         }
     }
 
     /// Takes a client over that was handed to this shard.
-    pub(super) fn take_client(&mut self, fd: OwnedFd, peer: Peer, may_encrypt: MayEncrypt) {
+    pub(super) fn take_client(&mut self, accepted: Accepted, may_encrypt: MayEncrypt) {
+        let Accepted { fd, peer, is_proxied } = accepted;
         let (tls, may_begin_tls) = match may_encrypt {
             MayEncrypt::Never => (None, None),
             MayEncrypt::Greeted(with) => (None, Some(with)),
@@ -119,7 +122,10 @@ impl Shard {
             tls,
             may_begin_tls,
             tells_tls: false,
-            phase: Phase::Handshaking(Box::new(peer)),
+            phase: match is_proxied {
+                true => Phase::Proxied(Box::new(peer), Vec::new()),
+                false => Phase::Handshaking(Box::new(peer)),
+            },
             watched: Some(EventFlags::IN),
             is_full: false,
             is_waiting: false,
@@ -133,7 +139,44 @@ impl Shard {
             tracing::error!(%error, "cannot watch a connection");
             self.clients.remove(index);
             self.directory.left();
-        } else if is_plain {
+        } else if is_plain && !is_proxied {
+            self.handshaken(index);
+        }
+    }
+
+    /// Takes what has come of the header that a client's proxy sends first, and nothing behind it.
+    pub(super) fn take_proxy_header(&mut self, index: usize) {
+        let Some(client) = self.clients.get(index) else { return };
+        let Phase::Proxied(peer, header) = &mut client.phase else { return };
+        let before = header.len();
+        let room = &mut self.block[..proxy_protocol::HEADER_BYTES_MAX - before];
+        let count = match client.socket.look(room) {
+            Received::Bytes(count) => count,
+            Received::Nothing => return,
+            Received::Ended => return self.drop_client(index),
+        };
+        header.extend_from_slice(&room[..count]);
+        let (used, from) = match proxy_protocol::parse(header) {
+            proxy_protocol::Header::Incomplete => (header.len(), None),
+            proxy_protocol::Header::Whole(used, from) => (used, Some(from)),
+            proxy_protocol::Header::Wrong(why) => {
+                let peer = peer.address.clone();
+                self.log_failed_handshake(Some(peer), why);
+                self.counters.handshakes_failed += 1;
+                return self.drop_client(index);
+            }
+        };
+        // It was there just now.
+        let _ = client.socket.receive(&mut room[..used - before]);
+        let Some(from) = from else { return };
+        let mut peer = std::mem::take(&mut **peer);
+        // This host is meant by its own proxies alone.
+        peer.local &= from.is_some_and(|from| from.ip().to_canonical().is_loopback());
+        if let Some(from) = from {
+            peer.address = from.to_string();
+        }
+        client.phase = Phase::Handshaking(Box::new(peer));
+        if client.tls.is_none() {
             self.handshaken(index);
         }
     }
@@ -147,6 +190,9 @@ impl Shard {
             let with = client.may_begin_tls.take().filter(|_| first == TLS_HANDSHAKE);
             client.tls = with.and_then(Tls::begin);
             client.tells_tls = client.tls.is_some();
+            if let (true, Phase::Open(id)) = (client.tells_tls, &client.phase) {
+                self.node.encrypts(self.now, *id);
+            }
         }
     }
 
@@ -157,7 +203,7 @@ impl Shard {
             && let (Some(tls), Phase::Open(id)) = (&client.tls, &client.phase)
             && !tls.is_handshaking()
         {
-            self.node.encrypted(*id, tls.certificate_name());
+            self.node.encrypted(self.now, *id, tls.certificate_name());
             client.tells_tls = false;
             self.judge_new_certificate(index);
         }
@@ -179,10 +225,10 @@ impl Shard {
         self.judge_new_certificate(index);
     }
 
-    /// Logs that a TLS handshake failed, at most once a second.
+    /// Logs that a handshake before the protocol's failed, at most once a second.
     pub(super) fn log_failed_handshake(&mut self, peer: Option<String>, error: &str) {
         if let Some(held_back) = self.complaints.pass(Instant::now()) {
-            tracing::info!(peer, error, held_back, "TLS handshake failed");
+            tracing::info!(peer, error, held_back, "handshake failed");
         }
     }
 
@@ -192,7 +238,7 @@ impl Shard {
         if client.tls.as_ref().is_some_and(|tls| tls.is_handshaking()) {
             self.counters.handshakes_failed += 1;
             let peer = match &client.phase {
-                Phase::Handshaking(peer) => Some(peer.address.clone()),
+                Phase::Proxied(peer, _) | Phase::Handshaking(peer) => Some(peer.address.clone()),
                 Phase::Open(id) => {
                     self.node.connection(self.now, *id).map(|it| it.info.peer.address.clone())
                 }

@@ -33,6 +33,8 @@ pub(crate) struct Client {
 /// How far a client has come.
 #[derive(Debug)]
 pub(crate) enum Phase {
+    /// The header of its proxy is awaited, of which this has come.
+    Proxied(Box<Peer>, Vec<u8>),
     /// Its TLS handshake runs; the node does not know it yet.
     Handshaking(Box<Peer>),
     /// The node has it.
@@ -55,7 +57,7 @@ impl Client {
     pub(crate) fn id(&self) -> Option<ConnectionId> {
         match self.phase {
             Phase::Open(id) => Some(id),
-            Phase::Handshaking(_) | Phase::Lingering { .. } => None,
+            Phase::Proxied(..) | Phase::Handshaking(_) | Phase::Lingering { .. } => None,
         }
     }
 

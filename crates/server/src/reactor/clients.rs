@@ -173,6 +173,9 @@ impl Shard {
             self.watch(index);
             return;
         }
+        if matches!(client.phase, Phase::Proxied(..)) {
+            return self.take_proxy_header(index);
+        }
         self.look_for_tls(index);
         let Some(client) = self.clients.get(index) else { return };
         let bytes = self.read_budget.of(index);
@@ -420,17 +423,17 @@ impl Shard {
     /// Closes a client that has stayed too long in its phase.
     pub(super) fn overdue(&mut self, index: usize) {
         if let Some(client) = self.clients.get(index)
-            && let Phase::Handshaking(peer) = &client.phase
+            && let Phase::Handshaking(peer) | Phase::Proxied(peer, _) = &client.phase
         {
-            let (peer, why) = (peer.address.clone(), "TLS handshake took too long");
-            self.log_failed_handshake(Some(peer), why);
+            let peer = peer.address.clone();
+            self.log_failed_handshake(Some(peer), "the handshake took too long");
             self.counters.handshakes_failed += 1;
         }
         self.drop_client(index);
     }
 
     /// Closes a client's transport and disconnects it from the node.
-    fn drop_client(&mut self, index: usize) {
+    pub(super) fn drop_client(&mut self, index: usize) {
         self.reset_if_late(index);
         let Some(client) = self.clients.remove(index) else { return };
         self.directory.left();

@@ -1,16 +1,18 @@
 //! Sockets that clients connect to.
 
 use crate::hints;
-use crate::settings::{LISTENERS, ListenerKind, Place, Settings, Transport};
+use crate::settings::{FileMode, LISTENERS, ListenerKind, Networks, Settings, Transport};
 use angarium_engine::SlowConsumerPolicy;
 use angarium_protocol::{Peer, Protocol};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, SocketAddrAny, SocketFlags, SocketType, acceptfrom_with, sockopt,
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, acceptfrom_with, sockopt,
 };
+use std::fs::Permissions;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
@@ -29,10 +31,21 @@ pub(crate) struct Listener {
     slow_consumer_policy: Option<SlowConsumerPolicy>,
     /// The congestion control for clients elsewhere: the machine's.
     congestion_control: Option<String>,
+    /// From where proxies connect.
+    proxies: Networks,
     /// A Unix socket's file, removed when the broker stops.
     file: Option<PathBuf>,
     /// For people: `amqp on 0.0.0.0:5672`.
     pub(crate) shown: String,
+}
+
+/// A client that has connected.
+#[derive(Debug)]
+pub(crate) struct Accepted {
+    pub(crate) fd: OwnedFd,
+    pub(crate) peer: Peer,
+    /// It is a proxy, which says first for whom it connects.
+    pub(crate) is_proxied: bool,
 }
 
 /// A port for clients that is taken.
@@ -40,9 +53,9 @@ type BoundListener = (&'static ListenerKind, Bound);
 
 /// Takes every TCP port that the settings ask for. Clients cannot connect before [`listen_all`].
 pub(crate) fn bind_all(settings: &Settings) -> Result<Vec<BoundListener>, String> {
-    let ports = LISTENERS.iter().filter_map(|kind| match (kind.place)(settings)? {
-        Place::Tcp(address) => Some(bind(kind.name, address).map(|bound| (kind, bound))),
-        Place::Unix(_) => None,
+    let ports = LISTENERS.iter().flat_map(|kind| {
+        let addresses = (kind.places)(settings).addresses();
+        addresses.map(move |address| bind(kind.name, address).map(|bound| (kind, bound)))
     });
     ports.collect()
 }
@@ -62,20 +75,23 @@ pub(crate) fn listen_all(
             kind,
             slow_consumer_policy: (kind.slow_consumer_policy)(settings),
             congestion_control,
+            proxies: settings.proxy_protocol_from.clone(),
             file: None,
             shown: format!("{} on {address}", kind.name),
         })
     });
-    let sockets = LISTENERS.iter().filter_map(|kind| match (kind.place)(settings)? {
-        Place::Tcp(_) => None,
-        Place::Unix(path) => Some(unix(Some(kind.setting), path).map(|socket| Listener {
-            fd: socket.into(),
-            kind,
-            slow_consumer_policy: (kind.slow_consumer_policy)(settings),
-            congestion_control: None,
-            file: Some(path.to_owned()),
-            shown: format!("{} on {}", kind.name, path.display()),
-        })),
+    let sockets = LISTENERS.iter().flat_map(|kind| {
+        (kind.places)(settings).paths().map(move |path| {
+            unix(Some(kind.name), path, settings.unix_socket_mode).map(|socket| Listener {
+                fd: socket.into(),
+                kind,
+                slow_consumer_policy: (kind.slow_consumer_policy)(settings),
+                congestion_control: None,
+                proxies: Networks::default(),
+                file: Some(path.to_owned()),
+                shown: format!("{} on {}", kind.name, path.display()),
+            })
+        })
     });
     ports.chain(sockets).collect()
 }
@@ -129,35 +145,58 @@ pub(super) fn complaint(name: &str, address: SocketAddr, error: Errno) -> String
     format!("cannot listen on {address} ({name}): {error}{hint}")
 }
 
-/// Binds a Unix socket, non-blocking, for that setting, if it is for one. A socket file that a process has
-/// left behind is replaced.
-pub(crate) fn unix(setting: Option<&str>, path: &Path) -> Result<UnixListener, String> {
-    let complain = |error| hints::no_socket(setting, path, &error);
-    if std::os::unix::net::UnixStream::connect(path).is_ok() {
-        let taken = std::io::Error::new(ErrorKind::ResourceBusy, "another program listens there");
-        return Err(complain(taken));
+/// Binds a Unix socket, non-blocking, for that setting, if it is for one. A socket file that nobody listens
+/// to, because a process has left it behind, is replaced.
+pub(crate) fn unix(
+    setting: Option<&str>,
+    path: &Path,
+    mode: FileMode,
+) -> Result<UnixListener, String> {
+    listen_unix(path, mode).map_err(|error| hints::no_socket(setting, path, &error))
+}
+
+fn listen_unix(path: &Path, mode: FileMode) -> std::io::Result<UnixListener> {
+    let address = SocketAddrUnix::new(path)?;
+    let new = || {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+    };
+    match rustix::net::connect(&new()?, &address) {
+        // More wait to be accepted than may.
+        Ok(()) | Err(Errno::AGAIN) => {
+            let text = "another program listens there";
+            return Err(std::io::Error::new(ErrorKind::ResourceBusy, text));
+        }
+        Err(Errno::CONNREFUSED) if is_socket(path) => std::fs::remove_file(path)?,
+        // What is the matter is said when it is bound.
+        Err(_) => {}
     }
-    use std::os::unix::fs::FileTypeExt;
-    if std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket()) {
-        std::fs::remove_file(path).map_err(complain)?;
-    }
-    UnixListener::bind(path)
-        .and_then(|socket| socket.set_nonblocking(true).map(|()| socket))
-        .map_err(complain)
+    let socket = new()?;
+    rustix::net::bind(&socket, &address)?;
+    // Nobody can connect before it listens.
+    std::fs::set_permissions(path, Permissions::from_mode(mode.0))?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(socket.into())
+}
+
+fn is_socket(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket())
 }
 
 impl Listener {
     /// Takes the next client that waits, if one does. An error: the process or the machine has no descriptor
     /// or memory left.
-    pub(crate) fn accept(&self) -> Result<Option<(OwnedFd, Peer)>, Errno> {
+    pub(crate) fn accept(&self) -> Result<Option<Accepted>, Errno> {
         loop {
             match acceptfrom_with(&self.fd, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
                 Ok((fd, address)) => {
+                    let address = address.and_then(|address| SocketAddr::try_from(address).ok());
+                    let is_proxied = address.is_some_and(|it| self.proxies.have(it.ip()));
                     let peer = self.peer(address);
-                    if self.kind.transport != Transport::Unix {
+                    if self.file.is_none() {
                         self.tune(&fd, peer.local);
                     }
-                    return Ok(Some((fd, peer)));
+                    return Ok(Some(Accepted { fd, peer, is_proxied }));
                 }
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
@@ -168,8 +207,7 @@ impl Listener {
         }
     }
 
-    fn peer(&self, address: Option<SocketAddrAny>) -> Peer {
-        let address = address.and_then(|address| SocketAddr::try_from(address).ok());
+    fn peer(&self, address: Option<SocketAddr>) -> Peer {
         let (shown, local) = match address {
             Some(address) => (address.to_string(), address.ip().to_canonical().is_loopback()),
             None => ("unix".into(), true),
@@ -179,6 +217,7 @@ impl Listener {
             address: shown,
             local,
             encrypted: self.kind.transport == Transport::Tls,
+            is_framed: false,
             certificate_name: None,
             slow_consumer_policy: self.slow_consumer_policy,
         }

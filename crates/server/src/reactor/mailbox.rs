@@ -1,11 +1,11 @@
 //! A shard's mailbox: a queue of letters from other threads, and an event that wakes it if it sleeps.
 
 use super::Shard;
+use super::listeners::Accepted;
 use super::tls::MayEncrypt;
 use angarium_engine::ShardId;
 use angarium_journal::Done;
 use angarium_node::{ReadDone, ShardBatch, SpillDone};
-use angarium_protocol::Peer;
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(crate) enum Letter {
     /// A batch of another shard.
     ShardBatch(ShardId, ShardBatch),
     /// A client was accepted and is this shard's.
-    Client(OwnedFd, Peer, MayEncrypt),
+    Client(Accepted, MayEncrypt),
     /// A task for the shard's own thread.
     Task(Box<dyn FnOnce(&mut Shard) + Send>),
 }

@@ -26,6 +26,7 @@ mod mailbox;
 mod memory_watch;
 mod parallel_send;
 mod placement;
+mod proxy_protocol;
 mod read_budget;
 mod shard;
 mod shard_directory;

@@ -438,7 +438,7 @@ impl Shard {
                 self.busy_poll.received(Party::Shard(from));
                 self.node.arrived(self.now, from, batch);
             }
-            Letter::Client(fd, peer, tls) => self.take_client(fd, peer, tls),
+            Letter::Client(accepted, tls) => self.take_client(accepted, tls),
             Letter::Task(task) => task(self),
         }
     }

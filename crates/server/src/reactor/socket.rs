@@ -80,11 +80,7 @@ impl Socket {
 
     /// Reads what is there, up to the block's length.
     pub(crate) fn receive(&self, block: &mut [u8]) -> Received {
-        match retry_on_intr(|| recv(&self.0, &mut *block, RecvFlags::empty())) {
-            Ok((_, count)) if count > 0 => Received::Bytes(count),
-            Err(Errno::AGAIN) => Received::Nothing,
-            Ok(_) | Err(_) => Received::Ended,
-        }
+        received(retry_on_intr(|| recv(&self.0, &mut *block, RecvFlags::empty())))
     }
 
     /// The first byte of the input, which is not taken.
@@ -94,6 +90,11 @@ impl Socket {
             Ok((_, 1)) => Some(first[0]),
             _ => None,
         }
+    }
+
+    /// Looks at what is there, up to the block's length, without taking it.
+    pub(crate) fn look(&self, block: &mut [u8]) -> Received {
+        received(retry_on_intr(|| recv(&self.0, &mut *block, RecvFlags::PEEK)))
     }
 
     /// Writes as much as the peer takes of what is offered.
@@ -116,6 +117,14 @@ impl Socket {
     pub(crate) fn end_output(&self) {
         // It fails only where the peer is gone already.
         let _ = rustix::net::shutdown(&self.0, Shutdown::Write);
+    }
+}
+
+fn received<T>(result: Result<(T, usize), Errno>) -> Received {
+    match result {
+        Ok((_, count)) if count > 0 => Received::Bytes(count),
+        Err(Errno::AGAIN) => Received::Nothing,
+        Ok(_) | Err(_) => Received::Ended,
     }
 }
 

@@ -2,7 +2,7 @@
 //! certificates that change.
 
 use super::certificates::Certificates;
-use super::listeners::{Listener, bind, bind_all, complaint, listen_all};
+use super::listeners::{Accepted, Listener, bind, bind_all, complaint, listen_all};
 use super::tls::Tls;
 use crate::settings::{Encryption, Settings, Sources};
 use rcgen::{
@@ -493,7 +493,7 @@ fn accept_one(flags: &[(&str, &str)]) -> (Listener, TcpStream, OwnedFd) {
     let client = TcpStream::connect(listener.shown.strip_prefix("amqp on ").unwrap()).unwrap();
     loop {
         match listener.accept() {
-            Ok(Some((fd, peer))) => {
+            Ok(Some(Accepted { fd, peer, .. })) => {
                 assert!(peer.local);
                 return (listener, client, fd);
             }

@@ -1,6 +1,8 @@
 //! Every setting, defined once: name, type, default, bounds, whether a running broker can change
 //! it, and what it does.
 
+use super::network::Networks;
+use super::place::{FileMode, Places};
 use super::value::{
     BacklogRate, Bounds, ByteCount, CertificateUser, Encryption, HostPort, LogFormat, LogLevel,
     MemoryLimit, MetricsAccess, SettingValue, ShardCount, Span, at_least, between,
@@ -88,9 +90,18 @@ macro_rules! settings {
     };
 }
 
-const fn on(address: [u8; 4], port: u16) -> Option<SocketAddr> {
+const fn at(address: [u8; 4], port: u16) -> SocketAddr {
     let [a, b, c, d] = address;
-    Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::new(a, b, c, d)), port))
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(a, b, c, d)), port)
+}
+
+/// On all interfaces.
+fn on(port: u16) -> Places {
+    Places::tcp(at([0, 0, 0, 0], port))
+}
+
+const fn off() -> Places {
+    Places(Vec::new())
 }
 
 const fn kib(count: u64) -> ByteCount {
@@ -108,6 +119,7 @@ const fn seconds(seconds: u64) -> Span {
 /// The least that a client may have unsent before it is too slow: some messages, whatever their size.
 pub const DIRECT_BYTES_LEAST: ByteCount = kib(64);
 
+const MILLISECOND: Span = Span(Duration::from_millis(1));
 const MOMENT: Span = Span(Duration::from_millis(50));
 const SECOND: Span = seconds(1);
 const DAY: Span = seconds(86_400);
@@ -145,26 +157,25 @@ settings! {
     clients_together("clients-together"): u64 = 4, Now;
 
     /// Where AMQP clients connect: all interfaces by default. The default user `guest` can log in from this
-    /// host only (see `loopback-users`).
-    amqp("amqp"): Option<SocketAddr> = on([0, 0, 0, 0], 5672), Restart;
-    /// A Unix socket where AMQP clients of this host connect: less work per message than TCP.
-    amqp_socket("amqp-socket"): Option<PathBuf> = None, Restart;
+    /// host only (see `loopback-users`). This listener and all others may have several places, parted by
+    /// commas, and `unix:PATH` is a Unix socket for clients of this host: less work per message than TCP.
+    amqp("amqp"): Places = on(5672), Restart;
     /// Where AMQP clients connect with TLS, usually on port 5671. Needs `tls-certificate` and
     /// `tls-key`.
-    amqps("amqps"): Option<SocketAddr> = None, Restart;
+    amqps("amqps"): Places = off(), Restart;
     /// Where MQTT clients connect.
-    mqtt("mqtt"): Option<SocketAddr> = on([0, 0, 0, 0], 1883), Restart;
+    mqtt("mqtt"): Places = on(1883), Restart;
     /// Where MQTT clients connect with TLS, usually on port 8883. Needs `tls-certificate` and `tls-key`.
-    mqtts("mqtts"): Option<SocketAddr> = None, Restart;
+    mqtts("mqtts"): Places = off(), Restart;
     /// Where NATS clients connect. With `tls-certificate` and `tls-key` they may begin TLS after the
     /// broker's INFO.
-    nats("nats"): Option<SocketAddr> = on([0, 0, 0, 0], 4222), Restart;
+    nats("nats"): Places = on(4222), Restart;
     /// Whether clients of `nats` must begin TLS: `optional`, `required`. Some libraries begin it only if it
     /// is required.
     nats_encryption("nats-encryption"): Encryption = Encryption::Optional, Restart;
     /// Where NATS clients connect that begin with the TLS handshake. Needs `tls-certificate` and
     /// `tls-key`.
-    nats_tls("nats-tls"): Option<SocketAddr> = None, Restart;
+    nats_tls("nats-tls"): Places = off(), Restart;
     /// The address in the INFO that NATS clients get, if it is not the one listened on: behind a proxy, or in
     /// a container (nats-server: `client_advertise`).
     nats_advertise("nats-advertise"): Option<HostPort> = None, Restart;
@@ -175,9 +186,9 @@ settings! {
     /// if it is one of `loopback-users`. `off`: they are refused.
     amqp_no_auth_user("amqp-no-auth-user"): Option<String> = Some("guest".into()), Restart;
     /// Where STOMP clients connect.
-    stomp("stomp"): Option<SocketAddr> = on([0, 0, 0, 0], 61_613), Restart;
+    stomp("stomp"): Places = on(61_613), Restart;
     /// Where STOMP clients connect with TLS, usually on port 61614. Needs `tls-certificate` and `tls-key`.
-    stomps("stomps"): Option<SocketAddr> = None, Restart;
+    stomps("stomps"): Places = off(), Restart;
     /// The user that STOMP clients without a `login` header are, from this host only if it is one of
     /// `loopback-users`. `off`: they are refused.
     stomp_no_auth_user("stomp-no-auth-user"): Option<String> = Some("guest".into()), Restart;
@@ -188,6 +199,30 @@ settings! {
     /// from the broker. `off`: any.
     mqtt_keep_alive_max("mqtt-keep-alive-max"): Option<Span> = None, Restart,
         at_least(Some(SECOND)).or(None);
+    /// Where clients of any protocol connect by WebSocket: browsers. The subprotocol (`mqtt`, `v12.stomp`,
+    /// `amqp`, `nats`) or else the path (`/mqtt`, `/stomp`, `/amqp`, `/nats`) says what is spoken inside; at
+    /// `/` and `/ws` the first bytes do. Pages of other sites are refused: see `ws-origins`.
+    ws("ws"): Places = off(), Restart;
+    /// The same with TLS. Needs `tls-certificate` and `tls-key`.
+    wss("wss"): Places = off(), Restart;
+    /// Origins, such as `https://app.example.com`, whose web pages may connect by WebSocket, or `*` for all.
+    /// Pages of the address that they connect to may without it. The broker is addressed by an IP address,
+    /// as `localhost`, or by one of `http-hosts`.
+    ws_origins("ws-origins"): Vec<String> = Vec::new(), Restart;
+    /// One port for clients of all protocols, with and without WebSocket and, where there is a certificate,
+    /// TLS: the first bytes say which. A NATS client waits to be greeted: see `nats-silence`.
+    any("any"): Places = off(), Restart;
+    /// How long a client of `any`, or of a WebSocket at `/` or `/ws`, is silent before it is greeted as a
+    /// NATS client. `off`: none is.
+    nats_silence("nats-silence"): Option<Span> = Some(Span(Duration::from_millis(100))), Restart,
+        between(Some(MILLISECOND), Some(SECOND)).or(None);
+    /// Who may connect to Unix sockets, as `chmod` has it: with `600` the user that the broker runs as alone,
+    /// with `660` its group too, with `666` everybody on this host.
+    unix_socket_mode("unix-socket-mode"): FileMode = FileMode(0o600), Restart;
+    /// From where proxies connect that say first, by the PROXY protocol (version 1 or 2), for whom they do:
+    /// networks such as `10.1.0.0/16`. Clients have to connect from there so, on every port for clients, and
+    /// their addresses are those that are said. Clients of a proxy that does not know are not of this host.
+    proxy_protocol_from("proxy-protocol-from"): Networks = Networks::default(), Restart;
     /// The certificate chain shown to TLS clients, PEM. Read again when the file changes; adding or removing
     /// the setting needs a restart.
     tls_certificate("tls-certificate"): Option<PathBuf> = None, Now;
@@ -197,8 +232,8 @@ settings! {
     /// certificate and log in by it (SASL EXTERNAL), as the user that `tls-client-user` takes from it.
     tls_client_authorities("tls-client-authorities"): Option<PathBuf> = None, Now;
     /// Whether clients must show a certificate when they begin TLS: `optional`, `required`. `required` needs
-    /// `tls-client-authorities`, and makes clients of `nats` begin TLS. `amqp` and `amqp-socket` have no TLS:
-    /// set them to `off`, or make them reachable for trusted clients alone.
+    /// `tls-client-authorities`, and makes clients of `nats` begin TLS. `amqp`, `mqtt`, `stomp` and `ws` have
+    /// no TLS: set them to `off`, or make them reachable for trusted clients alone.
     tls_client_verify("tls-client-verify"): Encryption = Encryption::Optional, Restart;
     /// What in a client's certificate is the user's name: `common-name` and `distinguished-name` (as in
     /// `CN=ada,OU=dev,O=Example`, RFC 4514) of its subject, or the first `email`, `dns` or `uri` of its
@@ -211,7 +246,7 @@ settings! {
     tls_client_revocations("tls-client-revocations"): Option<PathBuf> = None, Now;
     /// Where health, metrics and the administration API are served. This host only by default: it is plain
     /// HTTP, and passwords sent to it from elsewhere can be read on the way.
-    http("http"): Option<SocketAddr> = on([127, 0, 0, 1], 15672), Restart;
+    http("http"): Option<SocketAddr> = Some(at([127, 0, 0, 1], 15672)), Restart;
 
     /// Names by which HTTP requests may address the broker, besides IP addresses, `localhost` and the
     /// machine's own name, or `*` for any. Requests to other names are refused: a web page whose name is made

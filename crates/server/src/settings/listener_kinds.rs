@@ -1,22 +1,20 @@
 //! The kinds of listeners for clients, a row each: another protocol is further rows, and a setting for each.
 
 use super::definitions::Settings;
+use super::place::Places;
 use angarium_engine::SlowConsumerPolicy;
 use angarium_protocol::Protocol;
-use std::net::SocketAddr;
-use std::path::Path;
 
 /// What carries a protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// TCP.
+    /// A TCP port or Unix socket as it is.
     Tcp,
     /// TLS from the first byte.
     Tls,
-    /// TCP whose client may begin TLS after the broker's first message, if there is a certificate.
+    /// The same, whose client may begin TLS with its first byte, also behind the broker's greeting, if there
+    /// is a certificate.
     StartTls,
-    /// A Unix socket.
-    Unix,
 }
 
 /// Which shards serve a protocol's clients best.
@@ -28,21 +26,10 @@ pub enum Placement {
     Anywhere,
 }
 
-/// Where a listener is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place<'a> {
-    /// A TCP port.
-    Tcp(SocketAddr),
-    /// A file.
-    Unix(&'a Path),
-}
-
-/// A TCP port or Unix socket for clients.
+/// TCP ports and Unix sockets for clients.
 #[derive(Debug)]
 pub struct ListenerKind {
-    /// The setting with its place.
-    pub setting: &'static str,
-    /// Its name for people.
+    /// Its name, and that of the setting with its places.
     pub name: &'static str,
     /// What its clients speak.
     pub protocol: Protocol,
@@ -52,100 +39,115 @@ pub struct ListenerKind {
     pub default_port: u16,
     /// Where its clients are served.
     pub placement: Placement,
-    /// Its place, if it is on.
-    pub place: fn(&Settings) -> Option<Place<'_>>,
+    /// Its places; none: it is off.
+    pub places: fn(&Settings) -> &Places,
     /// Its own policy for slow consumers, if it has one.
     pub slow_consumer_policy: fn(&Settings) -> Option<SlowConsumerPolicy>,
 }
 
 const AMQP: ListenerKind = ListenerKind {
-    setting: "amqp",
     name: "amqp",
     protocol: Protocol::Amqp,
     transport: Transport::Tcp,
     default_port: 5672,
     placement: Placement::WithQueues,
-    place: |settings| settings.amqp.map(Place::Tcp),
+    places: |settings| &settings.amqp,
     slow_consumer_policy: |_| None,
 };
 
 const NATS: ListenerKind = ListenerKind {
-    setting: "nats",
     name: "nats",
     protocol: Protocol::Nats,
     transport: Transport::StartTls,
     default_port: 4222,
     placement: Placement::Anywhere,
-    place: |settings| settings.nats.map(Place::Tcp),
+    places: |settings| &settings.nats,
     slow_consumer_policy: |_| None,
 };
 
 const MQTT: ListenerKind = ListenerKind {
-    setting: "mqtt",
     name: "mqtt",
     protocol: Protocol::Mqtt,
     transport: Transport::Tcp,
     default_port: 1883,
     placement: Placement::Anywhere,
-    place: |settings| settings.mqtt.map(Place::Tcp),
+    places: |settings| &settings.mqtt,
     slow_consumer_policy: |_| None,
 };
 
 const STOMP: ListenerKind = ListenerKind {
-    setting: "stomp",
     name: "stomp",
     protocol: Protocol::Stomp,
     transport: Transport::Tcp,
     default_port: 61_613,
     placement: Placement::WithQueues,
-    place: |settings| settings.stomp.map(Place::Tcp),
+    places: |settings| &settings.stomp,
+    slow_consumer_policy: |_| None,
+};
+
+const WS: ListenerKind = ListenerKind {
+    name: "ws",
+    protocol: Protocol::WebSocket,
+    transport: Transport::Tcp,
+    default_port: 8083,
+    placement: Placement::Anywhere,
+    places: |settings| &settings.ws,
+    slow_consumer_policy: |_| None,
+};
+
+const ANY: ListenerKind = ListenerKind {
+    name: "any",
+    protocol: Protocol::Any,
+    transport: Transport::StartTls,
+    default_port: 5672,
+    placement: Placement::Anywhere,
+    places: |settings| &settings.any,
     slow_consumer_policy: |_| None,
 };
 
 /// All of them.
-pub static LISTENERS: [ListenerKind; 9] = [
+pub static LISTENERS: [ListenerKind; 11] = [
     AMQP,
     ListenerKind {
-        setting: "amqps",
         name: "amqps",
         transport: Transport::Tls,
         default_port: 5671,
-        place: |settings| settings.amqps.map(Place::Tcp),
+        places: |settings| &settings.amqps,
         ..AMQP
     },
     MQTT,
     ListenerKind {
-        setting: "mqtts",
         name: "mqtts",
         transport: Transport::Tls,
         default_port: 8883,
-        place: |settings| settings.mqtts.map(Place::Tcp),
+        places: |settings| &settings.mqtts,
         ..MQTT
     },
     NATS,
     ListenerKind {
-        setting: "nats-tls",
         name: "nats-tls",
         transport: Transport::Tls,
-        place: |settings| settings.nats_tls.map(Place::Tcp),
+        places: |settings| &settings.nats_tls,
         slow_consumer_policy: |settings| settings.nats_tls_slow_consumer_policy,
         ..NATS
     },
-    ListenerKind {
-        setting: "amqp-socket",
-        transport: Transport::Unix,
-        place: |settings| settings.amqp_socket.as_deref().map(Place::Unix),
-        ..AMQP
-    },
     STOMP,
     ListenerKind {
-        setting: "stomps",
         name: "stomps",
         transport: Transport::Tls,
         default_port: 61_614,
-        place: |settings| settings.stomps.map(Place::Tcp),
+        places: |settings| &settings.stomps,
         ..STOMP
     },
+    WS,
+    ListenerKind {
+        name: "wss",
+        transport: Transport::Tls,
+        default_port: 8084,
+        places: |settings| &settings.wss,
+        ..WS
+    },
+    ANY,
 ];
 
 /// The port that clients of that listener try if none is named.

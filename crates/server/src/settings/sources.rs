@@ -93,7 +93,7 @@ fn set(settings: &mut Settings, what: &Definition, place: &str, text: &str) -> R
 
 /// Rules that concern more than one setting.
 fn check_together(settings: &Settings) -> Result<(), String> {
-    let is_on = |kind: &ListenerKind| (kind.place)(settings).is_some();
+    let is_on = |kind: &ListenerKind| !(kind.places)(settings).0.is_empty();
     let needs_tls = |kind: &&ListenerKind| kind.transport == Transport::Tls && is_on(kind);
     if let (Some(kind), false) = (LISTENERS.iter().find(needs_tls), settings.has_certificate()) {
         return Err(format!("{} needs tls-certificate and tls-key: two PEM files", kind.name));
@@ -122,7 +122,7 @@ fn check_together(settings: &Settings) -> Result<(), String> {
         }
     }
     if !LISTENERS.iter().any(is_on) {
-        let names: Vec<&str> = LISTENERS.iter().map(|kind| kind.setting).collect();
+        let names: Vec<&str> = LISTENERS.iter().map(|kind| kind.name).collect();
         return Err(format!("nothing to serve: {} are off", names.join(", ")));
     }
     Ok(())

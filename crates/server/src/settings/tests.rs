@@ -106,8 +106,7 @@ fn wrong_ones_are_named_with_the_nearest_right_name() {
     }
     refused(
         &flags(&[("amqp", "off"), ("nats", "off"), ("mqtt", "off"), ("stomp", "off")]),
-        "nothing to serve: amqp, amqps, mqtt, mqtts, nats, nats-tls, amqp-socket, stomp, stomps are \
-         off",
+        "nothing to serve: amqp, amqps, mqtt, mqtts, nats, nats-tls, stomp, stomps, ws, wss, any are off",
     );
 }
 

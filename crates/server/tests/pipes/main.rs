@@ -54,9 +54,9 @@ fn who_has_read_enough_ends_commands_quietly_and_no_broker() {
     let data = &folder.path().display().to_string();
     // Clients come by a socket in the folder: no port has to be free.
     let socket = &format!("{data}/amqp.sock");
-    let off =
-        ["--amqp", "off", "--nats", "off", "--stomp", "off", "--mqtt", "off", "--http", "off"];
-    let ports = [&off[..], &["--amqp-socket", socket]].concat();
+    let amqp = &format!("unix:{socket}");
+    let off = ["--nats", "off", "--stomp", "off", "--mqtt", "off", "--http", "off"];
+    let ports = [&off[..], &["--amqp", amqp]].concat();
     let serve = [&["serve", "--data", data][..], &ports].concat();
     let mut broker = Broker(unread(&serve).spawn().expect("it was built"));
     until(|| {

@@ -8,7 +8,7 @@ use super::answer::{Answer, Refused};
 use super::auth::Tags;
 use super::rates::{self, Rates};
 use crate::reactor::{Gone, Shard};
-use crate::settings::{LISTENERS, Place, Transport};
+use crate::settings::{LISTENERS, Transport};
 use angarium_engine::ExchangeKind;
 use angarium_journal::State as Journal;
 use axum::extract::Path;
@@ -132,9 +132,9 @@ pub(super) fn listeners(state: &State) -> Vec<Value> {
             "port": address.port(), "socket_opts": {},
         })
     };
-    let clients = LISTENERS.iter().filter_map(|kind| match (kind.place)(&state.settings)? {
-        Place::Tcp(address) => Some(listener(protocol_name(kind.name, kind.transport), address)),
-        Place::Unix(_) => None,
+    let clients = LISTENERS.iter().flat_map(|kind| {
+        let addresses = (kind.places)(&state.settings).addresses();
+        addresses.map(|address| listener(protocol_name(kind.name, kind.transport), address))
     });
     clients.chain(state.settings.http.map(|address| listener("http", address))).collect()
 }

@@ -8,6 +8,7 @@ use super::list::{Pair, check_vhost, exchange_name};
 use super::properties::{GivenProperties, shown_properties};
 use super::read::{Body, Flag};
 use crate::amqp_client::{Client, Event, Login, Message};
+use crate::reactor::listeners::Accepted;
 use crate::reactor::{Letter, MayEncrypt};
 use angarium_protocol::Peer;
 use angarium_protocol::amqp091::codec::Method;
@@ -96,7 +97,8 @@ fn client(state: &Shared, vhost: &str) -> Result<Client, String> {
         certificate_name: Some(user),
         ..Peer::default()
     };
-    let letter = Letter::Client(other.into(), peer, MayEncrypt::Never);
+    let accepted = Accepted { fd: other.into(), peer, is_proxied: false };
+    let letter = Letter::Client(accepted, MayEncrypt::Never);
     state.mailboxes.home().send(letter).map_err(|_| "the broker is shutting down".to_owned())?;
     let login = Login { mechanism: "EXTERNAL", response: b"", vhost };
     Client::over(Box::new(own), &login)
