@@ -171,7 +171,9 @@ impl Connection {
     /// Appends acknowledgements of a delivery, or of all up to it.
     pub(crate) fn encode_ack(&mut self, out: &mut Vec<u8>, tag: u64, multiple: bool) {
         if multiple {
-            while let Some(first) = self.unacked.pop_front_if(|it| it.number <= tag) {
+            while self.unacked.front().is_some_and(|it| it.number <= tag)
+                && let Some(first) = self.unacked.pop_front()
+            {
                 packet::answer(first.kind, first.id, out);
             }
         } else if let Some(at) = self.unacked.iter().position(|it| it.number == tag)
