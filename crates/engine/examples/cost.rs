@@ -128,6 +128,7 @@ fn publish(body: &[u8], persistent: bool) -> Publish<'_> {
         routing_key: "queue",
         also_to: &[],
         mandatory: false,
+        retain: Retain::No,
         not_before: None,
         transaction: None,
         content: Content {

@@ -29,6 +29,7 @@ use crate::queue::page_in::Arrival;
 use crate::queue::page_out::Loading;
 use crate::queue::queues::Queues;
 use crate::queue::reclaim::Departures;
+use crate::retained::Retained;
 use crate::routing::QueueKey;
 use crate::routing::vhost::{Sender, Vhost};
 use crate::session::Sessions;
@@ -98,6 +99,7 @@ pub struct Engine {
     pub(crate) pubsub: Direct,
     pub(crate) delays: Delays,
     pub(crate) browsers: Browsers,
+    pub(crate) retained: Retained,
     pub(crate) storage: Storage,
     pub(crate) agenda: Agenda,
     pub(crate) timers: Timers,
@@ -354,6 +356,7 @@ impl Engine {
             subscriptions: NamedSubscriptions::default(),
             delays: Delays::default(),
             browsers: Browsers::default(),
+            retained: Retained::default(),
             storage: Storage::default(),
             agenda: Agenda::default(),
             timers: Timers::default(),

@@ -20,6 +20,7 @@ mod named_subscription;
 mod publish;
 mod pubsub;
 mod queue;
+mod retained;
 mod routing;
 pub mod selector;
 mod session;
@@ -69,6 +70,7 @@ pub use crate::interface::request::{
     CancelReason, Consume, Credit, Emit, Grant, Outcome, Publish, QueueDescription, Reached, Reply,
     Request, Return, Settle, Subscribe, SubscriptionListing,
 };
+pub use crate::interface::retained::{Replay, Retain};
 pub use crate::interface::rights::{
     ExchangeRules, PermissionListing, Responses, SubjectPermissions, SubjectRules,
 };

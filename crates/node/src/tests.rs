@@ -20,6 +20,7 @@ mod publisher_stall;
 mod quotas;
 mod rates;
 mod read_pause;
+mod retained;
 mod rights;
 mod sessions;
 mod settle_timeouts;

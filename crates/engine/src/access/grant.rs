@@ -144,6 +144,7 @@ impl Grant {
             }
             Request::Consume(consume) => self.require(access, Read, Queue(&consume.queue)),
             Request::Get { queue, .. } => self.require(access, Read, Queue(queue)),
+            Request::Replay(_) => self.require(access, Read, Exchange(self.names.subject_exchange)),
             Request::ClaimSession(_) => self.require_permissions(access),
             Request::DescribeQueue { .. }
             | Request::DescribeQueues { .. }
@@ -158,6 +159,7 @@ impl Grant {
             | Request::ForgetPublished { .. }
             | Request::ReleaseDelivery { .. }
             | Request::ForgetReleased { .. }
+            | Request::EndReplay { .. }
             | Request::OpenInbox { .. }
             | Request::Hold { .. }
             | Request::Release { .. }

@@ -43,14 +43,14 @@ impl Engine {
         }
     }
 
-    /// What messages take, those of queues, delayed ones, and those on their way to very many queues whose
-    /// publisher does not wait.
+    /// What messages take, those of queues, delayed and retained ones, and those on their way to very many
+    /// queues whose publisher does not wait.
     #[must_use]
     pub fn message_memory(&self) -> u64 {
         let delayed = self.delays.len() as u64 * DELAYED_BYTES;
         let Storage { resident, loading_bytes, .. } = &self.storage;
         let others = self.agenda.wide.other_bytes() + self.agenda.purges.bytes();
-        resident + loading_bytes + delayed + others
+        resident + loading_bytes + delayed + self.retained.index_bytes() + others
     }
 
     /// The next user whose definitions take more or less memory than when it was last returned here, with

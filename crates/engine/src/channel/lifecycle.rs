@@ -252,6 +252,7 @@ impl Engine {
         let queues = self.queues_of(slot);
         self.end_consumers_of(now, slot, fx);
         self.end_browsers_of(id);
+        self.end_replays_of(id);
         self.end_transactions_of(now, slot, fx);
         self.return_all(now, slot, fate, &queues, fx);
         self.tell_confirms_of(id, fx);
@@ -416,6 +417,7 @@ impl Engine {
     /// The journal's state changed. On `Failed`, everything that waits for a flush is refused.
     pub fn storage_changed<F: Effects>(&mut self, state: StorageState, fx: &mut F) {
         self.storage.state = state;
+        self.wake_all_replays();
         if state != StorageState::Failed {
             return;
         }

@@ -4,7 +4,7 @@ use crate::consumer::unsettled::{Delivered, Unsettled};
 use crate::foundation::deferred_drop::drop_elsewhere;
 use crate::queue::blob::Blob;
 use crate::queue::stored::Incoming;
-use crate::{Bytes, Outcome, Publish, Refusal, Time, TransactionId};
+use crate::{Bytes, Outcome, Publish, Refusal, Retain, Time, TransactionId};
 
 /// Operations that are allocated together.
 const CHUNK: usize = 1024;
@@ -156,6 +156,7 @@ impl HeldPublish {
             routing_key: stored.routing_key,
             also_to: &stored.also_to(),
             mandatory: self.mandatory,
+            retain: Retain::No,
             not_before: self.not_before,
             transaction: None,
             content: stored.content,

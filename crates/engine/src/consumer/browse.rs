@@ -100,8 +100,29 @@ impl Engine {
         }
     }
 
+    /// Whether there is something to be shown, of queues or retained, that nobody takes by it.
+    #[inline]
+    pub(super) fn has_something_to_show(&self) -> bool {
+        self.browsers.has_work() || self.retained.replays.has_work()
+    }
+
+    /// Shows some of it.
+    pub(super) fn show_some<F: Effects>(&mut self, now: Time, fx: &mut F) {
+        self.serve_browsers(now, fx);
+        self.serve_replays(now, fx);
+    }
+
+    /// A channel can be shown more.
+    #[inline]
+    pub(super) fn wake_those_shown(&mut self, id: ChannelId) {
+        if !self.browsers.is_empty() {
+            self.browsers.wake_all(|browser| browser.channel == id);
+        }
+        self.wake_replays_of(id);
+    }
+
     /// Shows browsers what they have not seen, each a bounded part of it.
-    pub(super) fn serve_browsers<F: Effects>(&mut self, now: Time, fx: &mut F) {
+    fn serve_browsers<F: Effects>(&mut self, now: Time, fx: &mut F) {
         for slot in self.browsers.take_awake(SERVED_AT_ONCE) {
             self.serve_browser(now, slot, fx);
         }

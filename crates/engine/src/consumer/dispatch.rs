@@ -55,7 +55,7 @@ impl Engine {
             || !self.agenda.wide.is_empty()
             || self.agenda.has_leaving()
             || self.pubsub.has_work()
-            || self.browsers.has_work()
+            || self.has_something_to_show()
     }
 
     /// Whether settles that clients asked for are still being carried out, or messages have not reached all
@@ -100,8 +100,8 @@ impl Engine {
         if !self.agenda.draining.is_empty() {
             self.answer_drains(fx);
         }
-        if self.browsers.has_work() {
-            self.serve_browsers(now, fx);
+        if self.has_something_to_show() {
+            self.show_some(now, fx);
         }
         self.record_settled(fx);
         self.tell_confirms(fx);
@@ -172,6 +172,7 @@ impl Engine {
             self.count_known(slot);
         }
         self.rest_after(now, slot, messages, bytes);
+        self.wake_replays_into(slot);
         if bytes >= bytes_max {
             self.mark_dirty(slot);
             self.refill(slot, fx);
@@ -373,10 +374,8 @@ impl Engine {
     fn reconsider_all(&mut self, slot: u32) {
         let Some(channel) = self.clients.channels.get_mut(slot) else { return };
         channel.is_held_up = false;
-        if !self.browsers.is_empty() {
-            let id = channel.id;
-            self.browsers.wake_all(|browser| browser.channel == id);
-        }
+        let id = channel.id;
+        self.wake_those_shown(id);
         let Some(channel) = self.clients.channels.get_mut(slot) else { return };
         // A different one is first each time, so that none starves.
         channel.consumers.rotate();

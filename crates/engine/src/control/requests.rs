@@ -195,6 +195,11 @@ impl Engine {
                 }
                 channel.confirms.get_or_insert_default().explained |= explained;
             }
+            Request::Replay(replay) => self.begin_replay(slot, *replay)?,
+            Request::EndReplay { name } => {
+                let id = channel.id;
+                self.end_replay_named(id, &name);
+            }
             Request::SelectTransactions => self.select_transactions(slot)?,
             Request::Rollback => self.roll_back_own(slot)?,
             _ => unreachable!("only requests about a channel come here"),

@@ -132,6 +132,7 @@ pub(crate) struct VhostDeletion {
 pub(super) enum NextDeleted {
     Queues { slot: u32 },
     Delays { unreadable: bool, behind: Option<DelayKey> },
+    Retained,
     Sessions { slot: usize },
     Vhost,
 }

@@ -1,6 +1,6 @@
-//! Deletion of a virtual host: its queues, delayed messages and sessions go over several turns, each with its
-//! own record, and then the virtual host itself. Nobody enters it meanwhile. A crash in between leaves the
-//! virtual host with what was not deleted by then; it can be deleted again.
+//! Deletion of a virtual host: its queues, delayed and retained messages, and sessions go over several
+//! turns, each with its own record, and then the virtual host itself. Nobody enters it meanwhile. A crash in
+//! between leaves the virtual host with what was not deleted by then; it can be deleted again.
 
 use super::underway::{NextDeleted as Next, VhostDeletion};
 use crate::engine::Engine;
@@ -68,9 +68,13 @@ impl Engine {
                     match self.drop_some_delays(vhost, unreadable, behind, &mut steps, fx) {
                         Some(behind) => Next::Delays { unreadable, behind: Some(behind) },
                         None if !unreadable => Next::Delays { unreadable: true, behind: None },
-                        None => Next::Sessions { slot: 0 },
+                        None => Next::Retained,
                     }
                 }
+                Next::Retained => match self.drop_some_retained(vhost, &mut steps, fx) {
+                    true => Next::Sessions { slot: 0 },
+                    false => Next::Retained,
+                },
                 Next::Sessions { slot } => self.drop_some_sessions(vhost, slot, &mut steps, fx),
                 Next::Vhost => {
                     let name = self.topology.vhosts[vhost].name.clone();

@@ -24,6 +24,8 @@ pub(crate) enum Timer {
     Session(u32),
     /// The will of a detached session is due.
     Will(u32),
+    /// A retained message expires.
+    Retained,
     /// A temporary queue goes if it has become empty.
     Lifetime(u32),
 }

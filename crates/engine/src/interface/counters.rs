@@ -153,6 +153,8 @@ pub struct Counters {
     pub missed: u64,
     /// Direct messages that neither a subscriber nor a queue took.
     pub direct_undelivered: u64,
+    /// Retained messages handed out, each counted once for each replay.
+    pub replayed: u64,
     /// Connections refused because their users had as many as they may.
     pub not_admitted: u64,
     /// Claims of sessions that were granted.

@@ -179,6 +179,10 @@ limits! {
     /// Messages that are held back until they are due, all together; each costs some 70 bytes of
     /// memory besides its payload. One more is refused as if it could not be stored.
     delayed_max: usize = 4_000_000,
+    /// Messages that are retained, all together; each costs some 200 bytes of memory besides its subject.
+    retained_max: usize = 1_000_000,
+    /// Bytes of all messages that are retained.
+    retained_bytes_max: u64 = 1 << 30,
     /// Longest time a message may be delayed.
     delay_max: Duration = Duration::from_secs(365 * 86_400),
     /// Longest message or queue time to live.

@@ -20,6 +20,7 @@ pub(crate) mod owned_message;
 pub(crate) mod page_search;
 pub(crate) mod refusal;
 pub(crate) mod request;
+pub(crate) mod retained;
 pub(crate) mod rights;
 pub(crate) mod session;
 pub(crate) mod time;

@@ -1,5 +1,6 @@
 //! Every input: publish and settle (the hot path, borrowed), and the control requests (owned).
 
+use crate::interface::retained::{Replay, Retain};
 use crate::interface::rights::{ExchangeRules, SubjectPermissions};
 use crate::interface::session::{ChangeSession, ClaimSession, ClaimedSession, SessionExpiry, Will};
 use crate::selector::Filter;
@@ -20,6 +21,9 @@ pub struct Publish<'a> {
     pub also_to: &'a [&'a str],
     /// Give it back if no queue takes it.
     pub mandatory: bool,
+    /// Whether it stays behind as the retained message of its subject, which is the routing key, where it is
+    /// published to the exchange of subjects. Not in a transaction.
+    pub retain: Retain,
     /// Hold it back until then, but no longer than
     /// [`delay_max`](crate::interface::limits::Limits::delay_max).
     pub not_before: Option<Time>,
@@ -383,6 +387,10 @@ pub enum Request {
     ReleaseDelivery { tag: u64 },
     /// A place that was released is in use no longer. Reply: `Done`, which waits for no flush.
     ForgetReleased { place: u64 },
+    /// Begins to show what is retained. Reply: `Done`; the messages follow it.
+    Replay(Box<Replay>),
+    /// Ends a replay of the channel, if it has one of that name. Reply: `Done`.
+    EndReplay { name: String },
     /// Creates a virtual host with the exchanges every one has. Administrators. Reply: `Done`.
     CreateVhost { name: String },
     /// Deletes a virtual host and all in it. Administrators. Reply: `Done`.

@@ -93,6 +93,8 @@ pub struct Will {
     pub persistent: bool,
     /// Its priority.
     pub priority: u8,
+    /// Whether it stays behind then, as [`crate::Publish::retain`] says.
+    pub retain: bool,
     /// Its time to live from then on.
     pub ttl: Option<Duration>,
     /// How long after the detach it is published, unless the session is claimed again or ends before.

@@ -27,7 +27,7 @@ use crate::storage::record;
 use crate::storage::record::{Kind, Place};
 use crate::{
     Annotations, ChannelId, ConnectionId, DeathReason, DiscardReason, Effects, Overflow, Position,
-    Publish, Refusal, StorageState, Time,
+    Publish, Refusal, Retain, StorageState, Time,
 };
 
 impl Engine {
@@ -63,7 +63,11 @@ impl Engine {
     ) -> Result<(), Refusal> {
         self.check_publish(slot, publish)?;
         if let Some(transaction) = self.transaction_of(slot, publish.transaction)? {
+            Engine::check_retained_in_transaction(publish)?;
             return self.hold_publish(now, slot, transaction, publish, fx);
+        }
+        if publish.retain != Retain::No {
+            return self.carry_out_retained(now, slot, publish, true, fx).map(drop);
         }
         self.carry_out_publish(now, slot, publish, None, fx)?;
         Ok(())

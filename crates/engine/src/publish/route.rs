@@ -154,7 +154,7 @@ impl Engine {
     /// none of its places may take more. `wants_flush`: its publisher learns that it was not taken; others
     /// are refused where a quota is reached. `by`: the connection that published it, if it is on this shard.
     #[inline]
-    pub(super) fn check_room(
+    pub(crate) fn check_room(
         &mut self,
         by: Option<ConnectionId>,
         vhost: u32,

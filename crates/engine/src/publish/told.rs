@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::publish::taken::{Taken, Unwanted};
 use crate::queue::stored::Incoming;
-use crate::{Effects, Publish, Refusal, RefusalKind};
+use crate::{Effects, Publish, Refusal, RefusalKind, Retain};
 
 impl Refusal {
     /// The refusal of a message that no queue takes.
@@ -35,6 +35,9 @@ impl Engine {
         why: Refusal,
         fx: &mut F,
     ) -> Result<(), Refusal> {
+        if publish.retain == Retain::Only {
+            return Ok(());
+        }
         self.fail_transaction(slot, publish.transaction, &why);
         let channel = &mut self.clients.channels[slot];
         match &mut channel.confirms {

@@ -103,7 +103,7 @@ impl Engine {
             next: 0,
             undecided: extent.undecided,
             wants_flush,
-            taken: Taken::default(),
+            taken: Taken { position: self.retained.awaited.take(), ..Taken::default() },
             once: self.storage.publish_number.take(),
             then,
         };

@@ -15,7 +15,7 @@ use crate::queue::stored::Incoming;
 use crate::routing::vhost::Vhost;
 use crate::{
     ChannelId, ConnectionId, Content, Effects, Emit, MessageView, Names, Publish, Reached, Refusal,
-    ShardId, Shards, Time,
+    Retain, ShardId, Shards, Time,
 };
 
 impl Engine {
@@ -141,6 +141,7 @@ impl Engine {
             routing_key: key,
             also_to: &[],
             mandatory: false,
+            retain: Retain::No,
             not_before: None,
             transaction: None,
             content,

@@ -99,6 +99,7 @@ impl Engine {
             self.expire_head(now, slot, fx);
         }
         self.expire_some_barred(now, slot, fx);
+        self.wake_replays_into(slot);
         self.refill(slot, fx);
         if self.letters_are_much() {
             return self.set_head_timer(slot, now.plus(LETTERS_PAUSE));
@@ -183,6 +184,7 @@ impl Engine {
                 }
                 Timer::Session(slot) => self.expire_session(now, slot, fx),
                 Timer::Will(slot) => self.will_due(now, slot, fx),
+                Timer::Retained => self.expire_retained(now, fx),
                 Timer::Lifetime(slot) => self.review_lifetime(now, slot, fx),
             }
         }

@@ -122,6 +122,9 @@ impl Engine {
         if let Wanted::Browsed(load) = loading.wanted {
             return self.browsed_loaded(now, *load, records, fx);
         }
+        if let Wanted::Replayed(load) = loading.wanted {
+            return self.replayed_loaded(now, *load, records, fx);
+        }
         if let Wanted::Beside(load) = loading.wanted {
             return self.loaded_beside(*load, records, fx);
         }
@@ -147,6 +150,7 @@ impl Engine {
             Wanted::Delayed { .. }
             | Wanted::Relocation { .. }
             | Wanted::Browsed(_)
+            | Wanted::Replayed(_)
             | Wanted::Beside(_) => {}
         }
         self.serve_loaded(now, slot, fx);

@@ -10,6 +10,7 @@ use crate::consumer::browsers::BrowserLoad;
 use crate::consumer::read_beside::LoadBeside;
 use crate::engine::Engine;
 use crate::publish::held::DelayKey;
+use crate::retained::ReplayLoad;
 use crate::storage::moving_page::MovingPage;
 use crate::storage::record::Record;
 use crate::{DeathReason, Effects, Load, LoadId, Position};
@@ -63,6 +64,8 @@ pub(crate) enum Wanted {
     MovingPage(Box<MovingPage>),
     /// What a browser looks at.
     Browsed(Box<BrowserLoad>),
+    /// What a replay shows.
+    Replayed(Box<ReplayLoad>),
     /// What consumers that take only some messages look at.
     Beside(Box<LoadBeside>),
 }
@@ -223,8 +226,10 @@ impl Engine {
         self.storage.loading_bytes += bytes;
         let id = LoadId(self.storage.next_load);
         self.storage.next_load += 1;
-        let reads_only =
-            matches!(wanted, Wanted::Browsed(_) | Wanted::Beside(_) | Wanted::LostPage { .. });
+        let reads_only = matches!(
+            wanted,
+            Wanted::Browsed(_) | Wanted::Beside(_) | Wanted::LostPage { .. } | Wanted::Replayed(_)
+        );
         let appends = !wanted.is_for_consumers() && !reads_only;
         let search = self.search_for(slot, &wanted);
         self.storage.loads.insert(id, Loading { queue: slot, number, bytes, wanted });

@@ -202,6 +202,7 @@ impl Engine {
             self.end_will_of_resumed(now, slot, before.is_some(), fx);
         }
         self.attach_session(slot);
+        self.move_replays(self.sessions[slot].number, id);
     }
 
     /// Tells a channel once that it does not hold a session any more: by a notice, or by refusing its claim
@@ -259,7 +260,7 @@ impl Engine {
     }
 
     /// The session that a channel holds, the first one of several.
-    pub(super) fn held_session(&self, id: ChannelId) -> Result<u32, Refusal> {
+    pub(crate) fn held_session(&self, id: ChannelId) -> Result<u32, Refusal> {
         let Some(slot) = self.sessions.held_by(id) else {
             refuse!(PreconditionFailed, "the channel holds no session");
         };

@@ -123,6 +123,7 @@ impl Engine {
             self.timers.clear(at, Timer::Session(slot));
         }
         self.account_removed_session(&session);
+        self.end_replays_of_session(session.number);
         session
     }
 }

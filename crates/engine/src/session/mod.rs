@@ -101,6 +101,8 @@ impl Session {
 pub(crate) struct KeptWill {
     /// The message, as queues store it.
     pub(crate) message: Box<[u8]>,
+    /// It stays behind then as the retained message of its subject.
+    pub(crate) retain: bool,
     /// How long after the detach it is published.
     pub(crate) delay: Duration,
     /// When that is, since the session is detached.

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 #[derive(Debug, Default)]
 pub(crate) struct OwnQueue {
     /// The number of the session.
-    pub(super) session: u64,
+    pub(crate) session: u64,
     /// No place before it is in use.
     pub(super) floor: u64,
     /// A place in use that lies too far back: nothing is handed out before it is free.

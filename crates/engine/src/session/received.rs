@@ -10,7 +10,7 @@ use crate::interface::limits::SESSION_NUMBERS_MAX;
 use crate::interface::refusal::refuse;
 use crate::publish::taken::{PublishNumber, Taken, Unwanted};
 use crate::storage::record::Record;
-use crate::{Call, ChannelId, Effects, Position, Publish, Refusal, Time};
+use crate::{Call, ChannelId, Effects, Position, Publish, Refusal, Retain, Time};
 
 impl Engine {
     /// As [`Engine::publish`], on a channel that holds a session: the message is taken unless one with that
@@ -79,7 +79,10 @@ impl Engine {
             refuse!(PreconditionFailed, "a publish with a number cannot be part of a transaction");
         }
         self.storage.publish_number = Some(once);
-        let taken = self.carry_out_publish(now, slot, publish, Some(now), fx);
+        let taken = match publish.retain {
+            Retain::No => self.carry_out_publish(now, slot, publish, Some(now), fx),
+            _ => self.carry_out_retained(now, slot, publish, false, fx),
+        };
         self.storage.publish_number = None;
         let mut taken = taken?;
         if taken.is_underway {

@@ -19,8 +19,10 @@ impl Engine {
     /// Takes in a session as a record or snapshot has it. One of the same name or number is replaced.
     pub(crate) fn restore_session(&mut self, record: &SessionRecord<'_>) -> Result<(), Malformed> {
         let vhost = self.vhost_slot(record.vhost)?;
-        let will =
-            record.will.map(|(delay, message)| KeptWill::restored(delay, message)).transpose()?;
+        let will = record
+            .will
+            .map(|(delay, retain, message)| KeptWill::restored(delay, retain, message))
+            .transpose()?;
         let before =
             [self.sessions.numbered(record.number), self.sessions.find(vhost, record.name)];
         for slot in before.into_iter().flatten() {
@@ -98,8 +100,8 @@ impl Engine {
             Record::ReleasedForgotten { place, .. } => {
                 session.released.remove(place);
             }
-            Record::WillSet { delay, message, .. } => {
-                session.will = Some(Box::new(KeptWill::restored(*delay, message)?));
+            Record::WillSet { delay, retain, message, .. } => {
+                session.will = Some(Box::new(KeptWill::restored(*delay, *retain, message)?));
             }
             Record::WillGone { .. } => session.will = None,
             _ => unreachable!("only records about sessions come here"),
@@ -145,15 +147,15 @@ impl Session {
             attributes: self.attributes.iter().map(|(key, value)| (&key[..], &value[..])).collect(),
             received: Numbers(self.received.keys().copied().collect()),
             released: Numbers(self.released.iter().copied().collect()),
-            will: self.will.as_ref().map(|will| (will.delay, &will.message[..])),
+            will: self.will.as_ref().map(|will| (will.delay, will.retain, &will.message[..])),
         }
     }
 }
 
 impl KeptWill {
     /// As a record has it: its delay and its message.
-    fn restored(delay: Duration, message: &[u8]) -> Result<KeptWill, Malformed> {
+    fn restored(delay: Duration, retain: bool, message: &[u8]) -> Result<KeptWill, Malformed> {
         Stored::parse(message)?.check()?;
-        Ok(KeptWill { message: message.into(), delay, due: None })
+        Ok(KeptWill { message: message.into(), retain, delay, due: None })
     }
 }

@@ -14,7 +14,7 @@ use crate::routing::Keys;
 use crate::routing::vhost::{Sender, Way};
 use crate::storage::record;
 use crate::storage::record::Record;
-use crate::{ChannelId, Content, Effects, Publish, Refusal, Time, Will};
+use crate::{ChannelId, Content, Effects, Publish, Refusal, Retain, Time, Will};
 
 /// Records beside those of a message that say that the will is gone.
 const GONE_BYTES: usize = 64;
@@ -34,6 +34,7 @@ impl Will {
             routing_key: &self.routing_key,
             also_to: &[],
             mandatory: false,
+            retain: if self.retain { Retain::Yes } else { Retain::No },
             not_before: None,
             transaction: None,
             content: Content {
@@ -69,14 +70,15 @@ impl Engine {
         let mut message = Vec::new();
         let from = self.clients.client_name(id.connection);
         Incoming { from, ..Incoming::of(&publish) }.encode(&mut message);
-        let (number, delay) = (self.sessions[session].number, will.delay);
+        let (number, delay, retain) = (self.sessions[session].number, will.delay, will.retain);
         if self.sessions[session].is_stored {
-            Record::WillSet { session: number, delay, message: &message }
+            Record::WillSet { session: number, delay, retain, message: &message }
                 .write(&mut self.scratch.record);
             self.append_session(fx);
         }
         let message = message.into_boxed_slice();
-        self.sessions[session].will = Some(Box::new(KeptWill { message, delay, due: None }));
+        self.sessions[session].will =
+            Some(Box::new(KeptWill { message, retain, delay, due: None }));
         self.account_session(session);
         Ok(())
     }
@@ -156,6 +158,11 @@ impl Engine {
         let (exchange, routing_key) = (stored.exchange, stored.routing_key);
         if !self.may_publish_will(slot, exchange, routing_key) {
             return self.record_will_gone(slot, fx);
+        }
+        if will.retain {
+            let incoming = stored.incoming(&[], false, &NO_ANNOTATIONS);
+            let retained = self.retain_message(now, vhost, &incoming, is_stored, fx);
+            self.counters.not_stored += u64::from(retained.is_err());
         }
         let mut targets = Vec::new();
         let sender = Sender::of(None, stored.from);

@@ -5,7 +5,7 @@
 use crate::interface::message::{BODY_APART, NO_ANNOTATIONS};
 use crate::queue::stored::{read_deaths, write_deaths};
 use crate::storage::codec::{Malformed, Reader, Writer};
-use crate::{Annotations, Content, MessageView, Publish, Time, TransactionId};
+use crate::{Annotations, Content, MessageView, Publish, Retain, Time, TransactionId};
 use bytes::Bytes;
 
 // Flags of both.
@@ -24,6 +24,8 @@ const MANDATORY: u8 = 2;
 const HAS_TTL: u8 = 4;
 const HAS_NOT_BEFORE: u8 = 8;
 const IN_TRANSACTION: u8 = 16;
+const RETAINED: u8 = 32;
+const RETAINED_ONLY: u8 = 64;
 
 /// The body that comes next, or goes along.
 #[inline(always)]
@@ -129,6 +131,8 @@ impl<'a> Publish<'a> {
             + u8::from(ttl.is_some()) * HAS_TTL
             + u8::from(self.not_before.is_some()) * HAS_NOT_BEFORE
             + u8::from(self.transaction.is_some()) * IN_TRANSACTION
+            + u8::from(self.retain == Retain::Yes) * RETAINED
+            + u8::from(self.retain == Retain::Only) * RETAINED_ONLY
             + u8::from(shared.is_some()) * BODY_APART;
         let mut writer = Writer(out);
         writer.u8(flags);
@@ -180,7 +184,21 @@ impl<'a> Publish<'a> {
         let persistent = has(PERSISTENT);
         let content = Content { format, properties, body, shared, persistent, priority, ttl };
         let mandatory = has(MANDATORY);
-        Ok(Publish { exchange, routing_key, also_to, mandatory, not_before, transaction, content })
+        let retain = match (has(RETAINED), has(RETAINED_ONLY)) {
+            (true, _) => Retain::Yes,
+            (_, true) => Retain::Only,
+            _ => Retain::No,
+        };
+        Ok(Publish {
+            exchange,
+            routing_key,
+            also_to,
+            mandatory,
+            retain,
+            not_before,
+            transaction,
+            content,
+        })
     }
 }
 
@@ -208,6 +226,7 @@ mod tests {
             routing_key: "key",
             also_to: &keys,
             mandatory: true,
+            retain: Retain::Yes,
             not_before: Some(Time(17)),
             transaction: Some(TransactionId(3)),
             content,
@@ -216,6 +235,7 @@ mod tests {
         let plain = Publish {
             exchange: "",
             also_to: &[],
+            retain: Retain::Only,
             not_before: None,
             transaction: None,
             content,

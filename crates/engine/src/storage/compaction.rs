@@ -10,6 +10,7 @@ use crate::publish::held::{DelayKey, Held};
 use crate::queue::entry::{Entry, Fetch};
 use crate::queue::page::Page;
 use crate::queue::page_out::{NO_QUEUE, Wanted};
+use crate::retained::Key;
 use crate::storage::moving_page::MovingPage;
 use crate::storage::record::{Place, Record, message_of};
 use crate::{Effects, Loaded, Position, SharedRecord};
@@ -27,6 +28,7 @@ type Moving<'a> = (&'a Arc<[u8]>, &'a [u8]);
 struct Users {
     places: Vec<Place>,
     delays: Vec<DelayKey>,
+    retained: Vec<(u32, Key)>,
 }
 
 impl Engine {
@@ -41,6 +43,7 @@ impl Engine {
             .durable_entries()
             .map(|(_, entry)| entry.position)
             .chain(self.delays.persistent().map(|(_, held)| held.position))
+            .chain(self.retained.values.iter().map(|(_, _, value)| value.position))
             .filter(|position| position.segment() == segment)
             .collect();
         let positions: Vec<Position> = positions.into_iter().take(MOVE_MESSAGES_MAX).collect();
@@ -98,12 +101,20 @@ impl Engine {
                 users.entry(held.position).or_default().delays.push(key);
             }
         }
+        for (vhost, key, value) in self.retained.values.iter() {
+            if positions.binary_search(&value.position).is_ok() {
+                users.entry(value.position).or_default().retained.push((vhost, key.clone()));
+            }
+        }
         let mut moved = BTreeMap::new();
         for (position, record) in positions.iter().zip(&records) {
             let Some(users) = users.remove(position) else { continue };
             let Ok(message) = message_of(record) else { continue };
             for key in users.delays {
                 self.move_delayed(key, (record, message), fx);
+            }
+            for (vhost, key) in users.retained {
+                self.move_retained(vhost, &key, (record, message), fx);
             }
             if !users.places.is_empty() {
                 let new = self.append_moved(users.places, *position, (record, message), fx);
@@ -160,6 +171,21 @@ impl Engine {
             *before = Held { position: to, mark: self.storage.mark, ..held };
         }
         fx.release(held.position, 1);
+    }
+
+    fn move_retained<F: Effects>(&mut self, vhost: u32, key: &[u8], moved: Moving<'_>, fx: &mut F) {
+        let Some(value) = self.retained.values.get(vhost, key).cloned() else { return };
+        self.snapshot_retained_first(vhost, key, &value);
+        let (number, expires) = (value.number, value.expires);
+        let vhost_name = &self.topology.vhosts[vhost].name;
+        Record::Retained { vhost: vhost_name, number, expires, message: &[] }
+            .write(&mut self.scratch.record);
+        let to = self.append_behind_head(moved, fx);
+        fx.retain(to, 1);
+        if let Some(value) = self.retained.values.get_mut(vhost, key) {
+            (value.position, value.mark) = (to, self.storage.mark);
+        }
+        fx.release(value.position, 1);
     }
 
     /// Entries in memory learn where their messages are now.

@@ -7,8 +7,8 @@
 //! they need not be reset: a message that is written, or comes after the beginning, has the engine's mark.
 //!
 //! Looked at in this order: queues, what was purged or deleted, channels, transactions, settles under way,
-//! dead letters under way, delayed messages. All other ways of a message lead on in that order, so that none
-//! is missed.
+//! dead letters under way, delayed messages, retained ones. All other ways of a message lead on in that
+//! order, so that none is missed.
 //!
 //! Sessions follow, as they are when they are looked at: records say again what has changed by then.
 //!
@@ -17,12 +17,13 @@
 
 use crate::LoadId;
 use crate::consumer::unsettled::Unsettled;
-use crate::engine::Engine;
+use crate::engine::{Engine, Topology};
 use crate::publish::held::{DelayKey, Held};
 use crate::queue::entry::Entry;
 use crate::queue::lane::Part;
 use crate::queue::page;
 use crate::queue::page_out::Wanted;
+use crate::retained::{Key, Value, subject_of};
 use crate::storage::codec::{Malformed, Reader, Writer};
 use crate::storage::record::{HeldRecord, SessionRecord};
 use std::collections::BTreeMap;
@@ -37,6 +38,7 @@ const END: u8 = 0;
 const RUN: u8 = 1;
 const HELD: u8 = 2;
 const SESSION: u8 = 3;
+pub(crate) const RETAINED: u8 = 4;
 
 /// A snapshot that is not complete.
 #[derive(Debug)]
@@ -59,7 +61,7 @@ struct Run {
 }
 
 /// What is looked at next.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Next {
     Lane(LanePart),
     Departed(DepartedPart),
@@ -68,6 +70,7 @@ enum Next {
     Settling { number: u64, tag: u64 },
     Dying(LoadId),
     Delays { unreadable: bool, behind: Option<DelayKey> },
+    Retained { behind: Option<(u32, Key)> },
     Sessions { slot: usize },
     Nothing,
 }
@@ -160,6 +163,12 @@ impl IncrementalSnapshot {
         writer.put(held);
     }
 
+    fn add_retained(&mut self, vhost: u32, key: &[u8], value: &Value, topology: &Topology) {
+        let mut writer = self.writer();
+        writer.u8(RETAINED);
+        writer.put(&value.record(vhost, &subject_of(key), topology));
+    }
+
     fn writer(&mut self) -> Writer<'_> {
         if self.pieces.last().is_none_or(|piece| piece.len() >= PIECE_BYTES) {
             self.pieces.push(Vec::with_capacity(2 * PIECE_BYTES));
@@ -218,7 +227,7 @@ impl Engine {
         let mut taking = self.storage.snapshot.take()?;
         taking.left = self.options.limits.snapshot_at_once;
         while taking.left > 0 {
-            taking.next = match taking.next {
+            taking.next = match std::mem::replace(&mut taking.next, Next::Nothing) {
                 Next::Lane(part) => self.take_lane(&mut taking, part),
                 Next::Departed(part) => self.take_departed(&mut taking, part),
                 Next::Channel { slot, tag } => self.take_channel(&mut taking, slot, tag),
@@ -230,6 +239,7 @@ impl Engine {
                 Next::Delays { unreadable, behind } => {
                     self.take_delays(&mut taking, unreadable, behind)
                 }
+                Next::Retained { behind } => self.take_retained(&mut taking, behind),
                 Next::Sessions { slot } => self.take_sessions(&mut taking, slot),
                 Next::Nothing => {
                     taking.end_run();
@@ -357,9 +367,27 @@ impl Engine {
             }
         }
         match unreadable {
-            true => Next::Sessions { slot: 0 },
+            true => Next::Retained { behind: None },
             false => Next::Delays { unreadable: true, behind: None },
         }
+    }
+
+    fn take_retained(
+        &mut self,
+        taking: &mut IncrementalSnapshot,
+        mut behind: Option<(u32, Key)>,
+    ) -> Next {
+        while taking.spend() {
+            let Some((vhost, key, value)) = self.retained.values.behind(behind.as_ref()) else {
+                return Next::Sessions { slot: 0 };
+            };
+            let key = key.clone();
+            if std::mem::replace(&mut value.mark, self.storage.mark) != self.storage.mark {
+                taking.add_retained(vhost, &key, value, &self.topology);
+            }
+            behind = Some((vhost, key));
+        }
+        Next::Retained { behind }
     }
 
     fn take_sessions(&self, taking: &mut IncrementalSnapshot, slot: usize) -> Next {
@@ -421,6 +449,15 @@ impl Engine {
         }
     }
 
+    /// A retained message is about to change or go: the snapshot says how it was.
+    pub(crate) fn snapshot_retained_first(&mut self, vhost: u32, key: &[u8], value: &Value) {
+        if let Some(taking) = &mut self.storage.snapshot
+            && value.mark != self.storage.mark
+        {
+            taking.add_retained(vhost, key, value, &self.topology);
+        }
+    }
+
     /// Bytes of the snapshot that is being taken, so far.
     #[cfg(test)]
     pub(crate) fn written_of_snapshot(&self) -> usize {
@@ -439,6 +476,7 @@ impl Engine {
                     lanes.entry(lane).or_default().append(&mut page::read_entries(reader)?);
                 }
                 HELD => self.restore_held(&reader.get()?)?,
+                RETAINED => self.restore_retained(&reader.get()?)?,
                 SESSION => {
                     let record: SessionRecord<'_> = reader.get()?;
                     // A virtual host that is not there was created after the snapshot's beginning: the

@@ -10,6 +10,7 @@ use crate::publish::held::{DelayKey, Held};
 use crate::queue::entry::Entry;
 use crate::queue::ranges::Ranges;
 use crate::queue::stored::Stored;
+use crate::retained::restore::RetainedRemains;
 use crate::storage::record::{BindingRecord, Place, Record};
 use crate::{Effects, Position, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,7 @@ pub struct Rebuild {
     queues: BTreeMap<u64, QueueRemains>,
     delays: BTreeMap<u64, DelayRemains>,
     ended_delays: BTreeSet<u64>,
+    retained: RetainedRemains,
     /// Records of definitions, in order.
     definitions: Vec<(Position, Vec<u8>)>,
     /// Virtual hosts that are named, and those whose creation is recorded.
@@ -110,8 +112,9 @@ impl Rebuild {
                 let (vhost, by) = (vhost.to_owned(), by.to_owned());
                 self.delays.insert(number, DelayRemains { position, vhost, due, bytes, by });
             }
-            Record::DelayEnded { number } => {
-                self.ended_delays.insert(number);
+            Record::DelayEnded { number } => drop(self.ended_delays.insert(number)),
+            Record::Retained { vhost, .. } | Record::RetainedGone { vhost, .. } => {
+                self.take_retained(position, vhost, &parsed);
             }
             Record::QueueDeleted { number } => {
                 self.queues.entry(number).or_default().is_deleted = true;
@@ -131,6 +134,11 @@ impl Rebuild {
                 self.definitions.push((position, record.to_vec()));
             }
         }
+    }
+
+    fn take_retained(&mut self, position: Position, vhost: &str, record: &Record<'_>) {
+        self.named_vhosts.insert(vhost.to_owned());
+        self.malformed += u64::from(self.retained.look(position, record).is_err());
     }
 
     fn take_message(&mut self, position: Position, places: Vec<Place>, message: &[u8]) {
@@ -178,9 +186,11 @@ impl Rebuild {
             let is_held = !self.ended_delays.contains(&number);
             delayed += u64::from(is_held && delay.restore(number, engine, fx));
         }
+        let retained = std::mem::take(&mut self.retained).restore(engine, fx);
         notes.push(format!(
             "rebuilt from the records that are whole: {} queues with {messages} messages, {delayed} delayed \
-             messages, {} users; messages may be among them that were acknowledged before",
+             messages, {retained} retained messages, {} users; messages may be among them that were \
+             acknowledged before",
             engine.queues.iter().count(),
             engine.access.users().count(),
         ));

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 /// The version of the layout; another one is refused.
-const VERSION: u8 = 15;
+const VERSION: u8 = 16;
 
 impl<'a> HeldRecord<'a> {
     pub(crate) fn of(
@@ -46,6 +46,7 @@ impl Engine {
         writer.u8(VERSION);
         writer.u64(self.queues.next_number());
         writer.u64(self.delays.next_number);
+        writer.u64(self.retained.next_number);
         self.write_access(&mut writer);
         let mut out: BTreeMap<u64, Vec<&Entry>> = BTreeMap::new();
         let in_place = (!apart).then(|| self.durable_out());
@@ -88,6 +89,7 @@ impl Engine {
         writer.u64(self.sessions.next_number);
         if !apart {
             self.write_sessions(&mut writer);
+            self.write_retained(&mut writer);
         }
         // Nothing else is apart.
         writer.u8(0);
@@ -199,6 +201,7 @@ impl Engine {
         }
         self.queues.start_numbers_at(reader.u64()?);
         self.delays.next_number = reader.u64()?;
+        self.retained.next_number = reader.u64()?;
         let vhosts = self.read_access(&mut reader)?;
         for _ in 0..reader.count()? {
             self.read_queue(&mut reader)?;

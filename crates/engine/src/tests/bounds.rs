@@ -234,6 +234,7 @@ fn further_keys_are_counted() {
             routing_key: "q",
             also_to: &also_to,
             mandatory: false,
+            retain: Retain::No,
             not_before: None,
             transaction: None,
             content,

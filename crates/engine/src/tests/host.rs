@@ -443,12 +443,17 @@ impl TestHost {
             routing_key: arguments[1],
             also_to: &also_to,
             mandatory: words.has("mandatory"),
+            retain: match (words.has("retain"), words.has("retain-only")) {
+                (true, _) => Retain::Yes,
+                (_, true) => Retain::Only,
+                _ => Retain::No,
+            },
             not_before: words.millis("delay").map(|delay| self.now.plus(delay)),
             transaction: words.number("in").map(TransactionId),
             content: Content {
                 format: Format(words.number("format").unwrap_or(1)),
                 properties: words.value("props").unwrap_or("properties").as_bytes(),
-                body: arguments[2].as_bytes(),
+                body: if arguments[2] == "''" { b"" } else { arguments[2].as_bytes() },
                 shared: None,
                 persistent: words.has("persistent"),
                 priority: words.number("priority").unwrap_or(0),
@@ -493,6 +498,14 @@ pub(super) fn end_outcome(words: &Words<'_>, key: &str) -> Outcome {
     }
 }
 
+/// What a binding leads to: a queue, or `@EXCHANGE`.
+fn target(word: &str) -> BindingTarget {
+    match word.strip_prefix('@') {
+        Some(exchange) => BindingTarget::Exchange(exchange.to_owned()),
+        None => BindingTarget::Queue(word.to_owned()),
+    }
+}
+
 /// Any other request.
 fn request(words: &Words<'_>) -> Request {
     let text = |index: usize| words.0[index].to_owned();
@@ -515,21 +528,14 @@ fn request(words: &Words<'_>) -> Request {
             from: words.number("from").unwrap_or(0),
             most: words.number("most").unwrap_or(u32::MAX),
         },
-        "describe-bindings" => Request::DescribeBindings {
-            source: text(1),
-            target: match words.0[2].strip_prefix('@') {
-                Some(exchange) => BindingTarget::Exchange(exchange.to_owned()),
-                None => BindingTarget::Queue(text(2)),
-            },
-            key: text(3),
-        },
+        "describe-bindings" => {
+            let (source, target, key) = (text(1), target(words.0[2]), text(3));
+            Request::DescribeBindings { source, target, key }
+        }
         "purge" => Request::PurgeQueue { name: text(1) },
         "bind" | "unbind" => {
             let (source, key, arguments) = (text(1), text(3), Arguments::new());
-            let target = match words.0[2].strip_prefix('@') {
-                Some(exchange) => BindingTarget::Exchange(exchange.to_owned()),
-                None => BindingTarget::Queue(text(2)),
-            };
+            let target = target(words.0[2]);
             let (filter, not_from) =
                 (super::filters::filter(words), words.value("not-from").map(str::to_owned));
             let binding = Binding { source, target, key, arguments, filter, not_from };
@@ -538,6 +544,7 @@ fn request(words: &Words<'_>) -> Request {
         }
         verb if super::session_requests::is_one(verb) => super::session_requests::request(words),
         "open" | "delete-subscription" | "find" => super::named_subscriptions::request(words),
+        "replay" | "end-replay" => super::retained::request(words),
         "temporary" | "hold" | "let-go" | "be" | "take" => super::lifetimes::request(words),
         "consume" => Request::Consume(super::filters::consume(words)),
         "cancel" => Request::CancelConsumer { name: text(1), returns: words.has("returns") },

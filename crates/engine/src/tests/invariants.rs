@@ -179,7 +179,17 @@ impl Engine {
                 *transient.entry(held.position.segment()).or_default() += 1;
             }
         }
-        resident
+        resident + self.check_retained(expected)
+    }
+
+    /// The same of retained messages.
+    fn check_retained(&self, expected: &mut BTreeMap<u32, i64>) -> u64 {
+        let values = &self.retained.values;
+        values.check_invariants();
+        for (_, _, value) in values.iter() {
+            *expected.entry(value.position.segment()).or_default() += 1;
+        }
+        values.resident()
     }
 
     /// Where no snapshot is being taken, all that is durable is marked alike.
@@ -194,7 +204,9 @@ impl Engine {
         let missed = durable.filter(|entry| entry.mark != self.storage.mark).count();
         let held =
             self.delays.persistent().filter(|(_, held)| held.mark != self.storage.mark).count();
-        assert_eq!((missed, held), (0, 0), "missed by a snapshot");
+        let retained = self.retained.values.iter();
+        let retained = retained.filter(|(_, _, value)| value.mark != self.storage.mark).count();
+        assert_eq!((missed, held, retained), (0, 0, 0), "missed by a snapshot");
     }
 
     /// Messages that are out of their queues, with the numbers of these.

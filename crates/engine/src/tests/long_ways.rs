@@ -122,6 +122,7 @@ fn each_further_key_is_looked_up_in_its_turn() {
         routing_key: "none",
         also_to: &also_to,
         mandatory: false,
+        retain: Retain::No,
         not_before: None,
         transaction: None,
         content,

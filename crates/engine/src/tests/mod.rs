@@ -45,6 +45,7 @@ mod recorder;
 mod records;
 mod recovery;
 mod redelivered;
+mod retained;
 mod rights;
 mod session_numbers;
 mod session_queues;

@@ -65,11 +65,18 @@ fn queues(engine: &Engine) -> Vec<(String, u64)> {
 
 #[test]
 fn every_record_together_makes_the_same_state() {
-    let host = host();
+    let mut host = host();
+    for line in ["k1 old retain", "k1 new retain", "k2 x retain", "k2 '' retain"] {
+        host.run(&format!("a publish amq.topic {line}"));
+    }
     let (engine, said) = rebuilt(&host);
+    assert_eq!(engine.retained(), host.engine.retained());
     assert_eq!(queues(&engine), queues(&host.engine));
     assert_eq!(queues(&engine), [("q".to_owned(), 3), ("r".to_owned(), 1)]);
-    assert!(said.contains("2 queues with 4 messages, 1 delayed messages, 1 users"), "{said}");
+    assert!(
+        said.contains("2 queues with 4 messages, 1 delayed messages, 1 retained messages, 1 users"),
+        "{said}"
+    );
     assert!(!said.contains("is lost: its"), "{said}");
 }
 

@@ -56,6 +56,7 @@ pub(super) fn request(words: &Words<'_>) -> Request {
             body: words.0[2].to_owned().into(),
             persistent: words.has("persistent"),
             priority: 0,
+            retain: words.has("retain"),
             ttl: words.millis("ttl"),
             delay: words.millis("delay").unwrap_or(Duration::ZERO),
         })),

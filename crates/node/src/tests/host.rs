@@ -10,7 +10,7 @@ use angarium_engine::{Bound, ConnectionId, Quota, RefusalKind, Request, ShardId,
 use angarium_journal::{FaultyStorage, Job, ReadBuffer};
 use angarium_protocol::amqp091::codec::{Method, Table};
 use angarium_protocol::amqp091::frame;
-use angarium_protocol::{Credentials, Identity, Peer};
+use angarium_protocol::{Credentials, Identity, Peer, Protocol};
 use std::time::Duration;
 
 pub(super) const RESIDENT_BYTES_MAX: u64 = 64 << 10;
@@ -323,7 +323,12 @@ impl Host {
 
     /// A client of another protocol, which has sent nothing yet.
     pub(super) fn connect_other(&mut self, shard: usize) -> usize {
-        let client = self.add(shard, Peer { local: true, ..Peer::default() }, "", 0);
+        self.connect_by(shard, Protocol::default())
+    }
+
+    /// The same, of a listener for that protocol.
+    pub(super) fn connect_by(&mut self, shard: usize, protocol: Protocol) -> usize {
+        let client = self.add(shard, Peer { local: true, protocol, ..Peer::default() }, "", 0);
         self.clients[client].is_other = true;
         client
     }

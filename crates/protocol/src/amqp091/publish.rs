@@ -14,7 +14,7 @@ use super::{DIRECT_REPLY_TO, codec::Method};
 use crate::amqp091::handler::{Handler, Part, State, syntax};
 use crate::properties::DELAY_HEADER;
 use crate::{Context, Host};
-use angarium_engine::{Bytes, Outcome, Publish, Settle};
+use angarium_engine::{Bytes, Outcome, Publish, Retain, Settle};
 use std::time::Duration;
 
 /// The numbers of basic.publish.
@@ -357,6 +357,7 @@ impl Handler {
             routing_key: method.routing_key,
             also_to: &[],
             mandatory: method.mandatory,
+            retain: Retain::No,
             not_before: None,
             transaction: None,
             content: angarium_engine::Content {

@@ -17,7 +17,7 @@ use super::transactions;
 use super::unconfirmed::{Run, Told, Unconfirmed};
 use crate::names::SUBJECT_EXCHANGE;
 use crate::{Context, Host};
-use angarium_engine::{Bytes, Publish, Time, TransactionId};
+use angarium_engine::{Bytes, Publish, Retain, Time, TransactionId};
 use std::time::Duration;
 
 /// The annotations of messages that are to be delivered later: when, in milliseconds since 1970, or how many
@@ -317,6 +317,7 @@ impl Handler {
             routing_key: "",
             also_to: &[],
             mandatory: false,
+            retain: Retain::No,
             not_before: delay(annotations, context.now),
             transaction: arrived.transaction,
             content,

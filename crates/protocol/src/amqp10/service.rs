@@ -9,7 +9,7 @@ use super::management::{Begun, Service, Step};
 use super::pending::{Pending, ServiceCall};
 use super::stored;
 use crate::{Context, Host};
-use angarium_engine::{Publish, Refusal, Reply, Request};
+use angarium_engine::{Publish, Refusal, Reply, Request, Retain};
 
 /// The reply address that stands for the paired link.
 const PAIRED: &str = "$me";
@@ -98,6 +98,7 @@ impl Handler {
             routing_key: &address,
             also_to: &[],
             mandatory: false,
+            retain: Retain::No,
             not_before: None,
             transaction: None,
             content,

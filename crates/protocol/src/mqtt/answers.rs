@@ -29,6 +29,8 @@ pub(super) struct Subscribing {
     pub(super) wanted: Vec<(usize, Box<str>, Subscription)>,
     /// Filters that are in force unless the engine refuses them, with their place in the packet.
     pub(super) begun: Vec<(usize, Box<str>)>,
+    /// Places in the packet, and filters, whose retained messages are replayed once the answer is sent.
+    pub(super) replays: Vec<(usize, Box<str>)>,
     /// Filters of the session from now on, and those that are gone.
     pub(super) put: Vec<(Bytes, Bytes)>,
     pub(super) remove: Vec<Bytes>,
@@ -37,14 +39,18 @@ pub(super) struct Subscribing {
 impl Subscribing {
     /// One that is answered so.
     pub(super) fn new(answer: Answer) -> Subscribing {
-        let (wanted, begun) = (Vec::new(), Vec::new());
-        Subscribing { answer, wanted, begun, put: Vec::new(), remove: Vec::new() }
+        let (wanted, begun, replays) = (Vec::new(), Vec::new(), Vec::new());
+        Subscribing { answer, wanted, begun, replays, put: Vec::new(), remove: Vec::new() }
     }
 
     /// Bytes that it takes, about.
     pub(super) fn held_bytes(&self) -> usize {
         let wanted = self.wanted.iter().map(|(_, text, it)| text.len() + size_of_val(it));
-        let begun = self.begun.iter().map(|(_, text)| text.len() + size_of::<Box<str>>());
+        let begun = self
+            .begun
+            .iter()
+            .chain(&self.replays)
+            .map(|(_, text)| text.len() + size_of::<Box<str>>());
         self.answer.reasons.len() + wanted.chain(begun).sum::<usize>()
     }
 }

@@ -84,8 +84,8 @@ impl Handler {
         connect: &Connect<'_>,
     ) -> Result<(), Close> {
         let Some(will) = &connect.will else { return Ok(()) };
-        if will.retain && self.version.has_properties() {
-            let text = "a will is to be retained: retained messages are not supported";
+        if will.retain && !self.settings.retain_available && self.version.has_properties() {
+            let text = "a will is to be retained: retained messages are not offered";
             return Err(self.fail(context, Reason::RetainNotSupported, text));
         }
         if mapping::is_brokers(will.topic) {
@@ -104,7 +104,7 @@ impl Handler {
             _ => SessionExpiry::Never,
         };
         let (clean_start, will) = (connect.clean_start, connect.will.as_ref());
-        let will = will.map(|will| Box::new(will_of(will)));
+        let will = will.map(|will| Box::new(will_of(will, self.settings.retain_available)));
         self.beginning =
             Some(Box::new(Beginning { clean_start, expiry, will, ..Beginning::default() }));
     }
@@ -252,7 +252,9 @@ impl Handler {
         let bytes = u32::try_from(settings.packet_bytes_max).unwrap_or(u32::MAX);
         properties.put_number(PropertyId::MaximumPacketSize, bytes);
         properties.put_number(PropertyId::TopicAliasMaximum, settings.topic_alias_maximum.into());
-        properties.put_number(PropertyId::RetainAvailable, 0);
+        if !settings.retain_available {
+            properties.put_number(PropertyId::RetainAvailable, 0);
+        }
         if let Some(seconds) = self.granted_expiry() {
             properties.put_number(PropertyId::SessionExpiryInterval, seconds);
         }

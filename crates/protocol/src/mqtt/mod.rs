@@ -13,6 +13,8 @@ mod mapping;
 mod outgoing;
 mod pending;
 mod publish;
+mod replay;
+mod replayed;
 mod requests;
 mod session;
 mod settings;

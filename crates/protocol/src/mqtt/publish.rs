@@ -10,7 +10,7 @@ use super::pending::Pending;
 use super::stored::Stored;
 use crate::{Close, Context, Host};
 use angarium_engine as engine;
-use angarium_engine::{BatchRoom, CachedRoute, Content, Emit, Reached, Request};
+use angarium_engine::{BatchRoom, CachedRoute, Content, Emit, Reached, Request, Retain};
 use std::time::Duration;
 
 impl Handler {
@@ -22,8 +22,9 @@ impl Handler {
         publish: &Publish<'_>,
         cached_route: &mut Option<CachedRoute>,
     ) -> Result<bool, Close> {
-        if publish.retain && self.version.has_properties() {
-            let text = "retained messages are not supported";
+        let is_offered = self.settings.retain_available;
+        if publish.retain && !is_offered && self.version.has_properties() {
+            let text = "retained messages are not offered";
             return Err(self.fail(context, Reason::RetainNotSupported, text));
         }
         let is_same = self.topic == publish.topic && !publish.topic.is_empty();
@@ -109,6 +110,46 @@ impl Handler {
         self.set_own(context, false);
         if let Ok(reached) = emitted {
             self.note_reached(context, reached);
+            if publish.retain {
+                self.retain(context, publish, copy.as_ref());
+            }
+        }
+    }
+
+    /// Has a message of QoS 0 stay that was handed to those who subscribe.
+    #[cold]
+    fn retain(
+        &self,
+        context: &mut Context<impl Host>,
+        publish: &Publish<'_>,
+        copy: Option<&engine::Bytes>,
+    ) {
+        if !self.settings.retain_available {
+            return;
+        }
+        let retain = Retain::Only;
+        let message = engine::Publish { retain, ..self.message(publish, copy) };
+        // What is refused is dropped.
+        let _ = context.engine.publish(context.now, self.channel(), &message, context.host);
+    }
+
+    /// A message that goes through its exchange.
+    fn message<'a>(
+        &'a self,
+        publish: &Publish<'a>,
+        copy: Option<&'a engine::Bytes>,
+    ) -> engine::Publish<'a> {
+        let Target { exchange, routing_key } = Target::of(&self.subject);
+        let is_retained = publish.retain && self.settings.retain_available;
+        engine::Publish {
+            exchange,
+            routing_key,
+            also_to: &[],
+            mandatory: true,
+            retain: if is_retained { Retain::Yes } else { Retain::No },
+            not_before: None,
+            transaction: None,
+            content: self.content(publish, copy),
         }
     }
 
@@ -231,16 +272,7 @@ impl Handler {
         writer.incoming.push(packet_id, is_exactly_once);
         writer.is_own = true;
         let copy = context.engine.copy_of_large(publish.payload);
-        let Target { exchange, routing_key } = Target::of(&self.subject);
-        let message = engine::Publish {
-            exchange,
-            routing_key,
-            also_to: &[],
-            mandatory: true,
-            not_before: None,
-            transaction: None,
-            content: self.content(publish, copy.as_ref()),
-        };
+        let message = self.message(publish, copy.as_ref());
         let (now, channel) = (context.now, self.channel());
         let (engine, host) = (&mut *context.engine, &mut *context.host);
         let published = match is_exactly_once && self.has_state {

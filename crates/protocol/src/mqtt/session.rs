@@ -37,7 +37,7 @@ fn seconds_of(expiry: SessionExpiry) -> u32 {
 }
 
 /// A client's will as the engine keeps it.
-pub(super) fn will_of(will: &Will<'_>) -> engine::Will {
+pub(super) fn will_of(will: &Will<'_>, may_be_retained: bool) -> engine::Will {
     let subject = mapping::subject_of(will.topic);
     let Target { exchange, routing_key } = Target::of(&subject);
     let Will { qos, retain, properties, payload, .. } = *will;
@@ -52,6 +52,7 @@ pub(super) fn will_of(will: &Will<'_>) -> engine::Will {
         body: Bytes::copy_from_slice(payload),
         persistent: qos != Qos::AtMostOnce,
         priority: 0,
+        retain: retain && may_be_retained,
         ttl: seconds(PropertyId::MessageExpiryInterval),
         delay: seconds(PropertyId::WillDelayInterval).unwrap_or_default(),
     }

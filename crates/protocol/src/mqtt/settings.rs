@@ -17,6 +17,8 @@ pub struct Settings {
     pub session_messages_max: Option<u64>,
     /// Topic aliases that a client of version 5 may use.
     pub topic_alias_maximum: u16,
+    /// Whether messages are retained.
+    pub retain_available: bool,
     /// Longest keep-alive: clients of version 5 that ask for more, or for none, get this. `None`: any.
     pub keep_alive_max: Option<Duration>,
     /// The virtual host of clients that name none.
@@ -46,6 +48,7 @@ impl Default for Settings {
             send_maximum: 1024,
             session_messages_max: None,
             topic_alias_maximum: 64,
+            retain_available: true,
             keep_alive_max: None,
             vhost: "/".to_owned(),
             anonymous_user: Some("guest".to_owned()),

@@ -9,6 +9,7 @@ use super::frame::PacketType;
 use super::handler::Handler;
 use super::mapping;
 use super::pending::Pending;
+use super::replay;
 use super::settings::SUBSCRIPTIONS_MAX;
 use super::subscriptions::Subscription;
 use super::writer::name_above;
@@ -104,6 +105,7 @@ impl Handler {
         let gone = writer.subscriptions.remove(text);
         writer.subscriptions_changed();
         let (Some(gone), Ok(filter)) = (gone, Filter::read(text)) else { return false };
+        self.end_replay(context, text, &gone);
         if gone.options.qos > Qos::AtMostOnce {
             let binding = self.binding(&filter, &gone);
             self.ask(context, Request::Unbind(binding), Pending::Nothing);
@@ -119,7 +121,12 @@ impl Handler {
         let mut has_exactly_once = false;
         for (index, text, subscription) in wanted {
             has_exactly_once |= subscription.options.qos == Qos::ExactlyOnce;
+            let (writer, _) = self.outgoing(context);
+            let wants_replay = replay::is_wanted(writer.subscriptions.get(&text), &subscription);
             let subscribed = self.subscribe_to(context, index, &text, &subscription);
+            if let Some(subscribing) = self.subscribing.as_mut().filter(|_| wants_replay) {
+                subscribing.replays.push((index, text.clone()));
+            }
             if subscribed.is_ok() {
                 let kept = self.keep_subscription(&text, &subscription);
                 if let Some(subscribing) = &mut self.subscribing {
@@ -256,8 +263,14 @@ impl Handler {
     pub(super) fn answer(&mut self, context: &mut Context<impl Host>) {
         let is_done = self.pending.is_empty() && context.host.are_requests_complete(self.id);
         if let Some(subscribing) = self.subscribing.take_if(|_| is_done) {
+            let granted = |(at, _): &(usize, Box<str>)| {
+                subscribing.answer.reasons.get(*at).is_some_and(|reason| !reason.is_error())
+            };
+            let replays = subscribing.replays.iter().filter(|it| granted(it));
+            let replays: Vec<Box<str>> = replays.map(|(_, text)| text.clone()).collect();
             subscribing.answer.write(self.version, self.out(context));
             self.grant(context);
+            replays.iter().for_each(|text| self.replay(context, text));
         }
     }
 }

@@ -7,6 +7,8 @@ use std::ops::Bound;
 
 /// Subscriptions up to which overlaps are looked for; among more with wildcards, some are taken for granted.
 const COMPARED_MAX: usize = 256;
+/// Bytes of a subscription as the session keeps it.
+pub(super) const SUBSCRIPTION_BYTES: usize = 5;
 /// Levels of a topic up to which the filters that can match it are looked up.
 const LEVELS_MAX: usize = 32;
 
@@ -51,7 +53,7 @@ pub(super) struct Matched {
 }
 
 impl Matched {
-    fn add(&mut self, subscription: &Subscription) {
+    pub(super) fn add(&mut self, subscription: &Subscription) {
         self.qos = self.qos.max(subscription.options.qos);
         self.retain_as_published |= subscription.options.retain_as_published;
         self.identifiers.extend(Some(subscription.identifier).filter(|it| *it > 0));

@@ -6,6 +6,7 @@ use super::codec::{Properties, PropertyId, PropertyValue, Publish, Qos, Version,
 use super::frame::{PacketType, put_variable_integer};
 use super::incoming::Incoming;
 use super::outgoing::{Awaits, Outgoing, Sent, packet_id_of};
+use super::replayed::Replayed;
 use super::stored::Stored;
 use super::subscriptions::{Matched, Subscriptions};
 use super::{mapping, shown};
@@ -166,7 +167,7 @@ impl Writer {
         let publish = Publish {
             dup: way.dup,
             qos: way.qos,
-            retain: was_retained && matched.retain_as_published,
+            retain: way.is_replayed || was_retained && matched.retain_as_published,
             topic: if matches!(said, Said::Aliased(_)) { &[] } else { &self.topic },
             packet_id: way.packet_id,
             properties: Properties::of(&properties),
@@ -216,6 +217,8 @@ struct Way {
     missed: u64,
     /// It is of the session's queue.
     is_queued: bool,
+    /// It was retained before the client subscribed.
+    is_replayed: bool,
 }
 
 /// Appends what is left of a message's time to live, in seconds that have begun.
@@ -259,13 +262,17 @@ impl Head {
 }
 
 impl Writer {
-    /// Writes a message of the session's queue.
+    /// Writes a message of the session's queue, or a retained one.
     fn write_queued(&mut self, out: &mut Output, delivery: &Delivery<'_>) {
         let Delivery { tag, place, redelivered, .. } = *delivery;
         self.topic.clear();
         mapping::put_topic(&mut self.topic, delivery.message.routing_key);
         let topic = str::from_utf8(&self.topic).unwrap_or_default();
-        let mut matched = self.subscriptions.matching(topic, false);
+        let replayed = Replayed::of(delivery.message);
+        let mut matched = match &replayed {
+            Some(replayed) => replayed.matched(topic),
+            None => self.subscriptions.matching(topic, false),
+        };
         let published = published_qos(delivery.message);
         let qos = match matched.count {
             0 => published,
@@ -279,8 +286,13 @@ impl Writer {
         let dup = redelivered && qos > Qos::AtMostOnce;
         let mut body = Cow::Borrowed(delivery.message.body);
         let message = with_payload(delivery.message, &mut body);
-        let way = Way { dup, qos, packet_id, missed: 0, is_queued: true };
+        let is_replayed = replayed.is_some();
+        let way = Way { dup, qos, packet_id, missed: 0, is_queued: true, is_replayed };
         let is_sent = !is_unwanted && self.write(out, &message, &matched, way);
+        if place == 0 {
+            // It is settled.
+            return;
+        }
         if !is_sent || qos == Qos::AtMostOnce {
             self.outgoing.pass(tag);
             out.calls_handler = true;

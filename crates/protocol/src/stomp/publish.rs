@@ -12,7 +12,7 @@ use super::unconfirmed::Waiting;
 use crate::names::SUBJECT_EXCHANGE;
 use crate::properties::DELAY_HEADER;
 use crate::{Context, Host};
-use angarium_engine::{Bytes, Content, MILLIS_MAX, Publish, Time};
+use angarium_engine::{Bytes, Content, MILLIS_MAX, Publish, Retain, Time};
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -230,6 +230,7 @@ impl Handler {
             routing_key: target.key,
             also_to: &[],
             mandatory: target.mandatory,
+            retain: Retain::No,
             not_before: sent.delay.map(|delay| context.now.plus(delay)),
             transaction,
             content,

@@ -30,6 +30,9 @@ const RESIDENT_PART: u64 = 4;
 /// The part of it that delayed messages may, and what each takes.
 const DELAYED_PART: u64 = 8;
 const DELAYED_BYTES: u64 = 80;
+/// The same of retained messages.
+const RETAINED_PART: u64 = 4;
+const RETAINED_BYTES: u64 = 200;
 
 /// The user that exists from the first start on, and its virtual host.
 const DEFAULT_USER: &str = "guest";
@@ -171,7 +174,6 @@ pub(crate) fn options(
     let count = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
     let memory = settings.memory_max.bytes();
     let resident_max = memory / RESIDENT_PART;
-    let delayed_max = memory / DELAYED_PART / DELAYED_BYTES;
     let narrow = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
     Ok(Options {
         limits: Limits {
@@ -198,8 +200,10 @@ pub(crate) fn options(
             resident_bytes_max: settings.resident_bytes_max.0.min(resident_max),
             queue_resident_bytes_max: settings.queue_resident_bytes_max.0.min(resident_max),
             backlog_bytes_per_second: settings.backlog_bytes_per_second.bytes(),
+            retained_max: count(retained_max(settings)),
+            retained_bytes_max: settings.retained_bytes_max.0,
             delay_max: settings.delay_max.0,
-            delayed_max: count(settings.delayed_messages.min(delayed_max)),
+            delayed_max: count(delayed_max(settings)),
             settle_timeout: settings.settle_timeout.0,
             delivery_limit: settings.delivery_limit.map(narrow),
             ..Limits::default()
@@ -237,6 +241,18 @@ fn memory_limits(settings: &Settings, all: u64) -> MemoryLimits {
     MemoryLimits { all, user, connection }
 }
 
+/// Delayed messages for which there is memory, as many as there may be.
+fn delayed_max(settings: &Settings) -> u64 {
+    let fit = settings.memory_max.bytes() / DELAYED_PART / DELAYED_BYTES;
+    settings.delayed_messages.min(fit)
+}
+
+/// Retained messages for which there is memory, as many as there may be.
+fn retained_max(settings: &Settings) -> u64 {
+    let fit = settings.memory_max.bytes() / RETAINED_PART / RETAINED_BYTES;
+    settings.retained_messages_max.min(fit)
+}
+
 /// The quota of all users without their own.
 fn quota(settings: &Settings) -> Quota {
     use engine::Bound::{Bytes, ConnectionBytes, ConnectionMessages, Messages, UnsentBytes};
@@ -259,6 +275,7 @@ fn mqtt_settings(settings: &Settings) -> mqtt::Settings {
     mqtt::Settings {
         handshake_timeout: settings.handshake_timeout.0,
         packet_bytes_max: bytes.min(mqtt::PACKET_BYTES_MAX),
+        retain_available: settings.retained_messages_max > 0,
         keep_alive_max: settings.mqtt_keep_alive_max.map(|span| span.0),
         anonymous_user: settings.mqtt_no_auth_user.clone(),
         ..mqtt::Settings::default()

@@ -20,6 +20,8 @@ pub(super) struct Measured {
     pub(super) queues: usize,
     /// Sessions now, held or not.
     pub(super) sessions: usize,
+    /// Retained messages, and their bytes.
+    pub(super) retained: (usize, u64),
     /// Clients that are too slow now.
     pub(super) slow_consumers: u64,
     pub(super) slow_consumer_episodes: u64,
@@ -60,6 +62,7 @@ pub(super) const COUNTERS: &[Series] = &[
     ("angarium_session_resumes", "Of those, resumed.", |it| it.engine.session_resumes),
     ("angarium_session_takeovers", "Taken over.", |it| it.engine.session_takeovers),
     ("angarium_session_expiries", "Sessions expired.", |it| it.engine.session_expiries),
+    ("angarium_retained_messages_replayed", "To who subscribes.", |it| it.engine.replayed),
     ("angarium_session_duplicates", "Published twice.", |it| it.engine.session_duplicates),
     ("angarium_messages_expired", "Their time passed.", |it| it.engine.expired),
     ("angarium_messages_dropped", "Pushed out by limits.", |it| it.engine.dropped),
@@ -99,6 +102,8 @@ pub(super) const GAUGES: &[Series] = &[
     ("angarium_connections", "Connections now.", |it| it.node.connections),
     ("angarium_queues", "Queues now.", |it| it.queues as u64),
     ("angarium_sessions", "Sessions now, held or not.", |it| it.sessions as u64),
+    ("angarium_retained_messages", "Retained messages now.", |it| it.retained.0 as u64),
+    ("angarium_retained_bytes", "Bytes of retained messages.", |it| it.retained.1),
     ("angarium_journal_backlog_bytes", "Not yet written.", |it| it.journal.backlog_bytes),
     ("angarium_journal_disk_bytes", "Size of its files.", |it| it.journal.disk_bytes),
     ("angarium_journal_segments", "Files with records.", |it| it.journal.segments),
@@ -125,6 +130,7 @@ pub(super) fn measured(shard: &mut Shard) -> Measured {
         spill_missed: SpillLoss::ALL.map(|loss| node.spill().missed(loss)),
         queues: node.engine().list_vhosts().map(|vhost| vhost.queues).sum(),
         sessions: node.engine().session_count(),
+        retained: node.engine().retained(),
         slow_consumers,
         slow_consumer_episodes,
         held: node.held_memory(),

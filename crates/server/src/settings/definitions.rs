@@ -399,6 +399,11 @@ settings! {
     /// Delayed messages at once; each takes some 80 bytes of memory besides its body, and all together an
     /// eighth of `memory-max` at most.
     delayed_messages("delayed-messages"): u64 = 4_000_000, Restart;
+    /// Retained messages at once; one more is refused. Each takes some 200 bytes of memory besides its topic,
+    /// and all together a quarter of `memory-max` at most. 0: messages are not retained.
+    retained_messages_max("retained-messages-max"): u64 = 1_000_000, Restart;
+    /// Bytes of all retained messages, on the disk; memory has those for which it has room.
+    retained_bytes_max("retained-bytes-max"): ByteCount = mib(1024), Restart;
     /// Requeues after which a message is dead-lettered, for queues without a limit of their own. `off`: 20
     /// for quorum queues, none for classic ones.
     delivery_limit("delivery-limit"): Option<u64> = None, Restart,

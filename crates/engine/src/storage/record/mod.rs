@@ -91,6 +91,18 @@ pub(crate) struct HeldRecord<'a> {
     pub(crate) by: &'a str,
 }
 
+/// A retained message as snapshots have it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RetainedRecord<'a> {
+    pub(crate) vhost: &'a str,
+    pub(crate) subject: &'a str,
+    pub(crate) number: u64,
+    pub(crate) expires: Time,
+    pub(crate) position: Position,
+    pub(crate) bytes: u32,
+    pub(crate) persistent: bool,
+}
+
 /// Numbers, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Numbers(pub(crate) Vec<u64>);
@@ -114,8 +126,8 @@ pub(crate) struct SessionRecord<'a> {
     pub(crate) received: Numbers,
     /// Places of its queue that were released and are still in use.
     pub(crate) released: Numbers,
-    /// Its will: the delay and the message.
-    pub(crate) will: Option<(Duration, &'a [u8])>,
+    /// Its will: the delay, whether it is to be retained, and the message.
+    pub(crate) will: Option<(Duration, bool, &'a [u8])>,
 }
 
 /// A durable named subscription.
@@ -229,15 +241,21 @@ codec_enum! {
         /// It does not any more.
         40 ReleasedForgotten { session: u64, place: u64 },
         /// The will of a session: how long after its detach it is published, and the message.
-        41 WillSet { session: u64, delay: Duration; message },
+        41 WillSet { session: u64, delay: Duration, retain: bool; message },
         /// It was published, or is not to be.
         42 WillGone { session: u64 },
+        /// The retained message of a subject, which is its routing key, in place of an earlier one.
+        43 Retained { vhost: &'a str, number: u64, expires: Time; message },
+        /// It is gone. The number is higher than its own.
+        44 RetainedGone { vhost: &'a str, subject: &'a str, number: u64 },
     }
 }
 
 codec_fields!(<'a> Place: queue, seq, expires);
 codec_fields!(<'a> BindingRecord<'a>: vhost, source, target, key, arguments, filter, not_from);
 codec_fields!(<'a> HeldRecord<'a>: number, vhost, due, position, bytes, by);
+codec_fields!(<'a> RetainedRecord<'a>: vhost, subject, number, expires, position, bytes,
+    persistent);
 codec_fields!(<'a> PermissionListing<'a>: user, vhost, configure, write, read);
 codec_fields!(<'a> SubjectRules: allow, deny);
 codec_fields!(<'a> Responses: messages, within);
@@ -353,6 +371,8 @@ pub(crate) fn message_of(record: &[u8]) -> Result<&[u8], Malformed> {
     } else if kind == Kind::Delayed as u8 {
         reader.get::<(u64, &str, Time)>()?;
         reader.text()?;
+    } else if kind == Kind::Retained as u8 {
+        reader.get::<(&str, u64, Time)>()?;
     } else if kind != Kind::Spooled as u8 {
         return Err(format!("a record of kind {kind} has no message"));
     }

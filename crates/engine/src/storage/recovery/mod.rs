@@ -80,6 +80,9 @@ impl Engine {
                 }
                 Ok(())
             }
+            record @ (Record::Retained { .. } | Record::RetainedGone { .. }) => {
+                self.replay_retained(position, &record, fx)
+            }
             record => self.replay_topology(record, fx),
         }
     }
@@ -155,6 +158,7 @@ impl Engine {
                     self.forget_queue(queue, fx);
                 }
                 self.drop_delays_of(slot, fx);
+                self.forget_retained_of(slot, fx);
                 self.drop_sessions(|session| session.vhost == slot, fx);
                 self.remove_vhost(slot);
             }
@@ -406,6 +410,7 @@ impl Engine {
             self.refill(slot, fx);
         }
         self.delays_recovered(now, clean);
+        self.watch_retained();
         self.sessions_recovered(now);
         self.drop_what_is_too_much(now, fx);
         let lanes = self.queues.iter().flat_map(|(_, queue)| queue.lanes.iter());

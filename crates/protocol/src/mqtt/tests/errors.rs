@@ -75,12 +75,13 @@ fn what_is_no_mqtt_ends_the_connection() {
 }
 
 #[test]
-fn what_is_not_supported_is_refused() {
-    check(
+fn what_is_not_offered_is_refused() {
+    check_with(
+        Settings { retain_available: false, ..Settings::default() },
         "> connect client=a v5 will=w:gone will-retain
          < connack RetainNotSupported ReasonString='a will is to be retained: retained messages are \
-not supported'
-         < closed: retain not supported: a will is to be retained: retained messages are not supported
+not offered'
+         < closed: retain not supported: a will is to be retained: retained messages are not offered
          b> connect client=b will=w:gone will-retain
          b< connack Success
          c> connect client=c will=$SYS/w:gone
@@ -89,8 +90,8 @@ not supported'
          d> connect client=d v5
          d< connack Success
          d> publish a x retain
-         d< disconnect RetainNotSupported ReasonString='retained messages are not supported'
-         d< closed: retain not supported: retained messages are not supported
+         d< disconnect RetainNotSupported ReasonString='retained messages are not offered'
+         d< closed: retain not supported: retained messages are not offered
          e> connect client=e
          e< connack Success
          e> publish _ x

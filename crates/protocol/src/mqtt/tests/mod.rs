@@ -3,5 +3,6 @@
 mod errors;
 mod features;
 mod fragmentation;
+mod retained;
 mod sessions;
 mod speech;

@@ -80,6 +80,14 @@ impl<'a> Words<'a> {
         self.options.get(name).map_or(0, |value| value.parse().unwrap())
     }
 
+    fn retain_handling(&self) -> RetainHandling {
+        match self.number("retain-handling") {
+            0 => RetainHandling::Always,
+            1 => RetainHandling::IfNew,
+            _ => RetainHandling::Never,
+        }
+    }
+
     fn properties(&self) -> PropertiesWriter {
         let mut writer = PropertiesWriter::new();
         for (id, name) in NAMES {
@@ -159,7 +167,7 @@ pub(super) fn packet(line: &str, version: Version) -> Vec<u8> {
             topic: words.words.first().copied().unwrap_or_default().trim_matches('_').as_bytes(),
             packet_id,
             properties,
-            payload: words.words.get(1).copied().unwrap_or_default().as_bytes(),
+            payload: words.words.get(1).map_or("", |word| word.trim_matches('\'')).as_bytes(),
         }),
         "puback" => ack(PacketType::Puback),
         "pubrec" => ack(PacketType::Pubrec),
@@ -170,7 +178,7 @@ pub(super) fn packet(line: &str, version: Version) -> Vec<u8> {
                 qos,
                 no_local: words.has("no-local"),
                 retain_as_published: words.has("as-published"),
-                retain_handling: RetainHandling::Always,
+                retain_handling: words.retain_handling(),
             };
             let is_option = |word: &&&str| matches!(**word, "no-local" | "as-published");
             let filters = words.words.iter().filter(|word| !is_option(word));

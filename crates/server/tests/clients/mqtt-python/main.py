@@ -5,6 +5,7 @@ import sys
 import bridge  # noqa: F401  (each module registers its cases)
 import messages  # noqa: F401
 import mosquitto  # noqa: F401
+import retained  # noqa: F401
 import sessions  # noqa: F401
 from harness import run
 
