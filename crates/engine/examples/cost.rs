@@ -65,6 +65,7 @@ static CONVENTIONS: Conventions = Conventions {
         durable_subscription_prefix: "amq.durable-",
         volatile_subscription_prefix: "amq.volatile-",
         session_queue_prefix: "amq.session-",
+        shared_queue_prefix: "amq.shared-",
         consumer_prefix: "amq.ctag-",
         inbox_prefix: "amq.rabbitmq.reply-to.",
         answer_prefix: "_INBOX.",
@@ -76,6 +77,7 @@ static CONVENTIONS: Conventions = Conventions {
     read_further_keys,
     read_group: |_| None,
     lives_from_sending: |_| false,
+    is_exactly_once: |_| false,
 };
 
 fn read_headers(_: Format, _: &[u8], _: &mut dyn FnMut(&str, Value)) {}

@@ -75,7 +75,7 @@ pub use crate::interface::rights::{
     ExchangeRules, PermissionListing, Responses, SubjectPermissions, SubjectRules,
 };
 pub use crate::interface::session::{
-    ChangeSession, ClaimSession, ClaimedSession, SessionExpiry, SessionLoss, Will,
+    ChangeSession, ClaimSession, ClaimedSession, JoinShared, SessionExpiry, SessionLoss, Will,
 };
 pub use crate::interface::time::Time;
 pub use crate::interface::transaction_id::TransactionId;

@@ -1,13 +1,14 @@
 //! What an engine that serves these protocols is made with: names, and readers of encoded properties.
 
 use crate::format::AMQP10;
+use crate::mqtt;
 use crate::names::NAMES;
 use crate::properties::{
     FURTHER_KEYS_HEADER, GROUP_HEADER, HeaderValue, Property, SEQUENCE_HEADER,
 };
-use crate::read_headers;
 use crate::selection::read_property;
 use crate::translation::visit;
+use crate::{format, read_headers};
 use angarium_engine::limits::NAME_BYTES_MAX;
 use angarium_engine::{Content, Conventions, MessageGroup, Value};
 
@@ -20,7 +21,13 @@ pub static CONVENTIONS: Conventions = Conventions {
     read_group,
     // As RabbitMQ's clients know it, a delayed message is as good as sent when its delay ends.
     lives_from_sending: |format| format == AMQP10,
+    is_exactly_once,
 };
+
+/// Whether a message was published with MQTT's QoS 2.
+fn is_exactly_once(content: &Content<'_>) -> bool {
+    content.format == format::MQTT && mqtt::is_exactly_once(content.properties)
+}
 
 /// The routing keys in the header for further ones.
 fn read_further_keys(content: &Content<'_>) -> Vec<String> {

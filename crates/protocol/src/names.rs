@@ -21,6 +21,7 @@ pub(crate) const NAMES: Names = Names {
     durable_subscription_prefix: "amq.durable-",
     volatile_subscription_prefix: "amq.volatile-",
     session_queue_prefix: "amq.session-",
+    shared_queue_prefix: "amq.shared-",
     consumer_prefix: "amq.ctag-",
     inbox_prefix: "amq.rabbitmq.reply-to.",
     // That of NATS's client libraries.

@@ -146,6 +146,7 @@ impl Grant {
             Request::Get { queue, .. } => self.require(access, Read, Queue(queue)),
             Request::Replay(_) => self.require(access, Read, Exchange(self.names.subject_exchange)),
             Request::ClaimSession(_) => self.require_permissions(access),
+            Request::JoinShared(join) => self.require(access, Read, Exchange(&join.source)),
             Request::DescribeQueue { .. }
             | Request::DescribeQueues { .. }
             | Request::DescribeBindings { .. }
@@ -160,6 +161,7 @@ impl Grant {
             | Request::ReleaseDelivery { .. }
             | Request::ForgetReleased { .. }
             | Request::EndReplay { .. }
+            | Request::LeaveShared { .. }
             | Request::OpenInbox { .. }
             | Request::Hold { .. }
             | Request::Release { .. }

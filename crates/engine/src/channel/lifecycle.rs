@@ -254,6 +254,9 @@ impl Engine {
         self.end_browsers_of(id);
         self.end_replays_of(id);
         self.end_transactions_of(now, slot, fx);
+        for session in self.sessions.all_held_by(id) {
+            self.take_handed_back(now, session, slot, fate, fx);
+        }
         self.return_all(now, slot, fate, &queues, fx);
         self.tell_confirms_of(id, fx);
         self.agenda.wide.channel_left(id);

@@ -249,7 +249,7 @@ impl Engine {
         let message = &MessageView { ttl, ..stored.view(&annotations) };
         let Some(Browser { name: consumer, .. }) = self.browsers.get(slot) else { return };
         let (place, redelivered) = (entry.seq, entry.redelivered);
-        fx.deliver(&Delivery { channel, consumer, tag, place, redelivered, message });
+        fx.deliver(&Delivery { channel, consumer, tag, place, redelivered, group: None, message });
     }
 
     fn read_for_browser<F: Effects>(&mut self, slot: u32, wanted: BrowserWanted, fx: &mut F) {

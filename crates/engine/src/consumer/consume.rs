@@ -24,6 +24,7 @@ impl Engine {
         let queue_slot = self.queue_for(slot, &consume.queue)?;
         if !consume.browses {
             self.check_taking(self.clients.channels[slot].id, queue_slot)?;
+            self.check_not_shared(queue_slot)?;
         }
         let name = if consume.name.is_empty() {
             self.make_up(self.names().consumer_prefix)
@@ -145,6 +146,7 @@ impl Engine {
         if let Some(consumer) = consumer.filter(|consumer| consumer.channel != NO_CHANNEL) {
             consumer.is_started = true;
             self.reconsider(slot);
+            self.wake_member(slot);
         }
     }
 

@@ -1,17 +1,14 @@
 //! From queues to consumers: which of them can take a message, and handing it out.
 
 use crate::channel::Channel;
-use crate::consumer::Consumer;
-use crate::consumer::unsettled::{Delivered, Taker};
 use crate::engine::{Clients, Engine};
-use crate::foundation::timers::Timer;
 use crate::interface::limits::MESSAGE_BYTES;
 use crate::queue::Takers;
-use crate::queue::entry::{Entry, NEVER};
+use crate::queue::entry::Entry;
 use crate::queue::lane::Front;
 use crate::{
-    Annotations, CancelReason, ConnectionId, Delivery, Effects, GetAnswer, MessageView, Refusal,
-    RefusalKind, Reply, StorageState, Time,
+    Annotations, CancelReason, ConnectionId, Effects, GetAnswer, MessageView, Refusal, RefusalKind,
+    Reply, StorageState, Time,
 };
 
 /// What all queues together hand out in one turn; the last of them may exceed it by its share.
@@ -211,7 +208,7 @@ impl Engine {
                 return None;
             }
         };
-        let wants = queue.is_served() && !(queue.gets.is_empty() && queue.able.is_empty());
+        let wants = queue.is_served() && queue.wants_front();
         if expires <= now {
             self.expire_head(now, slot, fx);
             return Some(MESSAGE_BYTES);
@@ -227,6 +224,9 @@ impl Engine {
         }
         if self.queues[slot].groups.is_some() {
             return self.hand_out_grouped(now, slot, fx);
+        }
+        if self.queues[slot].shared.is_some() {
+            return self.hand_over_next(now, slot, bytes, fx);
         }
         if self.queues[slot].own.is_some() && !self.may_hand_out(slot, seq) {
             return None;
@@ -382,6 +382,7 @@ impl Engine {
         let consumers = std::mem::take(&mut channel.consumers);
         for consumer in consumers.iter() {
             self.reconsider(consumer);
+            self.wake_member(consumer);
         }
         if let Some(channel) = self.clients.channels.get_mut(slot) {
             channel.consumers = consumers;
@@ -442,85 +443,6 @@ impl Engine {
 
     fn is_half_full(&self) -> bool {
         self.storage.resident > self.options.limits.resident_bytes_max / 2
-    }
-
-    /// Sends a message; returns its tag, and whether it counts as settled with that.
-    #[inline]
-    pub(crate) fn send<F: Effects>(
-        &mut self,
-        taker: u32,
-        place: u64,
-        redelivered: bool,
-        message: &MessageView<'_>,
-        fx: &mut F,
-    ) -> (u64, bool) {
-        let consumer = &mut self.clients.consumers[taker];
-        consumer.delivered += 1;
-        let channel = &mut self.clients.channels[consumer.channel];
-        let queue = &mut self.queues[consumer.queue];
-        queue.counters.delivered += 1;
-        self.counters.delivered += 1;
-        let tag = channel.take_tag();
-        let (id, name) = (channel.id, &*consumer.name);
-        let delivery = Delivery { channel: id, consumer: name, tag, place, redelivered, message };
-        if queue.dropped > 0 {
-            deliver_after_dropped(&delivery, std::mem::take(&mut queue.dropped), fx);
-        } else {
-            fx.deliver(&delivery);
-        }
-        (tag, consumer.presettled)
-    }
-
-    /// Lets an entry go that was sent, or remembers it until it is settled.
-    #[inline]
-    pub(crate) fn after_sending<F: Effects>(
-        &mut self,
-        now: Time,
-        taker: u32,
-        entry: Entry,
-        tag: u64,
-        fx: &mut F,
-    ) {
-        let slot = self.clients.consumers[taker].queue;
-        self.note_handed_out(slot, &entry);
-        let consumer = &mut self.clients.consumers[taker];
-        if consumer.presettled {
-            self.queues[slot].counters.accepted += 1;
-            self.counters.accepted += 1;
-            self.forget(slot, entry, fx);
-            return;
-        }
-        consumer.account.take(entry.bytes);
-        let Consumer { channel, incarnation, on_close, on_loss, .. } = *consumer;
-        let taker = Some(Taker { slot: taker, incarnation, on_close, on_loss });
-        self.keep_unsettled(now, channel, slot, taker, tag, entry);
-    }
-
-    /// Remembers a delivery until it is settled.
-    #[inline]
-    fn keep_unsettled(
-        &mut self,
-        now: Time,
-        channel_slot: u32,
-        slot: u32,
-        taker: Option<Taker>,
-        tag: u64,
-        entry: Entry,
-    ) {
-        let timeout = self.settle_timeout(slot, taker.map(|taker| taker.slot));
-        let channel = &mut self.clients.channels[channel_slot];
-        let queue = &mut self.queues[slot];
-        queue.went_out(entry.bytes);
-        if taker.is_some() {
-            channel.account.take(entry.bytes);
-        }
-        let (deadline, queue_number) = (timeout.map_or(NEVER, |it| now.plus(it)), queue.number);
-        let delivered = Delivered { entry, queue: slot, queue_number, taker, deadline };
-        channel.unsettled.push(tag, delivered);
-        if deadline != NEVER {
-            let timer = Timer::Settle(channel_slot);
-            self.timers.bring_forward(&mut channel.settle_timer, deadline, timer);
-        }
     }
 
     /// Answers the first waiting get with an entry of the queue, which is in memory.
@@ -585,12 +507,4 @@ impl Engine {
         let consumers = std::mem::take(&mut queue.consumers);
         self.cancel_consumers(consumers, CancelReason::QueueFailed);
     }
-}
-
-/// Delivers the first message after `dropped` others, which tells of them.
-#[cold]
-fn deliver_after_dropped<F: Effects>(delivery: &Delivery<'_>, dropped: u64, fx: &mut F) {
-    let annotations = Annotations { dropped, ..delivery.message.annotations.clone() };
-    let message = &MessageView { annotations: &annotations, ..*delivery.message };
-    fx.deliver(&Delivery { message, ..*delivery });
 }

@@ -29,6 +29,7 @@ impl Engine {
         consumer.drains = grant.drain;
         if consumer.delivered < consumer.up_to {
             self.reconsider(slot);
+            self.wake_member(slot);
         }
     }
 

@@ -17,11 +17,13 @@ pub(crate) mod message_groups;
 pub(crate) mod read_beside;
 mod selection;
 mod selection_reading;
+mod sending;
 mod settle;
 mod settle_timeout;
 pub(crate) mod unsettled;
 
 use self::credit::Account;
+pub(crate) use self::dispatch::HeldUp;
 use crate::Outcome;
 use std::time::Duration;
 

@@ -276,6 +276,7 @@ impl Engine {
         {
             queue.forget_note(entry.seq);
         }
+        self.end_handed(slot, entry.seq, fx);
         if entry.durable {
             self.snapshot_first_in_slot(slot, &entry);
             self.note_settled(slot, entry.seq, fx);
@@ -372,7 +373,7 @@ impl Engine {
     pub(crate) fn durable_out(&self) -> impl Iterator<Item = (u64, &Entry)> {
         let delivered = self.unsettled().flat_map(Unsettled::durable);
         let delivered = delivered.map(|it| (it.queue_number, &it.entry));
-        delivered.chain(self.dying().filter(|(_, entry)| entry.durable))
+        delivered.chain(self.dying().filter(|(_, entry)| entry.durable)).chain(self.sessions.lent())
     }
 
     /// All deliveries that were not settled.

@@ -116,6 +116,7 @@ impl Engine {
             Request::Get { queue, presettled } => {
                 let queue = self.queue_for(slot, &queue)?;
                 self.check_taking(id, queue)?;
+                self.check_not_shared(queue)?;
                 self.get(now, queue, Get { channel: id, presettled }, fx);
                 return Ok(None);
             }
@@ -296,7 +297,7 @@ impl Engine {
                 if !self.access.delete_user(name) {
                     refuse!(NotFound, "no user '{name}'");
                 }
-                self.delete_session_queues_of(name, fx);
+                self.delete_session_queues_of(now, name, fx);
                 self.drop_sessions(|session| *session.user == **name, fx);
                 self.append_access(&Record::UserDeleted { name }, fx);
             }

@@ -68,6 +68,7 @@ impl Engine {
                     found => found?,
                 };
                 self.check_not_owned(queue_slot)?;
+                self.check_not_shared(queue_slot)?;
                 self.check_delete(queue_slot, if_unused, if_empty)?;
                 Ok(Reply::Messages(self.delete_queue(queue_slot, fx)))
             }
@@ -147,7 +148,7 @@ impl Engine {
 
     // ---- bindings ----
 
-    fn bind<F: Effects>(
+    pub(crate) fn bind<F: Effects>(
         &mut self,
         connection: ConnectionId,
         vhost: u32,
@@ -312,6 +313,9 @@ impl Engine {
         self.access.queue_gone(self.definitions.name(queue.by));
         if let Some(subscription) = &queue.subscription {
             self.subscriptions.forget(queue.vhost, subscription, queue.number);
+        }
+        if let Some(shared) = &queue.shared {
+            self.topology.vhosts[queue.vhost].interest.unshare(&shared.group);
         }
     }
 

@@ -29,6 +29,13 @@ impl Engine {
         if let Request::Bind(Binding { source, key, .. }) = request {
             grant.check_binding(source, key, &passing(router, source, key))?;
         }
+        if let Request::JoinShared(join) = request {
+            grant.check_binding(
+                &join.source,
+                &join.key,
+                &passing(router, &join.source, &join.key),
+            )?;
+        }
         if let Request::OpenSubscription(open) = request {
             for key in &open.keys {
                 grant.check_binding(&open.source, key, &passing(router, &open.source, key))?;

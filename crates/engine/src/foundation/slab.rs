@@ -198,6 +198,20 @@ impl<T> Slab<T> {
         })
     }
 
+    /// As [`Slab::iter_in`].
+    pub(crate) fn iter_mut_in(
+        &mut self,
+        slots: Range<usize>,
+    ) -> impl Iterator<Item = (u32, &mut T)> {
+        let end = slots.end.min(self.slots());
+        let begin = slots.start.min(end);
+        let all = std::iter::once(&mut self.first).chain(&mut self.rest).skip(begin / CHUNK);
+        let chunks = (begin / CHUNK * CHUNK..).step_by(CHUNK).zip(all);
+        let slots = chunks.flat_map(|(from, chunk)| (from..).zip(&mut chunk.slots));
+        let slots = slots.skip_while(move |(slot, _)| *slot < begin);
+        slots.filter_map(|(slot, value)| Some((u32::try_from(slot).ok()?, value.as_mut()?)))
+    }
+
     /// All slots in use, with their values.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut T)> {
         let all = std::iter::once(&mut self.first).chain(&mut self.rest);

@@ -41,6 +41,9 @@ pub struct Conventions {
     /// Whether the time to live of a delayed message counts from when it was sent, and not from the end of
     /// its delay.
     pub lives_from_sending: fn(Format) -> bool,
+    /// Whether a message goes to one receiver exactly once, who gets it even if others could sooner. Called
+    /// only for messages of shared queues.
+    pub is_exactly_once: fn(&Content<'_>) -> bool,
 }
 
 /// The group of a message.
@@ -95,6 +98,8 @@ pub struct Names {
     pub volatile_subscription_prefix: &'static str,
     /// What the names of queues of sessions begin with.
     pub session_queue_prefix: &'static str,
+    /// What the names of queues begin with that sessions share.
+    pub shared_queue_prefix: &'static str,
     /// What made-up consumer names begin with.
     pub consumer_prefix: &'static str,
     /// What the addresses of inboxes begin with.

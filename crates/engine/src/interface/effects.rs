@@ -179,6 +179,8 @@ pub struct Delivery<'a> {
     pub place: u64,
     /// It may have been delivered before.
     pub redelivered: bool,
+    /// The group whose shared queue has handed it over to the session, if one has.
+    pub group: Option<&'a str>,
     /// The message.
     pub message: &'a MessageView<'a>,
 }

@@ -2,7 +2,9 @@
 
 use crate::interface::retained::{Replay, Retain};
 use crate::interface::rights::{ExchangeRules, SubjectPermissions};
-use crate::interface::session::{ChangeSession, ClaimSession, ClaimedSession, SessionExpiry, Will};
+use crate::interface::session::{
+    ChangeSession, ClaimSession, ClaimedSession, JoinShared, SessionExpiry, Will,
+};
 use crate::selector::Filter;
 use crate::{
     Binding, BindingTarget, Content, CreateTemporary, ExchangeOptions, OpenSubscription,
@@ -385,6 +387,14 @@ pub enum Request {
     /// Settles a delivery of the queue of the session that the channel holds as accepted; its place stays in
     /// use, and claims say so ([`ClaimedSession::released`]). Reply: `Done`.
     ReleaseDelivery { tag: u64 },
+    /// Makes the session that the channel holds, and that has a queue, a member of a shared queue, which is
+    /// created if it is not there. The queue hands its messages over to members that are held and take more,
+    /// each to one: they move into the members' own queues, and [`crate::Delivery::group`] says so. Those of
+    /// a session that ends go to another member, except where the client may have them and they are to be
+    /// delivered exactly once. The queue goes with its last member. Reply: `Done`.
+    JoinShared(Box<JoinShared>),
+    /// The session that the channel holds is a member no longer. Reply: `Done`.
+    LeaveShared { group: String },
     /// A place that was released is in use no longer. Reply: `Done`, which waits for no flush.
     ForgetReleased { place: u64 },
     /// Begins to show what is retained. Reply: `Done`; the messages follow it.
@@ -435,6 +445,8 @@ impl Request {
                 | Request::ForgetPublished { .. }
                 | Request::ReleaseDelivery { .. }
                 | Request::ForgetReleased { .. }
+                | Request::JoinShared(_)
+                | Request::LeaveShared { .. }
         )
     }
 }

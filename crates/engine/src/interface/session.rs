@@ -76,6 +76,19 @@ pub struct ChangeSession {
     pub waits_for_flush: Option<bool>,
 }
 
+/// Makes the session that the channel holds a member of a shared queue.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JoinShared {
+    /// The group that the members are. Subscribers of this group do not get what the queue gets.
+    pub group: String,
+    /// The exchange that leads messages to the queue, and the key.
+    pub source: String,
+    /// See there.
+    pub key: String,
+    /// What the queue is declared with where it is created now: it is durable, and flushed.
+    pub queue: Box<QueueOptions>,
+}
+
 /// A message that is published for the holder of a session once that is lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Will {

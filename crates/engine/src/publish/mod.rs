@@ -195,6 +195,10 @@ impl Engine {
         let mut targets = std::mem::take(&mut self.scratch.targets);
         let mut caught = 0;
         let routed = self.route(now, vhost, by, publish, &mut targets);
+        if self.topology.vhosts[vhost].interest.has_shared() {
+            // Its members subscribe to what is emitted.
+            targets.retain(|key| self.queues[key.0].shared.is_none());
+        }
         let routed =
             routed.and_then(|route| self.check_room(by, vhost, publish, route, &targets, true));
         match routed {

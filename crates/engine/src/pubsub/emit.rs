@@ -242,8 +242,19 @@ impl Engine {
             let elsewhere = also.and(shards(interest, leaves));
             let (vhost, number, to_groups) = (slot, emission.number, true);
             let sender = publisher.map(|publisher| publisher.connection);
+            let is_published = !publisher.is_some_and(|publisher| publisher.is_emitted);
             let publisher = emitter(publisher);
-            let to = Wide { vhost, subjects, number, publisher, sender, silent, to_groups, width };
+            let to = Wide {
+                vhost,
+                subjects,
+                number,
+                publisher,
+                sender,
+                silent,
+                to_groups,
+                is_published,
+                width,
+            };
             return self.begin_wide(to, message, elsewhere, fx);
         }
         let is_deaf = |subscriber: &Subscriber| subscriber.is_deaf(subjects, silent, channels);
@@ -256,6 +267,9 @@ impl Engine {
         parts.clear();
         if has_groups {
             interest.gather(leaves, parts);
+            if interest.has_shared() && !publisher.is_some_and(|it| it.is_emitted) {
+                interest.leave_shared_out(parts);
+            }
         }
         fanout.looked_at += (visited + leaves.len() + parts.len()) as u64;
         if parts.is_empty() && elsewhere.is_empty() {
@@ -307,8 +321,19 @@ impl Engine {
         let width = here.map(|leaf| leaf.all.len()).sum();
         if width > self.options.limits.subscribers_at_once && only.is_none() {
             let number = emission.number;
-            let (publisher, sender, silent, to_groups) = (None, None, None, false);
-            let to = Wide { vhost, subjects, number, publisher, sender, silent, to_groups, width };
+            let (publisher, sender, silent) = (None, None, None);
+            let (to_groups, is_published) = (false, false);
+            let to = Wide {
+                vhost,
+                subjects,
+                number,
+                publisher,
+                sender,
+                silent,
+                to_groups,
+                is_published,
+                width,
+            };
             return self.begin_wide(to, message, Shards::NONE, fx);
         }
         let is_deaf = |subscriber: &Subscriber| {

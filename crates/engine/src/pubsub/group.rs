@@ -116,6 +116,12 @@ impl Interest {
         }
     }
 
+    /// Leaves out the groups that have a shared queue.
+    #[cold]
+    pub(super) fn leave_shared_out(&self, parts: &mut Vec<Part>) {
+        parts.retain(|part| !self.is_shared(&self.part(*part).name));
+    }
+
     /// Sorts parts of several leaves by their groups, which costs far less for many groups than to look
     /// each up in all leaves.
     fn put_together(&self, parts: &mut [Part]) {

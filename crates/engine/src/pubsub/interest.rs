@@ -13,6 +13,7 @@ use crate::routing::patterns::{MatchScratch, NONE, NodeId, Patterns, Syntax, TOP
 use crate::{ShardId, Shards};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
+use std::collections::BTreeSet;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
@@ -75,6 +76,8 @@ pub(crate) struct Interest {
     scratch: MatchScratch,
     /// The forms of patterns that count, by the user who subscribes.
     forms: HashMap<Arc<str>, Forms, FixedState>,
+    /// Names of groups that get what is published from a shared queue.
+    shared: BTreeSet<Arc<str>>,
     seed: u64,
     hasher: FixedState,
 }
@@ -87,6 +90,7 @@ impl Interest {
             cache: Cache::default(),
             scratch: MatchScratch::default(),
             forms: HashMap::with_hasher(FixedState::with_seed(seed)),
+            shared: BTreeSet::new(),
             seed,
             hasher: FixedState::with_seed(seed),
         }
@@ -96,6 +100,27 @@ impl Interest {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.leaves.len() == 0
+    }
+
+    /// A group gets what is published from a shared queue, and only what is emitted as subscribers.
+    pub(crate) fn share(&mut self, group: &Arc<str>) {
+        self.shared.insert(Arc::clone(group));
+    }
+
+    /// It gets everything as subscribers again.
+    pub(crate) fn unshare(&mut self, group: &str) {
+        self.shared.remove(group);
+    }
+
+    /// Whether a group has a shared queue.
+    pub(super) fn is_shared(&self, group: &str) -> bool {
+        self.shared.contains(group)
+    }
+
+    /// Whether any has.
+    #[inline]
+    pub(crate) fn has_shared(&self) -> bool {
+        !self.shared.is_empty()
     }
 
     /// Appends the leaves of all patterns that match `subject` to `out`; returns how many nodes of the

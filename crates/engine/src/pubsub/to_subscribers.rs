@@ -22,6 +22,8 @@ pub(crate) struct ToSubscribers {
     pub(super) silent: Option<ConnectionId>,
     /// Groups get it as well.
     pub(super) to_groups: bool,
+    /// It was published: groups with a shared queue get it from that.
+    pub(super) is_published: bool,
     /// How many subscribers there had been. Those who came later do not get it.
     pub(super) since: u32,
     pub(super) number: u64,
@@ -45,7 +47,8 @@ impl ToSubscribers {
         since: u32,
         leaves: Vec<u32>,
     ) -> ToSubscribers {
-        let Wide { vhost, subjects, number, publisher, sender, silent, to_groups, width } = to;
+        let Wide { vhost, subjects, number, publisher, sender, silent, .. } = to;
+        let Wide { to_groups, is_published, width, .. } = to;
         let shared = message.shared.cloned().or_else(|| copy_for(message.body, width));
         ToSubscribers {
             vhost,
@@ -56,6 +59,7 @@ impl ToSubscribers {
             sender,
             silent,
             to_groups,
+            is_published,
             since,
             number,
             leaves,
@@ -120,7 +124,8 @@ impl ToSubscribers {
             let groups = interest.leaf(*leaf).and_then(|leaf| leaf.groups());
             groups.is_some_and(|groups| groups.find(&group.name, group.hash).is_some())
         };
-        if self.leaves[..self.at].iter().any(is_in) {
+        let is_shared = self.is_published && interest.is_shared(&group.name);
+        if is_shared || self.leaves[..self.at].iter().any(is_in) {
             return NextGroup::Done;
         }
         interest.gather_named(&self.leaves, &group.name, parts);
@@ -149,6 +154,8 @@ pub(super) struct Wide<'a> {
     pub(super) sender: Option<ConnectionId>,
     pub(super) silent: Option<ConnectionId>,
     pub(super) to_groups: bool,
+    /// As [`ToSubscribers::is_published`].
+    pub(super) is_published: bool,
     /// Subscribers and groups.
     pub(super) width: usize,
 }

@@ -34,7 +34,7 @@ impl Engine {
         fx: &mut F,
     ) {
         let queue = &self.queues[slot];
-        if !queue.able.is_empty() || !queue.gets.is_empty() {
+        if queue.wants_front() {
             self.mark_dirty(slot);
         }
         if !self.browsers.is_empty() {

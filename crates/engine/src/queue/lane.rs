@@ -201,6 +201,12 @@ impl Lane {
         self.cold_back >= count
     }
 
+    /// The first of the `count` entries that [`Lane::take_cold_run`] would cut out.
+    pub(crate) fn cold_run_begins(&self, count: usize) -> Option<u64> {
+        let newest = if self.pages.is_empty() { &self.head } else { &self.tail };
+        newest.iter().rev().nth(count.checked_sub(1)?).map(|entry| entry.seq)
+    }
+
     /// Cuts `count` cold entries out for a page, which comes after all others: the newest of the head
     /// where there are no pages, else the oldest of the tail, which is all newer than they are.
     pub(crate) fn take_cold_run(&mut self, count: usize) -> Option<Vec<Entry>> {

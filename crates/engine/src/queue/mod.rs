@@ -34,6 +34,7 @@ use crate::interface::value::arguments_bytes;
 use crate::lifetime::Held;
 use crate::named_subscription::NamedSubscription;
 use crate::session::places::OwnQueue;
+use crate::session::shared::SharedQueue;
 use crate::storage::codec::Malformed;
 use crate::{
     ChannelId, ConnectionId, Discards, Durability, Position, QueueOptions, QueueType, Time,
@@ -71,6 +72,8 @@ pub(crate) struct Queue {
     pub(crate) subscription: Option<Box<NamedSubscription>>,
     /// What makes it a session's own, if it is one.
     pub(crate) own: Option<Box<OwnQueue>>,
+    /// What makes it one that sessions share, if it is one.
+    pub(crate) shared: Option<Box<SharedQueue>>,
     pub(crate) lanes: Lanes,
     pub(crate) next_seq: u64,
     /// Messages that wait for a consumer.
@@ -225,7 +228,7 @@ impl Queue {
     /// Whether somebody takes what is first, as far as is known.
     #[inline]
     pub(crate) fn wants_front(&self) -> bool {
-        !self.gets.is_empty() || !self.able.is_empty()
+        !self.gets.is_empty() || !self.able.is_empty() || self.shared.is_some()
     }
 
     /// What is served next.

@@ -120,9 +120,15 @@ impl Engine {
 
     fn write_pages<F: Effects>(&mut self, slot: u32, fx: &mut F) {
         let count = self.options.limits.page_entries;
+        // What was handed over may have to go to another session.
+        let handed = self.last_handed(slot);
         let queue = &mut self.queues[slot];
         for lane in 0..queue.lanes.len() {
             let own = queue.lanes.get_mut(lane);
+            let begins = own.as_ref().and_then(|lane| lane.cold_run_begins(count));
+            if handed.is_some() && begins <= handed {
+                continue;
+            }
             let Some(entries) = own.and_then(|lane| lane.take_cold_run(count)) else { continue };
             self.work_budget.count_paged(count);
             let (number, durable) = (queue.number, queue.durable);

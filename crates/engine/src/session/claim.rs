@@ -44,6 +44,8 @@ impl Engine {
             Request::ForgetPublished { number } => self.forget_published(id, number, fx)?,
             Request::ReleaseDelivery { tag } => self.release_delivery(now, id, tag, fx)?,
             Request::ForgetReleased { place } => self.forget_released(id, place, fx)?,
+            Request::JoinShared(join) => self.join_shared(now, id, *join, fx)?,
+            Request::LeaveShared { group } => self.leave_shared(now, id, &group, fx)?,
             _ => unreachable!("only requests about sessions come here"),
         }
         Ok(Reply::Done)
@@ -109,6 +111,8 @@ impl Engine {
             forgotten_at: Position::default(),
             underway: BTreeSet::new(),
             released: BTreeSet::new(),
+            shared: BTreeSet::new(),
+            handed: BTreeMap::new(),
             will: None,
             holder: Some(id),
             detached_at: None,

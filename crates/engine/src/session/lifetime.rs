@@ -77,6 +77,7 @@ impl Engine {
     /// recorded. Returns it: its holder is to be told.
     pub(crate) fn end_session<F: Effects>(&mut self, now: Time, slot: u32, fx: &mut F) -> Session {
         self.publish_will(now, slot, fx);
+        self.return_handed(now, slot, fx);
         let session = self.remove_session(slot);
         if session.is_stored {
             // With the deletion of its queue.
@@ -98,18 +99,26 @@ impl Engine {
     ) {
         let slots = self.sessions.iter().filter(|(_, session)| goes(session));
         for slot in slots.map(|(slot, _)| slot).collect::<Vec<_>>() {
-            let session = self.remove_session(slot);
+            let mut session = self.remove_session(slot);
+            self.drop_handed(&mut session, fx);
             if let Some(holder) = session.holder {
                 self.tell_session_lost(holder, &session.name, SessionLoss::Ended, fx);
             }
         }
     }
 
-    /// Deletes the queues of a user's sessions, which are about to end with it.
-    pub(crate) fn delete_session_queues_of<F: Effects>(&mut self, user: &str, fx: &mut F) {
+    /// Deletes the queues of a user's sessions, which are about to end with it; what shared queues have handed
+    /// over goes to other members first.
+    pub(crate) fn delete_session_queues_of<F: Effects>(
+        &mut self,
+        now: Time,
+        user: &str,
+        fx: &mut F,
+    ) {
         let theirs = self.sessions.iter().filter(|(_, session)| *session.user == *user);
-        for queue in theirs.map(|(_, session)| session.queue).collect::<Vec<_>>() {
-            if let Some(queue) = self.queues.slot_of(queue) {
+        for session in theirs.map(|(slot, _)| slot).collect::<Vec<_>>() {
+            self.return_handed(now, session, fx);
+            if let Some(queue) = self.queues.slot_of(self.sessions[session].queue) {
                 self.delete_queue(queue, fx);
             }
         }

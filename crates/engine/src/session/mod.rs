@@ -15,6 +15,7 @@
 mod attributes;
 mod change;
 mod claim;
+mod handover;
 mod lifetime;
 mod own_queue;
 pub(crate) mod places;
@@ -23,11 +24,13 @@ mod records;
 mod registry;
 mod released;
 mod restore;
+pub(crate) mod shared;
 mod will;
 
 pub(crate) use self::registry::Sessions;
 
 use self::attributes::Attributes;
+use self::handover::Handed;
 use crate::{ChannelId, Position, SessionExpiry, Time};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,6 +65,10 @@ pub(crate) struct Session {
     pub(crate) underway: BTreeSet<u64>,
     /// Places of its queue that are settled and still in use.
     pub(crate) released: BTreeSet<u64>,
+    /// Numbers of the shared queues of which it is a member.
+    pub(crate) shared: BTreeSet<u64>,
+    /// What these have handed over and is not settled, by its place.
+    pub(crate) handed: BTreeMap<u64, Handed>,
     pub(crate) will: Option<Box<KeptWill>>,
     /// The channel that holds it; `None` while it is detached.
     pub(crate) holder: Option<ChannelId>,
@@ -89,8 +96,11 @@ impl Session {
     /// About how much memory it takes, its queue not counted.
     fn memory_bytes(&self) -> u64 {
         let texts = 2 * self.name.len() + self.state.len() + self.attributes.bytes();
-        let numbers =
-            (2 * self.received.len() + self.underway.len() + self.released.len()) * NUMBER_BYTES;
+        let numbers = 2 * (self.received.len() + self.handed.len())
+            + self.underway.len()
+            + self.released.len()
+            + self.shared.len();
+        let numbers = numbers * NUMBER_BYTES;
         let will = self.will.as_ref().map_or(0, |will| will.bytes());
         (SESSION_BYTES + texts + numbers + will) as u64
     }

@@ -2,6 +2,7 @@
 //! [`super::places`] says what it hands out.
 
 use super::places::OwnQueue;
+use crate::consumer::deferred_settle::Fate;
 use crate::engine::Engine;
 use crate::interface::limits::{SESSION_PLACES_MAX, check_name};
 use crate::interface::name::fitting_name;
@@ -178,6 +179,7 @@ impl Engine {
                 self.end_consumer(now, consumer, fx);
             }
         }
+        self.take_handed_back(now, slot, channel, Fate::Closed, fx);
         self.return_those_of_queue(now, channel, queue, fx);
     }
 

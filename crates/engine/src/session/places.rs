@@ -20,6 +20,8 @@ pub(crate) struct OwnQueue {
     pub(super) floor: u64,
     /// A place in use that lies too far back: nothing is handed out before it is free.
     pub(super) waits_for: Option<u64>,
+    /// A shared queue has handed messages over.
+    pub(crate) has_shared: bool,
     /// Only what is flushed is handed out.
     pub(crate) waits_for_flush: bool,
     /// Messages that are not flushed, from a place on, and the records whose flush they wait for.

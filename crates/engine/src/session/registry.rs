@@ -106,6 +106,12 @@ impl Sessions {
         (*holder == channel).then_some(*slot)
     }
 
+    /// All sessions that a channel holds.
+    pub(crate) fn all_held_by(&self, channel: ChannelId) -> Vec<u32> {
+        let held = self.held.range((channel, 0)..=(channel, u32::MAX));
+        held.map(|(_, slot)| *slot).collect()
+    }
+
     /// The record of a session's end is at `position`.
     pub(crate) fn note_ending(&mut self, vhost: u32, name: &Arc<str>, position: Position) {
         self.ending.insert((vhost, Arc::clone(name)), position);

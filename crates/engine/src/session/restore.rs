@@ -5,6 +5,7 @@
 //! beginning lead to the same state.
 
 use super::attributes::Attributes;
+use super::handover::Handed;
 use super::{KeptWill, Session};
 use crate::engine::{Engine, Topology};
 use crate::queue::stored::Stored;
@@ -49,6 +50,8 @@ impl Engine {
             forgotten_at: Position::default(),
             underway: BTreeSet::new(),
             released: record.released.0.iter().copied().collect(),
+            shared: record.shared.0.iter().copied().collect(),
+            handed: record.handed.iter().map(Handed::restored).collect(),
             will: will.map(Box::new),
             holder: None,
             detached_at: record.detached_at,
@@ -104,6 +107,12 @@ impl Engine {
                 session.will = Some(Box::new(KeptWill::restored(*delay, *retain, message)?));
             }
             Record::WillGone { .. } => session.will = None,
+            Record::SharedJoined { queue, .. } => {
+                session.shared.insert(*queue);
+            }
+            Record::SharedLeft { queue, .. } => {
+                session.shared.remove(queue);
+            }
             _ => unreachable!("only records about sessions come here"),
         }
         self.account_session(slot);
@@ -128,6 +137,7 @@ impl Engine {
             self.begin_expiry(slot, since);
             self.own_queue_recovered(slot);
             self.will_recovered(slot, since);
+            self.membership_recovered(slot);
         }
     }
 }
@@ -147,6 +157,8 @@ impl Session {
             attributes: self.attributes.iter().map(|(key, value)| (&key[..], &value[..])).collect(),
             received: Numbers(self.received.keys().copied().collect()),
             released: Numbers(self.released.iter().copied().collect()),
+            shared: Numbers(self.shared.iter().copied().collect()),
+            handed: self.handed.iter().map(|(place, it)| it.record(*place)).collect(),
             will: self.will.as_ref().map(|will| (will.delay, will.retain, &will.message[..])),
         }
     }

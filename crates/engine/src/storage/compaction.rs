@@ -204,7 +204,9 @@ impl Engine {
                 Wanted::DeadLetter { entry, .. } => Some((loading.number, &mut **entry)),
                 _ => None,
             });
-        for (number, entry) in ready.chain(out).chain(dying).filter(|(_, entry)| entry.durable) {
+        let lent = self.sessions.iter_mut().flat_map(|(_, session)| session.lent_mut());
+        let all = ready.chain(out).chain(dying).chain(lent);
+        for (number, entry) in all.filter(|(_, entry)| entry.durable) {
             if let Some(to) = moved.get(&entry.position) {
                 if let Some(taking) = &mut self.storage.snapshot {
                     taking.take(number, entry);

@@ -7,8 +7,8 @@
 //! they need not be reset: a message that is written, or comes after the beginning, has the engine's mark.
 //!
 //! Looked at in this order: queues, what was purged or deleted, channels, transactions, settles under way,
-//! dead letters under way, delayed messages, retained ones. All other ways of a message lead on in that
-//! order, so that none is missed.
+//! dead letters under way, delayed messages, retained ones, what is lent to sessions. All other ways of a
+//! message lead on in that order, so that none is missed.
 //!
 //! Sessions follow, as they are when they are looked at: records say again what has changed by then.
 //!
@@ -390,10 +390,13 @@ impl Engine {
         Next::Retained { behind }
     }
 
-    fn take_sessions(&self, taking: &mut IncrementalSnapshot, slot: usize) -> Next {
-        for (at, session) in self.sessions.iter_in(slot..usize::MAX) {
+    fn take_sessions(&mut self, taking: &mut IncrementalSnapshot, slot: usize) -> Next {
+        for (at, session) in self.sessions.iter_mut_in(slot..usize::MAX) {
             if !taking.spend() {
                 return Next::Sessions { slot: at as usize };
+            }
+            for (queue, lent) in session.lent_mut() {
+                taking.take_out(queue, lent);
             }
             if session.is_stored {
                 taking.end_run();

@@ -82,6 +82,14 @@ impl Rebuild {
                 self.queues.entry(queue).or_default().gone.insert_range(place, place);
                 self.definitions.push((position, record.to_vec()));
             }
+            Record::HandedOver { queue, seq, to, entries, .. } => {
+                self.queues.entry(queue).or_default().gone.insert_range(seq, seq);
+                let messages = &mut self.queues.entry(to).or_default().messages;
+                for entry in entries {
+                    // A record that the message was moved to later says where it is now.
+                    messages.entry(entry.seq).or_insert_with(|| FoundMessage::at(&entry));
+                }
+            }
             Record::Settled { queue, ranges } => {
                 let gone = &mut self.queues.entry(queue).or_default().gone;
                 ranges.iter().for_each(|range| gone.insert_range(*range.start(), *range.end()));

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 /// The version of the layout; another one is refused.
-const VERSION: u8 = 16;
+const VERSION: u8 = 17;
 
 impl<'a> HeldRecord<'a> {
     pub(crate) fn of(
@@ -63,6 +63,8 @@ impl Engine {
         let subscribed =
             durable.clone().filter_map(|it| Some((it.number, it.subscription.as_ref()?)));
         writer.list(subscribed, |(number, subscription)| (number, subscription.record()));
+        let shared = durable.clone().filter_map(|it| Some((it.number, it.shared.as_ref()?)));
+        writer.list(shared, |(number, shared)| (number, &*shared.group));
         let delays = (!apart).then(|| self.delays.persistent()).into_iter().flatten();
         writer.list(delays, |(key, held)| {
             HeldRecord::of(key, held, &self.topology, &self.definitions)
@@ -214,6 +216,9 @@ impl Engine {
         }
         for (number, subscription) in reader.get::<Vec<(u64, SubscriptionRecord<'_>)>>()? {
             self.restore_subscription(number, subscription)?;
+        }
+        for (number, group) in reader.get::<Vec<(u64, &str)>>()? {
+            self.restore_shared(number, group);
         }
         for held in reader.items::<HeldRecord<'_>>()? {
             self.restore_held(&held?)?;

@@ -22,6 +22,7 @@ pub(crate) static CONVENTIONS: Conventions = Conventions {
         durable_subscription_prefix: "amq.durable-",
         volatile_subscription_prefix: "amq.volatile-",
         session_queue_prefix: "amq.session-",
+        shared_queue_prefix: "amq.shared-",
         consumer_prefix: "amq.ctag-",
         inbox_prefix: "amq.rabbitmq.reply-to.",
         answer_prefix: "_INBOX.",
@@ -33,6 +34,7 @@ pub(crate) static CONVENTIONS: Conventions = Conventions {
     read_further_keys,
     read_group,
     lives_from_sending: |format| format == LIVES_FROM_SENDING,
+    is_exactly_once,
 };
 
 /// The format of messages whose delays count as a part of their lives.
@@ -60,6 +62,11 @@ fn read_property<'m>(message: &Selectable<'m>, name: &str) -> selector::Value<'m
 fn read_group(content: &Content<'_>) -> Option<MessageGroup> {
     let (group, text) = std::str::from_utf8(content.body).ok()?.split_once(':')?;
     Some(MessageGroup::new(group, Some(if text == "end" { -1 } else { 0 })))
+}
+
+/// Messages of the format 2 are.
+fn is_exactly_once(content: &Content<'_>) -> bool {
+    content.format == Format(2)
 }
 
 fn read_headers(_: Format, _: &[u8], _: &mut dyn FnMut(&str, Value)) {}

@@ -59,7 +59,8 @@ impl Engine {
         let ready = ready.flat_map(|lane| lane.entries());
         let out: Vec<_> = self.out().map(|(_, entry)| entry).collect();
         resident += out.iter().map(|entry| entry.resident_cost()).sum::<u64>();
-        for entry in ready.chain(out).filter(|entry| entry.is_stored()) {
+        let lent = self.sessions.lent().map(|(_, entry)| entry);
+        for entry in ready.chain(out).chain(lent).filter(|entry| entry.is_stored()) {
             *expected.entry(entry.position.segment()).or_default() += 1;
             if !entry.durable {
                 *transient.entry(entry.position.segment()).or_default() += 1;
@@ -200,6 +201,7 @@ impl Engine {
         let ready = self.queues.iter().flat_map(|(_, queue)| queue.lanes.iter());
         let ready = ready.flat_map(|lane| lane.entries());
         let durable = ready.chain(self.out().map(|(_, entry)| entry));
+        let durable = durable.chain(self.sessions.lent().map(|(_, entry)| entry));
         let durable = durable.chain(self.agenda.departures.entries()).filter(|it| it.durable);
         let missed = durable.filter(|entry| entry.mark != self.storage.mark).count();
         let held =

@@ -52,6 +52,7 @@ mod session_queues;
 mod session_requests;
 mod sessions;
 mod settle_timeouts;
+mod shared_queues;
 mod topology;
 mod transaction_expiry;
 mod transactions;

@@ -158,7 +158,15 @@ impl Effects for Recorder {
     fn answer_get(&mut self, answer: &GetAnswer<'_>) {
         let GetAnswer { channel, tag, redelivered, message, .. } = *answer;
         let (place, message) = (0, &message);
-        self.deliver(&Delivery { channel, consumer: "", tag, place, redelivered, message });
+        self.deliver(&Delivery {
+            channel,
+            consumer: "",
+            tag,
+            place,
+            redelivered,
+            group: None,
+            message,
+        });
     }
     fn deliver(&mut self, delivery: &Delivery<'_>) {
         let body = String::from_utf8_lossy(delivery.message.body).into_owned();
@@ -173,6 +181,9 @@ impl Effects for Recorder {
         }
         if let Some(ttl) = delivery.message.ttl.filter(|_| self.shows_places) {
             write!(text, " ttl={ttl:?}").unwrap();
+        }
+        if let Some(group) = delivery.group {
+            write!(text, " of={group}").unwrap();
         }
         if redelivered {
             text.push_str(" redelivered");

@@ -129,6 +129,14 @@ fn golden_changes() {
     };
     let apart = Record::Apart { queue: 1, lane: 2, entries: vec![entry.clone()] };
     golden(&apart, "030f0100000000000000020101050704");
+    let (queue, seq, session, returns, to) = (1, 2, 3, true, 7);
+    let entries = vec![entry.clone()];
+    golden(
+        &Record::HandedOver { queue, seq, session, returns, to, entries },
+        "033f 0100000000000000 0200000000000000 0300000000000000 01 0700000000000000 0101050704"
+            .replace(' ', "")
+            .as_str(),
+    );
     golden(
         &Record::Page { queue: 1, lane: 2, durable: true, entries: vec![entry, next] },
         "030501000000000000000201020105070 40f01c10104010000000000000002".replace(' ', "").as_str(),
@@ -254,11 +262,13 @@ fn golden_sessions() {
         attributes: Vec::new(),
         received: Numbers(Vec::new()),
         released: Numbers(Vec::new()),
+        shared: Numbers(Vec::new()),
+        handed: Vec::new(),
         will: None,
     };
     golden(
         &Record::SessionPut(held.clone()),
-        "031e0100000000000000012f0173017501020000000000000000027374 0000000000000000 000000 00"
+        "031e0100000000000000012f0173017501020000000000000000027374 0000000000000000 0000000000 00"
             .replace(' ', "")
             .as_str(),
     );
@@ -266,7 +276,7 @@ fn golden_sessions() {
     let detached = SessionRecord { expiry, detached_at: Some(Time(3)), state: b"", ..held.clone() };
     golden(
         &Record::SessionPut(detached),
-        "031e0100000000000000012f017301750201030000000000000000 0000000000000000 000000 00"
+        "031e0100000000000000012f017301750201030000000000000000 0000000000000000 0000000000 00"
             .replace(' ', "")
             .as_str(),
     );
@@ -276,6 +286,8 @@ fn golden_sessions() {
         attributes: vec![(b"k", b"v")],
         received: Numbers(vec![1, 300]),
         released: Numbers(vec![5]),
+        shared: Numbers(vec![6]),
+        handed: vec![(7, 6, true)],
         will: Some((Duration::from_micros(7), true, &will)),
         ..held
     };
@@ -283,7 +295,9 @@ fn golden_sessions() {
         &Record::SessionPut(full),
         &format!(
             "031e0100000000000000012f0173017501020000000000000000027374{}{}",
-            "0400000000000000 01016b0176 0201ac02 0105 01070000000000000001".replace(' ', ""),
+            "0400000000000000 01016b0176 0201ac02 0105 0106 010700000000000000060000000000000001 \
+             010700000000000000"
+                .replace(' ', ""),
             format_args!("{:02x}{}", will.len(), hex(&will))
         ),
     );
@@ -332,6 +346,9 @@ fn golden_numbers_and_wills_of_sessions() {
         &format!("03290100000000000000050000000000000001{}", hex(message)),
     );
     golden(&Record::WillGone { session }, "032a0100000000000000");
+    golden(&Record::SharedQueue { queue: 3, group: "g" }, "033c03000000000000000167");
+    golden(&Record::SharedJoined { session, queue: 3 }, "033d01000000000000000300000000000000");
+    golden(&Record::SharedLeft { session, queue: 3 }, "033e01000000000000000300000000000000");
     let places = vec![Place { queue: 3, seq: 4, expires: Time(5) }];
     let once = Record::PublishedOnce { session, number: 2, places, message };
     let place = "03000000000000000400000000000000 0500000000000000".replace(' ', "");
@@ -356,8 +373,8 @@ fn golden_snapshot_of_sessions() {
     // The number of the next session, the two that are recorded, the end.
     let sessions = "0400000000000000\
         030100000000000000012f017303616e6e01d007000000000000000273740000000000000000\
-        00000000030300000000000000012f017503616e6e020100ca9a3b0000000000000000000000000000000000\
-        00";
+        000000000000030300000000000000012f017503616e6e020100ca9a3b00000000000000000000000000000000\
+        00000000";
     assert!(hex(&whole).ends_with(sessions), "{}", hex(&whole));
     host.engine.begin_snapshot();
     let pieces = host.engine.take_snapshot().unwrap();

@@ -7,13 +7,15 @@ use std::time::Duration;
 
 /// Whether a verb is one of them.
 pub(super) fn is_one(verb: &str) -> bool {
-    let verbs =
-        ["claim", "detach", "end", "change", "will", "no-will", "forget", "let-out", "let-in"];
+    let verbs = [
+        "claim", "detach", "end", "change", "will", "no-will", "forget", "let-out", "let-in",
+        "join", "leave",
+    ];
     verbs.contains(&verb)
 }
 
 /// `claim NAME`, `detach NAME`, `end NAME`, `change NAME put=KEY:VALUE remove=KEY`, `will KEY BODY`,
-/// `no-will`, `forget NUMBER`, `let-out TAG`, `let-in PLACE`. `expiry=MILLIS`; `expiry=-` is never. `claim`
+/// `no-will`, `forget NUMBER`, `let-out TAG`, `let-in PLACE`, `join GROUP KEY`, `leave GROUP`. `expiry=MILLIS`; `expiry=-` is never. `claim`
 /// with `queue` and what queues are declared with.
 pub(super) fn request(words: &Words<'_>) -> Request {
     let name = words.0.get(1).copied().unwrap_or_default().to_owned();
@@ -62,6 +64,13 @@ pub(super) fn request(words: &Words<'_>) -> Request {
         })),
         "no-will" => Request::ClearWill,
         "forget" => Request::ForgetPublished { number: name.parse().unwrap() },
+        "join" => Request::JoinShared(Box::new(JoinShared {
+            group: name,
+            source: "amq.topic".to_owned(),
+            key: words.0[2].to_owned(),
+            queue: Box::default(),
+        })),
+        "leave" => Request::LeaveShared { group: name },
         "let-out" => Request::ReleaseDelivery { tag: name.parse().unwrap() },
         _ => Request::ForgetReleased { place: name.parse().unwrap() },
     }

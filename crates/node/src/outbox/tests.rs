@@ -112,7 +112,15 @@ fn deliver(writer: &mut Writer, tag: u64, body: &[u8], shared: Option<&Bytes>) {
     };
     let channel = ChannelId { connection: ConnectionId(0), number: 1 };
     let (place, redelivered) = (tag, false);
-    writer.deliver(&Delivery { channel, consumer: "c", tag, place, redelivered, message });
+    writer.deliver(&Delivery {
+        channel,
+        consumer: "c",
+        tag,
+        place,
+        redelivered,
+        group: None,
+        message,
+    });
 }
 
 #[test]

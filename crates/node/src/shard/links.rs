@@ -230,8 +230,9 @@ impl ShardLinks {
         name: ChannelName,
         delivery: &Delivery<'_>,
     ) -> usize {
-        let Delivery { tag, place, redelivered, consumer, message, .. } = *delivery;
-        let head = FromHome::Deliver { name, tag, place, redelivered, consumer, message: &[] };
+        let Delivery { tag, place, redelivered, consumer, group, message, .. } = *delivery;
+        let head =
+            FromHome::Deliver { name, tag, place, redelivered, consumer, group, message: &[] };
         self.open(to).batch.push_with(head, message.shared, |out| message.write(out))
     }
 

@@ -84,12 +84,13 @@ impl Node {
     ) {
         let annotations = &mut Annotations::default();
         match *answer {
-            FromHome::Deliver { name, tag, place, redelivered, consumer, message } => {
+            FromHome::Deliver { name, tag, place, redelivered, consumer, group, message } => {
                 let carried = CarriedBody::of(message, bytes, values);
                 if self.is_here(name) {
                     let (channel, message) = (name.id, carried.parse(message, annotations));
                     let message = &message;
-                    let delivery = Delivery { channel, consumer, tag, place, redelivered, message };
+                    let delivery =
+                        Delivery { channel, consumer, tag, place, redelivered, group, message };
                     self.effects.write_delivery(&delivery);
                 }
                 self.note_delivered(name, carried.bytes);
@@ -265,7 +266,8 @@ impl NodeEffects {
         }
         let message = &message;
         let (place, redelivered) = (0, false);
-        self.deliver(&Delivery { channel, consumer, tag, place, redelivered, message });
+        let group = None;
+        self.deliver(&Delivery { channel, consumer, tag, place, redelivered, group, message });
         SendOutcome::Sent
     }
 

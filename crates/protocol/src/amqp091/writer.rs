@@ -125,7 +125,8 @@ impl ProtocolWriter for Writer {
         let DirectMessage { channel, subscription: consumer, tag, message, .. } = *direct;
         let message = &message;
         let (place, redelivered) = (0, false);
-        self.deliver(out, &Delivery { channel, consumer, tag, place, redelivered, message });
+        let group = None;
+        self.deliver(out, &Delivery { channel, consumer, tag, place, redelivered, group, message });
     }
 
     fn send_direct_batch(

@@ -3,6 +3,7 @@
 //! A subject is a topic with `/` and `.` swapped, so that each is made of the other without loss: the topic
 //! `plant/1.5/temperature` is the subject `plant.1/5.temperature`.
 
+use super::codec::topic::SHARE_PREFIX;
 use super::codec::{Filter, Reason};
 use crate::names::{NAMES, SUBJECT_EXCHANGE};
 use angarium_engine::{QUEUE_SUBJECT_PREFIX, RefusalKind};
@@ -98,6 +99,11 @@ pub(super) fn has_foreign_wildcards(filter: &str) -> bool {
 /// The group of a shared subscription: its name and its filter, which together tell it from others.
 pub(super) fn group_of(filter: &Filter<'_>) -> Option<String> {
     Some(format!("{}{GROUP_SEPARATOR}{}", filter.share?, filter.filter))
+}
+
+/// The filter of the shared subscriptions that are a group, as clients write it.
+pub(super) fn filter_of_group(group: &str) -> String {
+    format!("{SHARE_PREFIX}{}", group.replace(GROUP_SEPARATOR, "/"))
 }
 
 /// The code of a refused subscription.

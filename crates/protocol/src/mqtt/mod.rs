@@ -32,4 +32,5 @@ pub use self::frame::PACKET_BYTES_MAX;
 pub use self::handler::Handler;
 pub use self::settings::Settings;
 pub use self::writer::Writer;
+pub(crate) use stored::is_exactly_once;
 pub(crate) use translate::{amended, header_named, reply_to, text_property, visit_properties};

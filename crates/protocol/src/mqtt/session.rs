@@ -99,7 +99,7 @@ impl Handler {
             let Ok(filter) = Filter::read(text) else { continue };
             let Some(subscription) = Subscription::decode(&filter, value) else { continue };
             has_exactly_once |= subscription.options.qos == Qos::ExactlyOnce;
-            if subscription.options.qos == Qos::AtMostOnce {
+            if subscription.is_direct() {
                 // One that is forbidden by now is passed over.
                 let _ = self.listen(context, text, &filter);
             }
@@ -144,7 +144,7 @@ impl Handler {
         self.ask(context, Request::ClaimSession(claim), Pending::Queue);
     }
 
-    fn queue_options(&self) -> Box<QueueOptions> {
+    pub(super) fn queue_options(&self) -> Box<QueueOptions> {
         let length_max = self.settings.session_messages_max;
         Box::new(QueueOptions { length_max, ..QueueOptions::default() })
     }

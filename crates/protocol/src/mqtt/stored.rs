@@ -45,6 +45,11 @@ impl<'a> Stored<'a> {
     }
 }
 
+/// Whether a message that is kept so was published with QoS 2.
+pub(crate) fn is_exactly_once(raw: &[u8]) -> bool {
+    Stored::read(raw).qos == Qos::ExactlyOnce
+}
+
 /// Whether a property of a message goes to its receivers as it is.
 fn is_kept(id: PropertyId) -> bool {
     matches!(

@@ -1,10 +1,12 @@
 //! SUBSCRIBE and UNSUBSCRIBE.
 //!
-//! A filter with QoS 0 subscribes to direct messages; one with more binds the session's queue. What is asked
-//! of the engine for one packet is answered together.
+//! A filter with QoS 0 subscribes to direct messages; one with more binds the session's queue. One that is
+//! shared does the former as a member of a group, and with more than QoS 0 it also joins the shared queue of
+//! that group, which gets what is published with more than QoS 0. What is asked of the engine for one packet is
+//! answered together.
 
 use super::answers::{Answer, Subscribing};
-use super::codec::{Filter, FilterOptions, PropertyId, Qos, Reason, Subscribe, Unsubscribe};
+use super::codec::{Filter, PropertyId, Qos, Reason, Subscribe, Unsubscribe};
 use super::frame::PacketType;
 use super::handler::Handler;
 use super::mapping;
@@ -16,7 +18,7 @@ use super::writer::name_above;
 use crate::names::SUBJECT_EXCHANGE;
 use crate::{Close, Context, Host};
 use angarium_engine as engine;
-use angarium_engine::{Binding, BindingTarget, Bytes, ChangeSession, Refusal, Request};
+use angarium_engine::{Binding, BindingTarget, Bytes, ChangeSession, JoinShared, Refusal, Request};
 
 impl Handler {
     /// Takes SUBSCRIBE.
@@ -37,13 +39,10 @@ impl Handler {
                 }
                 Ok(filter) => {
                     room -= usize::from(room > 0 && writer.subscriptions.get(text).is_none());
-                    // Shared subscriptions are direct.
-                    let qos = if filter.share.is_some() { Qos::AtMostOnce } else { options.qos };
-                    let options = FilterOptions { qos, ..*options };
                     let identifier = identifier.unwrap_or_default();
-                    let subscription = Subscription::new(&filter, options, identifier);
+                    let subscription = Subscription::new(&filter, *options, identifier);
                     wanted.push((index, Box::from(*text), subscription));
-                    reasons.push(qos.granted());
+                    reasons.push(options.qos.granted());
                 }
                 // A filter that is none is refused alone where there is a code for it.
                 Err(malformed) if self.version.has_properties() => reasons.push(malformed.reason),
@@ -106,10 +105,11 @@ impl Handler {
         writer.subscriptions_changed();
         let (Some(gone), Ok(filter)) = (gone, Filter::read(text)) else { return false };
         self.end_replay(context, text, &gone);
-        if gone.options.qos > Qos::AtMostOnce {
-            let binding = self.binding(&filter, &gone);
-            self.ask(context, Request::Unbind(binding), Pending::Nothing);
-        } else {
+        if gone.is_queued() {
+            let request = self.leaving(&filter, &gone);
+            self.ask(context, request, Pending::Nothing);
+        }
+        if gone.is_direct() {
             self.stop_listening(context, text);
         }
         true
@@ -157,27 +157,46 @@ impl Handler {
         let Ok(filter) = Filter::read(text) else { return Ok(()) };
         let (writer, _) = self.outgoing(context);
         let before = writer.subscriptions.get(text).cloned();
-        let is_bound = |it: &Subscription| it.options.qos > Qos::AtMostOnce;
-        if is_bound(subscription) {
-            if before.as_ref().is_some_and(|before| !is_bound(before)) {
-                self.stop_listening(context, text);
-            }
-            let binding = self.binding(&filter, subscription);
-            self.ask(context, Request::Bind(binding), Pending::Subscribing(Some(index)));
-        } else {
+        if before.as_ref().is_some_and(Subscription::is_direct) && !subscription.is_direct() {
+            self.stop_listening(context, text);
+        }
+        if subscription.is_direct() {
             self.listen(context, text, &filter)?;
         }
-        // A binding that takes other messages was in its place.
-        if let Some(before) = before.filter(is_bound)
-            && (!is_bound(subscription) || before.options.no_local != subscription.options.no_local)
+        if subscription.is_queued() {
+            let request = self.entering(&filter, subscription);
+            self.ask(context, request, Pending::Subscribing(Some(index)));
+        }
+        // What takes other messages was in its place.
+        if let Some(before) = before.filter(Subscription::is_queued)
+            && (!subscription.is_queued()
+                || before.options.no_local != subscription.options.no_local)
         {
-            let binding = self.binding(&filter, &before);
-            self.ask(context, Request::Unbind(binding), Pending::Nothing);
+            let request = self.leaving(&filter, &before);
+            self.ask(context, request, Pending::Nothing);
         }
         Ok(())
     }
 
     /// What leads the messages of a filter to the session's queue.
+    fn entering(&self, filter: &Filter<'_>, subscription: &Subscription) -> Request {
+        let Some(group) = mapping::group_of(filter) else {
+            return Request::Bind(self.binding(filter, subscription));
+        };
+        let (source, key) = (SUBJECT_EXCHANGE.to_owned(), mapping::binding_key_of(filter.filter));
+        let queue = self.queue_options();
+        Request::JoinShared(Box::new(JoinShared { group, source, key, queue }))
+    }
+
+    /// What takes that back.
+    fn leaving(&self, filter: &Filter<'_>, subscription: &Subscription) -> Request {
+        match mapping::group_of(filter) {
+            None => Request::Unbind(self.binding(filter, subscription)),
+            Some(group) => Request::LeaveShared { group },
+        }
+    }
+
+    /// The binding of the session's queue to a filter.
     fn binding(&self, filter: &Filter<'_>, subscription: &Subscription) -> Binding {
         Binding {
             source: SUBJECT_EXCHANGE.to_owned(),

@@ -77,6 +77,27 @@ impl Subscription {
         }
     }
 
+    /// Whether its messages with more than QoS 0 come from the session's queue.
+    #[inline]
+    pub(super) fn is_queued(&self) -> bool {
+        self.options.qos > Qos::AtMostOnce
+    }
+
+    /// Whether it subscribes to direct messages: those with QoS 0 come straight to members of a group.
+    pub(super) fn is_direct(&self) -> bool {
+        self.is_shared || !self.is_queued()
+    }
+
+    /// It alone, as what a message matches.
+    pub(super) fn alone(&self) -> Matched {
+        Matched {
+            qos: self.options.qos,
+            retain_as_published: self.options.retain_as_published,
+            identifiers: Some(self.identifier).into_iter().filter(|it| *it > 0).collect(),
+            count: 1,
+        }
+    }
+
     /// As the session keeps it.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![self.options.bits()];

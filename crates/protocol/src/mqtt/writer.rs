@@ -8,7 +8,7 @@ use super::incoming::Incoming;
 use super::outgoing::{Awaits, Outgoing, Sent, packet_id_of};
 use super::replayed::Replayed;
 use super::stored::Stored;
-use super::subscriptions::{Matched, Subscriptions};
+use super::subscriptions::{Matched, Subscription, Subscriptions};
 use super::{mapping, shown};
 use crate::names::SUBJECT_EXCHANGE;
 use crate::output::{Output, ProtocolWriter};
@@ -114,12 +114,7 @@ impl Writer {
         if is_unwanted || !subscription.takes(text, &self.topic) {
             return;
         }
-        let mut matched = Matched {
-            qos: subscription.options.qos,
-            retain_as_published: subscription.options.retain_as_published,
-            identifiers: Some(subscription.identifier).into_iter().filter(|it| *it > 0).collect(),
-            count: 1,
-        };
+        let mut matched = subscription.alone();
         let is_one_of_several = !subscription.is_shared && self.subscriptions.has_overlaps();
         if is_one_of_several && direct.emission != 0 {
             if std::mem::replace(&mut self.last_emission, direct.emission) == direct.emission {
@@ -262,16 +257,25 @@ impl Head {
 }
 
 impl Writer {
+    /// The subscriptions that a message of the session's queue matches: the shared one of that group, or those
+    /// that are not shared.
+    fn matched_by_queued(&self, group: Option<&str>) -> Matched {
+        let topic = str::from_utf8(&self.topic).unwrap_or_default();
+        let Some(group) = group else { return self.subscriptions.matching(topic, false) };
+        let text = mapping::filter_of_group(group);
+        let subscription = self.subscriptions.get(&text).filter(|it| it.takes(&text, &self.topic));
+        subscription.map(Subscription::alone).unwrap_or_default()
+    }
+
     /// Writes a message of the session's queue, or a retained one.
     fn write_queued(&mut self, out: &mut Output, delivery: &Delivery<'_>) {
-        let Delivery { tag, place, redelivered, .. } = *delivery;
+        let Delivery { tag, place, redelivered, group, .. } = *delivery;
         self.topic.clear();
         mapping::put_topic(&mut self.topic, delivery.message.routing_key);
-        let topic = str::from_utf8(&self.topic).unwrap_or_default();
         let replayed = Replayed::of(delivery.message);
         let mut matched = match &replayed {
-            Some(replayed) => replayed.matched(topic),
-            None => self.subscriptions.matching(topic, false),
+            Some(replayed) => replayed.matched(str::from_utf8(&self.topic).unwrap_or_default()),
+            None => self.matched_by_queued(group),
         };
         let published = published_qos(delivery.message);
         let qos = match matched.count {

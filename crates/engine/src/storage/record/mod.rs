@@ -126,6 +126,10 @@ pub(crate) struct SessionRecord<'a> {
     pub(crate) received: Numbers,
     /// Places of its queue that were released and are still in use.
     pub(crate) released: Numbers,
+    /// Numbers of the shared queues of which it is a member.
+    pub(crate) shared: Numbers,
+    /// What these have handed over, by its place: the number of the queue, and whether it returns.
+    pub(crate) handed: Vec<(u64, u64, bool)>,
     /// Its will: the delay, whether it is to be retained, and the message.
     pub(crate) will: Option<(Duration, bool, &'a [u8])>,
 }
@@ -248,6 +252,22 @@ codec_enum! {
         43 Retained { vhost: &'a str, number: u64, expires: Time; message },
         /// It is gone. The number is higher than its own.
         44 RetainedGone { vhost: &'a str, subject: &'a str, number: u64 },
+        /// A queue is shared by sessions, which are a group of that name.
+        60 SharedQueue { queue: u64, group: &'a str },
+        /// A session is a member of a shared queue.
+        61 SharedJoined { session: u64, queue: u64 },
+        /// It is no longer.
+        62 SharedLeft { session: u64, queue: u64 },
+        /// A message has left a queue for another one. To a session's own queue it is handed over: `returns`
+        /// says whether it goes to another member if the session ends. Session 0: back to a shared queue.
+        63 HandedOver {
+            queue: u64,
+            seq: u64,
+            session: u64,
+            returns: bool,
+            to: u64,
+            entries: Vec<Entry>
+        },
     }
 }
 
@@ -262,7 +282,7 @@ codec_fields!(<'a> Responses: messages, within);
 codec_fields!(<'a> ExchangeRules: publish, subscribe);
 codec_fields!(<'a> SubjectPermissions: publish, subscribe, responses);
 codec_fields!(<'a> SessionRecord<'a>: number, vhost, name, user, expiry, detached_at, state, queue,
-    attributes, received, released, will);
+    attributes, received, released, shared, handed, will);
 codec_fields!(<'a> SubscriptionRecord<'a>: owner, name, shared, source, keys, filter, not_from);
 codec_as!(Requeued as (Varint, Varint, u32):
     |message| (Varint(message.queue), Varint(message.seq), message.requeues),
@@ -396,7 +416,9 @@ impl<'a> Record<'a> {
             | Record::Released { session, .. }
             | Record::ReleasedForgotten { session, .. }
             | Record::WillSet { session, .. }
-            | Record::WillGone { session } => Some(session),
+            | Record::WillGone { session }
+            | Record::SharedJoined { session, .. }
+            | Record::SharedLeft { session, .. } => Some(session),
             _ => None,
         }
     }

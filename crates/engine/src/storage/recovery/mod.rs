@@ -74,6 +74,10 @@ impl Engine {
                 fx.retain(position, 1);
                 Ok(())
             }
+            Record::HandedOver { queue, seq, session, returns, to, entries } => {
+                self.replay_settled(queue, seq..=seq, fx)?;
+                self.replay_handed(session, returns, to, (queue, entries), fx)
+            }
             Record::DelayEnded { number } => {
                 if let Some(held) = self.delays.forget(number) {
                     fx.release(held.position, 1);
@@ -134,7 +138,10 @@ impl Engine {
             | Record::Released { .. }
             | Record::ReleasedForgotten { .. }
             | Record::WillSet { .. }
-            | Record::WillGone { .. } => self.replay_session(&record, fx)?,
+            | Record::WillGone { .. }
+            | Record::SharedJoined { .. }
+            | Record::SharedLeft { .. } => self.replay_session(&record, fx)?,
+            Record::SharedQueue { queue, group } => self.restore_shared(queue, group),
             record => self.replay_access(&record, fx)?,
         }
         Ok(())
@@ -412,6 +419,7 @@ impl Engine {
         self.delays_recovered(now, clean);
         self.watch_retained();
         self.sessions_recovered(now);
+        self.drop_memberless(fx);
         self.drop_what_is_too_much(now, fx);
         let lanes = self.queues.iter().flat_map(|(_, queue)| queue.lanes.iter());
         let mut entries = lanes.flat_map(|lane| lane.entries());

@@ -230,6 +230,7 @@ messages! {
             place: u64,
             redelivered: bool,
             consumer: &'a str,
+            group: Option<&'a str>,
             message: &'a [u8]
         },
         /// The answer to a get.

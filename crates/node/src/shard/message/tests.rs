@@ -76,7 +76,16 @@ fn shard_messages_from_home_come_back() {
     let refused = Some(PublishRefusal { kind: RefusalKind::LimitExceeded, text });
     let confirm = Confirm { number: 9, multiple: true, refused };
     let answers = [
-        FromHome::Deliver { name, tag, place, redelivered, consumer: "ctag", message },
+        FromHome::Deliver { name, tag, place, redelivered, consumer: "ctag", group: None, message },
+        FromHome::Deliver {
+            name,
+            tag,
+            place,
+            redelivered,
+            consumer: "",
+            group: Some("g"),
+            message,
+        },
         FromHome::GetAnswer { name, tag, redelivered, messages_left, message },
         FromHome::Confirm { name, confirm },
         FromHome::Returned { name, message },

@@ -3,7 +3,7 @@
 use super::{Malformed, Reason, wire};
 
 /// What a filter begins with that is of a shared subscription.
-const SHARE_PREFIX: &str = "$share/";
+pub(crate) const SHARE_PREFIX: &str = "$share/";
 
 /// Bytes as a topic name, which messages are published to: at least one character, and no wildcard.
 #[inline]

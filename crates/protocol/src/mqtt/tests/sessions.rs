@@ -305,3 +305,112 @@ fn an_expiry_is_told_with_what_is_left_of_it() {
          c< publish a x qos=1 id=2 MessageExpiryInterval=6",
     );
 }
+
+/// Two members of a shared subscription, `a` and `b`, and a publisher `p`.
+const MEMBERS: &str = "> connect client=a v5 session-expiry=100 receive-maximum=1
+     < connack Success
+     > subscribe id=1 $share/g/a/# qos=2 identifier=7
+     < suback 1 [GrantedQos2]
+     b> connect client=b v5
+     b< connack Success
+     b> subscribe id=1 $share/g/a/# qos=1
+     b< suback 1 [GrantedQos1]
+     p> connect client=p
+     p< connack Success";
+
+#[test]
+fn messages_of_a_shared_subscription_go_to_one_member_each() {
+    // To a session that is kept they go once it is flushed that they are its own.
+    check(&format!(
+        "{MEMBERS}
+         p> publish a/1 one qos=1 id=1
+         p< puback 1
+         p> wait 1
+         < publish a/1 one qos=1 id=2 SubscriptionIdentifier=7
+         p> publish a/2 two qos=2 id=2
+         b< publish a/2 two qos=1 id=2
+         p< pubrec 2
+         p> publish a/3 three qos=1 id=3
+         b< publish a/3 three qos=1 id=3
+         p< puback 3
+         p> publish a/4 four
+         b< publish a/4 four
+         p> publish a/5 five
+         < publish a/5 five SubscriptionIdentifier=7
+         > puback id=2
+         > subscribe id=2 a/6
+         < suback 2 [Success]
+         p> publish a/6 six qos=2 id=4
+         < publish a/6 six
+         p< pubrec 4
+         p> wait 1
+         < publish a/6 six qos=2 id=3 SubscriptionIdentifier=7"
+    ));
+}
+
+#[test]
+fn a_member_that_is_away_takes_nothing_and_keeps_what_it_was_sent() {
+    check(&format!(
+        "{MEMBERS}
+         p> publish a/1 one qos=2 id=1
+         p< pubrec 1
+         p> wait 1
+         < publish a/1 one qos=2 id=2 SubscriptionIdentifier=7
+         > cut
+         < closed: cut
+         p> publish a/2 two qos=2 id=2
+         b< publish a/2 two qos=1 id=2
+         p< pubrec 2
+         p> publish a/3 three qos=1 id=3
+         b< publish a/3 three qos=1 id=3
+         p< puback 3
+         b> disconnect
+         b< closed: the client has disconnected: success
+         p> publish a/4 four qos=1 id=4
+         p< puback 4
+         c> connect client=a v5 resume session-expiry=100
+         c< connack present Success
+         c< publish a/1 one qos=2 id=2 dup SubscriptionIdentifier=7
+         c< publish a/3 three qos=1 id=3 dup SubscriptionIdentifier=7
+         c< publish a/4 four qos=1 id=4 SubscriptionIdentifier=7
+         c> pubrec id=2
+         c< pubrel 2
+         c> pubcomp id=2"
+    ));
+}
+
+#[test]
+fn messages_of_a_member_whose_session_ends_go_to_another() {
+    for (how, ends) in [("", ""), ("session-expiry=5", "p> wait 6000")] {
+        let sent = |message: &str, answer: &str| match how {
+            "" => format!("< publish {message}\np< {answer}"),
+            _ => format!("p< {answer}\np> wait 1\n< publish {message}"),
+        };
+        check(&format!(
+            "> connect client=a v5 {how}
+             < connack Success
+             > subscribe id=1 $share/g/+ qos=2
+             < suback 1 [GrantedQos2]
+             p> connect client=p
+             p< connack Success
+             p> publish x one qos=1 id=1
+             {}
+             p> publish x two qos=2 id=2
+             {}
+             b> connect client=b
+             b< connack Success
+             b> subscribe id=1 $share/g/+ qos=2
+             b< suback 1 [GrantedQos2]
+             > cut
+             < closed: cut
+             {ends}
+             b< publish x one qos=1 id=2 dup
+             b> unsubscribe id=2 $share/g/+
+             b< unsuback 2 []
+             p> publish x three qos=1 id=3
+             p< puback 3",
+            sent("x one qos=1 id=2", "puback 1"),
+            sent("x two qos=2 id=3", "pubrec 2"),
+        ));
+    }
+}

@@ -89,6 +89,42 @@ def no_local_and_shared_subscriptions(world):
         member.silent()
 
 
+@case()
+def shared_subscriptions_of_every_qos_get_each_message_once(world):
+    topic, publisher = world.name(), world.connect()
+    members = [world.connect() for _ in range(2)]
+    for member in members:
+        assert member.subscribe(f"$share/group/{topic}/#", 2) == [2]
+    for number in range(30):
+        publisher.publish(f"{topic}/{number}", str(number), number % 3)
+    got = [[], []]
+    while sum(len(some) for some in got) < 30:
+        for some, member in zip(got, members):
+            if not member.messages.empty():
+                message = member.message()
+                assert message.qos == int(message.payload) % 3
+                some.append(message.payload)
+    assert sorted(got[0] + got[1], key=int) == [str(number).encode() for number in range(30)]
+    assert all(got), got
+    for member in members:
+        member.silent()
+
+
+@case()
+def a_shared_subscription_collects_for_sessions_that_nobody_holds(world):
+    name, topic, publisher = world.name("session"), world.name(), world.connect()
+    member = world.connect(name, clean=False, expiry=60)
+    assert member.subscribe(f"$share/group/{topic}", 2) == [2]
+    member.close()
+    for qos in (1, 2):
+        publisher.publish(topic, str(qos), qos)
+    again = world.connect(name, clean=False, expiry=60)
+    assert again.resumed and again.payloads(2) == [b"1", b"2"]
+    again.silent()
+    again.close()
+    assert not world.connect(name, clean=True).resumed
+
+
 @case(ours=True)
 def nobody_may_publish_as_the_broker(world):
     client = world.connect()
