@@ -67,10 +67,14 @@ impl Node {
 
     /// At home: counts a connection of another shard in, if it may be.
     pub(crate) fn admit(&mut self, from: ShardId, key: ConnectionKey, user: &str) {
-        // It may have logged in before as another user.
-        self.forget_admission(from, key.id);
-        let is_admitted = self.engine.admit(user).is_ok();
-        if is_admitted {
+        let taken = self.connections.connection_limits.taken.get(&(from, key.id));
+        let is_again = taken.is_some_and(|taken| taken.user == user);
+        if !is_again {
+            // It may have logged in before as another user.
+            self.forget_admission(from, key.id);
+        }
+        let is_admitted = is_again || self.engine.admit(user).is_ok();
+        if is_admitted && !is_again {
             let taken = Taken { user: user.to_owned(), vhost: None };
             self.connections.connection_limits.taken.insert((from, key.id), taken);
         }

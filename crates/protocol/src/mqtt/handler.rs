@@ -3,12 +3,14 @@
 //! | file | concern |
 //! |---|---|
 //! | `handshake` | CONNECT and CONNACK |
+//! | `authentication` | AUTH |
 //! | `publish` | messages from the client |
 //! | `subscribe` | SUBSCRIBE and UNSUBSCRIBE |
 //! | `close` | errors and the end |
 
 use super::aliases::Aliases;
 use super::answers::Subscribing;
+use super::authentication::Enhanced;
 use super::beginning::Beginning;
 use super::codec::{Disconnect, Malformed, Packet, Reason, Version};
 use super::frame::{Frame, PacketType};
@@ -79,6 +81,8 @@ pub struct Handler {
     pub(super) subscribing: Option<Box<Subscribing>>,
     /// Deliveries that are settled before anything else is asked of the engine.
     pub(super) settling: Option<Run>,
+    /// The client authenticates itself by AUTH.
+    pub(super) enhanced: Option<Box<Enhanced>>,
     /// Why it ends, for the log.
     pub(super) ending: Option<Box<str>>,
 }
@@ -88,6 +92,8 @@ pub struct Handler {
 pub(super) enum State {
     /// CONNECT has to come.
     Greeting,
+    /// It has to prove who it is by AUTH.
+    Proving,
     /// Its credentials are being checked.
     Authenticating,
     /// Home is asked whether its virtual host has room.
@@ -135,6 +141,7 @@ impl Handler {
             pending: VecDeque::new(),
             subscribing: None,
             settling: None,
+            enhanced: None,
             ending: None,
             settings,
         }
@@ -149,7 +156,7 @@ impl Handler {
             vhost: &self.vhost,
             client: &self.client,
             state: match self.state {
-                State::Greeting | State::Authenticating => "starting",
+                State::Greeting | State::Proving | State::Authenticating => "starting",
                 State::Entering | State::Preparing => "opening",
                 State::Open => "running",
                 State::Leaving | State::Over => "closing",
@@ -223,6 +230,13 @@ impl Handler {
             };
             return self.connect(context, &connect);
         }
+        if self.state == State::Proving {
+            return match packet {
+                Packet::Auth(auth) => self.auth(context, &auth),
+                Packet::Disconnect(_) => Err(Close { reason: "the client has left".to_owned() }),
+                _ => Err(self.refuse(context, broken("neither AUTH nor DISCONNECT"))),
+            };
+        }
         match packet {
             Packet::Subscribe(subscribe) => self.subscribe(context, &subscribe),
             Packet::Unsubscribe(unsubscribe) => {
@@ -238,10 +252,7 @@ impl Handler {
                 Ok(())
             }
             Packet::Disconnect(disconnect) => Err(self.disconnect(context, &disconnect)),
-            Packet::Auth(_) => {
-                let text = "AUTH, and no authentication method was agreed on";
-                Err(self.refuse(context, broken(text)))
-            }
+            Packet::Auth(auth) => self.auth(context, &auth),
             Packet::Connect(_) => Err(self.refuse(context, broken("a second CONNECT"))),
             Packet::Connack(_)
             | Packet::Suback(_)
@@ -372,7 +383,10 @@ impl ProtocolHandler for Handler {
         context: &mut Context<impl Host>,
         answer: Authentication,
     ) -> Result<(), Close> {
-        if self.state == State::Authenticating { self.log_in(context, answer) } else { Ok(()) }
+        match self.state {
+            State::Authenticating => self.log_in(context, answer),
+            _ => self.authenticated_again(context, answer),
+        }
     }
 
     fn entered(&mut self, context: &mut Context<impl Host>) -> Result<(), Close> {

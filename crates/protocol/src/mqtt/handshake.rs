@@ -54,17 +54,13 @@ impl Handler {
             let text = "there is no slow-consumer policy of that name";
             return Err(self.fail(context, Reason::ProtocolError, text));
         }
-        if connect.properties.text(PropertyId::AuthenticationMethod).is_some() {
-            let text = "the authentication method is not offered";
-            return Err(self.fail(context, Reason::BadAuthenticationMethod, text));
-        }
-        if connect.properties.binary(PropertyId::AuthenticationData).is_some() {
-            let text = "there is authentication data without a method";
-            return Err(self.fail(context, Reason::ProtocolError, text));
-        }
+        let has_method = self.begin_enhanced(context, connect)?;
         self.check_will(context, connect)?;
         self.name_client(context, connect)?;
         self.begin_session(connect);
+        if has_method {
+            return self.take_method(context, connect);
+        }
         let credentials = match self.credentials(context, connect) {
             Ok(credentials) => credentials,
             Err(why) => {
@@ -179,7 +175,7 @@ impl Handler {
     }
 
     /// Clients get no detail.
-    fn refuse_login(
+    pub(super) fn refuse_login(
         &mut self,
         context: &mut Context<impl Host>,
         reason: Reason,
@@ -198,7 +194,10 @@ impl Handler {
         self.user = match answer {
             Ok(identity) => identity.user,
             Err(why) => {
-                return Err(self.refuse_login(context, Reason::BadUserNameOrPassword, &why));
+                let is_proof = self.enhanced.is_some();
+                let name_or_password = Reason::BadUserNameOrPassword;
+                let reason = if is_proof { Reason::NotAuthorized } else { name_or_password };
+                return Err(self.refuse_login(context, reason, &why));
             }
         };
         if self.vhost.is_empty() {
@@ -236,6 +235,7 @@ impl Handler {
         self.last_input = context.now;
         let mut properties = PropertiesWriter::new();
         self.put_offers(context, &mut properties);
+        self.put_method(&mut properties);
         let (reason, properties) = (Reason::Success, properties.properties());
         let beginning = self.beginning.take().unwrap_or_default();
         let session_present = beginning.is_resumed;

@@ -2,6 +2,7 @@
 
 mod aliases;
 mod answers;
+mod authentication;
 mod beginning;
 mod close;
 pub mod codec;

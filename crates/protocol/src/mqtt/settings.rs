@@ -23,6 +23,8 @@ pub struct Settings {
     pub keep_alive_max: Option<Duration>,
     /// The virtual host of clients that name none.
     pub vhost: String,
+    /// From this is made up what logins by SCRAM say of users that are not there; the same at each start.
+    pub scram_secret: [u8; 32],
     /// Who clients are that say nothing of themselves; `None`: they are refused.
     pub anonymous_user: Option<String>,
 }
@@ -51,6 +53,7 @@ impl Default for Settings {
             retain_available: true,
             keep_alive_max: None,
             vhost: "/".to_owned(),
+            scram_secret: [0; 32],
             anonymous_user: Some("guest".to_owned()),
         }
     }

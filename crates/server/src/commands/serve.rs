@@ -219,7 +219,7 @@ pub(crate) fn options(
             ..amqp091::Settings::default()
         }),
         amqp10: Arc::new(amqp10_settings(settings, scram_secret)),
-        mqtt: Arc::new(mqtt_settings(settings)),
+        mqtt: Arc::new(mqtt_settings(settings, scram_secret)),
         nats: Arc::new(nats_settings(settings, &server_id)),
         stomp: Arc::new(stomp_settings(settings)),
         websocket: Arc::new(websocket_settings(settings)),
@@ -270,7 +270,7 @@ fn quota(settings: &Settings) -> Quota {
 }
 
 /// MQTT's settings.
-fn mqtt_settings(settings: &Settings) -> mqtt::Settings {
+fn mqtt_settings(settings: &Settings, scram_secret: [u8; 32]) -> mqtt::Settings {
     let bytes = usize::try_from(settings.body_bytes_max.0).unwrap_or(usize::MAX);
     mqtt::Settings {
         handshake_timeout: settings.handshake_timeout.0,
@@ -278,6 +278,7 @@ fn mqtt_settings(settings: &Settings) -> mqtt::Settings {
         retain_available: settings.retained_messages_max > 0,
         keep_alive_max: settings.mqtt_keep_alive_max.map(|span| span.0),
         anonymous_user: settings.mqtt_no_auth_user.clone(),
+        scram_secret,
         ..mqtt::Settings::default()
     }
 }

@@ -1,5 +1,6 @@
 //! Connections of clients against the real engine.
 
+mod authentication;
 mod errors;
 mod features;
 mod fragmentation;
