@@ -7,6 +7,9 @@ use super::handler::{Handler, State};
 use super::settings::REASON_BYTES_MAX;
 use crate::{Close, Context, Host};
 
+/// Most bytes of CONNACK or DISCONNECT beside a reason string.
+const EXPLAINED_BYTES: usize = 12;
+
 impl Handler {
     /// Ends the connection because of bytes that are no packet, or none that may come now.
     pub(super) fn refuse(
@@ -39,7 +42,7 @@ impl Handler {
     /// Refuses a client by CONNACK.
     pub(super) fn put_refusal(&self, context: &mut Context<impl Host>, reason: Reason, text: &str) {
         let mut properties = PropertiesWriter::new();
-        self.put_reason(&mut properties, reason, text);
+        self.put_reason(context, &mut properties, reason, text);
         let properties = properties.properties();
         let connack = Connack { session_present: false, reason, properties };
         connack.write(self.version, self.out(context));
@@ -51,14 +54,24 @@ impl Handler {
             return;
         }
         let mut properties = PropertiesWriter::new();
-        self.put_reason(&mut properties, reason, text);
+        self.put_reason(context, &mut properties, reason, text);
         let properties = properties.properties();
         Disconnect { reason, properties }.write(self.version, self.out(context));
     }
 
-    /// Adds a reason string, if there is something to say beyond the code, and the client wants it.
-    pub(super) fn put_reason(&self, properties: &mut PropertiesWriter, reason: Reason, text: &str) {
-        let fits = text.len() <= REASON_BYTES_MAX && !text.contains('\0');
+    /// Adds a reason string, if there is something to say beyond the code, and the client wants it and takes
+    /// a packet of that size.
+    fn put_reason(
+        &self,
+        context: &mut Context<impl Host>,
+        properties: &mut PropertiesWriter,
+        reason: Reason,
+        text: &str,
+    ) {
+        let (writer, _) = self.outgoing(context);
+        let is_short = text.len() <= REASON_BYTES_MAX
+            && text.len() + EXPLAINED_BYTES <= writer.packet_bytes_max;
+        let fits = is_short && !text.contains('\0');
         if self.wants_reasons && fits && !text.is_empty() && text != reason.words() {
             properties.put(PropertyId::ReasonString, PropertyValue::Text(text));
         }

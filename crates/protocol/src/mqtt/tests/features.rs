@@ -191,6 +191,23 @@ fn what_is_too_large_for_a_client_is_not_sent_to_it() {
 }
 
 #[test]
+fn reasons_are_left_out_of_packets_that_a_client_does_not_take() {
+    check(
+        "> connect client=a v5 maximum-packet-size=20 authentication-method=X
+         < connack BadAuthenticationMethod
+         < closed: bad authentication method: the authentication method is not offered: SCRAM-SHA-256 is
+         b> connect client=b v5 maximum-packet-size=100 authentication-method=X
+         b< connack BadAuthenticationMethod ReasonString='the authentication method is not offered: SCRAM-SHA-256 is'
+         b< closed: bad authentication method: the authentication method is not offered: SCRAM-SHA-256 is
+         c> connect client=c v5 maximum-packet-size=20
+         c< connack Success
+         c> publish _ x
+         c< disconnect ProtocolError
+         c< closed: protocol error: a message has neither a topic nor an alias for one",
+    );
+}
+
+#[test]
 fn clients_are_named_and_told_what_holds() {
     check_with(
         Settings { keep_alive_max: Some(Duration::from_secs(60)), ..Settings::default() },
