@@ -44,6 +44,10 @@ pub(super) enum Destination<'a> {
 impl<'a> Destination<'a> {
     /// Reads a destination; `is_multicast`: the frame says that a plain name is a subject.
     pub(super) fn parse(text: &'a str, is_multicast: bool) -> Result<Destination<'a>, Fault> {
+        if is_list(text) {
+            let why = format!("'{text}' is a list, and a frame has one destination: send one for each");
+            return Err(Fault::new("Invalid destination", why));
+        }
         let found = Destination::named(text, is_multicast).ok_or_else(|| unknown(text))?;
         let is_empty = match &found {
             Destination::Queue(name)
@@ -57,6 +61,18 @@ impl<'a> Destination<'a> {
             return Ok(found);
         }
         let why = format!("'{text}' is not a valid destination: it ends where a name should begin");
+        Err(Fault::new("Invalid destination", why))
+    }
+
+    /// Refuses to subscribe to several queues by a pattern of their names.
+    pub(super) fn check_subscribed(&self) -> Result<(), Fault> {
+        let Destination::Queue(name) = self else { return Ok(()) };
+        if !name.split('.').any(|word| matches!(word, "*" | ">")) {
+            return Ok(());
+        }
+        let why = format!(
+            "'{name}' is a pattern, and a subscription is to one queue: subscribe to each, or to a topic"
+        );
         Err(Fault::new("Invalid destination", why))
     }
 
@@ -99,6 +115,14 @@ impl<'a> Destination<'a> {
             _ => None,
         }
     }
+}
+
+/// Whether a text is one of ActiveMQ's lists: a comma alone may be part of a name.
+fn is_list(text: &str) -> bool {
+    let mut others = text.split(',').skip(1);
+    others.any(|other| {
+        ["/queue/", "/topic/", "queue://", "topic://"].iter().any(|it| other.starts_with(it))
+    })
 }
 
 fn unknown(text: &str) -> Fault {

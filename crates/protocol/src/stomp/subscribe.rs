@@ -22,6 +22,10 @@ const PREFETCH: [&str; 2] = ["prefetch-count", "activemq.prefetchSize"];
 /// The header with how many bytes of messages may be unacknowledged: Artemis's.
 const WINDOW: [&str; 2] = ["consumer-window-size", "activemq.consumerWindowSize"];
 const PRIORITY: [&str; 2] = ["x-priority", "activemq.priority"];
+/// The header of a consumer that has its queue to itself, and that of one that wants what was published before
+/// it came: ActiveMQ's.
+const EXCLUSIVE: [&str; 1] = ["activemq.exclusive"];
+const RETROACTIVE: [&str; 1] = ["activemq.retroactive"];
 const NO_LOCAL: [&str; 2] = ["no-local", "activemq.noLocal"];
 /// The header of a subscription that gets messages as they come, without a queue: what becomes of them
 /// where the client is too slow.
@@ -51,6 +55,12 @@ impl Handler {
         }
         let is_multicast = headers.get("subscription-type")?.as_deref() == Some("MULTICAST");
         let destination = Destination::parse(&named, is_multicast)?;
+        destination.check_subscribed()?;
+        if mapping::is_true(headers, &RETROACTIVE)? {
+            let text = "a topic's messages are not kept for those who come later, as \
+                        activemq.retroactive asks for: a durable subscription collects them";
+            return Err(Fault::new("not_implemented", text));
+        }
         let ack = ack_mode(headers)?;
         let receipt: Option<Box<str>> = headers.get("receipt")?.map(Into::into);
         let mut wanted = Wanted {
@@ -461,7 +471,7 @@ fn consume(headers: &Headers<'_>, ack: AckMode) -> Result<Consume, Fault> {
     Ok(Consume {
         name: consumer_name(headers.get("id")?.as_deref()),
         presettled: ack == AckMode::Auto,
-        exclusive: false,
+        exclusive: mapping::is_true(headers, &EXCLUSIVE)?,
         priority: priority.clamp(i32::MIN.into(), i32::MAX.into()) as i32,
         credit: Credit {
             messages: u32::try_from(messages).unwrap_or(u32::MAX),

@@ -263,3 +263,56 @@ fn subscriptions_may_do_without_queues() {
         ",
     );
 }
+
+#[test]
+fn an_exclusive_consumer_has_its_queue_to_itself() {
+    check(
+        "
+        > SUBSCRIBE|id:0|destination:/queue/a|activemq.exclusive:true|receipt:1||
+        < RECEIPT|receipt-id:1||
+        b> SUBSCRIBE|id:0|destination:/queue/a|receipt:2||
+        b< ERROR|message:access_refused|receipt-id:2||ACCESS_REFUSED - queue 'a' has another, or an \
+          exclusive, consumer
+        b< closed
+        > SEND|destination:/queue/a||x
+        < MESSAGE|subscription:0|destination:/queue/a|message-id:S@@1@@1||x
+        ",
+    );
+}
+
+#[test]
+fn what_is_not_offered_of_activemq_is_said_plainly() {
+    for (frame, message, why) in [
+        (
+            "SUBSCRIBE|id:0|destination:/topic/a|activemq.retroactive:true||",
+            "not_implemented",
+            "a topic's messages are not kept for those who come later, as activemq.retroactive asks for: \
+             a durable subscription collects them",
+        ),
+        (
+            "SUBSCRIBE|id:0|destination:queue://a.>||",
+            "Invalid destination",
+            "'a.>' is a pattern, and a subscription is to one queue: subscribe to each, or to a topic",
+        ),
+        (
+            "SUBSCRIBE|id:0|destination:/queue/*.a||",
+            "Invalid destination",
+            "'*.a' is a pattern, and a subscription is to one queue: subscribe to each, or to a topic",
+        ),
+        (
+            "SEND|destination:/queue/a,/topic/b||x",
+            "Invalid destination",
+            "'/queue/a,/topic/b' is a list, and a frame has one destination: send one for each",
+        ),
+    ] {
+        check(&format!("\n> {frame}\n< ERROR|message:{message}||{why}\n< closed\n"));
+    }
+    // A comma, or an asterisk, may be part of a name.
+    check(
+        "
+        > SEND|destination:/queue/a,b*||x
+        > SUBSCRIBE|id:0|destination:/queue/a,b*||
+        < MESSAGE|subscription:0|destination:/queue/a,b*|message-id:S@@1@@1||x
+        ",
+    );
+}
