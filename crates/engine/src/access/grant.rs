@@ -1,5 +1,6 @@
 //! What one connection may do: its user's rights in its virtual host, looked up again once they have changed.
 
+use super::placeholders::Bearer;
 use super::{Access, Permissions, Right};
 use crate::interface::refusal::refuse;
 use crate::named_subscription::queue_name;
@@ -30,6 +31,8 @@ pub(crate) struct Grant {
     names: &'static Names,
     /// The user's name.
     pub(crate) user: Arc<str>,
+    /// How its client is called, if it has said so.
+    client: Option<Box<str>>,
     vhost: String,
     generation: u64,
     administrator: bool,
@@ -45,6 +48,7 @@ impl Grant {
         let mut grant = Grant {
             names: access.names,
             user: user.into(),
+            client: None,
             vhost: vhost.to_owned(),
             generation: access.generation,
             administrator: false,
@@ -54,6 +58,12 @@ impl Grant {
         };
         grant.look_up(access);
         grant
+    }
+
+    /// It is that of a client of this name: some rules depend on it.
+    pub(crate) fn name_client(&mut self, access: &Access, name: Option<&str>) {
+        self.client = name.map(Into::into);
+        self.look_up(access);
     }
 
     /// Whether the user may publish to `exchange`; cheap where it is the same as last time.
@@ -422,7 +432,9 @@ impl Grant {
         self.last_subject = None;
         self.administrator = access.user(&self.user).is_some_and(|user| user.administrator);
         let of_user = access.permissions.get(&*self.user);
-        self.permissions = of_user.and_then(|of_user| of_user.get(&self.vhost)).cloned();
+        let bearer = Bearer { user: &self.user, client: self.client.as_deref() };
+        let found = of_user.and_then(|of_user| of_user.get(&self.vhost));
+        self.permissions = found.map(|permissions| permissions.of_bearer(bearer));
     }
 }
 

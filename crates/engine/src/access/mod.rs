@@ -8,6 +8,7 @@ pub(crate) mod held;
 pub(crate) mod quota;
 pub(crate) mod revocation;
 pub(crate) mod stored;
+mod placeholders;
 mod subjects;
 mod subscription_counts;
 mod usage;
@@ -24,6 +25,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(crate) use grant::Grant;
+use placeholders::Bearer;
 pub use subjects::overlap;
 pub(crate) use subjects::{Audible, check_pattern, covers, matched_by_binding};
 
@@ -312,14 +314,16 @@ impl Access {
         }
     }
 
-    /// What a user may hear of subjects.
+    /// What all clients of a user may hear of subjects.
     pub(crate) fn audible(&self, user: &str, vhost: &str) -> Audible {
         let permissions = self.permissions.get(user).and_then(|of_user| of_user.get(vhost));
         match permissions.filter(|it| it.read.matches(self.names.subject_exchange)) {
             None => Audible::Nothing,
             Some(permissions) => match &permissions.subjects {
                 None => Audible::Everything,
-                Some(subjects) => Audible::Some(Arc::clone(subjects)),
+                Some(subjects) => {
+                    Audible::Some(subjects.of_bearer(Bearer { user, client: None }))
+                }
             },
         }
     }

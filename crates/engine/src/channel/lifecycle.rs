@@ -166,6 +166,9 @@ impl Engine {
         if let Some(connection) = self.clients.connection_mut(id) {
             let is_name = (1..=SUBSCRIPTION_NAME_BYTES_MAX).contains(&name.len());
             connection.client = is_name.then(|| name.into());
+            if let Some(grant) = &mut connection.grant {
+                grant.name_client(&self.access, is_name.then_some(name));
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use crate::queue::Queue;
 use crate::routing::vhost::Vhost;
 use crate::routing::{BindingView, QueueKey};
 use crate::{CancelReason, Effects, Request, Time};
+use std::sync::Arc;
 
 impl Engine {
     /// A user's permissions in a virtual host have changed.
@@ -62,6 +63,9 @@ impl Engine {
         for slot in looked_at {
             self.review_gets(slot, user, fx);
             if self.is_queue_of(slot, user) {
+                // Some rules depend on the client, and a session has the name of its.
+                let client = self.client_of_queue(slot);
+                grant.name_client(&self.access, client.as_deref());
                 self.review_bindings(slot, &mut grant, fx);
             }
         }
@@ -90,6 +94,14 @@ impl Engine {
         let connection = self.queues[slot].owner.and_then(|owner| self.clients.user(owner));
         let session = self.owner_of_queue(slot).and_then(|session| self.sessions.get(session));
         connection.or(session.map(|session| &session.user)).is_some_and(|it| **it == *user)
+    }
+
+    /// The name of the client whose connection or session has the queue to itself.
+    fn client_of_queue(&self, slot: u32) -> Option<Arc<str>> {
+        if let Some(owner) = self.queues[slot].owner {
+            return self.clients.client_name(owner).map(Into::into);
+        }
+        Some(Arc::clone(&self.sessions.get(self.owner_of_queue(slot)?)?.name))
     }
 
     /// Takes away what leads messages that its user may not hear any more to a connection's or session's

@@ -214,6 +214,7 @@ impl Engine {
         let session = &self.sessions[slot];
         let vhost = &self.topology.vhosts[session.vhost].name;
         let mut grant = self.access.grant_as_it_is(&session.user, vhost);
+        grant.name_client(&self.access, Some(&session.name));
         grant.check_exchange(&self.access, exchange).is_ok()
             && grant.check_key(exchange, routing_key).is_ok()
     }
@@ -223,6 +224,7 @@ impl Engine {
         let session = &self.sessions[slot];
         let vhost = &self.topology.vhosts[session.vhost].name;
         let mut grant = self.access.grant_as_it_is(&session.user, vhost);
+        grant.name_client(&self.access, Some(&session.name));
         grant.may_be_heard(&self.access, exchange, routing_key)
     }
 }
