@@ -350,6 +350,12 @@ impl Grant {
         Err(self.refused(Right::Read, Resource::Key { exchange, key }))
     }
 
+    /// Whether the user may hear a message that was published to an exchange with that key. That it may read
+    /// from the exchange has been asked before.
+    pub(crate) fn may_hear(&self, exchange: &str, key: &str) -> bool {
+        self.subscribe_rules(exchange).is_none_or(|rules| rules.allows(key))
+    }
+
     /// Whether the user's messages may come to an exchange with all routing keys of these patterns: it is
     /// about to declare a way there.
     pub(crate) fn check_way(&self, exchange: &str, patterns: &[String]) -> Result<(), Refusal> {

@@ -228,8 +228,13 @@ impl Engine {
         if self.queues[slot].shared.is_some() {
             return self.hand_over_next(now, slot, bytes, fx);
         }
-        if self.queues[slot].own.is_some() && !self.may_hand_out(slot, seq) {
-            return None;
+        if self.queues[slot].own.is_some() {
+            if !self.may_hand_out(slot, seq) {
+                return None;
+            }
+            if self.drops_forbidden(slot, fx) {
+                return Some(MESSAGE_BYTES);
+            }
         }
         let Some(taker) = self.taker(slot, None, bytes, fx) else {
             self.refill(slot, fx);

@@ -29,11 +29,13 @@ pub enum DiscardReason {
     DeadLetterNotTaken,
     /// As a dead letter it went round in a cycle.
     DeadLetterCycle,
+    /// It waited for a session whose user has lost the right to it.
+    Forbidden,
 }
 
 impl DiscardReason {
     /// All of them.
-    pub const ALL: [DiscardReason; 9] = [
+    pub const ALL: [DiscardReason; 10] = [
         DiscardReason::Expired,
         DiscardReason::MaxLength,
         DiscardReason::QueueFull,
@@ -43,6 +45,7 @@ impl DiscardReason {
         DiscardReason::QueueDeleted,
         DiscardReason::DeadLetterNotTaken,
         DiscardReason::DeadLetterCycle,
+        DiscardReason::Forbidden,
     ];
 
     /// Its name in metrics and listings.
@@ -58,6 +61,7 @@ impl DiscardReason {
             DiscardReason::QueueDeleted => "queue_deleted",
             DiscardReason::DeadLetterNotTaken => "dead_letter_not_taken",
             DiscardReason::DeadLetterCycle => "dead_letter_cycle",
+            DiscardReason::Forbidden => "forbidden",
         }
     }
 }

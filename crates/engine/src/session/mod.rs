@@ -23,6 +23,7 @@ mod received;
 mod records;
 mod registry;
 mod released;
+mod rights;
 mod restore;
 pub(crate) mod shared;
 mod will;

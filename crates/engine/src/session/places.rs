@@ -20,6 +20,10 @@ pub(crate) struct OwnQueue {
     pub(super) floor: u64,
     /// A place in use that lies too far back: nothing is handed out before it is free.
     pub(super) waits_for: Option<u64>,
+    /// The state of all rights by which the messages before a place were led here, and that place; those before
+    /// it are judged again.
+    pub(super) judged_by: u64,
+    pub(super) judged_before: u64,
     /// A shared queue has handed messages over.
     pub(crate) has_shared: bool,
     /// Only what is flushed is handed out.

@@ -387,3 +387,84 @@ fn time_to_live_is_shown_as_far_as_it_is_left() {
          > c deliver t #2 two @2 ttl=100ms"
     ));
 }
+
+#[test]
+fn what_waits_is_let_go_of_once_its_user_has_lost_the_right_to_it() {
+    let mut host = check_places(BEGIN);
+    for line in ["c disconnect", "flush"] {
+        host.run(line);
+    }
+    let mut host = check_in(
+        host,
+        "a publish amq.topic a.1 one persistent
+         a publish amq.topic a.2 two persistent
+         a publish amq.topic a.3 three
+         a narrow-subscribing ann a.* a.2
+         flush
+         > a ok
+         a publish amq.topic a.9 gone",
+    );
+    host.run("login f ann");
+    let mut host = check_in(
+        host,
+        "f claim s expiry=5000 recorded queue
+         flush
+         > f session s resumed expiry=5s queue=amq.session-s
+         f consume amq.session-s t granted on-loss=release
+         > f consuming t
+         f grant t 100
+         > f deliver t #1 one @1
+         > f deliver t #2 three @3",
+    );
+    assert_eq!(host.engine.counters().discarded.of(crate::DiscardReason::Forbidden), 1);
+    // What the client may have is completed.
+    for line in ["a narrow-subscribing ann a.2", "flush", "f disconnect"] {
+        host.run(line);
+    }
+    host.run("login g ann");
+    check_in(
+        host,
+        "g claim s expiry=5000 recorded queue
+         flush
+         > g session s resumed expiry=5s queue=amq.session-s
+         g consume amq.session-s t granted on-loss=release
+         > g consuming t
+         g grant t 100
+         > g deliver t #1 one @1 redelivered
+         > g deliver t #2 three @3 redelivered",
+    );
+}
+
+#[test]
+fn rules_are_different_for_each_client() {
+    let mut host = host_with(Limits::default());
+    for line in
+        ["login c ann", "login d bob", "name d x.y", "a narrow-subscribing ann %u.%c.> %u.%c.no", "flush"]
+    {
+        host.run(line);
+    }
+    check_in(
+        host,
+        "c claim s queue
+         > c session s new queue=amq.session-s
+         c bind amq.topic amq.session-s ann.one.*
+         > c refused AccessRefused: read access to subject 'ann.one.*' in vhost '/' refused for user 'ann'
+         name c one
+         c bind amq.topic amq.session-s ann.one.a
+         > c ok
+         c bind amq.topic amq.session-s ann.two.a
+         > c refused AccessRefused: read access to subject 'ann.two.a' in vhost '/' refused for user 'ann'
+         c bind amq.topic amq.session-s ann.one.no
+         > c refused AccessRefused: read access to subject 'ann.one.no' in vhost '/' refused for user 'ann'
+         name c o.ne
+         c bind amq.topic amq.session-s ann.o.ne.a
+         > c refused AccessRefused: read access to subject 'ann.o.ne.a' in vhost '/' refused for user 'ann'
+         a narrow ann out.%c
+         flush
+         > a ok
+         name c one
+         c publish amq.topic out.one x
+         c publish amq.topic out.two x
+         > c refused AccessRefused: write access to subject 'out.two' in vhost '/' refused for user 'ann'",
+    );
+}
