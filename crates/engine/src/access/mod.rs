@@ -5,10 +5,10 @@
 pub(crate) mod definitions;
 mod grant;
 pub(crate) mod held;
+mod placeholders;
 pub(crate) mod quota;
 pub(crate) mod revocation;
 pub(crate) mod stored;
-mod placeholders;
 mod subjects;
 mod subscription_counts;
 mod usage;
@@ -321,9 +321,7 @@ impl Access {
             None => Audible::Nothing,
             Some(permissions) => match &permissions.subjects {
                 None => Audible::Everything,
-                Some(subjects) => {
-                    Audible::Some(subjects.of_bearer(Bearer { user, client: None }))
-                }
+                Some(subjects) => Audible::Some(subjects.of_bearer(Bearer { user, client: None })),
             },
         }
     }

@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::queue::Queue;
 use crate::routing::vhost::Vhost;
 use crate::routing::{BindingView, QueueKey};
-use crate::{CancelReason, Effects, Request, Time};
+use crate::{Binding, CancelReason, Effects, Request, Time};
 use std::sync::Arc;
 
 impl Engine {
@@ -23,7 +23,7 @@ impl Engine {
     ) {
         let Some(vhost) = self.topology.vhost_slots.get(vhost).copied() else { return };
         self.review_consumers(now, user, vhost, fx);
-        self.review_queues(user, vhost, fx);
+        self.review_queues(now, user, vhost, fx);
     }
 
     fn review_consumers<F: Effects>(&mut self, now: Time, user: &str, vhost: u32, fx: &mut F) {
@@ -51,8 +51,10 @@ impl Engine {
         }
     }
 
-    /// Looks at the queues at which its connections wait for a message, or which they or its sessions own.
-    fn review_queues<F: Effects>(&mut self, user: &str, vhost: u32, fx: &mut F) {
+    /// Looks at the queues at which its connections wait for a message, or which they or its sessions own, and
+    /// those that its sessions share.
+    fn review_queues<F: Effects>(&mut self, now: Time, user: &str, vhost: u32, fx: &mut F) {
+        let vhost_slot = vhost;
         let is_theirs =
             |queue: &Queue| queue.vhost == vhost && (queue.owner.is_some() || queue.own.is_some());
         let looked_at =
@@ -67,6 +69,13 @@ impl Engine {
                 let client = self.client_of_queue(slot);
                 grant.name_client(&self.access, client.as_deref());
                 self.review_bindings(slot, &mut grant, fx);
+            }
+        }
+        for (session, queue) in self.memberships_of(user, vhost_slot) {
+            let name = Arc::clone(&self.sessions[session].name);
+            grant.name_client(&self.access, Some(&name));
+            if !self.forbidden_bindings(queue, &mut grant).is_empty() {
+                self.leave_queue(now, session, self.queues[queue].number, fx);
             }
         }
     }
@@ -107,6 +116,16 @@ impl Engine {
     /// Takes away what leads messages that its user may not hear any more to a connection's or session's
     /// queue.
     fn review_bindings<F: Effects>(&mut self, slot: u32, grant: &mut Grant, fx: &mut F) {
+        let vhost = self.queues[slot].vhost;
+        for binding in self.forbidden_bindings(slot, grant) {
+            // Those of a connection are not durable, so they go. One of a session stays while the journal
+            // takes nothing.
+            let _ = self.unbind(vhost, binding, fx);
+        }
+    }
+
+    /// What leads messages to a queue that a user may not hear.
+    fn forbidden_bindings(&self, slot: u32, grant: &mut Grant) -> Vec<Binding> {
         let Engine { access, queues, topology, .. } = self;
         let vhost = queues[slot].vhost;
         let Vhost { router, .. } = &topology.vhosts[vhost];
@@ -127,10 +146,6 @@ impl Engine {
                 forbidden.push(view.to_binding());
             }
         }
-        for binding in forbidden {
-            // Those of a connection are not durable, so they go. One of a session stays while the journal
-            // takes nothing.
-            let _ = self.unbind(vhost, binding, fx);
-        }
+        forbidden
     }
 }

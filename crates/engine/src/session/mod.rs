@@ -23,8 +23,8 @@ mod received;
 mod records;
 mod registry;
 mod released;
-mod rights;
 mod restore;
+mod rights;
 pub(crate) mod shared;
 mod will;
 

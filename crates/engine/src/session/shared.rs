@@ -201,6 +201,18 @@ impl Engine {
             return Ok(());
         };
         self.check_kept(self.sessions[session].is_stored)?;
+        self.leave_queue(now, session, queue, fx);
+        Ok(())
+    }
+
+    /// A session is no member of a shared queue any more; what its client was not sent goes back.
+    pub(crate) fn leave_queue<F: Effects>(
+        &mut self,
+        now: Time,
+        session: u32,
+        queue: u64,
+        fx: &mut F,
+    ) {
         let Session { number, is_stored, .. } = self.sessions[session];
         if is_stored {
             Record::SharedLeft { session: number, queue }.write(&mut self.scratch.record);
@@ -210,10 +222,20 @@ impl Engine {
         self.return_unsent(now, session, queue, fx);
         self.end_membership(number, queue, fx);
         self.account_session(session);
-        Ok(())
     }
 
-    /// A session is no member of a shared queue any more, which goes with its last one.
+    /// The sessions of a user in a virtual host that share queues, with the slots of these.
+    pub(crate) fn memberships_of(&self, user: &str, vhost: u32) -> Vec<(u32, u32)> {
+        let all = self.sessions.iter();
+        let theirs = all.filter(|(_, session)| session.vhost == vhost && *session.user == *user);
+        let shared = theirs.flat_map(|(slot, session)| {
+            let queues = session.shared.iter().filter_map(|queue| self.queues.slot_of(*queue));
+            queues.map(move |queue| (slot, queue))
+        });
+        shared.collect()
+    }
+
+    /// A session is a member of a shared queue no longer, which goes with its last one.
     pub(super) fn end_membership<F: Effects>(&mut self, session: u64, queue: u64, fx: &mut F) {
         let Some(slot) = self.queues.slot_of(queue) else { return };
         let Some(shared) = &mut self.queues[slot].shared else { return };

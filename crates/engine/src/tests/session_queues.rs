@@ -438,9 +438,13 @@ fn what_waits_is_let_go_of_once_its_user_has_lost_the_right_to_it() {
 #[test]
 fn rules_are_different_for_each_client() {
     let mut host = host_with(Limits::default());
-    for line in
-        ["login c ann", "login d bob", "name d x.y", "a narrow-subscribing ann %u.%c.> %u.%c.no", "flush"]
-    {
+    for line in [
+        "login c ann",
+        "login d bob",
+        "name d x.y",
+        "a narrow-subscribing ann %u.%c.> %u.%c.no",
+        "flush",
+    ] {
         host.run(line);
     }
     check_in(

@@ -326,3 +326,26 @@ fn what_is_emitted_goes_to_the_subscribers_of_the_group_alone() {
          > d hears y a.1 four",
     );
 }
+
+#[test]
+fn who_loses_the_right_to_its_messages_is_a_member_no_longer() {
+    shared(
+        "e claim u queue
+         > e session u new queue=amq.session-u
+         a narrow-subscribing ann b.*
+         flush
+         > a ok
+         a passive amq.shared-g
+         > a refused NotFound: no queue 'amq.shared-g' in vhost '/'
+         e join h a.*
+         > e refused AccessRefused: read access to subject 'a.*' in vhost '/' refused for user 'ann'
+         e join h b.x
+         flush
+         > e ok
+         a permit ann - - ^b
+         flush
+         > a ok
+         a passive amq.shared-h
+         > a refused NotFound: no queue 'amq.shared-h' in vhost '/'",
+    );
+}

@@ -7,9 +7,7 @@
 //! | AUTH | client | the final message |
 //! | CONNACK, or AUTH | broker | its proof |
 
-use super::codec::{
-    Auth, Connect, Malformed, PropertiesWriter, PropertyId, PropertyValue, Reason,
-};
+use super::codec::{Auth, Connect, Malformed, PropertiesWriter, PropertyId, PropertyValue, Reason};
 use super::handler::{Handler, State};
 use crate::scram::{self, Dialogue};
 use crate::{Authentication, Close, Context, Credentials, Host, login_names, login_refusal};

@@ -45,7 +45,8 @@ impl<'a> Destination<'a> {
     /// Reads a destination; `is_multicast`: the frame says that a plain name is a subject.
     pub(super) fn parse(text: &'a str, is_multicast: bool) -> Result<Destination<'a>, Fault> {
         if is_list(text) {
-            let why = format!("'{text}' is a list, and a frame has one destination: send one for each");
+            let why =
+                format!("'{text}' is a list, and a frame has one destination: send one for each");
             return Err(Fault::new("Invalid destination", why));
         }
         let found = Destination::named(text, is_multicast).ok_or_else(|| unknown(text))?;
