@@ -25,7 +25,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(crate) use grant::Grant;
-use placeholders::Bearer;
 pub use subjects::overlap;
 pub(crate) use subjects::{Audible, check_pattern, covers, matched_by_binding};
 
@@ -311,18 +310,6 @@ impl Access {
         self.generation += 1;
         for of_user in self.permissions.values_mut() {
             of_user.remove(vhost);
-        }
-    }
-
-    /// What all clients of a user may hear of subjects.
-    pub(crate) fn audible(&self, user: &str, vhost: &str) -> Audible {
-        let permissions = self.permissions.get(user).and_then(|of_user| of_user.get(vhost));
-        match permissions.filter(|it| it.read.matches(self.names.subject_exchange)) {
-            None => Audible::Nothing,
-            Some(permissions) => match &permissions.subjects {
-                None => Audible::Everything,
-                Some(subjects) => Audible::Some(subjects.of_bearer(Bearer { user, client: None })),
-            },
         }
     }
 

@@ -1,10 +1,10 @@
-//! Rules that are different for each client: `%u` in a subject stands for the user's name, `%c` for that of its
-//! client.
+//! Rules that are different for each client: `%u` in a subject stands for the user's name, `%c` for that of
+//! its client.
 //!
 //! A name that could stand for more than one word, or for other words than it is made of, is none that a rule
 //! may have: whoever has such a name may do nothing where a rule asks for it.
 
-use super::Permissions;
+use super::{Access, Audible, Permissions};
 use crate::{ExchangeRules, SubjectPermissions, SubjectRules};
 use std::sync::Arc;
 
@@ -93,6 +93,20 @@ impl Permissions {
             rules.subscribe = bearer.rules(&rules.subscribe);
         }
         Arc::new(filled)
+    }
+}
+
+impl Access {
+    /// What all clients of a user may hear of subjects.
+    pub(crate) fn audible(&self, user: &str, vhost: &str) -> Audible {
+        let permissions = self.permissions.get(user).and_then(|of_user| of_user.get(vhost));
+        match permissions.filter(|it| it.read.matches(self.names.subject_exchange)) {
+            None => Audible::Nothing,
+            Some(permissions) => match &permissions.subjects {
+                None => Audible::Everything,
+                Some(subjects) => Audible::Some(subjects.of_bearer(Bearer { user, client: None })),
+            },
+        }
     }
 }
 

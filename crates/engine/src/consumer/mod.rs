@@ -7,7 +7,7 @@ pub(crate) mod channel_consumers;
 mod consume;
 pub(crate) mod credit;
 pub(crate) mod deferred_settle;
-mod dispatch;
+pub(crate) mod dispatch;
 pub(crate) mod drain_pacing;
 pub(crate) mod filtered;
 mod grant;
@@ -23,7 +23,6 @@ mod settle_timeout;
 pub(crate) mod unsettled;
 
 use self::credit::Account;
-pub(crate) use self::dispatch::HeldUp;
 use crate::Outcome;
 use std::time::Duration;
 

@@ -51,8 +51,8 @@ impl Engine {
         }
     }
 
-    /// Looks at the queues at which its connections wait for a message, or which they or its sessions own, and
-    /// those that its sessions share.
+    /// Looks at the queues at which its connections wait for a message, or which they or its sessions own,
+    /// and those that its sessions share.
     fn review_queues<F: Effects>(&mut self, now: Time, user: &str, vhost: u32, fx: &mut F) {
         let vhost_slot = vhost;
         let is_theirs =

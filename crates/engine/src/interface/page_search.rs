@@ -1,6 +1,5 @@
 //! What the host looks for where a page of a queue is lost.
 
-use crate::queue::entry::Entry;
 use crate::{Position, Time};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -27,14 +26,6 @@ pub(crate) struct FoundMessage {
     /// Bytes of its body.
     pub(crate) bytes: u32,
     pub(crate) priority: u8,
-}
-
-impl FoundMessage {
-    /// What a queue has of it.
-    pub(crate) fn at(entry: &Entry) -> FoundMessage {
-        let Entry { position, expires, bytes, lane, .. } = *entry;
-        FoundMessage { position, expires, bytes, priority: lane }
-    }
 }
 
 impl PageSearch {

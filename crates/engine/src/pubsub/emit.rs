@@ -8,6 +8,7 @@ use crate::interface::limits::{KEY_BYTES_MAX, SUBJECT_BYTES_MAX};
 use crate::interface::refusal::refuse;
 use crate::pubsub::cached_route::CachedRoute;
 use crate::pubsub::fanout::{Emission, Fanout, Members, PartTurn, ToGroup};
+use crate::pubsub::group::ToGroups;
 use crate::pubsub::subscribe::Subscriber;
 use crate::pubsub::to_subscribers::Wide;
 use crate::pubsub::wide::{shards, width};
@@ -230,6 +231,8 @@ impl Engine {
         fx: &mut F,
     ) -> Reached {
         let mut fanout = Fanout::default();
+        let is_emitted = publisher.is_some_and(|publisher| publisher.is_emitted);
+        let groups = if is_emitted { ToGroups::All } else { ToGroups::Unshared };
         let (origin, has_others) = (self.options.shard, self.has_others());
         let emission = Emission { number: self.pubsub.next_emission(), cached_route: 0, message };
         let Direct { subscribers, channels, leaves, parts, spent, .. } = &mut self.pubsub;
@@ -240,21 +243,10 @@ impl Engine {
         let width = width(interest, leaves);
         if width > self.options.limits.subscribers_at_once {
             let elsewhere = also.and(shards(interest, leaves));
-            let (vhost, number, to_groups) = (slot, emission.number, true);
+            let (vhost, number) = (slot, emission.number);
             let sender = publisher.map(|publisher| publisher.connection);
-            let is_published = !publisher.is_some_and(|publisher| publisher.is_emitted);
             let publisher = emitter(publisher);
-            let to = Wide {
-                vhost,
-                subjects,
-                number,
-                publisher,
-                sender,
-                silent,
-                to_groups,
-                is_published,
-                width,
-            };
+            let to = Wide { vhost, subjects, number, publisher, sender, silent, groups, width };
             return self.begin_wide(to, message, elsewhere, fx);
         }
         let is_deaf = |subscriber: &Subscriber| subscriber.is_deaf(subjects, silent, channels);
@@ -266,10 +258,7 @@ impl Engine {
         }
         parts.clear();
         if has_groups {
-            interest.gather(leaves, parts);
-            if interest.has_shared() && !publisher.is_some_and(|it| it.is_emitted) {
-                interest.leave_shared_out(parts);
-            }
+            interest.gather(leaves, groups, parts);
         }
         fanout.looked_at += (visited + leaves.len() + parts.len()) as u64;
         if parts.is_empty() && elsewhere.is_empty() {
@@ -321,19 +310,8 @@ impl Engine {
         let width = here.map(|leaf| leaf.all.len()).sum();
         if width > self.options.limits.subscribers_at_once && only.is_none() {
             let number = emission.number;
-            let (publisher, sender, silent) = (None, None, None);
-            let (to_groups, is_published) = (false, false);
-            let to = Wide {
-                vhost,
-                subjects,
-                number,
-                publisher,
-                sender,
-                silent,
-                to_groups,
-                is_published,
-                width,
-            };
+            let (publisher, sender, silent, groups) = (None, None, None, ToGroups::None);
+            let to = Wide { vhost, subjects, number, publisher, sender, silent, groups, width };
             return self.begin_wide(to, message, Shards::NONE, fx);
         }
         let is_deaf = |subscriber: &Subscriber| {

@@ -38,6 +38,16 @@ pub(super) enum Turn {
     Elsewhere(ShardId),
 }
 
+/// Which groups get a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ToGroups {
+    None,
+    /// All of those that subscribe: it was emitted.
+    All,
+    /// Those without a shared queue, from which the others get it: it was published.
+    Unshared,
+}
+
 impl Group {
     pub(super) fn new(name: &str, hash: u64) -> Group {
         let (members, elsewhere) = (Vec::new(), Vec::new());
@@ -103,13 +113,16 @@ impl Interest {
     /// Gathers the parts of all groups in `out`: those of one group next to each other, in the order of
     /// their leaves.
     #[inline]
-    pub(super) fn gather(&self, leaves: &[u32], out: &mut Vec<Part>) {
+    pub(super) fn gather(&self, leaves: &[u32], groups: ToGroups, out: &mut Vec<Part>) {
         out.clear();
         let mut are_mixed = false;
         for &leaf in leaves {
-            let Some(groups) = self.leaf(leaf).and_then(Leaf::groups) else { continue };
+            let Some(here) = self.leaf(leaf).and_then(Leaf::groups) else { continue };
             are_mixed |= !out.is_empty();
-            out.extend(groups.iter().map(|(group, it)| Part { hash: it.hash, leaf, group }));
+            out.extend(here.iter().map(|(group, it)| Part { hash: it.hash, leaf, group }));
+        }
+        if groups == ToGroups::Unshared && self.has_shared() {
+            self.leave_shared_out(out);
         }
         if are_mixed {
             self.put_together(out);
@@ -118,7 +131,7 @@ impl Interest {
 
     /// Leaves out the groups that have a shared queue.
     #[cold]
-    pub(super) fn leave_shared_out(&self, parts: &mut Vec<Part>) {
+    fn leave_shared_out(&self, parts: &mut Vec<Part>) {
         parts.retain(|part| !self.is_shared(&self.part(*part).name));
     }
 

@@ -1,7 +1,7 @@
 //! A direct message on its way to very many subscribers, and which of them are next.
 
 use super::forward::Subjects;
-use super::group::Part;
+use super::group::{Part, ToGroups};
 use super::interest::Interest;
 use crate::foundation::shared_body::copy_for;
 use crate::{ConnectionId, MessageView, OwnedMessage};
@@ -20,10 +20,8 @@ pub(crate) struct ToSubscribers {
     pub(super) sender: Option<ConnectionId>,
     /// A connection that does not hear it.
     pub(super) silent: Option<ConnectionId>,
-    /// Groups get it as well.
-    pub(super) to_groups: bool,
-    /// It was published: groups with a shared queue get it from that.
-    pub(super) is_published: bool,
+    /// Which groups get it as well.
+    pub(super) groups: ToGroups,
     /// How many subscribers there had been. Those who came later do not get it.
     pub(super) since: u32,
     pub(super) number: u64,
@@ -47,8 +45,7 @@ impl ToSubscribers {
         since: u32,
         leaves: Vec<u32>,
     ) -> ToSubscribers {
-        let Wide { vhost, subjects, number, publisher, sender, silent, .. } = to;
-        let Wide { to_groups, is_published, width, .. } = to;
+        let Wide { vhost, subjects, number, publisher, sender, silent, groups, width } = to;
         let shared = message.shared.cloned().or_else(|| copy_for(message.body, width));
         ToSubscribers {
             vhost,
@@ -58,8 +55,7 @@ impl ToSubscribers {
             publisher,
             sender,
             silent,
-            to_groups,
-            is_published,
+            groups,
             since,
             number,
             leaves,
@@ -112,7 +108,7 @@ impl ToSubscribers {
 
     /// The next group of that pattern, unless an earlier one has it too: all its parts.
     pub(super) fn next_group(&mut self, interest: &Interest, parts: &mut Vec<Part>) -> NextGroup {
-        let Some(&leaf) = self.leaves.get(self.at).filter(|_| self.to_groups) else {
+        let Some(&leaf) = self.leaves.get(self.at).filter(|_| self.groups != ToGroups::None) else {
             return NextGroup::None;
         };
         let groups = interest.leaf(leaf).and_then(|leaf| leaf.groups());
@@ -124,7 +120,7 @@ impl ToSubscribers {
             let groups = interest.leaf(*leaf).and_then(|leaf| leaf.groups());
             groups.is_some_and(|groups| groups.find(&group.name, group.hash).is_some())
         };
-        let is_shared = self.is_published && interest.is_shared(&group.name);
+        let is_shared = self.groups == ToGroups::Unshared && interest.is_shared(&group.name);
         if is_shared || self.leaves[..self.at].iter().any(is_in) {
             return NextGroup::Done;
         }
@@ -153,9 +149,7 @@ pub(super) struct Wide<'a> {
     /// Whose further input waits until all have it.
     pub(super) sender: Option<ConnectionId>,
     pub(super) silent: Option<ConnectionId>,
-    pub(super) to_groups: bool,
-    /// As [`ToSubscribers::is_published`].
-    pub(super) is_published: bool,
+    pub(super) groups: ToGroups,
     /// Subscribers and groups.
     pub(super) width: usize,
 }

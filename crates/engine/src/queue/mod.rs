@@ -33,8 +33,8 @@ use crate::consumer::message_groups::Groups;
 use crate::interface::value::arguments_bytes;
 use crate::lifetime::Held;
 use crate::named_subscription::NamedSubscription;
+use crate::session::members::SharedQueue;
 use crate::session::places::OwnQueue;
-use crate::session::shared::SharedQueue;
 use crate::storage::codec::Malformed;
 use crate::{
     ChannelId, ConnectionId, Discards, Durability, Position, QueueOptions, QueueType, Time,

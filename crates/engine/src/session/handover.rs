@@ -1,17 +1,17 @@
 //! Messages of shared queues on their way to members, and back where a member's session ends.
 //!
-//! A message that is handed over moves into the session's own queue, and gets its place there. One record says
-//! so where that queue is stored: no crash takes the place away again, or has the message in two queues. It is
-//! handed over only once the session's holder can be sent it, so that no more is at a session than its client
-//! takes at once.
+//! A message that is handed over moves into the session's own queue, and gets its place there. One record
+//! says so where that queue is stored: no crash takes the place away again, or has the message in two
+//! queues. It is handed over only once the session's holder can be sent it, so that no more is at a session
+//! than its client takes at once.
 //!
-//! A session that ends with its holder has no stored queue. The message is lent to it then: it stays the shared
-//! queue's for the journal until it is settled, so that a crash gives it to another member. One that is to be
-//! delivered exactly once is not lent: no other member may get it.
+//! A session that ends with its holder has no stored queue. The message is lent to it then: it stays the
+//! shared queue's for the journal until it is settled, so that a crash gives it to another member. One that
+//! is to be delivered exactly once is not lent: no other member may get it.
 
-use super::{Session, Sessions};
-use crate::consumer::HeldUp;
+use super::{Handed, Session, Sessions};
 use crate::consumer::deferred_settle::Fate;
+use crate::consumer::dispatch::HeldUp;
 use crate::consumer::unsettled::Delivered;
 use crate::engine::Engine;
 use crate::interface::limits::MESSAGE_BYTES;
@@ -23,15 +23,15 @@ use std::sync::Arc;
 /// Messages that a session may have of shared queues.
 const HANDED_MAX: usize = 1_024;
 
-/// A message that a shared queue has handed over.
-#[derive(Debug)]
-pub(crate) struct Handed {
-    /// The number of the shared queue.
-    queue: u64,
-    /// Another member gets it if the session ends.
+/// The way of a message from one queue to another, by their slots.
+#[derive(Clone, Copy)]
+struct Move {
+    from: u32,
+    to: u32,
+    /// The number of the session that it is handed over to; 0: it goes back.
+    session: u64,
+    /// Another member gets it if that session ends.
     returns: bool,
-    /// It is the shared queue's still: what that had.
-    lent: Option<Box<Entry>>,
 }
 
 impl Session {
@@ -51,18 +51,14 @@ impl Sessions {
 
 impl Handed {
     /// As a record or a snapshot has it.
-    pub(super) fn restored((place, queue, returns): &(u64, u64, bool)) -> (u64, Handed) {
-        (*place, Handed { queue: *queue, returns: *returns, lent: None })
-    }
-
-    pub(super) fn record(&self, place: u64) -> (u64, u64, bool) {
-        (place, self.queue, self.returns)
+    pub(super) fn restored(queue: u64, returns: bool) -> Handed {
+        Handed { queue, returns, lent: None }
     }
 }
 
 impl Engine {
-    /// Hands the first message of a shared queue, which is in memory and has `bytes`, to the member whose turn
-    /// it is; returns what that counts for. `None`: nobody can take it.
+    /// Hands the first message of a shared queue, which is in memory and has `bytes`, to the member whose
+    /// turn it is; returns what that counts for. `None`: nobody can take it.
     pub(crate) fn hand_over_next<F: Effects>(
         &mut self,
         now: Time,
@@ -90,7 +86,7 @@ impl Engine {
         }
         let place = self.queues[target].next_seq;
         self.sessions[session].handed.insert(place, Handed { queue: from, returns, lent });
-        self.move_entry(now, slot, target, &entry, (number, returns), fx);
+        self.move_entry(now, Move { from: slot, to: target, session: number, returns }, &entry, fx);
         if lends {
             self.storage.resident -= entry.resident_cost();
         } else {
@@ -139,15 +135,8 @@ impl Engine {
     }
 
     /// Puts what a queue had into another one, at the end; the caller lets go of it where it was.
-    fn move_entry<F: Effects>(
-        &mut self,
-        now: Time,
-        from: u32,
-        to: u32,
-        entry: &Entry,
-        (session, returns): (u64, bool),
-        fx: &mut F,
-    ) {
+    fn move_entry<F: Effects>(&mut self, now: Time, way: Move, entry: &Entry, fx: &mut F) {
+        let Move { from, to, session, returns } = way;
         let number = self.queues[from].number;
         let queue = &mut self.queues[to];
         let durable = entry.durable && queue.stores;
@@ -231,8 +220,8 @@ impl Engine {
         }
     }
 
-    /// A channel gives up a session, or ends: what it has unsettled of messages that were handed over goes back
-    /// to the session's queue, at once.
+    /// A channel gives up a session, or ends: what it has unsettled of messages that were handed over goes
+    /// back to the session's queue, at once.
     pub(crate) fn take_handed_back<F: Effects>(
         &mut self,
         now: Time,
@@ -311,7 +300,8 @@ impl Engine {
         let Some(lent) = handed.lent else {
             let (Some(own), Some(entry)) = (own, entry) else { return };
             if let Some(shared) = shared.filter(|_| handed.returns) {
-                self.move_entry(now, own, shared, &entry, (0, false), fx);
+                let way = Move { from: own, to: shared, session: 0, returns: false };
+                self.move_entry(now, way, &entry, fx);
             }
             return self.forget(own, entry, fx);
         };
@@ -347,8 +337,9 @@ impl Engine {
         &mut self,
         session: u64,
         returns: bool,
+        from: u64,
         to: u64,
-        (from, entries): (u64, Vec<Entry>),
+        entries: Vec<Entry>,
         fx: &mut F,
     ) -> Result<(), String> {
         for entry in entries {

@@ -107,8 +107,8 @@ impl Engine {
         }
     }
 
-    /// Deletes the queues of a user's sessions, which are about to end with it; what shared queues have handed
-    /// over goes to other members first.
+    /// Deletes the queues of a user's sessions, which are about to end with it; what shared queues have
+    /// handed over goes to other members first.
     pub(crate) fn delete_session_queues_of<F: Effects>(
         &mut self,
         now: Time,

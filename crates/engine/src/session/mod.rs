@@ -17,6 +17,7 @@ mod change;
 mod claim;
 mod handover;
 mod lifetime;
+pub(crate) mod members;
 mod own_queue;
 pub(crate) mod places;
 mod received;
@@ -25,13 +26,13 @@ mod registry;
 mod released;
 mod restore;
 mod rights;
-pub(crate) mod shared;
+mod shared;
 mod will;
 
 pub(crate) use self::registry::Sessions;
 
 use self::attributes::Attributes;
-use self::handover::Handed;
+use crate::queue::entry::Entry;
 use crate::{ChannelId, Position, SessionExpiry, Time};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -105,6 +106,17 @@ impl Session {
         let will = self.will.as_ref().map_or(0, |will| will.bytes());
         (SESSION_BYTES + texts + numbers + will) as u64
     }
+}
+
+/// A message that a shared queue has handed over.
+#[derive(Debug)]
+pub(crate) struct Handed {
+    /// The number of the shared queue.
+    queue: u64,
+    /// Another member gets it if the session ends.
+    returns: bool,
+    /// It is the shared queue's still: what that had.
+    lent: Option<Box<Entry>>,
 }
 
 /// A will that is kept with a session.

@@ -20,8 +20,8 @@ pub(crate) struct OwnQueue {
     pub(super) floor: u64,
     /// A place in use that lies too far back: nothing is handed out before it is free.
     pub(super) waits_for: Option<u64>,
-    /// The state of all rights by which the messages before a place were led here, and that place; those before
-    /// it are judged again.
+    /// The state of all rights, and the place before which messages were led here by others: these are judged
+    /// again.
     pub(super) judged_by: u64,
     pub(super) judged_before: u64,
     /// A shared queue has handed messages over.

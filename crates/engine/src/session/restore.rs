@@ -5,8 +5,7 @@
 //! beginning lead to the same state.
 
 use super::attributes::Attributes;
-use super::handover::Handed;
-use super::{KeptWill, Session};
+use super::{Handed, KeptWill, Session};
 use crate::engine::{Engine, Topology};
 use crate::queue::stored::Stored;
 use crate::storage::codec::Malformed;
@@ -35,6 +34,9 @@ impl Engine {
         for (key, value) in &record.attributes {
             attributes.put(key, value);
         }
+        let handed = record.handed.iter();
+        let handed =
+            handed.map(|(place, queue, returns)| (*place, Handed::restored(*queue, *returns)));
         let slot = self.sessions.insert(Session {
             number: record.number,
             vhost,
@@ -51,7 +53,7 @@ impl Engine {
             underway: BTreeSet::new(),
             released: record.released.0.iter().copied().collect(),
             shared: record.shared.0.iter().copied().collect(),
-            handed: record.handed.iter().map(Handed::restored).collect(),
+            handed: handed.collect(),
             will: will.map(Box::new),
             holder: None,
             detached_at: record.detached_at,
@@ -145,6 +147,7 @@ impl Engine {
 impl Session {
     /// It as records and snapshots have it.
     pub(crate) fn record<'a>(&'a self, topology: &'a Topology) -> SessionRecord<'a> {
+        let handed = self.handed.iter().map(|(place, it)| (*place, it.queue, it.returns));
         SessionRecord {
             number: self.number,
             vhost: &topology.vhosts[self.vhost].name,
@@ -158,7 +161,7 @@ impl Session {
             received: Numbers(self.received.keys().copied().collect()),
             released: Numbers(self.released.iter().copied().collect()),
             shared: Numbers(self.shared.iter().copied().collect()),
-            handed: self.handed.iter().map(|(place, it)| it.record(*place)).collect(),
+            handed: handed.collect(),
             will: self.will.as_ref().map(|will| (will.delay, will.retain, &will.message[..])),
         }
     }

@@ -1,8 +1,8 @@
 //! Messages that wait for a session whose user has lost the right to them: they are let go of when their turn
 //! comes.
 //!
-//! Nothing that a user may not hear is led to its session's queue: its bindings are judged when they are made,
-//! and whenever rights change. So only what waited when rights last changed is looked at.
+//! Nothing that a user may not hear is led to its session's queue: its bindings are judged when they are
+//! made, and whenever rights change. So only what waited when rights last changed is looked at.
 
 use crate::access::Right;
 use crate::engine::Engine;

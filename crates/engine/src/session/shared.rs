@@ -1,10 +1,12 @@
 //! Shared queues: their messages go to member sessions, each to one of them.
 //!
 //! Members are sessions, whether or not anybody holds them: a shared queue collects for as long as it has
-//! members, and goes with the last one. It is bound once, by the first. [`super::handover`] takes its messages
-//! to members. What is emitted does not come here: the members subscribe to that, as a group of the same name.
+//! members, and goes with the last one. It is bound once, by the first. [`super::handover`] takes its
+//! messages to members. What is emitted does not come here: the members subscribe to that, as a group of the
+//! same name.
 
 use super::Session;
+use super::members::SharedQueue;
 use crate::engine::Engine;
 use crate::interface::name::fitting_name;
 use crate::interface::refusal::refuse;
@@ -14,46 +16,10 @@ use crate::{
     Arguments, Binding, BindingTarget, ChannelId, Durability, Effects, JoinShared, QueueOptions,
     Refusal, Time,
 };
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Bytes of the records of a new shared queue with its binding and first member, texts not counted.
 const BEGINNING_BYTES: usize = 1024;
-
-/// What makes a queue one that sessions share.
-#[derive(Debug, Default)]
-pub(crate) struct SharedQueue {
-    /// The name of the group that its members are.
-    pub(crate) group: Arc<str>,
-    /// Numbers of the sessions that are its members.
-    members: BTreeSet<u64>,
-    /// Those that can take a message, as far as is known.
-    able: BTreeSet<u64>,
-    /// Who took the last one.
-    last: u64,
-}
-
-impl SharedQueue {
-    fn of(group: Arc<str>) -> Box<SharedQueue> {
-        Box::new(SharedQueue { group, ..SharedQueue::default() })
-    }
-
-    /// The member whose turn it is, among those that can take a message.
-    pub(super) fn next_able(&self) -> Option<u64> {
-        let later = self.able.range(self.last + 1..).next();
-        later.or_else(|| self.able.first()).copied()
-    }
-
-    /// A member has taken a message.
-    pub(super) fn took(&mut self, member: u64) {
-        self.last = member;
-    }
-
-    /// A member cannot take a message now.
-    pub(super) fn is_not_able(&mut self, member: u64) {
-        self.able.remove(&member);
-    }
-}
 
 impl Engine {
     pub(super) fn join_shared<F: Effects>(

@@ -7,10 +7,11 @@
 //! they need not be reset: a message that is written, or comes after the beginning, has the engine's mark.
 //!
 //! Looked at in this order: queues, what was purged or deleted, channels, transactions, settles under way,
-//! dead letters under way, delayed messages, retained ones, what is lent to sessions. All other ways of a
-//! message lead on in that order, so that none is missed.
+//! dead letters under way, delayed messages, retained ones. All other ways of a message lead on in that
+//! order, so that none is missed.
 //!
-//! Sessions follow, as they are when they are looked at: records say again what has changed by then.
+//! Sessions follow, as they are when they are looked at: records say again what has changed by then. What is
+//! lent to them was written when it was lent, or is with them.
 //!
 //! Of what a message knows, only how often it went back may be newer than the snapshot. Records say that
 //! too, and saying it twice is harmless.

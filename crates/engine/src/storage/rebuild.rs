@@ -14,6 +14,7 @@ use crate::retained::restore::RetainedRemains;
 use crate::storage::record::{BindingRecord, Place, Record};
 use crate::{Effects, Position, Time};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 /// Most errors that are named one by one.
 const ERRORS_NAMED_MAX: usize = 20;
@@ -84,27 +85,13 @@ impl Rebuild {
             }
             Record::HandedOver { queue, seq, to, entries, .. } => {
                 self.queues.entry(queue).or_default().gone.insert_range(seq, seq);
-                let messages = &mut self.queues.entry(to).or_default().messages;
-                for entry in entries {
-                    // A record that the message was moved to later says where it is now.
-                    messages.entry(entry.seq).or_insert_with(|| FoundMessage::at(&entry));
-                }
+                self.take_handed(to, entries);
             }
             Record::Settled { queue, ranges } => {
                 let gone = &mut self.queues.entry(queue).or_default().gone;
                 ranges.iter().for_each(|range| gone.insert_range(*range.start(), *range.end()));
             }
-            Record::Purged { queue, before, kept } => {
-                let gone = &mut self.queues.entry(queue).or_default().gone;
-                let mut next = 0;
-                for stays in kept.into_iter().chain([before..=before]) {
-                    let first = (*stays.start()).min(before);
-                    if first > next {
-                        gone.insert_range(next, first - 1);
-                    }
-                    next = stays.end().saturating_add(1);
-                }
-            }
+            Record::Purged { queue, before, kept } => self.take_purged(queue, before, kept),
             Record::Requeued { messages } => {
                 for message in messages {
                     let queue = self.queues.entry(message.queue).or_default();
@@ -147,6 +134,27 @@ impl Rebuild {
     fn take_retained(&mut self, position: Position, vhost: &str, record: &Record<'_>) {
         self.named_vhosts.insert(vhost.to_owned());
         self.malformed += u64::from(self.retained.look(position, record).is_err());
+    }
+
+    fn take_purged(&mut self, queue: u64, before: u64, kept: Vec<RangeInclusive<u64>>) {
+        let gone = &mut self.queues.entry(queue).or_default().gone;
+        let mut next = 0;
+        for stays in kept.into_iter().chain([before..=before]) {
+            let first = (*stays.start()).min(before);
+            if first > next {
+                gone.insert_range(next, first - 1);
+            }
+            next = stays.end().saturating_add(1);
+        }
+    }
+
+    fn take_handed(&mut self, queue: u64, entries: Vec<Entry>) {
+        let messages = &mut self.queues.entry(queue).or_default().messages;
+        for Entry { seq, position, expires, bytes, lane: priority, .. } in entries {
+            // A record that the message was moved to later says where it is now.
+            let found = FoundMessage { position, expires, bytes, priority };
+            messages.entry(seq).or_insert(found);
+        }
     }
 
     fn take_message(&mut self, position: Position, places: Vec<Place>, message: &[u8]) {

@@ -59,8 +59,7 @@ impl Engine {
         let ready = ready.flat_map(|lane| lane.entries());
         let out: Vec<_> = self.out().map(|(_, entry)| entry).collect();
         resident += out.iter().map(|entry| entry.resident_cost()).sum::<u64>();
-        let lent = self.sessions.lent().map(|(_, entry)| entry);
-        for entry in ready.chain(out).chain(lent).filter(|entry| entry.is_stored()) {
+        for entry in ready.chain(out).chain(self.lent()).filter(|entry| entry.is_stored()) {
             *expected.entry(entry.position.segment()).or_default() += 1;
             if !entry.durable {
                 *transient.entry(entry.position.segment()).or_default() += 1;
@@ -201,7 +200,7 @@ impl Engine {
         let ready = self.queues.iter().flat_map(|(_, queue)| queue.lanes.iter());
         let ready = ready.flat_map(|lane| lane.entries());
         let durable = ready.chain(self.out().map(|(_, entry)| entry));
-        let durable = durable.chain(self.sessions.lent().map(|(_, entry)| entry));
+        let durable = durable.chain(self.lent());
         let durable = durable.chain(self.agenda.departures.entries()).filter(|it| it.durable);
         let missed = durable.filter(|entry| entry.mark != self.storage.mark).count();
         let held =
@@ -209,6 +208,11 @@ impl Engine {
         let retained = self.retained.values.iter();
         let retained = retained.filter(|(_, _, value)| value.mark != self.storage.mark).count();
         assert_eq!((missed, held, retained), (0, 0, 0), "missed by a snapshot");
+    }
+
+    /// Messages that are lent to sessions.
+    fn lent(&self) -> impl Iterator<Item = &Entry> {
+        self.sessions.lent().map(|(_, entry)| entry)
     }
 
     /// Messages that are out of their queues, with the numbers of these.

@@ -311,6 +311,11 @@ fn golden_sessions() {
         "031f0100000000000000030000000000000000",
     );
     golden(&Record::SessionEnded { number: 1 }, "03200100000000000000");
+}
+
+#[test]
+fn golden_numbers_and_wills_of_sessions() {
+    let session = 1;
     golden(
         &Record::SessionChanged {
             number: 1,
@@ -321,11 +326,6 @@ fn golden_sessions() {
         },
         "03230100000000000000 02 01027374 01016b0176 010172".replace(' ', "").as_str(),
     );
-}
-
-#[test]
-fn golden_numbers_and_wills_of_sessions() {
-    let session = 1;
     golden(&Record::Received { session, number: 2 }, "032501000000000000000200000000000000");
     golden(
         &Record::ReceivedForgotten { session, number: 2 },

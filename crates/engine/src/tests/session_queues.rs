@@ -400,7 +400,6 @@ fn what_waits_is_let_go_of_once_its_user_has_lost_the_right_to_it() {
          a publish amq.topic a.2 two persistent
          a publish amq.topic a.3 three
          a narrow-subscribing ann a.* a.2
-         flush
          > a ok
          a publish amq.topic a.9 gone",
     );
@@ -464,7 +463,6 @@ fn rules_are_different_for_each_client() {
          c bind amq.topic amq.session-s ann.o.ne.a
          > c refused AccessRefused: read access to subject 'ann.o.ne.a' in vhost '/' refused for user 'ann'
          a narrow ann out.%c
-         flush
          > a ok
          name c one
          c publish amq.topic out.one x

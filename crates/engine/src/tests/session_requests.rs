@@ -15,8 +15,8 @@ pub(super) fn is_one(verb: &str) -> bool {
 }
 
 /// `claim NAME`, `detach NAME`, `end NAME`, `change NAME put=KEY:VALUE remove=KEY`, `will KEY BODY`,
-/// `no-will`, `forget NUMBER`, `let-out TAG`, `let-in PLACE`, `join GROUP KEY`, `leave GROUP`. `expiry=MILLIS`; `expiry=-` is never. `claim`
-/// with `queue` and what queues are declared with.
+/// `no-will`, `forget NUMBER`, `let-out TAG`, `let-in PLACE`, `join GROUP KEY`, `leave GROUP`.
+/// `expiry=MILLIS`; `expiry=-` is never. `claim` with `queue` and what queues are declared with.
 pub(super) fn request(words: &Words<'_>) -> Request {
     let name = words.0.get(1).copied().unwrap_or_default().to_owned();
     let expiry = match words.value("expiry") {

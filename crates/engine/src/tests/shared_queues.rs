@@ -149,7 +149,7 @@ fn what_was_handed_over_stays_at_its_place_while_the_session_lives() {
     }
 }
 
-/// A session ends with two messages that its client has and has not settled: the other member gets what it may.
+/// A session ends with messages that its client has and has not settled: the other member gets what it may.
 #[test]
 fn messages_of_a_session_that_ends_go_to_another_member() {
     for (how, ends) in [
@@ -333,7 +333,6 @@ fn who_loses_the_right_to_its_messages_is_a_member_no_longer() {
         "e claim u queue
          > e session u new queue=amq.session-u
          a narrow-subscribing ann b.*
-         flush
          > a ok
          a passive amq.shared-g
          > a refused NotFound: no queue 'amq.shared-g' in vhost '/'
@@ -343,7 +342,6 @@ fn who_loses_the_right_to_its_messages_is_a_member_no_longer() {
          flush
          > e ok
          a permit ann - - ^b
-         flush
          > a ok
          a passive amq.shared-h
          > a refused NotFound: no queue 'amq.shared-h' in vhost '/'",

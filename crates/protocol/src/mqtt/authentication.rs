@@ -49,7 +49,7 @@ impl Handler {
             return Ok(false);
         };
         if method != scram::MECHANISM {
-            let text = "the authentication method is not offered: SCRAM-SHA-256 is";
+            let text = "the method is not offered: SCRAM-SHA-256 is";
             return Err(self.fail(context, Reason::BadAuthenticationMethod, text));
         }
         self.enhanced = Some(Box::default());

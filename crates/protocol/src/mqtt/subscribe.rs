@@ -2,8 +2,8 @@
 //!
 //! A filter with QoS 0 subscribes to direct messages; one with more binds the session's queue. One that is
 //! shared does the former as a member of a group, and with more than QoS 0 it also joins the shared queue of
-//! that group, which gets what is published with more than QoS 0. What is asked of the engine for one packet is
-//! answered together.
+//! that group, which gets what is published with more than QoS 0. What is asked of the engine for one packet
+//! is answered together.
 
 use super::answers::{Answer, Subscribing};
 use super::codec::{Filter, PropertyId, Qos, Reason, Subscribe, Unsubscribe};

@@ -257,8 +257,8 @@ impl Head {
 }
 
 impl Writer {
-    /// The subscriptions that a message of the session's queue matches: the shared one of that group, or those
-    /// that are not shared.
+    /// The subscriptions that a message of the session's queue matches: the shared one of that group, or
+    /// those that are not shared.
     fn matched_by_queued(&self, group: Option<&str>) -> Matched {
         let topic = str::from_utf8(&self.topic).unwrap_or_default();
         let Some(group) = group else { return self.subscriptions.matching(topic, false) };

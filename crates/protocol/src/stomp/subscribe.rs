@@ -22,8 +22,8 @@ const PREFETCH: [&str; 2] = ["prefetch-count", "activemq.prefetchSize"];
 /// The header with how many bytes of messages may be unacknowledged: Artemis's.
 const WINDOW: [&str; 2] = ["consumer-window-size", "activemq.consumerWindowSize"];
 const PRIORITY: [&str; 2] = ["x-priority", "activemq.priority"];
-/// The header of a consumer that has its queue to itself, and that of one that wants what was published before
-/// it came: ActiveMQ's.
+/// The header of a consumer that has its queue to itself, and that of one that wants what was published
+/// before it came: ActiveMQ's.
 const EXCLUSIVE: [&str; 1] = ["activemq.exclusive"];
 const RETROACTIVE: [&str; 1] = ["activemq.retroactive"];
 const NO_LOCAL: [&str; 2] = ["no-local", "activemq.noLocal"];
@@ -56,11 +56,7 @@ impl Handler {
         let is_multicast = headers.get("subscription-type")?.as_deref() == Some("MULTICAST");
         let destination = Destination::parse(&named, is_multicast)?;
         destination.check_subscribed()?;
-        if mapping::is_true(headers, &RETROACTIVE)? {
-            let text = "a topic's messages are not kept for those who come later, as \
-                        activemq.retroactive asks for: a durable subscription collects them";
-            return Err(Fault::new("not_implemented", text));
-        }
+        check_not_retroactive(headers)?;
         let ack = ack_mode(headers)?;
         let receipt: Option<Box<str>> = headers.get("receipt")?.map(Into::into);
         let mut wanted = Wanted {
@@ -439,6 +435,16 @@ fn temporary_queue_of(options: QueueOptions) -> Request {
 fn begin_to_consume(it: &mut Subscribing) -> Request {
     it.step = Step::Consume;
     Request::Consume(it.consume.clone())
+}
+
+/// Refuses who wants what was published before it came.
+fn check_not_retroactive(headers: &Headers<'_>) -> Result<(), Fault> {
+    if !mapping::is_true(headers, &RETROACTIVE)? {
+        return Ok(());
+    }
+    let text = "a topic's messages are not kept for those who come later, as activemq.retroactive \
+                asks for: a durable subscription collects them";
+    Err(Fault::new("not_implemented", text))
 }
 
 /// The name of the consumer of a subscription, for listings.

@@ -1,6 +1,7 @@
 //! The index of patterns, its groups and what it remembers, against a model.
 
 use super::super::Interest;
+use super::super::group::ToGroups;
 use super::super::interest::Place;
 use super::odds;
 use crate::interface::limits::{SUBJECT_CACHE_ENTRIES_MAX, SUBJECT_CACHE_LEAVES_MAX};
@@ -113,7 +114,7 @@ fn check_groups(names: usize, members_max: usize, seed: u64) {
 fn gathered(interest: &mut Interest, subject: &str) -> BTreeMap<String, BTreeSet<u32>> {
     let (mut leaves, mut parts, mut named) = (Vec::new(), Vec::new(), Vec::new());
     interest.find(subject, &mut leaves);
-    interest.gather(&leaves, &mut parts);
+    interest.gather(&leaves, ToGroups::All, &mut parts);
     let (mut rest, mut found) = (&parts[..], BTreeMap::new());
     while let Some(group) = interest.next_group(&mut rest) {
         let name = interest.name(group).to_owned();

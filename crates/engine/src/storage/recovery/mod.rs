@@ -76,7 +76,7 @@ impl Engine {
             }
             Record::HandedOver { queue, seq, session, returns, to, entries } => {
                 self.replay_settled(queue, seq..=seq, fx)?;
-                self.replay_handed(session, returns, to, (queue, entries), fx)
+                self.replay_handed(session, returns, queue, to, entries, fx)
             }
             Record::DelayEnded { number } => {
                 if let Some(held) = self.delays.forget(number) {

@@ -25,8 +25,8 @@ fn logins_are_refused_with_a_code() {
          e> connect client=e user=apart:both password=both
          e< connack Success
          f> connect client=f v5 authentication-method=X
-         f< connack BadAuthenticationMethod ReasonString='the authentication method is not offered: SCRAM-SHA-256 is'
-         f< closed: bad authentication method: the authentication method is not offered: SCRAM-SHA-256 is",
+         f< connack BadAuthenticationMethod ReasonString='the method is not offered: SCRAM-SHA-256 is'
+         f< closed: bad authentication method: the method is not offered: SCRAM-SHA-256 is",
     );
     check_with(
         Settings { anonymous_user: None, ..Settings::default() },

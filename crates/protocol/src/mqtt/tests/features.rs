@@ -195,10 +195,10 @@ fn reasons_are_left_out_of_packets_that_a_client_does_not_take() {
     check(
         "> connect client=a v5 maximum-packet-size=20 authentication-method=X
          < connack BadAuthenticationMethod
-         < closed: bad authentication method: the authentication method is not offered: SCRAM-SHA-256 is
+         < closed: bad authentication method: the method is not offered: SCRAM-SHA-256 is
          b> connect client=b v5 maximum-packet-size=100 authentication-method=X
-         b< connack BadAuthenticationMethod ReasonString='the authentication method is not offered: SCRAM-SHA-256 is'
-         b< closed: bad authentication method: the authentication method is not offered: SCRAM-SHA-256 is
+         b< connack BadAuthenticationMethod ReasonString='the method is not offered: SCRAM-SHA-256 is'
+         b< closed: bad authentication method: the method is not offered: SCRAM-SHA-256 is
          c> connect client=c v5 maximum-packet-size=20
          c< connack Success
          c> publish _ x
