@@ -10,8 +10,8 @@ pub(crate) struct Pending {
     write: WriteCheckpoint,
     /// The chain at its start is known.
     chained: bool,
-    /// It has its snapshot.
-    complete: bool,
+    /// It has its snapshot, which may say of some things what was true at this position.
+    complete: Option<Position>,
 }
 
 impl Pending {
@@ -54,15 +54,15 @@ impl Checkpointing {
     /// Makes `checkpoint` the pending one, in place of another. Its number is given when it is written.
     pub(crate) fn begin(&mut self, checkpoint: Checkpoint, chained: bool, clean: bool) {
         let write = WriteCheckpoint { checkpoint, snapshot: Vec::new(), clean };
-        self.pending = Some(Pending { write, chained, complete: false });
+        self.pending = Some(Pending { write, chained, complete: None });
         self.appended_bytes = 0;
     }
 
-    /// Hands in the snapshot of the pending one, if there is one.
-    pub(crate) fn complete(&mut self, snapshot: Vec<Vec<u8>>) {
+    /// Hands in the snapshot of the pending one, if there is one. `end`: where the journal ends now.
+    pub(crate) fn complete(&mut self, snapshot: Vec<Vec<u8>>, end: Position) {
         if let Some(pending) = &mut self.pending {
             pending.write.snapshot = snapshot;
-            pending.complete = true;
+            pending.complete = Some(end);
         }
     }
 
@@ -74,14 +74,15 @@ impl Checkpointing {
         }
     }
 
-    /// The pending checkpoint, to be written. It is returned only once everything before its start is
-    /// durable: its snapshot names records by position, and replay begins behind them. Written earlier, it
-    /// could survive a crash that they do not.
+    /// The pending checkpoint, to be written. It is returned only once everything is durable that was
+    /// appended before its snapshot was complete: that names records by position, and says of some things
+    /// what later records say. Written earlier, it could survive a crash that they do not.
     pub(crate) fn next(&mut self, durable: Position) -> Option<WriteCheckpoint> {
         if self.writing {
             return None;
         }
-        let is_ready = |it: &mut Pending| it.complete && it.chained && it.start() <= durable;
+        let is_ready =
+            |it: &mut Pending| it.chained && it.complete.is_some_and(|end| end <= durable);
         let mut write = self.pending.take_if(is_ready)?.write;
         write.checkpoint.number = self.newest + 1;
         self.writing = true;

@@ -555,8 +555,8 @@ impl Journal {
 
     /// Writes the checkpoint that was begun; its snapshot comes in consecutive pieces.
     pub fn finish_checkpoint(&mut self, snapshot: Vec<Vec<u8>>) {
-        // None is pending if the journal failed in the meantime.
-        self.checkpoints.complete(snapshot);
+        self.seal();
+        self.checkpoints.complete(snapshot, self.sealed_end);
     }
 
     /// Makes the last checkpoint of this process, marked clean; afterwards run all jobs and append nothing.

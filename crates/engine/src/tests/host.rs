@@ -25,6 +25,8 @@ pub(crate) struct TestHost {
     handed_out: crate::HandedOut,
     /// A snapshot, the number of records before it, and the references at that time.
     snapshot: Option<(Vec<u8>, usize, BTreeMap<u32, i64>)>,
+    /// Records that were there when it was complete: they are flushed before it.
+    pub(crate) flushed: usize,
     /// One that is being taken, a part after each line, and what is to come of it.
     taking: Option<(Vec<u8>, usize, BTreeMap<u32, i64>)>,
 }
@@ -71,6 +73,7 @@ impl TestHost {
             hold_loads: false,
             handed_out: crate::HandedOut::new(),
             snapshot: None,
+            flushed: 0,
             taking: None,
         }
     }
@@ -217,7 +220,8 @@ impl TestHost {
     pub(crate) fn take_snapshot(&mut self) {
         let mut bytes = Vec::new();
         self.engine.snapshot(&mut bytes);
-        self.snapshot = Some((bytes, self.fx.records.len(), self.fx.references.clone()));
+        self.flushed = self.fx.records.len();
+        self.snapshot = Some((bytes, self.flushed, self.fx.references.clone()));
     }
 
     /// Begins a snapshot. If there is one that is not complete, that is forgotten.
@@ -235,6 +239,7 @@ impl TestHost {
             let (whole, records, references) = self.taking.take().expect("it was begun");
             let bytes = pieces.concat();
             assert_eq!(self.contents(&bytes), self.contents(&whole));
+            self.flushed = self.fx.records.len();
             self.snapshot = Some((bytes, records, references));
         }
     }
@@ -268,10 +273,8 @@ impl TestHost {
         if words.has("clean") {
             self.take_snapshot();
         }
-        // What was before a snapshot was flushed before that.
-        let flushed = self.snapshot.as_ref().map_or(0, |(_, records, _)| *records);
         let lost: usize = words.number("lose").unwrap_or(0);
-        let kept = self.fx.records.len().saturating_sub(lost).max(flushed);
+        let kept = self.fx.records.len().saturating_sub(lost).max(self.flushed);
         self.fx.records.truncate(kept);
         self.fx.groups.clear();
         self.channels.clear();
