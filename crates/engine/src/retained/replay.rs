@@ -323,7 +323,7 @@ impl Engine {
         let tag = self.clients.channels[channel_slot].take_tag();
         let message = &MessageView { ttl, ..stored.view(&annotations) };
         let (consumer, place, redelivered) = (&*running.name, 0, false);
-        fx.deliver(&Delivery { channel, consumer, tag, place, redelivered, message });
+        fx.deliver(&Delivery { channel, consumer, tag, place, redelivered, group: None, message });
     }
 
     fn read_for_replay<F: Effects>(

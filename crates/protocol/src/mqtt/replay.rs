@@ -1,6 +1,6 @@
 //! Retained messages for a new subscription are asked for, once that is there.
 
-use super::codec::{Qos, RetainHandling};
+use super::codec::RetainHandling;
 use super::handler::Handler;
 use super::mapping;
 use super::pending::Pending;
@@ -19,11 +19,6 @@ pub(super) fn is_wanted(before: Option<&Subscription>, subscription: &Subscripti
         }
 }
 
-/// Whether its messages go through the queue of the session.
-fn is_queued(subscription: &Subscription) -> bool {
-    subscription.options.qos > Qos::AtMostOnce
-}
-
 impl Handler {
     /// Has the retained messages of a filter come, to which the client has just subscribed.
     pub(super) fn replay(&mut self, context: &mut Context<impl Host>, text: &str) {
@@ -32,7 +27,7 @@ impl Handler {
         let replay = Replay {
             name: text.to_owned(),
             key: mapping::binding_key_of(text),
-            through_session: is_queued(&subscription),
+            through_session: subscription.is_queued(),
             note: replayed::note(text, &subscription),
         };
         self.ask(context, Request::Replay(Box::new(replay)), Pending::Nothing);
