@@ -20,6 +20,7 @@ mod rabbitmq_tests;
 mod serve;
 #[cfg(test)]
 mod tests;
+mod top;
 mod transport;
 #[cfg(test)]
 mod transport_tests;
@@ -42,6 +43,7 @@ const EXAMPLES: &str = "Examples:
   angarium publish --queue hello 'good day'     send a message, wait until it is safe
   angarium consume hello                        print messages as they come
   angarium queue list --json                    what is there, for programs
+  angarium top                                  what it does now, live
   angarium user add ada --administrator         a user; the password is read from standard input
   angarium bench --help                         measure any broker
 
@@ -63,6 +65,7 @@ pub fn command_line() -> Command {
         .subcommand(serve_command())
         .subcommands(administer::commands())
         .subcommand(definitions::command())
+        .subcommand(administer::with_broker(top::command()))
         .subcommand(publish::Publish::augment_args(Command::new("publish")))
         .subcommand(consume::Consume::augment_args(Command::new("consume")))
         .subcommand(journal::Journal::augment_args(Command::new("journal")))
@@ -114,6 +117,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         "publish" => parsed(matches).and_then(|arguments| publish::run(&arguments)),
         "consume" => parsed(matches).and_then(|arguments| consume::run(&arguments)),
         "definitions" => definitions::run(matches),
+        "top" => top::run(matches),
         "journal" => parsed(matches).and_then(|arguments| journal::run(&arguments)),
         "bench" => match parsed(matches) {
             Ok(arguments) => return angarium_bench::run(arguments),

@@ -25,11 +25,17 @@ pub(super) fn complain(line: &str) {
 /// A table of rows with a column for each of these fields, which are parted by blanks.
 pub(super) fn table(rows: &[Value], columns: &str) -> String {
     let columns: Vec<&str> = columns.split(' ').collect();
+    let titles = columns.iter().map(|name| name.to_uppercase()).collect();
+    let shown = rows.iter().map(|row| columns.iter().map(|name| cell(&row[name])).collect());
+    aligned(std::iter::once(titles).chain(shown))
+}
+
+/// Lines of cells, one below the other.
+pub(super) fn aligned(lines: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    table.add_row(columns.iter().map(|name| name.to_uppercase()));
-    for row in rows {
-        table.add_row(columns.iter().map(|name| cell(&row[name])));
+    for line in lines {
+        table.add_row(line);
     }
     for (index, column) in table.column_iter_mut().enumerate() {
         column.set_padding((if index == 0 { 0 } else { 2 }, 0));

@@ -3,6 +3,7 @@
 use super::audit::{Change, Shared};
 use super::listings;
 use super::mailboxes::State;
+use super::measured::measured;
 use super::request_types::{
     AdministratorBody, BindingBody, ExchangeBody, PasswordBody, PermissionBody, QueueBody,
     QuotaBody, SubscriptionBody, UserBody,
@@ -205,11 +206,10 @@ async fn carry_out_noted(
 }
 
 pub(super) async fn overview(state: Shared) -> Answer<Overview> {
-    let clients = state.mailboxes.ask_all(|shard| shard.node.stats().connections).await?;
-    let messages =
-        listings::rows(std::slice::from_ref(state.mailboxes.home()), views::messages).await?;
-    let clients = clients.iter().sum();
-    view(state, move |shard| views::overview(shard, clients, &messages)).await
+    let home = state.mailboxes.home();
+    let messages = listings::rows(std::slice::from_ref(home), views::messages).await?;
+    let shards = state.mailboxes.ask_all(measured).await?;
+    view(state, move |shard| views::overview(shard, &shards, &messages)).await
 }
 
 pub(super) async fn exchanges(state: Shared, asked: Asked) -> Answer<Vec<ExchangeView>> {

@@ -1,6 +1,8 @@
 //! What listings show, looked up on the shard's thread and put into plain values.
 
 use super::listings::Part;
+use super::measured::Measured;
+use super::metrics::resident_bytes;
 use super::subjects::{KeysBody, SubjectsBody};
 use crate::authenticate::NO_PASSWORD;
 use crate::http::request_types::QuotaBody;
@@ -37,6 +39,10 @@ pub(super) struct QueueView {
     pub(super) unsettled: u64,
     pub(super) consumers: u64,
     pub(super) bytes: u64,
+    /// Messages that came in, went out and were accepted since it exists or was recovered.
+    pub(super) published_total: u64,
+    pub(super) delivered_total: u64,
+    pub(super) accepted_total: u64,
     /// Messages that are gone for good since it exists or was recovered, by reason.
     #[serde(serialize_with = "by_reason")]
     #[schemars(with = "BTreeMap<String, u64>")]
@@ -64,12 +70,29 @@ pub(super) struct Overview {
     pub(super) journal: &'static str,
     pub(super) journal_failure: Option<String>,
     pub(super) connections: u64,
+    /// Clients that are too slow now.
+    pub(super) slow_consumers: u64,
     pub(super) queues: usize,
     pub(super) messages_ready: u64,
     pub(super) messages_unsettled: u64,
-    published_total: u64,
+    pub(super) published_total: u64,
     pub(super) delivered_total: u64,
     pub(super) accepted_total: u64,
+    /// Messages that are gone for good.
+    pub(super) discarded_total: u64,
+    pub(super) direct_published_total: u64,
+    pub(super) direct_delivered_total: u64,
+    /// Missed by clients that were too slow.
+    pub(super) direct_missed_total: u64,
+    pub(super) flushes_total: u64,
+    pub(super) flushed_bytes_total: u64,
+    /// The size of the journal's files.
+    pub(super) journal_bytes: u64,
+    /// What the process takes.
+    pub(super) memory_resident_bytes: u64,
+    /// What clients hold of it, and may hold together.
+    pub(super) memory_held_bytes: u64,
+    pub(super) memory_max_bytes: u64,
 }
 
 /// One virtual host.
@@ -218,28 +241,41 @@ pub(super) fn messages(shard: &mut Shard, places: Range<usize>) -> Part<(u64, u6
     Part { rows: rows.collect(), places: engine.queue_places() }
 }
 
-/// The broker in short; `messages`: those of its queues.
-pub(super) fn overview(shard: &mut Shard, connections: u64, messages: &[(u64, u64)]) -> Overview {
-    let counters = shard.node.engine().counters();
-    let ready: u64 = messages.iter().map(|(ready, _)| ready).sum();
-    let unsettled: u64 = messages.iter().map(|(_, unsettled)| unsettled).sum();
+/// The broker in short; `shards`: what each has counted; `messages`: those of its queues.
+pub(super) fn overview(
+    shard: &mut Shard,
+    shards: &[Measured],
+    messages: &[(u64, u64)],
+) -> Overview {
     let (journal, failure) = match shard.node.journal().state() {
         State::Ready => ("ready", None),
         State::Full => ("full", None),
         State::Failed(why) => ("failed", Some(why.clone())),
     };
+    let sum = |value: fn(&Measured) -> u64| shards.iter().map(value).sum::<u64>();
     Overview {
         version: env!("CARGO_PKG_VERSION"),
         serving: shard.is_serving(),
         journal,
         journal_failure: failure,
-        connections,
+        connections: sum(|it| it.node.connections),
+        slow_consumers: sum(|it| it.slow_consumers),
         queues: messages.len(),
-        messages_ready: ready,
-        messages_unsettled: unsettled,
-        published_total: counters.published,
-        delivered_total: counters.delivered,
-        accepted_total: counters.accepted,
+        messages_ready: messages.iter().map(|(ready, _)| ready).sum(),
+        messages_unsettled: messages.iter().map(|(_, unsettled)| unsettled).sum(),
+        published_total: sum(|it| it.engine.published),
+        delivered_total: sum(|it| it.engine.delivered),
+        accepted_total: sum(|it| it.engine.accepted),
+        discarded_total: sum(|it| it.engine.discarded.iter().map(|(_, messages)| messages).sum()),
+        direct_published_total: sum(|it| it.engine.emitted),
+        direct_delivered_total: sum(|it| it.engine.direct_delivered),
+        direct_missed_total: sum(|it| it.engine.missed),
+        flushes_total: sum(|it| it.journal.flushes),
+        flushed_bytes_total: sum(|it| it.journal.flushed_bytes),
+        journal_bytes: sum(|it| it.journal.disk_bytes),
+        memory_resident_bytes: resident_bytes(),
+        memory_held_bytes: sum(|it| it.held.all()),
+        memory_max_bytes: shard.node.memory_limits().all,
     }
 }
 
@@ -358,6 +394,9 @@ fn queue_view(queue: &QueueListing<'_>) -> QueueView {
         unsettled: queue.unsettled,
         consumers: queue.consumers as u64,
         bytes: queue.ready_bytes,
+        published_total: queue.counters.published,
+        delivered_total: queue.counters.delivered,
+        accepted_total: queue.counters.accepted,
         discarded: queue.discarded,
         state: if queue.unreadable.is_some() { "stopped" } else { "running" },
         stopped_at: queue.unreadable.map(|position| {
