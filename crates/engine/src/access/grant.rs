@@ -117,7 +117,8 @@ impl Grant {
     }
 
     /// Checks all rights that a control request takes. A queue declaration without a name is to be
-    /// given its name first; asking whether something exists takes no right.
+    /// given its name first; asking whether something exists takes no right. What is not named here
+    /// concerns virtual hosts, users and their rights.
     pub(crate) fn check(&mut self, access: &Access, request: &Request) -> Result<(), Refusal> {
         use Resource::{Exchange, Queue};
         use Right::{Configure, Read, Write};
@@ -156,7 +157,7 @@ impl Grant {
             Request::Get { queue, .. } => self.require(access, Read, Queue(queue)),
             Request::Replay(_) => self.require(access, Read, Exchange(self.names.subject_exchange)),
             Request::ClaimSession(_) => self.require_permissions(access),
-            Request::JoinShared(join) => self.require(access, Read, Exchange(&join.source)),
+            Request::JoinShared(it) => self.require(access, Read, Exchange(&it.source)),
             Request::DescribeQueue { .. }
             | Request::DescribeQueues { .. }
             | Request::DescribeBindings { .. }
@@ -185,7 +186,6 @@ impl Grant {
             | Request::SelectTransactions
             | Request::Commit
             | Request::Rollback => Ok(()),
-            // All others concern virtual hosts, users and their rights.
             _ => self.require_administrator(access),
         }
     }

@@ -2,7 +2,7 @@
 //! its client.
 //!
 //! A name that could stand for more than one word, or for other words than it is made of, is none that a rule
-//! may have: whoever has such a name may do nothing where a rule asks for it.
+//! may have: a user or client with such a name may do nothing where a rule asks for it.
 
 use super::{Access, Audible, Permissions};
 use crate::{ExchangeRules, SubjectPermissions, SubjectRules};

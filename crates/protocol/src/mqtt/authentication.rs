@@ -8,30 +8,10 @@
 //! | CONNACK, or AUTH | broker | its proof |
 
 use super::codec::{Auth, Connect, Malformed, PropertiesWriter, PropertyId, PropertyValue, Reason};
+use super::enhanced::{Enhanced, Step};
 use super::handler::{Handler, State};
 use crate::scram::{self, Dialogue};
 use crate::{Authentication, Close, Context, Credentials, Host, login_names, login_refusal};
-
-/// What is known of a client that authenticates itself so.
-#[derive(Debug, Default)]
-pub(super) struct Enhanced {
-    dialogue: Option<Dialogue>,
-    step: Step,
-}
-
-/// What comes next.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Step {
-    /// The client's first message.
-    #[default]
-    First,
-    /// Its final message.
-    Final,
-    /// The answer of who checks it.
-    Checked,
-    /// Nothing: the client has proved itself.
-    Done,
-}
 
 impl Handler {
     /// Takes the authentication method and data in CONNECT; says whether there is a method.

@@ -10,9 +10,9 @@
 
 use super::aliases::Aliases;
 use super::answers::Subscribing;
-use super::authentication::Enhanced;
 use super::beginning::Beginning;
 use super::codec::{Disconnect, Malformed, Packet, Reason, Version};
+use super::enhanced::Enhanced;
 use super::frame::{Frame, PacketType};
 use super::outgoing::Run;
 use super::pending::Pending;

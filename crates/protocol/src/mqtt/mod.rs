@@ -6,6 +6,7 @@ mod authentication;
 mod beginning;
 mod close;
 pub mod codec;
+mod enhanced;
 pub mod frame;
 mod handler;
 mod handshake;

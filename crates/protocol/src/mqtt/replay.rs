@@ -50,6 +50,7 @@ impl Handler {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mqtt::codec::Qos;
     use crate::mqtt::codec::{Filter, FilterOptions};
 
     fn subscription(qos: Qos, retain_handling: RetainHandling) -> Subscription {

@@ -66,7 +66,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
 }
 
 fn write(file: Option<&String>, text: &str) -> Result<(), String> {
-    let Some(file) = file else { return output::put(text.to_owned()).map(drop) };
+    let Some(file) = file else { return output::put(text).map(drop) };
     std::fs::write(file, text).map_err(|error| format!("cannot write '{file}': {error}"))
 }
 

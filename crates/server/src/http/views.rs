@@ -1,8 +1,7 @@
 //! What listings show, looked up on the shard's thread and put into plain values.
 
 use super::listings::Part;
-use super::measured::Measured;
-use super::metrics::resident_bytes;
+use super::measured::{Measured, resident_bytes};
 use super::subjects::{KeysBody, SubjectsBody};
 use crate::authenticate::NO_PASSWORD;
 use crate::http::request_types::QuotaBody;

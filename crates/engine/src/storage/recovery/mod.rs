@@ -63,10 +63,7 @@ impl Engine {
             }
             Record::Delayed { number, vhost, due, by, message } => {
                 Stored::parse(message)?;
-                let vhost = self.vhost_slot(vhost)?;
-                let bytes = u32::try_from(message.len()).unwrap_or(u32::MAX);
-                let (by, mark) = (self.definitions.declarer(by), self.storage.mark);
-                let held = Held { position, vhost, bytes, by, persistent: true, mark };
+                let held = self.held_again(position, vhost, by, message.len())?;
                 // It has been there before where its segment was given back.
                 if let Some(before) = self.delays.restore(DelayKey { due, number }, held) {
                     fx.release(before.position, 1);
@@ -89,6 +86,20 @@ impl Engine {
             }
             record => self.replay_topology(record, fx),
         }
+    }
+
+    /// A delayed message, as its record says.
+    fn held_again(
+        &mut self,
+        position: Position,
+        vhost: &str,
+        by: &str,
+        bytes: usize,
+    ) -> Result<Held, String> {
+        let vhost = self.vhost_slot(vhost)?;
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let (by, mark) = (self.definitions.declarer(by), self.storage.mark);
+        Ok(Held { position, vhost, bytes, by, persistent: true, mark })
     }
 
     fn replay_topology<F: Effects>(

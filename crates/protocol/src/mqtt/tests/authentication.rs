@@ -92,7 +92,7 @@ impl Client {
         lines
     }
 
-    /// Proves a password by the answer to the first message; returns what comes of it, and the proof that
+    /// Proves a password by the answer to the first message; returns what is answered, and the proof that
     /// the broker has to give.
     fn prove(&mut self, answer: &[String], password: &str) -> (Vec<String>, String) {
         let challenge = answer[0].strip_prefix("auth ContinueAuthentication ").unwrap();

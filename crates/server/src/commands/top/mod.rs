@@ -66,7 +66,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
     }
     let interval = Duration::from_secs_f64(seconds);
     let broker = administer::broker(matches)?;
-    // A mistake in how it is reached is told before the screen is taken.
+    // A wrong address shows before the screen is taken.
     let first = Sample::take(&broker)?;
     if matches.get_flag("once") || matches.get_flag("json") {
         return print(&broker, first, interval, matches.get_flag("json"));

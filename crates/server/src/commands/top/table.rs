@@ -222,7 +222,8 @@ fn text(value: &Value) -> Cell {
 /// Keeps the rows that have this text in one of their cells, in any case.
 pub(super) fn choose(rows: &mut Vec<Row>, wanted: &str) {
     let wanted = wanted.to_lowercase();
-    let has = |cell: &Cell| matches!(cell, Cell::Text(text) if text.to_lowercase().contains(&wanted));
+    let has =
+        |cell: &Cell| matches!(cell, Cell::Text(text) if text.to_lowercase().contains(&wanted));
     rows.retain(|row| wanted.is_empty() || row.iter().any(has));
 }
 

@@ -124,8 +124,7 @@ impl View {
     /// The rows of a table, as chosen and sorted.
     pub(super) fn rows(&self, table: usize) -> Vec<Row> {
         let before = self.before.as_ref();
-        let earlier =
-            before.map(|it| (it.listings[table].as_slice(), self.now.seconds_since(it)));
+        let earlier = before.map(|it| (it.listings[table].as_slice(), self.now.seconds_since(it)));
         let mut rows = TABLES[table].rows(&self.now.listings[table], earlier);
         choose(&mut rows, &self.wanted);
         let (column, downwards) = self.sorted[table];

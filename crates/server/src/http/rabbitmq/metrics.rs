@@ -111,7 +111,8 @@ impl Figures<'_> {
 
     /// All together, or one by one.
     fn encode_queues(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let series: [(&str, &str, fn(&QueueView) -> u64); 4] = [
+        type Value = fn(&QueueView) -> u64;
+        let series: [(&str, &str, Value); 4] = [
             ("rabbitmq_queue_messages", "Messages.", |it| it.ready + it.unsettled),
             ("rabbitmq_queue_messages_ready", "Messages ready.", |it| it.ready),
             ("rabbitmq_queue_messages_unacked", "Messages unacknowledged.", |it| it.unsettled),
