@@ -20,6 +20,22 @@ const BEGINNING_BYTES: usize = 1024;
 /// Bytes that a number of a session's sets takes in a record, at most.
 const NUMBER_BYTES_MAX: usize = 20;
 
+/// What a queue has that a session owns or that sessions share, of what was asked for.
+pub(super) fn of_sessions(options: QueueOptions, durable: bool) -> QueueOptions {
+    QueueOptions {
+        durable,
+        exclusive: false,
+        auto_delete: false,
+        expires: None,
+        priority_max: None,
+        single_active: false,
+        message_groups: false,
+        durability: Durability::Flushed,
+        delivery_limit: Some(u32::MAX),
+        ..options
+    }
+}
+
 impl Engine {
     /// Refuses a queue that a session cannot have. `found`: the session that is there.
     pub(super) fn check_own_queue(
@@ -66,18 +82,7 @@ impl Engine {
         let durable = session.outlives_restart();
         let name = self.own_queue_name(&session.name);
         let user = session.user.clone();
-        let options = QueueOptions {
-            durable,
-            exclusive: false,
-            auto_delete: false,
-            expires: None,
-            priority_max: None,
-            single_active: false,
-            message_groups: false,
-            durability: Durability::Flushed,
-            delivery_limit: Some(u32::MAX),
-            ..options
-        };
+        let options = of_sessions(options, durable);
         let number = self.queues.next_number();
         self.sessions[slot].queue = number;
         if durable {

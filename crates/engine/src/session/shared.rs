@@ -7,15 +7,13 @@
 
 use super::Session;
 use super::members::SharedQueue;
+use super::own_queue::of_sessions;
 use crate::engine::Engine;
 use crate::interface::name::fitting_name;
 use crate::interface::refusal::refuse;
 use crate::routing::QueueKey;
 use crate::storage::record::Record;
-use crate::{
-    Arguments, Binding, BindingTarget, ChannelId, Durability, Effects, JoinShared, QueueOptions,
-    Refusal, Time,
-};
+use crate::{Arguments, Binding, BindingTarget, ChannelId, Effects, JoinShared, Refusal, Time};
 use std::sync::Arc;
 
 /// Bytes of the records of a new shared queue with its binding and first member, texts not counted.
@@ -76,18 +74,7 @@ impl Engine {
     ) -> Result<u32, Refusal> {
         let JoinShared { group, source, key, queue } = join;
         let channel = self.channel_slot(id).ok_or_else(|| Engine::no_channel(id))?;
-        let options = QueueOptions {
-            durable: true,
-            exclusive: false,
-            auto_delete: false,
-            expires: None,
-            priority_max: None,
-            single_active: false,
-            message_groups: false,
-            durability: Durability::Flushed,
-            delivery_limit: Some(u32::MAX),
-            ..*queue
-        };
+        let options = of_sessions(*queue, true);
         let texts = 2 * (name.len() + source.len() + key.len() + group.len());
         fx.reserve(BEGINNING_BYTES + texts, 4);
         self.create_queue(now, channel, name.to_owned(), options, fx)?;
