@@ -51,6 +51,12 @@ impl Checkpointing {
         self.pending.as_ref().map(Pending::start)
     }
 
+    /// What has to be durable before the pending one can be written.
+    pub(crate) fn awaited(&self) -> Position {
+        let awaited = self.pending.as_ref().map(|it| it.complete.unwrap_or_else(|| it.start()));
+        awaited.unwrap_or_default()
+    }
+
     /// Makes `checkpoint` the pending one, in place of another. Its number is given when it is written.
     pub(crate) fn begin(&mut self, checkpoint: Checkpoint, chained: bool, clean: bool) {
         let write = WriteCheckpoint { checkpoint, snapshot: Vec::new(), clean };

@@ -405,9 +405,9 @@ impl Journal {
             }
             batches.extend(self.sealed.pop_front());
         }
-        let mark = self.checkpoints.pending_start().unwrap_or_default();
-        // A checkpoint needs everything before it to be flushed.
-        sync |= self.durable < mark && (bytes > 0 || self.written >= mark);
+        // A checkpoint needs everything to be flushed that its snapshot may know of.
+        let awaited = self.checkpoints.awaited();
+        sync |= self.durable < awaited && (bytes > 0 || self.written >= awaited);
         if batches.is_empty() && !sync {
             return None;
         }
@@ -423,7 +423,7 @@ impl Journal {
             epoch: self.epoch,
             boot: self.boot,
             durable: self.durable,
-            mark,
+            mark: self.checkpoints.pending_start().unwrap_or_default(),
             chain_at_mark: None,
         })
     }

@@ -292,19 +292,22 @@ fn a_checkpoint_describes_the_moment_it_began() {
 /// A snapshot that is handed in later says of some things what later records say: it never outlives these.
 #[test]
 fn a_checkpoint_waits_for_what_was_appended_until_it_was_complete() {
-    let storage = FaultyStorage::new(7);
-    let mut host = Host::open(&storage, small()).unwrap();
-    host.publish(1000, true);
-    host.begin_checkpoint();
-    host.run(&storage);
-    host.publish(1000, true);
-    host.finish_checkpoint();
-    let flush = host.journal.next_job().unwrap();
-    assert!(host.journal.next_job().is_none(), "the checkpoint");
-    let done = flush.run(&storage);
-    host.journal.finished(done);
-    host.run(&storage);
-    assert_eq!(host.journal.stats().checkpoints, 1);
+    // What wants no flush of its own is flushed for the checkpoint.
+    for durable in [true, false] {
+        let storage = FaultyStorage::new(7);
+        let mut host = Host::open(&storage, small()).unwrap();
+        host.publish(1000, true);
+        host.begin_checkpoint();
+        host.run(&storage);
+        host.publish(1000, durable);
+        host.finish_checkpoint();
+        let flush = host.journal.next_job().unwrap();
+        assert!(host.journal.next_job().is_none(), "the checkpoint");
+        let done = flush.run(&storage);
+        host.journal.finished(done);
+        host.run(&storage);
+        assert_eq!(host.journal.stats().checkpoints, 1, "durable: {durable}");
+    }
 }
 
 /// After a crash before the snapshot is handed in, the older checkpoint is used.
