@@ -102,7 +102,13 @@ impl Shard {
         }
     }
 
-    /// Takes a client over that was handed to this shard.
+    /// Takes a client that this process is itself.
+    pub(crate) fn take_own_client(&mut self, accepted: Accepted) {
+        self.directory.came();
+        self.take_client(accepted, MayEncrypt::Never);
+    }
+
+    /// Takes a client over that was handed to this shard, where it is counted.
     pub(super) fn take_client(&mut self, accepted: Accepted, may_encrypt: MayEncrypt) {
         let Accepted { fd, peer, is_proxied } = accepted;
         let (tls, may_begin_tls) = match may_encrypt {

@@ -47,4 +47,3 @@ pub(crate) use mailbox::Letter;
 pub use mailbox::{Gone, Mailbox};
 pub use shard::{Counters, Shard};
 pub use start::{Join, Recover, Running, Start, start};
-pub(crate) use tls::MayEncrypt;

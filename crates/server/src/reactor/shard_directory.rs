@@ -89,6 +89,11 @@ impl ShardDirectory {
         shard
     }
 
+    /// Counts a client of this shard that was not placed.
+    pub(super) fn came(&self) {
+        self.clients[usize::from(self.here.0)].fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Records that a client of this shard has gone.
     pub(super) fn left(&self) {
         self.clients[usize::from(self.here.0)].fetch_sub(1, Ordering::Relaxed);

@@ -9,7 +9,6 @@ use super::properties::{GivenProperties, shown_properties};
 use super::read::{Body, Flag};
 use crate::amqp_client::{Client, Event, Login, Message};
 use crate::reactor::listeners::Accepted;
-use crate::reactor::{Letter, MayEncrypt};
 use angarium_protocol::Peer;
 use angarium_protocol::amqp091::codec::Method;
 use axum::Json;
@@ -98,8 +97,8 @@ fn client(state: &Shared, vhost: &str) -> Result<Client, String> {
         ..Peer::default()
     };
     let accepted = Accepted { fd: other.into(), peer, is_proxied: false };
-    let letter = Letter::Client(accepted, MayEncrypt::Never);
-    state.mailboxes.home().send(letter).map_err(|_| "the broker is shutting down".to_owned())?;
+    let taken = state.mailboxes.home().tell(move |shard| shard.take_own_client(accepted));
+    taken.map_err(|_| "the broker is shutting down".to_owned())?;
     let login = Login { mechanism: "EXTERNAL", response: b"", vhost };
     Client::over(Box::new(own), &login)
 }
@@ -214,9 +213,8 @@ fn taken(
 ) -> Result<Vec<Message>, String> {
     let mut messages: Vec<Message> = Vec::new();
     let mut bytes = 0;
-    let no_ack = mode == AckMode::AckRequeueFalse;
     for _ in 0..count {
-        client.put(&Method::BasicGet { ticket: 0, queue, no_ack });
+        client.put(&Method::BasicGet { ticket: 0, queue, no_ack: false });
         client.flush()?;
         let Some(message) = answer(client)? else { break };
         bytes += message.body.len();
@@ -225,10 +223,18 @@ fn taken(
             break;
         }
     }
-    if let (Some(last), false) = (messages.last(), no_ack) {
-        let requeue = mode != AckMode::RejectRequeueFalse;
-        let delivery_tag = last.delivery_tag;
-        client.put(&Method::BasicNack { delivery_tag, multiple: true, requeue });
+    // All of them are settled once all are here: what is not handed over stays.
+    if let Some(last) = messages.last() {
+        let (delivery_tag, multiple) = (last.delivery_tag, true);
+        let requeue = match mode {
+            AckMode::AckRequeueFalse => None,
+            AckMode::RejectRequeueFalse => Some(false),
+            AckMode::AckRequeueTrue | AckMode::RejectRequeueTrue => Some(true),
+        };
+        client.put(&match requeue {
+            None => Method::BasicAck { delivery_tag, multiple },
+            Some(requeue) => Method::BasicNack { delivery_tag, multiple, requeue },
+        });
         client.flush()?;
     }
     Ok(messages)
