@@ -120,7 +120,7 @@ pub(super) fn channel(
     json!({
         "name": channel_name(&of.name, here.number),
         "number": here.number,
-        "node": node_name(),
+        "node": of.row["node"],
         "user": of.user,
         "vhost": of.vhost,
         "connection_details": of.details,

@@ -279,10 +279,13 @@ impl Import {
     }
 
     async fn limit(&self, vhost: String, limit: &str, value: &Value) -> Answer<()> {
+        let number =
+            value.as_i64().ok_or_else(|| Refused::bad(format!("'{value}' is no number")))?;
+        let value = u64::try_from(number).ok();
         if self.checks {
-            return Ok(());
+            return limits::check_vhost_limit(limit, value);
         }
-        limits::set_vhost_limit(&self.state, vhost, limit, value.as_u64()).await.map(drop)
+        limits::set_vhost_limit(&self.state, vhost, limit, value).await.map(drop)
     }
 
     fn policies(&mut self, policies: Vec<Parameter>) {

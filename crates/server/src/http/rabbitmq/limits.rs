@@ -56,6 +56,11 @@ fn changed(mut quota: Quota, known: Known, name: &str, value: Option<u64>) -> An
     Ok(quota)
 }
 
+/// Whether virtual hosts have such a limit, and it may be this.
+pub(super) fn check_vhost_limit(name: &str, value: Option<u64>) -> Answer<()> {
+    changed(Quota::default(), OF_VHOSTS, name, value).map(drop)
+}
+
 pub(super) async fn vhost_rows(state: &Shared) -> Answer<Vec<Value>> {
     let look = |shard: &mut Shard| {
         let vhosts = shard.node.engine().list_vhosts();

@@ -3,10 +3,10 @@
 use super::super::audit::Shared;
 use super::super::request_types::engine_values;
 use super::answer::{Answer, Refused, carry_out, changed};
-use super::list::{Pair, Parameters, check_vhost, exchange_name, home_rows};
+use super::list::{Pair, Parameters, check_vhost, exchange_name};
 use super::lists::{self, End};
 use super::read::{Body, Flag};
-use super::rows::{self, Which, properties_key};
+use super::rows::properties_key;
 use angarium_engine::{Binding, BindingTarget, ExchangeOptions, QueueOptions, Request};
 use angarium_protocol::amqp091::declaration;
 use axum::Json;
@@ -101,8 +101,8 @@ pub(super) async fn put_queue(
 ) -> Answer<StatusCode> {
     check_vhost(&state, &vhost).await?;
     let options = Some(body.options(&name, &vhost)?);
-    let which = Which { vhost: Some(vhost.clone()), name: Some(name.clone()) };
-    let was_there = !home_rows(&state, &which, rows::queues).await?.is_empty();
+    let exists = Request::DeclareQueue { name: name.clone(), options: None };
+    let was_there = carry_out(&state, &vhost, exists).await.is_ok();
     carry_out(&state, &vhost, Request::DeclareQueue { name, options }).await?;
     Ok(changed(was_there))
 }
@@ -139,8 +139,8 @@ pub(super) async fn put_exchange(
     check_vhost(&state, &vhost).await?;
     let name = exchange_name(name);
     let options = Some(body.options(&name, &vhost)?);
-    let which = Which { vhost: Some(vhost.clone()), name: Some(name.clone()) };
-    let was_there = !home_rows(&state, &which, rows::exchanges).await?.is_empty();
+    let exists = Request::DeclareExchange { name: name.clone(), options: None };
+    let was_there = carry_out(&state, &vhost, exists).await.is_ok();
     carry_out(&state, &vhost, Request::DeclareExchange { name, options }).await?;
     Ok(changed(was_there))
 }
