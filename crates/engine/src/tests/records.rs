@@ -457,7 +457,7 @@ fn golden_snapshot() {
     let mut older = golden;
     older[0] -= 1;
     let why = TestHost::new().engine.restore(&older).unwrap_err();
-    assert!(why.starts_with("the store has format 15; this program reads format 16"), "{why}");
+    assert!(why.starts_with("the store has format 16; this program reads format 17"), "{why}");
 }
 
 #[test]
