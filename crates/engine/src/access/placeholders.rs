@@ -97,14 +97,14 @@ impl Permissions {
 }
 
 impl Access {
-    /// What all clients of a user may hear of subjects.
-    pub(crate) fn audible(&self, user: &str, vhost: &str) -> Audible {
+    /// What a client of a user may hear of subjects; without a name, what any of them may.
+    pub(crate) fn audible(&self, user: &str, vhost: &str, client: Option<&str>) -> Audible {
         let permissions = self.permissions.get(user).and_then(|of_user| of_user.get(vhost));
         match permissions.filter(|it| it.read.matches(self.names.subject_exchange)) {
             None => Audible::Nothing,
             Some(permissions) => match &permissions.subjects {
                 None => Audible::Everything,
-                Some(subjects) => Audible::Some(subjects.of_bearer(Bearer { user, client: None })),
+                Some(subjects) => Audible::Some(subjects.of_bearer(Bearer { user, client })),
             },
         }
     }

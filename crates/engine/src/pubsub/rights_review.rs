@@ -115,7 +115,7 @@ impl Engine {
         let changed = match vhost.map(|name| (self.topology.vhost_slots.get(name), name)) {
             // No connection is in a virtual host that has gone.
             Some((None, _)) => return,
-            Some((Some(slot), name)) => Some((*slot, self.access.audible(user, name))),
+            Some((Some(slot), name)) => Some((*slot, self.access.audible(user, name, None))),
             None => None,
         };
         self.pubsub.channels.reviews.begin(user, changed);

@@ -88,6 +88,7 @@ impl Engine {
             note: replay.note,
             vhost: self.clients.channels[channel].vhost,
             user: self.clients.user(id.connection).cloned(),
+            client: self.clients.client_name(id.connection).map(Into::into),
             channel: Some(id),
             session: session.map(|slot| self.sessions[slot].number),
             ..running
@@ -216,7 +217,9 @@ impl Engine {
     fn audible_to(&self, running: &Running) -> Audible {
         match (&running.user, self.topology.vhosts.get(running.vhost)) {
             (None, Some(_)) => Audible::Everything,
-            (Some(user), Some(vhost)) => self.access.audible(user, &vhost.name),
+            (Some(user), Some(vhost)) => {
+                self.access.audible(user, &vhost.name, running.client.as_deref())
+            }
             _ => Audible::Nothing,
         }
     }

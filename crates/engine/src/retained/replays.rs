@@ -19,6 +19,8 @@ pub(crate) struct Running {
     pub(super) vhost: u32,
     /// Whose rights it takes; `None`: everything is allowed.
     pub(super) user: Option<Arc<str>>,
+    /// The name of its client, if it has one.
+    pub(super) client: Option<Box<str>>,
     /// The channel that is shown messages; none while its session is detached.
     pub(super) channel: Option<ChannelId>,
     /// The number of the session that it belongs to.
@@ -75,6 +77,7 @@ impl Running {
             note: Bytes::new(),
             vhost: 0,
             user: None,
+            client: None,
             channel: None,
             session: None,
             before,
@@ -86,7 +89,8 @@ impl Running {
 
     /// About how much memory it takes.
     fn bytes(&self) -> u64 {
-        let texts = self.name.len() + 3 * self.key.len() + self.note.len();
+        let client = self.client.as_ref().map_or(0, |it| it.len());
+        let texts = self.name.len() + 3 * self.key.len() + self.note.len() + client;
         (size_of::<Running>() + 256 + texts) as u64
     }
 }
