@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::interface::refusal::refuse;
-use crate::publish::taken::{Route, Taken};
+use crate::publish::taken::{Route, Taken, Unwanted};
 use crate::queue::stored::Incoming;
 use crate::{Effects, Publish, Refusal, Retain, Time};
 
@@ -27,11 +27,15 @@ impl Engine {
             }
             return Ok(Taken::default());
         }
-        let may_be_placed = self.may_be_placed(now, slot, publish, wants_flush)?;
-        let kept = match may_be_placed {
-            true => self.retain_message(now, vhost, &Incoming::of(publish), wants_flush, fx)?,
-            false => None,
-        };
+        if !self.may_be_placed(now, slot, publish, wants_flush)? {
+            let taken = Taken { refused: Some(Unwanted::NotStored), ..Taken::default() };
+            self.counters.published += 1;
+            if is_confirmed {
+                self.count_confirm(slot, taken, fx);
+            }
+            return Ok(taken);
+        }
+        let kept = self.retain_message(now, vhost, &Incoming::of(publish), wants_flush, fx)?;
         // Where nobody else takes it, it is here nevertheless.
         let placed = Publish { retain: Retain::No, mandatory: false, ..*publish };
         self.retained.awaited = kept;
