@@ -42,6 +42,7 @@ impl Engine {
         if ready == 0 {
             return Ok(Some(Reply::Messages(0)));
         }
+        self.end_handed_waiting(slot, fx);
         let departed = self.drop_messages(slot, true);
         self.count_known(slot);
         self.count_discarded(slot, DiscardReason::Purged, ready);

@@ -142,7 +142,8 @@ impl Engine {
         let some: Vec<(u32, bool)> = some.map(|(slot, it)| (slot, it.vhost == vhost)).collect();
         *steps -= some.len();
         for (slot, _) in some.iter().filter(|(_, goes)| *goes) {
-            let session = self.remove_session(*slot);
+            let mut session = self.remove_session(*slot);
+            self.drop_handed(&mut session, fx);
             if let Some(holder) = session.holder {
                 self.tell_session_lost(holder, &session.name, SessionLoss::Ended, fx);
             }

@@ -206,7 +206,27 @@ impl Engine {
         if let Some(lent) = handed.lent {
             self.drop_lent(handed.queue, *lent, fx);
         }
+        if self.sessions[session].handed.is_empty()
+            && let Some(own) = &mut self.queues[slot].own
+        {
+            own.has_shared = false;
+        }
         self.account_session(session);
+    }
+
+    /// All that waits in a queue is about to go at once.
+    pub(crate) fn end_handed_waiting<F: Effects>(&mut self, slot: u32, fx: &mut F) {
+        if !self.queues[slot].own.as_ref().is_some_and(|own| own.has_shared) {
+            return;
+        }
+        let Some(session) = self.owner_of_queue(slot) else { return };
+        let places: Vec<u64> = self.sessions[session].handed.keys().copied().collect();
+        for place in places {
+            let lanes = &mut self.queues[slot].lanes;
+            if lanes.iter_mut().any(|lane| lane.find(place).is_some()) {
+                self.settle_handed(slot, place, fx);
+            }
+        }
     }
 
     /// A message that was lent is settled.
@@ -317,7 +337,7 @@ impl Engine {
     }
 
     /// A session is gone together with its queues: nothing of what it was lent returns.
-    pub(super) fn drop_handed<F: Effects>(&mut self, session: &mut Session, fx: &mut F) {
+    pub(crate) fn drop_handed<F: Effects>(&mut self, session: &mut Session, fx: &mut F) {
         for (_, handed) in std::mem::take(&mut session.handed) {
             if let Some(lent) = handed.lent {
                 self.drop_lent(handed.queue, *lent, fx);
