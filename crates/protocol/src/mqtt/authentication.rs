@@ -136,7 +136,8 @@ impl Handler {
         match answer {
             Ok(identity) if identity.user == self.user => {}
             Ok(_) => return Err(self.refuse_proof(context, "it is another user now")),
-            Err(why) => return Err(self.refuse_proof(context, &why)),
+            // The host has logged that.
+            Err(why) => return Err(self.refuse_login(context, Reason::NotAuthorized, &why)),
         }
         let proof = self.proof_of_broker();
         self.put_auth(context, Reason::Success, proof.as_deref());

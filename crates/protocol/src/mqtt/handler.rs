@@ -473,7 +473,8 @@ impl ProtocolHandler for Handler {
             State::Authenticating | State::Entering | State::Preparing => Ok(()),
             _ => {
                 let limit = self.settings.handshake_timeout.as_secs();
-                let reason = format!("handshake timeout: no CONNECT within {limit} s");
+                let awaited = if self.state == State::Proving { "AUTH" } else { "CONNECT" };
+                let reason = format!("handshake timeout: no {awaited} within {limit} s");
                 Err(Close { reason })
             }
         }

@@ -40,7 +40,7 @@ impl Handler {
         text: &str,
         subscription: &Subscription,
     ) {
-        if !subscription.is_shared {
+        if self.settings.retain_available && !subscription.is_shared {
             let name = text.to_owned();
             self.ask(context, Request::EndReplay { name }, Pending::Nothing);
         }

@@ -122,7 +122,8 @@ impl Handler {
         for (index, text, subscription) in wanted {
             has_exactly_once |= subscription.options.qos == Qos::ExactlyOnce;
             let (writer, _) = self.outgoing(context);
-            let wants_replay = replay::is_wanted(writer.subscriptions.get(&text), &subscription);
+            let wants_replay = self.settings.retain_available
+                && replay::is_wanted(writer.subscriptions.get(&text), &subscription);
             let subscribed = self.subscribe_to(context, index, &text, &subscription);
             if let Some(subscribing) = self.subscribing.as_mut().filter(|_| wants_replay) {
                 subscribing.replays.push((index, text.clone()));
