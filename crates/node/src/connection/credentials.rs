@@ -40,8 +40,6 @@ impl Node {
             Ok(identity)
         });
         if self.resume_with(now, id, |handler, context| handler.authenticated(context, answer)) {
-            // What waited was for another login.
-            self.effects.end_spooling(id);
             self.apply_quota(id);
         }
     }

@@ -99,7 +99,10 @@ impl Node {
     fn received_frames(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) {
         let mut payload = std::mem::take(&mut self.connections.unframed);
         let incoming = self.connections.get_mut(id).and_then(Connection::incoming);
-        let Some(incoming) = incoming.filter(|incoming| !incoming.is_closed()) else { return };
+        let Some(incoming) = incoming.filter(|incoming| !incoming.is_closed()) else {
+            self.connections.unframed = payload;
+            return;
+        };
         let received = incoming.receive(bytes, &mut payload);
         let has_sent_text = incoming.has_sent_text();
         if let Some(ping) = received.ping {
@@ -116,11 +119,8 @@ impl Node {
         self.connections.unframed = payload;
         match received.end {
             None => {}
-            // What came before is still processed.
-            Some(End::Closed(code)) => {
-                self.with_outgoing(id, |outgoing| outgoing.close(code));
-                self.connections.closed.push(id);
-            }
+            // What came before is still processed, and answered.
+            Some(End::Closed(code)) => self.connections.closed.push((id, code)),
             Some(End::Failed(fault)) => self.end_framed(now, id, fault),
         }
     }
@@ -214,7 +214,7 @@ impl Node {
 
     /// Ends connections whose clients have closed their WebSockets, once all that came before is processed.
     pub(crate) fn end_closed(&mut self, now: Time) {
-        for id in std::mem::take(&mut self.connections.closed) {
+        for (id, code) in std::mem::take(&mut self.connections.closed) {
             let connection = self.connections.get_mut(id);
             let incoming = connection.and_then(Connection::incoming);
             // Another one may be in its place by now.
@@ -222,8 +222,9 @@ impl Node {
                 continue;
             }
             if self.input_ended(now, id) {
-                self.connections.closed.push(id);
+                self.connections.closed.push((id, code));
             } else {
+                self.with_outgoing(id, |outgoing| outgoing.close(code));
                 let reason = "the client closed its WebSocket".to_owned();
                 self.end(now, id, Close { reason });
             }

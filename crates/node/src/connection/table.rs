@@ -5,6 +5,7 @@ use super::limits::ConnectionLimits;
 use super::query::ConnectionQueries;
 use crate::effects::Verification;
 use angarium_engine::{ConnectionId, Time};
+use angarium_protocol::websocket::Code;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ pub(crate) struct Connections {
     /// connections that have gone are ignored.
     pub(crate) closing: BTreeSet<(Time, ConnectionId)>,
     /// Connections whose clients have closed their WebSockets and that are not ended yet.
-    pub(crate) closed: Vec<ConnectionId>,
+    pub(crate) closed: Vec<(ConnectionId, Code)>,
     /// Room for what is inside the frames of one read.
     pub(crate) unframed: Vec<u8>,
     pub(crate) next_sweep: Option<Time>,

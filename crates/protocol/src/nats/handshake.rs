@@ -295,12 +295,12 @@ impl Handler {
             self.fail(context, mapping::login_refused(&refusal));
             return Err(Close { reason: format!("login refused: {}", refusal.text) });
         }
-        context.host.begins_anew(self.id);
         self.begin_channel(context);
         Ok(())
     }
 
     fn begin_channel(&mut self, context: &mut Context<impl Host>) {
+        context.host.begins_anew(self.id);
         context.engine.open(self.channel());
         let permissions = context.engine.subject_permissions(self.id);
         self.may_answer = permissions.is_some_and(|permissions| permissions.responses.is_some());
