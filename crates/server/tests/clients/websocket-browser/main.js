@@ -13,7 +13,9 @@ const MESSAGES = 100;
 // The pages are not really served by this machine, and browsers keep others from its ports.
 const MAY_COME_HERE = '--disable-features=LocalNetworkAccessChecks,LocalNetworkAccessChecksWebSockets';
 
-const library = (...parts) => path.join(__dirname, 'node_modules', ...parts);
+/** The folder in which npm has put all packages, beside this file or where NODE_PATH says. */
+const PACKAGES = path.dirname(path.dirname(require.resolve('playwright-core/package.json')));
+const library = (...parts) => path.join(PACKAGES, ...parts);
 
 /** A browser for all cases. */
 let browser;
