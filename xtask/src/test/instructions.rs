@@ -2,14 +2,14 @@
 //! idle one, and compares them with bounds.
 
 use super::count::Count;
-use crate::{layout, process};
+use crate::layout;
 use std::path::Path;
 use std::process::Command;
 
 /// Messages of the shorter of two runs; the longer one has twice that number.
 const MESSAGES: u64 = 1_280;
 
-/// Kinds of traffic of `crates/node/examples/instructions.rs`, with the most instructions of a message of
+/// Kinds of traffic of `crates/instructions`, with the most instructions of a message of
 /// each: a tenth above what it took when the bound was set. Lower them when something becomes cheaper.
 const BOUNDS: &[(&str, u64)] = &[
     ("nats", 280),
@@ -30,10 +30,7 @@ const BOUNDS: &[(&str, u64)] = &[
 
 /// Counts the instructions of each kind and compares them with its bound.
 pub(super) fn run(root: &Path, count: &mut Count) -> Result<(), String> {
-    let mut build = Command::new("cargo");
-    build.args(["build", "--release", "-p", "angarium-node", "--example", "instructions"]);
-    process::run(build.current_dir(root))?;
-    let program = layout::target_folder(root)?.join("release/examples/instructions");
+    let program = layout::target_folder(root)?.join("release/angarium-instructions");
     for (kind, bound) in BOUNDS {
         // In parallel: a million subscriptions take half a minute.
         let (shorter, longer) = std::thread::scope(|scope| {

@@ -70,7 +70,7 @@ impl Step {
             "jetstream" => jetstream(root, count),
             "build" => build(root),
             "red-team" => red_team(root, count),
-            "instructions" => instructions::run(root, count),
+            "instructions" => build(root).and_then(|()| instructions::run(root, count)),
             "crash" => crash(root, long, count),
             name => Err(format!("step '{name}' has nothing to run")),
         }
@@ -109,8 +109,11 @@ fn clippy(root: &Path) -> Result<(), String> {
     process::run(&mut cargo(root, &arguments))
 }
 
+/// The program, and beside it the one that instructions are counted of: at once, both share what they are
+/// made of.
 fn build(root: &Path) -> Result<(), String> {
-    process::run(&mut cargo(root, &["build", "--release", "-p", "angarium-server"]))
+    let arguments = ["build", "--release", "-p", "angarium-server", "-p", "angarium-instructions"];
+    process::run(&mut cargo(root, &arguments))
 }
 
 /// The whole workspace, so that dependencies have the features that the unit tests were built with.

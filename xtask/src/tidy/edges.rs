@@ -9,6 +9,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("journal", &[]),
     ("protocol", &["engine"]),
     ("node", &["engine", "protocol", "journal"]),
+    ("instructions", &["node", "protocol", "engine", "journal"]),
     ("server", &["node", "protocol", "engine", "journal", "bench"]),
     ("sim", &["node", "protocol", "journal", "engine"]),
     ("bench", &["protocol"]),

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 /// Runs `before`, begins a snapshot in small parts, runs `after` in its middle, and restarts.
 fn check(before: &str, after: &str, at_the_end: &str) {
-    for snapshot_at_once in [1, 2, 3, 4, 5, 7, 10, 1000] {
+    for snapshot_at_once in [1, 2, 3, 5, 1000] {
         for settles_at_once in [1, 1000] {
             for turns in 0..12 {
                 let limits = Limits { snapshot_at_once, settles_at_once, ..Limits::default() };
@@ -191,8 +191,8 @@ fn records_may_move_meanwhile() {
         }
         host.fx.quiet = true;
         host.run("b consume q c credit=50");
-        fill(&mut host, 0, 4_000, "persistent");
-        for round in 0..20 {
+        fill(&mut host, 0, 2_000, "persistent");
+        for round in 0..10 {
             host.run("checkpoint");
             for segment in round * 15..(round + 1) * 15 {
                 host.run(&format!("relocate {segment}"));
@@ -451,9 +451,9 @@ impl Run {
 
 #[test]
 fn whatever_happens_meanwhile_a_snapshot_is_of_its_beginning() {
-    for seed in 0..6 {
+    for seed in 0..4 {
         let mut run = Run::new(seed);
-        for _ in 0..120 {
+        for _ in 0..100 {
             run.step();
         }
         for line in ["loads", "restart", "time 10000", "a purge q", "a purge r", "a purge dead"] {

@@ -6,7 +6,7 @@ use crate::ExchangeKind;
 use std::collections::BTreeSet;
 
 /// Other bindings beside those that the steps are counted of.
-const OTHERS: [usize; 3] = [1, 1_000, 100_000];
+const OTHERS: [usize; 3] = [1, 1_000, 10_000];
 
 /// Nodes of the index, and bindings, that were looked at or changed while `act` ran.
 fn steps(host: &mut TestHost, source: &str, act: impl FnOnce(&mut TestHost)) -> (usize, usize) {
