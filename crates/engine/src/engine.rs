@@ -18,6 +18,7 @@ use crate::foundation::timers::Timers;
 use crate::foundation::work_budget::WorkBudget;
 use crate::interface::counters::{Counters, GivenUp, HandedOut};
 use crate::interface::limits::Limits;
+use crate::kept::Logs;
 use crate::named_subscription::NamedSubscriptions;
 use crate::publish::Placement;
 use crate::publish::delay::Delays;
@@ -95,6 +96,7 @@ pub struct Engine {
     pub(crate) queues: Queues,
     pub(crate) clients: Clients,
     pub(crate) sessions: Sessions,
+    pub(crate) logs: Logs,
     pub(crate) subscriptions: NamedSubscriptions,
     pub(crate) pubsub: Direct,
     pub(crate) delays: Delays,
@@ -353,6 +355,7 @@ impl Engine {
             queues: Queues::default(),
             clients: Clients::default(),
             sessions: Sessions::new(),
+            logs: Logs::new(),
             subscriptions: NamedSubscriptions::default(),
             delays: Delays::default(),
             browsers: Browsers::default(),

@@ -15,6 +15,7 @@ mod control;
 mod engine;
 mod foundation;
 mod interface;
+mod kept;
 mod lifetime;
 mod named_subscription;
 mod publish;

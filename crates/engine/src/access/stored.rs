@@ -107,6 +107,8 @@ impl Drop for QueueBytes {
 #[derive(Debug, Default)]
 pub(super) struct Owned {
     pub(super) queues: u64,
+    /// Logs that its sessions have to themselves: these are no queues that it has declared.
+    pub(super) logs: u64,
     pub(super) stored: Stored,
 }
 

@@ -95,17 +95,17 @@ impl Access {
     }
 
     /// A queue comes that the user has declared; where its bytes count. The empty name is nobody's.
-    pub(crate) fn queue_declared(&mut self, user: &str) -> Stored {
+    pub(crate) fn queue_declared(&mut self, user: &str, is_log: bool) -> Stored {
         let owned = self.owned.entry(user.to_owned()).or_default();
-        owned.queues += 1;
+        *(if is_log { &mut owned.logs } else { &mut owned.queues }) += 1;
         owned.stored.clone()
     }
 
     /// It is gone.
-    pub(crate) fn queue_gone(&mut self, user: &str) {
+    pub(crate) fn queue_gone(&mut self, user: &str, is_log: bool) {
         let Some(owned) = self.owned.get_mut(user) else { return };
-        owned.queues -= 1;
-        if owned.queues == 0 {
+        *(if is_log { &mut owned.logs } else { &mut owned.queues }) -= 1;
+        if owned.queues + owned.logs == 0 {
             self.owned.remove(user);
         }
     }

@@ -53,6 +53,7 @@ impl Engine {
             || self.agenda.has_leaving()
             || self.pubsub.has_work()
             || self.has_something_to_show()
+            || self.logs.has_work() && self.storage.state == StorageState::Ready
     }
 
     /// Whether settles that clients asked for are still being carried out, or messages have not reached all
@@ -93,6 +94,7 @@ impl Engine {
             self.fan_out_some(now, fx);
         }
         self.settle_some_subscribers(fx);
+        self.serve_logs(now, fx);
         self.serve_queues(now, fx);
         if !self.agenda.draining.is_empty() {
             self.answer_drains(fx);
@@ -163,6 +165,7 @@ impl Engine {
         if self.queues.get(slot).is_some_and(|queue| queue.filtered.is_some()) {
             bytes += self.serve_filtered(now, slot, bytes_max.saturating_sub(bytes), fx);
         }
+        self.own_queue_served(slot);
         let Some(queue) = self.queues.get(slot) else { return bytes };
         let messages = queue.counters.delivered - before;
         if queue.groups.is_some() || queue.filtered.is_some() {

@@ -8,8 +8,8 @@ use crate::routing::{Change, QueueKey};
 use crate::storage::record::Record;
 use crate::{CancelReason, ConnectionId, DiscardReason, Effects, Refusal, RefusalKind};
 
-/// Who has the queues of a connection that has ended to itself until they are deleted.
-const NOBODY: ConnectionId = ConnectionId(u32::MAX);
+/// Who has logs to itself, and the queues of a connection that has ended until they are deleted.
+pub(crate) const NOBODY: ConnectionId = ConnectionId(u32::MAX);
 /// Queues that a connection had to itself and that are deleted before others get their turn.
 const QUEUES_AT_ONCE: usize = 256;
 /// Steps that the deletion of a queue counts for, besides its bindings.
@@ -50,7 +50,6 @@ impl Engine {
             owner.exclusive.remove(&queue.number);
         }
         let vhost = &mut self.topology.vhosts[queue.vhost];
-        vhost.queues -= 1;
         let change = vhost.router.queue_removed(QueueKey(slot));
         vhost.router.tally.went(queue.by, queue.definition_bytes());
         self.unasked_steps += QUEUE_STEPS;

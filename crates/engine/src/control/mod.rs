@@ -1,6 +1,6 @@
 //! Control requests: administration and topology, checked, carried out, answered.
 
-mod deletion;
+pub(crate) mod deletion;
 mod description;
 mod purge;
 pub(crate) mod requests;

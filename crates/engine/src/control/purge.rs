@@ -37,6 +37,7 @@ impl Engine {
                 "{PURGES_MAX} purges are under way: try again once some are done"
             );
         }
+        self.pass_logs(slot, fx);
         self.record_settled_of(slot, false, fx);
         let Queue { ready, number, next_seq: before, unsettled, .. } = self.queues[slot];
         if ready == 0 {

@@ -55,8 +55,10 @@ impl Engine {
     /// and those that its sessions share.
     fn review_queues<F: Effects>(&mut self, now: Time, user: &str, vhost: u32, fx: &mut F) {
         let vhost_slot = vhost;
-        let is_theirs =
-            |queue: &Queue| queue.vhost == vhost && (queue.owner.is_some() || queue.own.is_some());
+        let is_theirs = |queue: &Queue| {
+            let is_anyones = queue.owner.is_some() || queue.own.is_some();
+            queue.vhost == vhost && is_anyones && !queue.options.is_log
+        };
         let looked_at =
             self.queues.iter().filter(|(_, queue)| !queue.gets.is_empty() || is_theirs(queue));
         let looked_at: Vec<u32> = looked_at.map(|(slot, _)| slot).collect();
@@ -120,7 +122,9 @@ impl Engine {
         for binding in self.forbidden_bindings(slot, grant) {
             // Those of a connection are not durable, so they go. One of a session stays while the journal
             // takes nothing.
-            let _ = self.unbind(vhost, binding, fx);
+            if self.unbind(vhost, binding.clone(), fx).is_ok() {
+                self.own_queue_unbound(&binding, vhost, true, fx);
+            }
         }
     }
 

@@ -158,8 +158,11 @@ impl Engine {
         let Binding { source, target, key, .. } = &binding;
         let change = self.router(vhost).bind(source, target, key, Terms::of(&binding))?;
         let (vhost_name, by) = (self.vhost_name(vhost), self.user_of(connection));
-        let binding = BindingRecord::of(&vhost_name, &binding);
-        self.record_change(vhost, &change, &Record::Bound { binding, by: &by }, fx);
+        let record = BindingRecord::of(&vhost_name, &binding);
+        self.record_change(vhost, &change, &Record::Bound { binding: record, by: &by }, fx);
+        if change.changed {
+            self.own_queue_bound(&binding, vhost, fx);
+        }
         Ok(Reply::Done)
     }
 
@@ -172,8 +175,11 @@ impl Engine {
         let Binding { source, target, key, .. } = &binding;
         let change = self.router(vhost).unbind(source, target, key, Terms::of(&binding))?;
         let vhost_name = self.vhost_name(vhost);
-        let binding = BindingRecord::of(&vhost_name, &binding);
-        self.record_change(vhost, &change, &Record::Unbound(binding), fx);
+        let record = BindingRecord::of(&vhost_name, &binding);
+        self.record_change(vhost, &change, &Record::Unbound(record), fx);
+        if change.changed {
+            self.own_queue_unbound(&binding, vhost, false, fx);
+        }
         Ok(Reply::Done)
     }
 
@@ -308,9 +314,12 @@ impl Engine {
         Ok(())
     }
 
-    /// A queue is gone: its user may declare another one, and nobody finds its subscription.
+    /// A queue is gone: its user may declare another one, and nobody finds its subscription. Logs are not
+    /// declared by anybody.
     pub(crate) fn forget_declarer(&mut self, queue: &Queue) {
-        self.access.queue_gone(self.definitions.name(queue.by));
+        let is_log = queue.options.is_log;
+        self.access.queue_gone(self.definitions.name(queue.by), is_log);
+        self.topology.vhosts[queue.vhost].queues -= usize::from(!is_log);
         if let Some(subscription) = &queue.subscription {
             self.subscriptions.forget(queue.vhost, subscription, queue.number);
         }
@@ -323,10 +332,11 @@ impl Engine {
     pub(crate) fn add_queue(&mut self, mut queue: Queue) -> u32 {
         let slot = self.queues.next_slot();
         let vhost = &mut self.topology.vhosts[queue.vhost];
-        let stored = self.access.queue_declared(self.definitions.name(queue.by));
+        let is_log = queue.options.is_log;
+        let stored = self.access.queue_declared(self.definitions.name(queue.by), is_log);
         queue.bytes.count_in(&vhost.stored, &stored);
         vhost.router.queue_added(&queue.name, QueueKey(slot), queue.durable);
-        vhost.queues += 1;
+        vhost.queues += usize::from(!is_log);
         vhost.router.tally.came(queue.by, queue.definition_bytes());
         self.definitions.take(&mut vhost.router.tally);
         self.queues.insert(queue)

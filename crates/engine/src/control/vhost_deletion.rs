@@ -147,6 +147,9 @@ impl Engine {
             if let Some(holder) = session.holder {
                 self.tell_session_lost(holder, &session.name, SessionLoss::Ended, fx);
             }
+            if let Some(cursor) = &session.cursor {
+                self.leave_logs(session.number, cursor, fx);
+            }
         }
         match some.last().filter(|_| *steps == 0) {
             Some((slot, _)) => Next::Sessions { slot: *slot as usize + 1 },

@@ -114,6 +114,8 @@ pub struct QueueOptions {
     pub settle_timeout: Option<Duration>,
     /// What its declarer asks for.
     pub queue_type: QueueType,
+    /// It is a log: it keeps messages for sessions that are detached. Only the engine makes one.
+    pub is_log: bool,
     /// Arguments that are accepted and change nothing, kept for display.
     pub other: Arguments,
 }

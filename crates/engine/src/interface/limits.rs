@@ -128,6 +128,8 @@ limits! {
     /// Longest time for which a session may live on without a holder; `None`: any, also for ever. One that
     /// asks for more is granted this.
     session_expiry_max: Option<Duration> = None,
+    /// Queues that have to be bound by one topic pattern before detached sessions share a log of it.
+    log_shared_by: usize = 4,
     /// Unsettled deliveries per channel when the client set no credit of its own.
     unsettled_max: u32 = 1_000_000,
     /// Settles of many deliveries at once, and those of a channel that ends, that are carried out before

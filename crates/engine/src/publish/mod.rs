@@ -262,6 +262,7 @@ impl Engine {
                 }
             }
         }
+        self.logs.end_arrival();
         if targets.len() > 1 {
             let waiting = placements.iter().filter(|it| it.taker.is_none()).count();
             self.work_budget.count_placed(incoming.content.body.len(), targets.len(), waiting);
@@ -378,6 +379,10 @@ impl Engine {
             return false;
         }
         queue.counters.published += 1;
+        if queue.options.is_log {
+            queue.next_seq = self.logs.next_arrival;
+            self.logs.has_taken = true;
+        }
         let placement = Placement::new(queue, slot, now, incoming);
         let (lane, seq) = (queue.lane_of(content.priority), placement.seq);
         placements.push(Placement { taker, ..placement });

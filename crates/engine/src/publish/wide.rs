@@ -176,6 +176,8 @@ impl Engine {
         let number = |key: QueueKey| Some((key, self.queues.get(key.0)?.number));
         work.found(found.into_iter().filter_map(number));
         if is_whole {
+            let is_log = |key: QueueKey| self.queues.get(key.0).is_some_and(|it| it.options.is_log);
+            work.targets.sort_by_key(|(key, _)| !is_log(*key));
             let all = work.body_bytes * work.targets.len() as u64;
             self.agenda.wide.found_more(work.vhost, all.saturating_sub(work.outstanding));
             work.outstanding = work.outstanding.max(all);
@@ -210,7 +212,11 @@ impl Engine {
             return false;
         }
         let targets = &work.targets[..];
-        let end = targets.len().min(work.next + self.options.limits.queues_at_once.div_ceil(PARTS));
+        let is_log = |key: QueueKey| self.queues.get(key.0).is_some_and(|it| it.options.is_log);
+        // One message has one place in all logs, which come first.
+        let logs = targets[work.next..].iter().take_while(|(key, _)| is_log(*key)).count();
+        let most = self.options.limits.queues_at_once.div_ceil(PARTS).max(logs);
+        let end = targets.len().min(work.next + most);
         let part = targets.get(work.next..end).unwrap_or_default();
         let is_there = |(key, number): &&(QueueKey, u64)| {
             self.queues.get(key.0).is_some_and(|queue| queue.number == *number)

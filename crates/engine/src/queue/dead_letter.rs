@@ -57,6 +57,12 @@ impl Engine {
             if has_much || (has_letters && self.agenda.wide.has_many_letters()) {
                 return self.put_off_limits(slot);
             }
+            if queue.options.is_log && matches!(queue.front(), Front::Page(_)) {
+                if self.drop_page_of_log(slot, fx) {
+                    continue;
+                }
+                return;
+            }
             if let Front::Page(page) = queue.front() {
                 if !page.is_unreadable() {
                     return self.refill(slot, fx);

@@ -42,6 +42,9 @@ impl Engine {
                 }
                 _ => return None,
             },
+            Wanted::Log(ref load) if load.searched.is_some() => {
+                (self.queues.slot_of(load.log)?, 0, load.position)
+            }
             _ => return None,
         };
         let queue = self.queues.get(slot)?;

@@ -420,7 +420,8 @@ impl Queue {
     pub(crate) fn note_gone_between(&mut self, entries: &[Entry]) {
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return };
         let is_dense = last.seq - first.seq == entries.len() as u64 - 1;
-        if is_dense || !self.durable || self.lanes.len() > 1 {
+        // Nothing leaves a log from the middle: what it lacks was never there.
+        if is_dense || !self.durable || self.lanes.len() > 1 || self.options.is_log {
             return;
         }
         for pair in entries.windows(2).filter(|pair| pair[1].seq > pair[0].seq + 1) {

@@ -128,6 +128,9 @@ impl Engine {
         if let Wanted::Beside(load) = loading.wanted {
             return self.loaded_beside(*load, records, fx);
         }
+        if let Wanted::Log(load) = loading.wanted {
+            return self.log_page_loaded(*load, records, fx);
+        }
         let slot = loading.queue;
         let queue = self.queues.get_mut(slot).filter(|queue| queue.number == loading.number);
         let Some(queue) = queue else {
@@ -151,7 +154,8 @@ impl Engine {
             | Wanted::Relocation { .. }
             | Wanted::Browsed(_)
             | Wanted::Replayed(_)
-            | Wanted::Beside(_) => {}
+            | Wanted::Beside(_)
+            | Wanted::Log(_) => {}
         }
         self.serve_loaded(now, slot, fx);
     }

@@ -9,6 +9,7 @@ use super::page::Page;
 use crate::consumer::browsers::BrowserLoad;
 use crate::consumer::read_beside::LoadBeside;
 use crate::engine::Engine;
+use crate::kept::LogLoad;
 use crate::publish::held::DelayKey;
 use crate::retained::ReplayLoad;
 use crate::storage::moving_page::MovingPage;
@@ -68,6 +69,8 @@ pub(crate) enum Wanted {
     Replayed(Box<ReplayLoad>),
     /// What consumers that take only some messages look at.
     Beside(Box<LoadBeside>),
+    /// A page of a log.
+    Log(Box<LogLoad>),
 }
 
 impl Wanted {
@@ -158,7 +161,7 @@ impl Engine {
             let Some(queue) = self.queues.get(slot) else { return };
             // Consumers that take only some messages read what they take themselves.
             let is_only_selected = queue.filtered.is_some() && !queue.wants_front();
-            if queue.loads >= LOADS_MAX || is_only_selected {
+            if queue.loads >= LOADS_MAX || is_only_selected || queue.options.is_log {
                 return;
             }
             let (is_stuck, is_page) = match queue.front() {
@@ -234,7 +237,11 @@ impl Engine {
         self.storage.next_load += 1;
         let reads_only = matches!(
             wanted,
-            Wanted::Browsed(_) | Wanted::Beside(_) | Wanted::LostPage { .. } | Wanted::Replayed(_)
+            Wanted::Browsed(_)
+                | Wanted::Beside(_)
+                | Wanted::Log(_)
+                | Wanted::LostPage { .. }
+                | Wanted::Replayed(_)
         );
         let appends = !wanted.is_for_consumers() && !reads_only;
         let search = self.search_for(slot, &wanted);

@@ -94,6 +94,8 @@ pub(super) struct Binding {
     pub(super) condition: Option<Box<Condition>>,
     /// Who bound.
     pub(super) by: Declarer,
+    /// No message takes it: it is on no list by key.
+    pub(super) is_suspended: bool,
     links: [Links; 3],
 }
 
@@ -158,7 +160,7 @@ impl Bindings {
         self.slots.get(id).expect("lists hold live bindings only")
     }
 
-    fn get_mut(&mut self, id: u32) -> &mut Binding {
+    pub(super) fn get_mut(&mut self, id: u32) -> &mut Binding {
         #[cfg(test)]
         self.steps.set(self.steps.get() + 1);
         self.slots.get_mut(id).expect("lists hold live bindings only")
@@ -195,7 +197,9 @@ impl Bindings {
         let hash = identity(&self.hasher, source, target, key, terms.borrow());
         let (key, links) = (key.into(), [UNLINKED; 3]);
         let Terms { arguments, condition } = terms;
-        let binding = Binding { source, target, key, arguments, condition, by, links };
+        let is_suspended = false;
+        let binding =
+            Binding { source, target, key, arguments, condition, by, is_suspended, links };
         let id = self.slots.insert(binding);
         let (slots, hasher) = (&self.slots, &self.hasher);
         self.unique.insert_unique(hash, id, |&other| {
@@ -256,6 +260,16 @@ impl Bindings {
             next = binding.links[list as usize].next;
             Some((id, binding))
         })
+    }
+
+    /// Whether a binding shares one of its lists with as many as to be `count` together.
+    pub(super) fn is_among(&self, list: List, id: u32, count: usize) -> bool {
+        let links = |id: u32| self.get(id).links[list as usize];
+        let others = |next: fn(Links) -> u32| {
+            let next = |id: &u32| Some(next(links(*id))).filter(|next| *next != NONE);
+            std::iter::successors(Some(id), next).skip(1).take(count).count()
+        };
+        1 + others(|links| links.previous) + others(|links| links.next) >= count
     }
 
     /// How many slots there are, used or free.

@@ -12,6 +12,7 @@ mod headers;
 mod leaving;
 pub(crate) mod patterns;
 mod resolve;
+mod suspended;
 mod temporary;
 mod topology;
 pub(crate) mod vhost;

@@ -241,23 +241,16 @@ impl Router {
 
     /// Puts a binding on its lists, or takes it off them.
     fn relink(&mut self, id: u32, comes: bool) {
-        let &Binding { source, target, ref key, .. } = self.bindings.get(id);
+        let &Binding { source, target, .. } = self.bindings.get(id);
         let exchange = self.exchanges.get_mut(source);
         if comes {
             exchange.outgoing_count += 1;
         } else {
             exchange.outgoing_count -= 1;
         }
-        if let Some(patterns) = &mut exchange.patterns {
-            let node = patterns.insert(TOPIC.pattern(key));
-            let before = patterns.head(node);
-            let head = self.bindings.relink(List::Leaf, before, id, comes);
-            patterns.set_head(node, head);
-            if source == self.subjects
-                && (before == NONE) != (head == NONE)
-                && let Some(changes) = &mut self.subject_changes
-            {
-                changes.push((self.bindings.get(id).key.clone(), comes));
+        if exchange.patterns.is_some() {
+            if !self.bindings.get(id).is_suspended {
+                self.relink_pattern(id, comes);
             }
         } else if exchange.options.kind == ExchangeKind::Direct {
             self.bindings.relink_by_key(id, comes);
@@ -267,10 +260,27 @@ impl Router {
         } else if let Some(targets) = &mut exchange.all_targets {
             if comes { targets.add(target) } else { targets.remove(target) }
         }
+        let exchange = self.exchanges.get_mut(source);
         exchange.outgoing = self.bindings.relink(List::Source, exchange.outgoing, id, comes);
         let incoming = *self.incoming_mut(target);
         *self.incoming_mut(target) = self.bindings.relink(List::Target, incoming, id, comes);
         self.generation += 1;
+    }
+
+    /// Puts a binding of a topic exchange on the list of its pattern, or takes it off.
+    pub(super) fn relink_pattern(&mut self, id: u32, comes: bool) {
+        let &Binding { source, ref key, .. } = self.bindings.get(id);
+        let Some(patterns) = &mut self.exchanges.get_mut(source).patterns else { return };
+        let node = patterns.insert(TOPIC.pattern(key));
+        let before = patterns.head(node);
+        let head = self.bindings.relink(List::Leaf, before, id, comes);
+        patterns.set_head(node, head);
+        if source == self.subjects
+            && (before == NONE) != (head == NONE)
+            && let Some(changes) = &mut self.subject_changes
+        {
+            changes.push((self.bindings.get(id).key.clone(), comes));
+        }
     }
 
     /// Puts a new binding of a headers exchange into its index; false: it has no room for it.

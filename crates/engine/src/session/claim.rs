@@ -118,6 +118,8 @@ impl Engine {
             detached_at: None,
             expires_at: None,
             accounted: 0,
+            cursor: None,
+            is_draining: false,
         });
         if let Some(options) = claim.queue {
             self.create_own_queue(slot, *options, fx);

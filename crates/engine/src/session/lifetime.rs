@@ -38,6 +38,7 @@ impl Engine {
         }
         self.begin_expiry(slot, now);
         self.record_detach(slot, fx);
+        self.logs.session_detached(self.sessions[slot].number);
         self.begin_will_delay(now, slot, fx);
     }
 
@@ -62,6 +63,7 @@ impl Engine {
         if let Some(at) = session.expires_at.take() {
             self.timers.clear(at, Timer::Session(slot));
         }
+        self.drain_logs_of(slot);
     }
 
     /// Ends a session whose time has passed.
@@ -87,6 +89,9 @@ impl Engine {
         if let Some(queue) = self.queues.slot_of(session.queue) {
             self.delete_queue(queue, fx);
         }
+        if let Some(cursor) = &session.cursor {
+            self.leave_logs(session.number, cursor, fx);
+        }
         session
     }
 
@@ -103,6 +108,9 @@ impl Engine {
             self.drop_handed(&mut session, fx);
             if let Some(holder) = session.holder {
                 self.tell_session_lost(holder, &session.name, SessionLoss::Ended, fx);
+            }
+            if let Some(cursor) = &session.cursor {
+                self.leave_logs(session.number, cursor, fx);
             }
         }
     }

@@ -32,6 +32,7 @@ mod will;
 pub(crate) use self::registry::Sessions;
 
 use self::attributes::Attributes;
+use crate::kept::LogCursor;
 use crate::queue::entry::Entry;
 use crate::{ChannelId, Position, SessionExpiry, Time};
 use bytes::Bytes;
@@ -80,6 +81,10 @@ pub(crate) struct Session {
     pub(crate) expires_at: Option<Time>,
     /// What its user's account has of the memory that it takes.
     pub(crate) accounted: u64,
+    /// Where it is in logs, if messages wait for it there ([`crate::kept`]).
+    pub(crate) cursor: Option<Box<LogCursor>>,
+    /// It is among those that take what they missed.
+    pub(crate) is_draining: bool,
 }
 
 /// What a session takes in memory beside its texts and what it keeps.
@@ -104,7 +109,13 @@ impl Session {
             + self.shared.len();
         let numbers = numbers * NUMBER_BYTES;
         let will = self.will.as_ref().map_or(0, |will| will.bytes());
-        (SESSION_BYTES + texts + numbers + will) as u64
+        let cursor = self.cursor.as_ref().map_or(0, |cursor| cursor.bytes());
+        (SESSION_BYTES + texts + numbers + will + cursor) as u64
+    }
+
+    /// It has all that arrived in its logs before this.
+    pub(crate) fn log_position(&self) -> u64 {
+        self.cursor.as_ref().map_or(0, |cursor| cursor.at)
     }
 }
 

@@ -38,6 +38,11 @@ impl OwnQueue {
         OwnQueue { session, floor: 1, ..OwnQueue::default() }
     }
 
+    /// What has a place before that is judged before it is handed out.
+    pub(crate) fn judge_before(&mut self, place: u64) {
+        self.judged_before = self.judged_before.max(place);
+    }
+
     /// Whether the message at a place is flushed, where that matters.
     pub(super) fn is_flushed(&self, place: u64) -> bool {
         self.unflushed.front().is_none_or(|(_, first)| place < *first)

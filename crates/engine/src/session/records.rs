@@ -102,7 +102,7 @@ impl Engine {
     }
 
     /// Tells the account of its user what a session takes, where that is worth it.
-    pub(super) fn account_session(&mut self, slot: u32) {
+    pub(crate) fn account_session(&mut self, slot: u32) {
         let session = &mut self.sessions[slot];
         let bytes = session.memory_bytes();
         if bytes.abs_diff(session.accounted) < ACCOUNT_STEP && session.accounted > 0 {

@@ -59,6 +59,8 @@ impl Engine {
             detached_at: record.detached_at,
             expires_at: None,
             accounted: 0,
+            cursor: record.cursor.clone().map(Box::new),
+            is_draining: false,
         });
         self.account_session(slot);
         Ok(())
@@ -73,6 +75,9 @@ impl Engine {
         // Its queue is settled whether or not the session is there still.
         if let Record::Released { queue, place, .. } = record {
             self.replay_released(*queue, *place, fx)?;
+        }
+        if let Record::Drained { queue, entries, .. } = record {
+            self.replay_drained(*queue, entries, fx)?;
         }
         let slot = record.session().and_then(|number| self.sessions.numbered(number));
         let Some(slot) = slot else { return Ok(()) };
@@ -114,6 +119,12 @@ impl Engine {
             }
             Record::SharedLeft { queue, .. } => {
                 session.shared.remove(queue);
+            }
+            Record::CursorSet { cursor, .. } => session.cursor = cursor.clone().map(Box::new),
+            Record::Drained { at, .. } => {
+                if let Some(cursor) = &mut session.cursor {
+                    cursor.at = *at;
+                }
             }
             _ => unreachable!("only records about sessions come here"),
         }
@@ -163,6 +174,7 @@ impl Session {
             shared: Numbers(self.shared.iter().copied().collect()),
             handed: handed.collect(),
             will: self.will.as_ref().map(|will| (will.delay, will.retain, &will.message[..])),
+            cursor: self.cursor.as_deref().cloned(),
         }
     }
 }

@@ -26,6 +26,8 @@ pub struct Rebuild {
     delays: BTreeMap<u64, DelayRemains>,
     ended_delays: BTreeSet<u64>,
     retained: RetainedRemains,
+    /// Where the records of messages are.
+    positions: BTreeSet<Position>,
     /// Records of definitions, in order.
     definitions: Vec<(Position, Vec<u8>)>,
     /// Virtual hosts that are named, and those whose creation is recorded.
@@ -74,9 +76,7 @@ impl Rebuild {
                 self.take_message(position, places, message);
             }
             Record::PublishedOnce { session, number, places, message } => {
-                let mut received = Vec::new();
-                Record::Received { session, number }.write(&mut received);
-                self.definitions.push((position, received));
+                self.take_definition(position, &Record::Received { session, number });
                 self.take_message(position, places, message);
             }
             Record::Released { queue, place, .. } => {
@@ -85,7 +85,7 @@ impl Rebuild {
             }
             Record::HandedOver { queue, seq, to, entries, .. } => {
                 self.queues.entry(queue).or_default().gone.insert_range(seq, seq);
-                self.take_handed(to, entries);
+                self.take_references(to, entries);
             }
             Record::Settled { queue, ranges } => {
                 let gone = &mut self.queues.entry(queue).or_default().gone;
@@ -106,6 +106,15 @@ impl Rebuild {
                 self.named_vhosts.insert(vhost.to_owned());
                 let (vhost, by) = (vhost.to_owned(), by.to_owned());
                 self.delays.insert(number, DelayRemains { position, vhost, due, bytes, by });
+            }
+            Record::Trimmed { log, before } => {
+                let gone = &mut self.queues.entry(log).or_default().gone;
+                gone.insert_range(0, before.saturating_sub(1));
+            }
+            Record::Drained { session, at, queue, entries } => {
+                self.take_references(queue, entries);
+                let drained = Record::Drained { session, at, queue, entries: Vec::new() };
+                self.take_definition(position, &drained);
             }
             Record::DelayEnded { number } => drop(self.ended_delays.insert(number)),
             Record::Retained { vhost, .. } | Record::RetainedGone { vhost, .. } => {
@@ -131,6 +140,12 @@ impl Rebuild {
         }
     }
 
+    fn take_definition(&mut self, position: Position, definition: &Record<'_>) {
+        let mut record = Vec::new();
+        definition.write(&mut record);
+        self.definitions.push((position, record));
+    }
+
     fn take_retained(&mut self, position: Position, vhost: &str, record: &Record<'_>) {
         self.named_vhosts.insert(vhost.to_owned());
         self.malformed += u64::from(self.retained.look(position, record).is_err());
@@ -148,9 +163,11 @@ impl Rebuild {
         }
     }
 
-    fn take_handed(&mut self, queue: u64, entries: Vec<Entry>) {
+    /// Messages have come into a queue by reference, as far as their records are whole.
+    fn take_references(&mut self, queue: u64, entries: Vec<Entry>) {
         let messages = &mut self.queues.entry(queue).or_default().messages;
-        for Entry { seq, position, expires, bytes, lane: priority, .. } in entries {
+        for entry in entries.into_iter().filter(|it| self.positions.contains(&it.position)) {
+            let Entry { seq, position, expires, bytes, lane: priority, .. } = entry;
             // A record that the message was moved to later says where it is now.
             let found = FoundMessage { position, expires, bytes, priority };
             messages.entry(seq).or_insert(found);
@@ -162,6 +179,7 @@ impl Rebuild {
             self.malformed += 1;
             return;
         };
+        self.positions.insert(position);
         for place in places {
             let Ok(found) = FoundMessage::of(position, place.expires, message) else {
                 return;

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 /// The version of the layout; another one is refused.
-const VERSION: u8 = 17;
+const VERSION: u8 = 18;
 
 impl<'a> HeldRecord<'a> {
     pub(crate) fn of(

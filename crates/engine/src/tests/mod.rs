@@ -28,6 +28,8 @@ pub(crate) mod invariants;
 mod leaving;
 mod lifetimes;
 mod limits;
+mod logs;
+mod logs_model;
 mod long_ways;
 mod message_groups;
 mod messages;

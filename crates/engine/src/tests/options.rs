@@ -49,6 +49,7 @@ pub(super) fn queue_options(words: &Words<'_>) -> QueueOptions {
             _ => Durability::Flushed,
         },
         settle_timeout: words.millis("timeout"),
+        is_log: false,
         other: Arguments::new(),
     }
 }

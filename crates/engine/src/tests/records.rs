@@ -2,6 +2,7 @@
 
 use super::TestHost;
 use crate::interface::message::NO_ANNOTATIONS;
+use crate::kept::{LogCursor, LogPart};
 use crate::queue::entry::{Entry, Fetch};
 use crate::queue::stored::{Incoming, Stored};
 use crate::selector::{Filter, ParseOptions};
@@ -248,6 +249,13 @@ fn golden_subscriptions() {
     );
 }
 
+/// Where a session is in a log, and that in bytes.
+fn cursor() -> (LogCursor, String) {
+    let part = LogPart { log: 1, from: 2, until: u64::MAX, dropped: 0 };
+    let bytes = "01 0300000000000000 01 01000000000000000200000000000000ffffffffffffffff";
+    (LogCursor { at: 3, parts: vec![part] }, bytes.replace(' ', ""))
+}
+
 #[test]
 fn golden_sessions() {
     let held = SessionRecord {
@@ -265,10 +273,11 @@ fn golden_sessions() {
         shared: Numbers(Vec::new()),
         handed: Vec::new(),
         will: None,
+        cursor: None,
     };
     golden(
         &Record::SessionPut(held.clone()),
-        "031e0100000000000000012f0173017501020000000000000000027374 0000000000000000 0000000000 00"
+        "031e0100000000000000012f0173017501020000000000000000027374 0000000000000000 0000000000 00 00"
             .replace(' ', "")
             .as_str(),
     );
@@ -276,11 +285,12 @@ fn golden_sessions() {
     let detached = SessionRecord { expiry, detached_at: Some(Time(3)), state: b"", ..held.clone() };
     golden(
         &Record::SessionPut(detached),
-        "031e0100000000000000012f017301750201030000000000000000 0000000000000000 0000000000 00"
+        "031e0100000000000000012f017301750201030000000000000000 0000000000000000 0000000000 00 00"
             .replace(' ', "")
             .as_str(),
     );
     let will = blob();
+    let (cursor, cursor_bytes) = cursor();
     let full = SessionRecord {
         queue: 4,
         attributes: vec![(b"k", b"v")],
@@ -289,12 +299,13 @@ fn golden_sessions() {
         shared: Numbers(vec![6]),
         handed: vec![(7, 6, true)],
         will: Some((Duration::from_micros(7), true, &will)),
+        cursor: Some(cursor),
         ..held
     };
     golden(
         &Record::SessionPut(full),
         &format!(
-            "031e0100000000000000012f0173017501020000000000000000027374{}{}",
+            "031e0100000000000000012f0173017501020000000000000000027374{}{}{cursor_bytes}",
             "0400000000000000 01016b0176 0201ac02 0105 0106 010700000000000000060000000000000001 \
              01070000000000000001"
                 .replace(' ', ""),
@@ -311,6 +322,20 @@ fn golden_sessions() {
         "031f0100000000000000030000000000000000",
     );
     golden(&Record::SessionEnded { number: 1 }, "03200100000000000000");
+}
+
+#[test]
+fn golden_logs() {
+    let (cursor, cursor_bytes) = cursor();
+    golden(
+        &Record::CursorSet { session: 1, cursor: Some(cursor) },
+        &format!("03460100000000000000{cursor_bytes}"),
+    );
+    golden(
+        &Record::Drained { session: 1, at: 2, queue: 3, entries: Vec::new() },
+        "034701000000000000000200000000000000030000000000000000",
+    );
+    golden(&Record::Trimmed { log: 1, before: 2 }, "034801000000000000000200000000000000");
 }
 
 #[test]
@@ -373,8 +398,8 @@ fn golden_snapshot_of_sessions() {
     // The number of the next session, the two that are recorded, the end.
     let sessions = "0400000000000000\
         030100000000000000012f017303616e6e01d007000000000000000273740000000000000000\
-        000000000000030300000000000000012f017503616e6e020100ca9a3b00000000000000000000000000000000\
-        00000000";
+        00000000000000030300000000000000012f017503616e6e020100ca9a3b000000000000000000000000000000000000\
+        000000";
     assert!(hex(&whole).ends_with(sessions), "{}", hex(&whole));
     host.engine.begin_snapshot();
     let pieces = host.engine.take_snapshot().unwrap();
@@ -431,7 +456,7 @@ fn kept() -> TestHost {
 
 /// That in bytes.
 const KEPT: &str = "\
-    1103000000000000000100000000000000000000000000000001012f0700000001000000000a616d712e646972656374\
+    1203000000000000000100000000000000000000000000000001012f0700000001000000000a616d712e646972656374\
     000001000000000a616d712e66616e6f7574010001000000000b616d712e686561646572730300010000000009616d71\
     2e6d617463680300010000000009616d712e746f7069630200010000000001780001010000000001026d650468617368\
     0000020100000000000000012f0171010002070401780902020000000000000000000200000000000000030103019880\
@@ -457,7 +482,7 @@ fn golden_snapshot() {
     let mut older = golden;
     older[0] -= 1;
     let why = TestHost::new().engine.restore(&older).unwrap_err();
-    assert!(why.starts_with("the store has format 16; this program reads format 17"), "{why}");
+    assert!(why.starts_with("the store has format 17; this program reads format 18"), "{why}");
 }
 
 #[test]

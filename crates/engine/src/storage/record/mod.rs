@@ -6,6 +6,7 @@
 mod options;
 
 use crate::interface::limits::ANNOTATION_BYTES_MAX;
+use crate::kept::{LogCursor, LogPart};
 use crate::queue::entry::Entry;
 use crate::queue::page;
 use crate::selector::Filter;
@@ -132,6 +133,8 @@ pub(crate) struct SessionRecord<'a> {
     pub(crate) handed: Vec<(u64, u64, bool)>,
     /// Its will: the delay, whether it is to be retained, and the message.
     pub(crate) will: Option<(Duration, bool, &'a [u8])>,
+    /// Where it is in logs, if messages wait for it there.
+    pub(crate) cursor: Option<LogCursor>,
 }
 
 /// A durable named subscription.
@@ -268,6 +271,12 @@ codec_enum! {
             to: u64,
             entries: Vec<Entry>
         },
+        /// Where a session is in logs from now on; `None`: in none.
+        70 CursorSet { session: u64, cursor: Option<LogCursor> },
+        /// A session has come that far in its logs, and these messages of them are in its queue.
+        71 Drained { session: u64, at: u64, queue: u64, entries: Vec<Entry> },
+        /// Messages of a log before a number are gone, no page in part.
+        72 Trimmed { log: u64, before: u64 },
     }
 }
 
@@ -282,7 +291,11 @@ codec_fields!(<'a> Responses: messages, within);
 codec_fields!(<'a> ExchangeRules: publish, subscribe);
 codec_fields!(<'a> SubjectPermissions: publish, subscribe, responses);
 codec_fields!(<'a> SessionRecord<'a>: number, vhost, name, user, expiry, detached_at, state, queue,
-    attributes, received, released, shared, handed, will);
+    attributes, received, released, shared, handed, will, cursor);
+codec_fields!(<'a> LogCursor: at, parts);
+codec_as!(LogPart as (u64, u64, u64):
+    |part| (part.log, part.from, part.until),
+    |(log, from, until)| Ok(LogPart { log, from, until, dropped: 0 }));
 codec_fields!(<'a> SubscriptionRecord<'a>: owner, name, shared, source, keys, filter, not_from);
 codec_as!(Requeued as (Varint, Varint, u32):
     |message| (Varint(message.queue), Varint(message.seq), message.requeues),
@@ -418,7 +431,9 @@ impl<'a> Record<'a> {
             | Record::WillSet { session, .. }
             | Record::WillGone { session }
             | Record::SharedJoined { session, .. }
-            | Record::SharedLeft { session, .. } => Some(session),
+            | Record::SharedLeft { session, .. }
+            | Record::CursorSet { session, .. }
+            | Record::Drained { session, .. } => Some(session),
             _ => None,
         }
     }

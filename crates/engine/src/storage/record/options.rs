@@ -11,6 +11,10 @@ use crate::{
 /// Bytes of a stored filter's text, and terms: operators may have lowered limits since it was made.
 const FILTER_BYTES_MAX: usize = 1 << 20;
 
+/// Flags of a queue's options.
+const AUTO_DELETE: u8 = 1;
+const LOG: u8 = 2;
+
 /// Its text, and how that was read.
 impl Codec<'_> for Filter {
     fn encode(&self, writer: &mut Writer<'_>) {
@@ -31,13 +35,18 @@ impl Codec<'_> for Filter {
 /// Without `exclusive`: what is exclusive is never recorded.
 impl Codec<'_> for QueueOptions {
     fn encode(&self, writer: &mut Writer<'_>) {
-        (self.durable, self.auto_delete).encode(writer);
+        let how = u8::from(self.auto_delete) * AUTO_DELETE + u8::from(self.is_log) * LOG;
+        (self.durable, how).encode(writer);
         write_options(writer, QUEUE_OPTIONS, self);
         writer.put(&self.other);
     }
     fn decode(reader: &mut Reader<'_>) -> Result<QueueOptions, Malformed> {
-        let (durable, auto_delete) = reader.get()?;
-        let mut options = QueueOptions { durable, auto_delete, ..QueueOptions::default() };
+        let (durable, how) = reader.get::<(bool, u8)>()?;
+        let (auto_delete, is_log) = (how & AUTO_DELETE != 0, how & LOG != 0);
+        if how > AUTO_DELETE + LOG {
+            return Err(format!("flags {how} of a queue are unknown"));
+        }
+        let mut options = QueueOptions { durable, auto_delete, is_log, ..QueueOptions::default() };
         read_options(reader, QUEUE_OPTIONS, &mut options)?;
         options.other = reader.get()?;
         Ok(options)

@@ -137,6 +137,11 @@ impl Engine {
                     router.unbind(source, &target, key, terms).map(|_| ())
                 })?;
             }
+            Record::Trimmed { log, before } => {
+                if let Some(slot) = self.queues.slot_of(log) {
+                    self.trim_log(slot, before, fx);
+                }
+            }
             Record::Subscribed { queue, subscription } => {
                 self.restore_subscription(queue, subscription)?;
             }
@@ -151,7 +156,9 @@ impl Engine {
             | Record::WillSet { .. }
             | Record::WillGone { .. }
             | Record::SharedJoined { .. }
-            | Record::SharedLeft { .. } => self.replay_session(&record, fx)?,
+            | Record::SharedLeft { .. }
+            | Record::CursorSet { .. }
+            | Record::Drained { .. } => self.replay_session(&record, fx)?,
             Record::SharedQueue { queue, group } => self.restore_shared(queue, group),
             record => self.replay_access(&record, fx)?,
         }
@@ -256,7 +263,6 @@ impl Engine {
         let queue = self.queues.remove(slot).expect("the caller looked it up");
         self.forget_declarer(&queue);
         let vhost = &mut self.topology.vhosts[queue.vhost];
-        vhost.queues -= 1;
         vhost.router.hold_auto_delete(true);
         vhost.router.queue_removed(QueueKey(slot));
         vhost.router.tally.went(queue.by, queue.definition_bytes());
@@ -297,6 +303,26 @@ impl Engine {
                 mark: self.storage.mark,
             });
             fx.retain(position, 1);
+        }
+        Ok(())
+    }
+
+    /// Messages of logs are in a session's queue, too.
+    pub(crate) fn replay_drained<F: Effects>(
+        &mut self,
+        queue: u64,
+        entries: &[Entry],
+        fx: &mut F,
+    ) -> Result<(), String> {
+        let mark = self.storage.mark;
+        let Some(queue) = self.queues.numbered(queue) else { return Ok(()) };
+        for entry in entries {
+            if entry.seq < queue.next_seq {
+                return Err(format!("message {} of queue '{}' again", entry.seq, queue.name));
+            }
+            queue.next_seq = entry.seq + 1;
+            fx.retain(entry.position, 1);
+            queue.push(Entry { lane: 0, mark, ..entry.without_message() });
         }
         Ok(())
     }
@@ -431,6 +457,7 @@ impl Engine {
         self.watch_retained();
         self.sessions_recovered(now);
         self.drop_memberless(fx);
+        self.logs_recovered(fx);
         self.drop_what_is_too_much(now, fx);
         let lanes = self.queues.iter().flat_map(|(_, queue)| queue.lanes.iter());
         let mut entries = lanes.flat_map(|lane| lane.entries());
