@@ -57,7 +57,7 @@ pub use crate::interface::memory::{HeldMemory, MemoryKind};
 pub use crate::interface::message::{
     Annotations, Content, Death, DeathReason, Format, MessageView, is_body_apart,
 };
-pub use crate::interface::name::fitting_name;
+pub use crate::interface::name::{fitting_name, fnv_1a};
 pub use crate::interface::named_subscription::{
     NamedSubscriptionListing, OpenSubscription, SubscriptionInfo,
 };

@@ -20,8 +20,9 @@ pub fn fitting_name(name: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{}#{:016x}", &name[..end], fnv_1a(name.as_bytes())))
 }
 
-/// The FNV-1a hash of 64 bits.
-pub(crate) fn fnv_1a(bytes: &[u8]) -> u64 {
+/// The FNV-1a hash of 64 bits: tells apart what nobody chooses to look alike.
+#[must_use]
+pub fn fnv_1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })

@@ -237,15 +237,7 @@ impl Handler {
         let source = exchange_name(exchange)?;
         let name = self.queue_name(index, queue)?;
         let key = if queue.is_empty() && key.is_empty() { name.clone() } else { key.to_owned() };
-        let filter = mapping::binding_filter(&source, &self.vhost, arguments)?;
-        Ok(Binding {
-            source,
-            target: BindingTarget::Queue(name),
-            key,
-            arguments: mapping::binding_arguments(arguments),
-            filter,
-            not_from: None,
-        })
+        mapping::binding(&self.vhost, source, BindingTarget::Queue(name), key, arguments)
     }
 
     fn queue_method<'m>(&self, index: usize, method: &Method<'m>) -> Result<Lowered<'m>, Fault> {
@@ -546,14 +538,9 @@ fn exchange_binding(
     vhost: &str,
     arguments: Table<'_>,
 ) -> Result<Binding, Fault> {
-    Ok(Binding {
-        source: exchange_name(source)?,
-        target: BindingTarget::Exchange(exchange_name(destination)?),
-        key: key.to_owned(),
-        arguments: mapping::binding_arguments(arguments),
-        filter: mapping::binding_filter(source, vhost, arguments)?,
-        not_from: None,
-    })
+    let source = exchange_name(source)?;
+    let target = BindingTarget::Exchange(exchange_name(destination)?);
+    mapping::binding(vhost, source, target, key.to_owned(), arguments)
 }
 
 /// A method that only brokers send, or that makes no sense where it came.

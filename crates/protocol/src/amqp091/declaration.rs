@@ -50,16 +50,8 @@ pub fn binding(
     key: &str,
     arguments: &Arguments,
 ) -> Result<Binding, String> {
-    with_table(arguments, |table| {
-        Ok(Binding {
-            source: source.to_owned(),
-            target,
-            key: key.to_owned(),
-            arguments: mapping::binding_arguments(table),
-            filter: mapping::binding_filter(source, vhost, table)?,
-            not_from: None,
-        })
-    })
+    let (source, key) = (source.to_owned(), key.to_owned());
+    with_table(arguments, |table| mapping::binding(vhost, source, target, key, table))
 }
 
 /// The arguments that a queue was declared with, but those at their defaults.
@@ -133,11 +125,12 @@ fn is_within(value: &Value, depth: usize) -> bool {
 
 fn put_entries(table: &mut TableWriter<'_>, arguments: &Arguments) {
     for (name, value) in arguments {
-        put(table.value(name), value);
+        put_value(table.value(name), value);
     }
 }
 
-fn put(writer: ValueWriter<'_>, value: &Value) {
+/// Appends a value in this protocol's types.
+pub(super) fn put_value(writer: ValueWriter<'_>, value: &Value) {
     match value {
         Value::Null => writer.void(),
         Value::Bool(value) => writer.bool(*value),
@@ -146,7 +139,7 @@ fn put(writer: ValueWriter<'_>, value: &Value) {
         Value::Text(text) => writer.text(text),
         Value::Bytes(bytes) => writer.bytes(bytes),
         Value::Timestamp(seconds) => writer.timestamp(*seconds),
-        Value::List(items) => writer.array(items, put),
+        Value::List(items) => writer.array(items, put_value),
         Value::Map(map) => writer.table(|table| put_entries(table, map)),
     }
 }

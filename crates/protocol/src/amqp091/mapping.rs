@@ -7,8 +7,8 @@ use super::jms_selector;
 use super::mismatch;
 use angarium_engine::selector::{self, Filter, ParseOptions};
 use angarium_engine::{
-    Arguments, EXCHANGE_OPTIONS, ExchangeKind, ExchangeOptions, MILLIS_MAX, OptionDefinition,
-    QUEUE_OPTIONS, QueueOptions, QueueType, Refusal, RefusalKind, Value,
+    Arguments, Binding, BindingTarget, EXCHANGE_OPTIONS, ExchangeKind, ExchangeOptions, MILLIS_MAX,
+    OptionDefinition, QUEUE_OPTIONS, QueueOptions, QueueType, Refusal, RefusalKind, Value,
 };
 use std::time::Duration;
 
@@ -250,12 +250,21 @@ pub(super) fn consumer_filter(
     filter(table, &Declared { noun: "queue", name: queue, vhost })
 }
 
-/// Which messages a binding takes, where its arguments say so.
-pub(super) fn binding_filter(
-    exchange: &str,
+/// A binding in a virtual host, with what its arguments say.
+pub(super) fn binding(
     vhost: &str,
+    source: String,
+    target: BindingTarget,
+    key: String,
     table: Table<'_>,
-) -> Result<Option<Filter>, Fault> {
+) -> Result<Binding, Fault> {
+    let filter = binding_filter(&source, vhost, table)?;
+    let arguments = binding_arguments(table);
+    Ok(Binding { source, target, key, arguments, filter, not_from: None })
+}
+
+/// Which messages a binding takes, where its arguments say so.
+fn binding_filter(exchange: &str, vhost: &str, table: Table<'_>) -> Result<Option<Filter>, Fault> {
     let what = Declared { noun: "exchange", name: exchange, vhost };
     let term = match table.get(JMS_SELECTOR_ARGUMENT) {
         None => return filter(table, &what),

@@ -4,6 +4,7 @@ use super::codec::properties::{self, Properties};
 use super::codec::table::ValueWriter;
 use super::codec::wire::truncated;
 use super::codec::{FieldValue, put_table, table};
+use super::declaration::put_value;
 use super::mapping;
 use crate::properties::{HeaderValue, Property, REPLY_TO_HEADER, TextProperty, text};
 use crate::translation::{amended, visit};
@@ -182,21 +183,15 @@ impl Collected {
 /// One value as it is, several as an array.
 fn put_values(value: ValueWriter<'_>, values: &[Value]) {
     match values {
-        [only] => put_value(value, only),
-        several => value.array(several, put_value),
+        [only] => put_flat(value, only),
+        several => value.array(several, put_flat),
     }
 }
 
 /// A value in this protocol's types; what is nested as JSON.
-fn put_value(writer: ValueWriter<'_>, value: &Value) {
+fn put_flat(writer: ValueWriter<'_>, value: &Value) {
     match value {
-        Value::Text(text) => writer.text(text),
-        Value::Bytes(bytes) => writer.bytes(bytes),
-        Value::Bool(value) => writer.bool(*value),
-        Value::Int(value) => writer.int(*value),
-        Value::Float(value) => writer.float(*value),
-        Value::Null => writer.void(),
-        Value::Timestamp(seconds) => writer.timestamp(*seconds),
-        other => writer.text(&text(other)),
+        Value::List(_) | Value::Map(_) => writer.text(&text(value)),
+        flat => put_value(writer, flat),
     }
 }

@@ -13,7 +13,7 @@ use super::step::{Begun, Step, message_id};
 use super::values::{arguments, arguments_map, key_text, list, put, queue_arguments};
 use angarium_engine::{
     Arguments, Binding, BindingTarget, EXCHANGE_OPTIONS, ExchangeKind, ExchangeOptions,
-    QUEUE_OPTIONS, QueueDescription, QueueOptions, Refusal, RefusalKind, Reply, Request,
+    QUEUE_OPTIONS, QueueDescription, QueueOptions, Refusal, RefusalKind, Reply, Request, fnv_1a,
 };
 
 /// Octets of a request at most.
@@ -398,9 +398,5 @@ fn digest(arguments: &Arguments) -> String {
     if arguments.is_empty() {
         return String::new();
     }
-    let bytes = arguments_map(arguments);
-    let hash = bytes.bytes().iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, octet| {
-        (hash ^ u64::from(*octet)).wrapping_mul(0x100_0000_01b3)
-    });
-    format!("{hash:016x}")
+    format!("{:016x}", fnv_1a(arguments_map(arguments).bytes()))
 }

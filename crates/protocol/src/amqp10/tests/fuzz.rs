@@ -9,9 +9,47 @@ use crate::tests::fuzz::{self, Fuzzed};
 use crate::tests::host::TestHost;
 use crate::tests::random::Random;
 
-struct Amqp10;
+/// A dialogue with a broker of the usual settings, whose parts are frames.
+pub(super) trait Dialogue {
+    /// Most parts that follow the beginning.
+    const PARTS_MAX: usize = 40;
+    /// What follows the beginning, changed or not, in any order.
+    fn parts() -> Vec<Vec<u8>>;
+    /// What comes first, unchanged.
+    fn beginning(parts: &[Vec<u8>], random: &mut Random) -> Vec<u8>;
+    /// Changes a part.
+    fn mutate(part: &mut Vec<u8>, random: &mut Random) {
+        mutate_frame(part, random);
+    }
+    /// A host and a connection that has sent nothing.
+    fn connect() -> (TestHost, usize) {
+        let Client { host, number } = Client::accepted(Settings::default());
+        (host, number)
+    }
+}
 
-impl Fuzzed for Amqp10 {
+impl<D: Dialogue> Fuzzed for D {
+    const PARTS_MAX: usize = D::PARTS_MAX;
+    fn parts() -> Vec<Vec<u8>> {
+        D::parts()
+    }
+    fn beginning(parts: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
+        D::beginning(parts, random)
+    }
+    fn mutate(part: &mut Vec<u8>, random: &mut Random) {
+        D::mutate(part, random);
+    }
+    fn connect() -> (TestHost, usize) {
+        D::connect()
+    }
+    fn check_output(output: &[u8]) {
+        show::lines(output);
+    }
+}
+
+struct Recorded;
+
+impl Dialogue for Recorded {
     fn parts() -> Vec<Vec<u8>> {
         let bytes = recorded();
         let mut rest = &bytes[login("guest").len()..];
@@ -29,18 +67,10 @@ impl Fuzzed for Amqp10 {
         [login("guest"), first.concat()].concat()
     }
 
-    fn mutate(frame: &mut Vec<u8>, random: &mut Random) {
-        mutate_frame(frame, random);
-    }
-
     fn connect() -> (TestHost, usize) {
         let settings = Settings { body_bytes_max: 1 << 40, ..Settings::default() };
         let Client { host, number } = Client::accepted(settings);
         (host, number)
-    }
-
-    fn check_output(output: &[u8]) {
-        show::lines(output);
     }
 }
 
@@ -75,16 +105,16 @@ pub(super) fn mutate_frame(frame: &mut Vec<u8>, random: &mut Random) {
 
 #[test]
 fn changed_connections_do_no_harm() {
-    fuzz::changed::<Amqp10>(0..1_000);
+    fuzz::changed::<Recorded>(0..1_000);
 }
 
 #[test]
 fn noise_does_no_harm() {
-    fuzz::noise::<Amqp10>(0..500);
+    fuzz::noise::<Recorded>(0..500);
 }
 
 #[test]
 #[ignore = "runs for minutes; cargo test --release -- --ignored fuzz_long"]
 fn fuzz_long() {
-    fuzz::long::<Amqp10>();
+    fuzz::long::<Recorded>();
 }

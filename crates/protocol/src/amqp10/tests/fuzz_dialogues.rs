@@ -4,7 +4,7 @@
 use super::client::{
     Client, begin, closing, credit, data, frame, login, open, receiver, sender, settled, transfer,
 };
-use super::fuzz::mutate_frame;
+use super::fuzz::{Dialogue, mutate_frame};
 use super::show;
 use crate::amqp10::Settings;
 use crate::amqp10::codec::{
@@ -23,15 +23,10 @@ fn begun() -> Vec<u8> {
     [login("guest"), frame(0, &open(), &[]), frame(0, &begin(100), &[])].concat()
 }
 
-fn connect() -> (TestHost, usize) {
-    let Client { host, number } = Client::accepted(Settings::default());
-    (host, number)
-}
-
 /// Frames of type SASL, in any order, and what comes before and behind them.
 struct Logins;
 
-impl Fuzzed for Logins {
+impl Dialogue for Logins {
     const PARTS_MAX: usize = 8;
 
     fn parts() -> Vec<Vec<u8>> {
@@ -70,19 +65,11 @@ impl Fuzzed for Logins {
         }
     }
 
-    fn mutate(part: &mut Vec<u8>, random: &mut Random) {
-        mutate_frame(part, random);
-    }
-
     fn connect() -> (TestHost, usize) {
-        let (mut host, number) = connect();
+        let Client { mut host, number } = Client::accepted(Settings::default());
         let verifier = crate::scram::Verifier::of_password("guest", b"salt", 8).to_string();
         host.store_password("guest", &verifier);
         (host, number)
-    }
-
-    fn check_output(output: &[u8]) {
-        show::lines(output);
     }
 }
 
@@ -140,7 +127,7 @@ fn filter_set(filters: &[(&str, &OwnedValue)]) -> OwnedValue {
     })
 }
 
-impl Fuzzed for FilterSets {
+impl Dialogue for FilterSets {
     fn parts() -> Vec<Vec<u8>> {
         let mut message = Vec::new();
         let properties = Properties { subject: Some("order"), ..Properties::default() };
@@ -187,20 +174,12 @@ impl Fuzzed for FilterSets {
         }
         mutate_frame(part, random);
     }
-
-    fn connect() -> (TestHost, usize) {
-        connect()
-    }
-
-    fn check_output(output: &[u8]) {
-        show::lines(output);
-    }
 }
 
 /// Transactions that are declared, used and discharged.
 struct Transactions;
 
-impl Fuzzed for Transactions {
+impl Dialogue for Transactions {
     fn parts() -> Vec<Vec<u8>> {
         let asked = |id, request: &mut dyn FnMut(&mut Vec<u8>)| {
             let mut message = Vec::new();
@@ -245,24 +224,12 @@ impl Fuzzed for Transactions {
         ]
         .concat()
     }
-
-    fn mutate(part: &mut Vec<u8>, random: &mut Random) {
-        mutate_frame(part, random);
-    }
-
-    fn connect() -> (TestHost, usize) {
-        connect()
-    }
-
-    fn check_output(output: &[u8]) {
-        show::lines(output);
-    }
 }
 
 /// Requests to `/management` and `$management`.
 struct Requests;
 
-impl Fuzzed for Requests {
+impl Dialogue for Requests {
     fn parts() -> Vec<Vec<u8>> {
         let queue = OwnedValue::map(|map| {
             map.put(&"durable", &true);
@@ -345,18 +312,6 @@ impl Fuzzed for Requests {
             frame(0, &Attach { name: "answers", ..receiver(3, "answers") }, &[]),
         ]
         .concat()
-    }
-
-    fn mutate(part: &mut Vec<u8>, random: &mut Random) {
-        mutate_frame(part, random);
-    }
-
-    fn connect() -> (TestHost, usize) {
-        connect()
-    }
-
-    fn check_output(output: &[u8]) {
-        show::lines(output);
     }
 }
 

@@ -5,7 +5,7 @@ use super::super::views::json_object;
 use super::broker::node_name;
 use super::rates::{Counts, Rates, counts_of_queue, lengths};
 use crate::reactor::Shard;
-use angarium_engine::{Arguments, BindingListing, ExchangeListing, QueueListing};
+use angarium_engine::{Arguments, BindingListing, ExchangeListing, QueueListing, fnv_1a};
 use angarium_protocol::amqp091::declaration;
 use serde_json::{Map, Value, json};
 use std::ops::Range;
@@ -159,11 +159,7 @@ pub(super) fn properties_key(key: &str, with: &Arguments) -> String {
         return if key.is_empty() { "~".to_owned() } else { shown };
     }
     let text = Value::from(arguments(with)).to_string();
-    // Only tells bindings apart: FNV-1a.
-    let sum = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
-        (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    format!("{shown}~{sum:016x}")
+    format!("{shown}~{:016x}", fnv_1a(text.as_bytes()))
 }
 
 /// As it may be a part of an address.
