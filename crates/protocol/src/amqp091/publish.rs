@@ -12,7 +12,6 @@ use super::frame::{self, FrameError, HEAD_BYTES, Head};
 use super::mapping;
 use super::{DIRECT_REPLY_TO, codec::Method};
 use crate::amqp091::handler::{Handler, Part, State, syntax};
-use crate::properties::DELAY_HEADER;
 use crate::{Context, Host};
 use angarium_engine::{Bytes, Outcome, Publish, Retain, Settle};
 use std::time::Duration;
@@ -370,7 +369,9 @@ impl Handler {
                 ttl: None,
             },
         };
-        if scan.has_routing_headers
+        if scan.cc.is_some()
+            || scan.bcc.is_some()
+            || scan.delay.is_some()
             || scan.expiration.is_some()
             || scan.reply_to.is_some()
             || scan.user_id.is_some()
@@ -401,21 +402,16 @@ impl Handler {
     ) -> Result<(), Fault> {
         self.check_user(scan)?;
         let ttl = scan.expiration.map(mapping::expiration).transpose()?;
-        let mut after = None;
         let mut also_to = Vec::new();
         let mut edit = Edit::default();
-        let headers = scan.headers.filter(|_| scan.has_routing_headers).unwrap_or_default();
-        for entry in headers.entries() {
-            match entry.name {
-                "CC" => routing_keys(entry.value, &mut also_to)?,
-                "BCC" => {
-                    routing_keys(entry.value, &mut also_to)?;
-                    edit.drop_headers = &["BCC"];
-                }
-                DELAY_HEADER => after = delay(entry.value),
-                _ => {}
-            }
+        if let Some(keys) = scan.cc {
+            routing_keys(keys, &mut also_to)?;
         }
+        if let Some(keys) = scan.bcc {
+            routing_keys(keys, &mut also_to)?;
+            edit.drop_headers = &["BCC"];
+        }
+        let after = scan.delay.and_then(delay);
         if scan.reply_to == Some(DIRECT_REPLY_TO.as_bytes()) {
             let Some(inbox) = &self.channels.all[index].inbox else {
                 let text = "fast reply consumer does not exist";

@@ -85,16 +85,16 @@ fn flagged<T>(
     if flags & flag == 0 { Ok(None) } else { read().map(Some) }
 }
 
-/// Headers that say where a message goes, and when.
-pub const ROUTING_HEADERS: [&str; 3] = ["CC", "BCC", "x-delay"];
-
-/// What a broker must know of a message; the rest is only checked to be well-formed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What a broker must know of a message; the rest is only checked to be well-formed. Of several headers of
+/// one name, the first counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Scan<'a> {
-    /// Application headers.
-    pub headers: Option<Table<'a>>,
-    /// One of these has a name that [`ROUTING_HEADERS`] has.
-    pub has_routing_headers: bool,
+    /// The header `CC`: further routing keys.
+    pub cc: Option<FieldValue<'a>>,
+    /// The header `BCC`: further routing keys, which those who get the message do not see.
+    pub bcc: Option<FieldValue<'a>>,
+    /// The header `x-delay`: how long the message is held back.
+    pub delay: Option<FieldValue<'a>>,
     /// 2: persistent.
     pub delivery_mode: u8,
     /// 0 where none is set.
@@ -115,17 +115,17 @@ pub fn scan(raw: &[u8]) -> Result<Scan<'_>, Malformed> {
     let flags = read_flags(r)?;
     flagged(flags, CONTENT_TYPE, || r.short_bytes())?;
     flagged(flags, CONTENT_ENCODING, || r.short_bytes())?;
-    let mut has_routing_headers = false;
-    let see = |name: &[u8]| {
-        has_routing_headers |= ROUTING_HEADERS.iter().any(|it| it.as_bytes() == name);
-    };
-    let mut scan = Scan {
-        headers: flagged(flags, HEADERS, || table::checked_headers_with(r.long_str()?, see))?,
-        delivery_mode: flagged(flags, DELIVERY_MODE, || r.octet())?.unwrap_or(0),
-        priority: flagged(flags, PRIORITY, || r.octet())?.unwrap_or(0),
-        ..Scan::default()
-    };
-    scan.has_routing_headers = has_routing_headers;
+    let mut scan = Scan::default();
+    flagged(flags, HEADERS, || {
+        table::checked_headers_with(r.long_str()?, |name, value| match name {
+            b"CC" => _ = scan.cc.get_or_insert(value),
+            b"BCC" => _ = scan.bcc.get_or_insert(value),
+            b"x-delay" => _ = scan.delay.get_or_insert(value),
+            _ => {}
+        })
+    })?;
+    scan.delivery_mode = flagged(flags, DELIVERY_MODE, || r.octet())?.unwrap_or(0);
+    scan.priority = flagged(flags, PRIORITY, || r.octet())?.unwrap_or(0);
     if flags & (PRIORITY - 1) != 0 {
         scan_rest(flags, r, &mut scan)?;
     }

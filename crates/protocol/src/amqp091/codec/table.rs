@@ -64,20 +64,20 @@ pub fn checked(bytes: &[u8]) -> Result<Table<'_>, Malformed> {
 
 /// Checks a message's headers, which are handed on as they are: their names may have any bytes.
 pub fn checked_headers(bytes: &[u8]) -> Result<Table<'_>, Malformed> {
-    checked_headers_with(bytes, |_| {})
+    checked_headers_with(bytes, |_, _| {})
 }
 
-/// The same; `see` gets the name of each header.
+/// The same; `see` gets the name and the value of each header.
 #[inline]
-pub(super) fn checked_headers_with(
-    bytes: &[u8],
-    mut see: impl FnMut(&[u8]),
-) -> Result<Table<'_>, Malformed> {
+pub(super) fn checked_headers_with<'a>(
+    bytes: &'a [u8],
+    mut see: impl FnMut(&'a [u8], FieldValue<'a>),
+) -> Result<Table<'a>, Malformed> {
     let check = Check { takes_any_name: true };
     let mut reader = Reader::new(bytes);
     while !reader.rest().is_empty() {
-        see(reader.short_bytes().map_err(|_| BAD_NAME)?);
-        check.value(&mut reader, 1)?;
+        let name = reader.short_bytes().map_err(|_| BAD_NAME)?;
+        see(name, check.value(&mut reader, 1)?);
     }
     Ok(Table(bytes))
 }
@@ -126,16 +126,17 @@ impl Check {
     }
 
     /// A value of the table or array at this depth.
-    fn value(self, reader: &mut Reader<'_>, depth: usize) -> Result<(), Malformed> {
+    fn value<'a>(self, reader: &mut Reader<'a>, depth: usize) -> Result<FieldValue<'a>, Malformed> {
         let value = read_value(reader)?;
         if depth == DEPTH_MAX && matches!(value, FieldValue::Table(_) | FieldValue::Array(_)) {
             return Err(Malformed("tables are nested more than 32 deep"));
         }
         match value {
-            FieldValue::Table(table) => self.entries(table.0, depth + 1),
-            FieldValue::Array(array) => self.values(array.0, depth + 1),
-            _ => Ok(()),
+            FieldValue::Table(table) => self.entries(table.0, depth + 1)?,
+            FieldValue::Array(array) => self.values(array.0, depth + 1)?,
+            _ => {}
         }
+        Ok(value)
     }
 }
 
