@@ -7,7 +7,7 @@
 //! | `/exchanges/e/k`, `/exchange/e/k` | the exchange `e` with the routing key `k` |
 //! | `/exchanges/e` | the exchange `e`; the key is the message's subject |
 //! | `t::q` | the queue `q`, which gets what is published to `t` (Artemis) |
-//! | `/management`, `$management` | the broker |
+//! | `/management`, `$management`, `$cbs` | the broker |
 //! | anything else | what the capabilities say, or a queue of that name, or the default |
 //!
 //! `/queues/`, `/topics/` and `/exchanges/` are percent-encoded (RabbitMQ's addresses, version 2).
@@ -31,6 +31,8 @@ pub(super) enum Address<'a> {
     Management,
     /// What answers queries of the management draft 1.0.
     ReadOnlyManagement,
+    /// What takes the tokens of clients that know claims-based security.
+    Claims,
     /// A queue of this name if there is one; otherwise as the settings say.
     Any(&'a str),
 }
@@ -90,6 +92,9 @@ fn prefixed(address: &str) -> Result<Option<Address<'_>>, String> {
     }
     if address == "$management" {
         return Ok(Some(Address::ReadOnlyManagement));
+    }
+    if address == "$cbs" {
+        return Ok(Some(Address::Claims));
     }
     if let Some((topic, queue)) = address.split_once("::") {
         return Ok(Some(Address::Subscription { topic, queue }));
@@ -241,6 +246,7 @@ mod tests {
         check("prices::mine", Ok(Address::Subscription { topic: "prices", queue: "mine" }));
         check("/management", Ok(Address::Management));
         check("$management", Ok(Address::ReadOnlyManagement));
+        check("$cbs", Ok(Address::Claims));
         check("orders", Ok(Address::Any("orders")));
         check("/orders/a", Ok(Address::Any("/orders/a")));
     }

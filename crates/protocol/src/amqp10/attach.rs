@@ -73,7 +73,7 @@ impl Handler {
             name: attach.name.into(),
             role,
             stage: LinkStage::Attaching(attaching.into()),
-            node: Node::Answers,
+            node: Node::Answers { to: Box::default() },
             holds: false,
             is_second: attach.rcv_settle_mode == ReceiverSettleMode::Second,
             unfinished: None,

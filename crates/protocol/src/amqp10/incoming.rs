@@ -401,7 +401,7 @@ fn route<'a>(address: &'a Address<'_>, subject: &'a str) -> Result<(&'a str, &'a
         Address::Exchange { exchange, key } => {
             (exchange.as_ref(), key.as_deref().unwrap_or(subject))
         }
-        Address::Management | Address::ReadOnlyManagement => {
+        Address::Management | Address::ReadOnlyManagement | Address::Claims => {
             let text = "requests to the broker need a link of their own".to_owned();
             return Err(Refused { condition: Condition::NotImplemented, text });
         }

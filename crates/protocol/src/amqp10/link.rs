@@ -81,8 +81,8 @@ pub(super) enum Node {
     Recovered(Source),
     /// What answers requests that come as messages.
     Service(Service),
-    /// The way of its answers.
-    Answers,
+    /// The way of its answers, to what the peer calls so.
+    Answers { to: Box<str> },
     /// What begins and ends transactions.
     Coordinator,
 }
@@ -168,7 +168,11 @@ impl Link {
             LinkStage::Attaching(attaching) => attaching.frame.len(),
             _ => 0,
         };
-        size_of::<Link>() + self.name.len() + unfinished + attaching
+        let answers = match &self.node {
+            Node::Answers { to } => to.len(),
+            _ => 0,
+        };
+        size_of::<Link>() + self.name.len() + unfinished + attaching + answers
     }
 }
 

@@ -1,18 +1,15 @@
 //! Nodes that answer requests: a link to them takes messages, and answers come by the link that is paired
-//! with it, or go to the address that the request says.
+//! with it or has the target that the request says, or go to the address that it says.
 
 use super::address;
 use super::codec::{Limits, Malformed, Sections};
 use super::handler::Handler;
-use super::link::{Node, Role};
 use super::management::{Begun, Service, Step};
 use super::pending::{Pending, ServiceCall};
+use super::sessions::PAIRED;
 use super::stored;
 use crate::{Context, Host};
 use angarium_engine::{Publish, Refusal, Reply, Request, Retain};
-
-/// The reply address that stands for the paired link.
-const PAIRED: &str = "$me";
 
 impl Handler {
     /// Takes a request. Refused: it is malformed.
@@ -72,22 +69,17 @@ impl Handler {
         reply_to: Option<&str>,
         message: &[u8],
     ) {
-        if reply_to == Some(PAIRED) {
-            let Some(session) = self.sessions.get(number) else { return };
-            let Some(name) = session.link(handle).map(|link| link.name.clone()) else { return };
-            let paired = session.link_named(&name, Role::Sender);
-            let Some(paired) = paired.filter(|link| matches!(link.node, Node::Answers)) else {
-                return;
-            };
-            let to = paired.handle;
+        let (Some(reply_to), Some(session)) = (reply_to, self.sessions.get(number)) else { return };
+        if let Some(link) = session.link_for_answers(handle, reply_to) {
             let (writer, out) = self.outgoing(context);
             let frame_bytes_max = writer.frame_bytes_max;
             if let Some(session) = writer.session(number) {
-                session.send_own(out, to, message, frame_bytes_max);
+                session.send_own(out, link, message, frame_bytes_max);
             }
             return;
         }
-        let Some(address) = reply_to.and_then(address::reply) else { return };
+        let address = (reply_to != PAIRED).then(|| address::reply(reply_to)).flatten();
+        let Some(address) = address else { return };
         let limits = Limits { properties_bytes_max: usize::MAX };
         let Ok(sections) = Sections::walk(message, limits) else { return };
         let mut properties = Vec::new();

@@ -1,9 +1,12 @@
 //! What the handler remembers of a connection's sessions.
 
 use super::fault::Fault;
-use super::link::{Link, Role};
+use super::link::{Link, Node, Role};
 use super::pending::Pending;
 use std::collections::VecDeque;
+
+/// The reply address that stands for the link that is paired with the request's.
+pub(super) const PAIRED: &str = "$me";
 
 /// How far a session has come.
 #[derive(Debug)]
@@ -52,6 +55,19 @@ impl Session {
     }
     pub(super) fn link_named(&mut self, name: &str, role: Role) -> Option<&mut Link> {
         self.links.iter_mut().find(|link| link.role == role && *link.name == *name)
+    }
+    /// The link by which answers go to a reply address: the one that is paired with the request's (`$me`), or
+    /// whose target the peer calls so.
+    pub(super) fn link_for_answers(&self, request: u32, reply_to: &str) -> Option<u32> {
+        let name = &self.links.iter().find(|link| link.handle == request)?.name;
+        let is_it = |link: &&Link| match &link.node {
+            Node::Answers { to } if link.role == Role::Sender => match reply_to {
+                PAIRED => link.name == *name,
+                _ => **to == *reply_to,
+            },
+            _ => false,
+        };
+        self.links.iter().find(is_it).map(|link| link.handle)
     }
     pub(super) fn is_open(&self) -> bool {
         matches!(self.stage, SessionStage::Open)

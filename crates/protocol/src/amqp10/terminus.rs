@@ -114,8 +114,12 @@ impl Handler {
                 node.binding = Some((SUBJECT_EXCHANGE.to_owned(), key));
                 First::Queue(fitting_name(queue).into_owned())
             }
-            Address::Management | Address::ReadOnlyManagement => {
-                return Ok(Resolved::new(Node::Answers, First::Nothing));
+            Address::Management | Address::ReadOnlyManagement | Address::Claims => {
+                let to = match attach.target {
+                    Some(AnyTarget::Target(target)) => target.address.unwrap_or_default(),
+                    _ => "",
+                };
+                return Ok(Resolved::new(Node::Answers { to: to.into() }, First::Nothing));
             }
         };
         let is_queue = matches!(first, First::Queue(_));
@@ -234,6 +238,7 @@ impl Handler {
             }
             Address::Management => return Ok(service(Service::Rabbitmq)),
             Address::ReadOnlyManagement => return Ok(service(Service::Queries)),
+            Address::Claims => return Ok(service(Service::Claims)),
         };
         let id = self.channel_id(number);
         let routing_key = key.as_deref().unwrap_or_default();

@@ -2,10 +2,11 @@
 //!
 //! `/management` answers RabbitMQ's AMQP 1.0 clients, which declare and delete by it: HTTP in messages
 //! (RabbitMQ's documentation, "HTTP over AMQP 1.0"). `$management` answers questions of the AMQP management
-//! draft 1.0 (OASIS, working draft 16) and changes nothing.
+//! draft 1.0 (OASIS, working draft 16) and changes nothing. `$cbs` takes tokens, which change nothing either.
 //!
 //! A request is a [`Call`]: it asks the engine for one thing after the other, until it has its answer.
 
+mod claims;
 mod node;
 mod paths;
 mod rabbitmq;
@@ -19,13 +20,15 @@ use super::codec::{Malformed, Sections};
 use angarium_engine::{Refusal, Reply};
 pub(super) use step::{Begun, Step};
 
-/// Which of the two is asked.
+/// Which of them is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Service {
     /// `/management`
     Rabbitmq,
     /// `$management`
     Queries,
+    /// `$cbs`
+    Claims,
 }
 
 /// A request that is not answered yet.
@@ -50,6 +53,7 @@ impl Service {
                 rabbitmq::begin(request, vhost)?.map(|call| Call::Rabbitmq(call.into()))
             }
             Service::Queries => node::begin(request)?.map(Call::Queries),
+            Service::Claims => claims::begin(request)?.map(|call| match call {}),
         })
     }
 }

@@ -53,7 +53,9 @@ fn shown(answer: &[u8]) -> String {
         None => {
             let map = sections.application_properties().expect("it has application properties");
             let named = |name| map.get(name).map(|it| text(it).into_owned()).unwrap_or_default();
-            format!("{} {}", named("statusCode"), named("statusDescription"))
+            // `$cbs` has other names for them.
+            let code = named("statusCode") + &named("status-code");
+            format!("{code} {}{}", named("statusDescription"), named("status-description"))
         }
     };
     let mut body = String::new();
@@ -218,6 +220,28 @@ fn what_cannot_be_says_why() {
     let why = "invalid arg 'x-max-length' for queue 'q' in vhost '/': -1 is negative";
     refused("PUT", "/queues/q", &length, why);
     refused("PUT", "/exchanges/x", &map(|map| put(map, "type", &"odd")), "unknown exchange type");
+}
+
+#[test]
+fn tokens_are_accepted_and_grant_nothing() {
+    let put = [("operation", "put-token"), ("type", "jwt"), ("name", "amqp://host/q")];
+    let asked = |properties: &[(&str, &str)], token: Option<&str>| {
+        let mut request = question(properties);
+        if let Some(token) = token {
+            put_section(&mut request, SectionKind::Value, &token);
+        }
+        request
+    };
+    for (properties, token, answer) in [
+        (&put[..], Some("token"), "202 Accepted Some(ULong(7)) null"),
+        (&put, None, "400 the body of put-token is no token"),
+        (&put[..1], Some("token"), "400 put-token needs a `name`"),
+        (&[put[0], put[2]], Some("token"), "400 put-token needs a `type`"),
+        (&[("operation", "dance")], None, "501"),
+        (&[], None, "400 the request has no `operation`"),
+    ] {
+        check(Service::Claims, &asked(properties, token), Vec::new(), &[answer]);
+    }
 }
 
 #[test]

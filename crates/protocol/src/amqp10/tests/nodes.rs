@@ -4,7 +4,8 @@ use super::client::{Client, begin, closing, credit, data, receiver, sender, tran
 use crate::amqp10::Settings;
 use crate::amqp10::codec::{
     AnyTarget, Attach, Detach, Field, Header, MessageId, OwnedValue, Properties, Role, SectionKind,
-    Source, Symbol, Symbols, Target, TerminusDurability, TerminusExpiryPolicy, put_section,
+    Source, Symbol, Symbols, Target, TerminusDurability, TerminusExpiryPolicy, put_map_section,
+    put_section,
 };
 
 /// An attach of a subscriber to topic `t`.
@@ -263,6 +264,33 @@ fn a_session_that_ends_takes_its_nodes_along() {
     client.send(1, &subscriber(1, "a", TOPIC));
     assert_eq!(client.host.queues().len(), 2);
     client.send(1, &crate::amqp10::codec::End::default());
+    assert_eq!(client.host.queues(), [""; 0]);
+}
+
+/// As Azure's clients ask: the answer comes by the link whose target the request names, of several.
+#[test]
+fn tokens_are_answered_where_the_request_says() {
+    let mut client = Client::open();
+    client.send(0, &sender(0, "$cbs"));
+    for (handle, name) in [(1, "other"), (2, "claims")] {
+        let target = Target { address: Some(name), ..Target::default() };
+        let target = Some(AnyTarget::Target(target));
+        client.send(0, &Attach { name, target, ..receiver(handle, "$cbs") });
+        client.send(0, &credit(handle, 0, 1));
+    }
+    client.lines();
+    let mut request = Vec::new();
+    let (message_id, reply_to) = (Some(MessageId::ULong(5)), Some("claims"));
+    Properties { message_id, reply_to, ..Properties::default() }.write(&mut request);
+    put_map_section(&mut request, SectionKind::ApplicationProperties, |map| {
+        map.put(&"operation", &"put-token");
+        map.put(&"type", &"servicebus.windows.net:sastoken");
+        map.put(&"name", &"amqp://host/q");
+    });
+    put_section(&mut request, SectionKind::Value, &"SharedAccessSignature sr=x");
+    client.send_with(0, &transfer(0, 0), &request);
+    let accepted = "0 disposition receiver 0 settled accepted";
+    client.expect(&["0 transfer 2 id=0 settled Null", accepted]);
     assert_eq!(client.host.queues(), [""; 0]);
 }
 
