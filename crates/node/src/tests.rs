@@ -1,6 +1,7 @@
 //! Scenarios against a whole node: bytes in, bytes out, over a disk in memory.
 
 mod amqp10;
+mod amqp10_places;
 mod amqp10_transactions;
 mod batches;
 mod broker;

@@ -40,6 +40,12 @@ pub(super) enum Said {
 
 impl Client {
     pub(super) fn open(host: &mut Host, shard: usize) -> Client {
+        let container_id = format!("tester {}", host.clients());
+        Client::open_as(host, shard, &container_id)
+    }
+
+    /// The same, of that container.
+    pub(super) fn open_as(host: &mut Host, shard: usize, container_id: &str) -> Client {
         let number = host.connect_other(shard);
         let mut bytes = ProtocolHeader::Sasl.bytes().to_vec();
         let initial_response = Some(&b"\0user\0secret"[..]);
@@ -48,8 +54,7 @@ impl Client {
         bytes.extend_from_slice(&ProtocolHeader::Amqp.bytes());
         host.send_bytes(number, &bytes);
         let client = Client { number, next_delivery: 0 };
-        let container_id = format!("tester {number}");
-        client.send(host, &Open { container_id: &container_id, ..Open::default() });
+        client.send(host, &Open { container_id, ..Open::default() });
         let windows =
             Begin { incoming_window: 10_000, outgoing_window: 10_000, ..Begin::default() };
         client.send(host, &windows);

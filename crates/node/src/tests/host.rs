@@ -333,6 +333,11 @@ impl Host {
         client
     }
 
+    /// How many clients there have been.
+    pub(super) fn clients(&self) -> usize {
+        self.clients.len()
+    }
+
     /// The bytes that came for such a client since the last call.
     pub(super) fn taken(&mut self, client: usize) -> Vec<u8> {
         std::mem::take(&mut self.clients[client].input)
