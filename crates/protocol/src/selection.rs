@@ -128,10 +128,7 @@ fn header_field<'m>(message: &Selectable<'m>, field: &str) -> Value<'m> {
 /// A field of the section `properties`.
 fn properties_field<'m>(message: &Selectable<'m>, field: &str) -> Value<'m> {
     if message.content.format == format::AMQP10 {
-        return match FIELDS.iter().find(|name| is(field, name)) {
-            Some(name) => amqp10::properties_field(message.content.properties, name),
-            None => Value::Null,
-        };
+        return amqp10::properties_field(message.content.properties, field);
     }
     if let Some(property) = TextProperty::ALL.into_iter().find(|it| is(field, field_of(*it))) {
         return text(message, property);
@@ -142,23 +139,6 @@ fn properties_field<'m>(message: &Selectable<'m>, field: &str) -> Value<'m> {
         _ => Value::Null,
     }
 }
-
-/// The fields of AMQP 1.0's section `properties`.
-const FIELDS: [&str; 13] = [
-    "message_id",
-    "user_id",
-    "to",
-    "subject",
-    "reply_to",
-    "correlation_id",
-    "content_type",
-    "content_encoding",
-    "absolute_expiry_time",
-    "creation_time",
-    "group_id",
-    "group_sequence",
-    "reply_to_group_id",
-];
 
 /// The field of the section `properties` for a text; nothing where that is no field of it.
 fn field_of(text: TextProperty) -> &'static str {

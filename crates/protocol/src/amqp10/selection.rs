@@ -1,59 +1,45 @@
-//! Properties of AMQP 1.0 messages by the names that selectors have for them.
+//! Properties of AMQP 1.0 messages by the names that selectors have for them. Each is read where it lies:
+//! what was taken was checked, and what comes before is passed by its width.
 
-use super::codec::{MessageId, Properties, Symbol, Timestamp, Value as Encoded};
+use super::codec::{
+    Properties, SectionKind, Symbol, Timestamp, Value as Encoded, element, entry_named,
+    section_value,
+};
 use super::stored::Kept;
 use angarium_engine::selector::Value;
 
 /// The application property of that name; of several, the first.
+#[inline]
 pub(crate) fn application_property<'m>(raw: &'m [u8], name: &str) -> Option<Value<'m>> {
-    let sections = Kept::of(raw).sections();
-    sections.application_properties.is_some().then_some(())?;
-    sections.application_properties().ok()?.get(name).map(value)
+    let section = section_value(Kept::of(raw).sections, SectionKind::ApplicationProperties)?;
+    entry_named(section, name).map(value)
 }
 
 /// The message annotation of that name.
 pub(crate) fn annotation<'m>(raw: &'m [u8], name: &str) -> Value<'m> {
-    let annotations = Kept::of(raw).sections().message_annotations().unwrap_or_default();
-    annotations.get(name).map_or(Value::Null, value)
+    let section = section_value(Kept::of(raw).sections, SectionKind::MessageAnnotations);
+    section.and_then(|section| entry_named(section, name)).map_or(Value::Null, value)
 }
 
-/// The field of the section `properties` of that name, whose words are joined by low lines.
+/// The field of the section `properties` of that name, in which a dash and a low line are the same.
 pub(crate) fn properties_field<'m>(raw: &'m [u8], field: &str) -> Value<'m> {
-    let properties = Kept::of(raw).sections().properties().unwrap_or_default();
-    let Properties { message_id, correlation_id, .. } = properties;
-    let text = |text: Option<&'m str>| text.map_or(Value::Null, Value::Text);
-    match field {
-        "message_id" => id(message_id),
-        "correlation_id" => id(correlation_id),
-        "user_id" => text(properties.user_id.and_then(|octets| str::from_utf8(octets).ok())),
-        "to" => text(properties.to),
-        "subject" => text(properties.subject),
-        "reply_to" => text(properties.reply_to),
-        "content_type" => text(properties.content_type.map(|Symbol(name)| name)),
-        "content_encoding" => text(properties.content_encoding.map(|Symbol(name)| name)),
-        "absolute_expiry_time" => time(properties.absolute_expiry_time),
-        "creation_time" => time(properties.creation_time),
-        "group_id" => text(properties.group_id),
-        // JMS has it as an int.
-        "group_sequence" => {
-            properties.group_sequence.map_or(Value::Null, |it| Value::Exact((it as i32).into()))
+    let fields = Properties::INFO.fields;
+    let Some(number) = fields.iter().position(|name| is(field, name)) else { return Value::Null };
+    let section = section_value(Kept::of(raw).sections, SectionKind::Properties);
+    match (section.and_then(|section| element(section, number)), fields[number]) {
+        (None, _) => Value::Null,
+        (Some(Encoded::Binary(octets)), "user-id") => {
+            str::from_utf8(octets).map_or(Value::Null, Value::Text)
         }
-        "reply_to_group_id" => text(properties.reply_to_group_id),
-        _ => Value::Null,
+        // JMS has it as an int.
+        (Some(Encoded::UInt(number)), "group-sequence") => Value::Exact((number as i32).into()),
+        (Some(found), _) => value(found),
     }
 }
 
-fn time<'m>(time: Option<Timestamp>) -> Value<'m> {
-    time.map_or(Value::Null, |Timestamp(millis)| Value::Exact(millis))
-}
-
-fn id(id: Option<MessageId<'_>>) -> Value<'_> {
-    match id {
-        None => Value::Null,
-        Some(MessageId::String(id)) => Value::Text(id),
-        Some(MessageId::ULong(id)) => unsigned(id),
-        Some(MessageId::Binary(_) | MessageId::Uuid(_)) => Value::Other,
-    }
+fn is(field: &str, name: &str) -> bool {
+    let same = |(one, other): (u8, u8)| one == other || (one == b'_' && other == b'-');
+    field.len() == name.len() && field.bytes().zip(name.bytes()).all(same)
 }
 
 fn unsigned<'m>(number: u64) -> Value<'m> {

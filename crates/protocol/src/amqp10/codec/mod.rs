@@ -45,6 +45,7 @@ pub use sasl::{
 };
 pub use sections::{
     Body, BodyKind, Limits, Section, SectionKind, Sections, put_map_section, put_section,
+    section_value,
 };
 pub use symbols::Symbols;
 pub use terminus::{
@@ -56,7 +57,7 @@ pub use transaction::{CoordinatorRequest, Declare, Discharge};
 pub use union::Union;
 pub use value::{
     Array, DEPTH_MAX, Described, Descriptor, List, Map, Symbol, Timestamp, Uuid, Value,
-    ZERO_WIDTH_ELEMENTS_MAX, entries,
+    ZERO_WIDTH_ELEMENTS_MAX, element, entries, entry_named,
 };
 pub use write::{ArrayItem, ListWriter, MapWriter, put_array, put_list, put_map};
 

@@ -340,6 +340,22 @@ impl<'a> Sections<'a> {
     }
 }
 
+/// The value of the first section of this kind, as it is encoded, in sections that were checked before: of
+/// others, what can be found.
+#[inline]
+#[must_use]
+pub fn section_value(sections: &[u8], kind: SectionKind) -> Option<&[u8]> {
+    let mut reader = Reader::new(sections);
+    loop {
+        let described = value::read_described(&mut reader).ok()?;
+        if SectionKind::of(described.descriptor()) == Some(kind) {
+            let [constructor, body] = described.parts();
+            let behind = sections.len() - reader.rest().len();
+            return sections.get(behind - body.len() - constructor.len()..behind);
+        }
+    }
+}
+
 /// Reads a section of `message`, where `reader` is.
 #[inline]
 fn read_section(

@@ -54,6 +54,12 @@ fn everything_that_a_message_can_have_is_read() {
     assert_eq!(sections.delivery_annotations().unwrap().get("x-opt-d"), Some(Value::UInt(1)));
     assert_eq!(sections.message_annotations().unwrap().get("x-opt-jms-dest"), Some(Value::Byte(0)));
     assert_eq!(sections.footer().unwrap().get("x-f"), Some(Value::UInt(1)));
+    let value = section_value(&message, SectionKind::ApplicationProperties).unwrap();
+    assert_eq!(entry_named(value, "d"), Some(Value::Double(1.5)));
+    let value = section_value(&message, SectionKind::Properties).unwrap();
+    assert_eq!(element(value, 3), Some(Value::String("s")));
+    assert_eq!(section_value(&message, SectionKind::Sequence), None);
+    assert_eq!(section_value(&message[..30], SectionKind::ApplicationProperties), None);
     assert_eq!(sections.data().collect::<Vec<_>>(), [b"hello"]);
     let body = sections.body.unwrap();
     assert_eq!((body.kind, body.count), (BodyKind::Data, 1));

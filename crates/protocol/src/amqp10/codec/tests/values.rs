@@ -280,6 +280,40 @@ fn random_values_come_back_as_they_were() {
 }
 
 #[test]
+fn one_entry_or_element_is_found_by_passing_those_before_it() {
+    for seed in 0..300 {
+        let mut random = Random(seed);
+        let values: Vec<_> = (0..random.below(6)).map(|_| random_value(&mut random, 3)).collect();
+        let names = ["", "a", "ab", "size"];
+        let map = OwnedValue::map(|map| {
+            for value in &values {
+                match random.below(3) {
+                    0 => map.put(&names[random.below(4)], &value.value()),
+                    1 => map.put(&Symbol(names[random.below(4)]), &value.value()),
+                    _ => map.put(&value.value(), &value.value()),
+                }
+            }
+        });
+        for name in names {
+            assert_eq!(entry_named(map.bytes(), name), map.as_map().get(name), "{seed} {name}");
+        }
+        let mut list = Vec::new();
+        put_list(&mut list, |list| values.iter().for_each(|value| list.put(&value.value())));
+        for number in 0..=values.len() {
+            let expected = values.get(number).map(OwnedValue::value);
+            assert_eq!(element(&list, number), expected, "{seed} {number}");
+        }
+        // Of what was cut off there is nothing, or what came before.
+        for end in 0..list.len() {
+            assert_eq!(element(&list[..end], 0), None, "{seed} {end}");
+        }
+        for end in 0..map.bytes().len() {
+            assert_eq!(entry_named(&map.bytes()[..end], "a"), None, "{seed} {end}");
+        }
+    }
+}
+
+#[test]
 fn lists_maps_and_arrays_grow_beyond_their_short_forms() {
     for count in [0u32, 1, 80, 250, 254, 255, 256, 300, 70_000] {
         let numbers: Vec<u32> = (0..count).collect();
