@@ -91,7 +91,7 @@ fn check(kind: Kind, shards: &[usize], turns: usize) {
         let expected = usize::from(*has && kind != Kind::ToQueue);
         assert_eq!(came(&client.said(&mut host)), expected, "{context}");
     }
-    // One that comes later takes it over, whoever had it.
+    // One that comes later takes it over.
     let last = Client::open_as(&mut host, 1, "one");
     host.send_bytes(last.number, &kind.attach());
     let said = last.said(&mut host);

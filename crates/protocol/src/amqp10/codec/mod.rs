@@ -9,6 +9,7 @@ mod conditions;
 mod delivery_state;
 mod error;
 mod field;
+mod lookup;
 mod malformed;
 mod owned;
 mod performative;
@@ -32,6 +33,7 @@ pub use delivery_state::{
 };
 pub use error::Error;
 pub use field::Field;
+pub use lookup::{element, entry_named, section_value};
 pub use malformed::{Malformed, Place};
 pub use owned::OwnedValue;
 pub use performative::{
@@ -45,7 +47,6 @@ pub use sasl::{
 };
 pub use sections::{
     Body, BodyKind, Limits, Section, SectionKind, Sections, put_map_section, put_section,
-    section_value,
 };
 pub use symbols::Symbols;
 pub use terminus::{
@@ -57,7 +58,7 @@ pub use transaction::{CoordinatorRequest, Declare, Discharge};
 pub use union::Union;
 pub use value::{
     Array, DEPTH_MAX, Described, Descriptor, List, Map, Symbol, Timestamp, Uuid, Value,
-    ZERO_WIDTH_ELEMENTS_MAX, element, entries, entry_named,
+    ZERO_WIDTH_ELEMENTS_MAX, entries,
 };
 pub use write::{ArrayItem, ListWriter, MapWriter, put_array, put_list, put_map};
 

@@ -17,7 +17,7 @@ macro_rules! kinds {
         pub enum SectionKind { $($kind = $code,)* }
 
         impl SectionKind {
-            fn of(descriptor: Descriptor<'_>) -> Option<SectionKind> {
+            pub(super) fn of(descriptor: Descriptor<'_>) -> Option<SectionKind> {
                 Some(match descriptor {
                     $(Descriptor::Code($code) | Descriptor::Name(Symbol($symbol)) => {
                         SectionKind::$kind
@@ -258,38 +258,40 @@ impl<'a> Sections<'a> {
     }
     /// The footer, checked except for its keys: rhea writes strings where symbols should be.
     pub fn footer(&self) -> Result<Map<'a>, Malformed> {
-        self.map(self.footer, SectionKind::Footer)
+        self.map(self.footer, SectionKind::Footer, |_, _| true, NOT_ANNOTATIONS)
     }
     fn annotations(
         &self,
         section: Option<Section>,
         kind: SectionKind,
     ) -> Result<Map<'a>, Malformed> {
-        let map = self.map(section, kind)?;
-        let is_key = |key| matches!(key, Value::Symbol(_) | Value::ULong(_));
-        if map.entries().all(|(key, _)| is_key(key)) {
-            Ok(map)
-        } else {
-            Err(NOT_ANNOTATIONS.within(kind.place()))
-        }
+        let is_entry = |key, _| matches!(key, Value::Symbol(_) | Value::ULong(_));
+        self.map(section, kind, is_entry, NOT_ANNOTATIONS)
     }
     /// The application properties, checked: keys are strings, values are scalars.
     pub fn application_properties(&self) -> Result<Map<'a>, Malformed> {
-        let kind = SectionKind::ApplicationProperties;
-        let map = self.map(self.application_properties, kind)?;
         let is_entry = |key, value| {
             use Value::{Array, Described, List, Map, String};
             matches!(key, String(_)) && !matches!(value, Array(_) | Described(_) | List(_) | Map(_))
         };
-        if map.entries().all(|(key, value)| is_entry(key, value)) {
-            Ok(map)
-        } else {
-            Err(NOT_SIMPLE.within(kind.place()))
-        }
+        let kind = SectionKind::ApplicationProperties;
+        self.map(self.application_properties, kind, is_entry, NOT_SIMPLE)
     }
-    fn map(&self, section: Option<Section>, kind: SectionKind) -> Result<Map<'a>, Malformed> {
+    /// The map of a section, checked to its depths, each of whose entries has to be one of `is_entry`.
+    fn map(
+        &self,
+        section: Option<Section>,
+        kind: SectionKind,
+        is_entry: impl Fn(Value<'a>, Value<'a>) -> bool,
+        otherwise: Malformed,
+    ) -> Result<Map<'a>, Malformed> {
         let Some(section) = section else { return Ok(Map::default()) };
-        Map::decode(self.value_bytes(section)).map_err(|it| it.within(kind.place()))
+        let checked = match value::read(&mut Reader::new(self.value_bytes(section))) {
+            Ok(Value::Map(map)) => map.check_entries(is_entry, otherwise).map(|()| map),
+            Ok(_) => Err(WRONG_TYPE),
+            Err(malformed) => Err(malformed),
+        };
+        checked.map_err(|malformed| malformed.within(kind.place()))
     }
     /// The octets of the body's data sections, one by one; nothing: the body is of another kind.
     pub fn data(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
@@ -337,22 +339,6 @@ impl<'a> Sections<'a> {
             }
             Some(value)
         })
-    }
-}
-
-/// The value of the first section of this kind, as it is encoded, in sections that were checked before: of
-/// others, what can be found.
-#[inline]
-#[must_use]
-pub fn section_value(sections: &[u8], kind: SectionKind) -> Option<&[u8]> {
-    let mut reader = Reader::new(sections);
-    loop {
-        let described = value::read_described(&mut reader).ok()?;
-        if SectionKind::of(described.descriptor()) == Some(kind) {
-            let [constructor, body] = described.parts();
-            let behind = sections.len() - reader.rest().len();
-            return sections.get(behind - body.len() - constructor.len()..behind);
-        }
     }
 }
 

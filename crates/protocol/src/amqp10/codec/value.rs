@@ -404,61 +404,6 @@ pub fn entries<'a>(bytes: &'a [u8]) -> impl Iterator<Item = (Value<'a>, Value<'a
     std::iter::from_fn(move || Some((values.next()?, values.next()?)))
 }
 
-/// The value of the first entry whose key is that string or symbol, in an encoded map that was checked
-/// before: the others are passed by their width.
-#[inline]
-#[must_use]
-pub fn entry_named<'a>(map: &'a [u8], name: &str) -> Option<Value<'a>> {
-    let Value::Map(Map { items, .. }) = read(&mut Reader::new(map)).ok()? else { return None };
-    let mut reader = Reader::new(items);
-    loop {
-        let is_it = match reader.octet().ok()? {
-            wire::STRING8 | wire::SYMBOL8 => reader.sized8().ok()? == name.as_bytes(),
-            wire::STRING32 | wire::SYMBOL32 => reader.sized32().ok()? == name.as_bytes(),
-            code => {
-                pass_body(code, &mut reader)?;
-                false
-            }
-        };
-        if is_it {
-            return read(&mut reader).ok();
-        }
-        pass(&mut reader)?;
-    }
-}
-
-/// The element with that number in an encoded list that was checked before: those before it are passed by
-/// their width.
-#[inline]
-#[must_use]
-pub fn element(list: &[u8], number: usize) -> Option<Value<'_>> {
-    let Value::List(List { items, .. }) = read(&mut Reader::new(list)).ok()? else { return None };
-    let mut reader = Reader::new(items);
-    for _ in 0..number {
-        pass(&mut reader)?;
-    }
-    read(&mut reader).ok()
-}
-
-/// Passes a value by its width.
-#[inline]
-fn pass(reader: &mut Reader<'_>) -> Option<()> {
-    let code = reader.octet().ok()?;
-    pass_body(code, reader)
-}
-
-/// Passes what follows a format code, or the octet that announces a descriptor.
-#[inline]
-fn pass_body(code: u8, reader: &mut Reader<'_>) -> Option<()> {
-    if code == wire::DESCRIBED {
-        read_descriptor(reader).ok()?;
-        let constructor = read_constructor(reader).ok()?;
-        return pass_body(format_code(constructor), reader);
-    }
-    reader.take_width(code).ok()?;
-    Some(())
-}
-
 impl<'a> Map<'a> {
     /// How many entries it has.
     #[must_use]
@@ -478,6 +423,24 @@ impl<'a> Map<'a> {
     /// Keys and values: twice as many as entries.
     pub(super) fn count(&self) -> u32 {
         self.count
+    }
+    /// Checks it to its depths, and that each of its entries is one of `is_entry`.
+    #[inline]
+    pub(super) fn check_entries(
+        &self,
+        is_entry: impl Fn(Value<'a>, Value<'a>) -> bool,
+        otherwise: Malformed,
+    ) -> Result<(), Malformed> {
+        let mut reader = Reader::new(self.items);
+        for _ in 0..self.count / 2 {
+            let (key, value) = (read(&mut reader)?, read(&mut reader)?);
+            if !is_entry(key, value) {
+                return Err(otherwise);
+            }
+            check(key, 2)?;
+            check(value, 2)?;
+        }
+        if reader.rest().is_empty() { Ok(()) } else { Err(WRONG_SIZE) }
     }
     /// Its keys with their values, in their order.
     pub fn entries(&self) -> impl Iterator<Item = (Value<'a>, Value<'a>)> + use<'a> {

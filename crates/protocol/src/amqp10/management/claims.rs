@@ -1,6 +1,6 @@
 //! `$cbs`: clients that know claims-based security (OASIS, AMQP Claims-based Security, working draft) hand a
-//! token over before they attach links. It grants nothing here: what a connection may goes by its login, and
-//! for that it is told that its token was accepted.
+//! token over before they attach links, and wait until it is accepted. It grants nothing here: what a
+//! connection may goes by its login.
 
 use super::super::codec::{
     Field, Malformed, Properties, SectionKind, Sections, Value, put_map_section, put_section,
