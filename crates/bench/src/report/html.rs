@@ -108,7 +108,8 @@ fn overview(report: &Report) -> Markup {
                 td { (figures.metric) }
                 @for (side, cell) in up.iter().copied().zip(&figures.cells) {
                     @let word = worst_word(result, side);
-                    td.n.bad[word.starts_with("FAIL")].warn[word == "LOSS"] {
+                    @let label = &report.sides[side].label;
+                    td.n.bad[word.starts_with("FAIL")].warn[word == "LOSS"] data-side=(label) {
                         (cell)
                         @if !word.is_empty() { " " b { (word) } }
                     }
@@ -121,7 +122,7 @@ fn overview(report: &Report) -> Markup {
         section {
             h2 { "Overview" }
             p { "One figure of each measurement; click a name for the rest." }
-            table {
+            table.overview {
                 thead {
                     tr {
                         th { "measurement" } th { "place" } th { "figure" }
