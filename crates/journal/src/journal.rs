@@ -7,6 +7,7 @@ use crate::checkpoint::{Chain, Checkpoint};
 use crate::checkpointing::Checkpointing;
 use crate::format::{HEADER_BYTES, RECORD_HEADER_BYTES, align};
 use crate::job::{Done, Flush, Job, Work, WriteCheckpoint};
+use crate::recovery::Opening;
 use crate::segments::Segments;
 use crate::state::{State, Stats};
 use crate::storage::JobError;
@@ -25,15 +26,6 @@ const ZEROING_FLUSH_BYTES_MAX: u64 = 128 << 10;
 
 /// Most buffers that are kept for reuse.
 const SPARE_BUFFERS_MAX: usize = 4;
-
-/// What blocks say of the process that wrote them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Opening {
-    /// Counts openings of the journal.
-    pub(crate) epoch: u32,
-    /// The machine's boot.
-    pub(crate) boot: u32,
-}
 
 /// The log.
 #[derive(Debug)]
@@ -159,6 +151,13 @@ impl Journal {
     /// What there is no space or memory for, while the state is [`State::Full`].
     pub fn shortage(&self) -> &str {
         &self.shortage
+    }
+    /// Whether nothing that is appended can be written until [`Journal::retry`] finds space or memory: what
+    /// was kept back for that is used up, or a flush found no memory.
+    pub fn is_exhausted(&self) -> bool {
+        let next = self.sealed.front().unwrap_or(&self.open).start.segment();
+        let is_stuck = self.starved.is_some() || self.segments.is_short_of(next);
+        self.state == State::Full && !self.flushing && is_stuck
     }
     /// What is short while the state is [`State::Full`], in words.
     pub fn shortage_kind(&self) -> &'static str {

@@ -12,7 +12,7 @@ use crate::check::{self, Problem};
 use crate::checkpoint::{self, Chain, Checkpoint, Lost, Stored};
 use crate::files::{self, CLEAN_NAME, PREPARING_SUFFIX, SegmentFile};
 use crate::format::{NoBlock, Part, RECORD_HEADER_BYTES, parts};
-use crate::journal::{FLUSH_BYTES_MAX, Opening};
+use crate::journal::FLUSH_BYTES_MAX;
 use crate::scan::{self, Block, Walk};
 use crate::segments::{Segments, Usage};
 use crate::storage::{failed, is_full};
@@ -20,6 +20,15 @@ use crate::tail::{Proof, Tail};
 use crate::{Journal, Options, Position, Storage};
 
 const HINT: &str = "nothing was changed; run `angarium journal check` to see what is damaged";
+
+/// What blocks say of the process that wrote them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opening {
+    /// Counts openings of the journal.
+    pub(crate) epoch: u32,
+    /// The machine's boot.
+    pub(crate) boot: u32,
+}
 
 /// An opened log whose records are not replayed yet.
 #[derive(Debug)]

@@ -149,6 +149,10 @@ impl Segments {
         let end = if id == written.segment() { written.offset() } else { usage.end };
         Some(SegmentFile { id, bytes: end.into() })
     }
+    /// Whether that segment is not made since there is no space.
+    pub(crate) fn is_short_of(&self, id: u32) -> bool {
+        self.short && !self.is_made(id)
+    }
     pub(crate) fn is_made(&self, id: u32) -> bool {
         self.find(id).is_some_and(|at| self.used[at].made)
     }

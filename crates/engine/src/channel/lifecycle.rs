@@ -335,18 +335,13 @@ impl Engine {
         fx: &mut F,
     ) {
         let Some(slot) = self.clients.channel_at(place) else { return };
-        let Channel { id, unanswered, .. } = &mut self.clients.channels[slot];
+        let channel = &mut self.clients.channels[slot];
         let is_it = |after: &After| *after == After::Work(work);
-        if let Some((after, _)) = unanswered.iter_mut().find(|(after, _)| is_it(after)) {
+        if let Some((after, _)) = channel.unanswered.iter_mut().find(|(after, _)| is_it(after)) {
             *after = position.map_or(After::Nothing, After::Flush);
         }
         // What is behind it may have been flushed meanwhile.
-        let flushed = self.storage.flushed;
-        while unanswered.front().is_some_and(|(after, _)| after.is_over(flushed))
-            && let Some((_, reply)) = unanswered.pop_front()
-        {
-            fx.reply(*id, reply);
-        }
+        channel.answer_up_to(self.storage.flushed, fx);
     }
 
     /// Answers a request, once all before it is answered.
@@ -383,6 +378,9 @@ impl Engine {
     /// Sends confirms that are ready, and tells of consumers that were cancelled; keeps what waits for a
     /// flush.
     pub(crate) fn tell_confirms<F: Effects>(&mut self, fx: &mut F) {
+        if self.storage.state == StorageState::Exhausted {
+            self.answer_without_flush(fx);
+        }
         let mut confirming = std::mem::take(&mut self.agenda.confirming);
         confirming.retain(|slot| {
             let Some(channel) = self.clients.channels.get_mut(*slot) else { return false };
@@ -406,11 +404,7 @@ impl Engine {
             if let Some(confirms) = &mut channel.confirms {
                 confirms.flushed(position);
             }
-            while channel.unanswered.front().is_some_and(|(after, _)| after.is_over(position))
-                && let Some((_, reply)) = channel.unanswered.pop_front()
-            {
-                fx.reply(channel.id, reply);
-            }
+            channel.answer_up_to(position, fx);
         }
         self.storage.flushed = position;
         self.sessions.flushed(position);
@@ -420,16 +414,40 @@ impl Engine {
         self.tell_confirms(fx);
     }
 
+    /// No record can be written for now: what waits for that is answered so, except confirms, which may
+    /// come late.
+    #[cold]
+    fn answer_without_flush<F: Effects>(&mut self, fx: &mut F) {
+        for slot in &self.agenda.confirming {
+            let Some(channel) = self.clients.channels.get_mut(*slot) else { continue };
+            for (after, reply) in &mut channel.unanswered {
+                if matches!(after, After::Flush(_)) {
+                    *after = After::Nothing;
+                    if reply.is_ok() {
+                        *reply = Err(Refusal::awaits_room());
+                    }
+                }
+            }
+            channel.answer_up_to(self.storage.flushed, fx);
+        }
+    }
+
     /// The journal's state changed. On `Failed`, everything that waits for a flush is refused.
     pub fn storage_changed<F: Effects>(&mut self, state: StorageState, fx: &mut F) {
         self.storage.state = state;
         self.wake_all_replays();
-        if state != StorageState::Failed {
-            return;
-        }
         for (_, vhost) in self.topology.vhosts.iter_mut() {
-            vhost.router.keep_durable();
+            vhost.router.storage_changed(state);
         }
+        match state {
+            StorageState::Exhausted => self.tell_confirms(fx),
+            StorageState::Failed => self.refuse_what_waits(fx),
+            StorageState::Ready | StorageState::NoMemory | StorageState::Full => {}
+        }
+    }
+
+    /// Nothing will be flushed any more: refuses everything that waits for it.
+    fn refuse_what_waits<F: Effects>(&mut self, fx: &mut F) {
         for slot in std::mem::take(&mut self.agenda.confirming) {
             let Some(channel) = self.clients.channels.get_mut(slot) else { continue };
             channel.is_confirming = false;
@@ -441,6 +459,17 @@ impl Engine {
                 let text = "the journal failed: whether that is stored is unknown";
                 fx.reply(channel.id, Err(Refusal::new(RefusalKind::InDoubt, text)));
             }
+        }
+    }
+}
+
+impl Channel {
+    /// Sends the answers that wait for nothing more, in order, where everything before `flushed` is flushed.
+    fn answer_up_to<F: Effects>(&mut self, flushed: Position, fx: &mut F) {
+        while self.unanswered.front().is_some_and(|(after, _)| after.is_over(flushed))
+            && let Some((_, reply)) = self.unanswered.pop_front()
+        {
+            fx.reply(self.id, reply);
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::routing::{Change, QueueKey, Router};
 use crate::storage::record::{BindingRecord, Record};
 use crate::{
     Binding, BindingTarget, Bound, ConnectionId, Declared, Effects, Mismatch, QueueOptions,
-    QueueType, Refusal, RefusalKind, Reply, Request, StorageState, Time,
+    QueueType, Refusal, RefusalKind, Reply, Request, Time,
 };
 use std::ops::Range;
 use std::sync::Arc;
@@ -272,10 +272,7 @@ impl Engine {
 
     /// With a failed journal nothing is done on request that a restart would undo.
     pub(crate) fn check_kept(&self, durable: bool) -> Result<(), Refusal> {
-        if durable && self.storage.state == StorageState::Failed {
-            return Err(Refusal::not_kept());
-        }
-        Ok(())
+        self.storage.state.check_kept(durable)
     }
 
     /// Refuses what no queue can be declared with.

@@ -72,6 +72,20 @@ impl Refusal {
         let text = "the journal has failed: what is to survive a restart cannot be changed";
         Refusal::new(RefusalKind::StorageUnavailable, text)
     }
+
+    /// The refusal of a durable change while no record can be written.
+    pub(crate) fn no_room() -> Refusal {
+        let text =
+            "the disk is full: what is to survive a restart cannot be changed until there is room";
+        Refusal::new(RefusalKind::StorageUnavailable, text)
+    }
+
+    /// The answer to a durable change that was made before it was known that no record can be written.
+    pub(crate) fn awaits_room() -> Refusal {
+        let text =
+            "the disk is full: that is kept once there is room, and lost if the broker ends before";
+        Refusal::new(RefusalKind::InDoubt, text)
+    }
 }
 
 /// What was declared.

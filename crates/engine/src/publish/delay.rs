@@ -318,7 +318,8 @@ impl Engine {
         let routed = self.find_queues(held.vhost, way, &content, &mut targets);
         self.unasked_steps += self.route_steps - steps_before;
         let fits = |key: &QueueKey| self.fits(key.0, content.priority, blob.len());
-        let is_full = matches!(self.storage.state, StorageState::Full | StorageState::NoMemory);
+        use StorageState::{Exhausted, Full, NoMemory};
+        let is_full = matches!(self.storage.state, Full | Exhausted | NoMemory);
         if is_full && !held.persistent && !targets.iter().all(fits) {
             // It was confirmed, and could only be dropped now.
             self.set_delay_timer(now.plus(FULL_PAUSE));

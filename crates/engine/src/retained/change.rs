@@ -60,7 +60,7 @@ impl Engine {
 
     fn check_removal(&self) -> Result<(), Refusal> {
         match self.storage.state {
-            StorageState::Failed => Err(not_stored()),
+            StorageState::Exhausted | StorageState::Failed => Err(not_stored()),
             _ => Ok(()),
         }
     }

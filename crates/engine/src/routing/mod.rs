@@ -22,7 +22,7 @@ use crate::access::definitions::{Declarer, Tally};
 use crate::interface::limits::Limits;
 use crate::{
     Arguments, Binding, BindingTarget, ExchangeKind, ExchangeOptions, Names, PredeclaredExchange,
-    Refusal, RefusalKind, Value,
+    Refusal, RefusalKind, StorageState, Value,
 };
 use bindings::{Bindings, ExchangeKey, List, Target};
 use cache::RouteCache;
@@ -175,8 +175,8 @@ pub(crate) struct Router {
     /// without disturbing others.
     generation: u64,
     hold_auto_delete: bool,
-    /// What is durable is not changed on request.
-    keeps_durable: bool,
+    /// Whether what is durable can be changed on request.
+    storage: StorageState,
     exchanges: Exchanges,
     /// The exchange whose routing keys are subjects.
     subjects: ExchangeKey,
@@ -232,7 +232,7 @@ impl Router {
             seed,
             generation: 0,
             hold_auto_delete: false,
-            keeps_durable: false,
+            storage: StorageState::Ready,
             exchanges,
             subjects,
             subject_changes: None,
@@ -257,9 +257,9 @@ impl Router {
         self.hold_auto_delete = hold;
     }
 
-    /// From now on requests are refused that a restart would undo: the journal has failed.
-    pub(crate) fn keep_durable(&mut self) {
-        self.keeps_durable = true;
+    /// From now on requests are refused, or no longer, that a restart would undo.
+    pub(crate) fn storage_changed(&mut self, state: StorageState) {
+        self.storage = state;
     }
 
     /// The options of an exchange, or the refusal that says there is none (passive declaration).

@@ -217,7 +217,7 @@ impl Router {
     }
 
     fn check_kept(&self, durable: bool) -> Result<(), Refusal> {
-        if durable && self.keeps_durable { Err(Refusal::not_kept()) } else { Ok(()) }
+        self.storage.check_kept(durable)
     }
 
     fn target(&self, target: &BindingTarget) -> Result<Target, Refusal> {

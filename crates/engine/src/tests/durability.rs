@@ -80,6 +80,39 @@ fn what_need_not_be_stored_is_taken_while_nothing_can_be() {
 }
 
 #[test]
+fn what_is_to_survive_is_not_changed_while_nothing_can_be_written() {
+    let mut host = TestHost::new();
+    host.client("c");
+    for line in ["queue q durable", "exchange x fanout durable", "bind x q k"] {
+        host.run(&format!("c {line}"));
+        host.run("flush");
+    }
+    assert_eq!(host.run("c queue p durable"), [""; 0]);
+    let in_doubt = "c refused InDoubt: the disk is full: that is kept once there is room, and lost if \
+                    the broker ends before";
+    assert_eq!(host.run("storage exhausted"), [in_doubt]);
+    let refused = "c refused StorageUnavailable: the disk is full: what is to survive a restart cannot \
+                   be changed until there is room";
+    let declared = ["queue r durable", "exchange e fanout durable", "bind amq.fanout q k"];
+    let deleted = ["delete q", "delete-exchange x", "unbind x q k"];
+    for line in declared.into_iter().chain(deleted) {
+        for _ in 0..2 {
+            assert_eq!(host.run(&format!("c {line}")), [refused], "{line}");
+        }
+    }
+    // What is there, and what need not survive, is served.
+    assert_eq!(host.run("c queue q durable"), ["c queue q 0 0"]);
+    assert_eq!(host.run("c queue t"), ["c queue t 0 0"]);
+    host.run("storage ready");
+    assert_eq!(host.run("flush"), [""; 0], "what was in doubt is not answered again");
+    for line in declared.into_iter().chain(deleted) {
+        host.run(&format!("c {line}"));
+        let answer = host.run("flush");
+        assert!(!answer.concat().contains("refused"), "{line}: {answer:?}");
+    }
+}
+
+#[test]
 fn memory_spools_where_it_has_no_room_and_nothing_of_it_is_left() {
     let limits = Limits { resident_bytes_max: 0, ..Limits::default() };
     let mut host = TestHost::with(limits);

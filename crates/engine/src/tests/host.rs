@@ -141,6 +141,7 @@ impl TestHost {
             "storage" => {
                 let state = match rest.0[0] {
                     "full" => StorageState::Full,
+                    "exhausted" => StorageState::Exhausted,
                     "failed" => StorageState::Failed,
                     _ => StorageState::Ready,
                 };

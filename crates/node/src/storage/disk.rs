@@ -93,9 +93,13 @@ impl Node {
 
     /// Tells engine and clients when the journal's state changed.
     pub(crate) fn watch_storage(&mut self, now: Time) {
-        let state = self.effects.journal.as_ref().map(|journal| journal.state());
-        let Some(state) = state.filter(|state| **state != self.storage.state) else { return };
-        self.storage.state = state.clone();
+        let Some(journal) = &self.effects.journal else { return };
+        let is_exhausted = journal.is_exhausted();
+        if *journal.state() == self.storage.state && is_exhausted == self.storage.is_exhausted {
+            return;
+        }
+        self.storage.state = journal.state().clone();
+        self.storage.is_exhausted = is_exhausted;
         if self.storage.state == State::Full && self.connections.next_sweep.is_none() {
             self.connections.next_sweep = Some(now.plus(SWEEP_INTERVAL));
         }
@@ -121,7 +125,11 @@ impl Node {
                     Some((kind, why)) => format!("{kind}: {why}"),
                     None => "the disk is full".to_owned(),
                 };
-                (StorageState::Full, Some(why))
+                let state = match self.storage.is_exhausted {
+                    true => StorageState::Exhausted,
+                    false => StorageState::Full,
+                };
+                (state, Some(why))
             }
             State::Failed(why) => (StorageState::Failed, Some(format!("the disk failed: {why}"))),
         }
@@ -156,7 +164,9 @@ impl Node {
     /// At home: from now on messages are taken or not. Clients learn why before what they have published is
     /// refused for it: some protocols have no reason in a refusal.
     fn change_storage(&mut self, now: Time, state: StorageState, why: Option<String>) {
-        self.tell_blocked(now, why);
+        if self.storage.blocked != why {
+            self.tell_blocked(now, why);
+        }
         self.engine.storage_changed(state, &mut self.effects);
     }
 
@@ -226,8 +236,9 @@ impl Node {
     /// nothing waits for.
     pub(crate) fn end_turn_of_disk(&mut self, now: Time) {
         self.make_due_checkpoint();
-        // It may have failed for lack of memory.
+        // It may have failed for lack of memory, or what this turn has appended may have no room.
         self.watch_storage(now);
+        self.answer(now);
         if let Some(journal) = self.effects.journal.as_mut().filter(|_| !self.storage.is_closing) {
             let unproven = journal.is_unproven().then(|| journal.durable().0);
             if self.storage.proof.end_turn(now, unproven) {

@@ -13,6 +13,8 @@ use angarium_journal::State;
 #[derive(Debug, Default)]
 pub(crate) struct StorageStatus {
     pub(crate) state: State,
+    /// No record can be written while it is full.
+    pub(crate) is_exhausted: bool,
     /// The system refuses memory.
     pub(crate) has_no_memory: bool,
     /// Why messages cannot be taken, if so.
