@@ -55,9 +55,12 @@ pub(crate) struct Checkpoint {
 }
 
 impl Checkpoint {
+    /// The whole file. Frees each piece once it is copied, so that the snapshot is in memory once and not
+    /// twice; that takes long.
+    ///
     /// # Errors
     /// There is no memory for it.
-    pub(crate) fn encode(&self, snapshot: &[Vec<u8>]) -> io::Result<Vec<u8>> {
+    pub(crate) fn encode(&self, snapshot: Vec<Vec<u8>>) -> io::Result<Vec<u8>> {
         let entries = self.segments.len() * ENTRY_BYTES;
         let snapshot_bytes: usize = snapshot.iter().map(Vec::len).sum();
         let mut out = Vec::new();
@@ -80,7 +83,7 @@ impl Checkpoint {
             out.extend_from_slice(&usage.total.to_le_bytes());
         }
         for piece in snapshot {
-            out.extend_from_slice(piece);
+            out.extend_from_slice(&piece);
         }
         let checksum = file_checksum(&out);
         out[CHECKSUM_AT..CHECKSUM_AT + 4].copy_from_slice(&checksum.to_le_bytes());

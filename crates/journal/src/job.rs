@@ -170,8 +170,7 @@ impl WriteCheckpoint {
     pub(crate) fn run(&mut self, storage: &dyn Storage) -> Result<(), JobError> {
         let number = self.checkpoint.number;
         let names = files::checkpoint_names(number);
-        // Freeing the snapshot takes long, and this thread may take long.
-        let bytes = self.checkpoint.encode(&std::mem::take(&mut self.snapshot));
+        let bytes = self.checkpoint.encode(std::mem::take(&mut self.snapshot));
         let bytes = explain("make", &names[0], bytes)?;
         for name in &names {
             explain("write", name, storage.replace(name, &bytes))?;
