@@ -151,10 +151,15 @@ impl PresetDiff<'_> {
             figure(key, one),
             "->".to_owned(),
             figure(key, two),
-            format!("{:.2}x", two / one),
+            ratio(one, two),
             word.to_owned(),
         ])
     }
+}
+
+/// How many times the first figure the second one is; of nothing it is no multiple.
+fn ratio(one: f64, two: f64) -> String {
+    if one == 0.0 { "-".to_owned() } else { format!("{:.2}x", two / one) }
 }
 
 /// How a figure changed beyond the noise.
@@ -227,6 +232,12 @@ fn both(a: &Report, b: &Report) -> Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_has_no_multiple() {
+        assert_eq!([ratio(0.0, 0.0), ratio(0.0, 3.0)], ["-", "-"]);
+        assert_eq!(ratio(4.0, 3.0), "0.75x");
+    }
 
     #[test]
     fn a_change_is_more_than_noise_and_beyond_all_runs() {
