@@ -78,6 +78,7 @@ pub use crate::interface::rights::{
 pub use crate::interface::session::{
     ChangeSession, ClaimSession, ClaimedSession, JoinShared, SessionExpiry, SessionLoss, Will,
 };
+pub use crate::interface::storage_state::StorageState;
 pub use crate::interface::time::Time;
 pub use crate::interface::transaction_id::TransactionId;
 pub use crate::interface::value::Value;
@@ -85,6 +86,6 @@ pub use crate::pubsub::{BatchRoom, CachedRoute, Forward, QUEUE_SUBJECT_PREFIX};
 pub use access::overlap as subjects_overlap;
 pub use access::revocation::Revocation;
 pub use bytes::Bytes;
-pub use engine::{Engine, Options, StorageState};
+pub use engine::{Engine, Options};
 pub use queue::QueueCounters;
 pub use storage::rebuild::Rebuild;

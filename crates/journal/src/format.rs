@@ -46,6 +46,15 @@ pub(crate) const fn align(bytes: usize) -> usize {
     bytes.next_multiple_of(BLOCK_ALIGN)
 }
 
+/// What blocks say of the process that wrote them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opening {
+    /// Counts openings of the journal.
+    pub(crate) epoch: u32,
+    /// The machine's boot.
+    pub(crate) boot: u32,
+}
+
 /// The header of a block, without its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockHeader {

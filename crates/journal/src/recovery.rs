@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use crate::check::{self, Problem};
 use crate::checkpoint::{self, Chain, Checkpoint, Lost, Stored};
 use crate::files::{self, CLEAN_NAME, PREPARING_SUFFIX, SegmentFile};
-use crate::format::{NoBlock, Part, RECORD_HEADER_BYTES, parts};
+use crate::format::{NoBlock, Opening, Part, RECORD_HEADER_BYTES, parts};
 use crate::journal::FLUSH_BYTES_MAX;
 use crate::scan::{self, Block, Walk};
 use crate::segments::{Segments, Usage};
@@ -20,15 +20,6 @@ use crate::tail::{Proof, Tail};
 use crate::{Journal, Options, Position, Storage};
 
 const HINT: &str = "nothing was changed; run `angarium journal check` to see what is damaged";
-
-/// What blocks say of the process that wrote them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Opening {
-    /// Counts openings of the journal.
-    pub(crate) epoch: u32,
-    /// The machine's boot.
-    pub(crate) boot: u32,
-}
 
 /// An opened log whose records are not replayed yet.
 #[derive(Debug)]

@@ -17,6 +17,7 @@ mod identical_shards;
 mod large;
 mod memory;
 mod named_subscriptions;
+mod no_room;
 mod publisher_stall;
 mod quotas;
 mod rates;
@@ -111,7 +112,6 @@ scenarios! {
     operators_hear_of_what_survives_a_restart_once_it_is_flushed
     operators_are_answered_each_on_his_own
     operators_are_refused_what_a_failed_journal_cannot_keep
-    clients_and_operators_are_refused_what_is_to_survive_where_nothing_can_be_written
     storing_connections_are_not_read_while_the_journal_is_congested
     who_asks_and_does_not_read_is_made_to_wait
     a_closed_node_starts_again_with_everything
@@ -375,27 +375,6 @@ fn operators_are_refused_what_a_failed_journal_cannot_keep(mut host: Host) {
     assert_eq!(host.operate("other", delete), unavailable);
     host.pass(60_000);
     assert!(!host.is_closed(client));
-}
-
-fn clients_and_operators_are_refused_what_is_to_survive_where_nothing_can_be_written(
-    mut host: Host,
-) {
-    let client = host.client();
-    host.disk.set_capacity(Some(host.disk.used()));
-    let long = "n".repeat(200);
-    let refused = (0..2_000)
-        .find_map(|number| host.operate("/", queue(&format!("{number}-{long}"), true)).err());
-    assert_eq!(refused, Some(RefusalKind::InDoubt), "it waits for room");
-    let unavailable = Err(RefusalKind::StorageUnavailable);
-    assert_eq!(host.operate("/", queue("later", true)), unavailable);
-    host.operate("/", queue("transient", false)).unwrap();
-    host.heard(client);
-    host.declare(client, "q");
-    host.settle_down();
-    assert!(host.heard(client).contains(&Said::Closed(506)), "a clear answer");
-    host.disk.set_capacity(None);
-    host.pass(3_000);
-    host.operate("/", queue("later", true)).unwrap();
 }
 
 /// Has a node do what an operator may; it is flushed later.

@@ -23,6 +23,7 @@ pub(crate) mod request;
 pub(crate) mod retained;
 pub(crate) mod rights;
 pub(crate) mod session;
+pub(crate) mod storage_state;
 pub(crate) mod time;
 pub(crate) mod transaction_id;
 pub(crate) mod value;
