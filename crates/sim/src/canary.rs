@@ -71,6 +71,8 @@ pub enum Canary {
     DrainsEarly,
     /// Commits are taken for answered when they are asked for: before the flush.
     CommitsEarly,
+    /// Rollbacks get lost on their way to the node, and are taken for done.
+    RollbacksLost,
     /// Publishes and settles reach the node outside of their transactions.
     TransactionsLeak,
     /// How often deliveries failed does not reach the client.

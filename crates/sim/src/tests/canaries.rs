@@ -251,6 +251,11 @@ fn rollbacks_by_amqp10_that_commit_are_found() {
 }
 
 #[test]
+fn what_does_not_go_back_to_its_place_at_a_rollback_is_found() {
+    found_in(Canary::RollbacksLost, RUNS, is_of_transactors, &["returns in place"]);
+}
+
+#[test]
 fn rollbacks_that_are_not_counted_are_found() {
     found_in(Canary::CountsLost, RUNS, is_of_transactors, &["returns counted"]);
 }

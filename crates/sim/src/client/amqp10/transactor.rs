@@ -107,6 +107,13 @@ impl Transacting {
             true => Event::Committing { transaction },
             false => Event::Transaction { transaction, ending },
         });
+        if !commits && context.broken.breaks(Canary::RollbacksLost) {
+            context.note(Event::Undone { transaction });
+            if begins {
+                self.declare(context, channel);
+            }
+            return;
+        }
         let fail = !commits && !context.broken.is(Canary::RollbacksCommitted);
         let request = Discharge { txn_id: &txn_id, fail };
         let Some(id) = context.wire.coordinate(at, &request) else { return };
