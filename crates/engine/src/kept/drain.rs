@@ -88,11 +88,21 @@ impl Engine {
         let own = &self.queues[queue];
         let most = own.options.length_max.map_or(WINDOW, |most| most.min(WINDOW));
         let room = most.saturating_sub(own.ready);
+        let bytes_max = own.options.bytes_max.unwrap_or(u64::MAX);
+        let (mut bytes, is_empty) = (own.bytes.ready(), own.ready == 0);
         let mut taken = Vec::new();
         let mut is_at_end = false;
         while (taken.len() as u64) < room {
             match self.next_of_logs(now, number, &mut cursor, fx) {
-                Step::Taken(entry) => taken.push(entry),
+                Step::Taken(entry) => {
+                    bytes += u64::from(entry.bytes);
+                    if bytes > bytes_max && !(is_empty && taken.is_empty()) {
+                        // It would have others dropped.
+                        cursor.at = entry.seq;
+                        break;
+                    }
+                    taken.push(entry);
+                }
                 Step::Waits => break,
                 Step::AtEnd => {
                     is_at_end = true;

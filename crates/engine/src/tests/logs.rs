@@ -281,6 +281,33 @@ fn a_log_is_bounded_as_the_queues_of_its_sessions_are() {
 }
 
 #[test]
+fn a_session_that_comes_back_takes_no_more_than_its_queue_may_have() {
+    for bound in ["length=2", "bytes=8"] {
+        let again = resume("c", "s");
+        check(&format!(
+            "c claim s expiry=- recorded queue {bound}
+             flush
+             > c session s new expiry=never queue=amq.session-s
+             c bind amq.topic amq.session-s a
+             c bind amq.topic amq.session-s b
+             flush
+             > c ok
+             > c ok
+             c disconnect
+             a publish amq.topic a four persistent
+             a publish amq.topic b 4444 persistent
+             a publish amq.topic a more persistent
+             a publish amq.topic b less persistent
+             {again}
+             > c deliver t #1 four @1
+             > c deliver t #2 4444 @2
+             > c deliver t #3 more @3
+             > c deliver t #4 less @4"
+        ));
+    }
+}
+
+#[test]
 fn what_has_expired_is_not_sent() {
     let (s, again) = (begin("c", "s", &["a"]), resume("c", "s"));
     check(&format!(
