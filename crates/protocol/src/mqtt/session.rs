@@ -145,8 +145,12 @@ impl Handler {
     }
 
     pub(super) fn queue_options(&self) -> Box<QueueOptions> {
-        let length_max = self.settings.session_messages_max;
-        Box::new(QueueOptions { length_max, ..QueueOptions::default() })
+        Box::new(QueueOptions {
+            length_max: self.settings.session_messages_max,
+            bytes_max: self.settings.session_bytes_max,
+            overflow: self.settings.session_overflow,
+            ..QueueOptions::default()
+        })
     }
 
     /// Begins to take from the session's queue; what is taken waits for the first grant.

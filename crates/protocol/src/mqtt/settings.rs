@@ -1,5 +1,6 @@
 //! The limits of MQTT and what else a host can choose for it, with defaults.
 
+use angarium_engine::Overflow;
 use std::time::Duration;
 
 /// Settings that all connections share.
@@ -13,8 +14,12 @@ pub struct Settings {
     pub receive_maximum: u16,
     /// Messages with QoS 1 or 2 that are on their way to a client which does not say how many it takes.
     pub send_maximum: u16,
-    /// Messages that wait for a client at most; the oldest go first. `None`: any number.
+    /// Messages that wait for a session at most. `None`: any number.
     pub session_messages_max: Option<u64>,
+    /// Bytes of them at most.
+    pub session_bytes_max: Option<u64>,
+    /// What happens to one more.
+    pub session_overflow: Overflow,
     /// Topic aliases that a client of version 5 may use.
     pub topic_alias_maximum: u16,
     /// Whether messages are retained.
@@ -49,6 +54,8 @@ impl Default for Settings {
             receive_maximum: 1024,
             send_maximum: 1024,
             session_messages_max: None,
+            session_bytes_max: None,
+            session_overflow: Overflow::DropHead,
             topic_alias_maximum: 64,
             retain_available: true,
             keep_alive_max: None,

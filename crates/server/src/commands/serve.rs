@@ -9,10 +9,10 @@ use crate::logs::{self, LevelSwitch};
 use crate::memory;
 use crate::reactor::listeners::Bound;
 use crate::reactor::{self, Clock, HandedOutFile, Mailbox, Start, listeners};
-use crate::settings::{self, Encryption, FileMode, LogFormat, Settings, Sources};
+use crate::settings::{self, Encryption, FileMode, LogFormat, SessionOverflow, Settings, Sources};
 use crate::signals;
 use angarium_engine::limits::Limits;
-use angarium_engine::{self as engine, HandedOut, Quota, Time};
+use angarium_engine::{self as engine, HandedOut, Overflow, Quota, Time};
 use angarium_journal::{Disk, Storage};
 use angarium_node::{MemoryLimits, Node, Options, SpillOptions};
 use angarium_protocol::{UndecidedSettings, amqp10, amqp091, mqtt, nats, stomp, websocket};
@@ -277,6 +277,12 @@ fn mqtt_settings(settings: &Settings, scram_secret: [u8; 32]) -> mqtt::Settings 
         packet_bytes_max: bytes.min(mqtt::PACKET_BYTES_MAX),
         retain_available: settings.retained_messages_max > 0,
         keep_alive_max: settings.mqtt_keep_alive_max.map(|span| span.0),
+        session_messages_max: settings.mqtt_session_messages_max,
+        session_bytes_max: settings.mqtt_session_bytes_max.map(|bytes| bytes.0),
+        session_overflow: match settings.mqtt_session_overflow {
+            SessionOverflow::DropOldest => Overflow::DropHead,
+            SessionOverflow::Refuse => Overflow::RejectPublish,
+        },
         anonymous_user: settings.mqtt_no_auth_user.clone(),
         scram_secret,
         ..mqtt::Settings::default()

@@ -5,7 +5,7 @@ use super::network::Networks;
 use super::place::{FileMode, Places};
 use super::value::{
     BacklogRate, Bounds, ByteCount, CertificateUser, Encryption, HostPort, LogFormat, LogLevel,
-    MemoryLimit, MetricsAccess, SettingValue, ShardCount, Span, at_least, between,
+    MemoryLimit, MetricsAccess, SessionOverflow, SettingValue, ShardCount, Span, at_least, between,
 };
 use angarium_engine::SlowConsumerPolicy;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -199,6 +199,16 @@ settings! {
     /// from the broker. `off`: any.
     mqtt_keep_alive_max("mqtt-keep-alive-max"): Option<Span> = None, Restart,
         at_least(Some(SECOND)).or(None);
+    /// Messages with QoS 1 and 2 that wait for an MQTT session at most, whether or not its client is there:
+    /// for sessions that begin from then on. They wait on the disk. `off`: any number.
+    mqtt_session_messages_max("mqtt-session-messages-max"): Option<u64> = None, Restart,
+        at_least(Some(1)).or(None);
+    /// Bytes of these messages. `off`: any number.
+    mqtt_session_bytes_max("mqtt-session-bytes-max"): Option<ByteCount> = None, Restart,
+        at_least(Some(kib(1))).or(None);
+    /// What becomes of one more: `drop-oldest` makes room for it, and `refuse` tells its publisher (`0x97`), for
+    /// whomever else it is.
+    mqtt_session_overflow("mqtt-session-overflow"): SessionOverflow = SessionOverflow::DropOldest, Restart;
     /// Where clients of any protocol connect by WebSocket: browsers. The subprotocol (`mqtt`, `v12.stomp`,
     /// `amqp`, `nats`) or else the path (`/mqtt`, `/stomp`, `/amqp`, `/nats`) says what is spoken inside; at
     /// `/` and `/ws` the first bytes do. Pages of other sites are refused: see `ws-origins`.

@@ -20,5 +20,6 @@ pub use network::Networks;
 pub use place::{FileMode, Place, Places};
 pub use sources::{Reloaded, Sources};
 pub use value::{
-    ByteCount, CertificateUser, Encryption, LogFormat, LogLevel, MetricsAccess, SettingValue, Span,
+    ByteCount, CertificateUser, Encryption, LogFormat, LogLevel, MetricsAccess, SessionOverflow,
+    SettingValue, Span,
 };

@@ -155,6 +155,16 @@ choice! {
 }
 
 choice! {
+    /// What happens to a message for a session that has as many as it may.
+    SessionOverflow {
+        /// The oldest goes.
+        DropOldest = "drop-oldest",
+        /// It is refused.
+        Refuse = "refuse",
+    }
+}
+
+choice! {
     /// Whether clients must begin TLS.
     Encryption {
         /// They may.

@@ -14,6 +14,8 @@ use std::time::Duration;
 const ROUNDS: u64 = 8;
 /// Messages of a publisher that wait for the end of their handshake.
 const WINDOW: usize = 40;
+/// Times that clients which lack something come back.
+const TRIES: usize = 20;
 /// How long nothing must come before it counts as "does not come".
 const SILENCE: Duration = Duration::from_millis(300);
 
@@ -97,6 +99,7 @@ impl Publisher {
 /// A session with QoS 2, with what it knows over its connections.
 #[derive(Debug, Default)]
 struct Subscriber {
+    name: String,
     /// The numbers that came, by quality of service, as often as they came.
     came: [Vec<u64>; 3],
     /// Identifiers of QoS 2 that are not released.
@@ -105,9 +108,13 @@ struct Subscriber {
 }
 
 impl Subscriber {
+    fn new(name: &str) -> Subscriber {
+        Subscriber { name: name.to_owned(), ..Subscriber::default() }
+    }
+
     /// Takes until the connection is lost, or nothing comes any more after the end.
     fn run(&mut self, address: SocketAddr, goes_on: &AtomicBool) -> io::Result<()> {
-        let mut client = MqttClient::connect(address, "subscriber")?;
+        let mut client = MqttClient::connect(address, &self.name)?;
         assert!(client.resumed || !self.resumes, "the subscriber's session is gone");
         if !self.resumes {
             client.subscribe("crash/#")?;
@@ -176,40 +183,93 @@ fn mqtt_sessions_survive_kill_9_and_qos_2_comes_once() {
     let mut random = Random::new(seed());
     let mut broker = Broker::start(data.path());
     let mut publishers = [Publisher::new(1), Publisher::new(2)];
-    let mut subscriber = Subscriber::default();
-    let subscribed = AtomicBool::new(false);
-    subscriber.run(broker.mqtt, &subscribed).expect("it can subscribe");
-    for round in 0..=ROUNDS {
-        let last = round == ROUNDS;
-        let (begins, goes_on) = (AtomicBool::new(!last), AtomicBool::new(true));
-        let before: u64 = publishers.iter().map(|it| it.attempted).sum();
-        std::thread::scope(|scope| {
-            let (address, begins) = (broker.mqtt, &begins);
-            let start = |it| scope.spawn(move || Publisher::run(it, address, begins));
-            let publishing: Vec<_> = publishers.iter_mut().map(start).collect();
-            let (subscriber, goes_on) = (&mut subscriber, &goes_on);
-            let taking = scope.spawn(move || subscriber.run(address, goes_on));
-            if !last {
-                std::thread::sleep(Duration::from_micros(100_000 + random.below(400_000)));
-                broker.kill();
-            }
-            for publisher in publishing {
-                let ended = publisher.join().expect("no promise to a publisher is broken");
-                assert_eq!(ended.is_ok(), last, "{ended:?}");
-            }
-            goes_on.store(false, Ordering::SeqCst);
-            let ended = taking.join().expect("no promise to the subscriber is broken");
-            assert_eq!(ended.is_ok(), last, "{ended:?}");
-        });
-        if !last {
-            let start = broker.restart();
-            let attempted = publishers.iter().map(|it| it.attempted).sum::<u64>() - before;
-            println!("round {round}: {attempted} published, start in {} ms", start.as_millis());
-        }
+    let mut subscribers = [Subscriber::new("subscriber")];
+    subscribe(&broker, &mut subscribers);
+    for _ in 0..ROUNDS {
+        let killed_after = Duration::from_micros(100_000 + random.below(400_000));
+        play(&mut broker, &mut publishers, &mut subscribers, Some(killed_after));
     }
-    subscriber.check(&publishers);
+    play(&mut broker, &mut publishers, &mut subscribers, None);
+    subscribers[0].check(&publishers);
     let attempted: u64 = publishers.iter().map(|it| it.attempted).sum();
     assert!(attempted > 10 * ROUNDS, "there was hardly any load");
+}
+
+fn subscribe(broker: &Broker, subscribers: &mut [Subscriber]) {
+    let goes_on = AtomicBool::new(false);
+    for subscriber in subscribers {
+        subscriber.run(broker.mqtt, &goes_on).expect("it can subscribe");
+    }
+}
+
+/// Has all of them at work until the broker is killed, which starts again then, or until nothing is left to
+/// be done.
+fn play(
+    broker: &mut Broker,
+    publishers: &mut [Publisher],
+    subscribers: &mut [Subscriber],
+    killed_after: Option<Duration>,
+) {
+    let (begins, goes_on) = (AtomicBool::new(killed_after.is_some()), AtomicBool::new(true));
+    let count = |publishers: &[Publisher]| publishers.iter().map(|it| it.attempted).sum::<u64>();
+    let before = count(publishers);
+    std::thread::scope(|scope| {
+        let (address, begins, goes_on) = (broker.mqtt, &begins, &goes_on);
+        let publish = |it| scope.spawn(move || Publisher::run(it, address, begins));
+        let publishing: Vec<_> = publishers.iter_mut().map(publish).collect();
+        let take = |it| scope.spawn(move || Subscriber::run(it, address, goes_on));
+        let taking: Vec<_> = subscribers.iter_mut().map(take).collect();
+        if let Some(time) = killed_after {
+            std::thread::sleep(time);
+            broker.kill();
+        }
+        for publisher in publishing {
+            let ended = publisher.join().expect("no promise to a publisher is broken");
+            assert_eq!(ended.is_ok(), killed_after.is_none(), "{ended:?}");
+        }
+        goes_on.store(false, Ordering::SeqCst);
+        for subscriber in taking {
+            let ended = subscriber.join().expect("no promise to a subscriber is broken");
+            assert_eq!(ended.is_ok(), killed_after.is_none(), "{ended:?}");
+        }
+    });
+    if killed_after.is_some() {
+        let (start, attempted) = (broker.restart(), count(publishers) - before);
+        println!("{attempted} published, start in {} ms", start.as_millis());
+    }
+}
+
+/// They share a log while they are away, and take what is in it while the broker is killed under them.
+#[test]
+#[ignore = "slow: cargo xtask test --only crash"]
+fn sessions_that_were_away_get_all_once_and_in_order_after_kill_9() {
+    let data = folder();
+    let mut random = Random::new(seed());
+    let mut broker = Broker::start(data.path());
+    let mut publishers = [Publisher::new(1), Publisher::new(2)];
+    let names = (0..20).map(|number| format!("away-{number}"));
+    let mut subscribers: Vec<_> = names.map(|name| Subscriber::new(&name)).collect();
+    subscribe(&broker, &mut subscribers);
+    for _ in 0..3 {
+        let killed_after = Duration::from_micros(50_000 + random.below(100_000));
+        play(&mut broker, &mut publishers, &mut [], Some(killed_after));
+    }
+    play(&mut broker, &mut publishers, &mut [], None);
+    for _ in 0..4 {
+        let killed_after = Duration::from_micros(20_000 + random.below(100_000));
+        play(&mut broker, &mut [], &mut subscribers, Some(killed_after));
+    }
+    let attempted: u64 = publishers.iter().map(|it| it.attempted).sum();
+    let has_all = |it: &Subscriber| it.came.iter().map(Vec::len).sum::<usize>() as u64 >= attempted;
+    // A machine that is busy may be silent for longer than its clients wait.
+    for _ in 0..TRIES {
+        play(&mut broker, &mut [], &mut subscribers, None);
+        if subscribers.iter().all(has_all) {
+            break;
+        }
+    }
+    subscribers.iter().for_each(|subscriber| subscriber.check(&publishers));
+    assert!(attempted > 100, "there was hardly any load");
 }
 
 /// Publishes these numbers with QoS 1, each of which is acknowledged.

@@ -24,6 +24,27 @@ def sessions_collect_while_nobody_is_there(world):
 
 
 @case()
+def clients_that_are_away_get_each_message_once_in_order(world):
+    topic, publisher = world.name(), world.connect()
+    names = [world.name("away") for _ in range(20)]
+    for name in names:
+        client = world.connect(name, clean=False, expiry=60)
+        client.subscribe(f"{topic}/#", 1)
+        client.subscribe(f"{topic}/+", 1)
+        client.close()
+    sent = [f"{number}".encode() for number in range(12)]
+    for payload in sent[:10]:
+        assert publisher.publish(f"{topic}/a", payload, 1).value == 0
+    back = [world.connect(name, clean=False, expiry=60) for name in names]
+    for payload in sent[10:]:
+        publisher.publish(f"{topic}/a", payload, 1)
+    for client in back:
+        assert client.resumed
+        assert client.payloads(len(sent)) == sent
+    back[0].silent()
+
+
+@case()
 def a_second_connection_takes_over(world):
     name = world.name("session")
     first = world.connect(name)
